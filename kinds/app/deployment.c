@@ -54,7 +54,7 @@ static json_t *build_env_list(const struct app *a)
     json_auto_t *given = stw_manifest_tree(a->spec.env);
     json_t *entry;
     size_t i;
-    (void)snprintf(port, sizeof(port), "%lld", (long long)a->spec.port);
+    stw_format(port, sizeof(port), "%lld", (long long)a->spec.port);
     (void)json_array_append_new(all, build_env_entry("PORT", json_string(port)));
     if (c->database_url_ref.name)
         (void)json_array_append_new(all, json_pack("{s:s,s:{s:{s:s,s:s}}}", "name", "DATABASE_URL",

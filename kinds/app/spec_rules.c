@@ -130,7 +130,7 @@ static void check_variable(const struct stw_path *at, struct stw_findings *f)
     if (wrong)
         refuse_at(at, STW_INVALID, at->key, wrong, f);
     if (field) {
-        snprintf(text, sizeof(text), "is set by steward from spec.%s", field);
+        stw_format(text, sizeof(text), "is set by steward from spec.%s", field);
         refuse_at(at, STW_FORBIDDEN, at->key, text, f);
     }
 }
@@ -191,14 +191,14 @@ static void check_env_entry(const struct stw_app *app, const struct arena_names 
     const struct stw_app_config *c = &app->config;
     if (stw_json_strcpy(name_node, name, sizeof(name)) != 0)
         return;
-    snprintf(path, sizeof(path), "spec.env[%u].name", index);
+    stw_format(path, sizeof(path), "spec.env[%u].name", index);
     const char *field = own_field(name, c->database_url || c->database_url_ref.name);
     if (!field &&
         (environment->count == 0 || !bsearch(&name_node, environment->all, environment->count,
                                              sizeof(*environment->all), by_name)))
         return;
-    snprintf(text, sizeof(text), "is set by steward from spec.%s",
-             field ? field : "config.environment");
+    stw_format(text, sizeof(text), "is set by steward from spec.%s",
+               field ? field : "config.environment");
     stw_findings_at(f, path, STW_DUPLICATE, name_node, "%s", text);
 }
 
@@ -243,7 +243,7 @@ static void check_target(int64_t target, const char *resource, const char *what,
     char path[64];
     if (target == 0 || has_entry(resources, resource))
         return;
-    snprintf(path, sizeof(path), "spec.resources.requests[%s]", resource);
+    stw_format(path, sizeof(path), "spec.resources.requests[%s]", resource);
     stw_findings_add(f, path, STW_REQUIRED, NULL, "%s autoscaling needs a %s request", what, what);
 }
 
@@ -345,7 +345,7 @@ static void check_health(const struct stw_app_health *h, struct stw_findings *f)
     char value[24];
     if (!h->path || h->timeout_s <= h->period_s)
         return;
-    snprintf(value, sizeof(value), "%lld", (long long)h->timeout_s);
+    stw_format(value, sizeof(value), "%lld", (long long)h->timeout_s);
     stw_findings_add(f, "spec.healthCheck.timeoutSeconds", STW_INVALID, value,
                      "must be less than or equal to periodSeconds");
 }

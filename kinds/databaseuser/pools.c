@@ -307,7 +307,7 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
     if (trouble != STW_SQL_BUSY)
         e->troubled = is_of_server(trouble);
     bool recovered = was_troubled && !e->troubled;
-    (void)snprintf(name, sizeof(name), "%s", e->name);
+    stw_format(name, sizeof(name), "%s", e->name);
     struct waiting *next = take_waiting(p, e);
     pthread_mutex_unlock(&p->lock);
     stw_pool_unref(stw_take(v->pool));

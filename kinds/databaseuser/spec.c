@@ -339,7 +339,7 @@ static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json s
                         target, sizeof(target)) != 0 ||
         stw_json_strcpy(stw_json_path(spec, "password.name"), secret, sizeof(secret)) != 0)
         return false;
-    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, secret);
+    stw_format(key, sizeof(key), "%s/%s", a->ns, secret);
     return is_target(a->env, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
 }
 

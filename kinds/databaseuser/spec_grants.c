@@ -20,7 +20,7 @@ struct subject {
 
 static void path_to(const struct subject *g, const char *field, char path[PATH_MAX_BYTES])
 {
-    (void)snprintf(path, PATH_MAX_BYTES, "spec.grants[%u]%s", g->index, field);
+    stw_format(path, PATH_MAX_BYTES, "spec.grants[%u]%s", g->index, field);
 }
 
 static bool is_all(const char *text)
@@ -131,7 +131,7 @@ static void check_database(const struct subject *g)
 
 static void privilege_path(const struct subject *g, uint32_t i, char path[PATH_MAX_BYTES])
 {
-    (void)snprintf(path, PATH_MAX_BYTES, "spec.grants[%u].privileges[%u]", g->index, i);
+    stw_format(path, PATH_MAX_BYTES, "spec.grants[%u].privileges[%u]", g->index, i);
 }
 
 static void add_privilege(const struct subject *g, uint32_t i, enum stw_finding_code code,

@@ -217,7 +217,7 @@ static void check_unique(const struct stw_dbu_scene *s)
     if (!lookup || !lookup->find || !*s->target_name)
         return;
     stw_databaseuser_account_key(s->target_name, s->user->user, &key);
-    (void)snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    stw_format(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
     s->f->failed |= key.failed;
     if (!key.failed &&
         lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
@@ -273,7 +273,7 @@ static void check_hosts(const struct stw_dbu_scene *s)
         bool again = false;
         for (uint32_t k = 0; k < i && !again; k++)
             again = same_host(stw_json_at(hosts, i), stw_json_at(hosts, k));
-        (void)snprintf(path, sizeof(path), "spec.hosts[%u]", i);
+        stw_format(path, sizeof(path), "spec.hosts[%u]", i);
         if (again)
             stw_findings_at(s->f, path, STW_DUPLICATE, stw_json_at(hosts, i), "%s", "");
     }
@@ -298,7 +298,7 @@ static void check_limit(const struct stw_dbu_scene *s, const char *path, int64_t
     char text[24];
     if (value == 0 || !s->engine || s->engine->has_hourly_limits)
         return;
-    (void)snprintf(text, sizeof(text), "%lld", (long long)value);
+    stw_format(text, sizeof(text), "%lld", (long long)value);
     stw_findings_add(s->f, path, STW_INVALID, text, "not supported on %s", s->engine->name);
 }
 

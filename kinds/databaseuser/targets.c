@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/thread.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -98,7 +99,7 @@ static void log_lines(enum stw_log_level level, const char *message, const struc
     for (const char *p = stw_buf_str(lines); *p;) {
         char line[1024];
         size_t len = strcspn(p, "\n");
-        (void)snprintf(line, sizeof(line), "%.*s", (int)STW_MIN(len, sizeof(line) - 1), p);
+        stw_format(line, sizeof(line), "%.*s", (int)STW_MIN(len, sizeof(line) - 1), p);
         stw_log(level, message, STW_STR("detail", line));
         p += len + (p[len] == '\n');
     }

@@ -26,7 +26,7 @@ static void add_eru_event(struct eru *e, bool warning, const char *reason, const
     event->warning = warning;
     event->reason = reason;
     va_start(ap, fmt);
-    (void)vsnprintf(event->note, sizeof(event->note), fmt, ap);
+    stw_vformat(event->note, sizeof(event->note), fmt, ap);
     va_end(ap);
 }
 
@@ -76,8 +76,8 @@ static void put_into_force(struct eru *e)
     s->active.there = true;
     s->active.since =
         STW_MIN(first ? get_created_seconds(e) : e->ops->changed_at(e), get_now_seconds(e));
-    (void)snprintf(s->active.schedule, sizeof(s->active.schedule), "%s", e->spec.schedule);
-    (void)snprintf(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
+    stw_format(s->active.schedule, sizeof(s->active.schedule), "%s", e->spec.schedule);
+    stw_format(s->active.time_zone, sizeof(s->active.time_zone), "%s", e->spec.time_zone);
 }
 
 /* --- the current rollout */
@@ -96,7 +96,7 @@ static void rollout_failed(struct eru *e, const char *reason, const char *fmt, .
 {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(e->rollout_message, sizeof(e->rollout_message), fmt, ap);
+    stw_vformat(e->rollout_message, sizeof(e->rollout_message), fmt, ap);
     va_end(ap);
     e->rollout_reason = stw_streq(reason, "RolloutTimeout") ? reason : "RolloutFailed";
     end_rollout(e, ERU_FAILED, reason);
@@ -168,7 +168,7 @@ static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
     va_list ap;
     s->reason = reason;
     va_start(ap, fmt);
-    (void)vsnprintf(s->why, sizeof(s->why), fmt, ap);
+    stw_vformat(s->why, sizeof(s->why), fmt, ap);
     va_end(ap);
 }
 
@@ -347,7 +347,7 @@ static void take_token(struct eru *e)
     struct eru_state *s = &e->state;
     if (stw_streq(s->manual.token, e->token))
         return;
-    (void)snprintf(s->manual.token, sizeof(s->manual.token), "%s", e->token);
+    stw_format(s->manual.token, sizeof(s->manual.token), "%s", e->token);
     s->manual.instant = new_instant(e);
     s->manual.done = false;
 }

@@ -215,7 +215,7 @@ static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
     char value[24];
     if (e->jitter_seconds < e->starting_deadline_seconds || e->jitter_seconds > 3600)
         return;
-    (void)snprintf(value, sizeof(value), "%lld", (long long)e->jitter_seconds);
+    stw_format(value, sizeof(value), "%lld", (long long)e->jitter_seconds);
     stw_findings_add(f, "spec.jitterSeconds", STW_INVALID, value,
                      "must be less than startingDeadlineSeconds (%lld)",
                      (long long)e->starting_deadline_seconds);
@@ -229,8 +229,8 @@ static void check_deployment(const struct stw_admission *a, const struct stw_eru
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     if (!lookup || !e->deployment || !stw_is_dns1123_subdomain(e->deployment))
         return;
-    (void)snprintf(key, sizeof(key), "%s/%s", a->ns ? a->ns : "", e->deployment);
-    (void)snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    stw_format(key, sizeof(key), "%s/%s", a->ns ? a->ns : "", e->deployment);
+    stw_format(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
     if (lookup->find && lookup->find(lookup->ctx, "erus.deployment", key, self, holder)) {
         const char *slash = strchr(holder, '/');
         stw_findings_add(f, "spec.deploymentname", STW_FORBIDDEN, NULL,

@@ -20,7 +20,7 @@ int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *
 {
     va_list ap;
     s->fault = fault;
-    (void)snprintf(s->reason, sizeof(s->reason), "%s", reason);
+    stw_format(s->reason, sizeof(s->reason), "%s", reason);
     va_start(ap, fmt);
     (void)stw_vfail(&s->err, STW_ERR_UNAVAILABLE, fmt, ap);
     va_end(ap);
@@ -171,10 +171,10 @@ static int add_pods(const struct stw_run *run, const char *cluster, const char *
             ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 || pod.going || pod.ended ||
             !*pod.ip)
             continue;
-        (void)snprintf(url, sizeof(url), "%s://%.70s.%.60s.%.64s.svc%s%.200s:%d",
-                       tls ? "https" : "http", slash + 1, cluster, run->ns, domain ? "." : "",
-                       domain ? domain : "", STW_ETCD_CLIENT_PORT);
-        if (add_source(ret, url, pod.ip) != 0)
+        if (stw_format_whole(url, sizeof(url), "%s://%s.%s.%s.svc%s%s:%d", tls ? "https" : "http",
+                             slash + 1, cluster, run->ns, domain ? "." : "", domain ? domain : "",
+                             STW_ETCD_CLIENT_PORT) != 0 ||
+            add_source(ret, url, pod.ip) != 0)
             return -1;
     }
     return 0;
@@ -184,9 +184,9 @@ static void find_tls(const struct stw_etcdcluster *c, const char *name, struct e
 {
     const char *secret = c->tls.static_.operator_secret;
     if (c->tls.auto_.provider)
-        (void)snprintf(ret->tls_secret, sizeof(ret->tls_secret), "%.250s-client-tls", name);
+        stw_format(ret->tls_secret, sizeof(ret->tls_secret), "%.250s-client-tls", name);
     else if (c->tls.static_.member.server_secret && secret)
-        (void)snprintf(ret->tls_secret, sizeof(ret->tls_secret), "%.253s", secret);
+        stw_format(ret->tls_secret, sizeof(ret->tls_secret), "%.253s", secret);
 }
 
 static int of_cluster(const struct stw_run *run, const char *name, struct eb_source *ret,
@@ -234,7 +234,7 @@ int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
         return eb_fault_memory(why);
     }
     if (spec->client_tls_secret)
-        (void)snprintf(ret->tls_secret, sizeof(ret->tls_secret), "%.253s", spec->client_tls_secret);
+        stw_format(ret->tls_secret, sizeof(ret->tls_secret), "%.253s", spec->client_tls_secret);
     return 0;
 }
 
@@ -388,8 +388,8 @@ void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_
     if (stw_streq(spec->storage_type, "PVC")) {
         const char *slash = strrchr(path, '/'); /* the key is a name in the folder of the path */
         int folder = slash ? (int)(slash - path) + 1 : 0;
-        (void)snprintf(out, size, "pvc://%s/%.*s%s", spec->pvc.claim, folder, path, key);
+        stw_format(out, size, "pvc://%s/%.*s%s", spec->pvc.claim, folder, path, key);
         return;
     }
-    (void)snprintf(out, size, "s3://%.*s/%s", (int)strcspn(path, "/"), path, key);
+    stw_format(out, size, "s3://%.*s/%s", (int)strcspn(path, "/"), path, key);
 }

@@ -77,17 +77,15 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
     if (at != EB_NEVER && s->now - since <= PERIODS * period)
         s->ready = true;
     else if (at == EB_NEVER)
-        (void)snprintf(s->stale, sizeof(s->stale), "EtcdBackup \"%.200s\" has made none yet", name);
+        stw_format(s->stale, sizeof(s->stale), "EtcdBackup \"%.200s\" has made none yet", name);
     else /* the time, not the age: an age would change the status in each round */
-        (void)snprintf(
-            s->stale, sizeof(s->stale),
-            "the newest verified backup of EtcdBackup \"%.150s\" is of %.30s, and one is "
-            "due each %lld s",
-            name, json_string_value(json_object_get(verified, "time")), (long long)period);
+        stw_format(s->stale, sizeof(s->stale),
+                   "the newest verified backup of EtcdBackup \"%.150s\" is of %.30s, and one is "
+                   "due each %lld s",
+                   name, json_string_value(json_object_get(verified, "time")), (long long)period);
     s->failing = s->failing || state.failures > 0;
     if (state.failures > 0)
-        (void)snprintf(s->error, sizeof(s->error), "EtcdBackup \"%.100s\": %.250s", name,
-                       state.error);
+        stw_format(s->error, sizeof(s->error), "EtcdBackup \"%.100s\": %.250s", name, state.error);
     eb_state_done(&state);
 }
 

@@ -163,7 +163,7 @@ static void *run_transfer_thread(void *ctx)
     pthread_mutex_lock(&k->lock);
     while ((slot = free_slot(k)) && (t = take_next(k, slot))) {
         char key[STW_KEY_LEN];
-        (void)snprintf(key, sizeof(key), "%s", t->key);
+        stw_format(key, sizeof(key), "%s", t->key);
         pthread_mutex_unlock(&k->lock);
         run_transfer(t);
         pthread_mutex_lock(&k->lock);
@@ -244,7 +244,7 @@ int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, str
         t->runtime = k;
         t->fence = stw_fence_current();
         t->key = strdup(key);
-        (void)snprintf(t->uid, sizeof(t->uid), "%s", uid);
+        stw_format(t->uid, sizeof(t->uid), "%s", uid);
     } else {
         eb_job_free(job);
     }

@@ -18,7 +18,7 @@ static int set_fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const
 {
     va_list ap;
     s->fault = what;
-    (void)snprintf(s->reason, sizeof(s->reason), "%s", reason);
+    stw_format(s->reason, sizeof(s->reason), "%s", reason);
     va_start(ap, fmt);
     (void)stw_vfail(&s->err, code, fmt, ap);
     va_end(ap);
@@ -31,10 +31,10 @@ static int set_fault_by_error(struct stw_snapshot *s, enum stw_snapshot_fault wh
 {
     bool ours = s->err.code == STW_ERR_CANCELLED || s->err.code == STW_ERR_INTERNAL;
     s->fault = ours ? STW_SNAPSHOT_OTHER : what;
-    (void)snprintf(s->reason, sizeof(s->reason), "%s",
-                   !ours                              ? reason
-                   : s->err.code == STW_ERR_CANCELLED ? "Stopped"
-                                                      : "InternalError");
+    stw_format(s->reason, sizeof(s->reason), "%s",
+               !ours                              ? reason
+               : s->err.code == STW_ERR_CANCELLED ? "Stopped"
+                                                  : "InternalError");
     return -1;
 }
 
@@ -149,7 +149,7 @@ static int read_and_check(struct stw_store *store, const char *key, struct readi
     if (whole != 0)
         return set_fault_by_error(s, STW_SNAPSHOT_CONTENT, "HashMismatch");
     s->size_bytes = size;
-    (void)snprintf(s->sha256, sizeof(s->sha256), "%s", sha256);
+    stw_format(s->sha256, sizeof(s->sha256), "%s", sha256);
     s->verified = true;
     return 0;
 }
@@ -158,9 +158,12 @@ int stw_snapshot_check(struct stw_store *store, const char *key, stw_store_sink_
                        struct stw_snapshot *ret)
 {
     struct reading r = {.check = stw_etcd_check_create(), .sink = sink, .ctx = ctx};
-    if (key != ret->key)
-        (void)snprintf(ret->key, sizeof(ret->key), "%s", key);
-    int rc = r.check ? read_and_check(store, ret->key, &r, ret)
+    int rc;
+    if (key != ret->key && stw_format_whole(ret->key, sizeof(ret->key), "%s", key) != 0)
+        rc = set_fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INVALID,
+                       "the key of the snapshot is too long");
+    else
+        rc = r.check ? read_and_check(store, ret->key, &r, ret)
                      : set_fault(ret, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INTERNAL,
                                  "out of memory");
     stw_etcd_check_destroy(r.check);
@@ -202,13 +205,14 @@ static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
     return set_fault_by_error(v->s, STW_SNAPSHOT_SOURCE, source_reason(trouble));
 }
 
-static void make_key(struct saving *v)
+static int make_key(struct saving *v)
 {
     const char *owner = v->request->retention.owner;
     struct stw_snapshot_name name = {
         .revision = v->s->revision, .time = v->s->time, .cluster = v->s->cluster};
-    (void)snprintf(name.owner, sizeof(name.owner), "%s", owner ? owner : "");
-    stw_snapshot_key(v->request->path, &name, v->s->key);
+    if (stw_format_whole(name.owner, sizeof(name.owner), "%s", owner ? owner : "") != 0)
+        return -1;
+    return stw_snapshot_key(v->request->path, &name, v->s->key);
 }
 
 /* The key shows the owner of an unfinished upload.  A key that is `path` itself belongs to the only
@@ -240,10 +244,10 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     free(members);
     if (rc != 0)
         return source_fault(v, at, trouble);
-    if (w->named)
-        (void)snprintf(v->s->key, sizeof(v->s->key), "%s", w->path);
-    else
-        make_key(v);
+    rc = w->named ? stw_format_whole(v->s->key, sizeof(v->s->key), "%s", w->path) : make_key(v);
+    if (rc != 0)
+        return set_fault(v->s, STW_SNAPSHOT_OTHER, "InternalError", STW_ERR_INVALID,
+                         "the key of the snapshot would be too long");
     return 0;
 }
 
@@ -271,7 +275,7 @@ static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at,
                        : source_fault(v, at, trouble);
     }
     s->size_bytes = got.size_bytes;
-    (void)snprintf(s->sha256, sizeof(s->sha256), "%s", got.sha256);
+    stw_format(s->sha256, sizeof(s->sha256), "%s", got.sha256);
     stw_semver_text(got.version, s->version);
     if (stw_upload_finish(v->upload, &v->trouble, &s->err) != 0)
         return store_fault(s, v->trouble);
@@ -330,12 +334,12 @@ static void prune_old_snapshots(struct saving *v)
     if (w->named)
         return;
     report_stage(v, STW_SNAPSHOT_PRUNING);
-    (void)snprintf(prefix, sizeof(prefix), "%s_v", w->path);
+    stw_format(prefix, sizeof(prefix), "%s_v", w->path);
     if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
                            stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
                            &err) != 0 ||
         stw_store_clean(w->store, prefix, &mine, before_us, &stale, &v->trouble, &err) != 0)
-        (void)snprintf(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
+        stw_format(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
 }
 
 /* No upload of ours is running yet, so any unfinished one is from a process that died.  If it
@@ -346,7 +350,7 @@ static void clear_away(const struct stw_snapshot_request *w)
     enum stw_store_trouble trouble;
     unsigned count;
     const struct stw_store_filter mine = {is_mine, (void *)(uintptr_t)w};
-    (void)snprintf(prefix, sizeof(prefix), "%s%s", w->path, w->named ? "" : "_v");
+    stw_format(prefix, sizeof(prefix), "%s%s", w->path, w->named ? "" : "_v");
     if (w->again)
         (void)stw_store_clean(w->store, prefix, &mine, stw_wall_us(w->clock), &count, &trouble,
                               NULL);
@@ -361,7 +365,7 @@ int stw_snapshot_save(const struct stw_snapshot_request *w, struct stw_snapshot 
     if (stw_snapshot_choose(w->etcd, w->endpoints, w->endpoint_count, &index, &db_size, ret) != 0)
         return -1;
     const struct stw_etcd_endpoint *at = &w->endpoints[index];
-    (void)snprintf(ret->endpoint, sizeof(ret->endpoint), "%s", at->url);
+    stw_format(ret->endpoint, sizeof(ret->endpoint), "%s", at->url);
     report_stage(&v, STW_SNAPSHOT_SAVING);
     clear_away(w);
     if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0 || read_back(&v) != 0)

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/util.h"
 #include "etcd/etcd.h"
 #include "store/store.h"
 
@@ -30,8 +31,9 @@ struct stw_snapshot_name {
     uint64_t cluster; /* ID of the etcd cluster; 0 without an owner */
     char owner[STW_SNAPSHOT_OWNER_MAX]; /* UID of the EtcdBackup; "": no owner in the key */
 };
-void stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
-                      char out[STW_STORE_KEY_MAX + 1]);
+/* Returns 0, or -1 when the key would be too long. */
+STW_MUST_CHECK int stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
+                                    char out[STW_STORE_KEY_MAX + 1]);
 /* -1: `key` is not a snapshot of `path`. */
 int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret);
 

@@ -24,23 +24,23 @@ static void write_time(int64_t at, char out[32])
         (void)strftime(out, 32, TIME_FORMAT, &tm);
 }
 
-void stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
-                      char out[STW_STORE_KEY_MAX + 1])
+int stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
+                     char out[STW_STORE_KEY_MAX + 1])
 {
     char when[32], whose[STW_SNAPSHOT_OWNER_MAX + 24] = "";
     write_time(name->time, when);
     if (*name->owner)
-        (void)snprintf(whose, sizeof(whose), "_%016llx_%s", (unsigned long long)name->cluster,
-                       name->owner);
-    (void)snprintf(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s%s", path, REVISION_DIGITS,
-                   (unsigned long long)name->revision, when, whose);
+        stw_format(whose, sizeof(whose), "_%016llx_%s", (unsigned long long)name->cluster,
+                   name->owner);
+    return stw_format_whole(out, STW_STORE_KEY_MAX + 1, "%s_v%0*llu_%s%s", path, REVISION_DIGITS,
+                            (unsigned long long)name->revision, when, whose);
 }
 
 static int parse_time(const char *text, int64_t *ret)
 {
     struct tm tm = {0};
     char when[TIME_LEN + 1], again[32];
-    (void)snprintf(when, sizeof(when), "%s", text);
+    stw_format(when, sizeof(when), "%s", text);
     const char *end = strlen(when) == TIME_LEN ? strptime(when, TIME_FORMAT, &tm) : NULL;
     if (!end || *end)
         return -1;
@@ -144,7 +144,7 @@ int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snap
     char prefix[STW_STORE_KEY_MAX + 8];
     struct prune_listing l = {.path = path, .list = ret};
     *ret = (struct stw_snapshot_list){0};
-    (void)snprintf(prefix, sizeof(prefix), "%s_v", path);
+    stw_format(prefix, sizeof(prefix), "%s_v", path);
     int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
     if (l.failed) {
         *trouble = STW_STORE_FAILED;

@@ -19,7 +19,7 @@ static void add_text(struct stw_buf *out, const char *name, const char *text)
     char clean[STW_STORE_KEY_MAX + 1];
     if (!*text)
         return;
-    (void)snprintf(clean, sizeof(clean), "%s", text);
+    stw_format(clean, sizeof(clean), "%s", text);
     stw_message_clean(clean, sizeof(clean) - 1); /* a server's message may contain any bytes */
     stw_buf_addf(out, ",\"%s\":", name);
     stw_buf_json_strz(out, clean);

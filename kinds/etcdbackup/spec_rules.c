@@ -20,7 +20,7 @@ static void check_endpoint(struct stw_json node, uint32_t index, int *https, str
     if (stw_json_strcpy(node, url, sizeof(url)) != 0 || !*url)
         return; /* the field table reports it */
     bool is_https = strncmp(url, "https://", 8) == 0;
-    (void)snprintf(path, sizeof(path), "spec.etcdEndpoints[%u]", index);
+    stw_format(path, sizeof(path), "spec.etcdEndpoints[%u]", index);
     stw_etcd_check_url(path, url, "https://host:2379", f);
     if (*https >= 0 && is_https != *https)
         stw_findings_add(f, path, STW_INVALID, NULL,
@@ -60,7 +60,7 @@ static void advise_on_cluster(const struct stw_admission *a, const struct stw_et
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     if (a->quiet || f->error_count || !b->cluster || !l || !l->has || !a->ns)
         return;
-    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, b->cluster);
+    stw_format(key, sizeof(key), "%s/%s", a->ns, b->cluster);
     if (l->has(l->ctx, "etcdclusters", key) == 0)
         stw_findings_warn(f, "EtcdCluster \"%s\" not found; backups are made when it is there",
                           b->cluster);
@@ -77,7 +77,7 @@ static void check_interval(const struct stw_etcdbackup *b, struct stw_findings *
 {
     char value[24];
     int64_t n = b->policy.interval_s;
-    (void)snprintf(value, sizeof(value), "%lld", (long long)n);
+    stw_format(value, sizeof(value), "%lld", (long long)n);
     if (n != 0 && n < INTERVAL_MIN)
         stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value,
                          "must be 0 or at least %d", INTERVAL_MIN);
@@ -124,7 +124,7 @@ static void check_period(const struct stw_etcdbackup *now, const struct stw_etcd
         return;
     bool interval = now->policy.interval_s != old->policy.interval_s;
     char was[32];
-    (void)snprintf(was, sizeof(was), "%lld", (long long)old->policy.interval_s);
+    stw_format(was, sizeof(was), "%lld", (long long)old->policy.interval_s);
     stw_findings_add(
         f, interval ? "spec.backupPolicy.backupIntervalInSecond" : "spec.backupPolicy.schedule",
         STW_FORBIDDEN, NULL, "field is immutable (was %s)",
@@ -161,7 +161,7 @@ static void check_place(const struct stw_admission *a, const struct stw_etcdback
     if (f->error_count || !l || !l->find || !a->ns ||
         !stw_etcdbackup_place(a->object, a->ns, &place) || !has_moved(a, stw_buf_str(&place)))
         return;
-    (void)snprintf(self, sizeof(self), "%s/%s", a->ns, a->name ? a->name : "");
+    stw_format(self, sizeof(self), "%s/%s", a->ns, a->name ? a->name : "");
     if (!l->find(l->ctx, "etcdbackups.place", stw_buf_str(&place), self, holder))
         return;
     size_t len = strlen(a->ns);

@@ -174,7 +174,7 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
         return; /* the field table reports it */
     for (size_t i = 0; i < STW_COUNT(stores); i++) {
         bool wanted = stw_streq(type, stores[i].type);
-        (void)snprintf(path, sizeof(path), "spec.%s", stores[i].block);
+        stw_format(path, sizeof(path), "spec.%s", stores[i].block);
         if (wanted && !stores[i].there)
             stw_findings_add(f, path, STW_REQUIRED, NULL, "%s is required when %s is %s",
                              stores[i].block, field, type);

@@ -35,9 +35,9 @@ enum eb_transfer eb_agent_look(struct eb *e)
     name_of(e, name);
     if (a && stw_agent_find(e->run, name, a) == 0 && stw_streq(a->owner_uid, e->object.uid)) {
         what = EB_TRANSFERS;
-        (void)snprintf(e->agent_uid, sizeof(e->agent_uid), "%s", a->uid);
+        stw_format(e->agent_uid, sizeof(e->agent_uid), "%s", a->uid);
         if (a->phase == STW_AGENT_STUCK)
-            (void)snprintf(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
+            stw_format(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
         if (a->going) /* its result has been collected */
             e->agent_goes = true;
         else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
@@ -126,7 +126,7 @@ static json_t *build_save_arguments(const struct eb *e, const struct eb_source *
 static void add_secret(json_t *volumes, json_t *mounts, const char *name, const char *secret)
 {
     char path[32];
-    (void)snprintf(path, sizeof(path), "/%s", name);
+    stw_format(path, sizeof(path), "/%s", name);
     (void)json_array_append_new(volumes, stw_agent_secret_volume(name, secret));
     (void)json_array_append_new(mounts, stw_agent_mount(name, path, true));
 }
@@ -137,9 +137,9 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
     struct eb_source source;
     if (!*image) {
         e->stalled = "AgentImageMissing";
-        (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
-                       "a backup onto a volume is made by a pod of steward's own image: start "
-                       "steward with --agent-image, or use S3");
+        stw_format(e->stalled_text, sizeof(e->stalled_text),
+                   "a backup onto a volume is made by a pod of steward's own image: start "
+                   "steward with --agent-image, or use S3");
         return -1;
     }
     if (eb_source_find(e->run, &e->spec, &source, why) != 0) {

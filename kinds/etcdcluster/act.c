@@ -19,7 +19,7 @@ static void report_act(struct ec *e, const char *reason, const char *action, con
     char note[512];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(note, sizeof(note), fmt, ap);
+    stw_vformat(note, sizeof(note), fmt, ap);
     va_end(ap);
     stw_object_event(e->run, &e->object, false, reason, action, "%s", note);
     stw_log(STW_LOG_INFO, "acted on an etcd cluster", STW_STR("what", reason),

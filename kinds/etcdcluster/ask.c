@@ -13,8 +13,8 @@ void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
 {
     char host[STW_ETCD_URL_MAX];
     ec_host(e, e->view.members[index].name, host);
-    (void)snprintf(url, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-                   STW_ETCD_CLIENT_PORT);
+    stw_format(url, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
+               STW_ETCD_CLIENT_PORT);
     *ret = (struct stw_etcd_endpoint){.url = url, .address = e->details[index].pod.ip};
 }
 
@@ -79,12 +79,12 @@ static struct ec_member *entry_for(struct ec *e, const struct stw_etcd_member *m
     char name[EC_NAME_MAX], url[STW_ETCD_URL_MAX];
     const char *host = strstr(m->peer_url, "://");
     host = host ? host + 3 : m->peer_url;
-    (void)snprintf(name, sizeof(name), "%.*s", (int)STW_MIN(strcspn(host, ".:/"), EC_NAME_MAX - 1),
-                   host);
+    stw_format(name, sizeof(name), "%.*s", (int)STW_MIN(strcspn(host, ".:/"), EC_NAME_MAX - 1),
+               host);
     ec_peer_url(e, name, url);
     bool ours = stw_streq(url, m->peer_url);
     if (!ours && *m->name)
-        (void)snprintf(name, sizeof(name), "%.63s", m->name);
+        stw_format(name, sizeof(name), "%.63s", m->name);
     struct ec_member *entry = ec_entry(e, name, ret);
     if (entry)
         entry->foreign = !ours;
@@ -102,7 +102,7 @@ static void take_list(struct ec *e, const struct stw_etcd_members *list)
         m->id = list->all[i].id;
         m->learner = list->all[i].learner;
         m->started = *list->all[i].name != '\0' || !m->learner;
-        (void)snprintf(d->peer_url, sizeof(d->peer_url), "%s", list->all[i].peer_url);
+        stw_format(d->peer_url, sizeof(d->peer_url), "%s", list->all[i].peer_url);
     }
 }
 

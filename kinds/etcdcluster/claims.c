@@ -53,7 +53,7 @@ static void copy_size(struct ec *e)
     stw_autobuf struct stw_buf text = STW_BUF_INIT(256);
     if (stw_json_type(e->spec.storage.size) == STW_JSON_STRING)
         stw_json_str(e->spec.storage.size, &text);
-    (void)snprintf(e->state.storage.size, sizeof(e->state.storage.size), "%s", stw_buf_str(&text));
+    stw_format(e->state.storage.size, sizeof(e->state.storage.size), "%s", stw_buf_str(&text));
 }
 
 int ec_latch_storage(struct ec *e, struct stw_error *err)
@@ -70,10 +70,10 @@ int ec_latch_storage(struct ec *e, struct stw_error *err)
         given || class || *found || (medium && stw_streq(medium, "Persistent"));
     if (medium && stw_streq(medium, "EmptyDir"))
         e->state.storage.durable = false;
-    (void)snprintf(e->state.storage.class, sizeof(e->state.storage.class), "%s",
-                   !e->state.storage.durable ? ""
-                   : class                   ? class
-                                             : found);
+    stw_format(e->state.storage.class, sizeof(e->state.storage.class), "%s",
+               !e->state.storage.durable ? ""
+               : class                   ? class
+                                         : found);
     if (!given && e->state.storage.durable)
         copy_size(e);
     e->state.storage.latched = true;

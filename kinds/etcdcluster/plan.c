@@ -104,13 +104,12 @@ static void tell_progress(const struct plan *p, const struct ec_member *m, char 
     int silent = 0;
     plan_each(other, p) silent += plan_survivor(p, other) && !other->answers;
     if (!m->answers)
-        (void)snprintf(out, size, "; none answers, so that it is not known who has most of it");
+        stw_format(out, size, "; none answers, so that it is not known who has most of it");
     else
-        (void)snprintf(out, size,
-                       ", which has got farthest of those that answer (raft term %" PRIu64
-                       ", index %" PRIu64 ")%s",
-                       m->raft_term, m->raft_index,
-                       silent ? "; those that do not may have more" : "");
+        stw_format(out, size,
+                   ", which has got farthest of those that answer (raft term %" PRIu64
+                   ", index %" PRIu64 ")%s",
+                   m->raft_term, m->raft_index, silent ? "; those that do not may have more" : "");
 }
 
 /* What to do about a lost quorum, with commands that can be pasted. */

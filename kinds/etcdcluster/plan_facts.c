@@ -93,7 +93,7 @@ bool ec_decides(const struct ec_move *move)
 
 static void set_name(char out[EC_NAME_MAX], const char *name)
 {
-    (void)snprintf(out, EC_NAME_MAX, "%s", name);
+    stw_format(out, EC_NAME_MAX, "%s", name);
 }
 
 bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
@@ -148,7 +148,7 @@ static void fill_move_with_text(struct plan *p, enum ec_act act, const char *rea
                                 const char *fmt, va_list ap)
 {
     *p->move = (struct ec_move){.act = act, .wait_ms = PLAN_SETTLED_MS, .reason = reason};
-    (void)vsnprintf(p->move->text, sizeof(p->move->text), fmt, ap);
+    stw_vformat(p->move->text, sizeof(p->move->text), fmt, ap);
 }
 
 bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
@@ -434,5 +434,5 @@ void plan_cluster_name(const struct plan *p, char out[EC_NAME_MAX])
 {
     const char *name = p->v->count ? p->v->members[0].name : p->v->fresh;
     size_t len = strlen(name);
-    (void)snprintf(out, EC_NAME_MAX, "%.*s", (int)(len > 11 ? len - 11 : len), name);
+    stw_format(out, EC_NAME_MAX, "%.*s", (int)(len > 11 ? len - 11 : len), name);
 }

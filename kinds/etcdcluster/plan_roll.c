@@ -4,6 +4,8 @@
  * time, the leader last. */
 #include "kinds/etcdcluster/plan_priv.h"
 
+#include "base/util.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,7 +23,7 @@ bool plan_hand_over(struct plan *p, const struct ec_member *m)
     if (!m->leader || !m->healthy || !heir)
         return false;
     plan_intend(p, EC_MOVE_LEADER, EC_LEADER, m);
-    (void)snprintf(p->move->to, sizeof(p->move->to), "%s", heir->name);
+    stw_format(p->move->to, sizeof(p->move->to), "%s", heir->name);
     p->move->to_id = heir->id;
     return true;
 }

@@ -85,7 +85,7 @@ static struct ec_member get_member_by_name(const struct ec_view *v, const char *
 {
     const struct ec_member *m = ec_find(v, name);
     struct ec_member none = {.data = EC_DATA_NONE};
-    (void)snprintf(none.name, sizeof(none.name), "%s", name);
+    stw_format(none.name, sizeof(none.name), "%s", name);
     return m ? *m : none;
 }
 

@@ -4,6 +4,8 @@
  * are added, and a new member is a learner first. */
 #include "kinds/etcdcluster/plan_priv.h"
 
+#include "base/util.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -182,7 +184,7 @@ static bool resume_addition(const struct plan *p, struct ec_member *ret)
     bool used = p->v->name_used || (m && (m->claim || m->pod != EC_POD_ABSENT));
     if (a->kind != EC_ADD || used)
         return false;
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", a->member);
+    stw_format(ret->name, sizeof(ret->name), "%s", a->member);
     return true;
 }
 
@@ -200,6 +202,6 @@ bool plan_grow(struct plan *p)
                          "a member is added when more members are healthy: %d of %d are",
                          p->q.healthy, p->q.voters);
     if (!resume_addition(p, &fresh))
-        (void)snprintf(fresh.name, sizeof(fresh.name), "%s", p->v->fresh);
+        stw_format(fresh.name, sizeof(fresh.name), "%s", p->v->fresh);
     return plan_intend(p, EC_MEMBER_ADD, EC_ADD, &fresh);
 }

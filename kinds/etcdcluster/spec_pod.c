@@ -267,7 +267,7 @@ static void check_env(const struct stw_ec_scene *s)
             return;
         if (stw_json_strcpy(stw_json_get(element, "name"), name, sizeof(name)) == 0 &&
             env_reserved(name, &use)) {
-            (void)snprintf(path, sizeof(path), "pod.etcdEnv[%u].name", index);
+            stw_format(path, sizeof(path), "pod.etcdEnv[%u].name", index);
             stw_ec_forbid_option(s, path, name, use);
         }
         index++;
@@ -302,7 +302,7 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
             if ((annotation && !reserved_keys[i].annotation) ||
                 !is_reserved_match(reserved_keys[i].match, reserved_keys[i].text, name))
                 continue;
-            (void)snprintf(path, sizeof(path), "pod.%s[%s]", field, name);
+            stw_format(path, sizeof(path), "pod.%s[%s]", field, name);
             stw_ec_forbid(s, path, "reserved %s %s", annotation ? "annotation" : "label", name);
         }
     }

@@ -19,7 +19,7 @@
 struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path)
 {
     struct stw_ec_path ret;
-    (void)snprintf(ret.text, sizeof(ret.text), "%s.%s", s->at, path);
+    stw_format(ret.text, sizeof(ret.text), "%s.%s", s->at, path);
     return ret;
 }
 
@@ -28,7 +28,7 @@ add_spec_error(const struct stw_ec_scene *s, const char *path, enum stw_finding_
                const char *json, const char *fmt, va_list ap)
 {
     char text[512];
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    stw_vformat(text, sizeof(text), fmt, ap);
     stw_findings_add(s->f, stw_ec_path(s, path).text, code, json, "%s", text);
 }
 
@@ -50,7 +50,7 @@ void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t v
 {
     char json[24];
     va_list ap;
-    (void)snprintf(json, sizeof(json), "%lld", (long long)value);
+    stw_format(json, sizeof(json), "%lld", (long long)value);
     va_start(ap, fmt);
     add_spec_error(s, path, STW_INVALID, json, fmt, ap);
     va_end(ap);
@@ -73,7 +73,7 @@ void stw_ec_refuse_node(const struct stw_ec_scene *s, const char *path, struct s
     char text[512];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    stw_vformat(text, sizeof(text), fmt, ap);
     va_end(ap);
     stw_findings_at(s->f, stw_ec_path(s, path).text, STW_INVALID, value, "%s", text);
 }
@@ -282,7 +282,7 @@ static void check_extra_args(const struct stw_ec_scene *s)
                                "must be names of etcd's options, such as max-request-bytes");
             continue;
         }
-        (void)snprintf(path, sizeof(path), "options.extraArgs[%s]", name);
+        stw_format(path, sizeof(path), "options.extraArgs[%s]", name);
         if (name[0] == '-')
             stw_ec_refuse_node(s, path, key, "must be without dashes before it");
         else if (stw_etcd_option_reserved(name, &use))

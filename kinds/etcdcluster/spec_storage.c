@@ -63,7 +63,7 @@ static void size_text(const struct volume *v, char out[64])
     size_t len = 3;
     const char *raw = stw_json_there(v->size) ? stw_json_raw(v->size, &len) : "8Gi";
     bool quoted = stw_json_type(v->size) == STW_JSON_STRING;
-    (void)snprintf(out, 64, "%.*s", (int)STW_MIN(len - (quoted ? 2 : 0), 63), raw + quoted);
+    stw_format(out, 64, "%.*s", (int)STW_MIN(len - (quoted ? 2 : 0), 63), raw + quoted);
 }
 
 static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
@@ -111,7 +111,7 @@ static void check_claim(const struct stw_ec_scene *s)
         bool there = stw_json_there(x);
         if (there == stw_json_there(y) && (!there || stw_json_equal(x, y)))
             continue;
-        (void)snprintf(path, sizeof(path), "pod.persistentVolumeClaimSpec.%s", fixed[i]);
+        stw_format(path, sizeof(path), "pod.persistentVolumeClaimSpec.%s", fixed[i]);
         stw_ec_forbid(s, path, "field is immutable");
     }
 }

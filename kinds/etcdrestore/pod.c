@@ -39,10 +39,10 @@ int er_cluster_read(struct er *e)
     c->tls.peer = spec->tls.auto_.provider || spec->tls.static_.member.peer_secret;
     if (stw_json_type(spec->storage.size) == STW_JSON_STRING)
         stw_json_str(spec->storage.size, &size);
-    (void)snprintf(c->state.storage.size, sizeof(c->state.storage.size), "%s", stw_buf_str(&size));
+    stw_format(c->state.storage.size, sizeof(c->state.storage.size), "%s", stw_buf_str(&size));
     if (spec->storage.storage_class)
-        (void)snprintf(c->state.storage.class, sizeof(c->state.storage.class), "%s",
-                       spec->storage.storage_class);
+        stw_format(c->state.storage.class, sizeof(c->state.storage.class), "%s",
+                   spec->storage.storage_class);
     return stw_semver_parse(spec->version, &c->version);
 }
 
@@ -59,12 +59,10 @@ static void append_restore_arg(json_t *args, const char *fmt, ...)
 
 static void append_restore_arg(json_t *args, const char *fmt, ...)
 {
-    char text[ER_URI_MAX + STW_ETCD_URL_MAX];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    (void)json_array_append_new(args, json_vsprintf(fmt, ap));
     va_end(ap);
-    (void)json_array_append_new(args, json_string(text));
 }
 
 static void s3_args(const struct er *e, const struct er_source *s, bool own_ca, json_t *args)

@@ -16,9 +16,9 @@ static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ..
 static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ...)
 {
     va_list ap;
-    (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
+    stw_format(e->state.reason, sizeof(e->state.reason), "%s", reason);
     va_start(ap, fmt);
-    (void)vsnprintf(e->state.error, sizeof(e->state.error), fmt, ap);
+    stw_vformat(e->state.error, sizeof(e->state.error), fmt, ap);
     va_end(ap);
     return -1;
 }
@@ -60,8 +60,8 @@ static int take_uri(struct er *e, const char *uri)
         return wait_for_backup(e, "BackupNotFound", "EtcdBackup \"%s\" has no backup \"%.200s\"",
                                e->spec.backup.name, uri);
     if (s->volume)
-        (void)snprintf(s->claim, sizeof(s->claim), "%.*s", (int)STW_MIN(slash - rest, 253), rest);
-    (void)snprintf(s->path, sizeof(s->path), "%s", s->volume ? slash + 1 : rest);
+        stw_format(s->claim, sizeof(s->claim), "%.*s", (int)STW_MIN(slash - rest, 253), rest);
+    stw_format(s->path, sizeof(s->path), "%s", s->volume ? slash + 1 : rest);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static void revision_of(struct er_source *s)
     const char *base = strrchr(s->path, '/');
     char prefix[ER_URI_MAX];
     base = base ? base + 1 : s->path;
-    (void)snprintf(prefix, sizeof(prefix), "%s", base);
+    stw_format(prefix, sizeof(prefix), "%s", base);
     for (char *v = strstr(prefix, "_v"); v; v = strstr(v + 1, "_v")) {
         char *cut = strndup(prefix, (size_t)(v - prefix));
         if (cut && stw_snapshot_key_parse(cut, base, &name) == 0)
@@ -122,18 +122,18 @@ int er_source_find(struct er *e)
         rc = by_backup(e);
     } else if (e->spec.pvc.claim) {
         s->volume = true;
-        (void)snprintf(s->claim, sizeof(s->claim), "%s", e->spec.pvc.claim);
-        (void)snprintf(s->path, sizeof(s->path), "%s", e->spec.pvc.path);
+        stw_format(s->claim, sizeof(s->claim), "%s", e->spec.pvc.claim);
+        stw_format(s->path, sizeof(s->path), "%s", e->spec.pvc.path);
     } else {
         s->s3 = e->spec.s3;
-        (void)snprintf(s->path, sizeof(s->path), "%s", e->spec.s3.path);
+        stw_format(s->path, sizeof(s->path), "%s", e->spec.s3.path);
     }
     if (rc != 0)
         return -1;
     if (!s->revision)
         revision_of(s);
     if (!*e->state.uri)
-        (void)snprintf(e->state.uri, sizeof(e->state.uri), "%s%s%s%.1700s",
-                       s->volume ? "pvc://" : "s3://", s->claim, s->volume ? "/" : "", s->path);
+        stw_format(e->state.uri, sizeof(e->state.uri), "%s%s%s%.1700s",
+                   s->volume ? "pvc://" : "s3://", s->claim, s->volume ? "/" : "", s->path);
     return 0;
 }

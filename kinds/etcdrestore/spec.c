@@ -223,7 +223,7 @@ static int has_cluster(const struct stw_admission *a, const char *name)
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     if (!l || !l->has || !a->ns || !name)
         return -1;
-    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, name);
+    stw_format(key, sizeof(key), "%s/%s", a->ns, name);
     return l->has(l->ctx, "etcdclusters", key);
 }
 
@@ -255,7 +255,7 @@ static void advise_on_backup(const struct stw_admission *a, const struct stw_etc
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     if (a->quiet || f->error_count || !r->backup.name || !l || !l->has || !a->ns)
         return;
-    (void)snprintf(key, sizeof(key), "%s/%s", a->ns, r->backup.name);
+    stw_format(key, sizeof(key), "%s/%s", a->ns, r->backup.name);
     if (l->has(l->ctx, "etcdbackups", key) == 0)
         stw_findings_warn(f, "EtcdBackup \"%s\" not found; the restore begins when it is there",
                           r->backup.name);

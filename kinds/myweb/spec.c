@@ -169,8 +169,8 @@ static bool is_port_held(const struct stw_admission *a, const char *index, int64
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     if (!lookup || !lookup->find)
         return false;
-    snprintf(key, sizeof(key), "%lld", (long long)port);
-    snprintf(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
+    stw_format(key, sizeof(key), "%lld", (long long)port);
+    stw_format(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
     return lookup->find(lookup->ctx, index, key, self, holder);
 }
 
@@ -178,7 +178,7 @@ static void add_port_error(struct stw_findings *f, enum stw_finding_code code, i
                            const char *message)
 {
     char value[24];
-    snprintf(value, sizeof(value), "%lld", (long long)port);
+    stw_format(value, sizeof(value), "%lld", (long long)port);
     stw_findings_add(f, "spec.nodePortNumber", code, value, "%s", message);
 }
 
@@ -205,13 +205,13 @@ static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
     if (port == 0)
         return;
     if (port < r.min || port > r.max) {
-        snprintf(text, sizeof(text), "must be 0 or between %d and %d", r.min, r.max);
+        stw_format(text, sizeof(text), "must be 0 or between %d and %d", r.min, r.max);
         add_port_error(f, STW_INVALID, port, text);
         return;
     }
     if (is_port_held(a, "mywebs.nodePort", port, holder)) {
-        snprintf(text, sizeof(text), "node port %lld is taken by MyWeb %s", (long long)port,
-                 holder);
+        stw_format(text, sizeof(text), "node port %lld is taken by MyWeb %s", (long long)port,
+                   holder);
         add_port_error(f, STW_FORBIDDEN, port, text);
         return;
     }

@@ -39,8 +39,8 @@ static void names(const char *key)
     if (strlen(key) > 200 || stw_snapshot_key_parse("db", key, &name) != 0 || !name.own ||
         name.revision > 999999999999)
         return;
-    stw_snapshot_key("db", &name, again);
-    if (strlen(key) == strlen(again) && !stw_streq(key, again))
+    if (stw_snapshot_key("db", &name, again) != 0 ||
+        (strlen(key) == strlen(again) && !stw_streq(key, again)))
         abort();
 }
 

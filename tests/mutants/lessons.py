@@ -380,7 +380,7 @@ _ROWS = [
      "return h->answers && h->linearizable && !h->learner;", "return h->answers;",
      f"{CLI}::test_learners_are_passed_over"),
     ("B8", "who was asked is told", "kinds/etcdbackup/state.c",
-     '    (void)snprintf(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);\n', "",
+     '    stw_format(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);\n', "",
      f"{BACKUPS}::test_a_dead_endpoint_is_passed_over"),
 ]
 
