@@ -34,7 +34,7 @@ static void show_json(struct stw_audit_report *r, const struct audit_found *f)
     stw_autobuf struct stw_buf line = STW_BUF_INIT(TEXT_MAX_BYTES);
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
     char version[256];
-    (void)snprintf(version, sizeof(version), "%s/%s", f->kind->group, f->kind->version);
+    stw_format(version, sizeof(version), "%s/%s", f->kind->group, f->kind->version);
     stw_buf_addc(&line, '{');
     add_report_member(&line, "severity", f->e ? "error" : "warning");
     add_report_member(&line, "apiVersion", version);

@@ -77,8 +77,8 @@ static void add_certificate(struct paths *p, const char *folder)
     if (!folder || !*folder)
         return;
     add_path(p, folder);
-    (void)snprintf(file, sizeof(file), "%s/tls.key", folder);
-    add_file(p, file);
+    if (stw_format_whole(file, sizeof(file), "%s/tls.key", folder) == 0)
+        add_file(p, file);
 }
 
 static void add_variable(struct paths *p, const char *name)

@@ -57,7 +57,7 @@ const char *doctor_advice(struct doctor *d, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(d->advice, sizeof(d->advice), fmt, ap);
+    stw_vformat(d->advice, sizeof(d->advice), fmt, ap);
     va_end(ap);
     return d->advice;
 }

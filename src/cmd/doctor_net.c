@@ -48,7 +48,7 @@ static int count_ready(struct doctor *d, unsigned *ret, struct stw_error *err)
     stw_autoanswer struct stw_answer endpoints = {0};
     struct stw_json key, subset;
     struct ready ready = {0};
-    (void)snprintf(selector, sizeof(selector), "kubernetes.io/service-name=%s", d->service);
+    stw_format(selector, sizeof(selector), "kubernetes.io/service-name=%s", d->service);
     struct stw_pages q = {.resource = &res_slice,
                           .ns = d->service_ns,
                           .label_selector = selector,

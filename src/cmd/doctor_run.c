@@ -157,7 +157,7 @@ static int ask_verbs(struct rights *r, const struct stw_rule *rule, const char *
     char verb[32];
     for (const char *p = rule->verbs; *p;) {
         size_t len = strcspn(p, ",");
-        (void)snprintf(verb, sizeof(verb), "%.*s", (int)len, p);
+        stw_format(verb, sizeof(verb), "%.*s", (int)len, p);
         p += len + (p[len] == ',');
         int may = review_access(r, rule, verb, ns);
         if (may < 0)

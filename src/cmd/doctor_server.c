@@ -172,7 +172,7 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind)
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     struct stw_error err = {0};
     char name[512];
-    (void)snprintf(name, sizeof(name), "%s.%s", kind->plural, kind->group);
+    stw_format(name, sizeof(name), "%s.%s", kind->plural, kind->group);
     if (stw_remote_get(&d->remote, &stw_res_crd, NULL, name, &crd, &err) != 0) {
         if (err.code != STW_ERR_NOT_FOUND)
             doctor_unread(d, name, &err);

@@ -96,7 +96,7 @@ static void add_host(const char *url, char *out, size_t size)
     const char *host = strstr(url, "://");
     host = host ? host + 3 : url;
     size_t len = *host == '[' ? strcspn(++host, "]") : strcspn(host, ":/");
-    (void)snprintf(out, size, "%.*s", (int)STW_MIN(len, size - 1), host);
+    stw_format(out, size, "%.*s", (int)STW_MIN(len, size - 1), host);
 }
 
 static bool is_address(const char *host)
@@ -117,7 +117,7 @@ static void host_of(struct doctor *d, struct stw_json config, char *out, size_t 
     if (stw_json_strcpy(stw_json_get(service, "name"), d->service, sizeof(d->service)) == 0 &&
         stw_json_strcpy(stw_json_get(service, "namespace"), d->service_ns, sizeof(d->service_ns)) ==
             0)
-        (void)snprintf(out, size, "%s.%s.svc", d->service, d->service_ns);
+        stw_format(out, size, "%s.%s.svc", d->service, d->service_ns);
 }
 
 static bool is_cert_for_host(const char *leaf, const char *host)

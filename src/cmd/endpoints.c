@@ -37,7 +37,7 @@ static void host_of(const char *url, char out[256])
     host = host ? host + 3 : url;
     bool bracket = *host == '[';
     host += bracket;
-    (void)snprintf(out, 256, "%.*s", (int)strcspn(host, bracket ? "]" : ":/"), host);
+    stw_format(out, 256, "%.*s", (int)strcspn(host, bracket ? "]" : ":/"), host);
 }
 
 int stw_endpoints_allow(const char *list, const char *server, struct stw_reach **ret,

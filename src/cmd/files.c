@@ -68,7 +68,7 @@ static void read_entry(const struct file_walk *w, const char *folder, const char
 {
     struct stat st;
     char path[4096];
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path)) {
+    if (stw_format_whole(path, sizeof(path), "%s/%s", folder, name) != 0) {
         w->error(w->ctx, folder, "path too long");
         return;
     }
@@ -121,7 +121,10 @@ void stw_files_each(const char *path, stw_file_fn *fn, stw_file_error_fn *error,
         return;
     }
     char folder[4096];
-    (void)snprintf(folder, sizeof(folder), "%s", path);
+    if (stw_format_whole(folder, sizeof(folder), "%s", path) != 0) {
+        error(ctx, path, "path too long");
+        return;
+    }
     trim_slashes(folder);
     read_folder(&w, folder, 0);
 }

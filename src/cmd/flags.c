@@ -259,7 +259,7 @@ static int file_entry(struct file *file, struct stw_json key, struct stw_json va
 {
     char name[128];
     if (stw_json_strcpy(key, name, sizeof(name)) < 0)
-        (void)snprintf(name, sizeof(name), "(a long key)");
+        stw_format(name, sizeof(name), "(a long key)");
     for (const struct stw_flag *f = file->table; f->name; f++) {
         if (f->no_file || !is_key(f, key))
             continue;

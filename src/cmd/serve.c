@@ -90,7 +90,7 @@ static bool is_webhook_listening(void *ctx, char *why, size_t why_size)
     struct stw_serve *s = ctx;
     bool ok = stw_server_listening(s->server);
     if (!ok)
-        (void)snprintf(why, why_size, "the webhook takes no connections");
+        stw_format(why, why_size, "the webhook takes no connections");
     return ok;
 }
 

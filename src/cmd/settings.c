@@ -307,7 +307,7 @@ static int find_level(void *ctx, unsigned index, size_t line, const struct stw_b
         return 0;
     struct stw_json value = stw_json_get(stw_json_root(&doc), "logLevel");
     if (stw_json_there(value) && stw_json_strcpy(value, level, LEVEL_MAX) < 0)
-        (void)snprintf(level, LEVEL_MAX, "?");
+        stw_format(level, LEVEL_MAX, "?");
     return 0;
 }
 

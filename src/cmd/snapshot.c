@@ -83,7 +83,7 @@ static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_troub
                          const struct stw_error *err)
 {
     struct stw_snapshot s = {.fault = STW_SNAPSHOT_STORE, .err = *err};
-    (void)snprintf(s.reason, sizeof(s.reason), "%s", stw_store_trouble_name(t));
+    stw_format(s.reason, sizeof(s.reason), "%s", stw_store_trouble_name(t));
     return report_snapshot(w, &s);
 }
 
@@ -159,16 +159,15 @@ static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
     struct stw_snapshot_list list;
     *trouble = STW_STORE_FAILED;
     if (!w->options.newest) {
-        if (strlen(w->path) >= sizeof(s->key))
+        if (stw_format_whole(s->key, sizeof(s->key), "%s", w->path) != 0)
             return stw_fail(err, STW_ERR_INVALID, "PATH is too long");
-        (void)snprintf(s->key, sizeof(s->key), "%s", w->path);
         return 0;
     }
     if (stw_snapshot_list(w->store, w->path, &list, trouble, err) != 0)
         return -1;
     int rc = 0;
     if (list.count > 0) {
-        (void)snprintf(s->key, sizeof(s->key), "%s", list.all[0].key);
+        stw_format(s->key, sizeof(s->key), "%s", list.all[0].key);
         s->revision = list.all[0].name.revision;
         s->time = list.all[0].name.time;
     } else {
@@ -185,8 +184,12 @@ static int open_and_find(struct stw_snapshot_work *w, const char *file, struct s
 {
     struct stw_error err = {0};
     enum stw_store_trouble trouble = STW_STORE_FAILED;
-    if (w->options.sha256 && *w->options.sha256)
-        (void)snprintf(s->sha256, sizeof(s->sha256), "%s", w->options.sha256);
+    if (w->options.sha256 &&
+        stw_format_whole(s->sha256, sizeof(s->sha256), "%s", w->options.sha256) != 0) {
+        (void)stw_fail(&err, STW_ERR_INVALID, "--sha256 is longer than a SHA-256");
+        *ret_exit = give_up(w, &err);
+        return -1;
+    }
     if ((file ? stw_snapshot_open_file(w, file, &err) : stw_snapshot_open_store(w, &err)) != 0 ||
         heed_signals(w, &err) != 0) {
         *ret_exit = give_up(w, &err);
@@ -229,7 +232,7 @@ static int to_file(void *ctx, const void *data, size_t len, struct stw_error *er
 static int file_fault(struct stw_snapshot *s, const char *what, const char *path)
 {
     s->fault = STW_SNAPSHOT_OTHER;
-    (void)snprintf(s->reason, sizeof(s->reason), "WriteFailed");
+    stw_format(s->reason, sizeof(s->reason), "WriteFailed");
     return stw_fail(&s->err, STW_ERR_UNAVAILABLE, "cannot %s %s: %s", what, path,
                     strerrordesc_np(errno));
 }

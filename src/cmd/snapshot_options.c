@@ -145,13 +145,11 @@ static int from_environment(struct stw_credentials *c)
 {
     const char *access = getenv("AWS_ACCESS_KEY_ID"), *secret = getenv("AWS_SECRET_ACCESS_KEY");
     const char *token = getenv("AWS_SESSION_TOKEN");
-    if (!is_given(access) || !is_given(secret) || strlen(access) >= sizeof(c->access_key) ||
-        strlen(secret) >= sizeof(c->secret_key) ||
-        (token && strlen(token) >= sizeof(c->session_token)))
+    if (!is_given(access) || !is_given(secret) ||
+        stw_format_whole(c->access_key, sizeof(c->access_key), "%s", access) != 0 ||
+        stw_format_whole(c->secret_key, sizeof(c->secret_key), "%s", secret) != 0 ||
+        stw_format_whole(c->session_token, sizeof(c->session_token), "%s", token ? token : "") != 0)
         return -1;
-    (void)snprintf(c->access_key, sizeof(c->access_key), "%s", access);
-    (void)snprintf(c->secret_key, sizeof(c->secret_key), "%s", secret);
-    (void)snprintf(c->session_token, sizeof(c->session_token), "%s", token ? token : "");
     return 0;
 }
 

@@ -66,7 +66,7 @@ static int count_one(void *ctx, struct stw_json object)
     if (!has_ours(c->kind, object))
         return 0;
     if (c->to->held++ == 0 && read_name(object, ns, name) == 0)
-        (void)snprintf(c->to->first, sizeof(c->to->first), "%s/%s", ns, name);
+        stw_format(c->to->first, sizeof(c->to->first), "%s/%s", ns, name);
     return 0;
 }
 

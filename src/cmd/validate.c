@@ -68,8 +68,8 @@ static void split_api_version(struct stw_json object, char *group, char *version
     char *slash = strchr(text, '/');
     if (slash)
         *slash = '\0';
-    (void)snprintf(group, size, "%s", slash ? text : "");
-    (void)snprintf(version, size, "%s", slash ? slash + 1 : text);
+    stw_format(group, size, "%s", slash ? text : "");
+    stw_format(version, size, "%s", slash ? slash + 1 : text);
 }
 
 static void fill_subject(const struct validate_job *job, struct stw_json object, const char *at,
@@ -140,7 +140,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
     }
     for (uint32_t i = 0; i < stw_json_size(items); i++) {
         char at[32];
-        (void)snprintf(at, sizeof(at), "items[%u].", i);
+        stw_format(at, sizeof(at), "items[%u].", i);
         validate_object(job, stw_json_at(items, i), at);
     }
     return 0;
