@@ -2,6 +2,7 @@
 #include "controller/child.h"
 
 #include "base/log.h"
+#include "base/util.h"
 #include "controller/child_extras_priv.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
@@ -40,7 +41,7 @@ struct task {
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%s/%s", r->plural, key);
+    stw_format(out, size, "%s/%s", r->plural, key);
 }
 
 static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
@@ -299,7 +300,7 @@ static bool may_rewrite(struct task *t)
 
 static void set_drift(struct task *t, const char *text)
 {
-    (void)snprintf(t->child->fields, sizeof(t->child->fields), "%s", text);
+    stw_format(t->child->fields, sizeof(t->child->fields), "%s", text);
 }
 
 static void name_drift(struct task *t, const struct stw_buf *live_text)
@@ -362,7 +363,7 @@ static int apply_without_leftovers(struct task *t, const char *uid)
 static void rewrite_child(struct task *t, const char *uid, const struct stw_buf *live_text)
 {
     char copy[sizeof(t->child->live.uid)];
-    (void)snprintf(copy, sizeof(copy), "%s", uid);
+    stw_format(copy, sizeof(copy), "%s", uid);
     if (live_text)
         name_drift(t, live_text);
     if (!may_rewrite(t))

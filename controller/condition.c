@@ -94,7 +94,7 @@ void stw_condition_set(struct stw_conditions *c, const char *type, enum stw_trut
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(message, sizeof(message), fmt, ap);
+    stw_vformat(message, sizeof(message), fmt, ap);
     va_end(ap);
     stw_message_clean(message, STW_CONDITION_MESSAGE_MAX);
     if (!stw_condition_is(old, truth) || *since == '\0')

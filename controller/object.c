@@ -318,7 +318,7 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
     if (seen != o->generation || !same_conditions(json_object_get(o->status, "conditions"),
                                                   json_object_get(status, "conditions")))
         return false;
-    (void)snprintf(what, sizeof(what), "%s/%s", run->controller->resource->plural, run->key);
+    stw_format(what, sizeof(what), "%s/%s", run->controller->resource->plural, run->key);
     enum stw_guard_answer answer = stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock),
                                                    STW_GUARD_STATUS_PAUSE_MS);
     if (answer == STW_GUARD_TRIPPED) {
@@ -363,7 +363,7 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
     if (!diff || goes_in_circles(run, o, status))
         return 0;
     set_time(run, diff);
-    (void)snprintf(rv, sizeof(rv), "%s", o->resource_version);
+    stw_format(rv, sizeof(rv), "%s", o->resource_version);
     for (int i = 0;; i++) {
         int rc = patch_once(run, diff, rv, err);
         if (rc > 0 || !err || err->code != STW_ERR_CONFLICT || i == STATUS_TRIES)
@@ -380,7 +380,7 @@ void stw_object_event(const struct stw_run *run, const struct stw_object *o, boo
     char note[STW_CONDITION_MESSAGE_MAX + 8];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(note, sizeof(note), fmt, ap);
+    stw_vformat(note, sizeof(note), fmt, ap);
     va_end(ap);
     stw_message_clean(note, STW_CONDITION_MESSAGE_MAX);
     struct stw_event_object regarding = {.resource = run->controller->resource,
@@ -404,7 +404,7 @@ json_t *stw_object_retry(const struct stw_run *run, const struct stw_error *err,
 {
     char next[STW_TIME_LEN], text[sizeof(err->text)];
     stw_time_format(stw_wall_us(run->clock) + (int64_t)wait_ms * 1000, next);
-    (void)snprintf(text, sizeof(text), "%s", err->text);
+    stw_format(text, sizeof(text), "%s", err->text);
     stw_message_clean(text, sizeof(text));
     return json_pack("{s:I,s:s,s:s}", "count", (json_int_t)run->failures + 1, "nextTime", next,
                      "lastError", text);

@@ -130,7 +130,7 @@ void stw_status_add_repairs(struct stw_status *s, const struct stw_child *childr
         if (c->state != STW_CHILD_REPAIRED)
             continue;
         repairs++;
-        (void)snprintf(object, sizeof(object), "%s/%s", c->watch->resource->kind, c->name);
+        stw_format(object, sizeof(object), "%s/%s", c->watch->resource->kind, c->name);
         (void)json_object_set_new(
             s->tree, "lastRepair",
             json_pack("{s:s,s:s,s:s}", "time", s->now, "object", object, "fields", c->fields));

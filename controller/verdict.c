@@ -131,7 +131,7 @@ void stw_verdict_of(const struct stw_aspect *all, size_t count, struct stw_verdi
                               .reason = worst->reason,
                               .again_ms = worst->again_ms,
                               .err = worst->err};
-    (void)snprintf(v->message, sizeof(v->message), "%s", worst->message);
+    stw_format(v->message, sizeof(v->message), "%s", worst->message);
 }
 
 void stw_verdict_conditions(const struct stw_verdict *v, struct stw_conditions *c)

@@ -6,6 +6,7 @@
 #ifndef STW_CONTROLLER_VERDICT_H
 #define STW_CONTROLLER_VERDICT_H
 
+#include "base/util.h"
 #include "controller/child.h"
 #include "controller/condition.h"
 
@@ -40,7 +41,7 @@ struct stw_aspect {
     const struct stw_error *err; /* RETRYING */
 };
 
-#define STW_ASPECT_SAY(a, ...) ((void)snprintf((a)->message, sizeof((a)->message), __VA_ARGS__))
+#define STW_ASPECT_SAY(a, ...) stw_format((a)->message, sizeof((a)->message), __VA_ARGS__)
 
 /* Whether a child was brought to the wanted state; the kind itself checks the live state.  Sets
  * everything except `type`. */

@@ -75,7 +75,7 @@ static bool ensure_children(struct app *a, struct stw_result *result)
 static void forget_children(struct stw_run *run)
 {
     char config[STW_KEY_LEN];
-    (void)snprintf(config, sizeof(config), "%.*s-config", STW_KEY_LEN - 16, run->key);
+    stw_format(config, sizeof(config), "%.*s-config", STW_KEY_LEN - 16, run->key);
     for (int i = 0; i < APP_CHILDREN; i++)
         stw_child_forget(run, watch_of[i], i == APP_CONFIGMAP ? config : run->key);
 }
@@ -106,7 +106,7 @@ static void reconcile_app(struct stw_subject *subject, struct stw_result *result
 {
     struct app *a = (struct app *)subject;
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
-    (void)snprintf(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
+    stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);

@@ -215,10 +215,10 @@ static void set_verdict(const struct app *a, const struct stw_aspect *all, struc
     if (v->level == STW_LEVEL_FINE) {
         v->reason = REASON_SUCCEEDED;
         v->again_ms = *a->foreign ? STW_FOREIGN_AGAIN_MS : 0;
-        (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_AVAILABLE].message);
+        stw_format(v->message, sizeof(v->message), "%s", all[FIND_AVAILABLE].message);
     } else if (v->level == STW_LEVEL_PROGRESSING) {
         v->reason = has_trouble(a) ? a->trouble.reason : STW_REASON_PROGRESSING;
-        (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_PROGRESS].message);
+        stw_format(v->message, sizeof(v->message), "%s", all[FIND_PROGRESS].message);
     }
 }
 
@@ -254,12 +254,12 @@ static void add_numbers(const struct app *a, json_t *status)
 static void add_texts(const struct app *a, json_t *status)
 {
     char text[STW_KEY_LEN + 128];
-    (void)snprintf(text, sizeof(text),
-                   "app.kubernetes.io/instance=%s,app.kubernetes.io/name=" APP_NAME, a->owner.name);
+    stw_format(text, sizeof(text), "app.kubernetes.io/instance=%s,app.kubernetes.io/name=" APP_NAME,
+               a->owner.name);
     (void)json_object_set_new(status, "selector", json_string(text));
     (void)json_object_set_new(status, "configHash", json_string(a->config_hash));
-    (void)snprintf(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,
-                   (long long)a->spec.service.port);
+    stw_format(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,
+               (long long)a->spec.service.port);
     (void)json_object_set_new(status, "url", json_string(text));
 }
 

@@ -125,9 +125,9 @@ static void find_target(struct dbuser *d)
     const char *made_on = json_string_value(json_object_get(d->object.status, "target"));
     (void)read_label(d->object.root, d->label, sizeof(d->label));
     if (made_on && dbu_is_created(&d->object))
-        (void)snprintf(d->made_on, sizeof(d->made_on), "%s", made_on);
+        stw_format(d->made_on, sizeof(d->made_on), "%s", made_on);
     if (d->object.deleting && *d->made_on)
-        (void)snprintf(d->label, sizeof(d->label), "%s", d->made_on);
+        stw_format(d->label, sizeof(d->label), "%s", d->made_on);
     d->targets = stw_product_targets(d->run->env);
     d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
 }

@@ -82,12 +82,11 @@ static void say_fine(const struct eru *e, struct stw_verdict *v)
 {
     v->reason = e->spec.enabled ? "Active" : "Disabled";
     if (e->spec.enabled)
-        (void)snprintf(v->message, sizeof(v->message),
-                       "Deployment \"%s\" is restarted by \"%s\" in %s", e->spec.deployment,
-                       e->spec.schedule, e->spec.time_zone);
+        stw_format(v->message, sizeof(v->message), "Deployment \"%s\" is restarted by \"%s\" in %s",
+                   e->spec.deployment, e->spec.schedule, e->spec.time_zone);
     else
-        (void)snprintf(v->message, sizeof(v->message),
-                       "nothing is restarted while spec.enabled is false");
+        stw_format(v->message, sizeof(v->message),
+                   "nothing is restarted while spec.enabled is false");
 }
 
 static void set_wake(const struct eru *e, struct stw_verdict *v)

@@ -73,7 +73,7 @@ static void set_conditions(const struct eb *e, struct stw_conditions *c)
         stw_aspect_conditions(a, 1, c);
     }
     free(a);
-    (void)snprintf(message, sizeof(message), "%s was asked", e->state.endpoint);
+    stw_format(message, sizeof(message), "%s was asked", e->state.endpoint);
     set_part(e, c, "SourceReachable", STW_SNAPSHOT_SOURCE, "Reachable", message);
     set_part(e, c, "StoreReachable", STW_SNAPSHOT_STORE, "Reachable",
              "the store took the newest backup");
@@ -89,7 +89,7 @@ static void set_verdict_level(struct stw_verdict *v, enum stw_level level, const
     v->reason = reason;
 }
 
-#define SAY(v, ...) ((void)snprintf((v)->message, sizeof((v)->message), __VA_ARGS__))
+#define SAY(v, ...) stw_format((v)->message, sizeof((v)->message), __VA_ARGS__)
 
 static void judge_open(const struct eb *e, struct stw_verdict *v)
 {

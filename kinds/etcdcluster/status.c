@@ -118,7 +118,7 @@ static void give_verdict(const struct ec *e, struct stw_verdict *v, struct stw_c
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE || v->level == STW_LEVEL_PROGRESSING) {
         v->reason = all[FIND_PLAN].reason;
-        (void)snprintf(v->message, sizeof(v->message), "%s", all[FIND_PLAN].message);
+        stw_format(v->message, sizeof(v->message), "%s", all[FIND_PLAN].message);
         v->again_ms = all[FIND_PLAN].again_ms;
     }
     free(all);
@@ -373,7 +373,7 @@ static void report_news(const struct ec *e, bool news, bool warning, const char 
     if (!news)
         return;
     va_start(ap, fmt);
-    (void)vsnprintf(note, sizeof(note), fmt, ap);
+    stw_vformat(note, sizeof(note), fmt, ap);
     va_end(ap);
     stw_object_event(e->run, &e->object, warning, reason, "Reconcile", "%s", note);
 }

@@ -31,9 +31,9 @@ static void stall_restore(struct er *e, const char *reason, const char *fmt, ...
     va_list ap;
     e->stalled = reason;
     va_start(ap, fmt);
-    (void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    stw_vformat(e->text, sizeof(e->text), fmt, ap);
     va_end(ap);
-    (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
+    stw_format(e->state.reason, sizeof(e->state.reason), "%s", reason);
 }
 
 /* Call after setting state.reason and state.error. */
@@ -50,8 +50,8 @@ static void fail_attempt(struct er *e)
 
 static void fail_by(struct er *e, const char *reason, const char *text)
 {
-    (void)snprintf(e->state.reason, sizeof(e->state.reason), "%s", reason);
-    (void)snprintf(e->state.error, sizeof(e->state.error), "%.500s", text);
+    stw_format(e->state.reason, sizeof(e->state.reason), "%s", reason);
+    stw_format(e->state.error, sizeof(e->state.error), "%.500s", text);
     fail_attempt(e);
 }
 
@@ -92,7 +92,7 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
     if (a->phase == STW_AGENT_SUCCEEDED && told && got->fault == STW_SNAPSHOT_FINE) {
         *s = *got;
         s->revision = e->source.revision;
-        (void)snprintf(s->version, sizeof(s->version), "%s", e->source.version);
+        stw_format(s->version, sizeof(s->version), "%s", e->source.version);
         e->seeded = e->again = true;
     } else if (told && got->fault == STW_SNAPSHOT_CONTENT) {
         fail_by(e, "HashMismatch", got->err.text);
@@ -127,7 +127,7 @@ static bool pod_is_gone(struct er *e)
 static void clear_away(struct er *e)
 {
     if (!pod_is_gone(e))
-        (void)snprintf(e->text, sizeof(e->text), "the pod of the last attempt ends");
+        stw_format(e->text, sizeof(e->text), "the pod of the last attempt ends");
     else if (er_claim_delete(e, &e->err) == 0)
         e->state.seed[0] = '\0';
 }
@@ -153,11 +153,11 @@ static void follow_pod(struct er *e)
     if (stw_agent_find(e->run, name, a) != 0)
         make_pod(e);
     else if (a->going)
-        (void)snprintf(e->text, sizeof(e->text), "pod \"%s\" of the last attempt ends", name);
+        stw_format(e->text, sizeof(e->text), "pod \"%s\" of the last attempt ends", name);
     else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
         take_result(e, a);
     else if (a->phase == STW_AGENT_STUCK)
-        (void)snprintf(e->text, sizeof(e->text), "pod \"%s\": %s", name, a->text);
+        stw_format(e->text, sizeof(e->text), "pod \"%s\": %s", name, a->text);
     else
         e->state.phase = *a->message ? ER_SEEDING : ER_FETCHING; /* fetching has ended */
     free(a);
