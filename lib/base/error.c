@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list ap)
@@ -71,6 +72,7 @@ const char *stw_err_name(enum stw_err code)
         [STW_ERR_TIMEOUT] = "Timeout",
         [STW_ERR_CANCELLED] = "Cancelled",
     };
+    static_assert(STW_COUNT(names) == STW_ERR_CODES, "one name for each code");
     size_t i = (size_t)code;
     return i < STW_COUNT(names) ? names[i] : "Unknown";
 }

@@ -23,6 +23,7 @@ enum stw_err {
     STW_ERR_UNAVAILABLE, /* 5xx, or no answer */
     STW_ERR_TIMEOUT,     /* our deadline passed */
     STW_ERR_CANCELLED,   /* we are stopping */
+    STW_ERR_CODES
 };
 
 struct stw_error {

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -33,12 +34,14 @@ static const char *const level_names[] = {
     [STW_LOG_WARN] = "warn",
     [STW_LOG_ERROR] = "error",
 };
+static_assert(STW_COUNT(level_names) == STW_LOG_LEVELS, "one name for each level");
 static const char *const level_heads[] = {
     [STW_LOG_DEBUG] = "DEBUG ",
     [STW_LOG_INFO] = "INFO  ",
     [STW_LOG_WARN] = "WARN  ",
     [STW_LOG_ERROR] = "ERROR ",
 };
+static_assert(STW_COUNT(level_heads) == STW_LOG_LEVELS, "one head for each level");
 
 void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd)
 {

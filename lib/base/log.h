@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum stw_log_level { STW_LOG_DEBUG, STW_LOG_INFO, STW_LOG_WARN, STW_LOG_ERROR };
+enum stw_log_level { STW_LOG_DEBUG, STW_LOG_INFO, STW_LOG_WARN, STW_LOG_ERROR, STW_LOG_LEVELS };
 enum stw_log_format { STW_LOG_JSON, STW_LOG_TEXT };
 
 struct stw_log_field {

@@ -8,6 +8,7 @@
 #include "base/metrics_priv.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -369,6 +370,7 @@ static void render_family(const struct stw_family *f, struct stw_buf *out)
 {
     static const char *const types[] = {
         [STW_COUNTER] = "counter", [STW_GAUGE] = "gauge", [STW_HISTOGRAM] = "histogram"};
+    static_assert(STW_COUNT(types) == STW_METRIC_TYPES, "one name for each type");
     if (!f->series)
         return;
     stw_buf_addf(out, "# HELP %s ", f->name);

@@ -15,7 +15,7 @@ struct stw_metrics; /* the registry */
 struct stw_family;
 struct stw_series;
 
-enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM };
+enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM, STW_METRIC_TYPES };
 
 #define STW_METRIC_LABELS_MAX 6
 

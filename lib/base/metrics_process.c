@@ -6,6 +6,7 @@
 #include "base/metrics_priv.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ void stw_metrics_add_number(struct stw_buf *out, double v)
     }
 }
 
-enum process_metric { CPU, RSS, VIRTUAL, OPEN_FDS, MAX_FDS, START };
+enum process_metric { CPU, RSS, VIRTUAL, OPEN_FDS, MAX_FDS, START, PROCESS_METRICS };
 
 static const struct {
     const char *name, *help;
@@ -49,6 +50,7 @@ static const struct {
     [START] = {"process_start_time_seconds",
                "Start time of the process since unix epoch in seconds.", STW_GAUGE},
 };
+static_assert(STW_COUNT(rows) == PROCESS_METRICS, "one row for each metric");
 
 static void set_process_metric(struct stw_metrics *m, enum process_metric i, double v)
 {

@@ -4,6 +4,7 @@
 #include "base/util.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <strings.h>
 
@@ -172,7 +173,7 @@ const char *stw_address_class_name(enum stw_address_class c)
         [STW_ADDRESS_MULTICAST] = "multicast", [STW_ADDRESS_METADATA] = "cloud metadata",
         [STW_ADDRESS_RESERVED] = "reserved",
     };
-    _Static_assert(STW_COUNT(names) == STW_ADDRESS_CLASSES, "a name for each");
+    static_assert(STW_COUNT(names) == STW_ADDRESS_CLASSES, "one name for each class");
     return names[c];
 }
 
