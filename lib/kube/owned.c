@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kube/owned_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PART_MAX_BYTES 4096
@@ -281,7 +282,7 @@ const char *stw_owned_whole(unsigned index, bool all_data)
 {
     static const char *const paths[] = {"spec.selector", "spec.selector.matchLabels",
                                         "spec.template.spec.nodeSelector", "data"};
-    _Static_assert(STW_COUNT(paths) == STW_OWNED_WHOLE_MAX, "one row each");
+    static_assert(STW_COUNT(paths) == STW_OWNED_WHOLE_MAX, "one row each");
     return index < STW_COUNT(paths) - !all_data ? paths[index] : NULL;
 }
 
