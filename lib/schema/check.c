@@ -6,6 +6,7 @@
 #include "schema/kind_priv.h"
 #include "schema/names.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PATH_MAX_BYTES 4096
@@ -293,6 +294,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         [STW_T_MAP] = check_map,       [STW_T_QUANTITY] = check_quantity,
         [STW_T_RAW] = check_object,    [STW_T_INT_OR_STRING] = check_nothing,
     };
+    static_assert(STW_COUNT(by_type) == STW_TYPES, "one check for each type");
     if (stw_field_fits(row, v)) {
         by_type[row->type](c, p, row, v);
         return;

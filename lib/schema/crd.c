@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
+#include <assert.h>
 #include <ctype.h>
 
 static const char quantity_pattern[] =
@@ -207,6 +208,7 @@ static const struct {
     [STW_T_RAW] = {"object", print_object_schema},
     [STW_T_INT_OR_STRING] = {NULL, int_or_string},
 };
+static_assert(STW_COUNT(types) == STW_TYPES, "one row for each type");
 
 static bool has_default(const struct stw_field *row)
 {

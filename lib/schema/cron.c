@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
@@ -24,13 +25,14 @@ static const char *const month_names[] = {"jan", "feb", "mar", "apr", "may", "ju
                                           "aug", "sep", "oct", "nov", "dec", NULL};
 static const char *const weekday_names[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
 
-static const struct bounds bounds[STW_CRON_FIELDS] = {
+static const struct bounds bounds[] = {
     [STW_CRON_MINUTE] = {"minute", 0, 59, 59, NULL},
     [STW_CRON_HOUR] = {"hour", 0, 23, 23, NULL},
     [STW_CRON_DAY] = {"day of month", 1, 31, 31, NULL},
     [STW_CRON_MONTH] = {"month", 1, 12, 12, month_names},
     [STW_CRON_WEEKDAY] = {"day of week", 0, 7, 6, weekday_names},
 };
+static_assert(STW_COUNT(bounds) == STW_CRON_FIELDS, "one row for each field");
 
 static const struct {
     const char *name, *fields;

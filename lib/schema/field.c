@@ -2,6 +2,7 @@
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define BIT(type) (1U << (type))
@@ -23,6 +24,7 @@ static const struct {
                              BIT(STW_JSON_STRING) | BIT(STW_JSON_INT) | BIT(STW_JSON_REAL)},
     [STW_T_RAW] = {"an object", BIT(STW_JSON_OBJECT)},
 };
+static_assert(STW_COUNT(types) == STW_TYPES, "one row for each type");
 
 const char *stw_field_type_text(enum stw_field_type type)
 {

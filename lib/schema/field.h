@@ -21,6 +21,7 @@ enum stw_field_type {
     STW_T_INT_OR_STRING, /* such as 2 or "25%"; struct stw_json */
     STW_T_RAW, /* a core type that is passed on unchanged: struct stw_json.  `fields` describe and
                 * check it; without them the schema preserves all members */
+    STW_TYPES
 };
 
 struct stw_field {

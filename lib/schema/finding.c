@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -25,6 +26,7 @@ static const struct {
     [STW_FORBIDDEN] = {"Forbidden", "FieldValueForbidden", false},
     [STW_DUPLICATE] = {"Duplicate value", "FieldValueDuplicate", true},
 };
+static_assert(STW_COUNT(codes) == STW_FINDING_CODES, "one row for each code");
 
 static void finding_done(struct stw_finding *e)
 {

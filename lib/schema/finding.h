@@ -17,6 +17,7 @@ enum stw_finding_code {
     STW_NOT_SUPPORTED, /* "Unsupported value: <v>" */
     STW_FORBIDDEN,     /* "Forbidden" */
     STW_DUPLICATE,     /* "Duplicate value: <v>" */
+    STW_FINDING_CODES
 };
 
 struct stw_finding {
