@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define TEXT_MAX_BYTES ((size_t)256 * 1024)
@@ -50,6 +51,7 @@ static const char *const doing[] = {
     [STW_SQL_STEP_GRANT] = "giving rights to", [STW_SQL_STEP_REVOKE] = "taking rights from",
     [STW_SQL_STEP_DROP] = "dropping",
 };
+static_assert(STW_COUNT(doing) == STW_SQL_STEPS, "one text for each step");
 
 static void note_done(struct work *w)
 {

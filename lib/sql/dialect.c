@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <strings.h>
 
 #define ALL STW_ON_ALL
@@ -108,7 +109,7 @@ static const char *const none[] = {NULL};
 
 /* Limits of account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of
  * PostgreSQL. */
-static const struct stw_engine_info engines[STW_ENGINES] = {
+static const struct stw_engine_info engines[] = {
     [STW_ENGINE_MYSQL] = {.name = "mysql",
                           .port = 3306,
                           .user_max = 32,
@@ -145,6 +146,7 @@ static const struct stw_engine_info engines[STW_ENGINES] = {
                                .reserved_schemas = postgresql_schemas,
                                .privileges = postgresql_privileges},
 };
+static_assert(STW_COUNT(engines) == STW_ENGINES, "one row for each engine");
 
 const struct stw_engine_info *stw_engine_info(enum stw_engine e)
 {

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -281,6 +282,7 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
 {
     static const char *const tls[] = {"", "ANY", "X509"}; /* as enum stw_require_tls */
     int64_t want[4];
+    static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
     char limits[128];
     (void)limits_of(k->account, want);
     stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],

@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 
+#include <assert.h>
+
 static void put_account(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
 {
     stw_mysql_name(out, a->user);
@@ -44,6 +46,7 @@ static void put_limits(struct stw_buf *out, const struct stw_account *a)
                  tls[a->require_tls], (long long)a->max_queries_per_hour,
                  (long long)a->max_updates_per_hour, (long long)a->max_connections_per_hour,
                  (long long)a->max_user_connections);
+    static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
 }
 
 static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,

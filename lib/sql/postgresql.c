@@ -9,6 +9,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
@@ -145,6 +146,7 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                         [STW_TLS_REQUIRE] = "require",
                                         [STW_TLS_VERIFY_CA] = "verify-ca",
                                         [STW_TLS_VERIFY_FULL] = "verify-full"};
+    static_assert(STW_COUNT(modes) == STW_TLS_MODES, "one name for each mode");
     const struct stw_target *t = as->target;
     const char *proof[2];
     stw_autobuf struct stw_buf hosts = STW_BUF_INIT(4096), numbers = STW_BUF_INIT(1024);

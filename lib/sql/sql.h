@@ -38,6 +38,7 @@ enum stw_sql_trouble {
     STW_SQL_OWNS_OBJECTS, /* cannot be dropped: `err` names the cause */
     STW_SQL_UNSUPPORTED,  /* this server cannot do what is requested */
     STW_SQL_FAILED,       /* any other error of a statement */
+    STW_SQL_TROUBLES
 };
 bool stw_sql_is_transient(enum stw_sql_trouble t);
 
@@ -50,6 +51,7 @@ enum stw_sql_step {
     STW_SQL_STEP_GRANT,
     STW_SQL_STEP_REVOKE,
     STW_SQL_STEP_DROP,
+    STW_SQL_STEPS
 };
 
 /* Text that is wiped when freed. */
@@ -66,8 +68,18 @@ struct stw_grant {
     bool grant_option;
 };
 
-enum stw_grants_policy { STW_GRANTS_MANAGED, STW_GRANTS_EXACT, STW_GRANTS_ADDITIVE };
-enum stw_require_tls { STW_ACCOUNT_TLS_NONE, STW_ACCOUNT_TLS_SSL, STW_ACCOUNT_TLS_X509 };
+enum stw_grants_policy {
+    STW_GRANTS_MANAGED,
+    STW_GRANTS_EXACT,
+    STW_GRANTS_ADDITIVE,
+    STW_GRANTS_POLICIES
+};
+enum stw_require_tls {
+    STW_ACCOUNT_TLS_NONE,
+    STW_ACCOUNT_TLS_SSL,
+    STW_ACCOUNT_TLS_X509,
+    STW_ACCOUNT_TLS_MODES
+};
 
 /* The desired account; all pointers are borrowed. */
 struct stw_account {

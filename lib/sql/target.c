@@ -7,6 +7,7 @@
 #include "schema/names.h"
 #include "sql/dialect.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <strings.h>
@@ -157,6 +158,7 @@ static const struct stw_field admin_rows[] = {
 
 /* In the order of enum stw_tls_mode. */
 static const char *const tls_modes[] = {"Disable", "Require", "VerifyCA", "VerifyFull", NULL};
+static_assert(STW_COUNT(tls_modes) == STW_TLS_MODES + 1, "one name for each mode, and NULL");
 
 static const struct stw_field tls_rows[] = {
     {.name = "mode",
@@ -176,6 +178,7 @@ static const struct stw_field tls_rows[] = {
 
 /* In the order of enum stw_engine. */
 static const char *const engine_names[] = {"mysql", "mariadb", "postgresql", NULL};
+static_assert(STW_COUNT(engine_names) == STW_ENGINES + 1, "one name for each engine, and NULL");
 
 static const struct stw_field namespace_row = {
     .name = "", .type = STW_T_STRING, .required = true, .check = check_namespace};

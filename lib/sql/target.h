@@ -23,6 +23,7 @@ enum stw_tls_mode {
     STW_TLS_REQUIRE,     /* encrypted; the server is not verified */
     STW_TLS_VERIFY_CA,   /* and its certificate is signed by our CA */
     STW_TLS_VERIFY_FULL, /* and the certificate is for this host; the default */
+    STW_TLS_MODES
 };
 
 /* One server.  All strings live as long as the list. */
