@@ -52,6 +52,7 @@ enum stw_etcd_trouble {
     STW_ETCD_UNSUPPORTED, /* this server does not know the call, or is a learner */
     STW_ETCD_NOT_ALLOWED, /* an address that users may not name */
     STW_ETCD_FAILED,      /* any other error; the text is from the server */
+    STW_ETCD_TROUBLES
 };
 
 struct stw_etcd; /* a client: TLS, user, limits, cancel; calls may come from any thread */

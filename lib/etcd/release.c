@@ -3,6 +3,8 @@
 
 #include "base/util.h"
 
+#include <assert.h>
+
 /* The first version with the trait: in 3.4, and in 3.5 and later. */
 static const struct {
     struct stw_semver since_34, since;
@@ -19,6 +21,7 @@ static const struct {
     [STW_ETCD_CHECKS_LOG] = {{3, 6, 0}, {3, 6, 0}},
     [STW_ETCD_DOWNGRADES] = {{3, 6, 0}, {3, 6, 0}},
 };
+static_assert(STW_COUNT(traits) == STW_ETCD_TRAITS, "one row for each trait");
 
 /* The name before, and from, the version that renamed the option.  3.6 accepts both names, 3.7 only
  * the new one. */
@@ -33,6 +36,7 @@ static const struct {
                                   "--experimental-peer-skip-client-san-verification=true",
                                   "--peer-skip-client-san-verification=true"},
 };
+static_assert(STW_COUNT(options) == STW_ETCD_OPTIONS, "one row for each option");
 
 static const struct {
     uint16_t minor; /* of 3.x */

@@ -25,6 +25,7 @@ enum stw_etcd_trait {
     STW_ETCD_CLEAN_LOG,      /* a health check leaves no entry in the log */
     STW_ETCD_CHECKS_LOG,     /* exits when its log has such entries from 3.4 (etcd#20809) */
     STW_ETCD_DOWNGRADES,     /* can go back a minor version once etcd has prepared its data */
+    STW_ETCD_TRAITS
 };
 bool stw_etcd_has(struct stw_semver v, enum stw_etcd_trait trait);
 
@@ -38,6 +39,7 @@ bool stw_etcd_corrupts(struct stw_semver v);
 enum stw_etcd_option {
     STW_ETCD_CORRUPT_CHECK,   /* compares its data with the others' before it serves */
     STW_ETCD_SKIP_CLIENT_SAN, /* for peers: the CA authenticates the client */
+    STW_ETCD_OPTIONS
 };
 const char *stw_etcd_option(struct stw_semver v, enum stw_etcd_option option);
 

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define COMMON_NAME "CommonName of client"
@@ -130,6 +131,7 @@ static const char *const words[] = {
     [STW_ETCD_UNSUPPORTED] = "the server there does not support this call of etcd",
     [STW_ETCD_FAILED] = "the server there is not etcd, or refused the call",
 };
+static_assert(STW_COUNT(words) == STW_ETCD_TROUBLES, "one text for each trouble");
 
 const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                            enum stw_etcd_trouble trouble, const struct stw_error *err)
