@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "store/store_priv.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 static const struct {
@@ -22,6 +23,7 @@ static const struct {
     [STW_STORE_NOT_ALLOWED] = {"EndpointNotAllowed", STW_ERR_FORBIDDEN},
     [STW_STORE_FAILED] = {"StoreFailed", STW_ERR_UNAVAILABLE},
 };
+static_assert(STW_COUNT(troubles) == STW_STORE_TROUBLES, "one row for each trouble");
 
 const char *stw_store_trouble_name(enum stw_store_trouble t)
 {

@@ -29,6 +29,7 @@ enum stw_store_trouble {
     STW_STORE_DIFFERS,     /* the data read back is not the data written */
     STW_STORE_NOT_ALLOWED, /* users may not use the endpoint's address */
     STW_STORE_FAILED,
+    STW_STORE_TROUBLES
 };
 
 /* A stable CamelCase reason for conditions, such as "AccessDenied". */
