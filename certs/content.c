@@ -5,12 +5,15 @@
 #include "base/json.h"
 #include "base/util.h"
 
-const char *const stw_slot_names[STW_SLOTS] = {
+#include <assert.h>
+
+const char *const stw_slot_names[] = {
     [STW_SLOT_TLS_CRT] = "tls.crt",      [STW_SLOT_TLS_KEY] = "tls.key",
     [STW_SLOT_CA_CRT] = "ca.crt",        [STW_SLOT_CA_KEY] = "ca.key",
     [STW_SLOT_NEXT_CRT] = "ca-next.crt", [STW_SLOT_NEXT_KEY] = "ca-next.key",
     [STW_SLOT_OLD_CRT] = "ca-old.crt",   [STW_SLOT_OLD_UNTIL] = "ca-old.until",
 };
+static_assert(STW_COUNT(stw_slot_names) == STW_SLOTS, "one name for each slot");
 
 /* Set by cert-manager on every Secret that it manages. */
 #define CERT_MANAGER_MARK "cert-manager.io/certificate-name"

@@ -3,12 +3,16 @@
 
 #include "base/util.h"
 
-const char *const stw_rotation_action_names[STW_ROTATION_ACTIONS] = {
+#include <assert.h>
+
+const char *const stw_rotation_action_names[] = {
     [STW_ROTATION_NONE] = "none",       [STW_ROTATION_STAGE] = "stage",
     [STW_ROTATION_ISSUE] = "issue",     [STW_ROTATION_WRITE] = "write",
     [STW_ROTATION_PROMOTE] = "promote", [STW_ROTATION_STAMP] = "stamp",
     [STW_ROTATION_RETIRE] = "retire",
 };
+static_assert(STW_COUNT(stw_rotation_action_names) == STW_ROTATION_ACTIONS,
+              "one name for each action");
 
 bool stw_rotation_due(int64_t not_before_us, int64_t not_after_us, int64_t now_us)
 {

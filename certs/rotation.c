@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "certs/issue.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define ROUNDS_MAX 32 /* actions and lost races in one sync; the longest regular sequence takes 6 */
@@ -262,7 +263,7 @@ static const char *find_action_reason(const struct view *v, enum stw_rotation_ac
 static void log_action(const struct stw_rotation *r, enum stw_rotation_action action,
                        const char *why)
 {
-    static const char *const text[STW_ROTATION_ACTIONS] = {
+    static const char *const text[] = {
         [STW_ROTATION_STAGE] = "new certificate authority made, not in use before it is in every "
                                "caBundle",
         [STW_ROTATION_ISSUE] = "new serving certificate issued",
@@ -271,6 +272,7 @@ static void log_action(const struct stw_rotation *r, enum stw_rotation_action ac
         [STW_ROTATION_STAMP] = "time noted until which former certificate authorities stay trusted",
         [STW_ROTATION_RETIRE] = "former certificate authorities retired",
     };
+    static_assert(STW_COUNT(text) == STW_ROTATION_ACTIONS, "one text for each action");
     stw_log(STW_LOG_INFO, text[action], STW_STR("namespace", r->config.ns),
             STW_STR("secret", r->config.secret), STW_STR("reason", why));
 }
