@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -12,8 +13,8 @@ static const double latency_buckets[] = {
     0.0025,  0.005,    0.0075,  0.01,   0.015,   0.025,   0.05,   0.075,   0.1,   0.15,
     0.25,    0.5,      0.75,    1,      1.5,     2.5,     5,      7.5,     10,    -1};
 
-static const char *const operation_names[STW_TALLY_OPERATIONS] = {"CREATE", "UPDATE", "DELETE",
-                                                                  "CONNECT"};
+static const char *const operation_names[] = {"CREATE", "UPDATE", "DELETE", "CONNECT"};
+static_assert(STW_COUNT(operation_names) == STW_TALLY_OPERATIONS, "one name for each operation");
 
 void stw_admission_metrics_init(struct stw_admission_metrics *t, struct stw_metrics *m)
 {
