@@ -8,6 +8,7 @@
 #include "controller/manager_priv.h"
 #include "controller/reconcile.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define CANCELLED_PAUSE_MS 50 /* until the election closes the queue or a new term begins */
@@ -20,6 +21,7 @@ static const char *const result_names[] = {
     [STW_RUN_DONE] = "success", [STW_RUN_AFTER] = "requeue_after", [STW_RUN_CONFLICT] = "requeue",
     [STW_RUN_FAILED] = "error", [STW_RUN_STALLED] = "error",
 };
+static_assert(STW_COUNT(result_names) == STW_RUN_STALLED + 1, "one name for each outcome");
 
 static struct stw_series *create_pool_series(struct stw_metrics *m, enum stw_metric_type type,
                                              const char *name, const char *help,
