@@ -5,12 +5,16 @@
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
 
+#include <assert.h>
+
 static const char *const grants_policies[] = {[STW_GRANTS_MANAGED] = "Managed",
                                               [STW_GRANTS_EXACT] = "Exact",
                                               [STW_GRANTS_ADDITIVE] = "Additive"};
+static_assert(STW_COUNT(grants_policies) == STW_GRANTS_POLICIES, "one name for each policy");
 static const char *const tls_modes[] = {[STW_ACCOUNT_TLS_NONE] = "None",
                                         [STW_ACCOUNT_TLS_SSL] = "SSL",
                                         [STW_ACCOUNT_TLS_X509] = "X509"};
+static_assert(STW_COUNT(tls_modes) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
 
 /* The index of an enum value in its table; validation has checked that it is there. */
 static int place_of(const char *const *words, size_t count, const char *word)

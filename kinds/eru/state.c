@@ -5,13 +5,15 @@
 #include "kinds/eru/run_priv.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <stdio.h>
 
-const char *const eru_result_names[ERU_RESULTS] = {[ERU_NONE] = "",
-                                                   [ERU_SUCCEEDED] = "Succeeded",
-                                                   [ERU_FAILED] = "Failed",
-                                                   [ERU_SKIPPED] = "Skipped",
-                                                   [ERU_MISSED] = "Missed"};
+const char *const eru_result_names[] = {[ERU_NONE] = "",
+                                        [ERU_SUCCEEDED] = "Succeeded",
+                                        [ERU_FAILED] = "Failed",
+                                        [ERU_SKIPPED] = "Skipped",
+                                        [ERU_MISSED] = "Missed"};
+static_assert(STW_COUNT(eru_result_names) == ERU_RESULTS, "one name for each result");
 
 void eru_time_text(int64_t at, char out[STW_TIME_LEN])
 {

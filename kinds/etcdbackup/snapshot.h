@@ -47,6 +47,7 @@ enum stw_snapshot_fault {
     STW_SNAPSHOT_STORE,   /* the store */
     STW_SNAPSHOT_CONTENT, /* the data that was received, or read back, is wrong */
     STW_SNAPSHOT_OTHER,   /* cancelled; out of memory; files */
+    STW_SNAPSHOT_FAULTS
 };
 
 struct stw_snapshot {

@@ -6,6 +6,7 @@
 #include "controller/condition.h"
 #include "kinds/etcdbackup/snapshot.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static const char *const faults[] = {
@@ -13,6 +14,7 @@ static const char *const faults[] = {
     [STW_SNAPSHOT_STORE] = "Store", [STW_SNAPSHOT_CONTENT] = "Content",
     [STW_SNAPSHOT_OTHER] = "Other",
 };
+static_assert(STW_COUNT(faults) == STW_SNAPSHOT_FAULTS, "one name for each fault");
 
 static void add_text(struct stw_buf *out, const char *name, const char *text)
 {

@@ -6,12 +6,14 @@
 #include "kinds/etcdbackup/run.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <stdio.h>
 
-const char *const eb_phase_names[EB_PHASES] = {
+const char *const eb_phase_names[] = {
     [EB_PENDING] = "Pending",     [EB_RUNNING] = "Running", [EB_VERIFYING] = "Verifying",
     [EB_SUCCEEDED] = "Succeeded", [EB_FAILED] = "Failed",
 };
+static_assert(STW_COUNT(eb_phase_names) == EB_PHASES, "one name for each phase");
 
 static int64_t number_of(const json_t *object, const char *key)
 {

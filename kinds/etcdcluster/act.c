@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define ANSWER_MAX (4u << 20)
@@ -332,6 +333,7 @@ static const struct {
     [EC_DOWNGRADE] = {.etcd = send_downgrade},
     [EC_DISARM] = {.etcd = disarm_alarm},
 };
+static_assert(STW_COUNT(acts) == EC_FORCE_NEXT, "later acts only write the status");
 
 int ec_act(struct ec *e, uint64_t *ret_again_ms)
 {

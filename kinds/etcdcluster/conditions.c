@@ -6,6 +6,8 @@
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
 
+#include <assert.h>
+
 #define IDLE "Idle"
 
 /* --- facts that several conditions use */
@@ -204,6 +206,7 @@ static const struct {
     [EC_TLS_OLD] = {STW_FALSE, "OldSerialServed"},
     [EC_TLS_FAILED] = {STW_UNKNOWN, "LookupFailed"},
 };
+static_assert(STW_COUNT(tls_reasons) == EC_TLS_STATES, "one row for each state");
 
 const char *ec_tls_reason(const struct ec *e)
 {
@@ -249,6 +252,7 @@ static const char *const trouble_reasons[] = {
     [EC_TROUBLE_VOLUME] = "VolumePending",
     [EC_TROUBLE_CRASH] = "CrashLoop",
 };
+static_assert(STW_COUNT(trouble_reasons) == EC_TROUBLES, "one reason for each trouble");
 
 static bool is_action_overdue(const struct ec *e)
 {

@@ -60,6 +60,7 @@ enum ec_trouble {
     EC_TROUBLE_UNSCHEDULABLE,
     EC_TROUBLE_VOLUME,
     EC_TROUBLE_CRASH,
+    EC_TROUBLES
 };
 
 enum ec_data {
@@ -137,6 +138,7 @@ enum ec_force_step { /* of EC_FORCE, in status.forceNewCluster.step */
                      EC_FORCE_CLEAR,   /* all pods are deleted; their claims stay */
                      EC_FORCE_START,   /* the survivor runs with --force-new-cluster, once */
                      EC_FORCE_RESTART, /* its pod is recreated without it */
+                     EC_FORCE_STEPS
 };
 
 struct ec_view {

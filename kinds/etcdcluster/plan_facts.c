@@ -5,11 +5,12 @@
 #include "base/util.h"
 #include "kinds/etcdcluster/plan_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define LEFTOVERS_MAX 3 /* volumes of former members; above this a learner's volume must go first */
 
-const char *const ec_kind_names[EC_KINDS] = {
+const char *const ec_kind_names[] = {
     [EC_IDLE] = "",
     [EC_SEED] = "AddMember",
     [EC_ADD] = "AddMember",
@@ -22,6 +23,7 @@ const char *const ec_kind_names[EC_KINDS] = {
     [EC_FORCE] = "ForceNewCluster",
     [EC_ABANDON] = "AbandonMember",
 };
+static_assert(STW_COUNT(ec_kind_names) == EC_KINDS, "one name for each kind of action");
 
 struct ec_quorum ec_quorum_of(const struct ec_view *v)
 {

@@ -138,6 +138,7 @@ enum ec_tls_state {
     EC_TLS_EXPIRED,
     EC_TLS_OLD,    /* a member still serves another certificate */
     EC_TLS_FAILED, /* see `err` */
+    EC_TLS_STATES
 };
 
 struct ec_tls {

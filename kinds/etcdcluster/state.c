@@ -5,6 +5,7 @@
 #include "kinds/etcdcluster/run.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@ static const char *const force_steps[] = {[EC_FORCE_NOT] = "",
                                           [EC_FORCE_CLEAR] = "Clear",
                                           [EC_FORCE_START] = "Start",
                                           [EC_FORCE_RESTART] = "Restart"};
+static_assert(STW_COUNT(force_steps) == EC_FORCE_STEPS, "one name for each step");
 
 /* --- reading */
 
