@@ -4,12 +4,14 @@
 #include "base/buf.h"
 #include "cmd/cmd.h"
 
+#include <assert.h>
 #include <stdarg.h>
 
 #define TEXT_MAX_BYTES 8192
 
 static const char *const words[] = {"ok", "warn", "fail"}, *const heads[] = {"ok  ", "warn",
                                                                              "FAIL"};
+static_assert(STW_COUNT(words) == STW_VERDICTS, "one word for each verdict");
 
 void stw_checkup_begin(struct stw_checkup *c)
 {
