@@ -4,11 +4,13 @@
 #include "base/util.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 static const char *const truth_names[] = {
     [STW_TRUE] = "True", [STW_FALSE] = "False", [STW_UNKNOWN] = "Unknown"};
+static_assert(STW_COUNT(truth_names) == STW_UNKNOWN + 1, "one name for each truth");
 
 const char *stw_truth_name(enum stw_truth truth)
 {

@@ -8,6 +8,7 @@
 #include "controller/packed.h"
 #include "controller/queue.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -58,7 +59,7 @@ static void add_annotations(struct stw_json annotations, const char *const *othe
     stw_buf_adds(out, any ? "}" : "");
 }
 
-static const char *const condition_keys[STW_CONDITION_PARTS] = {
+static const char *const condition_keys[] = {
     [STW_CONDITION_TYPE] = "type",
     [STW_CONDITION_STATUS] = "status",
     [STW_CONDITION_GENERATION] = "observedGeneration",
@@ -66,6 +67,7 @@ static const char *const condition_keys[STW_CONDITION_PARTS] = {
     [STW_CONDITION_REASON] = "reason",
     [STW_CONDITION_MESSAGE] = "message",
 };
+static_assert(STW_COUNT(condition_keys) == STW_CONDITION_PARTS, "one key for each part");
 
 static void add_conditions(struct stw_json list, struct stw_buf *out)
 {

@@ -4,6 +4,8 @@
 #include "base/util.h"
 #include "controller/guard.h"
 
+#include <assert.h>
+
 /* Refusals of the API server that only the user can fix. */
 static const struct {
     enum stw_err code;
@@ -139,6 +141,7 @@ void stw_verdict_conditions(const struct stw_verdict *v, struct stw_conditions *
     static const char *const reconciling[] = {[STW_LEVEL_RETRYING] = STW_REASON_RETRY,
                                               [STW_LEVEL_WAITING] = STW_REASON_DEPENDENCY,
                                               [STW_LEVEL_PROGRESSING] = STW_REASON_PROGRESSING};
+    static_assert(STW_COUNT(reconciling) == STW_LEVEL_FINE, "one reason for each level");
     stw_condition_set(c, STW_READY, v->level == STW_LEVEL_FINE ? STW_TRUE : STW_FALSE, v->reason,
                       "%s", v->message);
     if (v->level == STW_LEVEL_STALLED)

@@ -6,15 +6,17 @@
 #include "controller/status.h"
 #include "kinds/app/run_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* --- children */
 
-static const struct stw_watch *const watch_of[APP_CHILDREN] = {
+static const struct stw_watch *const watch_of[] = {
     [APP_CONFIGMAP] = &stw_watch_configmaps,   [APP_DEPLOYMENT] = &stw_watch_deployments,
     [APP_SERVICE] = &stw_watch_services,       [APP_BUDGET] = &stw_watch_disruption_budgets,
     [APP_AUTOSCALER] = &stw_watch_autoscalers,
 };
+static_assert(STW_COUNT(watch_of) == APP_CHILDREN, "one watch for each child");
 
 static void begin_children(struct app *a)
 {

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PORT_AGAIN_MS 60000
@@ -37,7 +38,7 @@ enum {
 static const struct {
     const char *type;
     int child;
-} tells[ASPECTS] = {
+} tells[] = {
     [FIND_AVAILABLE] = {"Available", APP_DEPLOYMENT},
     [FIND_PROGRESS] = {"Progressing", APP_DEPLOYMENT},
     [FIND_CONFIG] = {"ConfigSynced", APP_CONFIGMAP},
@@ -46,6 +47,7 @@ static const struct {
     [FIND_DEGRADED] = {"Degraded", -1},
     [FIND_BUDGET] = {NULL, APP_BUDGET},
 };
+static_assert(STW_COUNT(tells) == ASPECTS, "one row for each aspect");
 
 static void set_aspect(struct stw_aspect *a, enum stw_level level, enum stw_truth truth,
                        const char *reason)

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define SECRET_AGAIN_MS (5u * 60000)  /* the watch reports a change sooner */
@@ -15,12 +16,13 @@
 
 enum { SECRET, TARGET, USER, GRANTS, ASPECTS };
 
-static const char *const types[ASPECTS] = {
+static const char *const types[] = {
     [SECRET] = "SecretResolved",
     [TARGET] = "TargetReachable",
     [USER] = "UserSynced",
     [GRANTS] = "GrantsSynced",
 };
+static_assert(STW_COUNT(types) == ASPECTS, "one type for each aspect");
 
 /* --- meaning of the server's errors */
 
@@ -47,6 +49,7 @@ static const struct {
     [STW_SQL_UNSUPPORTED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
     [STW_SQL_FAILED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, NULL},
 };
+static_assert(STW_COUNT(meanings) == STW_SQL_TROUBLES, "one row for each trouble");
 
 static const struct {
     int aspect;
@@ -60,6 +63,7 @@ static const struct {
     [STW_SQL_STEP_REVOKE] = {GRANTS, "RevokeFailed"},
     [STW_SQL_STEP_DROP] = {USER, "AlterFailed"}, /* of a host that is no longer wanted */
 };
+static_assert(STW_COUNT(steps) == STW_SQL_STEPS, "one row for each step");
 
 enum stw_err dbu_error_code(enum stw_sql_trouble t)
 {

@@ -6,15 +6,17 @@
 #include "kinds/etcdrestore/run_priv.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define JOINING_LOOK_MS 2000 /* between two checks of the cluster in the cache */
 
-const char *const er_phase_names[ER_PHASES] = {
+const char *const er_phase_names[] = {
     [ER_PENDING] = "Pending", [ER_FETCHING] = "Fetching", [ER_VERIFYING] = "Verifying",
     [ER_SEEDING] = "Seeding", [ER_JOINING] = "Joining",   [ER_SUCCEEDED] = "Succeeded",
     [ER_FAILED] = "Failed",
 };
+static_assert(STW_COUNT(er_phase_names) == ER_PHASES, "one name for each phase");
 
 void er_state_read(const json_t *status, struct er_state *ret)
 {
