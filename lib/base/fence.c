@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fence.h"
 
+#include "base/thread.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -100,8 +102,7 @@ bool stw_fence_epoch(struct stw_fence_epoch *ret)
     *ret = (struct stw_fence_epoch){0};
     if (!current.fence)
         return false;
-    (void)pthread_mutex_lock(&current.fence->lock);
+    STW_LOCKED(&current.fence->lock);
     *ret = current.fence->epoch;
-    (void)pthread_mutex_unlock(&current.fence->lock);
     return true;
 }

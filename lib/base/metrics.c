@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 
 #include "base/metrics_priv.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -145,7 +146,7 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
 {
     if (!m)
         return NULL;
-    (void)pthread_mutex_lock(&m->lock);
+    STW_LOCKED(&m->lock);
     /* Sorted by name, which is the rendering order. */
     struct stw_family **at = &m->families, *f;
     while (*at && strcmp((*at)->name, name) < 0)
@@ -158,7 +159,6 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
             *at = f;
         }
     }
-    (void)pthread_mutex_unlock(&m->lock);
     return f;
 }
 
@@ -216,14 +216,13 @@ struct stw_series *stw_series(struct stw_family *f, const char *const *values)
 
     if (!f || render_labels(f, values, &key) != 0)
         return NULL;
-    (void)pthread_mutex_lock(&f->registry->lock);
+    STW_LOCKED(&f->registry->lock);
     for (s = f->series; s && !stw_streq(s->labels, stw_buf_str(&key)); s = s->next)
         ;
     if (!s)
         s = make_series(f, stw_buf_str(&key));
     if (s)
         s->holders++;
-    (void)pthread_mutex_unlock(&f->registry->lock);
     return s;
 }
 
@@ -322,12 +321,11 @@ int stw_metrics_on_collect(struct stw_metrics *m, void (*fn)(void *ctx), void *c
         return -1;
     c->fn = fn;
     c->ctx = ctx;
-    (void)pthread_mutex_lock(&m->lock);
+    STW_LOCKED(&m->lock);
     struct collector **at = &m->collectors;
     while (*at)
         at = &(*at)->next;
     *at = c;
-    (void)pthread_mutex_unlock(&m->lock);
     return 0;
 }
 

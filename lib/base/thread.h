@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads with all signals blocked: signals are for the thread that waits for them. */
+ * Threads with all signals blocked: signals are for the thread that waits for them.  A lock guard. */
 #ifndef STW_BASE_THREAD_H
 #define STW_BASE_THREAD_H
 
@@ -13,5 +13,21 @@
  * Returns 0, or -1 with a text that names the thread. */
 int stw_thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *),
                      void *ctx, struct stw_error *err);
+
+static inline pthread_mutex_t *stw_lock(pthread_mutex_t *mutex)
+{
+    (void)pthread_mutex_lock(mutex); /* fails only for a mutex that checks errors */
+    return mutex;
+}
+
+static inline void stw_unlockp(pthread_mutex_t **mutex)
+{
+    (void)pthread_mutex_unlock(*mutex);
+}
+
+/* Holds the lock from here to the end of the block, whichever way it is left.  For a lock that is
+ * released early or waited on, call pthread_mutex_lock. */
+#define STW_LOCKED(mutex)                                                                          \
+    __attribute__((cleanup(stw_unlockp), unused)) pthread_mutex_t *stw_locked_ = stw_lock(mutex)
 
 #endif
