@@ -3,6 +3,7 @@
  * The cache's entries, and which of two versions of an object is kept. */
 #include "kube/cache_priv.h"
 
+#include "base/thread.h"
 #include "base/util.h"
 
 /* Overhead in addition to the text: 12 bytes here, key and resourceVersion, and malloc's own. */
@@ -254,10 +255,8 @@ bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
         *ret_old = NULL;
         return false;
     }
-    pthread_mutex_lock(&c->lock);
-    bool changed = apply_server_version(c, v, true, now_ms, ret_old);
-    pthread_mutex_unlock(&c->lock);
-    return changed;
+    STW_LOCKED(&c->lock);
+    return apply_server_version(c, v, true, now_ms, ret_old);
 }
 
 bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
@@ -267,32 +266,29 @@ bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
         *ret_old = NULL;
         return false;
     }
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     bool changed = apply_server_version(c, v, false, now_ms, ret_old);
     scope->seen = parse_version_number(v->rv);
-    pthread_mutex_unlock(&c->lock);
     return changed;
 }
 
 bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, const char *key,
                          const char *rv)
 {
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     struct stw_entry *e = stw_table_get(&c->entries, key);
     bool same = e && stw_streq(entry_rv(e), rv);
     if (same) {
         e->gate_s = 0;
         scope->seen = parse_version_number(rv);
     }
-    pthread_mutex_unlock(&c->lock);
     return same;
 }
 
 void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const char *rv)
 {
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     scope->seen = parse_version_number(rv);
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* --- our own writes */
@@ -355,11 +351,10 @@ void stw_cache_saw_delete(struct stw_cache *c, const char *key, uint64_t now_ms)
 void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *scope)
 {
     uint32_t pos = 0;
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     for (struct stw_entry *e; (e = stw_table_next(&c->entries, &pos));)
         if (in_scope(scope, e->data))
             e->listed = e->fresh = 0;
-    pthread_mutex_unlock(&c->lock);
 }
 
 /* Neither in the list of `rv` nor written by us after it was taken, however long reading it
@@ -376,7 +371,7 @@ struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope
                                      const char *rv, uint32_t *pos)
 {
     struct stw_entry *e;
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     while ((e = stw_table_next(&c->entries, pos)))
         if (in_scope(scope, e->data) && has_entry_vanished(e, rv))
             break;
@@ -384,7 +379,6 @@ struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope
         (void)take_out(c, e->data);
     else
         scope->seen = parse_version_number(rv);
-    pthread_mutex_unlock(&c->lock);
     return e;
 }
 
@@ -393,36 +387,33 @@ struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope
 int stw_cache_get(struct stw_cache *c, const char *key, struct stw_buf *out, char *ret_rv)
 {
     stw_buf_clear(out);
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     const struct stw_entry *e = stw_table_get(&c->entries, key);
     if (e) {
         stw_buf_add(out, stw_entry_text(e), e->text_len);
         if (ret_rv)
             memcpy(ret_rv, entry_rv(e), strlen(entry_rv(e)) + 1);
     }
-    pthread_mutex_unlock(&c->lock);
     return e && !out->failed ? 0 : -1;
 }
 
 void stw_cache_keys(struct stw_cache *c, const char *index_key, struct stw_buf *out)
 {
     uint32_t pos = 0;
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     if (index_key)
         stw_index_keys(&c->index, index_key, out);
     for (struct stw_entry *e; !index_key && (e = stw_table_next(&c->entries, &pos));) {
         stw_buf_adds(out, e->data);
         stw_buf_addc(out, '\n');
     }
-    pthread_mutex_unlock(&c->lock);
 }
 
 uint32_t stw_cache_count(struct stw_cache *c, size_t *ret_bytes)
 {
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     uint32_t n = stw_table_size(&c->entries);
     if (ret_bytes)
         *ret_bytes = c->bytes;
-    pthread_mutex_unlock(&c->lock);
     return n;
 }

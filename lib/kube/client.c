@@ -180,10 +180,8 @@ static void take_backlog(struct stw_client *c, unsigned max)
 
 static bool is_pressed(struct stw_client *c)
 {
-    pthread_mutex_lock(&c->lock);
-    bool pressed = c->submitted_bytes >= BACKGROUND_PRESSED_BYTES;
-    pthread_mutex_unlock(&c->lock);
-    return pressed;
+    STW_LOCKED(&c->lock);
+    return c->submitted_bytes >= BACKGROUND_PRESSED_BYTES;
 }
 
 /* When the next call of the backlog may start, depending on the other load; UINT64_MAX: none waits,

@@ -8,6 +8,7 @@
  * until more data arrives on its connection: lists waited for a minute.  A connection for each
  * transfer also needs less CPU than streams on one. */
 #include "base/footprint.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
@@ -44,9 +45,8 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
-    pthread_mutex_lock(&h->client->lock);
+    STW_LOCKED(&h->client->lock);
     h->fd = fd;
-    pthread_mutex_unlock(&h->client->lock);
     return fd;
 }
 
@@ -66,10 +66,8 @@ static int check_cancelled(void *ctx, curl_off_t down_total, curl_off_t down, cu
 {
     struct stw_handle *h = ctx;
     (void)down_total, (void)down, (void)up_total, (void)up;
-    pthread_mutex_lock(&h->client->lock);
-    bool cancelled = h->client->cancelled;
-    pthread_mutex_unlock(&h->client->lock);
-    return cancelled;
+    STW_LOCKED(&h->client->lock);
+    return h->client->cancelled;
 }
 
 /* --- TLS sessions, shared by all handles: libcurl keeps one for each set of credentials */
@@ -232,11 +230,10 @@ struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err)
 void stw_handle_give_back(struct stw_client *c, struct stw_handle *h)
 {
     h->used_ms = stw_now_ms(c->clock);
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     unlist_busy(c, h);
     h->next = c->idle;
     c->idle = h;
-    pthread_mutex_unlock(&c->lock);
 }
 
 uint64_t stw_handle_expire(struct stw_client *c, uint64_t now_ms, bool all)

@@ -3,6 +3,7 @@
  * The API for other threads: blocking requests, fire and forget, and the verbs on objects. */
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/discovery.h"
@@ -49,10 +50,8 @@ static bool attempt_request(struct stw_client *c, struct stw_call *call)
 
 static bool is_cancelled(struct stw_client *c)
 {
-    pthread_mutex_lock(&c->lock);
-    bool cancelled = c->cancelled;
-    pthread_mutex_unlock(&c->lock);
-    return cancelled;
+    STW_LOCKED(&c->lock);
+    return c->cancelled;
 }
 
 static void perform_call(struct stw_client *c, struct stw_call *call)
@@ -169,10 +168,9 @@ static struct stw_call *copy_request(const struct stw_request *r)
 
 static bool reserve_queue_bytes(struct stw_client *c, size_t bytes)
 {
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     bool room = !c->cancelled && c->submitted_bytes + bytes <= STW_SUBMITTED_MAX_BYTES;
     c->submitted_bytes += room ? bytes : 0;
-    pthread_mutex_unlock(&c->lock);
     return room;
 }
 

@@ -6,6 +6,7 @@
 #include "kube/events.h"
 
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <pthread.h>
@@ -315,10 +316,9 @@ void stw_events_record(struct stw_events *e, const struct stw_event_object *o, b
                  (unsigned long long)h.hi, (unsigned long long)h.lo);
     if (key.failed)
         return;
-    (void)pthread_mutex_lock(&e->lock);
+    STW_LOCKED(&e->lock);
     record_event(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
     patch_due_series(e, stw_now_ms(e->clock));
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 void stw_events_destroy(struct stw_events *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The informer: one cache, and a reflector for each namespace that fills it. */
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/reflector_priv.h"
 
@@ -18,17 +19,15 @@
 
 void stw_informer_ended(struct stw_informer *inf)
 {
-    pthread_mutex_lock(&inf->lock);
+    STW_LOCKED(&inf->lock);
     inf->running--;
     pthread_cond_broadcast(&inf->ended);
-    pthread_mutex_unlock(&inf->lock);
 }
 
 void stw_informer_set_problem(struct stw_reflector *r, const char *text)
 {
-    pthread_mutex_lock(&r->inf->lock);
+    STW_LOCKED(&r->inf->lock);
     stw_format(r->problem, sizeof(r->problem), "%s", text);
-    pthread_mutex_unlock(&r->inf->lock);
 }
 
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
@@ -201,11 +200,10 @@ void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_
 {
     /* const does not cover the lock here. */
     pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&inf->lock;
-    pthread_mutex_lock(lock);
+    STW_LOCKED(lock);
     out[0] = '\0';
     for (unsigned i = 0; i < inf->reflector_count && out[0] == '\0'; i++)
         stw_format(out, out_size, "%s", inf->reflectors[i].problem);
-    pthread_mutex_unlock(lock);
 }
 
 int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv)

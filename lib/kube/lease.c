@@ -351,10 +351,9 @@ static void handle_lease_change(void *ctx, const char *key, const char *old_text
     (void)key;
     if (!old_text || (new_text && !stw_streq(new_text, "{\"holder\":\"\"}")))
         return;
-    (void)pthread_mutex_lock(&l->lock);
+    STW_LOCKED(&l->lock);
     l->released = true;
     (void)pthread_cond_signal(&l->turn);
-    (void)pthread_mutex_unlock(&l->lock);
 }
 
 static int create_watch(struct stw_lease *l, struct stw_metrics *metrics, struct stw_error *err)
