@@ -2,6 +2,7 @@
 #include "schema/zones.h"
 
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <ctype.h>
@@ -112,10 +113,9 @@ const struct stw_zone *stw_zones_get(struct stw_zones *z, const char *name)
         return &stw_zone_utc;
     if (!stw_zone_name_ok(name))
         return NULL;
-    (void)pthread_mutex_lock(&z->lock);
+    STW_LOCKED(&z->lock);
     e = stw_table_get(&z->table, name);
     if (!e)
         e = make_entry(z, name);
-    (void)pthread_mutex_unlock(&z->lock);
     return e ? e->zone : NULL;
 }
