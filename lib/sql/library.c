@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/library.h"
 
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <dlfcn.h>
@@ -35,10 +36,9 @@ static int load_shared_library(struct stw_library *l, struct stw_error *err)
 int stw_library_load(struct stw_library *l, struct stw_error *err)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    (void)pthread_mutex_lock(&lock);
+    STW_LOCKED(&lock);
     if (!l->loaded)
         l->loaded = load_shared_library(l, err) == 0;
     bool loaded = l->loaded;
-    (void)pthread_mutex_unlock(&lock);
     return loaded ? 0 : -1;
 }

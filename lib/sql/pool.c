@@ -2,6 +2,7 @@
 #include "sql/pool_priv.h"
 
 #include "base/fence.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include "sql/breaker.h"
@@ -145,13 +146,12 @@ void stw_pool_unref(struct stw_pool *p)
 
 void stw_pool_cancel(struct stw_pool *p)
 {
-    (void)pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     p->cancelled = true;
     for (size_t i = 0; i < p->count; i++)
         if (p->slots[i].conn && p->slots[i].taken)
             p->ops->cut(p->slots[i].conn);
     (void)pthread_cond_broadcast(&p->cond);
-    (void)pthread_mutex_unlock(&p->lock);
 }
 
 static void close_idle(struct stw_pool *p, uint64_t older_than_ms)
@@ -166,24 +166,20 @@ static void close_idle(struct stw_pool *p, uint64_t older_than_ms)
 
 void stw_pool_tidy(struct stw_pool *p)
 {
-    (void)pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     close_idle(p, IDLE_MS);
-    (void)pthread_mutex_unlock(&p->lock);
 }
 
 uint64_t stw_pool_retry_ms(struct stw_pool *p)
 {
-    (void)pthread_mutex_lock(&p->lock);
-    uint64_t wait = stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock));
-    (void)pthread_mutex_unlock(&p->lock);
-    return wait;
+    STW_LOCKED(&p->lock);
+    return stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock));
 }
 
 void stw_pool_poke(struct stw_pool *p)
 {
-    (void)pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     stw_breaker_poke(&p->breaker);
-    (void)pthread_mutex_unlock(&p->lock);
 }
 
 static bool same_database(const char *a, const char *b)
@@ -386,7 +382,7 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost)
 {
     if (!conn)
         return;
-    (void)pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     for (size_t i = 0; i < p->count; i++) {
         struct slot *s = &p->slots[i];
         if (s->conn != conn)
@@ -397,7 +393,6 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost)
             close_slot(p, s);
     }
     (void)pthread_cond_broadcast(&p->cond);
-    (void)pthread_mutex_unlock(&p->lock);
 }
 
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p)
