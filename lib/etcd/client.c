@@ -2,6 +2,7 @@
  *
  * The handle: the configuration of its calls, and the lanes that calls of several threads borrow.
  */
+#include "base/thread.h"
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
@@ -52,10 +53,9 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
 void stw_etcd_cancel(struct stw_etcd *e)
 {
     atomic_store(&e->cancelled, true);
-    (void)pthread_mutex_lock(&e->lock);
+    STW_LOCKED(&e->lock);
     for (struct stw_etcd_lane *lane = e->lanes; lane; lane = lane->next)
         (void)curl_multi_wakeup(lane->multi);
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 void stw_etcd_destroy(struct stw_etcd *e)
@@ -94,7 +94,7 @@ static struct stw_etcd_lane *lane_create(void)
 
 struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    STW_LOCKED(&e->lock);
     struct stw_etcd_lane *lane = e->lanes;
     while (lane && lane->busy)
         lane = lane->next;
@@ -104,13 +104,11 @@ struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e)
     }
     if (lane)
         lane->busy = true;
-    (void)pthread_mutex_unlock(&e->lock);
     return lane;
 }
 
 void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    STW_LOCKED(&e->lock);
     lane->busy = false;
-    (void)pthread_mutex_unlock(&e->lock);
 }

@@ -4,6 +4,7 @@
  * a log-in precedes a request without a token, or whose token the server does not know any more. */
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
@@ -40,10 +41,9 @@ static bool needs_login(struct stw_etcd *e, char token[STW_ETCD_TOKEN_MAX])
 
 static void keep_token(struct stw_etcd *e, const char token[STW_ETCD_TOKEN_MAX], bool off)
 {
-    (void)pthread_mutex_lock(&e->lock);
+    STW_LOCKED(&e->lock);
     memcpy(e->token, token, sizeof(e->token));
     e->auth_off = off;
-    (void)pthread_mutex_unlock(&e->lock);
 }
 
 static int write_login(const struct stw_etcd *e, struct stw_buf *out)
