@@ -2,6 +2,7 @@
 #include "store/store.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "store/store_priv.h"
 
@@ -67,18 +68,15 @@ void stw_store_cancel(struct stw_store *s)
 {
     if (!s)
         return;
-    pthread_mutex_lock(&s->lock);
+    STW_LOCKED(&s->lock);
     s->cancelled = true;
     pthread_cond_broadcast(&s->wake);
-    pthread_mutex_unlock(&s->lock);
 }
 
 bool stw_store_cancelled(struct stw_store *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool cancelled = s->cancelled;
-    pthread_mutex_unlock(&s->lock);
-    return cancelled;
+    STW_LOCKED(&s->lock);
+    return s->cancelled;
 }
 
 bool stw_store_pause(struct stw_store *s, uint32_t ms)
