@@ -190,9 +190,8 @@ void stw_certs_destroy(struct stw_certs *c)
 
 void stw_certs_set_problem(struct stw_certs *c, const char *text)
 {
-    pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     stw_format(c->problem, sizeof(c->problem), "%s", text);
-    pthread_mutex_unlock(&c->lock);
 }
 
 int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)
@@ -235,10 +234,8 @@ static bool is_ready(struct stw_certs *c, char *why, size_t why_size)
 bool stw_certs_ready(struct stw_certs *c, char *why, size_t why_size)
 {
     char unused[8];
-    pthread_mutex_lock(&c->lock);
-    bool ready = why ? is_ready(c, why, why_size) : is_ready(c, unused, sizeof(unused));
-    pthread_mutex_unlock(&c->lock);
-    return ready;
+    STW_LOCKED(&c->lock);
+    return why ? is_ready(c, why, why_size) : is_ready(c, unused, sizeof(unused));
 }
 
 /* --- the thread */
