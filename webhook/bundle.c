@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webhook/bundle_priv.h"
 
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <gnutls/x509.h>
@@ -205,10 +206,8 @@ void stw_bundle_slot_done(struct stw_bundle_slot *s)
 
 struct stw_bundle *stw_bundle_slot_ref(struct stw_bundle_slot *s)
 {
-    (void)pthread_mutex_lock(&s->lock);
-    struct stw_bundle *b = s->bundle ? stw_bundle_ref(s->bundle) : NULL;
-    (void)pthread_mutex_unlock(&s->lock);
-    return b;
+    STW_LOCKED(&s->lock);
+    return s->bundle ? stw_bundle_ref(s->bundle) : NULL;
 }
 
 int stw_bundle_slot_load(struct stw_bundle_slot *s, const char *cert_pem, const char *key_pem,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webhook/discreet.h"
 
+#include "base/thread.h"
 #include "base/util.h"
 
 /* A "look" costs a request to the API server. A "secret" lookup reads a cache, once per new
@@ -20,13 +21,12 @@ static bool find_in_inner(void *ctx, const char *index, const char *key, const c
 static bool take_token(struct stw_discreet *d, struct stw_bucket *b)
 {
     uint64_t now = stw_now_ms(d->clock);
-    (void)pthread_mutex_lock(&d->lock);
+    STW_LOCKED(&d->lock);
     uint64_t fresh = (now - b->refilled_ms) / b->refill_ms;
     b->refilled_ms += fresh * b->refill_ms;
     b->tokens = STW_MIN(b->tokens + fresh, b->burst);
     bool ok = b->tokens > 0;
     b->tokens -= ok;
-    (void)pthread_mutex_unlock(&d->lock);
     return ok;
 }
 

@@ -229,7 +229,7 @@ enum room { ROOM, ROOM_SOON, NO_ROOM };
 static enum room make_room(struct stw_gate *g, uint64_t newcomer)
 {
     enum room room = ROOM;
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     unsigned handed = atomic_load(&g->handed);
     if (g->count - g->cut_count + handed >= g->c.limit) {
         struct stw_gate_entry *victim = pick_victim(g, newcomer, stw_now_ms(g->c.clock));
@@ -239,7 +239,6 @@ static enum room make_room(struct stw_gate *g, uint64_t newcomer)
             g->displaced++;
         }
     }
-    (void)pthread_mutex_unlock(&g->lock);
     return room;
 }
 
@@ -300,10 +299,8 @@ static bool accept_some(struct stw_gate *g, int most)
 
 static bool is_crowded(struct stw_gate *g)
 {
-    (void)pthread_mutex_lock(&g->lock);
-    bool yes = g->count + atomic_load(&g->handed) >= g->c.limit + DYING_MAX;
-    (void)pthread_mutex_unlock(&g->lock);
-    return yes;
+    STW_LOCKED(&g->lock);
+    return g->count + atomic_load(&g->handed) >= g->c.limit + DYING_MAX;
 }
 
 /* Limits the connections passed to a slow library. The rest wait in the kernel, and no connection
@@ -318,12 +315,11 @@ static void stop_listening(struct stw_gate *g)
 {
     for (int rounds = 0; rounds < 64 && !accept_some(g, ACCEPT_BURST); rounds++)
         ;
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     stw_closep(&g->listen_fd);
     g->listen_fd = -1;
     g->listening = false;
     (void)pthread_cond_broadcast(&g->closed);
-    (void)pthread_mutex_unlock(&g->lock);
 }
 
 /* Logs what was cut, at most one line in REPORT_EVERY_MS. */
@@ -431,19 +427,18 @@ void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
     e->next = NULL;
     atomic_store_explicit(&e->deadline_ms, stw_now_ms(g->c.clock) + g->c.request_timeout_ms,
                           memory_order_relaxed);
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     e->peer = enter_peer(g, fd);
     e->prev = g->last;
     *(g->last ? &g->last->next : &g->first) = e;
     g->last = e;
     g->count++;
     atomic_fetch_sub(&g->handed, 1);
-    (void)pthread_mutex_unlock(&g->lock);
 }
 
 void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
 {
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     *(e->prev ? &e->prev->next : &g->first) = e->next;
     *(e->next ? &e->next->prev : &g->last) = e->prev;
     g->count--;
@@ -451,7 +446,6 @@ void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
     if (e->peer && !e->cut)
         e->peer->count--;
     leave_peer(g, e->peer);
-    (void)pthread_mutex_unlock(&g->lock);
 }
 
 /* Under load, Go's HTTP client dials more connections than it needs and keeps the spare ones. If
@@ -491,7 +485,7 @@ bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, si
     struct stw_gate_entry *victim = NULL;
     const struct stw_gate_peer *most = NULL;
     size_t own = more;
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     for (struct stw_gate_peer *p = g->peers; p; p = p->next)
         p->held = 0;
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
@@ -514,7 +508,6 @@ bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, si
         g->displaced++;
         wake_gate(g); /* so that the gate thread logs it */
     }
-    (void)pthread_mutex_unlock(&g->lock);
     return victim != NULL;
 }
 
@@ -522,31 +515,26 @@ bool stw_gate_listening(struct stw_gate *g)
 {
     int on = 0;
     socklen_t len = sizeof(on);
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     bool ok = g->listening && getsockopt(g->listen_fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 &&
               on != 0;
-    (void)pthread_mutex_unlock(&g->lock);
     return ok;
 }
 
 unsigned stw_gate_hang_up(struct stw_gate *g)
 {
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     for (struct stw_gate_entry *e = g->first; e; e = e->next) {
         if (!e->cut && !atomic_load(&e->busy))
             (void)shutdown(e->fd, SHUT_RD);
     }
-    unsigned n = g->count;
-    (void)pthread_mutex_unlock(&g->lock);
-    return n;
+    return g->count;
 }
 
 unsigned stw_gate_count(struct stw_gate *g)
 {
-    (void)pthread_mutex_lock(&g->lock);
-    unsigned n = g->count + atomic_load(&g->handed);
-    (void)pthread_mutex_unlock(&g->lock);
-    return n;
+    STW_LOCKED(&g->lock);
+    return g->count + atomic_load(&g->handed);
 }
 
 /* A spare connection was dialled for a request that may be under way, but only for a short time. */
@@ -561,9 +549,8 @@ unsigned stw_gate_unfinished(struct stw_gate *g)
 {
     unsigned n = atomic_load(&g->handed);
     uint64_t now = stw_now_ms(g->c.clock);
-    (void)pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     for (struct stw_gate_entry *e = g->first; e; e = e->next)
         n += !e->cut && is_unfinished(g, e, now);
-    (void)pthread_mutex_unlock(&g->lock);
     return n;
 }
