@@ -5,6 +5,7 @@
 #include "controller/queue.h"
 
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "controller/queue_priv.h"
 
@@ -250,22 +251,20 @@ static char *take_ready_key(struct stw_queue *q)
 
 int stw_queue_add(struct stw_queue *q, const char *key, int priority)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     struct stw_queue_entry *e = find_or_make(q, key);
     if (e)
         add_entry(q, e, priority < 0);
-    pthread_mutex_unlock(&q->lock);
     return e ? 0 : -1;
 }
 
 int stw_queue_add_after(struct stw_queue *q, const char *key, uint64_t delay_ms)
 {
     int rc = -1;
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     struct stw_queue_entry *e = find_or_make(q, key);
     if (e)
         rc = delay_entry(q, e, delay_ms);
-    pthread_mutex_unlock(&q->lock);
     return rc;
 }
 
@@ -279,7 +278,7 @@ static uint32_t counted_failures(const struct stw_queue_entry *e)
 static int add_failed(struct stw_queue *q, const char *key, bool backoff, uint64_t ms)
 {
     int rc = -1;
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     struct stw_queue_entry *e = find_or_make(q, key);
     if (e) {
         uint32_t failures = counted_failures(e);
@@ -293,7 +292,6 @@ static int add_failed(struct stw_queue *q, const char *key, bool backoff, uint64
         stw_series_add(q->metrics.retries, 1);
         rc = delay_entry(q, e, wait);
     }
-    pthread_mutex_unlock(&q->lock);
     return rc;
 }
 
@@ -309,14 +307,13 @@ int stw_queue_add_failed(struct stw_queue *q, const char *key, uint64_t delay_ms
 
 void stw_queue_forget(struct stw_queue *q, const char *key)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     if (e) {
         e->failures = 0;
         e->early = false;
         drop_if_unused(q, e);
     }
-    pthread_mutex_unlock(&q->lock);
 }
 
 uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *ret_failures)
@@ -332,21 +329,17 @@ uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *re
 
 bool stw_queue_is_working(struct stw_queue *q, const char *key)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
-    bool working = e && e->working;
-    pthread_mutex_unlock(&q->lock);
-    return working;
+    return e && e->working;
 }
 
 uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     uint64_t now = stw_now_ms(q->clock);
-    uint64_t left = e && e->early && e->retry_ms > now ? e->retry_ms - now : 0;
-    pthread_mutex_unlock(&q->lock);
-    return left;
+    return e && e->early && e->retry_ms > now ? e->retry_ms - now : 0;
 }
 
 /* Sleeps on the system clock until the earliest delay has passed on q->clock. */
@@ -363,7 +356,7 @@ static void wait_for_more(struct stw_queue *q)
 char *stw_queue_get(struct stw_queue *q)
 {
     char *key = NULL;
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     while (!q->shut) {
         ready_what_is_due(q);
         key = take_ready_key(q);
@@ -371,25 +364,23 @@ char *stw_queue_get(struct stw_queue *q)
             break;
         wait_for_more(q);
     }
-    pthread_mutex_unlock(&q->lock);
     return key;
 }
 
 char *stw_queue_try(struct stw_queue *q)
 {
     char *key = NULL;
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     if (!q->shut) {
         ready_what_is_due(q);
         key = take_ready_key(q);
     }
-    pthread_mutex_unlock(&q->lock);
     return key;
 }
 
 void stw_queue_done(struct stw_queue *q, const char *key)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     if (e && e->working) {
         stw_series_observe(q->metrics.worked_s, seconds_since(q, e->since_ms));
@@ -403,15 +394,13 @@ void stw_queue_done(struct stw_queue *q, const char *key)
             drop_if_unused(q, e);
         }
     }
-    pthread_mutex_unlock(&q->lock);
 }
 
 static void set_shut(struct stw_queue *q, bool shut)
 {
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     q->shut = shut;
     pthread_cond_broadcast(&q->wake);
-    pthread_mutex_unlock(&q->lock);
 }
 
 void stw_queue_shut(struct stw_queue *q)
@@ -440,10 +429,8 @@ uint32_t stw_queue_depth(const struct stw_queue *q)
     pthread_mutex_t *lock =
         (pthread_mutex_t *)(uintptr_t)&q->lock; /* casts away const: locking does not change the
                                                    value */
-    pthread_mutex_lock(lock);
-    uint32_t depth = q->ready.count;
-    pthread_mutex_unlock(lock);
-    return depth;
+    STW_LOCKED(lock);
+    return q->ready.count;
 }
 
 /* Sum and maximum over the work in progress, in seconds. */
@@ -452,13 +439,12 @@ static void measure_work(struct stw_queue *q, double *ret_sum, double *ret_longe
     uint32_t pos = 0;
     const struct stw_queue_entry *e;
     *ret_sum = *ret_longest = 0;
-    pthread_mutex_lock(&q->lock);
+    STW_LOCKED(&q->lock);
     while (q->working > 0 && (e = stw_table_next(&q->entries, &pos))) {
         double s = e->working ? seconds_since(q, e->since_ms) : 0;
         *ret_sum += s;
         *ret_longest = STW_MAX(*ret_longest, s);
     }
-    pthread_mutex_unlock(&q->lock);
 }
 
 uint64_t stw_queue_longest_ms(struct stw_queue *q)

@@ -198,9 +198,8 @@ static void end_work(struct stw_worker_pool *pool)
 {
     struct stw_manager *m = pool->manager;
     stw_series_add(pool->active, -1);
-    pthread_mutex_lock(&m->lock);
+    STW_LOCKED(&m->lock);
     pool->busy--;
-    pthread_mutex_unlock(&m->lock);
 }
 
 static void *run_worker(void *ctx)
