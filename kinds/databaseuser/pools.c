@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <pthread.h>
@@ -66,12 +67,11 @@ struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
 void stw_pools_cancel(struct stw_pools *p)
 {
     uint32_t pos = 0;
-    pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     p->cancelled = true;
     for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
         if (e->pool)
             stw_pool_cancel(e->pool);
-    pthread_mutex_unlock(&p->lock);
 }
 
 /* --- waiting keys */
@@ -320,33 +320,29 @@ void stw_pools_poke(struct stw_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
-    pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     if (e && e->pool)
         stw_pool_poke(e->pool);
-    pthread_mutex_unlock(&p->lock);
 }
 
 bool stw_pools_troubled(struct stw_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
-    pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
-    bool troubled = e && e->troubled;
-    pthread_mutex_unlock(&p->lock);
-    return troubled;
+    return e && e->troubled;
 }
 
 /* The pool of the next entry from *pos on, with a reference; NULL at the end. */
 static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
 {
     struct stw_pool *found = NULL;
-    pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     for (struct stw_pools_entry *e; !found && (e = stw_table_next(&p->entries, pos));)
         if (e->pool)
             found = stw_pool_ref(e->pool);
-    pthread_mutex_unlock(&p->lock);
     return found;
 }
 
@@ -364,12 +360,11 @@ void stw_pools_tidy(struct stw_pools *p)
 void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets)
 {
     uint32_t pos = 0;
-    pthread_mutex_lock(&p->lock);
+    STW_LOCKED(&p->lock);
     for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
         if (e->inside > 0 || stw_targets_find(targets, e->name))
             continue;
         (void)stw_table_remove(&p->entries, e->name);
         free_entry(e);
     }
-    pthread_mutex_unlock(&p->lock);
 }

@@ -4,6 +4,7 @@
  * when it is needed and wiped after use. */
 #include "kube/secret.h"
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "controller/secret_watch.h"
 #include "kinds/databaseuser/reconcile.h"
@@ -132,7 +133,7 @@ static struct compared *make_compared(struct dbu_compared *c, const char *key)
 void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
                       struct stw_hash stored)
 {
-    (void)pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     struct compared *e = stw_table_get(&c->table, key);
     if (!e)
         e = make_compared(c, key);
@@ -140,25 +141,22 @@ void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash s
         e->secret = secret;
         e->stored = stored;
     }
-    (void)pthread_mutex_unlock(&c->lock);
 }
 
 struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret)
 {
     struct stw_hash stored = {0};
-    (void)pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     const struct compared *e = stw_table_get(&c->table, key);
     if (e && stw_hash_equal(e->secret, secret))
         stored = e->stored;
-    (void)pthread_mutex_unlock(&c->lock);
     return stored;
 }
 
 void dbu_compared_forget(struct dbu_compared *c, const char *key)
 {
-    (void)pthread_mutex_lock(&c->lock);
+    STW_LOCKED(&c->lock);
     free(stw_table_remove(&c->table, key));
-    (void)pthread_mutex_unlock(&c->lock);
 }
 
 int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,

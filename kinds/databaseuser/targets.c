@@ -51,10 +51,8 @@ struct stw_target_store {
 struct stw_targets *stw_target_store_get(void *store)
 {
     struct stw_target_store *s = store;
-    pthread_mutex_lock(&s->lock);
-    struct stw_targets *now = stw_targets_ref(s->now);
-    pthread_mutex_unlock(&s->lock);
-    return now;
+    STW_LOCKED(&s->lock);
+    return stw_targets_ref(s->now);
 }
 
 /* --- listeners */
@@ -62,23 +60,21 @@ struct stw_targets *stw_target_store_get(void *store)
 int stw_target_store_on_change(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx)
 {
     int rc = -1;
-    pthread_mutex_lock(&s->listening);
+    STW_LOCKED(&s->listening);
     for (size_t i = 0; i < LISTENERS_MAX && rc < 0; i++)
         if (!s->listeners[i].fn) {
             s->listeners[i] = (struct listener){fn, ctx};
             rc = 0;
         }
-    pthread_mutex_unlock(&s->listening);
     return rc;
 }
 
 void stw_target_store_forget(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx)
 {
-    pthread_mutex_lock(&s->listening);
+    STW_LOCKED(&s->listening);
     for (size_t i = 0; i < LISTENERS_MAX; i++)
         if (s->listeners[i].fn == fn && s->listeners[i].ctx == ctx)
             s->listeners[i] = (struct listener){0};
-    pthread_mutex_unlock(&s->listening);
 }
 
 static void notify_listeners(struct stw_target_store *s)

@@ -3,6 +3,7 @@
  * The Deployments with a current rollout, and its start by a monotonic clock.  Status changes of
  * other Deployments are ignored. */
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
 
@@ -87,7 +88,7 @@ int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int
     if (!r)
         return took_ms;
     int64_t now = (int64_t)stw_now_ms(r->clock);
-    pthread_mutex_lock(&r->lock);
+    STW_LOCKED(&r->lock);
     struct tracked *t = find_or_add(r, deployment);
     if (t && t->instant != instant) {
         t->instant = instant;
@@ -95,7 +96,6 @@ int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int
     }
     if (t)
         took_ms = now - t->begun_ms;
-    pthread_mutex_unlock(&r->lock);
     return took_ms;
 }
 
@@ -103,8 +103,6 @@ bool eru_rollouts_tracks(struct eru_rollouts *r, const char *deployment)
 {
     if (!r)
         return false;
-    pthread_mutex_lock(&r->lock);
-    bool there = stw_table_get(&r->tracked, deployment) != NULL;
-    pthread_mutex_unlock(&r->lock);
-    return there;
+    STW_LOCKED(&r->lock);
+    return stw_table_get(&r->tracked, deployment) != NULL;
 }

@@ -184,7 +184,7 @@ enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const ch
                                  bool *ret_verifying, struct stw_snapshot *ret)
 {
     enum eb_transfer what = EB_NO_TRANSFER;
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     const struct transfer *t = stw_table_get(&k->transfers, key);
     if (t && stw_streq(t->uid, uid)) {
         what = t->step == DONE ? EB_TRANSFERRED : EB_TRANSFERS;
@@ -192,7 +192,6 @@ enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const ch
         if (t->step == DONE)
             *ret = t->result;
     }
-    pthread_mutex_unlock(&k->lock);
     return what;
 }
 
@@ -288,17 +287,15 @@ static void remove_transfer(struct eb_runtime *k, const char *key)
 
 void eb_runtime_forget(struct eb_runtime *k, const char *key)
 {
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     remove_transfer(k, key);
-    pthread_mutex_unlock(&k->lock);
 }
 
 void eb_runtime_remove(struct eb_runtime *k, const char *key)
 {
     eb_runtime_forget(k, key);
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     told_free(stw_table_remove(&k->told, key));
-    pthread_mutex_unlock(&k->lock);
 }
 
 /* Drops results of the ended term, too: the next leader may have removed what they report.  Also
@@ -308,12 +305,11 @@ void eb_runtime_pause(void *state)
     struct eb_runtime *k = state;
     const struct transfer *t;
     struct told *told;
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         remove_transfer(k, t->key);
     for (uint32_t pos = 0; (told = stw_table_next(&k->told, &pos));)
         told_free(stw_table_remove(&k->told, told->key));
-    pthread_mutex_unlock(&k->lock);
 }
 
 /* --- metrics */
@@ -362,7 +358,7 @@ void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, 
 {
     if (!k->verified)
         return;
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     struct told *t = told_of(k, key);
     if (t) {
         struct stw_series *former = t->newest;
@@ -371,7 +367,6 @@ void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, 
         if ((double)at > stw_series_value(t->newest))
             stw_series_set(t->newest, (double)at);
     }
-    pthread_mutex_unlock(&k->lock);
 }
 
 /* --- the state of the controller */
@@ -398,12 +393,11 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
 void eb_runtime_cancel(void *state)
 {
     struct eb_runtime *k = state;
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     k->stopping = true;
     for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
         if (k->moving[i])
             cancel_transfer(k->moving[i]);
-    pthread_mutex_unlock(&k->lock);
 }
 
 void eb_runtime_close(void *state)

@@ -3,6 +3,7 @@
  * State that the controller keeps in addition to the caches: for each cluster the client for its
  * members, with its certificates, so that a settled cluster causes no API server load. */
 #include "base/table.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 
@@ -58,12 +59,11 @@ void ec_runtime_cancel(void *state)
 {
     struct ec_runtime *k = state;
     struct ec_kept *one;
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     k->cancelled = true;
     for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
         if (one->etcd)
             stw_etcd_cancel(one->etcd);
-    pthread_mutex_unlock(&k->lock);
 }
 
 void ec_runtime_close(void *state)
@@ -94,11 +94,10 @@ static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *r
 
 struct ec_kept *ec_runtime_get(struct ec_runtime *k, const struct stw_run *run)
 {
-    pthread_mutex_lock(&k->lock);
+    STW_LOCKED(&k->lock);
     struct ec_kept *one = stw_table_get(&k->kept, run->key);
     if (!one)
         one = create_kept(k, run);
-    pthread_mutex_unlock(&k->lock);
     return one;
 }
 
