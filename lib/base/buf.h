@@ -5,6 +5,8 @@
 #ifndef STW_BASE_BUF_H
 #define STW_BASE_BUF_H
 
+#include "base/util.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +26,8 @@ struct stw_buf {
 
 void stw_buf_done(struct stw_buf *b);  /* frees; the buffer is as after STW_BUF_INIT */
 void stw_buf_clear(struct stw_buf *b); /* empties, keeps the memory, clears `failed` */
-char *
-stw_buf_take(struct stw_buf *b); /* the caller owns the result; "" when empty, NULL when failed */
+/* The caller owns the result; "" when empty, NULL when failed. */
+char *stw_buf_take(struct stw_buf *b) STW_MUST_CHECK;
 const char *stw_buf_str(const struct stw_buf *b); /* "" when empty */
 
 void stw_buf_add(struct stw_buf *b, const void *data, size_t len);

@@ -4,9 +4,11 @@
 #ifndef STW_BASE_DURATION_H
 #define STW_BASE_DURATION_H
 
+#include "base/util.h"
+
 #include <stdint.h>
 
 /* Milliseconds, rounded down; units ns us µs ms s m h; not negative, at most 10 years.  0 or -1. */
-int stw_duration_parse(const char *text, int64_t *ret_ms);
+int stw_duration_parse(const char *text, int64_t *ret_ms) STW_MUST_CHECK;
 
 #endif

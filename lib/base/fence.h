@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,8 +36,9 @@ struct stw_fence_ticket {
     uint64_t term;
 };
 
-struct stw_fence *stw_fence_create(const struct stw_clock *clock); /* closed; NULL: no memory */
-void stw_fence_destroy(struct stw_fence *f);                       /* NULL is allowed */
+/* Closed; NULL: no memory. */
+struct stw_fence *stw_fence_create(const struct stw_clock *clock) STW_MUST_CHECK;
+void stw_fence_destroy(struct stw_fence *f); /* NULL is allowed */
 
 /* A new term, until `deadline_ms` of stw_boot_ms. */
 void stw_fence_open(struct stw_fence *f, uint64_t deadline_ms, const struct stw_fence_epoch *epoch);
@@ -55,7 +57,7 @@ struct stw_fence_ticket stw_fence_enter(struct stw_fence_ticket t);
 struct stw_fence_ticket stw_fence_current(void);
 /* Whether this thread may write; stw_fence_check returns -1 with STW_ERR_CANCELLED if not. */
 bool stw_fence_may_write(void);
-int stw_fence_check(struct stw_error *err) __attribute__((warn_unused_result));
+int stw_fence_check(struct stw_error *err) STW_MUST_CHECK;
 /* The epoch of the ticket that this thread has entered.  False: no ticket, and `ret` is zero. */
 bool stw_fence_epoch(struct stw_fence_epoch *ret);
 

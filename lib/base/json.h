@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +63,7 @@ int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct
 /* The same, but other text may follow the value: `ret_len` is where the value ends.  A text that is
  * truncated inside the value is an error. */
 int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 void stw_json_done(struct stw_json_doc *doc);
 #define stw_autojson __attribute__((cleanup(stw_json_done)))
 

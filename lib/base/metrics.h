@@ -7,6 +7,7 @@
 #define STW_BASE_METRICS_H
 
 #include "base/buf.h"
+#include "base/util.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM, STW_METRIC_TYPES }
 
 #define STW_METRIC_LABELS_MAX 6
 
-struct stw_metrics *stw_metrics_create(void);
+struct stw_metrics *stw_metrics_create(void) STW_MUST_CHECK;
 void stw_metrics_destroy(struct stw_metrics *m);
 
 /* `labels` ends with NULL; `buckets` (ascending upper bounds, without +Inf) ends with a negative

@@ -7,6 +7,7 @@
 #define STW_BASE_NOTIFY_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 struct stw_notify {
     int fd; /* readable when something has changed; -1: none */
@@ -14,7 +15,7 @@ struct stw_notify {
 #define STW_NOTIFY_INIT ((struct stw_notify){.fd = -1})
 
 /* Starts the watch, or restarts it after another folder has replaced the watched one. */
-int stw_notify_folder(struct stw_notify *n, const char *path, struct stw_error *err);
+int stw_notify_folder(struct stw_notify *n, const char *path, struct stw_error *err) STW_MUST_CHECK;
 void stw_notify_drain(struct stw_notify *n); /* discards pending events */
 void stw_notify_done(struct stw_notify *n);
 

@@ -21,6 +21,7 @@
 #define STW_BASE_REACH_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 
@@ -41,7 +42,7 @@ const char *stw_address_class_name(enum stw_address_class c);
 
 struct stw_reach; /* immutable */
 
-int stw_reach_parse(const char *text, struct stw_reach **ret, struct stw_error *err);
+int stw_reach_parse(const char *text, struct stw_reach **ret, struct stw_error *err) STW_MUST_CHECK;
 void stw_reach_destroy(struct stw_reach *r);           /* NULL is allowed */
 const char *stw_reach_text(const struct stw_reach *r); /* as it was parsed; NULL for NULL */
 

@@ -6,6 +6,8 @@
 #ifndef STW_BASE_TABLE_H
 #define STW_BASE_TABLE_H
 
+#include "base/util.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +24,7 @@ uint32_t stw_table_size(const struct stw_table *t);
 void *stw_table_get(const struct stw_table *t, const char *key);
 /* Adds an entry, or replaces the one with the same key and returns that in `ret_old`.  -1: out of
  * memory. */
-int stw_table_put(struct stw_table *t, void *entry, void **ret_old);
+int stw_table_put(struct stw_table *t, void *entry, void **ret_old) STW_MUST_CHECK;
 void *stw_table_remove(struct stw_table *t, const char *key); /* the entry, or NULL */
 /* Iterates over all entries: start with *pos = 0; NULL at the end.  The entry just returned may be
  * removed. */

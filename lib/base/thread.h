@@ -5,6 +5,7 @@
 #define STW_BASE_THREAD_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 /* `name` (at most 15 bytes) is what ps and gdb show.  `stack_bytes` 0: the system's default.
  * Returns 0, or -1 with a text that names the thread. */
 int stw_thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *),
-                     void *ctx, struct stw_error *err);
+                     void *ctx, struct stw_error *err) STW_MUST_CHECK;
 
 static inline pthread_mutex_t *stw_lock(pthread_mutex_t *mutex)
 {

@@ -5,6 +5,7 @@
 #define STW_BASE_TZFILE_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stddef.h>
 
@@ -12,6 +13,7 @@
 
 /* The file of the zone `name` ("Europe/Berlin"), at most `max` bytes; the caller frees `*ret`.
  * Names that lead out of the folder are refused. */
-int stw_tz_read(const char *name, size_t max, char **ret, size_t *ret_len, struct stw_error *err);
+int stw_tz_read(const char *name, size_t max, char **ret, size_t *ret_len,
+                struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stddef.h>
 
@@ -20,18 +21,18 @@ typedef int stw_yaml_fn(void *ctx, unsigned index, size_t line, const struct stw
 /* `name` is for messages ("-" becomes "<stdin>"): "file.yaml:3:7: did not find expected key".  Also
  * reads JSON files.  Returns 0, -1 with `err`, or fn's value. */
 int stw_yaml_each(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
-                  struct stw_error *err);
+                  struct stw_error *err) STW_MUST_CHECK;
 
 /* `marks`, if not NULL, records the position of each value of the last document: a map from field
  * path ("spec.ports[0].port") to line and column (from 1). */
 struct stw_yaml_marks;
-struct stw_yaml_marks *stw_yaml_marks_create(void);
+struct stw_yaml_marks *stw_yaml_marks_create(void) STW_MUST_CHECK;
 void stw_yaml_marks_destroy(struct stw_yaml_marks *marks);
 /* The mark of `path`, or of its nearest parent that has one.  Returns 0, or -1 when there is none.
  */
 int stw_yaml_marks_find(const struct stw_yaml_marks *marks, const char *path, size_t *ret_line,
                         size_t *ret_column);
 int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
-                         struct stw_yaml_marks *marks, struct stw_error *err);
+                         struct stw_yaml_marks *marks, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #define STW_BASE_YAML_PRIV_H
 
 #include "base/table.h"
+#include "base/util.h"
 #include "base/yaml.h"
 
 #include <stdbool.h>
@@ -63,10 +64,10 @@ void yaml_tree_clear(struct yaml_tree *t); /* wipes and frees */
 void *yaml_alloc(struct yaml_tree *t, size_t size);
 /* Reads events up to the end of the document that has just begun. */
 int yaml_compose(struct yaml_tree *t, yaml_parser_t *parser, struct yaml_place *place,
-                 struct stw_error *err);
+                 struct stw_error *err) STW_MUST_CHECK;
 /* Parses one event; -1 with the parser's own problem as error. */
 int yaml_next(yaml_parser_t *parser, yaml_event_t *event, struct yaml_place *place,
-              struct stw_error *err);
+              struct stw_error *err) STW_MUST_CHECK;
 
 /* A scalar as go-yaml v2 reads it (YAML 1.1). */
 enum yaml_value_type {
@@ -86,14 +87,15 @@ struct yaml_value {
     size_t len;
 };
 int yaml_resolve(struct yaml_tree *t, const struct yaml_node *n, struct yaml_value *ret,
-                 struct stw_error *err);
-int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_error *err);
+                 struct stw_error *err) STW_MUST_CHECK;
+int yaml_value_json(const struct yaml_value *v, struct stw_buf *out,
+                    struct stw_error *err) STW_MUST_CHECK;
 /* The text of a key, in the arena. */
 int yaml_value_key(struct yaml_tree *t, const struct yaml_value *v, const char **ret,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 
 int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *marks,
-               struct yaml_place *place, struct stw_error *err);
+               struct yaml_place *place, struct stw_error *err) STW_MUST_CHECK;
 
 /* Marks form a tree parallel to the JSON; `key` is copied.  yaml_marks_add returns an index, or
  * UINT32_MAX when out of memory. */

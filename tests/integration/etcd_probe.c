@@ -365,7 +365,8 @@ static char *file_of(struct stw_json root, const char *key)
     size_t len = 0;
     if (stw_json_strcpy(stw_json_get(root, key), path, sizeof(path)) != 0)
         return NULL;
-    (void)stw_read_file(path, 1u << 20, &text, &len, NULL);
+    if (stw_read_file(path, 1u << 20, &text, &len, NULL) != 0)
+        return NULL;
     return text;
 }
 

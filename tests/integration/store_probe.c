@@ -16,6 +16,7 @@
 #include "store/store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define PIECE 100000 /* does not divide the size of a part */
@@ -85,7 +86,8 @@ static int put(const char *key, const char *path, const char *cancel_ms)
     FILE *f = fopen(path, "rb");
     int rc = f ? stw_upload_begin(probe.store, key, &u, &probe.trouble, &probe.err) : -1;
     if (cancel_ms && stw_parse_int(cancel_ms, 0, 60000, &probe.cancel_ms) == 0)
-        (void)stw_thread_start(&thread, "cancel", 0, cancel, NULL, &probe.err);
+        if (stw_thread_start(&thread, "cancel", 0, cancel, NULL, &probe.err) != 0)
+            abort();
     while (rc == 0) {
         size_t n = fread(piece, 1, sizeof(piece), f);
         if (n == 0)
