@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "kube/kubeconfig.h"
 #include "kube/resource.h"
 
@@ -27,7 +28,8 @@ struct stw_client;
 
 /* Copies the strings of `config` and borrows the rest.  `metrics` may be NULL. */
 int stw_client_create(const struct stw_kubeconfig *config, const struct stw_clock *clock,
-                      struct stw_metrics *metrics, struct stw_client **ret, struct stw_error *err);
+                      struct stw_metrics *metrics, struct stw_client **ret,
+                      struct stw_error *err) STW_MUST_CHECK;
 /* Ends requests in flight with STW_ERR_CANCELLED and refuses new ones.  Any thread; may be called
  * twice. */
 void stw_client_cancel(struct stw_client *c);
@@ -49,13 +51,13 @@ struct stw_request {
 /* Blocks.  A status of 300 or more is an error: its text is the Status message of the server, its
  * code depends on status and reason.  `ret` (may be NULL) gets the body, owned by the caller. */
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
-                  struct stw_error *err);
+                  struct stw_error *err) STW_MUST_CHECK;
 
 /* The same, but the response is processed while it arrives: `fn` gets its pieces in order, on this
  * thread.  A non-zero result ends the request with the error that `fn` set in `err`. */
 typedef int stw_read_fn(void *ctx, const char *data, size_t len, struct stw_error *err);
 int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_read_fn *fn, void *ctx,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 
 /* Fire and forget, for events.  The queue holds at most 8 MiB, some thousand events.  Its requests
  * are sent after those for which callers wait, but at least ten a second, and without delay while
@@ -67,40 +69,42 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 /* --- verbs.  `ret` may be NULL; it gets the object as the server returned it. */
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                 const char *name, struct stw_buf *ret, struct stw_error *err);
+                 const char *name, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* The same from the server's memory, without a read of its store: the object is at least as new as
  * `version`, which a watch has reported. */
 int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
                        const char *name, const char *version, struct stw_buf *ret,
-                       struct stw_error *err);
+                       struct stw_error *err) STW_MUST_CHECK;
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                    const json_t *object, struct stw_buf *ret, struct stw_error *err);
+                    const json_t *object, struct stw_buf *ret,
+                    struct stw_error *err) STW_MUST_CHECK;
 /* PUT; the object carries its resourceVersion. */
 int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *sub, const json_t *object, struct stw_buf *ret,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 /* `uid` and `resource_version` are preconditions, or NULL; background propagation. */
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 /* Server-side apply with force; `object` has apiVersion, kind, metadata.name.  When it has
  * metadata.resourceVersion or metadata.uid, it is a conflict if these differ on the server or the
  * object does not exist.  Exception: resourceVersion "1", which no object has, also creates. */
 int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
                    const char *name, const char *sub, const json_t *object, const char *manager,
-                   struct stw_buf *ret, struct stw_error *err);
+                   struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* JSON patch (RFC 6902), as text. */
 int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
                         const char *name, const char *patch, const char *manager,
-                        struct stw_buf *ret, struct stw_error *err);
+                        struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* JSON merge patch; sub is NULL or "status". */
 int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
                          const char *name, const char *sub, const json_t *patch,
-                         const char *manager, struct stw_buf *ret, struct stw_error *err);
+                         const char *manager, struct stw_buf *ret,
+                         struct stw_error *err) STW_MUST_CHECK;
 
 /* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it is unknown.  Requested once
  * in ten minutes: servers are upgraded while we run, by one minor version at a time. */
-int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err);
+int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* The merge patch that changes `from` to `to` (null for removed members); NULL when they are
  * equal. */

@@ -12,6 +12,7 @@
 #define STW_KUBE_CLIENT_PRIV_H
 
 #include "base/fence.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 #include <curl/curl.h>
@@ -73,7 +74,7 @@ struct stw_auth {
     int64_t cert_stamp, key_stamp; /* likewise */
 };
 int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
-                  struct stw_error *err);
+                  struct stw_error *err) STW_MUST_CHECK;
 void stw_auth_done(struct stw_auth *a);
 /* Checks the files again when a minute has passed, or now with `force`.  When a file cannot be
  * read, the old content stays in use. */
@@ -161,14 +162,14 @@ struct stw_client {
 
 /* `blocking`: for a request on its caller's thread, which a cancel can end.  NULL: out of
  * memory. */
-struct stw_handle *stw_handle_create(struct stw_client *c, bool blocking);
+struct stw_handle *stw_handle_create(struct stw_client *c, bool blocking) STW_MUST_CHECK;
 void stw_handle_destroy(struct stw_handle *h); /* closes its connection */
 /* Must be called before the first handle is created: sets up the client's TLS sessions.  -1: out of
  * memory. */
 int stw_handle_share_sessions(struct stw_client *c);
 /* A handle for a blocking call, in the busy list until it is given back.  NULL with `err`: out of
  * memory, or the client was cancelled. */
-struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err);
+struct stw_handle *stw_handle_take(struct stw_client *c, struct stw_error *err) STW_MUST_CHECK;
 void stw_handle_give_back(struct stw_client *c, struct stw_handle *h);
 /* Closes idle handles that were not used for STW_HANDLE_IDLE_MS, or all.  Returns when the next one
  * is due, or UINT64_MAX. */

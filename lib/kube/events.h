@@ -7,13 +7,15 @@
 #ifndef STW_KUBE_EVENTS_H
 #define STW_KUBE_EVENTS_H
 
+#include "base/util.h"
 #include "kube/client.h"
 
 struct stw_events;
 
 /* `component` such as "steward-myweb" is the reportingController; the host name the instance. */
 int stw_events_create(struct stw_client *client, const struct stw_clock *clock,
-                      const char *component, struct stw_events **ret, struct stw_error *err);
+                      const char *component, struct stw_events **ret,
+                      struct stw_error *err) STW_MUST_CHECK;
 void stw_events_destroy(struct stw_events *e);
 
 struct stw_event_object {

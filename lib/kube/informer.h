@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 #include <stdbool.h>
@@ -66,8 +67,9 @@ struct stw_informer_config {
 /* Strings of `config` are borrowed for the informer's life. */
 int stw_informer_create(struct stw_client *client, const struct stw_informer_config *config,
                         const struct stw_clock *clock, struct stw_metrics *metrics,
-                        struct stw_informer **ret, struct stw_error *err);
-int stw_informer_start(struct stw_informer *inf, struct stw_error *err); /* returns at once */
+                        struct stw_informer **ret, struct stw_error *err) STW_MUST_CHECK;
+/* Returns at once. */
+int stw_informer_start(struct stw_informer *inf, struct stw_error *err) STW_MUST_CHECK;
 void stw_informer_destroy(struct stw_informer *inf); /* ends its watches; NULL is allowed */
 
 bool stw_informer_synced(const struct stw_informer *inf); /* the first list is complete */

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/util.h"
 
 #include <stddef.h>
 
@@ -45,11 +46,11 @@ void stw_items_reset(struct stw_items *l);
 void stw_items_done(struct stw_items *l);
 /* Returns 0, what `fn` returned, or -1 with `err`. */
 int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 /* After the last byte: passes on any remaining objects, and returns the list without its objects in
  * `ret`, which borrows from `l`.  Returns as stw_items_feed; -1 also when the text is truncated or
  * not a list. */
 int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, stw_item_fn *fn, void *ctx,
-                  struct stw_error *err);
+                  struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #define STW_KUBE_KUBECONFIG_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,11 +31,12 @@ struct stw_kubeconfig {
  * is refused, with the alternatives in the message.  The caller owns *ret; destroy wipes
  * secrets. */
 int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_kubeconfig **ret,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 /* The same from memory: `dir` is the base of relative paths; NULL: files that the text names are
  * not read.  For tests and fuzzing. */
 int stw_kubeconfig_parse(const char *name, const char *text, size_t len, const char *dir,
-                         const char *context, struct stw_kubeconfig **ret, struct stw_error *err);
+                         const char *context, struct stw_kubeconfig **ret,
+                         struct stw_error *err) STW_MUST_CHECK;
 void stw_kubeconfig_destroy(struct stw_kubeconfig *c);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef STW_KUBE_KUBECONFIG_PRIV_H
 #define STW_KUBE_KUBECONFIG_PRIV_H
 
+#include "base/util.h"
 #include "kube/kubeconfig.h"
 
 #define STW_KUBECONFIG_MAX_BYTES (1u << 20) /* of a kubeconfig, and of each file that it names */
@@ -12,7 +13,7 @@
 /* The identity of a pod: `host` and `port` as in KUBERNETES_SERVICE_*, `dir` contains token, ca.crt
  * and namespace. */
 int stw_kubeconfig_in_cluster(const char *host, const char *port, const char *dir,
-                              struct stw_kubeconfig **ret, struct stw_error *err);
+                              struct stw_kubeconfig **ret, struct stw_error *err) STW_MUST_CHECK;
 struct stw_kubeconfig *stw_kubeconfig_copy(const struct stw_kubeconfig *c); /* NULL: no memory */
 
 #endif

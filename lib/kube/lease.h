@@ -7,6 +7,7 @@
 #define STW_KUBE_LEASE_H
 
 #include "base/fence.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 struct stw_lease;
@@ -28,8 +29,8 @@ struct stw_lease_config {
 /* Copies the strings.  Sets leader_election_master_status{name}. */
 int stw_lease_create(struct stw_client *client, const struct stw_lease_config *config,
                      const struct stw_clock *clock, struct stw_metrics *metrics,
-                     struct stw_lease **ret, struct stw_error *err);
-int stw_lease_start(struct stw_lease *l, struct stw_error *err);
+                     struct stw_lease **ret, struct stw_error *err) STW_MUST_CHECK;
+int stw_lease_start(struct stw_lease *l, struct stw_error *err) STW_MUST_CHECK;
 bool stw_lease_held(const struct stw_lease *l);
 /* Calls stopped() when we lead, then releases the Lease (holderIdentity "") so that another replica
  * takes over at once; joins the thread. */

@@ -6,6 +6,7 @@
 #define STW_KUBE_PAGES_H
 
 #include "base/json.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 #include <stdbool.h>
@@ -28,6 +29,6 @@ typedef int stw_page_fn(void *ctx, struct stw_json object);
  * with half the size.  Objects that are created or deleted during the iteration may be included or
  * not. */
 int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn *fn, void *ctx,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 
 #endif

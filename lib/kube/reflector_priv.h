@@ -6,6 +6,7 @@
 #ifndef STW_KUBE_REFLECTOR_PRIV_H
 #define STW_KUBE_REFLECTOR_PRIV_H
 
+#include "base/util.h"
 #include "kube/cache_priv.h"
 #include "kube/client_priv.h"
 #include "kube/items_priv.h"
@@ -61,7 +62,7 @@ struct stw_informer {
 };
 
 int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const char *ns,
-                       struct stw_error *err);
+                       struct stw_error *err) STW_MUST_CHECK;
 void stw_reflector_done(struct stw_reflector *r);
 void stw_reflector_start(struct stw_reflector *r);
 

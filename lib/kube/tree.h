@@ -7,6 +7,7 @@
 #define STW_KUBE_TREE_H
 
 #include "base/buf.h"
+#include "base/util.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -18,6 +19,6 @@ void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size
 int64_t stw_tree_time(const json_t *object, const char *key, int64_t none);
 
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */
-int stw_tree_write(const json_t *tree, struct stw_buf *out) __attribute__((warn_unused_result));
+int stw_tree_write(const json_t *tree, struct stw_buf *out) STW_MUST_CHECK;
 
 #endif
