@@ -5,6 +5,7 @@
 #ifndef STW_SCHEMA_ZONES_H
 #define STW_SCHEMA_ZONES_H
 
+#include "base/util.h"
 #include "schema/zone.h"
 
 struct stw_zones;
@@ -13,8 +14,8 @@ struct stw_zones;
 typedef int stw_zone_read_fn(const char *name, size_t max, char **ret, size_t *ret_len,
                              struct stw_error *err);
 
-struct stw_zones *stw_zones_create(stw_zone_read_fn *read); /* NULL: no memory */
-void stw_zones_destroy(struct stw_zones *z);                /* NULL is allowed */
+struct stw_zones *stw_zones_create(stw_zone_read_fn *read) STW_MUST_CHECK; /* NULL: no memory */
+void stw_zones_destroy(struct stw_zones *z);                               /* NULL is allowed */
 
 /* NULL: there is no such zone.  The zone lives as long as `z`.  UTC needs no file. */
 const struct stw_zone *stw_zones_get(struct stw_zones *z, const char *name);
