@@ -8,6 +8,7 @@
 #define STW_SQL_LIBRARY_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +39,6 @@ struct stw_library {
 
 /* Loads the library once and keeps it; thread-safe.  STW_ERR_INVALID reports what is missing and
  * what to install; the next call tries again. */
-int stw_library_load(struct stw_library *l, struct stw_error *err);
+int stw_library_load(struct stw_library *l, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

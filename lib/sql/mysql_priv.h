@@ -5,6 +5,7 @@
 #ifndef STW_SQL_MYSQL_PRIV_H
 #define STW_SQL_MYSQL_PRIV_H
 
+#include "base/util.h"
 #include "sql/engine.h"
 
 /* mysql_error.c: sets the fault for an error number.  `message` is the server's. */
@@ -12,7 +13,8 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
                      enum stw_sql_step step);
 
 /* mysql_look.c */
-int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
+int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a,
+                    struct stw_error *err) STW_MUST_CHECK;
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f);
 

@@ -5,6 +5,7 @@
 #ifndef STW_SQL_MYSQL_PRIVILEGES_H
 #define STW_SQL_MYSQL_PRIVILEGES_H
 
+#include "base/util.h"
 #include "sql/engine.h"
 
 #define STW_ON_GLOBAL 1u
@@ -39,6 +40,7 @@ void stw_mysql_rights_of_bits(struct stw_right r, uint64_t bits, const struct st
 void stw_mysql_pattern(struct stw_buf *out, const char *database, const struct stw_facts *k);
 /* See engine.h: expand. */
 int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
-                     const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err);
+                     const struct stw_seen *seen, struct stw_rights *ret,
+                     struct stw_error *err) STW_MUST_CHECK;
 
 #endif

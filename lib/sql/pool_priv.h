@@ -5,10 +5,12 @@
 #ifndef STW_SQL_POOL_PRIV_H
 #define STW_SQL_POOL_PRIV_H
 
+#include "base/util.h"
 #include "sql/engine.h"
 
 /* A connection to `database` (NULL: the admin's), exclusive to the caller until put back. */
-struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct stw_fault *f);
+struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database,
+                               struct stw_fault *f) STW_MUST_CHECK;
 /* `lost`: it is closed.  `conn` may be NULL. */
 void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);

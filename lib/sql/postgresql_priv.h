@@ -8,6 +8,7 @@
 #ifndef STW_SQL_POSTGRESQL_PRIV_H
 #define STW_SQL_POSTGRESQL_PRIV_H
 
+#include "base/util.h"
 #include "sql/engine.h"
 
 /* postgresql_error.c.  `message` and `detail` are the server's; NULL: none. */
@@ -17,13 +18,15 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
 void stw_pg_connect_fault(struct stw_fault *f, const char *message);
 
 /* postgresql_look.c */
-int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
+int stw_pg_check(const struct stw_facts *k, const struct stw_account *a,
+                 struct stw_error *err) STW_MUST_CHECK;
 int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                 struct stw_fault *f);
 
 /* postgresql_rights.c */
 int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
-                  const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err);
+                  const struct stw_seen *seen, struct stw_rights *ret,
+                  struct stw_error *err) STW_MUST_CHECK;
 int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
 bool stw_pg_is_all_tables(const struct stw_right *r);

@@ -7,6 +7,7 @@
 #define STW_SQL_RESOLVE_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -24,12 +25,12 @@ struct stw_addresses {
 /* 0; or -1 with STW_ERR_TIMEOUT, STW_ERR_NOT_FOUND or, when no lookup could be started,
  * STW_ERR_UNAVAILABLE.  A numeric address needs no lookup. */
 int stw_resolve(const char *host, uint64_t timeout_ms, struct stw_addresses *ret,
-                struct stw_error *err);
+                struct stw_error *err) STW_MUST_CHECK;
 
 /* The same with another function than getaddrinfo; for tests. */
 typedef int stw_lookup_fn(const char *host, const char *service, const struct addrinfo *hints,
                           struct addrinfo **ret);
 int stw_resolve_by(stw_lookup_fn *lookup, const char *host, uint64_t timeout_ms,
-                   struct stw_addresses *ret, struct stw_error *err);
+                   struct stw_addresses *ret, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

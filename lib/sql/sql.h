@@ -147,7 +147,7 @@ struct stw_pool_config {
 /* Opens no connection yet.  Fails with STW_ERR_INVALID when steward was built without the engine,
  * or when the engine's client library, which the first pool loads, is not installed. */
 int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 struct stw_pool *stw_pool_ref(struct stw_pool *p);
 void stw_pool_unref(struct stw_pool *p); /* the last one closes the connections */
 /* Wakes and refuses waiting callers, and aborts running calls; for the end of the process. */
