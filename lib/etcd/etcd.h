@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/reach.h"
+#include "base/util.h"
 #include "schema/semver.h"
 
 #include <stdbool.h>
@@ -65,7 +66,7 @@ struct stw_etcd_config {
     const struct stw_reach *reach;
 };
 int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 /* The error text that the user who chose the endpoint may see: with `reach`, and for a URL without
  * an `address`, our own text instead of the server's. */
 const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,
@@ -112,18 +113,18 @@ struct stw_etcd_members {
  * lists its local state.  Later versions get a request for a linearizable list. */
 int stw_etcd_member_list(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                          struct stw_etcd_members *ret, enum stw_etcd_trouble *trouble,
-                         struct stw_error *err);
+                         struct stw_error *err) STW_MUST_CHECK;
 /* Adds a learner; `ret_id` gets its ID. */
 int stw_etcd_member_add(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                         const char *peer_url, uint64_t *ret_id, enum stw_etcd_trouble *trouble,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_member_promote(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint64_t id,
-                            enum stw_etcd_trouble *trouble, struct stw_error *err);
+                            enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_member_remove(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint64_t id,
-                           enum stw_etcd_trouble *trouble, struct stw_error *err);
+                           enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 /* Must be sent to the leader itself. */
 int stw_etcd_move_leader(struct stw_etcd *e, const struct stw_etcd_endpoint *leader, uint64_t to,
-                         enum stw_etcd_trouble *trouble, struct stw_error *err);
+                         enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* --- alarms */
 
@@ -136,10 +137,10 @@ struct stw_etcd_alarms {
 };
 int stw_etcd_alarms(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                     struct stw_etcd_alarms *ret, enum stw_etcd_trouble *trouble,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                           uint64_t member_id, unsigned alarm, enum stw_etcd_trouble *trouble,
-                          struct stw_error *err);
+                          struct stw_error *err) STW_MUST_CHECK;
 
 /* --- downgrade, from 3.6 on */
 
@@ -147,7 +148,7 @@ int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at
  * writes its data so that `to` can read it.  Members may then be restarted with `to` one by one.
  * 0.0.0: cancels the downgrade. */
 int stw_etcd_downgrade(struct stw_etcd *e, const struct stw_etcd_endpoint *at, struct stw_semver to,
-                       enum stw_etcd_trouble *trouble, struct stw_error *err);
+                       enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* --- snapshot */
 
@@ -166,15 +167,15 @@ struct stw_etcd_snapshot {
  * aborted earlier.  If the sink failed, trouble is STW_ETCD_FINE and `err` is the sink's. */
 int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint32_t timeout_ms,
                       stw_etcd_sink_fn *sink, void *ctx, struct stw_etcd_snapshot *ret,
-                      enum stw_etcd_trouble *trouble, struct stw_error *err);
+                      enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* The same check for data from another source, such as a store or a file. */
 struct stw_etcd_check; /* opaque */
-struct stw_etcd_check *stw_etcd_check_create(void);
+struct stw_etcd_check *stw_etcd_check_create(void) STW_MUST_CHECK;
 int stw_etcd_check_add(struct stw_etcd_check *c, const void *data, size_t len);
 /* 0: the last 32 bytes are the SHA-256 of all bytes before them. */
 int stw_etcd_check_end(struct stw_etcd_check *c, uint64_t *ret_size, char ret_sha256[65],
-                       struct stw_error *err);
+                       struct stw_error *err) STW_MUST_CHECK;
 void stw_etcd_check_destroy(struct stw_etcd_check *c);
 
 #endif

@@ -6,6 +6,7 @@
 #define STW_ETCD_ETCD_PRIV_H
 
 #include "base/json.h"
+#include "base/util.h"
 #include "etcd/etcd.h"
 
 #include <curl/curl.h>
@@ -40,7 +41,8 @@ struct stw_etcd {
     bool auth_off;                  /* the server reported that authentication is disabled */
 };
 
-struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e); /* NULL: out of memory */
+/* NULL: out of memory. */
+struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e) STW_MUST_CHECK;
 void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane);
 
 /* --- an exchange: one request and its answer, with a log-in before it if needed */
@@ -118,15 +120,17 @@ void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_et
 
 int stw_etcd_read_u64(struct stw_json v, uint64_t *ret); /* absent: 0 */
 int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *ret,
-                         uint64_t *ret_revision, struct stw_error *err);
-int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret, struct stw_error *err);
+                         uint64_t *ret_revision, struct stw_error *err) STW_MUST_CHECK;
+int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret,
+                           struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_read_members(const char *text, size_t len, struct stw_etcd_members *ret,
-                          struct stw_error *err);
-int stw_etcd_read_added(const char *text, size_t len, uint64_t *ret_id, struct stw_error *err);
+                          struct stw_error *err) STW_MUST_CHECK;
+int stw_etcd_read_added(const char *text, size_t len, uint64_t *ret_id,
+                        struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_read_alarms(const char *text, size_t len, struct stw_etcd_alarms *ret,
-                         struct stw_error *err);
+                         struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_read_token(const char *text, size_t len, char ret[STW_ETCD_TOKEN_MAX],
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 
 /* --- the stream of a snapshot: one line of JSON per piece, {"result":{"blob":"..."}} */
 
@@ -142,9 +146,9 @@ struct stw_etcd_stream {
 int stw_etcd_stream_init(struct stw_etcd_stream *s, stw_etcd_sink_fn *sink, void *ctx);
 void stw_etcd_stream_done(struct stw_etcd_stream *s);
 int stw_etcd_stream_add(struct stw_etcd_stream *s, const char *data, size_t len,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 /* Call at the end of the transfer: checks that the snapshot is complete and undamaged. */
 int stw_etcd_stream_end(struct stw_etcd_stream *s, uint64_t *ret_size, char ret_sha256[65],
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 
 #endif
