@@ -10,6 +10,7 @@
 #define STW_STORE_CREDENTIALS_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stddef.h>
 
@@ -22,7 +23,7 @@ struct stw_credentials {
 
 /* `profile` NULL: "default".  Error texts contain no values.  -1: `ret` is wiped. */
 int stw_credentials_parse(const char *text, size_t len, const char *profile,
-                          struct stw_credentials *ret, struct stw_error *err);
+                          struct stw_credentials *ret, struct stw_error *err) STW_MUST_CHECK;
 void stw_credentials_wipe(struct stw_credentials *c);
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef STW_STORE_S3_PRIV_H
 #define STW_STORE_S3_PRIV_H
 
+#include "base/util.h"
 #include "store/store_priv.h"
 
 #include <curl/curl.h>
@@ -45,7 +46,8 @@ struct s3_call {
     char code[64];     /* S3's error code */
     bool sink_refused; /* the error is the sink's */
 };
-int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err);
+int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble,
+          struct stw_error *err) STW_MUST_CHECK;
 void s3_call_done(struct s3_call *c);
 
 #define S3_HASH_HEX 65
@@ -68,10 +70,11 @@ struct s3_to_sign {
 int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret);
 
 int s3_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
-             enum stw_store_trouble *trouble, struct stw_error *err);
+             enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 int s3_write(struct stw_upload *u, const void *data, size_t len, enum stw_store_trouble *trouble,
-             struct stw_error *err);
-int s3_finish(struct stw_upload *u, enum stw_store_trouble *trouble, struct stw_error *err);
+             struct stw_error *err) STW_MUST_CHECK;
+int s3_finish(struct stw_upload *u, enum stw_store_trouble *trouble,
+              struct stw_error *err) STW_MUST_CHECK;
 void s3_abort(struct stw_upload *u);
 /* Aborts a multipart upload. */
 int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store_trouble *trouble,

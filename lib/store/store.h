@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/reach.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,8 +52,9 @@ struct stw_store_s3 {
     const struct stw_reach *reach;
 };
 int stw_store_s3_create(const struct stw_store_s3 *config, struct stw_store **ret,
-                        struct stw_error *err);
-int stw_store_folder_create(const char *path, struct stw_store **ret, struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
+int stw_store_folder_create(const char *path, struct stw_store **ret,
+                            struct stw_error *err) STW_MUST_CHECK;
 /* Aborts the running request and refuses new ones, except aborts of uploads.  Any thread may call
  * it, also repeatedly. */
 void stw_store_cancel(struct stw_store *s);
@@ -62,21 +64,21 @@ void stw_store_destroy(struct stw_store *s);
  * the store.  One of the two must be called. */
 struct stw_upload;
 int stw_upload_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
-                     enum stw_store_trouble *trouble, struct stw_error *err);
+                     enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 int stw_upload_write(struct stw_upload *u, const void *data, size_t len,
-                     enum stw_store_trouble *trouble, struct stw_error *err);
+                     enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 int stw_upload_finish(struct stw_upload *u, enum stw_store_trouble *trouble,
-                      struct stw_error *err); /* frees u */
-void stw_upload_abort(struct stw_upload *u);  /* frees u; NULL is allowed */
+                      struct stw_error *err) STW_MUST_CHECK; /* frees u */
+void stw_upload_abort(struct stw_upload *u);                 /* frees u; NULL is allowed */
 
 typedef int stw_store_sink_fn(void *ctx, const void *data, size_t len, struct stw_error *err);
 int stw_store_read(struct stw_store *s, const char *key, stw_store_sink_fn *sink, void *ctx,
-                   enum stw_store_trouble *trouble, struct stw_error *err);
+                   enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* Called for each object whose key begins with `prefix`, in any order; -1 ends the listing. */
 typedef int stw_store_each_fn(void *ctx, const char *key, uint64_t size_bytes);
 int stw_store_list(struct stw_store *s, const char *prefix, stw_store_each_fn *each, void *ctx,
-                   enum stw_store_trouble *trouble, struct stw_error *err);
+                   enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 /* Decides by its key whether an unfinished upload is the caller's. */
 struct stw_store_filter {
     bool (*mine)(void *ctx, const char *key);

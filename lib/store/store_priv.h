@@ -4,6 +4,7 @@
 #ifndef STW_STORE_STORE_PRIV_H
 #define STW_STORE_STORE_PRIV_H
 
+#include "base/util.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -38,7 +39,8 @@ struct stw_upload {
     struct stw_store *store;
 };
 
-int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops, struct stw_error *err);
+int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops,
+                   struct stw_error *err) STW_MUST_CHECK;
 void stw_store_done(struct stw_store *s);
 bool stw_store_cancelled(struct stw_store *s);
 /* Waits for `ms`; true: the store was cancelled. */
