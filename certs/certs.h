@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 #include <stdbool.h>
@@ -56,10 +57,11 @@ struct stw_certs_config {
 
 /* Copies the config; `client`, `clock` and `metrics` (may be NULL) are borrowed. */
 int stw_certs_create(const struct stw_certs_config *config, const struct stw_clock *clock,
-                     struct stw_metrics *metrics, struct stw_certs **ret, struct stw_error *err);
+                     struct stw_metrics *metrics, struct stw_certs **ret,
+                     struct stw_error *err) STW_MUST_CHECK;
 /* Folder mode: loads the pair now and fails when it is not usable.  Secret mode: starts the thread,
  * which obtains a pair in the background (it waits for a missing webhook configuration). */
-int stw_certs_start(struct stw_certs *c, struct stw_error *err);
+int stw_certs_start(struct stw_certs *c, struct stw_error *err) STW_MUST_CHECK;
 /* Whether a valid pair is served (and, in Secret mode, the caBundles contain its CA).  `why` gets
  * what is missing. */
 bool stw_certs_ready(struct stw_certs *c, char *why, size_t why_size);

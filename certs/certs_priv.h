@@ -4,6 +4,7 @@
 #ifndef STW_CERTS_CERTS_PRIV_H
 #define STW_CERTS_CERTS_PRIV_H
 
+#include "base/util.h"
 #include "certs/certs.h"
 #include "folder_priv.h"
 #include "rotation_priv.h"
@@ -58,7 +59,8 @@ struct stw_certs {
 };
 
 /* Takes a pair into service and records it; the use function of both modes. */
-int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err);
+int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem,
+                   struct stw_error *err) STW_MUST_CHECK;
 void stw_certs_set_problem(struct stw_certs *c, const char *text);
 
 #endif

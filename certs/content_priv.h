@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,10 +41,12 @@ void stw_content_set(struct stw_content *c, enum stw_slot slot, char *value);
 void stw_content_move(struct stw_content *c, enum stw_slot from, enum stw_slot to);
 
 /* Reads the JSON of a Secret.  Invalid data is not an error: its slot stays empty. */
-int stw_content_read(const char *json, size_t len, struct stw_content *ret, struct stw_error *err);
+int stw_content_read(const char *json, size_t len, struct stw_content *ret,
+                     struct stw_error *err) STW_MUST_CHECK;
 /* Writes the JSON of the Secret for a create (`was` is NULL) or for an update of `was`.  `out`
  * should be secret. */
 int stw_content_write(const struct stw_content *c, const char *ns, const char *name,
-                      const struct stw_buf *was, struct stw_buf *out, struct stw_error *err);
+                      const struct stw_buf *was, struct stw_buf *out,
+                      struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/notify.h"
+#include "base/util.h"
 #include "certs/certs.h"
 
 #define STW_FOLDER_GRACE_MS 2000 /* between the two files of a pair */
@@ -42,7 +43,7 @@ void stw_folder_watch(struct stw_folder *f);
 
 /* Reads the pair and takes it into service if it is new.  0: the folder's pair is in service; -1:
  * it is not, and `err` has the reason. */
-int stw_folder_load(struct stw_folder *f, struct stw_error *err);
+int stw_folder_load(struct stw_folder *f, struct stw_error *err) STW_MUST_CHECK;
 /* The same with grace period, log and metrics.  Returns the time until the next check, in
  * milliseconds. */
 uint64_t stw_folder_check(struct stw_folder *f);

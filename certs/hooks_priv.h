@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/util.h"
 #include "decide_priv.h"
 #include "kube/client.h"
 
@@ -33,7 +34,8 @@ struct stw_hook {
 void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name);
 void stw_hook_done(struct stw_hook *h);
 /* -1: could not be read, the state is UNKNOWN.  A missing configuration is not an error. */
-int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct stw_error *err);
+int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api,
+                  struct stw_error *err) STW_MUST_CHECK;
 /* Every webhook in it has exactly this text. */
 bool stw_hook_exact(const struct stw_hook *h, const char *bundle);
 /* Every webhook in it trusts this leaf. */
@@ -41,6 +43,6 @@ bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem);
 /* Adds the CAs in its caBundles. */
 void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle);
 int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rotation_api *api,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 #define STW_CERTS_ISSUE_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,15 +17,15 @@ struct stw_pem_pair {
 void stw_pem_pair_done(struct stw_pem_pair *p);
 
 int stw_issue_ca(const char *common_name, int64_t now_us, uint32_t days, struct stw_pem_pair *ret,
-                 struct stw_error *err);
+                 struct stw_error *err) STW_MUST_CHECK;
 int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
-                   struct stw_pem_pair *ret, struct stw_error *err);
+                   struct stw_pem_pair *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* The same for a server that is also a client, such as an etcd member; without a common name. */
 int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
-                   struct stw_pem_pair *ret, struct stw_error *err);
+                   struct stw_pem_pair *ret, struct stw_error *err) STW_MUST_CHECK;
 
 struct stw_cert_info {
     int64_t not_before_us, not_after_us;
@@ -32,13 +33,14 @@ struct stw_cert_info {
     char fingerprint[65]; /* SHA-256, hex */
 };
 /* Of the first certificate in the PEM. */
-int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret, struct stw_error *err);
+int stw_cert_info(const char *cert_pem, struct stw_cert_info *ret,
+                  struct stw_error *err) STW_MUST_CHECK;
 /* The key matches the first certificate, all parse, not expired at now_us and not valid only in the
  * future (25 h of clock skew are allowed).  0 or -1; the text has the reason. */
 int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 /* The first certificate is a CA certificate and valid at now_us. */
-int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err);
+int stw_ca_check(const char *cert_pem, int64_t now_us, struct stw_error *err) STW_MUST_CHECK;
 /* The leaf's SANs include every requested name and address. */
 bool stw_cert_covers(const char *cert_pem, const char *const *dns_names,
                      const char *const *ip_addresses);

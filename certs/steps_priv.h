@@ -6,6 +6,7 @@
 #define STW_CERTS_STEPS_PRIV_H
 
 #include "base/buf.h"
+#include "base/util.h"
 #include "content_priv.h"
 #include "decide_priv.h"
 
@@ -37,6 +38,6 @@ void stw_bundle_add(struct stw_buf *bundle, const char *pem, int64_t now_us);
  * the CAs in the configurations: another replica may be serving a leaf signed by these. */
 int stw_rotation_change(struct stw_content *c, enum stw_rotation_action action,
                         const struct stw_rotation_config *config, const char *found, int64_t now_us,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 
 #endif
