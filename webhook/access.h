@@ -13,6 +13,7 @@
 #define STW_WEBHOOK_ACCESS_H
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 struct stw_access;
@@ -39,7 +40,7 @@ extern const struct stw_rule stw_access_rules[];
 stw_access_ask_fn stw_access_ask_client;
 
 int stw_access_create(const struct stw_access_config *config, struct stw_access **ret,
-                      struct stw_error *err);
+                      struct stw_error *err) STW_MUST_CHECK;
 /* `authorization` is the value of the header, or NULL; `path` is the requested path, such as
  * "/metrics". */
 void stw_access_check(struct stw_access *a, const char *authorization, const char *path,

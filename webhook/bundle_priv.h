@@ -6,6 +6,7 @@
 #define STW_WEBHOOK_BUNDLE_PRIV_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
@@ -22,7 +23,7 @@ struct stw_bundle;
 
 /* Fails if the pair does not parse, does not match or has expired at now_us. */
 int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
-                    struct stw_bundle **ret, struct stw_error *err);
+                    struct stw_bundle **ret, struct stw_error *err) STW_MUST_CHECK;
 struct stw_bundle *stw_bundle_ref(struct stw_bundle *b);
 void stw_bundle_unref(struct stw_bundle *b); /* NULL is allowed */
 
@@ -36,7 +37,7 @@ void stw_bundle_slot_done(struct stw_bundle_slot *s);
 struct stw_bundle *stw_bundle_slot_ref(struct stw_bundle_slot *s); /* or NULL */
 /* Like stw_bundle_load; on failure the old bundle stays in use. */
 int stw_bundle_slot_load(struct stw_bundle_slot *s, const char *cert_pem, const char *key_pem,
-                         int64_t now_us, struct stw_error *err);
+                         int64_t now_us, struct stw_error *err) STW_MUST_CHECK;
 
 /* Lets the client resume this session later. Tickets are not valid with another bundle. */
 void stw_bundle_enable_tickets(const struct stw_bundle *b, gnutls_session_t session);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <gnutls/gnutls.h>
 
@@ -22,7 +23,7 @@ struct stw_client_auth_config {
 
 /* Fails when the file cannot be used. The strings of the config are borrowed. */
 int stw_client_auth_create(const struct stw_client_auth_config *config,
-                           struct stw_client_auth **ret, struct stw_error *err);
+                           struct stw_client_auth **ret, struct stw_error *err) STW_MUST_CHECK;
 /* Requests a client certificate in this handshake, which must not have begun. The handshake fails
  * without one. */
 void stw_client_auth_require(struct stw_client_auth *c, gnutls_session_t session);

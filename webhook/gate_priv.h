@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -52,7 +53,7 @@ struct stw_gate_config {
 
 /* Listens and accepts from now on. `*ret` is set before the first connection; NULL on failure. */
 int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 uint16_t stw_gate_port(const struct stw_gate *g);
 /* Accepts the pending connections, then closes the listening socket. Returns when that is done. */
 void stw_gate_close(struct stw_gate *g);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "webhook/access.h"
 
 #include <stdint.h>
@@ -24,10 +25,11 @@ struct stw_metrics_server;
 
 /* Listening on return. Without a certificate, every handshake fails. */
 int stw_metrics_server_create(const struct stw_metrics_server_config *config,
-                              struct stw_metrics_server **ret, struct stw_error *err);
+                              struct stw_metrics_server **ret,
+                              struct stw_error *err) STW_MUST_CHECK;
 /* Like stw_server_set_certificate; any thread. */
 int stw_metrics_server_set_certificate(struct stw_metrics_server *s, const char *cert_pem,
-                                       const char *key_pem, struct stw_error *err);
+                                       const char *key_pem, struct stw_error *err) STW_MUST_CHECK;
 uint16_t stw_metrics_server_port(const struct stw_metrics_server *s);
 void stw_metrics_server_destroy(struct stw_metrics_server *s); /* NULL is allowed */
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@ struct stw_probes_config {
 
 struct stw_probes;
 int stw_probes_create(const struct stw_probes_config *config, struct stw_probes **ret,
-                      struct stw_error *err);
+                      struct stw_error *err) STW_MUST_CHECK;
 uint16_t stw_probes_health_port(const struct stw_probes *p);
 uint16_t stw_probes_metrics_port(const struct stw_probes *p);
 /* From now on /readyz fails with "shutting down". */

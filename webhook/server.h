@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "schema/kind.h"
 
 #include <stdbool.h>
@@ -34,11 +35,11 @@ struct stw_server_config {
 
 /* Listening on return. Without a certificate, every handshake fails. */
 int stw_server_create(const struct stw_server_config *config, struct stw_server **ret,
-                      struct stw_error *err);
+                      struct stw_error *err) STW_MUST_CHECK;
 /* Uses this pair for new handshakes; open connections stay. A pair that does not match, cannot be
  * read or has expired is refused, and the old one stays in use. */
 int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const char *key_pem,
-                               struct stw_error *err);
+                               struct stw_error *err) STW_MUST_CHECK;
 uint16_t stw_server_port(const struct stw_server *s);
 /* Whether its socket is listening. */
 bool stw_server_listening(struct stw_server *s);
