@@ -5,6 +5,7 @@
 #ifndef STW_CONTROLLER_FINALIZER_H
 #define STW_CONTROLLER_FINALIZER_H
 
+#include "base/util.h"
 #include "controller/object.h"
 
 /* The projection of the watch must keep metadata.finalizers: stw_object_project_packed. */
@@ -15,10 +16,10 @@ bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer)
 /* Adds it under the resourceVersion that was read; `o` gets the new one.  1: written, 0: it was
  * there, -1: a conflict (read again) or another error. */
 int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *finalizer,
-                      struct stw_error *err);
+                      struct stw_error *err) STW_MUST_CHECK;
 /* Removes it; with the last finalizer the object is gone.  It is not an error if the object is gone
  * already.  Returns as above. */
 int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *finalizer,
-                         struct stw_error *err);
+                         struct stw_error *err) STW_MUST_CHECK;
 
 #endif

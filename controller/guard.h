@@ -19,7 +19,7 @@ struct stw_guard;
 #define STW_GUARD_PAUSE_MS (10u * 60000) /* ... this time, or for the pause_ms of the call */
 #define STW_GUARD_STATUS_PAUSE_MS 60000  /* shorter, because users wait for the status */
 
-struct stw_guard *stw_guard_create(void); /* NULL: no memory */
+struct stw_guard *stw_guard_create(void) STW_MUST_CHECK; /* NULL: no memory */
 void stw_guard_destroy(struct stw_guard *g);
 
 enum stw_guard_answer {

@@ -5,6 +5,7 @@
 #ifndef STW_CONTROLLER_LOOKUP_LISTS_H
 #define STW_CONTROLLER_LOOKUP_LISTS_H
 
+#include "base/util.h"
 #include "kube/client.h"
 #include "schema/kind.h"
 
@@ -20,7 +21,8 @@ struct stw_lookup_lists_config {
 };
 
 /* NULL: out of memory.  Borrows all of `config`.  One thread. */
-struct stw_lookup_lists *stw_lookup_lists_create(const struct stw_lookup_lists_config *config);
+struct stw_lookup_lists *
+stw_lookup_lists_create(const struct stw_lookup_lists_config *config) STW_MUST_CHECK;
 const struct stw_lookup *stw_lookup_lists_get(struct stw_lookup_lists *l);
 void stw_lookup_lists_destroy(struct stw_lookup_lists *l);
 

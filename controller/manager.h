@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "kube/client.h"
 #include "schema/kind.h"
 
@@ -37,8 +38,9 @@ struct stw_manager_config {
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
-                       struct stw_error *err);
-int stw_manager_start(struct stw_manager *m, struct stw_error *err);        /* returns at once */
+                       struct stw_error *err) STW_MUST_CHECK;
+/* Returns at once. */
+int stw_manager_start(struct stw_manager *m, struct stw_error *err) STW_MUST_CHECK;
 bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size); /* readiness */
 bool stw_manager_alive(struct stw_manager *m, char *why,
                        size_t why_size); /* no reconcile hangs > 10 min */

@@ -6,6 +6,7 @@
 #define STW_CONTROLLER_MANAGER_PRIV_H
 
 #include "base/fence.h"
+#include "base/util.h"
 #include "controller/controller.h"
 #include "controller/guard.h"
 #include "controller/memo.h"
@@ -64,7 +65,7 @@ struct stw_manager {
 };
 
 /* --- worker.c */
-int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err);
+int stw_worker_pool_start(struct stw_worker_pool *pool, struct stw_error *err) STW_MUST_CHECK;
 void stw_worker_pool_join(struct stw_worker_pool *pool); /* call after setting m->ending */
 void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metrics *m,
                                   uint32_t workers);

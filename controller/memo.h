@@ -12,7 +12,7 @@
 
 struct stw_memo;
 
-struct stw_memo *stw_memo_create(void); /* NULL: no memory */
+struct stw_memo *stw_memo_create(void) STW_MUST_CHECK; /* NULL: no memory */
 void stw_memo_destroy(struct stw_memo *m);
 
 /* `what` names the result, such as "configmaps/ns/name"; `inputs` is a hash of all that it depends

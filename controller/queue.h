@@ -15,6 +15,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +27,7 @@ struct stw_queue;
 
 /* NULL: no memory.  `name` labels the metrics; `metrics` may be NULL. */
 struct stw_queue *stw_queue_create(const char *name, const struct stw_clock *clock,
-                                   struct stw_metrics *metrics);
+                                   struct stw_metrics *metrics) STW_MUST_CHECK;
 void stw_queue_destroy(struct stw_queue *q);
 
 int stw_queue_add(struct stw_queue *q, const char *key, int priority); /* -1: no memory */
