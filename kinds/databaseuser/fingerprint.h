@@ -6,6 +6,7 @@
 #ifndef STW_KINDS_DATABASEUSER_FINGERPRINT_H
 #define STW_KINDS_DATABASEUSER_FINGERPRINT_H
 
+#include "base/util.h"
 #include "controller/controller.h"
 
 #define STW_FINGERPRINT_SECRET "steward-fingerprint-key"
@@ -13,13 +14,14 @@
 
 struct stw_fingerprints;
 
-struct stw_fingerprints *stw_fingerprints_create(const char *ns); /* NULL: no memory */
-void stw_fingerprints_destroy(struct stw_fingerprints *f);        /* `f` may be NULL */
+/* NULL: no memory. */
+struct stw_fingerprints *stw_fingerprints_create(const char *ns) STW_MUST_CHECK;
+void stw_fingerprints_destroy(struct stw_fingerprints *f); /* `f` may be NULL */
 
 /* The first call reads the key, or creates it. */
 int stw_fingerprint(struct stw_fingerprints *f, const struct stw_run *run, const char *uid,
                     const char *password, size_t len, char ret[STW_FINGERPRINT_LEN],
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 
 /* Only computes it, with a key of 32 bytes. */
 #define STW_FINGERPRINT_KEY_BYTES 32

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "sql/sql.h"
 #include "sql/target.h"
 
@@ -29,7 +30,8 @@ struct stw_pools_config {
     void *ctx; /* for the three */
 };
 
-struct stw_pools *stw_pools_create(const struct stw_pools_config *config); /* NULL: no memory */
+/* NULL: no memory. */
+struct stw_pools *stw_pools_create(const struct stw_pools_config *config) STW_MUST_CHECK;
 void stw_pools_cancel(struct stw_pools *p);  /* aborts waits for servers */
 void stw_pools_destroy(struct stw_pools *p); /* no visit may be open; NULL is allowed */
 

@@ -8,6 +8,7 @@
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
 #define STW_KINDS_DATABASEUSER_RUN_PRIV_H
 
+#include "base/util.h"
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "controller/verdict.h"
@@ -50,14 +51,14 @@ void dbu_secret_done(struct dbu_secret *s);
 /* Fills `ret` with a value of any Secret, without one newline at its end.  For admins'
  * passwords. */
 int dbu_secret_text(struct stw_client *client, const char *ns, const char *name, const char *key,
-                    struct stw_buf *ret, struct stw_error *err);
+                    struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* Remembers which version of which Secret was compared with what a server stores, so that a check
  * of a settled account need not read the Secret.  It holds only digests, which reveal nothing.  Any
  * thread. */
 struct dbu_compared;
-struct dbu_compared *dbu_compared_create(void);    /* NULL: no memory */
-void dbu_compared_destroy(struct dbu_compared *c); /* `c` may be NULL */
+struct dbu_compared *dbu_compared_create(void) STW_MUST_CHECK; /* NULL: no memory */
+void dbu_compared_destroy(struct dbu_compared *c);             /* `c` may be NULL */
 void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash secret,
                       struct stw_hash stored);
 /* What the server stored then; zero if unknown for this object and Secret. */
@@ -78,7 +79,7 @@ struct dbu_state {
 };
 
 int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *config, void **ret,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 void dbu_state_cancel(void *state);
 void dbu_state_close(void *state);
 void dbu_state_tidy(void *state);
@@ -119,7 +120,8 @@ struct dbu_desired {
     void **blocks;
     size_t block_count;
 };
-int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err);
+int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret,
+                     struct stw_error *err) STW_MUST_CHECK;
 void dbu_desired_done(struct dbu_desired *w);
 /* "app@%", or "app" on PostgreSQL. */
 void dbu_account_text(const struct dbuser *d, struct stw_buf *out);

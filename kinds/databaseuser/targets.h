@@ -28,8 +28,9 @@ struct stw_target_file {
 /* `name` is for messages.  Keys other than `targets` are skipped.  Returns 0, or -1: the first
  * error is in `err`, all of them are in ret->errors.  Call done() in any case. */
 int stw_target_file_parse(const char *name, const char *text, size_t len,
-                          struct stw_target_file *ret, struct stw_error *err);
-int stw_target_file_read(const char *path, struct stw_target_file *ret, struct stw_error *err);
+                          struct stw_target_file *ret, struct stw_error *err) STW_MUST_CHECK;
+int stw_target_file_read(const char *path, struct stw_target_file *ret,
+                         struct stw_error *err) STW_MUST_CHECK;
 void stw_target_file_done(struct stw_target_file *f);
 #define stw_autotargetfile __attribute__((cleanup(stw_target_file_done)))
 
@@ -48,9 +49,9 @@ struct stw_target_store_config {
 
 /* Reads the file.  An invalid one is an error; its findings are logged. */
 int stw_target_store_create(const struct stw_target_store_config *config,
-                            struct stw_target_store **ret, struct stw_error *err);
+                            struct stw_target_store **ret, struct stw_error *err) STW_MUST_CHECK;
 /* Starts the thread; without it the list never changes. */
-int stw_target_store_start(struct stw_target_store *s, struct stw_error *err);
+int stw_target_store_start(struct stw_target_store *s, struct stw_error *err) STW_MUST_CHECK;
 /* Afterwards changes are no longer reported; the list stays. */
 void stw_target_store_stop(struct stw_target_store *s);
 void stw_target_store_destroy(struct stw_target_store *s);

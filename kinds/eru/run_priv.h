@@ -7,6 +7,7 @@
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
 #define STW_KINDS_ERU_RUN_PRIV_H
 
+#include "base/util.h"
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "controller/verdict.h"
@@ -131,14 +132,14 @@ bool eru_unmake(struct eru *e, struct stw_result *result);
 /* --- runtime.c: the state of the controller */
 struct eru_runtime;
 int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
-                     void **ret_state, struct stw_error *err);
+                     void **ret_state, struct stw_error *err) STW_MUST_CHECK;
 void eru_runtime_close(void *state);
 struct eru_rollouts;
 struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k); /* NULL for NULL */
 void eru_runtime_count(struct eru_runtime *k, enum eru_result result);
 
 /* --- rollouts.c: keys are "namespace/name" of Deployments; `r` may be NULL */
-struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock);
+struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock) STW_MUST_CHECK;
 void eru_rollouts_destroy(struct eru_rollouts *r);
 /* Whether each change of the Deployment must wake its Erus. */
 void eru_rollouts_track(struct eru_rollouts *r, const char *deployment, bool track);

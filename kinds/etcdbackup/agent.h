@@ -5,6 +5,7 @@
 #ifndef STW_KINDS_ETCDBACKUP_AGENT_H
 #define STW_KINDS_ETCDBACKUP_AGENT_H
 
+#include "base/util.h"
 #include "controller/child.h"
 #include "kinds/etcdbackup/snapshot.h"
 
@@ -51,7 +52,8 @@ json_t *stw_agent_container(const char *name, const char *image, json_t *command
                             json_t *mounts);
 json_t *stw_agent_secret_volume(const char *name, const char *secret);
 json_t *stw_agent_mount(const char *name, const char *path, bool read_only);
-int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_error *err);
+int stw_agent_create(struct stw_run *run, const struct stw_agent *a,
+                     struct stw_error *err) STW_MUST_CHECK;
 int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
                      struct stw_error *err);
 

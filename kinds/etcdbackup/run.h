@@ -8,6 +8,7 @@
 #ifndef STW_KINDS_ETCDBACKUP_RUN_H
 #define STW_KINDS_ETCDBACKUP_RUN_H
 
+#include "base/util.h"
 #include "controller/condition.h"
 #include "controller/object.h"
 #include "controller/reconcile.h"
@@ -133,7 +134,7 @@ void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_
 
 /* --- runtime.c: the state of the controller */
 int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
-                    void **ret_state, struct stw_error *err);
+                    void **ret_state, struct stw_error *err) STW_MUST_CHECK;
 void eb_runtime_cancel(void *state);
 void eb_runtime_pause(void *state); /* the lease was lost */
 void eb_runtime_close(void *state);
@@ -143,7 +144,7 @@ enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const ch
                                  bool *ret_verifying, struct stw_snapshot *ret);
 /* Takes ownership of `job`, also when it fails. */
 int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
-                     struct stw_error *err);
+                     struct stw_error *err) STW_MUST_CHECK;
 /* Cancels the transfer if it is still running, and drops it. */
 void eb_runtime_forget(struct eb_runtime *k, const char *key);
 void eb_runtime_remove(struct eb_runtime *k, const char *key); /* also its gauge */
@@ -156,7 +157,7 @@ void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, 
 /* --- transfer_pod.c: the same by a pod, to a volume.  -1 of prepare: `why` or e->stalled. */
 enum eb_transfer eb_agent_look(struct eb *e);
 int eb_agent_prepare(struct eb *e, struct stw_snapshot *why);
-int eb_agent_start(struct eb *e, struct stw_error *err);
+int eb_agent_start(struct eb *e, struct stw_error *err) STW_MUST_CHECK;
 void eb_agent_forget(struct eb *e);
 
 /* --- status.c */

@@ -32,8 +32,8 @@ struct stw_snapshot_name {
     char owner[STW_SNAPSHOT_OWNER_MAX]; /* UID of the EtcdBackup; "": no owner in the key */
 };
 /* Returns 0, or -1 when the key would be too long. */
-STW_MUST_CHECK int stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
-                                    char out[STW_STORE_KEY_MAX + 1]);
+int stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
+                     char out[STW_STORE_KEY_MAX + 1]) STW_MUST_CHECK;
 /* -1: `key` is not a snapshot of `path`. */
 int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret);
 
@@ -121,7 +121,7 @@ struct stw_snapshot_list {
     size_t count, room;
 };
 int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
-                      enum stw_store_trouble *trouble, struct stw_error *err);
+                      enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 void stw_snapshot_list_done(struct stw_snapshot_list *l);
 
 /* Which snapshots of a list to remove, as a pure function: `ret` gets a flag for each.  `now` is in
@@ -132,6 +132,7 @@ void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
 /* Removes them, except the key `made` (or NULL). */
 int stw_snapshot_prune(struct stw_store *store, const char *path,
                        const struct stw_snapshot_retention *r, const char *made, int64_t now,
-                       unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err);
+                       unsigned *ret_count, enum stw_store_trouble *trouble,
+                       struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef STW_KINDS_ETCDCLUSTER_SPEC_H
 #define STW_KINDS_ETCDCLUSTER_SPEC_H
 
+#include "base/util.h"
 #include "etcd/release.h"
 #include "schema/kind.h"
 #include "schema/semver.h"
@@ -87,6 +88,7 @@ bool stw_etcd_option_reserved(const char *name, const char **ret_use);
 /* Whether members may go from a running version to another one; `err` gives the reason, worded as
  * at admission.  Called at admission and again before each upgrade or downgrade. */
 struct stw_error;
-int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err);
+int stw_etcd_step_check(struct stw_semver from, struct stw_semver to,
+                        struct stw_error *err) STW_MUST_CHECK;
 
 #endif
