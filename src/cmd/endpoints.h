@@ -5,9 +5,10 @@
 #define STW_CMD_ENDPOINTS_H
 
 #include "base/reach.h"
+#include "base/util.h"
 
 /* `server`: the URL of the API server; its host is resolved. */
 int stw_endpoints_allow(const char *list, const char *server, struct stw_reach **ret,
-                        struct stw_error *err);
+                        struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -5,6 +5,7 @@
 #define STW_CMD_FLAGS_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,11 +30,12 @@ struct stw_flag {
 /* Sets defaults, then parses argv, which is reordered. `*ret_operands` is the index of the first
  * operand. Returns 0, -1 with a message in `err`, or 1 on "--help". */
 int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
-                    int *ret_operands, struct stw_error *err);
+                    int *ret_operands, struct stw_error *err) STW_MUST_CHECK;
 /* Reads a YAML file for options that the command line does not set; parses argv again for that.
  * `elsewhere` (ended by NULL, or NULL): keys that other code reads. */
 int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
-                   const char *const *elsewhere, int argc, char **argv, struct stw_error *err);
+                   const char *const *elsewhere, int argc, char **argv,
+                   struct stw_error *err) STW_MUST_CHECK;
 /* Whether the command line sets an option. */
 bool stw_flags_given(const struct stw_flag *table, int argc, char **argv, const char *name);
 void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the strings */

@@ -5,6 +5,7 @@
 #ifndef STW_CMD_INSTALLED_H
 #define STW_CMD_INSTALLED_H
 
+#include "base/util.h"
 #include "cmd/remote.h"
 #include "kinds/databaseuser/targets.h"
 
@@ -12,7 +13,7 @@
  * -1: the first error is in `err`. If the file is invalid, all errors are in ret->errors and
  * counted in error_count, which is otherwise 0. `ret` must be zeroed; call done() in any case. */
 int stw_installed_targets(const struct stw_remote *r, const char *ns, struct stw_target_file *ret,
-                          struct stw_error *err);
+                          struct stw_error *err) STW_MUST_CHECK;
 
 /* The leader, read from the Lease of the leader election. */
 struct stw_leader {
@@ -21,6 +22,6 @@ struct stw_leader {
     int64_t renewed_us, duration_us;
 };
 int stw_installed_leader(const struct stw_remote *r, const char *ns, struct stw_leader *ret,
-                         struct stw_error *err);
+                         struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #define STW_CMD_OWN_IMAGE_H
 
 #include "base/error.h"
+#include "base/util.h"
 #include "kube/client.h"
 
 #include <stdint.h>
@@ -17,6 +18,6 @@ extern const struct stw_rule stw_own_image_rules[];
 /* The image of container "manager" of pod `pod` in `ns`, or of its first container. Retries for up
  * to `patience_ms` while the API server is unavailable. The caller frees *ret. */
 int stw_own_image(struct stw_client *client, const char *ns, const char *pod, uint32_t patience_ms,
-                  char **ret, struct stw_error *err);
+                  char **ret, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/util.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 
@@ -35,7 +36,7 @@ struct stw_remote {
 /* `r` must be zeroed; call done() in any case. `path` and `context` as in --kubeconfig and
  * --context. Sets the log to errors only, because these programs print their own results. */
 int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
-                    struct stw_error *err);
+                    struct stw_error *err) STW_MUST_CHECK;
 void stw_remote_done(struct stw_remote *r);
 #define stw_autoremote __attribute__((cleanup(stw_remote_done)))
 
@@ -50,9 +51,9 @@ void stw_answer_done(struct stw_answer *a);
 
 /* GET of an object, or of a collection for a NULL name. Frees the previous contents of *ret. */
 int stw_remote_get(const struct stw_remote *r, const struct stw_resource *resource, const char *ns,
-                   const char *name, struct stw_answer *ret, struct stw_error *err);
+                   const char *name, struct stw_answer *ret, struct stw_error *err) STW_MUST_CHECK;
 /* Any request; the response must be JSON. */
 int stw_remote_do(const struct stw_remote *r, const struct stw_request *req, struct stw_answer *ret,
-                  struct stw_error *err);
+                  struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/util.h"
 #include "certs/certs.h"
 #include "cmd/settings.h"
 #include "kinds/common/product.h"
@@ -39,11 +40,12 @@ struct stw_serve {
 void stw_serve_prepare(struct stw_serve *s, const struct stw_settings *settings);
 /* Listens for admission, if this process serves it, and for metrics if they are secure. `certs` is
  * the source of the certificate (its use and ctx are filled in). */
-int stw_serve_webhook(struct stw_serve *s, struct stw_certs_config *certs, struct stw_error *err);
+int stw_serve_webhook(struct stw_serve *s, struct stw_certs_config *certs,
+                      struct stw_error *err) STW_MUST_CHECK;
 void stw_serve_add_ready(struct stw_serve *s, const struct stw_probe *probe);
 void stw_serve_add_live(struct stw_serve *s, const struct stw_probe *probe);
 /* Starts the probe server: call after all probes were added. */
-int stw_serve_probes(struct stw_serve *s, struct stw_error *err);
+int stw_serve_probes(struct stw_serve *s, struct stw_error *err) STW_MUST_CHECK;
 /* Waits for SIGTERM or SIGINT. A second signal ends the process at once. */
 void stw_serve_wait(struct stw_serve *s);
 /* Drains and stops the servers. Safe after any of the steps above. The metrics are still used by

@@ -5,6 +5,7 @@
 #define STW_CMD_SETTINGS_H
 
 #include "base/error.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ void stw_settings_reread(void *settings, const char *text, size_t len);
 
 /* "30000-32767" */
 int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_max,
-                              struct stw_error *err);
+                              struct stw_error *err) STW_MUST_CHECK;
 
 /* "a,b" as a list ended by NULL; NULL for "". Freed by stw_list_free. */
 char **stw_list_split(const char *text);

@@ -4,6 +4,7 @@
 #ifndef STW_CMD_SNAPSHOT_H
 #define STW_CMD_SNAPSHOT_H
 
+#include "base/util.h"
 #include "cmd/flags.h"
 #include "kinds/etcdbackup/snapshot.h"
 
@@ -33,9 +34,10 @@ struct stw_snapshot_work {
 };
 
 /* -1: a message in `err`. */
-int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err);
-int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file, struct stw_error *err);
-int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err);
+int stw_snapshot_open_store(struct stw_snapshot_work *w, struct stw_error *err) STW_MUST_CHECK;
+int stw_snapshot_open_file(struct stw_snapshot_work *w, const char *file,
+                           struct stw_error *err) STW_MUST_CHECK;
+int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err) STW_MUST_CHECK;
 void stw_snapshot_close(struct stw_snapshot_work *w);
 
 #endif

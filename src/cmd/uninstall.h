@@ -5,6 +5,7 @@
 #ifndef STW_CMD_UNINSTALL_H
 #define STW_CMD_UNINSTALL_H
 
+#include "base/util.h"
 #include "cmd/remote.h"
 #include "schema/kind.h"
 
@@ -18,11 +19,12 @@ struct stw_held {
 
 /* If the CRD does not exist, both counts are 0. */
 int stw_held_count(const struct stw_remote *r, const struct stw_kind *kind, struct stw_held *ret,
-                   struct stw_error *err);
+                   struct stw_error *err) STW_MUST_CHECK;
 /* Removes only our finalizer from each object of a kind. */
 int stw_held_release(const struct stw_remote *r, const struct stw_kind *kind,
-                     struct stw_error *err);
+                     struct stw_error *err) STW_MUST_CHECK;
 /* Deletes each object that has it. A running steward cleans up and removes the finalizer. */
-int stw_held_delete(const struct stw_remote *r, const struct stw_kind *kind, struct stw_error *err);
+int stw_held_delete(const struct stw_remote *r, const struct stw_kind *kind,
+                    struct stw_error *err) STW_MUST_CHECK;
 
 #endif
