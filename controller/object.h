@@ -4,6 +4,7 @@
 #ifndef STW_CONTROLLER_OBJECT_H
 #define STW_CONTROLLER_OBJECT_H
 
+#include "base/util.h"
 #include "controller/controller.h"
 
 #include <jansson.h>
@@ -64,7 +65,7 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
 /* The same for state that must be stored before an action.  It requires exactly the resourceVersion
  * that was read, else it is a conflict.  The number of writes is not limited. */
 int stw_object_write_state(struct stw_run *run, const struct stw_object *o, json_t *status,
-                           struct stw_error *err);
+                           struct stw_error *err) STW_MUST_CHECK;
 
 void stw_object_event(const struct stw_run *run, const struct stw_object *o, bool warning,
                       const char *reason, const char *action, const char *fmt, ...)
