@@ -159,7 +159,7 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
         return NULL;
     if (old)
         stw_cache_index_remove(c, old);
-    if (stw_table_put(&c->entries, e, &replaced) < 0) {
+    if (stw_table_put(&c->entries, e, &replaced) != 0) {
         if (old)
             stw_cache_index_add(c, old);
         free(e);

@@ -58,7 +58,7 @@ static void add_one(struct stw_table *index, const char *key, struct stw_entry *
         struct index_node *more = create_larger_node(n, key);
         if (!more)
             return;
-        if (stw_table_put(index, more, &old) < 0) {
+        if (stw_table_put(index, more, &old) != 0) {
             free(more);
             return;
         }
@@ -86,7 +86,7 @@ static void each_key(struct stw_cache *c, struct stw_entry *e,
 {
     const char *text = stw_entry_text(e);
     c->doc.trusted = true;
-    if (!c->index_fn || stw_json_scan(&c->doc, text, strlen(text), NULL) < 0)
+    if (!c->index_fn || stw_json_scan(&c->doc, text, strlen(text), NULL) != 0)
         return;
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(INDEX_KEYS_MAX_BYTES);
     c->index_fn(c->ctx, stw_json_root(&c->doc), &keys);

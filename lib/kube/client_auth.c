@@ -21,7 +21,7 @@ static int read_token(struct stw_auth *a, struct stw_error *err)
 {
     char *token = NULL;
     size_t len = 0;
-    if (stw_read_file(a->config->token_path, TOKEN_MAX_BYTES, &token, &len, err) < 0)
+    if (stw_read_file(a->config->token_path, TOKEN_MAX_BYTES, &token, &len, err) != 0)
         return -1;
     while (len > 0 && strchr(" \t\r\n", token[len - 1]))
         token[--len] = '\0';
@@ -53,7 +53,7 @@ static void refresh_ca(struct stw_auth *a)
     int64_t stamp = a->config->ca_path ? stamp_of(a->config->ca_path) : 0;
     if (stamp == 0 || stamp == a->ca_stamp)
         return;
-    if (stw_read_file(a->config->ca_path, STW_KUBECONFIG_MAX_BYTES, &pem, &len, &err) < 0 ||
+    if (stw_read_file(a->config->ca_path, STW_KUBECONFIG_MAX_BYTES, &pem, &len, &err) != 0 ||
         !strstr(pem, "-----BEGIN ")) {
         free(pem);
         return;
@@ -84,9 +84,9 @@ static int read_pair(struct stw_auth *a, struct stw_error *err)
     char *cert = NULL, *key = NULL;
     size_t len;
     struct stw_kubeconfig *c = a->config;
-    if (stw_read_file(c->cert_path, STW_KUBECONFIG_MAX_BYTES, &cert, &len, err) < 0)
+    if (stw_read_file(c->cert_path, STW_KUBECONFIG_MAX_BYTES, &cert, &len, err) != 0)
         return -1;
-    if (stw_read_file(c->key_path, STW_KUBECONFIG_MAX_BYTES, &key, &len, err) < 0) {
+    if (stw_read_file(c->key_path, STW_KUBECONFIG_MAX_BYTES, &key, &len, err) != 0) {
         free(cert);
         return -1;
     }
@@ -111,7 +111,7 @@ static void refresh_pair(struct stw_auth *a)
     int64_t cert = stamp_of(a->config->cert_path), key = stamp_of(a->config->key_path);
     if (cert == 0 || key == 0 || (cert == a->cert_stamp && key == a->key_stamp))
         return;
-    if (read_pair(a, &err) < 0) {
+    if (read_pair(a, &err) != 0) {
         stw_log(STW_LOG_WARN, "cannot read the client certificate again, the old one stays in use",
                 STW_STR("error", err.text));
         return;
@@ -148,7 +148,7 @@ void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force)
     a->read_ms = now_ms;
     refresh_ca(a);
     refresh_pair(a);
-    if (a->config->token_path && read_token(a, &err) < 0)
+    if (a->config->token_path && read_token(a, &err) != 0)
         stw_log(STW_LOG_WARN, "cannot read the token again, the old one stays in use",
                 STW_STR("error", err.text));
 }

@@ -150,7 +150,7 @@ struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t 
     struct stw_json none, element, key, want, found = STW_JSON_NONE;
     uint32_t index = 0;
     char name[128];
-    if (stw_json_scan(&doc, keys, strlen(keys), NULL) < 0)
+    if (stw_json_scan(&doc, keys, strlen(keys), NULL) != 0)
         return found;
     stw_json_foreach (list, none, element) {
         bool all = true;
@@ -187,7 +187,7 @@ static struct stw_json find_by_value(struct stw_json list, const char *value, ui
 static struct stw_json find_by_index(struct stw_json list, const char *text, uint32_t *ret_index)
 {
     int64_t n;
-    if (stw_parse_int(text, 0, UINT32_MAX, &n) < 0)
+    if (stw_parse_int(text, 0, UINT32_MAX, &n) != 0)
         return STW_JSON_NONE;
     *ret_index = (uint32_t)n;
     return stw_json_at(list, (uint32_t)n);

@@ -114,11 +114,11 @@ int stw_owner_controller(struct stw_json object, char *ret_kind, char *ret_name,
     stw_json_foreach (stw_json_path(object, "metadata.ownerReferences"), none, ref) {
         if (!stw_json_bool(stw_json_get(ref, "controller"), false))
             continue;
-        if (ret_kind && stw_json_strcpy(stw_json_get(ref, "kind"), ret_kind, 64) < 0)
+        if (ret_kind && stw_json_strcpy(stw_json_get(ref, "kind"), ret_kind, 64) != 0)
             return -1;
-        if (ret_name && stw_json_strcpy(stw_json_get(ref, "name"), ret_name, 254) < 0)
+        if (ret_name && stw_json_strcpy(stw_json_get(ref, "name"), ret_name, 254) != 0)
             return -1;
-        return ret_uid && stw_json_strcpy(stw_json_get(ref, "uid"), ret_uid, 64) < 0 ? -1 : 0;
+        return ret_uid && stw_json_strcpy(stw_json_get(ref, "uid"), ret_uid, 64) != 0 ? -1 : 0;
     }
     return -1;
 }

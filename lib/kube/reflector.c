@@ -195,7 +195,7 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
     struct stw_version v;
     struct stw_entry *old;
     (void)err;
-    if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
+    if (stw_informer_read(inf, object, &id, &r->text, &v) != 0)
         return 0;
     if (stw_cache_listed(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old))
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
@@ -280,7 +280,7 @@ static bool goes_back(const char *from, const char *to)
 static int on_bookmark(struct stw_reflector *r, struct stw_json object)
 {
     char rv[STW_RV_LEN];
-    if (stw_json_strcpy(stw_json_path(object, "metadata.resourceVersion"), rv, sizeof(rv)) < 0)
+    if (stw_json_strcpy(stw_json_path(object, "metadata.resourceVersion"), rv, sizeof(rv)) != 0)
         return 0;
     /* The store was restored from a backup: our objects may not exist in it. */
     if (goes_back(r->rv, rv))
@@ -310,7 +310,7 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
         memcpy(r->rv, id.rv, sizeof(r->rv));
         return 0;
     }
-    if (stw_informer_read(inf, object, &id, &r->text, &v) < 0)
+    if (stw_informer_read(inf, object, &id, &r->text, &v) != 0)
         return 0;
     if (deleted)
         v.text = NULL;
@@ -338,7 +338,7 @@ static int on_event_line(void *ctx, const char *line, size_t len)
 {
     struct stw_reflector *r = ctx;
     r->doc.trusted = true;
-    if (stw_json_scan(&r->doc, line, len, &r->call.err) < 0) {
+    if (stw_json_scan(&r->doc, line, len, &r->call.err) != 0) {
         (void)stw_error_wrap(&r->call.err, "an event of the watch");
         return 1;
     }
