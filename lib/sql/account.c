@@ -136,10 +136,10 @@ static bool has_wide_names(const struct stw_account *a)
 static int look_up_account(struct work *w, struct stw_pool *p)
 {
     struct stw_error err = {0};
-    if (stw_session_begin(&w->s, p, &w->f) < 0)
+    if (stw_session_begin(&w->s, p, &w->f) != 0)
         return -1;
     stw_format(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
-    if (w->s.ops->check(&w->s.facts, w->a, &err) < 0)
+    if (w->s.ops->check(&w->s.facts, w->a, &err) != 0)
         return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP, &err);
     w->s.wide = has_wide_names(w->a);
     if (w->s.wide && !w->s.facts.utf8)
@@ -261,7 +261,7 @@ static int check_adoption(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         adopting |= l->adopting;
-        if (l->adopting && check_adopted(w, l, &excess) < 0)
+        if (l->adopting && check_adopted(w, l, &excess) != 0)
             return -1;
     }
     if (!adopting)
@@ -364,7 +364,7 @@ static int write_all(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         struct stw_login *l = &w->seen.logins[i];
         size_t from = w->script.count;
-        if (l->wanted && write_wanted(w, l) < 0)
+        if (l->wanted && write_wanted(w, l) != 0)
             return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP, "no memory");
         if (l->wanted || !is_marked_ours(l, w->a))
             continue;
@@ -435,7 +435,7 @@ static int prepare_statements(struct work *w)
                              "it has no password yet, and is not made without one");
     if (!create && !password)
         return 0;
-    if (create && !w->r->found && check_past(w) < 0)
+    if (create && !w->r->found && check_past(w) != 0)
         return -1;
     return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
 }
@@ -452,12 +452,12 @@ static int run_script(struct work *w)
         w->s.ops->prepare(&w->s.facts, &first);
     int r = stw_session_run(&w->s, &first, &w->f);
     stw_script_done(&first);
-    if (r < 0 && w->f.trouble == STW_SQL_DENIED)
+    if (r != 0 && w->f.trouble == STW_SQL_DENIED)
         return stw_fault_set(&w->f, STW_SQL_DENIED, STW_SQL_STEP_CREATE,
                              "the admin account may not make the table %s, where steward marks its "
                              "accounts; give it ALL PRIVILEGES ON steward.* (error %u)",
                              w->s.ops->mark_place, w->f.number);
-    return r < 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
+    return r != 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
 }
 
 static void write_report(struct work *w)
@@ -492,22 +492,22 @@ static int look_at_rights(struct work *w)
 {
     struct stw_error err = {0};
     const struct stw_engine_ops *ops = w->s.ops;
-    if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) < 0)
+    if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) != 0)
         return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
-    if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) < 0)
+    if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)
         return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
     return 0;
 }
 
 static int bring_about(struct work *w, struct stw_pool *p)
 {
-    if (check_password(w) < 0 || look_up_account(w, p) < 0)
+    if (check_password(w) != 0 || look_up_account(w, p) != 0)
         return -1;
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;
-    if (check_owners(w) < 0 || look_at_rights(w) < 0 || check_adoption(w) < 0 ||
-        prepare_statements(w) < 0 || write_all(w) < 0 || run_script(w) < 0)
+    if (check_owners(w) != 0 || look_at_rights(w) != 0 || check_adoption(w) != 0 ||
+        prepare_statements(w) < 0 || write_all(w) != 0 || run_script(w) != 0)
         return -1;
     write_report(w);
     return 0;
@@ -537,7 +537,7 @@ static int drop_or_unmark_accounts(struct work *w, struct stw_pool *p, bool drop
 {
     const struct stw_login *others = NULL;
     bool ours = false;
-    if (look_up_account(w, p) < 0 || (drop && look_drop(w) < 0))
+    if (look_up_account(w, p) != 0 || (drop && look_drop(w) != 0))
         return -1;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
@@ -564,7 +564,7 @@ int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
     work_begin(&w, want, r);
     int result = drop_or_unmark_accounts(&w, p, true);
     /* The account exists and has no mark. */
-    if (result < 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
+    if (result != 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
         w.f.trouble = STW_SQL_NOT_OURS;
     return work_end(&w, result);
 }

@@ -25,10 +25,10 @@ static int read_mark(struct stw_json root, struct stw_mark *m)
 {
     struct stw_json comment = stw_json_get(root, "comment");
     int64_t version;
-    if (stw_json_int(stw_json_get(root, "steward"), &version) < 0 || version != VERSION ||
-        stw_json_strcpy(stw_json_get(root, "owner"), m->owner, sizeof(m->owner)) < 0 ||
-        stw_json_strcpy(stw_json_get(root, "uid"), m->uid, sizeof(m->uid)) < 0 ||
-        stw_rights_parse(stw_json_get(root, "rights"), &m->rights) < 0)
+    if (stw_json_int(stw_json_get(root, "steward"), &version) != 0 || version != VERSION ||
+        stw_json_strcpy(stw_json_get(root, "owner"), m->owner, sizeof(m->owner)) != 0 ||
+        stw_json_strcpy(stw_json_get(root, "uid"), m->uid, sizeof(m->uid)) != 0 ||
+        stw_rights_parse(stw_json_get(root, "rights"), &m->rights) != 0)
         return -1;
     if (stw_json_there(comment) && !(m->comment = stw_json_strdup(comment)))
         return -1;
@@ -40,7 +40,7 @@ int stw_mark_parse(const char *text, size_t len, struct stw_mark *m)
 {
     stw_autojson struct stw_json_doc doc = {0};
     if (len == 0 || text[0] != '{' || len > STW_MARK_MAX_BYTES ||
-        stw_json_scan(&doc, text, len, NULL) < 0 ||
+        stw_json_scan(&doc, text, len, NULL) != 0 ||
         !stw_json_there(stw_json_get(stw_json_root(&doc), "steward")))
         return keep_comment(m, text, len);
     return read_mark(stw_json_root(&doc), m);
@@ -65,7 +65,7 @@ void stw_mark_json(const struct stw_mark *m, const char *owner, const char *uid,
 int stw_mark_parse_rights(const char *text, size_t len, struct stw_mark *m)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    if (len > STW_MARK_MAX_BYTES || stw_json_scan(&doc, text, len, NULL) < 0)
+    if (len > STW_MARK_MAX_BYTES || stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     return stw_rights_parse(stw_json_root(&doc), &m->rights);
 }

@@ -83,7 +83,7 @@ static void library_init(void)
 static int load_libmariadb(struct stw_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (stw_library_load(&library, err) < 0)
+    if (stw_library_load(&library, err) != 0)
         return -1;
     (void)pthread_once(&once, library_init);
     return 0;
@@ -255,10 +255,10 @@ static int read_charset(void *ctx, const struct stw_cell *cells, unsigned count)
  * a name would end the string that it is in.  The first two statements have no such letter. */
 static int settle_charset(struct stw_conn *c, struct stw_fault *f)
 {
-    if (run_statement_text(c, "SET NAMES utf8mb4", NULL, f) < 0 ||
+    if (run_statement_text(c, "SET NAMES utf8mb4", NULL, f) != 0 ||
         run_statement_text(
             c, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results",
-            read_charset, f) < 0)
+            read_charset, f) != 0)
         return -1;
     if (c->facts.utf8)
         return 0;
@@ -279,11 +279,11 @@ static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *
     if (k->number < (k->mariadb ? 100400u : 50700u))
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server is too old: MariaDB 10.4 or MySQL 5.7 is needed");
-    if (settle_charset(c, f) < 0)
+    if (settle_charset(c, f) != 0)
         return -1;
     write_setup(c, t, &setup);
-    if (run_statement_text(c, stw_buf_str(&setup), NULL, f) < 0 ||
-        run_statement_text(c, set_isolation, NULL, f) < 0)
+    if (run_statement_text(c, stw_buf_str(&setup), NULL, f) != 0 ||
+        run_statement_text(c, set_isolation, NULL, f) != 0)
         return -1;
     k->no_backslash = c->mysql.server_status & SERVER_STATUS_NO_BACKSLASH_ESCAPES;
     if (run_statement_text(
@@ -291,7 +291,7 @@ static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('lower_case_table_names',"
             "'partial_revokes','default_authentication_plugin','strict_password_validation',"
             "'validate_password.policy','validate_password_policy')",
-            read_fact, f) < 0)
+            read_fact, f) != 0)
         return -1;
     /* An admin who may not read the table gets no row; the lookup of an account then reports
      * why. */
@@ -299,7 +299,7 @@ static int set_up_mysql_connection(struct stw_conn *c, const struct stw_target *
             c,
             "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA='mysql' AND "
             "TABLE_NAME='db' AND COLUMN_NAME LIKE '%_priv'",
-            read_privilege, f) < 0)
+            read_privilege, f) != 0)
         return -1;
     if (!k->mariadb || !k->plain_password)
         return 0;
@@ -347,7 +347,7 @@ static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw
     if (lock.len == 0)
         return 0;
     struct stw_statement st = {.step = STW_SQL_STEP_CONNECT, .text = lock};
-    if (run_one(c, &st, NULL, NULL, f) < 0) {
+    if (run_one(c, &st, NULL, NULL, f) != 0) {
         if (f->lost)
             return -1;
         *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: only the lease protects */
@@ -363,7 +363,7 @@ static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw
             char text[48];
             struct stw_fault gone = {0};
             stw_format(text, sizeof(text), "KILL CONNECTION %llu", o.ids[i]);
-            if (run_statement_text(c, text, NULL, &gone) < 0 && gone.lost)
+            if (run_statement_text(c, text, NULL, &gone) != 0 && gone.lost)
                 return stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT,
                                      "the connection was lost");
         }
@@ -446,7 +446,7 @@ static bool checks_name(const struct stw_target *t)
 static int connect_to_target(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
 {
     struct stw_addresses found = {0};
-    if (stw_target_resolve(as->target, &found, f) < 0)
+    if (stw_target_resolve(as->target, &found, f) != 0)
         return -1;
     return checks_name(as->target) ? connect_to(c, as, as->target->host, f)
                                    : connect_to_any(c, as, &found, f);
@@ -595,7 +595,8 @@ static int send_until_no_deadlock(struct stw_conn *c, const struct stw_statement
                                   stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
     int r = send_one(c, st, row, ctx, f);
-    for (unsigned n = 1; r < 0 && f->number == DEADLOCK && n < DEADLOCK_TRIES && !is_over(c); n++) {
+    for (unsigned n = 1; r != 0 && f->number == DEADLOCK && n < DEADLOCK_TRIES && !is_over(c);
+         n++) {
         (void)poll(NULL, 0, (int)(n * (1 + (unsigned)c->mysql.thread_id % DEADLOCK_TRIES)));
         *f = (struct stw_fault){0};
         r = send_one(c, st, row, ctx, f);
@@ -611,7 +612,7 @@ static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_f
     waiting = c;
     int r = send_until_no_deadlock(c, st, row, ctx, f);
     waiting = NULL;
-    if (r < 0)
+    if (r != 0)
         return -1;
     if (st->must_match && my.mysql_affected_rows(&c->mysql) == 0)
         return stw_fault_set(f, STW_SQL_NOT_OURS, st->step,
@@ -623,7 +624,7 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
                     stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
     for (size_t i = 0; i < count; i++)
-        if (run_one(c, &st[i], row, ctx, f) < 0)
+        if (run_one(c, &st[i], row, ctx, f) != 0)
             return -1;
     return 0;
 }

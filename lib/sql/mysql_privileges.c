@@ -264,7 +264,7 @@ int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
 {
     (void)seen;
     for (size_t i = 0; i < a->grant_count; i++)
-        if (expand_grant(k, &a->grants[i], ret, err) < 0)
+        if (expand_grant(k, &a->grants[i], ret, err) != 0)
             return -1;
     stw_rights_sort(ret);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;

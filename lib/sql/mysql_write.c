@@ -54,7 +54,7 @@ static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const st
 {
     struct stw_buf key = STW_BUF_INIT(256);
     stw_buf_adds(out, v->plain ? "VIA ed25519 USING PASSWORD(" : "VIA ed25519 USING ");
-    if (!v->plain && stw_ed25519_make(&a->password, &key) < 0)
+    if (!v->plain && stw_ed25519_make(&a->password, &key) != 0)
         out->failed = true;
     const struct stw_buf *text = v->plain ? &v->text : &key;
     stw_mysql_string(out, stw_buf_str(text), text->len, k->no_backslash);

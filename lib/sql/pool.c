@@ -94,7 +94,7 @@ int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
         return stw_fail(err, STW_ERR_INVALID,
                         "target \"%s\": this steward was built without support for %s",
                         config->target->name, stw_engine_name(config->target->engine));
-    if (ops->load(err) < 0)
+    if (ops->load(err) != 0)
         return stw_error_wrap(err, "target \"%s\"", config->target->name);
     p = calloc(1, sizeof(*p) + count * sizeof(p->slots[0]));
     if (!p)
@@ -241,7 +241,7 @@ static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *da
     struct stw_conn *conn = NULL;
     struct stw_buf password = STW_BUF_INIT(4096);
     password.secret = true;
-    if (p->config.password(p->config.ctx, t, &password, &f->err) < 0) {
+    if (p->config.password(p->config.ctx, t, &password, &f->err) != 0) {
         f->trouble = STW_SQL_AUTH;
         f->step = STW_SQL_STEP_CONNECT;
     } else if (password.len == 0 || password.failed || memchr(password.data, '\0', password.len)) {

@@ -271,13 +271,13 @@ static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step ste
     PGresult *result;
     bool bad = false;
     c->warned[0] = '\0';
-    if (send_all(c, text, deadline, step, f) < 0)
+    if (send_all(c, text, deadline, step, f) != 0)
         return -1;
     (void)pq.PQsetSingleRowMode(c->pg);
     while ((result = next_result(c, deadline, step, f))) {
         if (!is_fine(result))
             fault_of(c, result, step, f);
-        else if (!bad && read_rows(result, row, ctx, &bytes) < 0)
+        else if (!bad && read_rows(result, row, ctx, &bytes) != 0)
             bad = true;
         pq.PQclear(result);
     }
@@ -325,7 +325,7 @@ static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
                "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
                ms, ms, ms);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
-    if (run_query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) < 0)
+    if (run_query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) != 0)
         return -1;
     c->timeout_ms = (uint64_t)ms + 2000; /* the server's own limit ends before this */
     if (!c->own_encoding)
@@ -388,7 +388,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
 {
     uint64_t deadline = now_ms() + (uint64_t)as->target->connect_timeout_seconds * 1000;
     struct stw_addresses addresses = {0};
-    if (stw_target_resolve(as->target, &addresses, f) < 0)
+    if (stw_target_resolve(as->target, &addresses, f) != 0)
         return NULL;
     struct stw_conn *c = calloc(1, sizeof(*c));
     if (!c || !(c->pg = start_connect(as, &addresses))) {

@@ -56,7 +56,7 @@ struct pg_heir_look {
 static bool is_managed(const struct stw_cell *comment)
 {
     struct stw_mark m = {0};
-    bool managed = comment->data && (stw_mark_parse(comment->data, comment->len, &m) < 0 ||
+    bool managed = comment->data && (stw_mark_parse(comment->data, comment->len, &m) != 0 ||
                                      m.state != STW_MARK_NONE);
     stw_mark_done(&m);
     return managed;

@@ -87,7 +87,7 @@ static int expand_in(const struct stw_grant *g, const char *database, const stru
     if (g->schema && stw_streq(g->schema, "*"))
         return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is not a schema");
     for (const char *const *p = g->privileges; *p; p++)
-        if (add_privilege(r, *p, g->grant_option, k, ret, err) < 0)
+        if (add_privilege(r, *p, g->grant_option, k, ret, err) != 0)
             return -1;
     return 0;
 }
@@ -99,7 +99,7 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
         const struct stw_grant *g = &a->grants[i];
         bool all = stw_streq(g->database, "*");
         for (size_t n = 0; n < (all ? seen->all_count : 1); n++)
-            if (expand_in(g, all ? seen->all_databases[n] : g->database, k, ret, err) < 0)
+            if (expand_in(g, all ? seen->all_databases[n] : g->database, k, ret, err) != 0)
                 return -1;
     }
     stw_rights_sort(ret);
@@ -282,7 +282,7 @@ static int add_databases(const struct stw_rights *rights, char ***names, size_t 
     for (size_t i = 0; i < rights->count; i++)
         if (rights->items[i].level > STW_LEVEL_DATABASE &&
             rights->items[i].level < STW_LEVEL_ROLE &&
-            stw_names_add(names, count, rights->items[i].database) < 0)
+            stw_names_add(names, count, rights->items[i].database) != 0)
             return -1;
     return 0;
 }
@@ -299,11 +299,11 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
     (void)a;
     if (!l->exists)
         return 0;
-    if (add_databases(want, &names, &count) < 0 || add_databases(k.recorded, &names, &count) < 0)
+    if (add_databases(want, &names, &count) != 0 || add_databases(k.recorded, &names, &count) != 0)
         r = -1;
     for (size_t i = 0; i < seen->database_count && r == 0; i++)
         r = stw_names_add(&names, &count, seen->databases[i]);
-    if (r < 0)
+    if (r != 0)
         (void)stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
     /* k.have grows while k.want and k.recorded are read: they are different sets. */
     for (size_t i = 0; i < count && r == 0; i++) {

@@ -213,7 +213,7 @@ static int add_names(const struct stw_rights *rights, char ***names, size_t *cou
 {
     for (size_t i = 0; i < rights->count; i++)
         if (!is_in(&rights->items[i], NULL) &&
-            stw_names_add(names, count, rights->items[i].database) < 0)
+            stw_names_add(names, count, rights->items[i].database) != 0)
             return -1;
     return 0;
 }
@@ -226,7 +226,7 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
     size_t count = 0;
     (void)k;
     (void)l;
-    if (add_names(&p->take, &names, &count) < 0 || add_names(&p->give, &names, &count) < 0)
+    if (add_names(&p->take, &names, &count) != 0 || add_names(&p->give, &names, &count) != 0)
         s->failed = true;
     write_rights(s, false, a->user, NULL, &p->take);
     write_rights(s, true, a->user, NULL, &p->give);

@@ -241,7 +241,7 @@ static int parse_scope(struct stw_json scope, struct stw_rights *ret)
     r.level = level_of(&r);
     if (r.level == STW_LEVEL_GLOBAL)
         r.database = "";
-    if (parse_privileges(stw_json_at(scope, 3), &r, ret) < 0)
+    if (parse_privileges(stw_json_at(scope, 3), &r, ret) != 0)
         return -1;
     r.option = true;
     return parse_privileges(stw_json_at(scope, 4), &r, ret);
@@ -253,7 +253,7 @@ int stw_rights_parse(struct stw_json list, struct stw_rights *ret)
     if (stw_json_type(list) != STW_JSON_ARRAY)
         return -1;
     stw_json_foreach (list, key, value)
-        if (parse_scope(value, ret) < 0)
+        if (parse_scope(value, ret) != 0)
             return -1;
     stw_rights_sort(ret);
     return ret->failed ? -1 : 0;

@@ -81,7 +81,7 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
     bool fresh = !s->conn;
     if (st->text.failed)
         return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "a statement could not be written");
-    if (move_to(s, st->database, f) < 0)
+    if (move_to(s, st->database, f) != 0)
         return -1;
     int r = send_some(s, st, 1, row, ctx, f);
     if (r == 0 || !f->lost || f->timeout || fresh)
@@ -89,7 +89,7 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
     /* The connection was idle and the server had closed it: nothing was changed, so it is safe to
      * ask again. */
     *f = (struct stw_fault){0};
-    return move_to(s, st->database, f) < 0 ? -1 : send_some(s, st, 1, row, ctx, f);
+    return move_to(s, st->database, f) != 0 ? -1 : send_some(s, st, 1, row, ctx, f);
 }
 
 /* How many statements, from the first on, are sent together. */
