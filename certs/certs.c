@@ -152,7 +152,7 @@ int stw_certs_create(const struct stw_certs_config *config, const struct stw_clo
     int rc = copy_config(&c->config, err);
     if (c->wake < 0)
         rc = stw_fail(err, STW_ERR_INTERNAL, "cannot make an eventfd: %s", strerrordesc_np(errno));
-    if (rc < 0 || check_config(&c->config, err) < 0) {
+    if (rc < 0 || check_config(&c->config, err) != 0) {
         stw_certs_destroy(c);
         return -1;
     }
@@ -199,9 +199,9 @@ int stw_certs_take(void *ctx, const char *cert_pem, const char *key_pem, struct 
     struct stw_certs *c = ctx;
     struct stw_cert_info info;
     char end[STW_TIME_LEN];
-    if (stw_pair_check(cert_pem, key_pem, stw_wall_us(c->clock), err) < 0 ||
-        stw_cert_info(cert_pem, &info, err) < 0 ||
-        c->config.use(c->config.ctx, cert_pem, key_pem, err) < 0)
+    if (stw_pair_check(cert_pem, key_pem, stw_wall_us(c->clock), err) != 0 ||
+        stw_cert_info(cert_pem, &info, err) != 0 ||
+        c->config.use(c->config.ctx, cert_pem, key_pem, err) != 0)
         return -1;
     pthread_mutex_lock(&c->lock);
     c->not_after_us = info.not_after_us;
@@ -279,8 +279,8 @@ static void *certs_thread(void *arg)
 
 int stw_certs_start(struct stw_certs *c, struct stw_error *err)
 {
-    if (c->mode->open(c, err) < 0 ||
-        stw_thread_start(&c->thread, "certs", STACK_BYTES, certs_thread, c, err) < 0)
+    if (c->mode->open(c, err) != 0 ||
+        stw_thread_start(&c->thread, "certs", STACK_BYTES, certs_thread, c, err) != 0)
         return -1;
     c->running = true;
     return 0;

@@ -50,10 +50,10 @@ static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_er
     struct pair stw_autopair p = {0};
     size_t cert_len = 0, key_len = 0;
     stw_ssl_init();
-    if (read_one(f, "tls.crt", &p.cert, &cert_len, err) < 0 ||
-        read_one(f, "tls.key", &p.key, &key_len, err) < 0)
+    if (read_one(f, "tls.crt", &p.cert, &cert_len, err) != 0 ||
+        read_one(f, "tls.key", &p.key, &key_len, err) != 0)
         return -1;
-    if (compute_pair_digest(&p, cert_len, key_len) < 0)
+    if (compute_pair_digest(&p, cert_len, key_len) != 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot hash the certificate");
     *ret = p;
     p = (struct pair){0};
@@ -63,11 +63,11 @@ static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_er
 /* The `..data` link may be swapped between the two reads: read until two results agree. */
 static int read_pair(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
 {
-    if (read_once(f, ret, err) < 0)
+    if (read_once(f, ret, err) != 0)
         return -1;
     for (unsigned i = 1; i < READS_MAX; i++) {
         struct pair stw_autopair again = {0};
-        if (read_once(f, &again, err) < 0)
+        if (read_once(f, &again, err) != 0)
             return -1;
         if (memcmp(again.digest, ret->digest, sizeof(again.digest)) == 0)
             return 0;
@@ -92,15 +92,15 @@ static void note_ca(struct stw_folder *f)
 static int load_changed_pair(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
 {
     struct pair stw_autopair p = {0};
-    if (read_pair(f, &p, err) < 0)
+    if (read_pair(f, &p, err) != 0)
         return -1;
     memcpy(seen, p.digest, sizeof(p.digest));
     note_ca(f);
     if (f->have && memcmp(f->digest, p.digest, sizeof(p.digest)) == 0)
         return 0;
-    if (stw_pair_check(p.cert, p.key, stw_wall_us(f->clock), err) < 0)
+    if (stw_pair_check(p.cert, p.key, stw_wall_us(f->clock), err) != 0)
         return stw_error_wrap(err, "%s/tls.crt and tls.key", f->path);
-    if (f->use(f->ctx, p.cert, p.key, err) < 0)
+    if (f->use(f->ctx, p.cert, p.key, err) != 0)
         return stw_error_wrap(err, "%s/tls.crt and tls.key cannot be used", f->path);
     memcpy(f->digest, p.digest, sizeof(p.digest));
     f->have = true;
@@ -166,7 +166,7 @@ void stw_folder_done(struct stw_folder *f)
 void stw_folder_watch(struct stw_folder *f)
 {
     struct stw_error err = {0};
-    if (stw_notify_folder(&f->notify, f->path, &err) < 0)
+    if (stw_notify_folder(&f->notify, f->path, &err) != 0)
         stw_log(STW_LOG_DEBUG, "certificate folder is only looked at each minute",
                 STW_STR("folder", f->path), STW_STR("error", err.text));
 }

@@ -30,10 +30,10 @@ int stw_x509_info(const X509 *cert, struct stw_cert_info *ret, struct stw_error 
     struct stw_cert_info info = {0};
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned len = 0;
-    if (stw_ssl_time(X509_get0_notBefore(cert), &info.not_before_us) < 0 ||
-        stw_ssl_time(X509_get0_notAfter(cert), &info.not_after_us) < 0)
+    if (stw_ssl_time(X509_get0_notBefore(cert), &info.not_before_us) != 0 ||
+        stw_ssl_time(X509_get0_notAfter(cert), &info.not_after_us) != 0)
         return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's validity cannot be read");
-    if (serial_text(cert, info.serial, sizeof(info.serial)) < 0 ||
+    if (serial_text(cert, info.serial, sizeof(info.serial)) != 0 ||
         X509_digest(cert, EVP_sha256(), digest, &len) != 1 ||
         (size_t)len * 2 >= sizeof(info.fingerprint))
         return stw_ssl_fail(err, STW_ERR_INVALID, "the certificate's serial cannot be read");
@@ -52,7 +52,7 @@ int stw_x509_check_times(const X509 *cert, int64_t now_us, struct stw_error *err
 {
     struct stw_cert_info info = {0};
     char when[STW_TIME_LEN];
-    if (stw_x509_info(cert, &info, err) < 0)
+    if (stw_x509_info(cert, &info, err) != 0)
         return -1;
     if (info.not_after_us <= now_us) {
         stw_time_format(info.not_after_us, when);
@@ -82,8 +82,8 @@ int stw_pair_check(const char *cert_pem, const char *key_pem, int64_t now_us, st
     if (!chain)
         return -1;
     X509 *cert = sk_X509_value(chain, 0);
-    return stw_x509_check_key(cert, key_pem, err) < 0 ? -1
-                                                      : stw_x509_check_times(cert, now_us, err);
+    return stw_x509_check_key(cert, key_pem, err) != 0 ? -1
+                                                       : stw_x509_check_times(cert, now_us, err);
 }
 
 bool stw_x509_is_ca(X509 *cert)

@@ -18,7 +18,7 @@ static int folder_open(struct stw_certs *c, struct stw_error *err)
     c->folder.reads = c->reads;
     c->folder.errors = c->errors;
     stw_folder_watch(&c->folder);
-    if (stw_folder_load(&c->folder, err) < 0) {
+    if (stw_folder_load(&c->folder, err) != 0) {
         stw_series_add(c->errors, 1);
         return -1;
     }

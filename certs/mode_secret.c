@@ -124,7 +124,7 @@ static uint64_t sync_now(struct stw_certs *c)
     int rc = stw_rotation_sync(&c->rotation, &err);
     if (c->rotation.facts.ca.cert)
         stw_series_set(c->ca_end, (double)c->rotation.facts.ca.not_after_us / 1e6);
-    if (rc < 0)
+    if (rc != 0)
         return record_sync_failure(c, &err);
     c->failures = 0;
     c->synced_ms = stw_now_ms(c->clock);

@@ -47,8 +47,8 @@ static void bundle_push(struct bundle *b, char *pem, int64_t not_before_us)
 static void bundle_add(struct bundle *b, X509 *cert, int64_t now_us)
 {
     struct stw_cert_info info;
-    if (!stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) < 0 ||
-        stw_x509_info(cert, &info, NULL) < 0)
+    if (!stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) != 0 ||
+        stw_x509_info(cert, &info, NULL) != 0)
         return;
     char *text = stw_ssl_cert_pem(cert);
     if (text)
@@ -86,8 +86,8 @@ static struct stw_rotation_ca examine_ca(X509 *cert, const char *key, int64_t no
 {
     struct stw_rotation_ca ca = {0};
     struct stw_cert_info info;
-    if (!cert || !stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) < 0 ||
-        stw_x509_info(cert, &info, NULL) < 0)
+    if (!cert || !stw_x509_is_ca(cert) || stw_x509_check_times(cert, now_us, NULL) != 0 ||
+        stw_x509_info(cert, &info, NULL) != 0)
         return ca;
     ca.cert = true;
     ca.key = key && stw_x509_check_key(cert, key, NULL) == 0;
@@ -103,8 +103,8 @@ static void examine_leaf(const struct stw_content *c, const struct stw_rotation_
     stw_autocerts STACK_OF(X509) *chain = pem && key ? stw_ssl_certs("tls.crt", pem, NULL) : NULL;
     X509 *cert = chain ? sk_X509_value(chain, 0) : NULL;
     struct stw_cert_info info;
-    if (!cert || stw_x509_check_key(cert, key, NULL) < 0 ||
-        stw_x509_check_times(cert, now_us, NULL) < 0 || stw_x509_info(cert, &info, NULL) < 0)
+    if (!cert || stw_x509_check_key(cert, key, NULL) != 0 ||
+        stw_x509_check_times(cert, now_us, NULL) != 0 || stw_x509_info(cert, &info, NULL) != 0)
         return;
     f->leaf.pair = true;
     f->leaf.not_before_us = info.not_before_us;
@@ -116,7 +116,7 @@ static void examine_leaf(const struct stw_content *c, const struct stw_rotation_
 static void examine_until(const char *until, struct stw_rotation_facts *f)
 {
     f->rescued = !f->ca.cert && until && stw_streq(until, STW_UNTIL_OPEN);
-    if (!until || stw_time_parse(until, &f->old_until_us) < 0)
+    if (!until || stw_time_parse(until, &f->old_until_us) != 0)
         f->old_until_us = 0;
 }
 
@@ -189,10 +189,10 @@ static int stage_next_ca(struct stw_content *c, const struct stw_rotation_config
     struct stw_pem_pair ca = {0};
     char name[64];
     stw_format(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
-    if (found && (keep_old(c, found, now_us, err) < 0 ||
-                  set_copy(c, STW_SLOT_OLD_UNTIL, STW_UNTIL_OPEN, err) < 0))
+    if (found && (keep_old(c, found, now_us, err) != 0 ||
+                  set_copy(c, STW_SLOT_OLD_UNTIL, STW_UNTIL_OPEN, err) != 0))
         return -1;
-    if (stw_issue_ca(name, now_us, config->ca_days, &ca, err) < 0)
+    if (stw_issue_ca(name, now_us, config->ca_days, &ca, err) != 0)
         return -1;
     stw_content_set(c, STW_SLOT_NEXT_CRT, stw_take(ca.cert));
     stw_content_set(c, STW_SLOT_NEXT_KEY, stw_take(ca.key));
@@ -206,7 +206,7 @@ static int issue_serving_leaf(struct stw_content *c, const struct stw_rotation_c
                                     .key = c->slot[STW_SLOT_CA_KEY]};
     struct stw_pem_pair leaf = {0};
     if (stw_issue_leaf(&ca, config->dns_names, config->ip_addresses, now_us, config->leaf_days,
-                       &leaf, err) < 0)
+                       &leaf, err) != 0)
         return -1;
     stw_content_set(c, STW_SLOT_TLS_CRT, stw_take(leaf.cert));
     stw_content_set(c, STW_SLOT_TLS_KEY, stw_take(leaf.key));
@@ -217,11 +217,11 @@ static int issue_serving_leaf(struct stw_content *c, const struct stw_rotation_c
 static int promote_next_ca(struct stw_content *c, const struct stw_rotation_config *config,
                            int64_t now_us, struct stw_error *err)
 {
-    if (keep_old(c, c->slot[STW_SLOT_CA_CRT], now_us, err) < 0)
+    if (keep_old(c, c->slot[STW_SLOT_CA_CRT], now_us, err) != 0)
         return -1;
     stw_content_move(c, STW_SLOT_NEXT_CRT, STW_SLOT_CA_CRT);
     stw_content_move(c, STW_SLOT_NEXT_KEY, STW_SLOT_CA_KEY);
-    if (set_old_until(c, config, now_us, err) < 0)
+    if (set_old_until(c, config, now_us, err) != 0)
         return -1;
     return issue_serving_leaf(c, config, now_us, err);
 }
