@@ -169,7 +169,7 @@ static const json_t *post_review(struct stw_access *a, const struct stw_resource
         (void)stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
         return NULL;
     }
-    if (a->c.ask(a->c.ctx, stw_buf_str(&path), &body, &reply, err) < 0) {
+    if (a->c.ask(a->c.ctx, stw_buf_str(&path), &body, &reply, err) != 0) {
         (void)stw_error_wrap(err, "%s", r->kind);
         return NULL;
     }
@@ -311,7 +311,7 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
         set_answer(ret, 401, "send a ServiceAccount's token: Authorization: Bearer TOKEN");
         return;
     }
-    if (make_digest(token, path, digest) < 0) {
+    if (make_digest(token, path, digest) != 0) {
         set_answer(ret, 503, "no memory to look at the token");
         return;
     }

@@ -48,7 +48,7 @@ static int load_client_ca(struct stw_client_auth *c, struct stw_error *err)
     gnutls_x509_trust_list_t fresh = NULL;
     char *pem = NULL;
     size_t len = 0;
-    if (stw_read_file(c->c.ca_file, CA_MAX, &pem, &len, err) < 0)
+    if (stw_read_file(c->c.ca_file, CA_MAX, &pem, &len, err) != 0)
         return -1;
     gnutls_datum_t text = {.data = (unsigned char *)pem, .size = (unsigned)len};
     int count = gnutls_x509_trust_list_init(&fresh, 0);
@@ -79,7 +79,7 @@ static void reload_changed_ca(struct stw_client_auth *c)
     if (is_same_stamp(&stamp, &c->stamp))
         return;
     c->stamp = stamp;
-    if (load_client_ca(c, &err) < 0)
+    if (load_client_ca(c, &err) != 0)
         stw_log(STW_LOG_WARN, "the CA for callers is refused, the old one stays in use",
                 STW_STR("error", err.text));
     else
@@ -201,7 +201,7 @@ int stw_client_auth_create(const struct stw_client_auth_config *config,
     (void)pthread_mutex_init(&c->lock, NULL);
     c->looked_ms = stw_now_ms(config->clock);
     c->stamp = read_ca_stamp(config->ca_file);
-    if (load_client_ca(c, err) < 0) {
+    if (load_client_ca(c, err) != 0) {
         stw_client_auth_destroy(c);
         return -1;
     }

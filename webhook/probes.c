@@ -267,7 +267,7 @@ static int open_probe_port(struct probe_port *d, const char *address, struct stw
 
 static int start_thread(struct stw_probes *p, struct stw_error *err)
 {
-    if (stw_thread_start(&p->thread, "probes", 0, run_probes, p, err) < 0)
+    if (stw_thread_start(&p->thread, "probes", 0, run_probes, p, err) != 0)
         return -1;
     p->started = true;
     return 0;
