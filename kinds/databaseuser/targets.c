@@ -194,7 +194,7 @@ static int first_look(struct stw_target_store *s, struct stw_error *err)
 {
     stw_autofree char *text = NULL;
     size_t len = 0;
-    if (stw_read_file(s->path, FILE_MAX_BYTES, &text, &len, err) < 0 ||
+    if (stw_read_file(s->path, FILE_MAX_BYTES, &text, &len, err) != 0 ||
         load_targets(s, text, len, err) < 0)
         return -1;
     s->taken = s->seen = s->refused = s->passed = stw_hash_bytes(text, len);
@@ -217,7 +217,7 @@ static void *targets_thread(void *arg)
     struct stw_error err = {0};
     while (!atomic_load(&s->stop)) {
         stw_notify_drain(&s->notify);
-        if (stw_notify_folder(&s->notify, s->folder, &err) < 0)
+        if (stw_notify_folder(&s->notify, s->folder, &err) != 0)
             stw_log(STW_LOG_DEBUG, "the configuration is only looked at each minute",
                     STW_STR("error", err.text));
         wait_for_file(s, stw_target_store_look(s));
@@ -229,7 +229,7 @@ int stw_target_store_start(struct stw_target_store *s, struct stw_error *err)
 {
     if (!s->path)
         return 0;
-    if (stw_thread_start(&s->thread, "targets", STACK_BYTES, targets_thread, s, err) < 0)
+    if (stw_thread_start(&s->thread, "targets", STACK_BYTES, targets_thread, s, err) != 0)
         return -1;
     s->running = true;
     return 0;
@@ -291,9 +291,9 @@ int stw_target_store_create(const struct stw_target_store_config *config,
     if (s->wake < 0)
         rc = stw_fail(err, STW_ERR_INTERNAL, "cannot make an eventfd: %s", strerrordesc_np(errno));
     if (rc == 0 && config->path && *config->path &&
-        (copy_path(s, config->path, err) < 0 || first_look(s, err) < 0))
+        (copy_path(s, config->path, err) != 0 || first_look(s, err) != 0))
         rc = -1;
-    if (rc < 0) {
+    if (rc != 0) {
         stw_target_store_destroy(s);
         return -1;
     }

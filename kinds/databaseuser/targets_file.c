@@ -66,7 +66,7 @@ static int parse_document(void *ctx, unsigned index, size_t line, const struct s
     stw_autojson struct stw_json_doc doc = {0};
     if (index > 0)
         return stw_fail(r->err, STW_ERR_INVALID, "%s:%zu: one document is enough", r->name, line);
-    if (stw_json_scan(&doc, json->data, json->len, r->err) < 0 ||
+    if (stw_json_scan(&doc, json->data, json->len, r->err) != 0 ||
         stw_json_type(stw_json_root(&doc)) != STW_JSON_OBJECT)
         return stw_fail(r->err, STW_ERR_INVALID, "%s:%zu: must be a map of options", r->name, line);
     return take_list(r, stw_json_root(&doc));
@@ -101,7 +101,7 @@ int stw_target_file_read(const char *path, struct stw_target_file *ret, struct s
     stw_autofree char *text = NULL;
     size_t len;
     *ret = (struct stw_target_file){0};
-    if (stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) < 0)
+    if (stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) != 0)
         return -1;
     return stw_target_file_parse(path, text, len, ret, err);
 }
