@@ -43,7 +43,7 @@ static void read_file(const struct file_walk *w, const char *path)
     struct stw_error err = {0};
     stw_autofree char *text = NULL;
     size_t len = 0;
-    if (stw_read_file(path, STW_MANIFEST_MAX_BYTES, &text, &len, &err) < 0)
+    if (stw_read_file(path, STW_MANIFEST_MAX_BYTES, &text, &len, &err) != 0)
         w->error(w->ctx, NULL, err.text);
     else
         w->fn(w->ctx, path, text, len);

@@ -62,11 +62,11 @@ static int set_value(const struct stw_flag *f, void *settings, const char *text,
     case STW_FLAG_BOOL:
         return set_bool(f, settings, text, err);
     case STW_FLAG_INT:
-        if (stw_parse_int(text, INT64_MIN, INT64_MAX, &value) < 0)
+        if (stw_parse_int(text, INT64_MIN, INT64_MAX, &value) != 0)
             return stw_fail(err, STW_ERR_INVALID, "\"%s\" is not a whole number", text);
         return set_number(f, settings, value, text, err);
     case STW_FLAG_DURATION:
-        if (stw_duration_parse(text, &value) < 0)
+        if (stw_duration_parse(text, &value) != 0)
             return stw_fail(err, STW_ERR_INVALID, "\"%s\" is not a duration such as 500ms or 10s",
                             text);
         return set_number(f, settings, value, text, err);
@@ -155,7 +155,7 @@ int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char
                     int *ret_operands, struct stw_error *err)
 {
     for (const struct stw_flag *f = table; f->name; f++)
-        if (f->def && set_value(f, settings, f->def, err) < 0)
+        if (f->def && set_value(f, settings, f->def, err) != 0)
             return stw_error_wrap(err, "default of --%s", f->name);
     int r = parse_options(table, argc, argv, set_row, settings, err);
     if (r == 0)
@@ -258,7 +258,7 @@ static int value_text(const struct stw_flag *f, struct stw_json value, struct st
 static int file_entry(struct file *file, struct stw_json key, struct stw_json value)
 {
     char name[128];
-    if (stw_json_strcpy(key, name, sizeof(name)) < 0)
+    if (stw_json_strcpy(key, name, sizeof(name)) != 0)
         stw_format(name, sizeof(name), "(a long key)");
     for (const struct stw_flag *f = file->table; f->name; f++) {
         if (f->no_file || !is_key(f, key))
@@ -266,8 +266,8 @@ static int file_entry(struct file *file, struct stw_json key, struct stw_json va
         stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
         if (file->given[f - file->table] || !stw_json_there(value))
             return 0;
-        if (value_text(f, value, &text, file->err) < 0 ||
-            set_value(f, file->settings, stw_buf_str(&text), file->err) < 0)
+        if (value_text(f, value, &text, file->err) != 0 ||
+            set_value(f, file->settings, stw_buf_str(&text), file->err) != 0)
             return fail_at(file, name);
         return 0;
     }
@@ -287,13 +287,13 @@ static int file_document(void *ctx, unsigned index, size_t line, const struct st
     if (index > 0)
         return stw_fail(file->err, STW_ERR_INVALID, "%s:%zu: one document is enough", file->path,
                         line);
-    if (stw_json_scan(&doc, json->data, json->len, file->err) < 0 ||
+    if (stw_json_scan(&doc, json->data, json->len, file->err) != 0 ||
         stw_json_type(stw_json_root(&doc)) != STW_JSON_OBJECT)
         return stw_fail(file->err, STW_ERR_INVALID, "%s:%zu: must be a map of options", file->path,
                         line);
     struct stw_json key, value;
     stw_json_foreach (stw_json_root(&doc), key, value)
-        if (file_entry(file, key, value) < 0)
+        if (file_entry(file, key, value) != 0)
             return -1;
     return 0;
 }
@@ -306,7 +306,7 @@ int stw_flags_file(const struct stw_flag *table, void *settings, const char *pat
     struct file file = {
         .table = table, .settings = settings, .path = path, .elsewhere = elsewhere, .err = err};
     if (parse_options(table, argc, argv, note_given, &file, err) < 0 ||
-        stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) < 0)
+        stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) != 0)
         return -1;
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
     if (!marks)

@@ -30,10 +30,10 @@ static int read_image_of_pod(const struct stw_remote *remote, const char *ns, co
 {
     char image[IMAGE_MAX];
     stw_autoanswer struct stw_answer answer = {0};
-    if (stw_remote_get(remote, &stw_res_pod, ns, pod, &answer, err) < 0)
+    if (stw_remote_get(remote, &stw_res_pod, ns, pod, &answer, err) != 0)
         return -1;
     struct stw_json container = find_container(stw_json_path(answer.root, "spec.containers"));
-    if (stw_json_strcpy(stw_json_get(container, "image"), image, sizeof(image)) < 0 || !*image)
+    if (stw_json_strcpy(stw_json_get(container, "image"), image, sizeof(image)) != 0 || !*image)
         return stw_fail(err, STW_ERR_INVALID, "pod %s/%s names no image", ns, pod);
     *ret = strdup(image);
     return *ret ? 0 : stw_fail_memory(err);
@@ -49,7 +49,7 @@ int stw_own_image(struct stw_client *client, const char *ns, const char *pod, ui
 {
     const struct stw_remote remote = {.client = client, .timeout_ms = REQUEST_MS};
     uint64_t end = stw_now_ms(&stw_clock_system) + patience_ms;
-    while (read_image_of_pod(&remote, ns, pod, ret, err) < 0) {
+    while (read_image_of_pod(&remote, ns, pod, ret, err) != 0) {
         if (!is_transient_error(err->code) || stw_now_ms(&stw_clock_system) >= end)
             return -1;
         (void)usleep(PAUSE_MS * 1000);

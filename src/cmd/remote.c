@@ -14,7 +14,7 @@ int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
     stw_log_setup(STW_LOG_TEXT, STW_LOG_ERROR, STDERR_FILENO);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     if (stw_kubeconfig_load(path && *path ? path : NULL, context && *context ? context : NULL,
-                            &r->kubeconfig, err) < 0)
+                            &r->kubeconfig, err) != 0)
         return -1;
     return stw_client_create(r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
 }

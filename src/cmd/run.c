@@ -96,7 +96,7 @@ static void choose_names(struct run *r)
 static int connect_api(struct run *r, struct stw_error *err)
 {
     const struct stw_settings *s = r->settings;
-    if (stw_kubeconfig_load(s->kubeconfig, s->context, &r->kubeconfig, err) < 0)
+    if (stw_kubeconfig_load(s->kubeconfig, s->context, &r->kubeconfig, err) != 0)
         return -1;
     choose_namespace(r);
     choose_identity(r);
@@ -104,7 +104,7 @@ static int connect_api(struct run *r, struct stw_error *err)
     stw_confine(s, r->kubeconfig, r->targets); /* the client creates the first thread */
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
-    if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) < 0)
+    if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) != 0)
         return -1;
     r->serve.client = r->client;
     return 0;
@@ -167,7 +167,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .identity = r->identity,
         .product = &r->serve.product,
     };
-    if (stw_manager_create(&config, &r->manager, err) < 0)
+    if (stw_manager_create(&config, &r->manager, err) != 0)
         return -1;
     r->serve.env.lookup = stw_manager_lookup(r->manager);
     return 0;
@@ -201,14 +201,14 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 
 static int start_modules(struct run *r, struct stw_error *err)
 {
-    if (read_targets(r, err) < 0 || connect_api(r, err) < 0 || create_manager(r, err) < 0 ||
-        open_webhook(r, err) < 0)
+    if (read_targets(r, err) != 0 || connect_api(r, err) != 0 || create_manager(r, err) != 0 ||
+        open_webhook(r, err) != 0)
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});
-    if (stw_serve_probes(&r->serve, err) < 0)
+    if (stw_serve_probes(&r->serve, err) != 0)
         return -1;
-    if (stw_target_store_start(r->targets, err) < 0)
+    if (stw_target_store_start(r->targets, err) != 0)
         return -1;
     stw_footprint_shrink(); /* the startup code is not needed while lists are read */
     return stw_manager_start(r->manager, err);
@@ -266,7 +266,7 @@ static int start_run(int argc, char **argv)
     int status = stw_settings_load(true, usage, argc, argv, &settings);
     if (status < 0) {
         status = STW_EXIT_OK;
-        if (run_steward(&settings, &err) < 0) {
+        if (run_steward(&settings, &err) != 0) {
             stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }

@@ -234,7 +234,7 @@ int stw_node_port_range_parse(const char *text, int32_t *ret_min, int32_t *ret_m
         goto bad;
     memcpy(low, text, len);
     low[len] = '\0';
-    if (stw_parse_int(low, 1, 65535, &min) < 0 || stw_parse_int(dash + 1, min, 65535, &max) < 0)
+    if (stw_parse_int(low, 1, 65535, &min) != 0 || stw_parse_int(dash + 1, min, 65535, &max) != 0)
         goto bad;
     *ret_min = (int32_t)min;
     *ret_max = (int32_t)max;
@@ -272,10 +272,10 @@ static int check_settings(struct stw_settings *s, struct stw_error *err)
 {
     enum stw_log_format format;
     enum stw_log_level level;
-    if (stw_log_format_parse(s->log_format, &format) < 0)
+    if (stw_log_format_parse(s->log_format, &format) != 0)
         return stw_fail(err, STW_ERR_INVALID, "--log-format: \"%s\" is not json or text",
                         s->log_format);
-    if (stw_log_level_parse(s->log_level, &level) < 0)
+    if (stw_log_level_parse(s->log_level, &level) != 0)
         return stw_fail(err, STW_ERR_INVALID,
                         "--log-level: \"%s\" is not debug, info, warn or error", s->log_level);
     s->webhook = !s->role || !stw_streq(s->role, "controller");
@@ -303,10 +303,10 @@ static int find_level(void *ctx, unsigned index, size_t line, const struct stw_b
     stw_autojson struct stw_json_doc doc = {0};
     (void)index;
     (void)line;
-    if (stw_json_scan(&doc, stw_buf_str(json), json->len, NULL) < 0)
+    if (stw_json_scan(&doc, stw_buf_str(json), json->len, NULL) != 0)
         return 0;
     struct stw_json value = stw_json_get(stw_json_root(&doc), "logLevel");
-    if (stw_json_there(value) && stw_json_strcpy(value, level, LEVEL_MAX) < 0)
+    if (stw_json_there(value) && stw_json_strcpy(value, level, LEVEL_MAX) != 0)
         stw_format(level, LEVEL_MAX, "?");
     return 0;
 }
@@ -319,7 +319,7 @@ void stw_settings_reread(void *settings, const char *text, size_t len)
     char name[LEVEL_MAX] = LOG_LEVEL;
     if (s->log_level_given || stw_yaml_each(s->config, text, len, find_level, name, NULL) < 0)
         return;
-    if (stw_log_level_parse(name, &level) < 0)
+    if (stw_log_level_parse(name, &level) != 0)
         stw_log(STW_LOG_ERROR, "log level refused, the old one stays", STW_STR("file", s->config),
                 STW_STR("detail", "logLevel is not debug, info, warn or error"));
     else if (stw_log_set_level(level) != level)

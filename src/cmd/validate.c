@@ -63,7 +63,7 @@ static void split_api_version(struct stw_json object, char *group, char *version
 {
     char text[512];
     group[0] = version[0] = '\0';
-    if (stw_json_strcpy(stw_json_get(object, "apiVersion"), text, sizeof(text)) < 0)
+    if (stw_json_strcpy(stw_json_get(object, "apiVersion"), text, sizeof(text)) != 0)
         return;
     char *slash = strchr(text, '/');
     if (slash)
@@ -81,7 +81,7 @@ static void fill_subject(const struct validate_job *job, struct stw_json object,
     (void)stw_json_strcpy(stw_json_get(object, "apiVersion"), s->api_version,
                           sizeof(s->api_version));
     (void)stw_json_strcpy(stw_json_get(meta, "namespace"), s->ns, sizeof(s->ns));
-    if (stw_json_strcpy(stw_json_get(meta, "name"), s->name, sizeof(s->name)) < 0)
+    if (stw_json_strcpy(stw_json_get(meta, "name"), s->name, sizeof(s->name)) != 0)
         (void)stw_json_strcpy(stw_json_get(meta, "generateName"), s->name, sizeof(s->name));
 }
 
@@ -127,7 +127,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
         stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return 0;
     }
-    if (stw_json_scan(&doc, json->data, json->len, job->err) < 0) {
+    if (stw_json_scan(&doc, json->data, json->len, job->err) != 0) {
         stw_report_unreadable(job->report, &subject, job->err->text);
         return 0;
     }
@@ -202,7 +202,7 @@ static int run_validate(void *settings, int count, char **operands)
         return stw_usage_error("validate",
                                "which files? Name some, a folder, or - for standard input");
     if (stw_node_port_range_parse(o->node_port_range, &job.product.node_port_min,
-                                  &job.product.node_port_max, &err) < 0)
+                                  &job.product.node_port_max, &err) != 0)
         return stw_usage_error("validate", "%s", err.text);
     job.product.zones = stw_zones_create(stw_tz_read);
     int status =

@@ -30,7 +30,7 @@ static int read_targets(struct webhook *d, struct stw_error *err)
                                              .text_ctx = d->settings};
     if (!settings->config || !*settings->config)
         return 0;
-    if (stw_target_store_create(&config, &d->targets, err) < 0)
+    if (stw_target_store_create(&config, &d->targets, err) != 0)
         return -1;
     d->serve.product.targets = stw_target_store_get;
     d->serve.product.targets_ctx = d->targets;
@@ -78,7 +78,7 @@ static int start_webhook(int argc, char **argv)
     }
     if (status < 0) {
         status = STW_EXIT_OK;
-        if (serve_admission(&settings, &err) < 0) {
+        if (serve_admission(&settings, &err) != 0) {
             stw_log(STW_LOG_ERROR, "cannot serve", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }
