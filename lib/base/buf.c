@@ -4,6 +4,7 @@
 #include "base/plain_priv.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 
@@ -42,6 +43,7 @@ const char *stw_buf_str(const struct stw_buf *b)
  * without wiping it. */
 static bool move_to(struct stw_buf *b, size_t cap)
 {
+    assert(cap > b->len);
     if (!b->secret) {
         char *data = realloc(b->data, cap);
         if (!data)

@@ -45,6 +45,7 @@ static_assert(STW_COUNT(level_heads) == STW_LOG_LEVELS, "one head for each level
 
 void stw_log_setup(enum stw_log_format format, enum stw_log_level level, int fd)
 {
+    assert(level < STW_LOG_LEVELS);
     atomic_store(&log_format, (int)format);
     atomic_store(&log_level, (int)level);
     atomic_store(&log_fd, fd);

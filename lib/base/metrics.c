@@ -369,6 +369,7 @@ static void render_family(const struct stw_family *f, struct stw_buf *out)
     static const char *const types[] = {
         [STW_COUNTER] = "counter", [STW_GAUGE] = "gauge", [STW_HISTOGRAM] = "histogram"};
     static_assert(STW_COUNT(types) == STW_METRIC_TYPES, "one name for each type");
+    assert(f->type < STW_METRIC_TYPES);
     if (!f->series)
         return;
     stw_buf_addf(out, "# HELP %s ", f->name);

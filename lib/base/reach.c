@@ -174,6 +174,7 @@ const char *stw_address_class_name(enum stw_address_class c)
         [STW_ADDRESS_RESERVED] = "reserved",
     };
     static_assert(STW_COUNT(names) == STW_ADDRESS_CLASSES, "one name for each class");
+    assert(c < STW_ADDRESS_CLASSES);
     return names[c];
 }
 

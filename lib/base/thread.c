@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ int stw_thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void 
     pthread_attr_t attr;
     sigset_t all, before;
     int r = 0;
+    assert(ret && name && run);
     (void)pthread_attr_init(&attr); /* glibc's cannot fail */
     if (stack_bytes > 0)
         r = pthread_attr_setstacksize(&attr, stack_bytes);

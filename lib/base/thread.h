@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/util.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -30,5 +32,8 @@ static inline void stw_unlockp(pthread_mutex_t **mutex)
  * released early or waited on, call pthread_mutex_lock. */
 #define STW_LOCKED(mutex)                                                                          \
     __attribute__((cleanup(stw_unlockp), unused)) pthread_mutex_t *stw_locked_ = stw_lock(mutex)
+
+/* For functions that are called with the lock held. */
+#define STW_ASSERT_LOCKED(mutex) assert(pthread_mutex_trylock(mutex) == EBUSY)
 
 #endif

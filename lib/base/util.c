@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/sandbox.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +16,13 @@
 int stw_format_whole(char *out, size_t size, const char *fmt, ...)
 {
     va_list ap;
+    assert(size > 0);
     va_start(ap, fmt);
     int len = vsnprintf(out, size, fmt, ap);
     va_end(ap);
     if (len >= 0 && (size_t)len < size)
         return 0;
-    if (size > 0)
-        out[0] = '\0';
+    out[0] = '\0';
     return -1;
 }
 
