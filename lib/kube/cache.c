@@ -6,6 +6,8 @@
 #include "base/thread.h"
 #include "base/util.h"
 
+#include <assert.h>
+
 /* Overhead in addition to the text: 12 bytes here, key and resourceVersion, and malloc's own. */
 struct stw_entry {
     uint32_t text_len;
@@ -134,6 +136,7 @@ static bool before_our_delete(struct stw_cache *c, const struct stw_version *v, 
 
 static struct stw_entry *take_out(struct stw_cache *c, const char *key)
 {
+    STW_ASSERT_LOCKED(&c->lock);
     struct stw_entry *e = stw_table_get(&c->entries, key);
     if (!e)
         return NULL;
@@ -177,6 +180,7 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
                     struct stw_entry **ret_old)
 {
     struct stw_entry *old = stw_table_get(&c->entries, v->key), *e = NULL;
+    STW_ASSERT_LOCKED(&c->lock);
     *ret_old = NULL;
     *ret_entry = NULL;
     if (!v->text) {
@@ -371,6 +375,7 @@ struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope
                                      const char *rv, uint32_t *pos)
 {
     struct stw_entry *e;
+    assert(pos);
     STW_LOCKED(&c->lock);
     while ((e = stw_table_next(&c->entries, pos)))
         if (in_scope(scope, e->data) && has_entry_vanished(e, rv))

@@ -10,6 +10,7 @@
 #include "kube/client_priv.h"
 #include "kube/kubeconfig_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -70,6 +71,8 @@ static _Thread_local const struct stw_client *own;
 
 void stw_call_start(struct stw_client *c, struct stw_call *call)
 {
+    assert(call->state == STW_CALL_IDLE);
+    assert(call->req.method && call->req.path);
     call->err = (struct stw_error){0};
     stw_buf_clear(&call->body);
     call->client = c;
@@ -556,6 +559,7 @@ int stw_client_create(const struct stw_kubeconfig *config, const struct stw_cloc
                       struct stw_metrics *metrics, struct stw_client **ret, struct stw_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    assert(config->server && clock && ret);
     (void)pthread_once(&once, global_init);
     struct stw_client *c = calloc(1, sizeof(*c));
     if (!c)

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kube/reflector_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PAGE_SIZE 500
@@ -20,6 +21,7 @@
 void stw_informer_ended(struct stw_informer *inf)
 {
     STW_LOCKED(&inf->lock);
+    assert(inf->running > 0);
     inf->running--;
     pthread_cond_broadcast(&inf->ended);
 }
@@ -120,6 +122,8 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
                         struct stw_informer **ret, struct stw_error *err)
 {
     struct stw_informer *inf = calloc(1, sizeof(*inf));
+    assert(config->resource || config->alternatives);
+    assert(config->project && ret);
     if (!inf)
         return stw_fail_memory(err);
     inf->client = client;

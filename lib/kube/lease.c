@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "kube/informer.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -222,6 +223,7 @@ static void open_fence(struct stw_lease *l)
 
 static void set_held(struct stw_lease *l, bool held)
 {
+    assert(held != atomic_load(&l->held));
     atomic_store(&l->held, held);
     if (held)
         open_fence(l);
@@ -378,6 +380,7 @@ int stw_lease_create(struct stw_client *client, const struct stw_lease_config *c
                      struct stw_lease **ret, struct stw_error *err)
 {
     struct stw_lease *l = calloc(1, sizeof(*l));
+    assert(config->name && config->identity && config->started && config->stopped);
     if (!l)
         return stw_fail_memory(err);
     l->client = client;

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kube/items_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PAGE_SIZE 250
@@ -79,6 +80,7 @@ static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t s
 int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn *fn, void *ctx,
                    struct stw_error *err)
 {
+    assert(q->resource && fn);
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     struct list_page page = {.fn = fn, .ctx = ctx};
     uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;

@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,7 @@ void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN])
 void stw_key_split(const char *key, char *ns, char *name)
 {
     const char *slash = strchr(key, '/');
+    assert(strlen(key) < STW_KEY_LEN);
     int ns_len = slash ? (int)(slash - key) : 0;
     (void)snprintf(ns, STW_KEY_LEN, "%.*s", ns_len, key);
     (void)snprintf(name, STW_KEY_LEN, "%s", slash ? slash + 1 : key);
