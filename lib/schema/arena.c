@@ -2,6 +2,8 @@
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
+#include <assert.h>
+
 #define BLOCK 16384
 
 struct stw_arena_block {
@@ -59,6 +61,7 @@ void *stw_arena_alloc(struct stw_arena *a, size_t size)
     size_t need = (size + 15) & ~(size_t)15;
     if (need < size || (need > a->left && !add_block(a, need)))
         return NULL;
+    assert(a->left >= need);
     void *p = a->at;
     a->at += need;
     a->left -= need;

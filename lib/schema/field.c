@@ -28,6 +28,7 @@ static_assert(STW_COUNT(types) == STW_TYPES, "one row for each type");
 
 const char *stw_field_type_text(enum stw_field_type type)
 {
+    assert(type < STW_TYPES);
     return types[type].text;
 }
 

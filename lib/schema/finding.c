@@ -277,5 +277,6 @@ void stw_finding_text(const struct stw_finding *e, struct stw_buf *out)
 
 const char *stw_finding_cause(enum stw_finding_code code)
 {
+    assert(code < STW_FINDING_CODES);
     return codes[code].cause;
 }

@@ -6,6 +6,8 @@
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
+#include <assert.h>
+
 /* The spec as the struct of its kind, in the arena; NULL: no memory. */
 static const void *decode_spec(const struct stw_kind *k, struct stw_json spec,
                                struct stw_arena *arena)
@@ -77,6 +79,7 @@ static void judge_top(struct stw_json object, struct stw_findings *f)
 
 void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f)
 {
+    assert(a->kind && f);
     judge_top(a->object, f);
     stw_check_metadata(a, f);
     judge_spec(a, f);

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <pthread.h>
 
@@ -36,6 +37,7 @@ static void destroy_entry(struct zone_entry *e)
 
 struct stw_zones *stw_zones_create(stw_zone_read_fn *read)
 {
+    assert(read);
     struct stw_zones *z = calloc(1, sizeof(*z));
     if (!z)
         return NULL;
