@@ -4,6 +4,8 @@
 #include "base/backoff.h"
 #include "base/util.h"
 
+#include <assert.h>
+
 bool stw_breaker_allow(struct stw_breaker *b, uint64_t now_ms)
 {
     if (!b->open)
@@ -21,6 +23,7 @@ void stw_breaker_success(struct stw_breaker *b)
 
 void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave)
 {
+    assert(!b->probing || b->open);
     b->failures++;
     /* The failure of an attempt that began before the breaker opened changes nothing. */
     if (b->open && !b->probing)

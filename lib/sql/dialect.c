@@ -150,11 +150,13 @@ static_assert(STW_COUNT(engines) == STW_ENGINES, "one row for each engine");
 
 const struct stw_engine_info *stw_engine_info(enum stw_engine e)
 {
+    assert(e < STW_ENGINES);
     return &engines[e];
 }
 
 const char *stw_engine_name(enum stw_engine e)
 {
+    assert(e < STW_ENGINES);
     return engines[e].name;
 }
 

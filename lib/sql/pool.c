@@ -6,6 +6,7 @@
 #include "base/util.h"
 
 #include "sql/breaker.h"
+#include <assert.h>
 #include <stdio.h>
 
 #include <pthread.h>
@@ -90,6 +91,7 @@ int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
     const struct stw_engine_ops *ops = ops_of(config->target->engine);
     size_t count = (size_t)STW_MAX(config->target->max_connections, (int64_t)1);
     struct stw_pool *p;
+    assert(config->password && config->clock && ret);
     if (!ops)
         return stw_fail(err, STW_ERR_INVALID,
                         "target \"%s\": this steward was built without support for %s",
@@ -121,6 +123,7 @@ struct stw_pool *stw_pool_ref(struct stw_pool *p)
 /* With the lock held, as in all functions that take a slot. */
 static void close_slot(struct stw_pool *p, struct slot *s)
 {
+    assert(s->conn);
     p->ops->close(s->conn);
     free(s->database);
     *s = (struct slot){0};
@@ -294,6 +297,8 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
 static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const char *database,
                                      struct stw_fault *f)
 {
+    STW_ASSERT_LOCKED(&p->lock);
+    assert(!s->taken && !s->conn);
     s->taken = true;
     p->connecting++;
     (void)pthread_mutex_unlock(&p->lock);
@@ -387,6 +392,7 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost)
         struct slot *s = &p->slots[i];
         if (s->conn != conn)
             continue;
+        assert(s->taken);
         s->taken = false;
         s->used_ms = stw_now_ms(p->config.clock);
         if (lost)

@@ -3,6 +3,8 @@
 
 #include "base/util.h"
 
+#include <assert.h>
+
 void stw_script_done(struct stw_script *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -25,6 +27,7 @@ static struct stw_statement *get_sink_statement(struct stw_script *s)
 struct stw_statement *stw_script_add(struct stw_script *s, enum stw_sql_step step,
                                      const char *database)
 {
+    assert(s->count <= s->cap && step < STW_SQL_STEPS);
     if (s->count == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 8;
         struct stw_statement *items = realloc(s->items, cap * sizeof(*items));

@@ -4,6 +4,7 @@
 #include "base/fence.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <time.h>
 
 #define AGAIN_TRIES 10 /* when transactions conflict */
@@ -62,6 +63,7 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
 static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,
                      stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
+    assert(s->conn && count > 0);
     if (stw_fence_check(&f->err) != 0) {
         f->trouble = STW_SQL_CONNECT;
         f->step = st->step;
