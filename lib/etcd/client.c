@@ -6,6 +6,8 @@
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
+#include <assert.h>
+
 #define TIMEOUT_DEFAULT_MS 5000
 #define KEPT_CONNECTIONS 32L
 
@@ -32,6 +34,7 @@ static int copy_config(const struct stw_etcd_config *config, struct stw_etcd *e)
 int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
                     struct stw_error *err)
 {
+    assert(ret);
     if (!config->tls.cert != !config->tls.key)
         return stw_fail(err, STW_ERR_INVALID, "a client certificate and its key go together");
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -110,5 +113,6 @@ struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e)
 void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane)
 {
     STW_LOCKED(&e->lock);
+    assert(lane->busy);
     lane->busy = false;
 }

@@ -8,6 +8,8 @@
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
+#include <assert.h>
+
 #define LOGIN_PATH "/v3/auth/authenticate"
 #define POLL_MS 250
 
@@ -210,6 +212,7 @@ void stw_etcd_run(struct stw_etcd *e, struct stw_etcd_exchange *x, size_t count)
 int stw_etcd_ask(struct stw_etcd *e, struct stw_etcd_exchange *x,
                  const struct stw_etcd_endpoint *at, const char *path, const char *body)
 {
+    assert(at && at->url && path);
     x->at = at;
     x->path = path;
     x->body = body;
