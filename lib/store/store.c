@@ -28,6 +28,7 @@ static_assert(STW_COUNT(troubles) == STW_STORE_TROUBLES, "one row for each troub
 
 const char *stw_store_trouble_name(enum stw_store_trouble t)
 {
+    assert(t < STW_STORE_TROUBLES);
     return troubles[t].name;
 }
 
@@ -35,6 +36,7 @@ int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
                    struct stw_error *err, const char *fmt, ...)
 {
     va_list ap;
+    assert(what < STW_STORE_TROUBLES);
     *trouble = what;
     va_start(ap, fmt);
     (void)stw_vfail(err, troubles[what].code, fmt, ap);
@@ -116,6 +118,7 @@ int stw_upload_begin(struct stw_store *s, const char *key, struct stw_upload **r
 int stw_upload_write(struct stw_upload *u, const void *data, size_t len,
                      enum stw_store_trouble *trouble, struct stw_error *err)
 {
+    assert(u->store && u->store->ops);
     *trouble = STW_STORE_FINE;
     return u->store->ops->write(u, data, len, trouble, err);
 }
