@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "certs/issue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -279,6 +280,7 @@ static void *certs_thread(void *arg)
 
 int stw_certs_start(struct stw_certs *c, struct stw_error *err)
 {
+    assert(c->mode);
     if (c->mode->open(c, err) != 0 ||
         stw_thread_start(&c->thread, "certs", STACK_BYTES, certs_thread, c, err) != 0)
         return -1;

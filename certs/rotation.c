@@ -273,6 +273,7 @@ static void log_action(const struct stw_rotation *r, enum stw_rotation_action ac
         [STW_ROTATION_RETIRE] = "former certificate authorities retired",
     };
     static_assert(STW_COUNT(text) == STW_ROTATION_ACTIONS, "one text for each action");
+    assert(text[action]);
     stw_log(STW_LOG_INFO, text[action], STW_STR("namespace", r->config.ns),
             STW_STR("secret", r->config.secret), STW_STR("reason", why));
 }
