@@ -43,6 +43,7 @@ static const char *format_bool(bool v)
 static struct stw_series *review_series(struct stw_route *r, unsigned operation, bool allowed,
                                         bool dry_run)
 {
+    assert(operation < STW_TALLY_OPERATIONS);
     struct stw_series *_Atomic *place = &r->reviews[operation][allowed][dry_run];
     struct stw_series *s = atomic_load_explicit(place, memory_order_acquire);
     if (!s) {

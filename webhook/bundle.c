@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <gnutls/x509.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -150,6 +151,7 @@ int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
 
 struct stw_bundle *stw_bundle_ref(struct stw_bundle *b)
 {
+    assert(atomic_load_explicit(&b->refs, memory_order_relaxed) > 0);
     atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
     return b;
 }

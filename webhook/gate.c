@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "webhook/listen_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -108,6 +109,7 @@ static struct stw_gate_peer *enter_peer(struct stw_gate *g, int fd)
 static void leave_peer(struct stw_gate *g, struct stw_gate_peer *p)
 {
     struct stw_gate_peer **at = &g->peers;
+    assert(!p || p->refs > 0);
     if (!p || --p->refs > 0)
         return;
     while (*at != p)
@@ -119,6 +121,8 @@ static void leave_peer(struct stw_gate *g, struct stw_gate_peer *p)
 /* With the lock held. The library closes the descriptor: it sees the end of the stream. */
 static void cut_connection(struct stw_gate *g, struct stw_gate_entry *e)
 {
+    STW_ASSERT_LOCKED(&g->lock);
+    assert(!e->cut);
     e->cut = true;
     if (e->peer)
         e->peer->count--;
@@ -439,6 +443,7 @@ void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
 void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
 {
     STW_LOCKED(&g->lock);
+    assert(g->count > 0);
     *(e->prev ? &e->prev->next : &g->first) = e->next;
     *(e->next ? &e->next->prev : &g->last) = e->prev;
     g->count--;

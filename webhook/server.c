@@ -6,6 +6,7 @@
 #include "webhook/client_auth.h"
 #include "webhook/server_priv.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -252,6 +253,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
                       struct stw_error *err)
 {
     struct stw_server *s = calloc(1, sizeof(*s));
+    assert(config->clock && ret);
     if (!s)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the admission server");
     s->c = *config;
