@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/finalizer.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 static struct stw_json list_of(const struct stw_object *o)
@@ -69,6 +70,7 @@ int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *fin
                       struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    assert(finalizer && *finalizer);
     if (stw_finalizer_has(o, finalizer))
         return 0;
     if (patch_finalizers(run, o, new_list(o, finalizer, true), &answer, err) != 0)
@@ -82,6 +84,7 @@ int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_error e = {0};
+    assert(finalizer && *finalizer);
     if (!stw_finalizer_has(o, finalizer))
         return 0;
     if (patch_finalizers(run, o, new_list(o, finalizer, false), &answer, &e) != 0 &&

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "controller/manager_priv.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define DEFAULT_WORKERS 4
@@ -74,6 +75,7 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
     if (m->pool_count == STW_MANAGER_CONTROLLERS_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
                         STW_MANAGER_CONTROLLERS_MAX);
+    assert(c->name && c->own && c->watches && c->reconcile);
     struct stw_worker_pool *pool = &m->pools[m->pool_count];
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
     pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "controller/queue_priv.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -126,6 +127,7 @@ static struct stw_queue_entry *find_or_make(struct stw_queue *q, const char *key
 {
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     void *old;
+    STW_ASSERT_LOCKED(&q->lock);
     if (e)
         return e;
     size_t len = strlen(key) + 1;
@@ -161,6 +163,7 @@ static void set_depth(struct stw_queue *q)
 
 static void make_ready(struct stw_queue *q, struct stw_queue_entry *e)
 {
+    assert(!e->ready && !e->working);
     e->ready = true;
     e->since_ms = stw_now_ms(q->clock);
     stw_queue_ready_append(&q->ready, e);
@@ -170,6 +173,8 @@ static void make_ready(struct stw_queue *q, struct stw_queue_entry *e)
 
 static void add_entry(struct stw_queue *q, struct stw_queue_entry *e, bool resync)
 {
+    STW_ASSERT_LOCKED(&q->lock);
+    assert(!e->ready || !e->working);
     if (e->ready) {
         if (e->resync && !resync) {
             stw_queue_ready_remove(&q->ready, e);
@@ -192,6 +197,7 @@ static void add_entry(struct stw_queue *q, struct stw_queue_entry *e, bool resyn
 
 static int delay_entry(struct stw_queue *q, struct stw_queue_entry *e, uint64_t delay_ms)
 {
+    STW_ASSERT_LOCKED(&q->lock);
     uint64_t due = stw_now_ms(q->clock) + delay_ms;
     if (e->heap_at != STW_QUEUE_NOT_DELAYED) {
         if (due < e->due_ms) {
@@ -384,6 +390,7 @@ void stw_queue_done(struct stw_queue *q, const char *key)
     struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     if (e && e->working) {
         stw_series_observe(q->metrics.worked_s, seconds_since(q, e->since_ms));
+        assert(q->working > 0);
         e->working = false;
         if (--q->working == 0)
             pthread_cond_broadcast(&q->idle);

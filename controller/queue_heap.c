@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/queue_priv.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static void place_entry(struct stw_queue_heap *h, uint32_t i, struct stw_queue_entry *e)
@@ -36,6 +37,7 @@ static void sift_down(struct stw_queue_heap *h, uint32_t i, struct stw_queue_ent
 
 int stw_queue_heap_push(struct stw_queue_heap *h, struct stw_queue_entry *e)
 {
+    assert(h->count <= h->cap);
     if (h->count == h->cap) {
         uint32_t cap = h->cap ? h->cap * 2 : 16;
         struct stw_queue_entry **at = reallocarray(h->at, cap, sizeof(struct stw_queue_entry *));
@@ -51,6 +53,7 @@ int stw_queue_heap_push(struct stw_queue_heap *h, struct stw_queue_entry *e)
 void stw_queue_heap_remove(struct stw_queue_heap *h, struct stw_queue_entry *e)
 {
     uint32_t i = e->heap_at;
+    assert(i < h->count && h->at[i] == e);
     struct stw_queue_entry *last = h->at[--h->count];
     e->heap_at = STW_QUEUE_NOT_DELAYED;
     if (last == e)
@@ -63,6 +66,7 @@ void stw_queue_heap_remove(struct stw_queue_heap *h, struct stw_queue_entry *e)
 
 void stw_queue_heap_hurry(struct stw_queue_heap *h, struct stw_queue_entry *e)
 {
+    assert(e->heap_at < h->count && h->at[e->heap_at] == e);
     sift_up(h, e->heap_at, e);
 }
 

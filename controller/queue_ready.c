@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/queue_priv.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,7 @@ int stw_queue_ready_attach(struct stw_queue_ready *r, struct stw_queue_entry *e)
 void stw_queue_ready_detach(struct stw_queue_ready *r, struct stw_queue_entry *e)
 {
     struct stw_queue_tenant *t = e->tenant;
+    assert(!t || t->entries > 0);
     e->tenant = NULL;
     if (!t || --t->entries > 0)
         return;
@@ -106,6 +108,7 @@ static void remove_tenant(struct stw_queue_ready *r, struct stw_queue_tenant *t,
 
 void stw_queue_ready_append(struct stw_queue_ready *r, struct stw_queue_entry *e)
 {
+    assert(e->tenant);
     int p = e->resync;
     struct entry_list *list = &e->tenant->ready[p];
     if (!list->first)
@@ -122,6 +125,7 @@ void stw_queue_ready_append(struct stw_queue_ready *r, struct stw_queue_entry *e
 
 void stw_queue_ready_remove(struct stw_queue_ready *r, struct stw_queue_entry *e)
 {
+    assert(e->tenant && r->count > 0);
     int p = e->resync;
     struct entry_list *list = &e->tenant->ready[p];
     if (e->prev)

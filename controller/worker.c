@@ -85,6 +85,7 @@ static void log_result(const struct stw_result *result, uint64_t took_ms)
 static void count_result(struct stw_worker_pool *pool, const struct stw_result *result,
                          uint64_t took_ms)
 {
+    assert(result->outcome <= STW_RUN_STALLED);
     stw_series_add(pool->by_outcome[result->outcome], 1);
     stw_series_observe(pool->seconds, (double)took_ms / 1000.0);
     if (result->outcome == STW_RUN_FAILED || result->outcome == STW_RUN_STALLED)
@@ -129,6 +130,7 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
                           .ns = ns,
                           .name = name,
                           .state = pool->state};
+    assert(m->fence && pool->controller->reconcile);
     stw_key_split(key, ns, name);
     random_id(id);
     const struct stw_log_field context[] = {STW_STR("controller", pool->controller->name),
@@ -173,6 +175,7 @@ static void *run_worker(void *ctx);
  * worker exists. */
 static int add_worker(struct stw_worker_pool *pool, struct stw_error *err)
 {
+    assert(pool->thread_count < pool->thread_max);
     if (stw_thread_start(&pool->threads[pool->thread_count], pool->controller->name, 0, run_worker,
                          pool, err) != 0)
         return -1;
@@ -199,6 +202,7 @@ static void end_work(struct stw_worker_pool *pool)
     struct stw_manager *m = pool->manager;
     stw_series_add(pool->active, -1);
     STW_LOCKED(&m->lock);
+    assert(pool->busy > 0);
     pool->busy--;
 }
 
