@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -231,6 +232,7 @@ static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets
                                          struct stw_visit *ret, struct stw_pool **ret_old,
                                          struct stw_error *err)
 {
+    STW_ASSERT_LOCKED(&p->lock);
     struct stw_pools_entry *e = find_or_make(p, target->name);
     uint64_t now = stw_now_ms(p->config.clock);
     if (!e || p->cancelled) {
@@ -276,6 +278,7 @@ static bool is_of_server(enum stw_sql_trouble t)
  * that would wake the next key, several are taken. */
 static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
 {
+    assert(p->config.workers > 0);
     struct waiting *all = NULL;
     uint32_t count = e->inside > 0 || e->troubled ? 1 : p->config.workers;
     for (struct waiting *w; count-- > 0 && (w = pop_waiting(e));) {
@@ -300,6 +303,7 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
     struct stw_pools_entry *e = v->entry;
     char name[NAME_MAX_BYTES];
     pthread_mutex_lock(&p->lock);
+    assert(e->inside > 0 && p->suspects >= v->suspicious);
     bool was_troubled = e->troubled;
     e->inside--;
     p->suspects -= v->suspicious;

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -33,6 +34,7 @@ static void add_eru_event(struct eru *e, bool warning, const char *reason, const
 static void record_instant_result(struct eru *e, int64_t instant, enum eru_result result,
                                   const char *reason, int64_t seconds)
 {
+    assert(result < ERU_RESULTS);
     eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
     e->noted[result]++;
 }

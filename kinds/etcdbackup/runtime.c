@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -126,6 +127,7 @@ static struct transfer *take_next(struct eb_runtime *k, struct transfer **slot)
     struct transfer *t = k->stopping ? NULL : k->first;
     if (!t)
         return NULL;
+    assert(!*slot);
     k->first = t->next;
     if (!k->first)
         k->last = NULL;
@@ -146,6 +148,8 @@ static struct transfer **free_slot(struct eb_runtime *k)
 static void finish_transfer(struct eb_runtime *k, struct transfer *t, struct transfer **slot)
 {
     struct eb_job *job = stw_take(t->job);
+    STW_ASSERT_LOCKED(&k->lock);
+    assert(*slot == t && t->step == MOVING);
     *slot = NULL;
     t->step = DONE;
     bool forgotten = t->forgotten;

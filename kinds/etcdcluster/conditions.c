@@ -210,6 +210,7 @@ static_assert(STW_COUNT(tls_reasons) == EC_TLS_STATES, "one row for each state")
 
 const char *ec_tls_reason(const struct ec *e)
 {
+    assert(e->tls.state != EC_TLS_NONE && e->tls.state < EC_TLS_STATES);
     return tls_reasons[e->tls.state].reason;
 }
 

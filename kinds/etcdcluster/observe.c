@@ -7,6 +7,7 @@
 #include "kinds/etcdcluster/run.h"
 #include "schema/names.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define KEYS_MAX (16u << 20)
@@ -34,6 +35,7 @@ struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **re
         (void)snprintf(e->view.members[i].name, EC_NAME_MAX, "%s", name);
         ec_peer_url(e, name, e->details[i].peer_url);
     }
+    assert(i < e->view.count);
     *ret = &e->details[i];
     return &e->view.members[i];
 }

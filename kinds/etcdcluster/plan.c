@@ -9,6 +9,7 @@
 #include "etcd/etcd.h"
 #include "kinds/etcdcluster/plan_priv.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -499,6 +500,7 @@ void ec_plan(const struct ec_view *v, struct ec_move *ret)
 {
     struct plan p = {.v = v, .q = ec_quorum_of(v), .move = ret};
     *ret = (struct ec_move){.act = EC_WAIT};
+    assert(v->count <= EC_MEMBERS_MAX);
     p.refused = !version_allowed(&p);
     for (size_t i = 0; i < STW_COUNT(steps); i++) {
         if (steps[i](&p))

@@ -81,6 +81,7 @@ static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *r
 {
     struct ec_kept *one = calloc(1, sizeof(*one));
     void *old;
+    STW_ASSERT_LOCKED(&k->lock);
     if (!one)
         return NULL;
     one->key = strdup(run->key);
