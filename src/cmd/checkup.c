@@ -44,6 +44,7 @@ void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const 
                      const char *advice, const char *fmt, ...)
 {
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(TEXT_MAX_BYTES);
+    assert(verdict < STW_VERDICTS);
     va_list ap;
     va_start(ap, fmt);
     stw_buf_vaddf(&seen, fmt, ap);
