@@ -165,7 +165,7 @@ static void reconcile_object(struct stw_subject *s, struct stw_result *result)
 
 static void own_children(struct stw_subject *s)
 {
-    (void)snprintf(s->uid, sizeof(s->uid), "%s", s->object.uid);
+    stw_format(s->uid, sizeof(s->uid), "%s", s->object.uid);
     s->owner = (struct stw_owner){.kind = s->run->controller->kind->kind,
                                   .ns = s->run->ns,
                                   .name = s->run->name,

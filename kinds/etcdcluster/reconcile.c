@@ -50,7 +50,7 @@ static void index_secrets(void *ctx, struct stw_json root, struct stw_buf *out)
         stw_json_strcpy(stw_json_path(root, "metadata.name"), name, sizeof(name)) != 0)
         return;
     for (size_t i = 0; i < STW_COUNT(own); i++) {
-        (void)snprintf(full, sizeof(full), "%s-%s", name, own[i]);
+        stw_format(full, sizeof(full), "%s-%s", name, own[i]);
         add_secret(out, ns, full);
     }
 }
@@ -96,7 +96,7 @@ static void record_move(struct ec *e)
         e->state.cluster_id = m->id;
     if (m->act == EC_FORCE_NEXT) {
         e->state.force_step = m->force_step;
-        (void)snprintf(e->state.force_member, EC_NAME_MAX, "%s", m->member);
+        stw_format(e->state.force_member, EC_NAME_MAX, "%s", m->member);
     }
     if (m->act != EC_FINISH)
         return;
@@ -219,7 +219,7 @@ static void name_namespace(struct ec *e)
         stw_buf_addf(&text, "%s-n %s ", command, e->owner.ns);
     }
     stw_buf_adds(&text, from);
-    (void)snprintf(e->move.text, sizeof(e->move.text), "%s", stw_buf_str(&text));
+    stw_format(e->move.text, sizeof(e->move.text), "%s", stw_buf_str(&text));
 }
 
 static int check_force(struct ec *e)
@@ -284,7 +284,7 @@ static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked 
 static void forget_cluster(struct stw_run *run)
 {
     char client[STW_KEY_LEN + 8];
-    (void)snprintf(client, sizeof(client), "%s-client", run->key);
+    stw_format(client, sizeof(client), "%s-client", run->key);
     stw_child_forget(run, &stw_watch_services, run->key);
     stw_child_forget(run, &stw_watch_services, client);
     stw_child_forget(run, &stw_watch_disruption_budgets, run->key);

@@ -7,6 +7,7 @@
 #ifndef STW_KINDS_ETCDRESTORE_RUN_PRIV_H
 #define STW_KINDS_ETCDRESTORE_RUN_PRIV_H
 
+#include "base/util.h"
 #include "controller/reconcile.h"
 #include "kinds/etcdbackup/agent.h"
 #include "kinds/etcdbackup/run.h"
@@ -76,17 +77,16 @@ void er_source_done(struct er_source *s);
 
 /* --- pod.c */
 int er_cluster_read(struct er *e); /* e->cluster, from the template */
-int er_secret_look(struct er *e,
-                   struct stw_error *err); /* checks the pod's Secret; -1: NOT_FOUND */
+int er_secret_look(struct er *e, struct stw_error *err) STW_MUST_CHECK;
 int er_pod_create(struct er *e, struct stw_error *err);
 void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX]);
 
 /* --- claim.c: the claim; the EtcdRestore owns it until the EtcdCluster adopts it */
-int er_claim_ensure(struct er *e, struct stw_error *err);
-int er_claim_delete(struct er *e, struct stw_error *err);
+int er_claim_ensure(struct er *e, struct stw_error *err) STW_MUST_CHECK;
+int er_claim_delete(struct er *e, struct stw_error *err) STW_MUST_CHECK;
 /* Removes the owner of the claim and creates the EtcdCluster.  NOT_FOUND: the claim with the
  * restored data is gone.  CANCELLED: the EtcdRestore is gone. */
-int er_target_create(struct er *e, struct stw_error *err);
+int er_target_create(struct er *e, struct stw_error *err) STW_MUST_CHECK;
 
 /* --- status.c */
 void er_state_read(const json_t *status, struct er_state *ret);

@@ -89,9 +89,9 @@ void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v)
 {
     const struct myweb *w = (const struct myweb *)subject;
     v->reason = REASON_COMPLETED;
-    (void)snprintf(
-        v->message, sizeof(v->message), "the page is served on node port %lld by %lld replicas",
-        (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
+    stw_format(v->message, sizeof(v->message),
+               "the page is served on node port %lld by %lld replicas",
+               (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
 }
 
 void myweb_report(const struct stw_subject *subject, const struct stw_verdict *v, json_t *status)
@@ -99,7 +99,7 @@ void myweb_report(const struct stw_subject *subject, const struct stw_verdict *v
     const struct myweb *w = (const struct myweb *)subject;
     int64_t port = w->children[MYWEB_SERVICE].live.node_port;
     char url[32];
-    (void)snprintf(url, sizeof(url), ":%lld", (long long)port);
+    stw_format(url, sizeof(url), ":%lld", (long long)port);
     (void)json_object_set_new(status, "completed", json_boolean(v->level == STW_LEVEL_FINE));
     (void)json_object_set_new(status, "contentHash", json_string(w->content_hash));
     (void)json_object_set_new(

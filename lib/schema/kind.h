@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/resource.h"
+#include "base/util.h"
 #include "schema/field.h"
 #include "schema/finding.h"
 
@@ -72,7 +73,7 @@ struct stw_scale {
 
 /* Memory that decoded specs point into; freed as a whole. */
 struct stw_arena;
-struct stw_arena *stw_arena_create(void);
+struct stw_arena *stw_arena_create(void) STW_MUST_CHECK;
 void stw_arena_destroy(struct stw_arena *a);
 static inline void stw_arena_destroyp(struct stw_arena **a)
 {
@@ -123,7 +124,7 @@ struct stw_kind {
  * nodes in the document.  Fields of a wrong type keep their default; the call then returns -1 with
  * the first such finding as error text (STW_ERR_INVALID). */
 int stw_kind_decode(const struct stw_kind *k, struct stw_json spec, struct stw_arena *arena,
-                    void *ret_spec, struct stw_error *err);
+                    void *ret_spec, struct stw_error *err) STW_MUST_CHECK;
 
 /* The same for the struct of any table, such as one element of a list; `ret` must be zeroed.  -1:
  * some field has a wrong type, or no memory. */

@@ -81,7 +81,7 @@ static void add_role(const struct rules *rules, bool (*wants)(const struct stw_r
     for (size_t i = 0; i < rules->count; i++)
         if (wants(&rules->all[i]))
             add_rule(&rules->all[i], out);
-    (void)snprintf(binding, sizeof(binding), "%sbinding", name);
+    stw_format(binding, sizeof(binding), "%sbinding", name);
     add_head(out, ns ? "RoleBinding" : "ClusterRoleBinding", binding, ns);
     stw_buf_addf(out,
                  "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\n"
