@@ -15,15 +15,15 @@ from support import paths, s3
 
 
 class Victim(http.server.ThreadingHTTPServer):
-    """Records connections, and responds with a secret, or with a redirect to `location`."""
+    """Records connections, and responds with a secret, with a redirect to `location`, or `body`."""
 
     daemon_threads = True
     TEXT = "the-victims-own-words"
 
-    def __init__(self, address="127.0.0.1", location=None, port=0):
+    def __init__(self, address="127.0.0.1", location=None, port=0, body=None):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), _Answer)
-        self.location, self.calls = location, []
+        self.location, self.body, self.calls = location, body, []
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -48,6 +48,12 @@ class _Answer(http.server.BaseHTTPRequestHandler):
             self.send_response(307, Victim.TEXT)
             self.send_header("Location", self.server.location)
             self.end_headers()
+            return
+        if self.server.body is not None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(self.server.body)))
+            self.end_headers()
+            self.wfile.write(self.server.body)
             return
         body = (f"<Error><Code>{Victim.TEXT}</Code><Message>{Victim.TEXT}</Message></Error>").encode()
         self.send_response(403, Victim.TEXT)
@@ -141,3 +147,32 @@ def test_what_the_operator_excludes(victim, tmp_path):
     """Like the API server's own address."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.0/8,!127.0.0.1")
     assert not victim.calls and said["trouble"] == "EndpointNotAllowed"
+
+
+def laughs(depth):
+    """An entity that would expand to 10 ** depth characters."""
+    inner = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, depth))
+    return f'<!DOCTYPE l [<!ENTITY e0 "0123456789">{inner}]><l>&e{depth - 1};</l>'.encode()
+
+
+@pytest.mark.parametrize("body, why", [
+    pytest.param(laughs(9), "it has a DTD", id="laughs"),
+    pytest.param(b'<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><l><Name>&x;</Name></l>',
+                 "it has a DTD", id="external"),
+    pytest.param(b"<l>" * 1_000_000, "elements are nested too deep", id="deep"),
+    pytest.param(b"<l><Name>" + b"x" * 4_000_000 + b"</Name></l>", "a text is too long", id="text"),
+    pytest.param(b"<l x='" + b"x" * 4_000_000 + b"'/>", "it needs too much memory", id="tag"),
+    pytest.param(b"<l>" + b"".join(b"<n%d/>" % i for i in range(700_000)) + b"</l>",
+                 "it needs too much memory", id="names"),
+    pytest.param(b"<ListBucketResult><Contents><Key>k", "not the XML of S3", id="cut"),
+    pytest.param(b"<ListBucketResult><Name>\xff</Name></ListBucketResult>", "not well-formed",
+                 id="encoding"),
+])
+def test_hostile_xml(tmp_path, body, why):
+    """An answer that would fill the memory, or read files, is an error of the store."""
+    store = Victim(body=body)
+    try:
+        said = listing(tmp_path, f"http://127.0.0.1:{store.port}", None)
+    finally:
+        store.close()
+    assert said["trouble"] == "StoreFailed" and why in said["error"], said
