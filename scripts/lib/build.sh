@@ -3,13 +3,14 @@
 #
 # Configures and compiles steward with meson.  Sourced by scripts/test, demo, lint and others.
 
-# build DIR [SANITIZER] [COMPILER]: the whole build, in DIR, which is created when it does not
-# exist.  On failure shows the end of the log and ends the script.
+# build DIR [SANITIZER|coverage] [COMPILER]: the whole build, in DIR, which is created when it does
+# not exist.  On failure shows the end of the log and ends the script.
 build() {
     local dir=$1 options=(-Dwerror=true) compiler=${3:-} cache=''
     case ${2:-} in
     address) options+=('-Db_sanitize=address,undefined' -Db_lundef=false) ;;
     thread) options+=(-Db_sanitize=thread -Db_lundef=false) ;;
+    coverage) options+=(-Db_coverage=true) ;;
     esac
     need_commands build meson ninja "${compiler:-cc}"
     if type -P ccache >/dev/null; then # what another checkout has compiled is not compiled again
