@@ -240,28 +240,33 @@ static int leaf_end(X509 *ca, int64_t now_s, uint32_t days, int64_t *ret_s, stru
     return 0;
 }
 
-static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const char *const *dns, const char *const *ips,
-                     const struct extension *list, int64_t from_s, int64_t to_s,
+struct leaf {
+    const char *const *dns, *const *ips;
+    const struct extension *list;
+    int64_t now_s;
+    uint32_t days;
+};
+
+static int sign_leaf(X509 *ca, EVP_PKEY *ca_key, const struct leaf *l, int64_t end_s,
                      struct stw_pem_pair *ret, struct stw_error *err)
 {
     stw_autopkey EVP_PKEY *key = EVP_EC_gen("P-256");
-    stw_autox509 X509 *cert = key ? new_cert(leaf_name(dns, list), from_s, to_s, key) : NULL;
+    stw_autox509 X509 *cert =
+        key ? new_cert(leaf_name(l->dns, l->list), l->now_s - BACKDATE_S, end_s, key) : NULL;
     if (!cert)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot make a serving certificate");
-    if (add_names(cert, dns, ips, err) < 0)
+    if (add_names(cert, l->dns, l->ips, err) < 0)
         return -1;
-    if (sign_cert(cert, ca, ca_key, list) < 0)
+    if (sign_cert(cert, ca, ca_key, l->list) < 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot sign the serving certificate");
     return to_pem(cert, key, ret, err);
 }
 
-static int issue_leaf_from_ca(const struct stw_pem_pair *ca, const char *const *dns_names,
-                              const char *const *ip_addresses, const struct extension *list,
-                              int64_t now_us, uint32_t days, struct stw_pem_pair *ret,
-                              struct stw_error *err)
+static int issue_leaf_from_ca(const struct stw_pem_pair *ca, const struct leaf *l,
+                              struct stw_pem_pair *ret, struct stw_error *err)
 {
-    int64_t now_s = now_us / 1000000, end_s = 0;
-    if (check_days(days, err) < 0)
+    int64_t end_s = 0;
+    if (check_days(l->days, err) < 0)
         return -1;
     stw_autox509 X509 *ca_cert = stw_ssl_cert("the CA certificate", ca->cert, err);
     if (!ca_cert)
@@ -271,22 +276,23 @@ static int issue_leaf_from_ca(const struct stw_pem_pair *ca, const char *const *
         return -1;
     if (X509_check_private_key(ca_cert, ca_key) != 1)
         return stw_ssl_fail(err, STW_ERR_INVALID, "the CA key does not match the CA certificate");
-    if (leaf_end(ca_cert, now_s, days, &end_s, err) < 0)
+    if (leaf_end(ca_cert, l->now_s, l->days, &end_s, err) < 0)
         return -1;
-    return sign_leaf(ca_cert, ca_key, dns_names, ip_addresses, list, now_s - BACKDATE_S, end_s, ret,
-                     err);
+    return sign_leaf(ca_cert, ca_key, l, end_s, ret, err);
 }
 
 int stw_issue_leaf(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err)
 {
-    return issue_leaf_from_ca(ca, dns_names, ip_addresses, leaf_extensions, now_us, days, ret, err);
+    const struct leaf l = {dns_names, ip_addresses, leaf_extensions, now_us / 1000000, days};
+    return issue_leaf_from_ca(ca, &l, ret, err);
 }
 
 int stw_issue_both(const struct stw_pem_pair *ca, const char *const *dns_names,
                    const char *const *ip_addresses, int64_t now_us, uint32_t days,
                    struct stw_pem_pair *ret, struct stw_error *err)
 {
-    return issue_leaf_from_ca(ca, dns_names, ip_addresses, both_extensions, now_us, days, ret, err);
+    const struct leaf l = {dns_names, ip_addresses, both_extensions, now_us / 1000000, days};
+    return issue_leaf_from_ca(ca, &l, ret, err);
 }

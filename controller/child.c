@@ -244,8 +244,9 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
                         t->resource->kind, t->name);
     if (!stw_run_may_write(t->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
-    if (stw_kube_json_patch(t->run->client, t->resource, t->owner->ns, t->name, stw_buf_str(&patch),
-                            t->run->controller->field_manager, &answer, err) != 0)
+    if (stw_kube_json_patch(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
+                            stw_buf_str(&patch), t->run->controller->field_manager, &answer,
+                            err) != 0)
         return -1;
     take_answer(t, &answer);
     return found < STW_CHILD_EXTRAS_MAX
@@ -264,7 +265,7 @@ static int apply_child(struct task *t, const char *uid)
         return -1;
     if (!stw_run_may_write(t->run))
         return stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
-    if (stw_kube_apply(t->run->client, t->resource, t->owner->ns, t->name, NULL, object,
+    if (stw_kube_apply(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name), object,
                        t->run->controller->field_manager, &answer, &c->err) != 0)
         return -1;
     take_answer(t, &answer);
@@ -350,8 +351,9 @@ static int apply_without_leftovers(struct task *t, const char *uid)
     stw_autobuf struct stw_buf patch = STW_BUF_INIT(64 * 1024);
     if (stw_kube_get(run->client, t->resource, t->owner->ns, t->name, &live, &ignored) != 0 ||
         !list_leftovers(t, uid, &live, &patch) || !stw_run_may_write(run) ||
-        stw_kube_json_patch(run->client, t->resource, t->owner->ns, t->name, stw_buf_str(&patch),
-                            run->controller->field_manager, &answer, &ignored) != 0)
+        stw_kube_json_patch(run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
+                            stw_buf_str(&patch), run->controller->field_manager, &answer,
+                            &ignored) != 0)
         return -1;
     take_answer(t, &answer);
     t->child->err = (struct stw_error){0};

@@ -286,7 +286,8 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
-    if (stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "status",
+    if (stw_kube_merge_patch(run->client,
+                             STW_PLACE(run->controller->resource, run->ns, run->name, "status"),
                              patch, run->controller->field_manager, &answer, err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(run, run->controller->own), &answer, NULL);

@@ -237,8 +237,9 @@ static void review_body(struct stw_http_conn *conn, const char *body, size_t len
         return;
     rq->reply = STW_BUF_INIT(REPLY_MAX);
     (void)stw_buf_reserve(&rq->reply, REPLY_FIRST);
-    rq->code = stw_review_handle(rq->route->kind, rq->route->mutate, &w->server->env, body, len,
-                                 &w->scratch, &rq->reply, &verdict);
+    rq->code = stw_review_handle(
+        &(struct stw_review){rq->route->kind, rq->route->mutate, &w->server->env, body, len},
+        &w->scratch, &rq->reply, &verdict);
     rq->answered = true;
     add_charge(conn, rq->reply.cap); /* until the client has read it */
     if (rq->code == 200) {

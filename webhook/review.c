@@ -68,26 +68,25 @@ static int decide_review(struct stw_envelope *e, bool mutate, struct stw_buf *re
     return failed ? reply_no_decision(reply, v) : 200;
 }
 
-int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
-                      const char *body, size_t len, struct stw_review_scratch *scratch,
+int stw_review_handle(const struct stw_review *r, struct stw_review_scratch *scratch,
                       struct stw_buf *reply, struct stw_review_result *v)
 {
     struct stw_error err = {0};
-    struct stw_envelope e = {.admission = {.env = env}};
+    struct stw_envelope e = {.admission = {.env = r->env}};
     int status;
     *v = (struct stw_review_result){.operation = ""};
     stw_findings_limit(&v->findings, CPU_MS);
     scratch->doc.max = STW_REVIEW_VALUES_MAX;
-    if (stw_json_scan(&scratch->doc, body, len, &err) != 0) {
+    if (stw_json_scan(&scratch->doc, r->body, r->len, &err) != 0) {
         (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE
                                        ? "the body is not valid JSON, or too complex"
                                        : "the body is not valid JSON");
         status = write_error_reply(reply, &err);
-    } else if (stw_envelope_read(kind, &scratch->doc, &e, v, &err) != 0) {
+    } else if (stw_envelope_read(r->kind, &scratch->doc, &e, v, &err) != 0) {
         (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");
         status = write_error_reply(reply, &err);
     } else {
-        status = decide_review(&e, mutate, reply, v);
+        status = decide_review(&e, r->mutate, reply, v);
     }
     release_scratch(scratch);
     return status;

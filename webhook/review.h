@@ -30,11 +30,17 @@ struct stw_review_scratch {
     struct stw_json_doc doc;
 };
 
+struct stw_review {
+    const struct stw_kind *kind;
+    bool mutate;
+    const struct stw_env *env;
+    const char *body;
+    size_t len;
+};
 /* Writes the reply (an AdmissionReview, or a Status if the HTTP status is not 200) and returns the
  * HTTP status: 200 for every decision, 400 for a body that is not an AdmissionReview v1, 500 for an
  * internal error. */
-int stw_review_handle(const struct stw_kind *kind, bool mutate, const struct stw_env *env,
-                      const char *body, size_t len, struct stw_review_scratch *scratch,
+int stw_review_handle(const struct stw_review *r, struct stw_review_scratch *scratch,
                       struct stw_buf *reply, struct stw_review_result *ret_verdict);
 void stw_review_result_done(struct stw_review_result *v);
 

@@ -35,8 +35,8 @@ static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
-    if (stw_kube_apply(run->client, &stw_res_deployment, a->owner.ns, a->owner.name, NULL, object,
-                       SECOND_MANAGER, &answer, err) != 0)
+    if (stw_kube_apply(run->client, STW_PLACE(&stw_res_deployment, a->owner.ns, a->owner.name),
+                       object, SECOND_MANAGER, &answer, err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(run, &stw_watch_deployments), &answer, NULL);
     return 0;
@@ -54,7 +54,8 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
     stw_log(STW_LOG_INFO, "autoscaling is off; the number of pods stays as it is",
             STW_INT("replicas", (uint64_t)n));
-    return stw_kube_merge_patch(run->client, run->controller->resource, run->ns, run->name, "scale",
+    return stw_kube_merge_patch(run->client,
+                                STW_PLACE(run->controller->resource, run->ns, run->name, "scale"),
                                 patch, run->controller->field_manager, NULL, err);
 }
 

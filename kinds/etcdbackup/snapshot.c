@@ -265,8 +265,8 @@ static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at,
     enum stw_etcd_trouble trouble = STW_ETCD_FINE;
     if (stw_upload_begin(w->store, s->key, &v->upload, &v->trouble, &s->err) != 0)
         return store_fault(s, v->trouble);
-    if (stw_etcd_snapshot(w->etcd, at, timeout_ms(w, db_size), upload_bytes, v, &got, &trouble,
-                          &s->err) != 0) {
+    const struct stw_etcd_sink sink = {upload_bytes, v, timeout_ms(w, db_size)};
+    if (stw_etcd_snapshot(w->etcd, at, &sink, &got, &trouble, &s->err) != 0) {
         stw_upload_abort(v->upload);
         if (v->store_failed)
             return store_fault(s, v->trouble);
@@ -335,9 +335,9 @@ static void prune_old_snapshots(struct saving *v)
         return;
     report_stage(v, STW_SNAPSHOT_PRUNING);
     stw_format(prefix, sizeof(prefix), "%s_v", w->path);
-    if (stw_snapshot_prune(w->store, w->path, &w->retention, v->s->key,
-                           stw_wall_us(w->clock) / 1000000, &v->s->pruned, &v->trouble,
-                           &err) != 0 ||
+    const struct stw_snapshot_pruning p = {&w->retention, v->s->key,
+                                           stw_wall_us(w->clock) / 1000000};
+    if (stw_snapshot_prune(w->store, w->path, &p, &v->s->pruned, &v->trouble, &err) != 0 ||
         stw_store_clean(w->store, prefix, &mine, before_us, &stale, &v->trouble, &err) != 0)
         stw_format(v->s->prune_error, sizeof(v->s->prune_error), "%.255s", err.text);
 }

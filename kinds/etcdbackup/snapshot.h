@@ -129,10 +129,14 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l);
  * not displace those of its predecessor, which only expire by age. */
 void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
                              const struct stw_snapshot_retention *r, int64_t now, bool *ret);
+struct stw_snapshot_pruning {
+    const struct stw_snapshot_retention *keep;
+    const char *made;
+    int64_t now;
+};
 /* Removes them, except the key `made` (or NULL). */
 int stw_snapshot_prune(struct stw_store *store, const char *path,
-                       const struct stw_snapshot_retention *r, const char *made, int64_t now,
-                       unsigned *ret_count, enum stw_store_trouble *trouble,
-                       struct stw_error *err) STW_MUST_CHECK;
+                       const struct stw_snapshot_pruning *p, unsigned *ret_count,
+                       enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

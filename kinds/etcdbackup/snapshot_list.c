@@ -224,21 +224,21 @@ static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l
 }
 
 int stw_snapshot_prune(struct stw_store *store, const char *path,
-                       const struct stw_snapshot_retention *r, const char *made, int64_t now,
-                       unsigned *ret_count, enum stw_store_trouble *trouble, struct stw_error *err)
+                       const struct stw_snapshot_pruning *p, unsigned *ret_count,
+                       enum stw_store_trouble *trouble, struct stw_error *err)
 {
     struct stw_snapshot_list l;
     *ret_count = 0;
     *trouble = STW_STORE_FINE;
-    if (r->max_backups <= 0 && r->max_age_s <= 0)
+    if (p->keep->max_backups <= 0 && p->keep->max_age_s <= 0)
         return 0;
     if (stw_snapshot_list(store, path, &l, trouble, err) != 0)
         return -1;
     stw_autofree bool *goes = calloc(l.count + 1, sizeof(*goes));
     int rc = -1;
     if (goes) {
-        stw_snapshot_choose_old(&l, r, now, goes);
-        rc = remove_old(store, &l, goes, made, ret_count, trouble, err);
+        stw_snapshot_choose_old(&l, p->keep, p->now, goes);
+        rc = remove_old(store, &l, goes, p->made, ret_count, trouble, err);
     } else {
         (void)stw_fail_memory(err);
     }

@@ -116,8 +116,9 @@ static int guard_pod(struct ec *e, size_t i)
     json_auto_t *patch =
         json_pack("{s:{s:s,s:{s:s,s:s}}}", "metadata", "uid", e->details[i].pod.uid, "annotations",
                   EC_INITIAL_CLUSTER, stw_buf_str(&initial), EC_INITIAL_STATE, "existing");
-    int rc = stw_kube_merge_patch(e->run->client, &stw_res_pod, e->owner.ns, e->move.member, NULL,
-                                  patch, e->run->controller->field_manager, &answer, &e->err);
+    int rc =
+        stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, e->move.member),
+                             patch, e->run->controller->field_manager, &answer, &e->err);
     stw_fault_point("guard");
     if (rc != 0)
         return patch_failed(e, "annotate", e->move.member);
@@ -133,7 +134,7 @@ static int label_pod(struct ec *e, size_t i, bool voter)
                                    "labels", EC_ROLE, voter ? EC_VOTER : NULL);
     if (!stw_run_may_write(e->run))
         return stw_fail(&e->err, STW_ERR_CANCELLED, "steward no longer leads");
-    int rc = stw_kube_merge_patch(e->run->client, &stw_res_pod, e->owner.ns, name, NULL, patch,
+    int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, name), patch,
                                   e->run->controller->field_manager, &answer, &e->err);
     stw_fault_point("label");
     if (rc != 0)

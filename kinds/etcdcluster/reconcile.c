@@ -199,9 +199,9 @@ static int drop_annotation(struct ec *e)
                   "annotations", STW_ETCD_FORCE_NEW_CLUSTER);
     if (!*e->force)
         return 0;
-    if (stw_kube_merge_patch(e->run->client, e->run->controller->resource, e->owner.ns,
-                             e->owner.name, NULL, patch, e->run->controller->field_manager, &answer,
-                             &e->err) != 0)
+    if (stw_kube_merge_patch(e->run->client,
+                             STW_PLACE(e->run->controller->resource, e->owner.ns, e->owner.name),
+                             patch, e->run->controller->field_manager, &answer, &e->err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer, NULL);
     stw_fault_point("annotation");

@@ -52,8 +52,9 @@ static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struc
         json_pack("{s:{s:o}}", "metadata", "ownerReferences", whose ? whose : json_null());
     if (!patch)
         return stw_fail_memory(err);
-    int rc = stw_kube_merge_patch(e->run->client, &ec_res_claim, e->run->ns, e->state.seed, NULL,
-                                  patch, e->run->controller->field_manager, answer, err);
+    int rc =
+        stw_kube_merge_patch(e->run->client, STW_PLACE(&ec_res_claim, e->run->ns, e->state.seed),
+                             patch, e->run->controller->field_manager, answer, err);
     stw_fault_point("claim");
     return rc;
 }

@@ -161,12 +161,17 @@ struct stw_etcd_snapshot {
     uint64_t revision;   /* of the server just before: the snapshot includes at least that */
     struct stw_semver version;
 };
+struct stw_etcd_sink {
+    stw_etcd_sink_fn *fn;
+    void *ctx;
+    uint32_t timeout_ms; /* of the whole snapshot */
+};
 /* Streams a snapshot.  Succeeds only if the SHA-256 that the server appends matches the data before
  * it.  Anything else (truncated, a flipped bit, no hash) is an error, and the data passed to the
  * sink is worthless.  `timeout_ms` applies to the whole stream; a stream without data for 30 s is
  * aborted earlier.  If the sink failed, trouble is STW_ETCD_FINE and `err` is the sink's. */
-int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint32_t timeout_ms,
-                      stw_etcd_sink_fn *sink, void *ctx, struct stw_etcd_snapshot *ret,
+int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                      const struct stw_etcd_sink *sink, struct stw_etcd_snapshot *ret,
                       enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* The same check for data from another source, such as a store or a file. */

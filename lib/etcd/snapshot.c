@@ -53,18 +53,18 @@ static int receive_snapshot_stream(struct stw_etcd *e, const struct stw_etcd_end
     return -1;
 }
 
-int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint32_t timeout_ms,
-                      stw_etcd_sink_fn *sink, void *ctx, struct stw_etcd_snapshot *ret,
+int stw_etcd_snapshot(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                      const struct stw_etcd_sink *sink, struct stw_etcd_snapshot *ret,
                       enum stw_etcd_trouble *trouble, struct stw_error *err)
 {
     struct stw_etcd_exchange x = {0};
     struct stw_etcd_snapshot got = {0};
     struct stw_etcd_stream s;
     int r = -1;
-    if (stw_etcd_stream_init(&s, sink, ctx) != 0)
+    if (stw_etcd_stream_init(&s, sink->fn, sink->ctx) != 0)
         (void)stw_etcd_refuse(&x, STW_ETCD_FAILED, STW_ERR_INTERNAL, "out of memory");
     else if (read_status(e, at, &x, &got) == 0)
-        r = receive_snapshot_stream(e, at, timeout_ms, &x, &s, &got);
+        r = receive_snapshot_stream(e, at, sink->timeout_ms, &x, &s, &got);
     if (r == 0)
         *ret = got;
     else if (err)

@@ -68,6 +68,13 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
 /* --- verbs.  `ret` may be NULL; it gets the object as the server returned it. */
 
+/* An object, or with a sub its subresource: "status", "scale". */
+struct stw_place {
+    const struct stw_resource *resource;
+    const char *ns, *name, *sub;
+};
+#define STW_PLACE(...) (&(const struct stw_place){__VA_ARGS__})
+
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* The same from the server's memory, without a read of its store: the object is at least as new as
@@ -76,12 +83,7 @@ int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const
                        const char *name, const char *version, struct stw_buf *ret,
                        struct stw_error *err) STW_MUST_CHECK;
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                    const json_t *object, struct stw_buf *ret,
-                    struct stw_error *err) STW_MUST_CHECK;
-/* PUT; the object carries its resourceVersion. */
-int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                    const char *name, const char *sub, const json_t *object, struct stw_buf *ret,
-                    struct stw_error *err) STW_MUST_CHECK;
+                    const json_t *object, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* `uid` and `resource_version` are preconditions, or NULL; background propagation. */
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
@@ -89,18 +91,14 @@ int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const ch
 /* Server-side apply with force; `object` has apiVersion, kind, metadata.name.  When it has
  * metadata.resourceVersion or metadata.uid, it is a conflict if these differ on the server or the
  * object does not exist.  Exception: resourceVersion "1", which no object has, also creates. */
-int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                   const char *name, const char *sub, const json_t *object, const char *manager,
-                   struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_t *object,
+                   const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* JSON patch (RFC 6902), as text. */
-int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                        const char *name, const char *patch, const char *manager,
-                        struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
-/* JSON merge patch; sub is NULL or "status". */
-int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                         const char *name, const char *sub, const json_t *patch,
-                         const char *manager, struct stw_buf *ret,
-                         struct stw_error *err) STW_MUST_CHECK;
+int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
+                        const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+/* JSON merge patch. */
+int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const json_t *patch,
+                         const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it is unknown.  Requested once
  * in ten minutes: servers are upgraded while we run, by one minor version at a time. */

@@ -212,13 +212,11 @@ struct verb {
     const char *version; /* NULL: the newest */
 };
 
-static int send_verb_request(struct stw_client *c, const struct verb *v,
-                             const struct stw_resource *r, const char *ns, const char *name,
-                             const char *sub, const char *body, struct stw_buf *ret,
-                             struct stw_error *err)
+static int send_verb_request(struct stw_client *c, const struct verb *v, const struct stw_place *at,
+                             const char *body, struct stw_buf *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
-    stw_resource_path(r, ns, name, sub, &path);
+    stw_resource_path(at->resource, at->ns, at->name, at->sub, &path);
     if (v->manager) {
         stw_buf_adds(&path, "?fieldManager=");
         stw_url_escape(v->manager, &path);
@@ -230,34 +228,34 @@ static int send_verb_request(struct stw_client *c, const struct verb *v,
     }
     if (path.failed)
         return stw_fail(err, STW_ERR_INVALID, "the name \"%.64s...\" is too long",
-                        name ? name : "");
+                        at->name ? at->name : "");
     struct stw_request req = {.method = v->method,
                               .path = path.data,
                               .content_type = v->content_type,
                               .body = body,
                               .body_len = body ? strlen(body) : 0,
-                              .secret = r == &stw_res_secret};
+                              .secret = at->resource == &stw_res_secret};
     return stw_client_do(c, &req, ret, err);
 }
 
-static int run_json(struct stw_client *c, const struct verb *v, const struct stw_resource *r,
-                    const char *ns, const char *name, const char *sub, const json_t *object,
-                    struct stw_buf *ret, struct stw_error *err)
+static int run_json(struct stw_client *c, const struct verb *v, const struct stw_place *at,
+                    const json_t *object, struct stw_buf *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES);
-    body.secret = r == &stw_res_secret;
+    body.secret = at->resource == &stw_res_secret;
     if (stw_tree_write(object, &body) != 0)
         return stw_fail(err, STW_ERR_INTERNAL,
                         "cannot write the %s as JSON: it is too large, or "
                         "there is no memory",
-                        r->kind);
-    return send_verb_request(c, v, r, ns, name, sub, stw_buf_str(&body), ret, err);
+                        at->resource->kind);
+    return send_verb_request(c, v, at, stw_buf_str(&body), ret, err);
 }
 
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err)
 {
-    return send_verb_request(c, &(struct verb){.method = "GET"}, r, ns, name, NULL, NULL, ret, err);
+    return send_verb_request(c, &(struct verb){.method = "GET"}, STW_PLACE(r, ns, name), NULL, ret,
+                             err);
 }
 
 int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
@@ -265,20 +263,13 @@ int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const
                        struct stw_error *err)
 {
     const struct verb v = {.method = "GET", .version = version};
-    return send_verb_request(c, &v, r, ns, name, NULL, NULL, ret, err);
+    return send_verb_request(c, &v, STW_PLACE(r, ns, name), NULL, ret, err);
 }
 
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const json_t *object, struct stw_buf *ret, struct stw_error *err)
 {
-    return run_json(c, &(struct verb){.method = "POST"}, r, ns, NULL, NULL, object, ret, err);
-}
-
-int stw_kube_update(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                    const char *name, const char *sub, const json_t *object, struct stw_buf *ret,
-                    struct stw_error *err)
-{
-    return run_json(c, &(struct verb){.method = "PUT"}, r, ns, name, sub, object, ret, err);
+    return run_json(c, &(struct verb){.method = "POST"}, STW_PLACE(r, ns), object, ret, err);
 }
 
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
@@ -289,32 +280,30 @@ int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const ch
     json_auto_t *options = json_pack("{s:s, s:s, s:s, s:O*}", "apiVersion", "v1", "kind",
                                      "DeleteOptions", "propagationPolicy", "Background",
                                      "preconditions", uid || resource_version ? pre : NULL);
-    return run_json(c, &(struct verb){.method = "DELETE"}, r, ns, name, NULL, options, NULL, err);
+    return run_json(c, &(struct verb){.method = "DELETE"}, STW_PLACE(r, ns, name), options, NULL,
+                    err);
 }
 
-int stw_kube_apply(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                   const char *name, const char *sub, const json_t *object, const char *manager,
-                   struct stw_buf *ret, struct stw_error *err)
+int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_t *object,
+                   const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
     /* The body is JSON, which is also YAML; servers know no other name for an apply patch. */
     const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, true};
-    return run_json(c, &v, r, ns, name, sub, object, ret, err);
+    return run_json(c, &v, at, object, ret, err);
 }
 
-int stw_kube_merge_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                         const char *name, const char *sub, const json_t *patch,
+int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const json_t *patch,
                          const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
     const struct verb v = {"PATCH", "application/merge-patch+json", manager, false};
-    return run_json(c, &v, r, ns, name, sub, patch, ret, err);
+    return run_json(c, &v, at, patch, ret, err);
 }
 
-int stw_kube_json_patch(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                        const char *name, const char *patch, const char *manager,
-                        struct stw_buf *ret, struct stw_error *err)
+int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
+                        const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
     const struct verb v = {"PATCH", "application/json-patch+json", manager, false};
-    return send_verb_request(c, &v, r, ns, name, NULL, patch, ret, err);
+    return send_verb_request(c, &v, at, patch, ret, err);
 }
 
 /* --- the server's version */

@@ -201,9 +201,13 @@ static const char *event_namespace(const struct stw_event_object *o)
     return o->resource->namespaced && o->ns && *o->ns ? o->ns : "default";
 }
 
-static bool create_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
-                         const char *reason, const char *action, const char *note,
-                         const char *event_name)
+struct event_text {
+    bool warning;
+    const char *reason, *action, *note;
+};
+
+static bool create_event(struct stw_events *e, const struct stw_event_object *o,
+                         const struct event_text *t, const char *event_name)
 {
     char stamp[STW_TIME_LEN];
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
@@ -214,10 +218,10 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
     add_text(&body, "namespace", event_namespace(o));
     stw_buf_adds(&body, "}");
     add_text(&body, "eventTime", stamp);
-    add_text(&body, "type", warning ? "Warning" : "Normal");
-    add_text(&body, "reason", reason);
-    add_text(&body, "action", action);
-    add_text_member(&body, "note", note, note_len(note));
+    add_text(&body, "type", t->warning ? "Warning" : "Normal");
+    add_text(&body, "reason", t->reason);
+    add_text(&body, "action", t->action);
+    add_text_member(&body, "note", t->note, note_len(t->note));
     add_text(&body, "reportingController", e->component);
     add_text(&body, "reportingInstance", e->host);
     add_regarding(&body, o);
@@ -280,9 +284,8 @@ static void count_series_repeat(struct stw_events *e, struct event_node *n, uint
         patch_series(e, n, now);
 }
 
-static void record_event(struct stw_events *e, const struct stw_event_object *o, bool warning,
-                         const char *reason, const char *action, const char *note,
-                         const char *object_key, const char *key)
+static void record_event(struct stw_events *e, const struct stw_event_object *o,
+                         const struct event_text *t, const char *object_key, const char *key)
 {
     bool is_new;
     uint64_t now = stw_now_ms(e->clock);
@@ -301,7 +304,7 @@ static void record_event(struct stw_events *e, const struct stw_event_object *o,
     stw_format(event_name, sizeof(event_name), "%.*s.%llx", NAME_KEEP, o->name,
                (unsigned long long)stw_wall_us(e->clock) * 1000);
     start_series(n, o, event_name, now);
-    if (!create_event(e, o, warning, reason, action, note, event_name))
+    if (!create_event(e, o, t, event_name))
         remove_node(&e->series, n); /* the next occurrence counts as the first */
 }
 
@@ -317,7 +320,8 @@ void stw_events_record(struct stw_events *e, const struct stw_event_object *o, b
     if (key.failed)
         return;
     STW_LOCKED(&e->lock);
-    record_event(e, o, warning, reason, action, note, stw_buf_str(&object_key), stw_buf_str(&key));
+    record_event(e, o, &(struct event_text){warning, reason, action, note},
+                 stw_buf_str(&object_key), stw_buf_str(&key));
     patch_due_series(e, stw_now_ms(e->clock));
 }
 

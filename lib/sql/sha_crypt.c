@@ -63,18 +63,13 @@ static void first_digest(struct crypt_sum *s, const char *key, size_t key_len, c
 }
 
 /* Steps 13 to 20: the bytes that replace key and salt in the rounds. */
-static void compute_sequences(struct crypt_sum *s, const char *key, size_t key_len,
-                              const char *salt, size_t salt_len, const unsigned char a[LEN],
-                              unsigned char p[LEN], unsigned char q[LEN])
+static void digest_repeated(struct crypt_sum *s, const char *text, size_t len, size_t times,
+                            unsigned char out[LEN])
 {
     start_digest(s);
-    for (size_t i = 0; i < key_len; i++)
-        add_to_digest(s, key, key_len);
-    finish_digest(s, p);
-    start_digest(s);
-    for (unsigned i = 0; i < 16u + a[0]; i++)
-        add_to_digest(s, salt, salt_len);
-    finish_digest(s, q);
+    for (size_t i = 0; i < times; i++)
+        add_to_digest(s, text, len);
+    finish_digest(s, out);
 }
 
 /* Step 21. */
@@ -132,7 +127,8 @@ int stw_sha256_crypt(const char *key, size_t key_len, const char *salt, size_t s
         return -1;
     }
     first_digest(&s, key, key_len, salt, salt_len, a);
-    compute_sequences(&s, key, key_len, salt, salt_len, a, p, q);
+    digest_repeated(&s, key, key_len, key_len, p);
+    digest_repeated(&s, salt, salt_len, 16u + a[0], q);
     rounds_of(&s, rounds, p, key_len, q, salt_len, a);
     EVP_MD_CTX_free(s.ctx);
     write_digest(a, out);

@@ -330,8 +330,8 @@ static int prune_snapshots(struct stw_snapshot_work *w)
         return list_snapshots(w, true);
     if (stw_snapshot_open_store(w, &err) != 0 || heed_signals(w, &err) != 0)
         return give_up(w, &err);
-    if (stw_snapshot_prune(w->store, w->path, &r, NULL, stw_wall_us(&stw_clock_system) / 1000000,
-                           &count, &trouble, &err) != 0)
+    const struct stw_snapshot_pruning p = {&r, NULL, stw_wall_us(&stw_clock_system) / 1000000};
+    if (stw_snapshot_prune(w->store, w->path, &p, &count, &trouble, &err) != 0)
         return give_up_store(w, trouble, &err);
     printf(stw_streq(w->options.output, "json") ? "{\"ok\":true,\"pruned\":%u}\n" : "%u removed\n",
            count);

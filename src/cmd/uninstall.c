@@ -177,8 +177,9 @@ static int scale_down(struct uninstall_job *job, struct stw_error *err)
     json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
     if (!patch)
         return stw_fail_memory(err);
-    if (stw_kube_merge_patch(job->remote.client, &stw_res_deployment, job->options->ns,
-                             STW_DEPLOYMENT, NULL, patch, "steward-uninstall", NULL, &e) == 0) {
+    if (stw_kube_merge_patch(job->remote.client,
+                             STW_PLACE(&stw_res_deployment, job->options->ns, STW_DEPLOYMENT),
+                             patch, "steward-uninstall", NULL, &e) == 0) {
         printf("scaled Deployment %s/%s to 0\n", job->options->ns, STW_DEPLOYMENT);
         return 0;
     }

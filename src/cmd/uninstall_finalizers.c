@@ -106,7 +106,7 @@ static int release_once(const struct change *c, struct stw_json object, const ch
     json_auto_t *patch = without_ours(c->kind, object);
     if (!patch)
         return stw_fail_memory(err);
-    return stw_kube_merge_patch(c->remote->client, resource_of(c->kind), ns, name, NULL, patch,
+    return stw_kube_merge_patch(c->remote->client, STW_PLACE(resource_of(c->kind), ns, name), patch,
                                 "steward-uninstall", NULL, err);
 }
 

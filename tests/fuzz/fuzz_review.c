@@ -40,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             stw_autobuf struct stw_buf reply = STW_BUF_INIT((size_t)64 << 20);
             struct stw_review_result v;
             int status =
-                stw_review_handle(*k, mutate, &env, (const char *)data, size, &scratch, &reply, &v);
+                stw_review_handle(&(struct stw_review){*k, mutate, &env, (const char *)data, size},
+                                  &scratch, &reply, &v);
             check_reply(status, &reply, &v);
             stw_review_result_done(&v);
         }

@@ -233,8 +233,8 @@ static int do_snapshot(struct command *c, enum stw_etcd_trouble *trouble, struct
     struct sink s = {fopen(path, "wb"), number(c->root, "fail_after"), 0};
     if (!s.file)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot open the file");
-    int r = stw_etcd_snapshot(etcd, c->at, timeout_ms ? (uint32_t)timeout_ms : 60000, sink, &s,
-                              &snapshot, trouble, err);
+    const struct stw_etcd_sink to = {sink, &s, timeout_ms ? (uint32_t)timeout_ms : 60000};
+    int r = stw_etcd_snapshot(etcd, c->at, &to, &snapshot, trouble, err);
     (void)fclose(s.file);
     if (r != 0)
         return -1;

@@ -110,8 +110,9 @@ static int on_file(struct probe *p, const char *manager, const char *path, bool 
     json_auto_t *object = json_loads(file, 0, NULL);
     if (!r || !object)
         return fail(&(struct stw_error){.text = "not an object of a known kind"});
-    int bad = apply ? stw_kube_apply(p->client, r, ns, name, NULL, object, manager, &answer, &err)
-                    : stw_kube_get(p->client, r, ns, name, &answer, &err);
+    int bad =
+        apply ? stw_kube_apply(p->client, STW_PLACE(r, ns, name), object, manager, &answer, &err)
+              : stw_kube_get(p->client, r, ns, name, &answer, &err);
     if (bad)
         return fail(&err);
     if (apply)

@@ -388,19 +388,18 @@ static void verbs(void **state)
     assert_int_equal(stw_kube_get(c, &stw_res_secret, "verb", "n", NULL, &err), 0);
     assert_int_equal(stw_kube_get_since(c, &stw_res_secret, "verb", "n", "17", NULL, &err), 0);
     assert_int_equal(stw_kube_create(c, &stw_res_configmap, "verb", o, NULL, &err), 0);
-    assert_int_equal(stw_kube_update(c, &stw_res_deployment, "verb", "n", "status", o, NULL, &err),
-                     0);
     assert_int_equal(stw_kube_delete(c, &stw_res_service, "verb", "n", "U", NULL, &err), 0);
     assert_int_equal(stw_kube_delete(c, &stw_res_service, "verb", "m", NULL, NULL, &err), 0);
     assert_int_equal(
-        stw_kube_apply(c, &stw_res_service, "verb", "n", NULL, o, "the manager", NULL, &err), 0);
-    assert_int_equal(
-        stw_kube_merge_patch(c, &stw_res_service, "verb", "n", "status", o, "m", NULL, &err), 0);
+        stw_kube_apply(c, STW_PLACE(&stw_res_service, "verb", "n"), o, "the manager", NULL, &err),
+        0);
+    assert_int_equal(stw_kube_merge_patch(c, STW_PLACE(&stw_res_service, "verb", "n", "status"), o,
+                                          "m", NULL, &err),
+                     0);
     static const char *const want[] = {
         "GET /api/v1/namespaces/verb/secrets/n  ",
         "GET /api/v1/namespaces/verb/secrets/n?resourceVersion=17  ",
         "POST /api/v1/namespaces/verb/configmaps {\"a\":\"b\"}",
-        "PUT /apis/apps/v1/namespaces/verb/deployments/n/status {\"a\":\"b\"}",
         "\"propagationPolicy\":\"Background\",\"preconditions\":{\"uid\":\"U\"}}",
         "\"propagationPolicy\":\"Background\"}",
         "PATCH /api/v1/namespaces/verb/services/n?fieldManager=the%20manager&force=true {",

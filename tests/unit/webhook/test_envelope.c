@@ -29,7 +29,8 @@ static int handle(const char *body, size_t len, struct stw_buf *reply)
     const struct stw_env env = {0};
     struct stw_review_scratch scratch = {0};
     struct stw_review_result v;
-    int status = stw_review_handle(stw_kinds[0], false, &env, body, len, &scratch, reply, &v);
+    int status = stw_review_handle(&(struct stw_review){stw_kinds[0], false, &env, body, len},
+                                   &scratch, reply, &v);
     stw_review_result_done(&v);
     stw_json_done(&scratch.doc);
     return status;

@@ -73,8 +73,10 @@ static void run_case(const char *name)
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20), got = STW_BUF_INIT(1 << 20);
     stw_autojson struct stw_json_doc a = {0}, b = {0};
     struct stw_error err;
-    int status = stw_review_handle(stw_kinds[0], strncmp(name, "mutate-", 7) == 0, &env, request,
-                                   request_len, &scratch, &reply, &v);
+    int status =
+        stw_review_handle(&(struct stw_review){stw_kinds[0], strncmp(name, "mutate-", 7) == 0, &env,
+                                               request, request_len},
+                          &scratch, &reply, &v);
     readable(&reply, &got);
     assert_int_equal(stw_json_scan(&a, stw_buf_str(&got), got.len, &err), 0);
     if (stw_json_scan(&b, want, want_len, &err) != 0)
@@ -115,7 +117,9 @@ static void verdict_is_told(void **state)
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(1 << 20);
     (void)state;
     assert_int_equal(
-        stw_review_handle(stw_kinds[0], false, &env, request, len, &scratch, &reply, &v), 200);
+        stw_review_handle(&(struct stw_review){stw_kinds[0], false, &env, request, len}, &scratch,
+                          &reply, &v),
+        200);
     assert_false(v.allowed);
     assert_false(v.dry_run);
     assert_string_equal(v.operation, "CREATE");
@@ -139,7 +143,9 @@ static void no_room_is_a_500(void **state)
     stw_autobuf struct stw_buf reply = STW_BUF_INIT(400);
     (void)state;
     assert_int_equal(
-        stw_review_handle(stw_kinds[0], false, &env, request, len, &scratch, &reply, &v), 500);
+        stw_review_handle(&(struct stw_review){stw_kinds[0], false, &env, request, len}, &scratch,
+                          &reply, &v),
+        500);
     assert_false(v.allowed);
     assert_non_null(strstr(stw_buf_str(&reply), "\"InternalError\""));
     stw_review_result_done(&v);
