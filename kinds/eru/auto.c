@@ -116,8 +116,9 @@ static void give_over(struct eru *e, const char *rv, struct stw_result *result)
         json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", rv, "labels", MANAGED_BY);
     if (!patch)
         (void)stw_fail_memory(&err);
-    if (!patch || stw_kube_merge_patch(run->client, STW_PLACE(&stw_kind_eru.resource, run->ns, run->name),
-                                       patch, run->controller->field_manager, &answer, &err) != 0) {
+    if (!patch ||
+        stw_kube_merge_patch(run->client, STW_PLACE(&stw_kind_eru.resource, run->ns, run->name),
+                             patch, run->controller->field_manager, &answer, &err) != 0) {
         stw_run_fail(run, &err, result);
         return;
     }

@@ -94,7 +94,7 @@ int stw_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret);
 
 /* Reads a file of at most `max` bytes; `*ret` is NUL-terminated and owned by the caller. */
 struct stw_error;
-int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len, struct stw_error *err)
-    STW_MUST_CHECK;
+int stw_read_file(const char *path, size_t max, char **ret, size_t *ret_len,
+                  struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -83,7 +83,8 @@ int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const
                        const char *name, const char *version, struct stw_buf *ret,
                        struct stw_error *err) STW_MUST_CHECK;
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
-                    const json_t *object, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+                    const json_t *object, struct stw_buf *ret,
+                    struct stw_error *err) STW_MUST_CHECK;
 /* `uid` and `resource_version` are preconditions, or NULL; background propagation. */
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
@@ -95,10 +96,12 @@ int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_
                    const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* JSON patch (RFC 6902), as text. */
 int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
-                        const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+                        const char *manager, struct stw_buf *ret,
+                        struct stw_error *err) STW_MUST_CHECK;
 /* JSON merge patch. */
 int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const json_t *patch,
-                         const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+                         const char *manager, struct stw_buf *ret,
+                         struct stw_error *err) STW_MUST_CHECK;
 
 /* The server's minor version, 24 for Kubernetes 1.24; INT_MAX when it is unknown.  Requested once
  * in ten minutes: servers are upgraded while we run, by one minor version at a time. */

@@ -25,8 +25,7 @@ static void collect_rule(void *ctx, const struct stw_rule *rule)
     for (size_t i = 0; i < r->count && !known; i++)
         known = r->all[i].resource == rule->resource &&
                 stw_same(r->all[i].subresource, rule->subresource) &&
-                stw_same(r->all[i].name, rule->name) &&
-                stw_same(r->all[i].verbs, rule->verbs) &&
+                stw_same(r->all[i].name, rule->name) && stw_same(r->all[i].verbs, rule->verbs) &&
                 r->all[i].own_namespace == rule->own_namespace;
     if (!known && r->count < RULES_MAX)
         r->all[r->count++] = *rule;
