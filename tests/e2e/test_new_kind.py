@@ -41,7 +41,8 @@ def tree(tmp_path_factory):
         shutil.copy(paths.TOP / file, top / file)
     shutil.copytree(NEW, top / "kinds" / "redirect")
     table = top / "kinds" / "kinds.c"
-    table.write_text(table.read_text("utf-8").replace("    row(myweb) ", "    row(redirect) \\\n    row(myweb) ", 1))
+    rows = table.read_text("utf-8").replace("    row(myweb) ", "    row(redirect) \\\n    row(myweb) ", 1)
+    table.write_text(rows)
     run("meson", "setup", "build", "-Dtests=disabled", "-Dwerror=true", "-Ddebug=false", cwd=top)
     run("ninja", "-C", "build", "src/steward", cwd=top)
     return top
