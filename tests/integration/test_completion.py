@@ -126,7 +126,7 @@ def test_bash_completes_files_and_folders(complete, tmp_path):
 # What the script of a shell has for an option of a command.
 WRITTEN = {
     "bash": r"\n    '{command} --{name}='",
-    "zsh": r"\n    {command}\)\n(?:  .*\n)*? .*--{name}\b.*\n(?:  .*\n)*?        ;;\n",
+    "zsh": r"\n    {command}\)\n(?: {{8}}[^;\n].*\n)*? {{8}}.*--{name}[=}}]",
     "fish": r"\ncomplete -c steward -n '__fish_seen_subcommand_from {command}' -l {name} ",
 }
 
