@@ -257,7 +257,7 @@ static void wake_waiting(struct stw_manager *m, const char *old_text, const char
     stw_json_foreach (stw_json_get(stw_json_root(&was), "p"), key, port) {
         if (stw_json_int(port, &n) != 0 || has_port(now, n))
             continue;
-        (void)snprintf(text, sizeof(text), "%lld", (long long)n);
+        stw_format(text, sizeof(text), "%lld", (long long)n);
         stw_manager_wake(m, "nodePort", text);
     }
 }

@@ -28,7 +28,7 @@ bool stw_claim_find(const struct stw_run *run, const struct stw_object *own, con
         bool older = order < 0 || (order == 0 && strcmp(key, run->key) < 0);
         if (!(before ? before : is_active_and_older)(&other, own, older))
             continue;
-        (void)snprintf(ret_key, STW_KEY_LEN, "%s", key);
+        stw_format(ret_key, STW_KEY_LEN, "%s", key);
         return true;
     }
     return false;

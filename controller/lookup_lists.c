@@ -216,7 +216,7 @@ static bool find_in_lists(void *ctx, const char *index, const char *key, const c
     stw_buf_addf(&what, "%s:%s", dot + 1, key);
     const char *holder = what.failed ? NULL : key_under(l, stw_buf_str(&what), self);
     if (holder)
-        (void)snprintf(ret_holder, 512, "%s", holder);
+        stw_format(ret_holder, 512, "%s", holder);
     return holder != NULL;
 }
 
@@ -224,7 +224,7 @@ static int has_in_lists(void *ctx, const char *plural, const char *key)
 {
     char own[STW_KEY_LEN + 2];
     const struct live_list *l = list_of(ctx, plural, strlen(plural));
-    (void)snprintf(own, sizeof(own), "/%s", key);
+    stw_format(own, sizeof(own), "/%s", key);
     return l ? key_under(l, own, NULL) != NULL : -1;
 }
 

@@ -346,8 +346,8 @@ bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size)
         if (stw_informer_synced(m->caches[i].informer))
             continue;
         stw_informer_problem(m->caches[i].informer, problem, sizeof(problem));
-        (void)snprintf(why, why_size, "%s are not listed yet%s%s",
-                       m->caches[i].watch->resource->plural, *problem ? ": " : "", problem);
+        stw_format(why, why_size, "%s are not listed yet%s%s", m->caches[i].watch->resource->plural,
+                   *problem ? ": " : "", problem);
         return false;
     }
     return true;
@@ -359,8 +359,8 @@ bool stw_manager_alive(struct stw_manager *m, char *why, size_t why_size)
         uint64_t ms = stw_queue_longest_ms(m->pools[i].queue);
         if (ms <= HANGS_MS)
             continue;
-        (void)snprintf(why, why_size, "a run of the %s controller has not ended for %llu s",
-                       m->pools[i].controller->name, (unsigned long long)(ms / 1000));
+        stw_format(why, why_size, "a run of the %s controller has not ended for %llu s",
+                   m->pools[i].controller->name, (unsigned long long)(ms / 1000));
         return false;
     }
     return true;

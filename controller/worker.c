@@ -70,7 +70,7 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
 
 static void random_id(char out[17])
 {
-    (void)snprintf(out, 17, "%016llx", (unsigned long long)stw_random());
+    stw_format(out, 17, "%016llx", (unsigned long long)stw_random());
 }
 
 static void log_result(const struct stw_result *result, uint64_t took_ms)

@@ -33,7 +33,7 @@ static void set_trouble(struct app_trouble *t, const char *reason, const char *f
     va_start(ap, fmt);
     (void)vsnprintf(t->message, sizeof(t->message), fmt, ap);
     va_end(ap);
-    (void)snprintf(t->reason, sizeof(t->reason), "%s", reason);
+    stw_format(t->reason, sizeof(t->reason), "%s", reason);
     t->found = true;
     t->passing = false;
 }
@@ -284,8 +284,8 @@ static void find_template(const struct app *a, char out[64])
         struct app_trouble t;
         if (!read_cached(cache, key, &t) || strcmp(t.created, newest) <= 0)
             continue;
-        (void)snprintf(newest, sizeof(newest), "%s", t.created); /* RFC 3339 sorts as text */
-        (void)snprintf(out, 64, "%s", t.template);
+        stw_format(newest, sizeof(newest), "%s", t.created); /* RFC 3339 sorts as text */
+        stw_format(out, 64, "%s", t.template);
     }
 }
 

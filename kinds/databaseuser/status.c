@@ -426,9 +426,8 @@ static void say_fine(const struct dbuser *d, struct stw_verdict *v)
     dbu_account_text(d, &account);
     v->reason = "Succeeded";
     v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
-    (void)snprintf(v->message, sizeof(v->message),
-                   "account \"%.400s\" on target \"%.200s\" is ready", stw_buf_str(&account),
-                   d->target->name);
+    stw_format(v->message, sizeof(v->message), "account \"%.400s\" on target \"%.200s\" is ready",
+               stw_buf_str(&account), d->target->name);
 }
 
 void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
@@ -485,7 +484,7 @@ static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
     const char *message = json_string_value(json_object_get(was, "message"));
     if (!message || !stw_streq(stw_condition_reason(was), v->reason))
         return false;
-    (void)snprintf(v->message, sizeof(v->message), "%s", message);
+    stw_format(v->message, sizeof(v->message), "%s", message);
     return true;
 }
 
@@ -499,10 +498,10 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
                               .err = &r->err};
     if (r->trouble == STW_SQL_CIRCUIT_OPEN && keep_blocked(d, v))
         return;
-    (void)snprintf(v->message, sizeof(v->message),
-                   "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
-                   "to remove the object and leave the account",
-                   r->err.text);
+    stw_format(v->message, sizeof(v->message),
+               "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
+               "to remove the object and leave the account",
+               r->err.text);
 }
 
 void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)

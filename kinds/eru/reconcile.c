@@ -142,7 +142,7 @@ static void find_older(struct eru *e, const char *deployment)
     char key[STW_KEY_LEN];
     stw_buf_addf(&index, "deployment:%s", deployment);
     if (stw_claim_find(e->run, &e->object, stw_buf_str(&index), NULL, key))
-        (void)snprintf(e->holder, sizeof(e->holder), "%s", key);
+        stw_format(e->holder, sizeof(e->holder), "%s", key);
 }
 
 /* --- the run */
@@ -156,11 +156,11 @@ static void read_token(struct eru *e)
     if (!text)
         return;
     if (strlen(text) < sizeof(e->token)) {
-        (void)snprintf(e->token, sizeof(e->token), "%s", text);
+        stw_format(e->token, sizeof(e->token), "%s", text);
         return;
     }
     struct stw_hash h = stw_hash_bytes(text, strlen(text));
-    (void)snprintf(e->token, sizeof(e->token), "%.64s... %016llx", text, (unsigned long long)h.lo);
+    stw_format(e->token, sizeof(e->token), "%.64s... %016llx", text, (unsigned long long)h.lo);
     stw_message_clean(e->token, sizeof(e->token) - 1);
 }
 

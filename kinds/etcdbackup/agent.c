@@ -32,7 +32,7 @@ static void look_at_container(struct stw_json status, struct stw_agent_live *a, 
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i])) {
             a->phase = STW_AGENT_STUCK;
-            (void)snprintf(a->text, sizeof(a->text), "%s: ", waits[i]);
+            stw_format(a->text, sizeof(a->text), "%s: ", waits[i]);
             stw_pod_text(stw_json_get(waiting, "message"), a->text + strlen(a->text),
                          sizeof(a->text) - strlen(a->text));
         }
@@ -106,7 +106,7 @@ static void enqueue_agent_owner(struct stw_manager *m, const struct stw_watch *w
         stw_json_strcpy(stw_json_get(stw_json_root(&doc), "o"), kind, sizeof(kind)) != 0 ||
         stw_json_strcpy(stw_json_get(stw_json_root(&doc), "n"), name, sizeof(name)) != 0)
         return;
-    (void)snprintf(ns, sizeof(ns), "%.*s", (int)STW_MIN(slash - key, 253), key);
+    stw_format(ns, sizeof(ns), "%.*s", (int)STW_MIN(slash - key, 253), key);
     stw_key_make(ns, name, owner);
     stw_manager_enqueue(m, kind, owner);
 }
@@ -147,12 +147,12 @@ void stw_agent_name(const struct stw_owner *owner, const char *what, char out[ST
 {
     char name[37];
     struct stw_hash h = stw_hash_bytes(owner->uid, strlen(owner->uid));
-    (void)snprintf(name, sizeof(name), "%.36s", owner->name);
+    stw_format(name, sizeof(name), "%.36s", owner->name);
     for (char *p = name; *p; p++)
         if (*p == '.')
             *p = '-';
-    (void)snprintf(out, STW_AGENT_NAME_MAX, "%s-%.8s-%08llx", name, what,
-                   (unsigned long long)(h.lo & 0xffffffffu));
+    stw_format(out, STW_AGENT_NAME_MAX, "%s-%.8s-%08llx", name, what,
+               (unsigned long long)(h.lo & 0xffffffffu));
 }
 
 json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,

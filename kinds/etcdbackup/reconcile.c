@@ -144,10 +144,10 @@ static void look_for_holder(struct eb *e)
         return;
     bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
     e->stalled = "PathInUse";
-    (void)snprintf(e->stalled_text, sizeof(e->stalled_text),
-                   "%s%.253s%s stores in the same place: give this one another path",
-                   same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
-                   same ? key + len + 1 : "", same ? "\"" : "");
+    stw_format(e->stalled_text, sizeof(e->stalled_text),
+               "%s%.253s%s stores in the same place: give this one another path",
+               same ? "EtcdBackup \"" : "an EtcdBackup of another namespace",
+               same ? key + len + 1 : "", same ? "\"" : "");
 }
 
 /* The backup failed because of a watched object: each run may check whether that is fixed. */

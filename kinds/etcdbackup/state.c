@@ -114,8 +114,8 @@ void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const
     s->pruned += made->pruned;
     s->retry_at = EB_NEVER;
     s->reason[0] = s->error[0] = '\0';
-    (void)snprintf(s->version, sizeof(s->version), "%s", made->version);
-    (void)snprintf(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);
+    stw_format(s->version, sizeof(s->version), "%s", made->version);
+    stw_format(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);
 }
 
 void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now)
@@ -124,11 +124,11 @@ void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_
     s->phase = EB_FAILED;
     s->failures++;
     s->retry_at = now + (int64_t)stw_backoff(EB_BACKOFF_S, (uint64_t)done, EB_BACKOFF_MAX_S);
-    (void)snprintf(s->reason, sizeof(s->reason), "%s", failed->reason);
-    (void)snprintf(s->error, sizeof(s->error), "%s", failed->err.text);
+    stw_format(s->reason, sizeof(s->reason), "%s", failed->reason);
+    stw_format(s->error, sizeof(s->error), "%s", failed->err.text);
     stw_message_clean(s->error, sizeof(s->error) - 1);
     if (*failed->endpoint)
-        (void)snprintf(s->endpoint, sizeof(s->endpoint), "%s", failed->endpoint);
+        stw_format(s->endpoint, sizeof(s->endpoint), "%s", failed->endpoint);
 }
 
 const json_t *eb_state_verified(const struct eb_state *s)

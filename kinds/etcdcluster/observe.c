@@ -32,7 +32,7 @@ struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **re
         if (e->view.count == EC_MEMBERS_MAX || strlen(name) >= EC_NAME_MAX)
             return NULL;
         i = e->view.count++;
-        (void)snprintf(e->view.members[i].name, EC_NAME_MAX, "%s", name);
+        stw_format(e->view.members[i].name, EC_NAME_MAX, "%s", name);
         ec_peer_url(e, name, e->details[i].peer_url);
     }
     assert(i < e->view.count);
@@ -58,7 +58,7 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
         ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 ||
         !stw_streq(pod.owner_uid, e->object.uid) || !ec_entry(e, name_of(key), &d))
         return;
-    (void)snprintf(pod.resource_version, sizeof(pod.resource_version), "%s", rv);
+    stw_format(pod.resource_version, sizeof(pod.resource_version), "%s", rv);
     d->pod = pod;
     d->has_pod = true;
 }
@@ -98,7 +98,7 @@ static void take_claim(struct ec *e, const char *key, struct stw_informer *cache
         ec_claim_read(stw_buf_str(&text), text.len, &claim) != 0 ||
         !is_our_claim(e, name_of(key), &claim) || !ec_entry(e, name_of(key), &d))
         return;
-    (void)snprintf(claim.resource_version, sizeof(claim.resource_version), "%s", rv);
+    stw_format(claim.resource_version, sizeof(claim.resource_version), "%s", rv);
     d->claim = claim;
     d->has_claim = true;
 }
@@ -266,7 +266,7 @@ void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX])
         uint64_t bits = stw_random();
         for (size_t i = 0; i + 1 < sizeof(suffix); i++, bits /= sizeof(letters) - 1)
             suffix[i] = letters[bits % (sizeof(letters) - 1)];
-        (void)snprintf(out, EC_NAME_MAX, "%.52s-%s", e->owner.name, suffix);
+        stw_format(out, EC_NAME_MAX, "%.52s-%s", e->owner.name, suffix);
     } while (ec_index(e, out) != EC_MEMBERS_MAX);
 }
 
@@ -295,7 +295,7 @@ static void set_status(struct ec *e)
     (void)stw_semver_parse(e->state.oldest_version, &v->oldest);
     v->action = e->state.action;
     v->force_step = e->state.force_step;
-    (void)snprintf(v->force_member, sizeof(v->force_member), "%s", e->state.force_member);
+    stw_format(v->force_member, sizeof(v->force_member), "%s", e->state.force_member);
     v->failovers_last_hour = ec_state_failovers(&e->state, v->now);
     v->last_rolled = e->state.last_rolled;
 }

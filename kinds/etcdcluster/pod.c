@@ -21,24 +21,24 @@
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
 {
     const char *domain = e->spec.pod.cluster_domain;
-    (void)snprintf(out, STW_ETCD_URL_MAX, "%s.%s.%s.svc%s%s", member, e->owner.name, e->owner.ns,
-                   domain ? "." : "", domain ? domain : "");
+    stw_format(out, STW_ETCD_URL_MAX, "%s.%s.%s.svc%s%s", member, e->owner.name, e->owner.ns,
+               domain ? "." : "", domain ? domain : "");
 }
 
 void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
 {
     char host[STW_ETCD_URL_MAX];
     ec_host(e, member, host);
-    (void)snprintf(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.peer ? "https" : "http", host,
-                   STW_ETCD_PEER_PORT);
+    stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.peer ? "https" : "http", host,
+               STW_ETCD_PEER_PORT);
 }
 
 static void client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
 {
     char host[STW_ETCD_URL_MAX];
     ec_host(e, member, host);
-    (void)snprintf(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-                   STW_ETCD_CLIENT_PORT);
+    stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
+               STW_ETCD_CLIENT_PORT);
 }
 
 /* --- labels */

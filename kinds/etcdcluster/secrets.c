@@ -47,7 +47,7 @@ static char *read_value(const struct stw_secret *s, const char *key)
 static char *read_prefixed_value(const struct stw_secret *s, const char *prefix, const char *suffix)
 {
     char key[64];
-    (void)snprintf(key, sizeof(key), "%s%s", prefix, suffix);
+    stw_format(key, sizeof(key), "%s%s", prefix, suffix);
     return read_value(s, key);
 }
 
@@ -184,7 +184,7 @@ static bool all_trust(void *ctx, const char *bundle)
     struct ec_tls with = {0};
     ec_tls_trust(&with, bundle); /* once for members, once for clients */
     ec_tls_trust(&with, bundle);
-    (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
+    stw_format(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
     ec_hash_template(e);
     e->tls.trust_hash[0] = '\0';
     return is_calm(e) && ec_pods_are_of(e, e->template_hash);
@@ -207,7 +207,7 @@ static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_err
     a->next = (struct stw_pem_pair){.cert = read_value(&s, "next.crt"),
                                     .key = read_value(&s, "next.key")};
     a->previous = read_value(&s, "previous.crt");
-    (void)snprintf(name, sizeof(name), "etcd %.40s", e->owner.name);
+    stw_format(name, sizeof(name), "etcd %.40s", e->owner.name);
     int step = ec_authority_advance(a, name, now_us, all_trust, e, err);
     if (step < 0)
         return -1;
@@ -262,9 +262,9 @@ static int write_leaf(struct ec *e, const struct ec_authority *a, const struct s
                       struct stw_error *err)
 {
     char cert[32], key[32], ca[32];
-    (void)snprintf(cert, sizeof(cert), "%s.crt", prefix);
-    (void)snprintf(key, sizeof(key), "%s.key", prefix);
-    (void)snprintf(ca, sizeof(ca), "%s-ca.crt", prefix);
+    stw_format(cert, sizeof(cert), "%s.crt", prefix);
+    stw_format(key, sizeof(key), "%s.key", prefix);
+    stw_format(ca, sizeof(ca), "%s-ca.crt", prefix);
     const struct secret_entry entries[] = {
         {cert, leaf->cert}, {key, leaf->key}, {ca, stw_buf_str(&a->bundle)}, {NULL, NULL}};
     return write_secret(e, name, old, entries, err);

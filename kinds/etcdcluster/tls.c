@@ -19,7 +19,7 @@
 
 static void copy_secret_name(char out[300], const char *name)
 {
-    (void)snprintf(out, 300, "%s", name ? name : "");
+    stw_format(out, 300, "%s", name ? name : "");
 }
 
 static void set_own(struct ec *e)
@@ -27,10 +27,10 @@ static void set_own(struct ec *e)
     struct ec_tls *t = &e->tls;
     const char *name = e->owner.name;
     t->own = t->peer = t->client = true;
-    (void)snprintf(t->ca_secret, sizeof(t->ca_secret), "%s-ca", name);
-    (void)snprintf(t->peer_secret, sizeof(t->peer_secret), "%s-peer-tls", name);
-    (void)snprintf(t->server_secret, sizeof(t->server_secret), "%s-server-tls", name);
-    (void)snprintf(t->operator_secret, sizeof(t->operator_secret), "%s-client-tls", name);
+    stw_format(t->ca_secret, sizeof(t->ca_secret), "%s-ca", name);
+    stw_format(t->peer_secret, sizeof(t->peer_secret), "%s-peer-tls", name);
+    stw_format(t->server_secret, sizeof(t->server_secret), "%s-server-tls", name);
+    stw_format(t->operator_secret, sizeof(t->operator_secret), "%s-client-tls", name);
 }
 
 static void set_wanted(struct ec *e)
@@ -84,7 +84,7 @@ static bool has_matching_pair(struct ec *e, const struct ec_pem *p, const char *
 static bool holds_names(struct ec *e, const struct ec_pem *p, const char *name)
 {
     char host[STW_ETCD_URL_MAX], member[EC_NAME_MAX];
-    (void)snprintf(member, sizeof(member), "%.52s-bcdfghjklm", e->owner.name);
+    stw_format(member, sizeof(member), "%.52s-bcdfghjklm", e->owner.name);
     ec_host(e, member, host);
     const char *const names[] = {host, NULL};
     if (stw_cert_covers(p->cert, names, NULL))
@@ -112,7 +112,7 @@ void ec_tls_trust(struct ec_tls *t, const char *bundle)
 {
     char both[sizeof(t->trust_hash) + STW_HASH_LEN], added[STW_HASH_LEN];
     stw_hash_format(stw_hash_bytes(bundle, strlen(bundle)), added);
-    (void)snprintf(both, sizeof(both), "%s%s", t->trust_hash, added);
+    stw_format(both, sizeof(both), "%s%s", t->trust_hash, added);
     stw_hash_format(stw_hash_bytes(both, strlen(both)), t->trust_hash);
 }
 
@@ -146,7 +146,7 @@ static bool look_at_member(struct ec *e, const char *name, const char *prefix)
     if (good)
         ec_tls_trust(&e->tls, p.ca);
     if (good && stw_cert_info(p.cert, &info, &err) == 0)
-        (void)snprintf(e->tls.served, sizeof(e->tls.served), "%s", info.fingerprint);
+        stw_format(e->tls.served, sizeof(e->tls.served), "%s", info.fingerprint);
     ec_pem_done(&p);
     return good;
 }
@@ -227,7 +227,7 @@ static void save_checked_tls(struct ec *e, struct ec_kept *kept, const char *ver
 {
     int64_t now = stw_wall_us(e->run->clock) / 1000000;
     e->tls.changed_at = stw_streq(e->tls.served, kept->tls.served) ? kept->tls.changed_at : now;
-    (void)snprintf(kept->secret_versions, sizeof(kept->secret_versions), "%s", versions);
+    stw_format(kept->secret_versions, sizeof(kept->secret_versions), "%s", versions);
     kept->tls = e->tls;
 }
 
@@ -241,7 +241,7 @@ static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
     } else if (check_certificates(e, kept)) {
         save_checked_tls(e, kept, versions);
     } else {
-        (void)snprintf(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", kept->tls.trust_hash);
+        stw_format(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", kept->tls.trust_hash);
         e->etcd = kept->etcd;
         return kept->etcd && *kept->tls.trust_hash ? 0 : -1;
     }
@@ -303,9 +303,9 @@ static void note_proof(const struct ec *e, struct ec_kept *kept, size_t i)
     size_t at = place_for(e, kept, uid);
     if (at == EC_MEMBERS_MAX)
         return;
-    (void)snprintf(kept->proven[at].uid, sizeof(kept->proven[at].uid), "%s", uid);
-    (void)snprintf(kept->proven[at].fingerprint, sizeof(kept->proven[at].fingerprint), "%s",
-                   e->tls.served);
+    stw_format(kept->proven[at].uid, sizeof(kept->proven[at].uid), "%s", uid);
+    stw_format(kept->proven[at].fingerprint, sizeof(kept->proven[at].fingerprint), "%s",
+               e->tls.served);
 }
 
 static bool serves_it(const struct ec *e, size_t i)

@@ -74,13 +74,12 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
             set_pod_trouble(p, waits[i].trouble, stw_json_get(waiting, "message"));
     if (p->trouble == EC_TROUBLE_CRASH && p->refused)
-        (void)snprintf(p->text, sizeof(p->text),
-                       "its data folder is empty, and so etcd does not start");
+        stw_format(p->text, sizeof(p->text),
+                   "its data folder is empty, and so etcd does not start");
     if (p->trouble == EC_TROUBLE_CRASH && p->full)
-        (void)snprintf(
-            p->text, sizeof(p->text),
-            "its volume is full, and so etcd does not run: make it larger, or make space "
-            "on it");
+        stw_format(p->text, sizeof(p->text),
+                   "its volume is full, and so etcd does not run: make it larger, or make space "
+                   "on it");
 }
 
 static void look_at_scheduling(struct stw_json pod, struct ec_pod_live *p)

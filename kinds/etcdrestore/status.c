@@ -110,7 +110,7 @@ static void set_conditions(const struct er *e, struct stw_conditions *c)
 
 /* --- the verdict */
 
-#define SAY(v, ...) ((void)snprintf((v)->message, sizeof((v)->message), __VA_ARGS__))
+#define SAY(v, ...) (stw_format((v)->message, sizeof((v)->message), __VA_ARGS__))
 
 static void compute_restore_verdict(const struct er *e, struct stw_verdict *v)
 {

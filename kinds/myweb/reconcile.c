@@ -32,7 +32,7 @@ static void wake_waiting(struct stw_manager *m, int64_t was, int64_t now)
     char port[24];
     if (was == 0 || was == now)
         return;
-    (void)snprintf(port, sizeof(port), "%lld", (long long)was);
+    stw_format(port, sizeof(port), "%lld", (long long)was);
     stw_manager_wake(m, "nodePort", port);
 }
 
@@ -49,11 +49,11 @@ static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, cons
 static bool find_older_claim(struct myweb *w)
 {
     char port[48], key[STW_KEY_LEN], name[STW_KEY_LEN];
-    (void)snprintf(port, sizeof(port), "nodePort:%lld", (long long)w->spec.node_port);
+    stw_format(port, sizeof(port), "nodePort:%lld", (long long)w->spec.node_port);
     if (!stw_claim_find(w->run, &w->object, port, NULL, key))
         return false;
     stw_name_to(w->run->key, key, name, sizeof(name));
-    (void)snprintf(w->holder, sizeof(w->holder), "MyWeb %s", name);
+    stw_format(w->holder, sizeof(w->holder), "MyWeb %s", name);
     return true;
 }
 
@@ -78,11 +78,11 @@ static void name_port_holder(struct myweb *w)
 {
     char port[24], key[512] = "";
     const struct stw_lookup *lookup = w->run->env->lookup;
-    (void)snprintf(port, sizeof(port), "%lld", (long long)w->spec.node_port);
+    stw_format(port, sizeof(port), "%lld", (long long)w->spec.node_port);
     if (lookup && lookup->find(lookup->ctx, "services.nodePort", port, w->run->key, key))
-        (void)snprintf(w->holder, sizeof(w->holder), "Service %s", key);
+        stw_format(w->holder, sizeof(w->holder), "Service %s", key);
     else
-        (void)snprintf(w->holder, sizeof(w->holder), MYWEB_HOLDER_UNSEEN);
+        stw_format(w->holder, sizeof(w->holder), MYWEB_HOLDER_UNSEEN);
 }
 
 /* The API server's messages: 422, not 409, for a port that is taken (kubernetes#64466), and 500 for

@@ -35,8 +35,8 @@ static struct stw_client_tally *admission_metrics_of(struct stw_client *c, const
         if (c->tallies[i].status == status && stw_streq(c->tallies[i].method, method))
             return &c->tallies[i];
     struct stw_client_tally *t = &c->tallies[c->count_admission % STW_TALLIES];
-    (void)snprintf(code, sizeof(code), "%ld", status);
-    (void)snprintf(t->method, sizeof(t->method), "%s", method);
+    stw_format(code, sizeof(code), "%ld", status);
+    stw_format(t->method, sizeof(t->method), "%s", method);
     t->status = status;
     t->requests = STW_SERIES(c->requests, status ? code : "<error>", method, c->host);
     t->durations = STW_SERIES(c->durations, method, c->host);
@@ -113,7 +113,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 static int add_header(struct stw_handle *h, const char *name, const char *value)
 {
     char line[512];
-    (void)snprintf(line, sizeof(line), "%s: %s", name, value);
+    stw_format(line, sizeof(line), "%s: %s", name, value);
     struct curl_slist *more = curl_slist_append(h->headers, line);
     if (!more)
         return -1;

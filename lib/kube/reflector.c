@@ -68,13 +68,13 @@ static void make_path(struct stw_reflector *r)
     add_query(&r->path, "labelSelector", c->label_selector);
     add_query(&r->path, "fieldSelector", c->field_selector);
     if (r->phase == STW_LISTING) {
-        (void)snprintf(number, sizeof(number), "%u", r->page_size);
+        stw_format(number, sizeof(number), "%u", r->page_size);
         add_query(&r->path, "limit", number);
         add_query(&r->path, "continue", r->paging ? stw_buf_str(&r->next) : NULL);
         return;
     }
-    (void)snprintf(number, sizeof(number), "%u",
-                   WATCH_MIN_S + (unsigned)(stw_random() % WATCH_SPREAD_S));
+    stw_format(number, sizeof(number), "%u",
+               WATCH_MIN_S + (unsigned)(stw_random() % WATCH_SPREAD_S));
     add_query(&r->path, "watch", "1");
     add_query(&r->path, "allowWatchBookmarks", "true");
     add_query(&r->path, "timeoutSeconds", number);
@@ -165,7 +165,7 @@ static uint64_t record_failure(struct stw_reflector *r, const char *what,
     char text[sizeof(r->problem)];
     r->failures++;
     log_failure(r, what, err);
-    (void)snprintf(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
+    stw_format(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
     stw_informer_set_problem(r, text);
     uint64_t wait = backoff_ms(r);
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);

@@ -88,6 +88,6 @@ void stw_key_split(const char *key, char *ns, char *name)
     const char *slash = strchr(key, '/');
     assert(strlen(key) < STW_KEY_LEN);
     int ns_len = slash ? (int)(slash - key) : 0;
-    (void)snprintf(ns, STW_KEY_LEN, "%.*s", ns_len, key);
-    (void)snprintf(name, STW_KEY_LEN, "%s", slash ? slash + 1 : key);
+    stw_format(ns, STW_KEY_LEN, "%.*s", ns_len, key);
+    stw_format(name, STW_KEY_LEN, "%s", slash ? slash + 1 : key);
 }

@@ -15,7 +15,7 @@ const char *stw_tree_text(const json_t *object, const char *key)
 
 void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size)
 {
-    (void)snprintf(out, size, "%s", stw_tree_text(object, key));
+    stw_format(out, size, "%s", stw_tree_text(object, key));
 }
 
 int64_t stw_tree_time(const json_t *object, const char *key, int64_t none)

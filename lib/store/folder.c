@@ -78,9 +78,9 @@ static int folder_begin(struct stw_store *s, const char *key, struct stw_upload 
     if (!(u = calloc(1, sizeof(*u))))
         return stw_store_fail_memory(trouble, err);
     u->upload.store = s;
-    (void)snprintf(u->name, sizeof(u->name), "%s", key);
-    (void)snprintf(u->partial, sizeof(u->partial), ".%.*s.%016llx" PARTIAL, NAME_LEN_MAX, key,
-                   (unsigned long long)stw_random());
+    stw_format(u->name, sizeof(u->name), "%s", key);
+    stw_format(u->partial, sizeof(u->partial), ".%.*s.%016llx" PARTIAL, NAME_LEN_MAX, key,
+               (unsigned long long)stw_random());
     u->fd = openat(folder_of(s)->dir, u->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (u->fd < 0) {
         (void)fail_by_errno(trouble, "create", u->partial, err);
@@ -239,7 +239,7 @@ static int sweep_entry(struct folder *f, const struct folder_entry *e, void *ctx
     size_t around = strlen(".") + strlen(".") + PARTIAL_DIGITS + tail;
     char key[256];
     if (ours && len > around)
-        (void)snprintf(key, sizeof(key), "%.*s", (int)(len - around), e->name + 1);
+        stw_format(key, sizeof(key), "%.*s", (int)(len - around), e->name + 1);
     ours = ours && len > around && w->mine->mine(w->mine->ctx, key);
     if (ours && (int64_t)e->st.st_mtime < w->before_us / 1000000 &&
         unlinkat(f->dir, e->name, 0) == 0)

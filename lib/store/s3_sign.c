@@ -52,7 +52,7 @@ static void add_line(struct stw_buf *request, struct stw_buf *names, const char 
     if (!line)
         return;
     size_t len = strcspn(line, ":");
-    (void)snprintf(name, sizeof(name), "%.*s", (int)len, line);
+    stw_format(name, sizeof(name), "%.*s", (int)len, line);
     const char *value = line + len + 2;
     add_header(request, names, name, value, strlen(value));
 }
@@ -108,7 +108,7 @@ int s3_sign(const struct s3 *s, const struct s3_to_sign *r, struct stw_buf *ret)
     stw_autobuf struct stw_buf names = STW_BUF_INIT(256), text = STW_BUF_INIT(1024);
     char day[9], hash[S3_HASH_HEX];
     unsigned char signature[SHA256_DIGEST_LENGTH] = {0};
-    (void)snprintf(day, sizeof(day), "%.8s", r->date);
+    stw_format(day, sizeof(day), "%.8s", r->date);
     make_request(s, r, &names, &request);
     s3_hash_hex(stw_buf_str(&request), request.len, hash);
     bool ok = !request.failed && !names.failed;

@@ -96,8 +96,8 @@ static void report_trouble(void *ctx, const struct stw_kind *kind, const char *n
 {
     struct audit_job *job = ctx;
     char what[400];
-    (void)snprintf(what, sizeof(what), "cannot read %s%s%s", kind->plural, ns ? " in " : "",
-                   ns ? ns : "");
+    stw_format(what, sizeof(what), "cannot read %s%s%s", kind->plural, ns ? " in " : "",
+               ns ? ns : "");
     stw_audit_report_trouble(&job->report, what, err->text);
 }
 
@@ -105,7 +105,7 @@ static void no_lookup(void *ctx, const char *plural, const struct stw_error *err
 {
     struct audit_job *job = ctx;
     char what[400];
-    (void)snprintf(what, sizeof(what), "rules that look at %s are not applied", plural);
+    stw_format(what, sizeof(what), "rules that look at %s are not applied", plural);
     stw_audit_report_trouble(&job->report, what, err->text);
 }
 

@@ -53,7 +53,7 @@ static void choose_namespace(struct run *r)
     const char *ns = r->settings->ns && *r->settings->ns ? r->settings->ns
                      : in_pod && r->kubeconfig->ns       ? r->kubeconfig->ns
                                                          : STW_DEFAULT_NAMESPACE;
-    (void)snprintf(r->ns, sizeof(r->ns), "%s", ns);
+    stw_format(r->ns, sizeof(r->ns), "%s", ns);
 }
 
 /* As in client-go: host name, "_", random digits, so that a restarted process is a new
@@ -62,8 +62,8 @@ static void choose_identity(struct run *r)
 {
     char host[256] = "steward";
     (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(r->identity, sizeof(r->identity), "%s_%016llx", host,
-                   (unsigned long long)stw_random());
+    stw_format(r->identity, sizeof(r->identity), "%s_%016llx", host,
+               (unsigned long long)stw_random());
 }
 
 static bool is_address(const char *host)
