@@ -97,7 +97,7 @@ static const struct stw_flag options[] = {
      OFFSET(max_connections),
      .help =
          "open connections for admission, and at most three quarters of the file descriptors\n"
-         "that the process may have; beyond it the oldest that never finished a request is closed"},
+         "that the process may have; beyond it the oldest without a finished request is closed"},
     {.name = "webhook-memory",
      .type = STW_FLAG_INT,
      .arg = "MIB",
