@@ -57,5 +57,6 @@ struct stw_field {
 };
 
 #define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)
+#define STW_RANGE(least, most) .has_range = true, .min = (least), .max = (most)
 
 #endif

@@ -27,16 +27,26 @@ extern const struct stw_field stw_repair_fields[];
 #define STW_ROW_IMAGE(type_, member, text)                                                         \
     {                                                                                              \
         .name = "image", .type = STW_T_STRING, STW_FIELD_OFFSET(type_, member), .help = (text),    \
-        .required = true, .has_range = true, .min = 1, .max = 1024,                                \
-        .range_text = "not a valid image reference", .check = stw_check_image,                     \
-        .warn = stw_warn_image                                                                     \
+        .required = true, STW_RANGE(1, 1024), .range_text = "not a valid image reference",         \
+        .check = stw_check_image, .warn = stw_warn_image                                           \
     }
 #define STW_ROW_PULL_SECRETS(type_, member)                                                        \
     {                                                                                              \
         .name = "imagePullSecrets", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),           \
         .help = "Secrets with the credentials of the image's registry; at most 20.",               \
-        .has_range = true, .max = 20, .item = &stw_core_pull_secret,                               \
-        .list_keys = stw_core_pull_secret_keys                                                     \
+        STW_RANGE(0, 20), .item = &stw_core_pull_secret, .list_keys = stw_core_pull_secret_keys    \
+    }
+
+#define STW_ROW_AFFINITY(type_, member)                                                            \
+    {                                                                                              \
+        .name = "affinity", .type = STW_T_RAW, STW_FIELD_OFFSET(type_, member),                    \
+        .help = "Scheduling constraints, as in a Pod.", .known = stw_core_affinity                 \
+    }
+#define STW_ROW_TOLERATIONS(type_, member)                                                         \
+    {                                                                                              \
+        .name = "tolerations", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),                \
+        .help = "Tolerations, as in a Pod; at most 100.", STW_RANGE(0, 100),                       \
+        .item = &stw_core_toleration                                                               \
     }
 
 /* Columns of `kubectl get`. */
