@@ -2,6 +2,7 @@
 #include "controller/guard.h"
 
 #include "base/table.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 
@@ -108,41 +109,37 @@ static enum stw_guard_answer count_write(struct guard_record *r, uint64_t now_ms
 enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms,
                                       uint64_t pause_ms)
 {
-    pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     remove_stale_records(g, now_ms);
     struct guard_record *r = find_or_make(g, what);
     enum stw_guard_answer answer = r ? count_write(r, now_ms, pause_ms) : STW_GUARD_GO;
-    pthread_mutex_unlock(&g->lock);
     return answer;
 }
 
 void stw_guard_accept(struct stw_guard *g, const char *what, struct stw_hash wanted,
                       struct stw_hash live)
 {
-    pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     struct guard_record *r = find_or_make(g, what);
     if (r) {
         r->accepted = true;
         r->wanted = wanted;
         r->live = live;
     }
-    pthread_mutex_unlock(&g->lock);
 }
 
 bool stw_guard_accepted(struct stw_guard *g, const char *what, struct stw_hash wanted,
                         struct stw_hash live)
 {
-    pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     const struct guard_record *r = stw_table_get(&g->records, what);
     bool yes =
         r && r->accepted && stw_hash_equal(r->wanted, wanted) && stw_hash_equal(r->live, live);
-    pthread_mutex_unlock(&g->lock);
     return yes;
 }
 
 void stw_guard_forget(struct stw_guard *g, const char *what)
 {
-    pthread_mutex_lock(&g->lock);
+    STW_LOCKED(&g->lock);
     free(stw_table_remove(&g->records, what));
-    pthread_mutex_unlock(&g->lock);
 }

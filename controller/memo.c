@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/memo.h"
 
+#include "base/thread.h"
+
 #include <pthread.h>
 
 #define PLACES 1024U
@@ -43,12 +45,11 @@ bool stw_memo_get(struct stw_memo *m, const char *what, struct stw_hash inputs,
                   struct stw_hash *ret)
 {
     struct stw_hash id = id_of(what, inputs);
-    pthread_mutex_lock(&m->lock);
+    STW_LOCKED(&m->lock);
     const struct memo_place *p = &m->places[id.lo % PLACES];
     bool known = p->taken && stw_hash_equal(p->id, id);
     if (known)
         *ret = p->result;
-    pthread_mutex_unlock(&m->lock);
     return known;
 }
 
@@ -56,7 +57,6 @@ void stw_memo_put(struct stw_memo *m, const char *what, struct stw_hash inputs,
                   struct stw_hash result)
 {
     struct stw_hash id = id_of(what, inputs);
-    pthread_mutex_lock(&m->lock);
+    STW_LOCKED(&m->lock);
     m->places[id.lo % PLACES] = (struct memo_place){.id = id, .result = result, .taken = true};
-    pthread_mutex_unlock(&m->lock);
 }

@@ -31,7 +31,7 @@ static void set_trouble(struct app_trouble *t, const char *reason, const char *f
 {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(t->message, sizeof(t->message), fmt, ap);
+    stw_vformat(t->message, sizeof(t->message), fmt, ap);
     va_end(ap);
     stw_format(t->reason, sizeof(t->reason), "%s", reason);
     t->found = true;

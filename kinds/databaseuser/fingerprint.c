@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/hex.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/secret.h"
 
@@ -130,10 +131,9 @@ int stw_fingerprint(struct stw_fingerprints *f, const struct stw_run *run, const
                     const char *password, size_t len, char ret[STW_FINGERPRINT_LEN],
                     struct stw_error *err)
 {
-    pthread_mutex_lock(&f->lock);
+    STW_LOCKED(&f->lock);
     int rc = f->loaded ? 0 : load_key(f, run, err);
     if (rc == 0 && stw_fingerprint_under(f->key, uid, password, len, ret) != 0)
         rc = stw_fail(err, STW_ERR_INTERNAL, "cannot compute a fingerprint");
-    pthread_mutex_unlock(&f->lock);
     return rc;
 }

@@ -69,7 +69,7 @@ static void append_etcd_arg(json_t *args, const char *fmt, ...)
     char text[2 * STW_ETCD_URL_MAX];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    stw_vformat(text, sizeof(text), fmt, ap);
     va_end(ap);
     (void)json_array_append_new(args, json_string(text));
 }

@@ -233,7 +233,7 @@ static void add_name(struct names *n, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(n->text[n->count], sizeof(n->text[0]), fmt, ap);
+    stw_vformat(n->text[n->count], sizeof(n->text[0]), fmt, ap);
     va_end(ap);
     n->list[n->count] = n->text[n->count];
     n->list[++n->count] = NULL;

@@ -57,7 +57,7 @@ static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char 
 {
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(t->text, sizeof(t->text), fmt, ap);
+    stw_vformat(t->text, sizeof(t->text), fmt, ap);
     va_end(ap);
     t->state = state;
 }

@@ -16,8 +16,8 @@ void stw_hex_encode(const void *data, size_t len, enum stw_hex letters, char *ou
 
 void stw_hash_format(struct stw_hash h, char out[STW_HASH_LEN])
 {
-    (void)snprintf(out, STW_HASH_LEN, "%016llx%016llx", (unsigned long long)h.hi,
-                   (unsigned long long)h.lo);
+    stw_format(out, STW_HASH_LEN, "%016llx%016llx", (unsigned long long)h.hi,
+               (unsigned long long)h.lo);
 }
 
 /* At most 16 digits: those before the first other character. */
