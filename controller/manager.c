@@ -75,7 +75,7 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
     if (m->pool_count == STW_MANAGER_CONTROLLERS_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
                         STW_MANAGER_CONTROLLERS_MAX);
-    assert(c->name && c->own && c->watches && c->reconcile);
+    assert(c->name && c->own && c->run_size > 0 && (c->reconcile || c->children));
     struct stw_worker_pool *pool = &m->pools[m->pool_count];
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
     pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);

@@ -130,7 +130,7 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
                           .ns = ns,
                           .name = name,
                           .state = pool->state};
-    assert(m->fence && pool->controller->reconcile);
+    assert(m->fence);
     stw_key_split(key, ns, name);
     random_id(id);
     const struct stw_log_field context[] = {STW_STR("controller", pool->controller->name),

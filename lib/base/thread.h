@@ -30,8 +30,10 @@ static inline void stw_unlockp(pthread_mutex_t **mutex)
 
 /* Holds the lock from here to the end of the block, whichever way it is left.  For a lock that is
  * released early or waited on, call pthread_mutex_lock. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): it is a declaration */
 #define STW_LOCKED(mutex)                                                                          \
     __attribute__((cleanup(stw_unlockp), unused)) pthread_mutex_t *stw_locked_ = stw_lock(mutex)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* For functions that are called with the lock held. */
 #define STW_ASSERT_LOCKED(mutex) assert(pthread_mutex_trylock(mutex) == EBUSY)
