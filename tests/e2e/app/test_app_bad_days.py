@@ -213,7 +213,7 @@ def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kin
     app.wait_ready(installed, "web", namespace)
     installed.patch(kind, name, namespace, patch)
     message = installed.wait_event("web", namespace, "DriftRepaired", field)
-    assert f'"{name}" had been changed' in message
+    assert f'"{name}", which had been changed' in message
     web = installed.wait_for(app.KIND, "web", namespace,
                              lambda o: o["status"].get("repairs") == 1 and app.is_ready(o))
     assert field in web["status"]["lastRepair"]["fields"]
