@@ -301,7 +301,8 @@ static void print_scale(struct stw_buf *out, int indent, const struct stw_scale 
 static void print_crd_version(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
     stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
-    print_columns(out, indent + 2, k->columns);
+    if (k->columns)
+        print_columns(out, indent + 2, k->columns);
     print_parent_key(out, indent + 2, "schema");
     print_parent_key(out, indent + 4, "openAPIV3Schema");
     top_schema(out, indent + 6, k);

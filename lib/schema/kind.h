@@ -97,7 +97,7 @@ struct stw_kind {
     const struct stw_field *spec;     /* table of the spec struct */
     size_t spec_size;                 /* of that struct */
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
-    const struct stw_column *columns; /* ended by a NULL name */
+    const struct stw_column *columns; /* ended by a NULL name; or NULL */
     const struct stw_scale *scale;    /* or NULL */
     /* Labels that are part of the desired state, as the spec is: an UPDATE that changes one is
      * treated as one that changes the spec.  NULL-terminated; or NULL. */

@@ -2,12 +2,13 @@
  *
  * Reports DatabaseUsers that are invalid, such as those created before a rule or a target changed.
  * Their accounts are kept, but not managed. */
-#include "cmd/doctor_priv.h"
+#include "cmd/doctor_targets.h"
 
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/spec.h"
 #include "kube/pages.h"
+#include "operator/doctor.h"
 #include "sql/target.h"
 
 #define SHOWN_MAX 20
@@ -68,7 +69,7 @@ static int walk_namespace(struct user_walk *w, const char *ns, struct stw_error 
     return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* reported by the CRD check */
 }
 
-void doctor_users(struct doctor *d, struct stw_targets *targets)
+void stw_doctor_users(struct doctor *d, struct stw_targets *targets)
 {
     static char *all[] = {NULL, NULL};
     struct user_walk w = {.d = d, .targets = targets};

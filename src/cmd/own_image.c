@@ -2,7 +2,7 @@
 #include "cmd/own_image.h"
 
 #include "base/util.h"
-#include "cmd/remote.h"
+#include "operator/remote.h"
 
 #include <unistd.h>
 

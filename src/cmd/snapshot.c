@@ -8,7 +8,7 @@
 #include "base/sandbox.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "cmd/cmd.h"
+#include "operator/extension.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -358,8 +358,9 @@ static int run_snapshot_command(struct stw_snapshot_work *w, const char *command
     return stw_usage_error("snapshot", "unknown command \"%s\"", command);
 }
 
-static int run_snapshot(void *settings, int count, char **operands)
+static int run_snapshot(const struct stw_call *call, void *settings, int count, char **operands)
 {
+    (void)call;
     const struct stw_snapshot_options *o = settings;
     struct stw_snapshot_work w = {.options = *o};
     if (count == 0)
@@ -371,11 +372,11 @@ static int run_snapshot(void *settings, int count, char **operands)
     return status;
 }
 
-static int start_snapshot(int argc, char **argv)
+static int start_snapshot(const struct stw_call *call)
 {
     struct stw_snapshot_options options = {0};
     stw_sandbox_no_dumps(); /* keys of stores and of etcd */
-    return stw_flags_run(stw_snapshot_flags, usage, &options, argc, argv, run_snapshot);
+    return stw_flags_run(call, &options, run_snapshot);
 }
 
 const struct stw_command stw_command_snapshot = {

@@ -5,8 +5,8 @@
 #define STW_CMD_SNAPSHOT_H
 
 #include "base/util.h"
-#include "cmd/flags.h"
 #include "kinds/etcdbackup/snapshot.h"
+#include "operator/flags.h"
 
 #define STW_SNAPSHOT_ENDPOINTS_MAX 20
 

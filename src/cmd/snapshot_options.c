@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/util.h"
-#include "cmd/settings.h"
 #include "cmd/snapshot.h"
+#include "operator/settings.h"
 #include "store/credentials.h"
 
 #include <errno.h>

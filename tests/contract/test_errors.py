@@ -153,7 +153,7 @@ def test_whose_token_it_is(server, space):
 
 
 def test_what_one_may(server):
-    """webhook/access.c, src/cmd/doctor_run.c: a SubjectAccessReview returns whether a user may read
+    """webhook/access.c, operator/doctor_run.c: a SubjectAccessReview returns whether a user may read
     a path; without rights `allowed` is false and there is no error."""
     def review(user, groups):
         return server.fine(server.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
@@ -223,7 +223,7 @@ def test_versions_that_are_always_there(server, group, version):
 
 
 def test_the_version(server):
-    """src/cmd/doctor_server.c and the choice of the guard in controller/child.c read /version; the Date
+    """operator/doctor_server.c and the choice of the guard in controller/child.c read /version; the Date
     of the answer is the server's clock."""
     answer = server.ask("GET", "/version")
     assert re.fullmatch(r"\d+", answer.body["major"]) and re.match(r"\d+", answer.body["minor"])

@@ -147,7 +147,7 @@ def test_a_delete_with_preconditions(server, space, wrong):
 
 
 def test_dry_run_stores_nothing(server, space):
-    """src/cmd: what users try with --dry-run=server, and what the demo does."""
+    """operator: what users try with --dry-run=server, and what the demo does."""
     path = space.path("configmaps", "one")
     tried = server.apply(path, space.configmap(), query="&dryRun=All")
     assert tried.status == 201 and tried.body["metadata"]["uid"]

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward doctor`: checks an installation from outside. */
+#include "operator/doctor.h"
+
+#include "base/util.h"
+#include "operator/command.h"
+#include "operator/extension.h"
+#include "operator/names.h"
+#include "operator/settings.h"
+
+#include <stdarg.h>
+
+#define REQUEST_MS 5000
+
+static const char usage[] =
+    "Usage: steward doctor [OPTIONS]\n\n"
+    "Checks an installation, with the rights of the kubeconfig, from anywhere: API server and\n"
+    "clock, CRDs, the Deployment, webhook configurations and their certificate, Service,\n"
+    "endpoints and NetworkPolicies, the rights of steward's account, the Lease.  Each line says\n"
+    "what was seen and, below, what to do next.  Nothing is changed, and no secret is shown.\n\n"
+    "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
+
+struct doctor_options {
+    char *kubeconfig, *context, *ns, *namespaces, *output;
+    int64_t timeout_ms;
+};
+
+#define AT(member) .offset = offsetof(struct doctor_options, member)
+
+static const struct stw_flag flags[] = {
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     AT(ns),
+     .help = "where steward is installed"},
+    {.name = "namespaces",
+     .arg = "A,B",
+     AT(namespaces),
+     .help = "that steward manages; without it as its Deployment says"},
+    STW_FLAGS_OUTPUT(struct doctor_options),
+    {.name = "timeout",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "30s",
+     .min = 1000,
+     .max = 600000,
+     AT(timeout_ms),
+     .help = "for all of it"},
+    STW_REMOTE_FLAGS(struct doctor_options),
+    {0},
+};
+
+const char *doctor_advice(struct doctor *d, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    stw_vformat(d->advice, sizeof(d->advice), fmt, ap);
+    va_end(ap);
+    return d->advice;
+}
+
+void doctor_unread(struct doctor *d, const char *check, const struct stw_error *err)
+{
+    bool may_not = err->code == STW_ERR_FORBIDDEN;
+    stw_checkup_add(&d->report, may_not ? STW_CHECK_WARN : STW_CHECK_FAIL, check,
+                    may_not ? "Run this with the rights of an administrator of the cluster." : NULL,
+                    "cannot be read: %s", err->text);
+}
+
+static int check_installation(struct doctor *d, const struct doctor_options *o)
+{
+    const struct stw_extension *x = d->op->extension;
+    static void (*const checks[])(struct doctor *) = {
+        doctor_crds,           doctor_deployment, doctor_webhooks, doctor_service,
+        doctor_network_policy, doctor_rights,     doctor_leader,
+    };
+    struct stw_error err = {0};
+    if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {
+        fprintf(stderr, "steward doctor: %s\n", err.text);
+        return STW_EXIT_USAGE;
+    }
+    d->remote.timeout_ms = REQUEST_MS;
+    d->remote.deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)o->timeout_ms;
+    stw_checkup_begin(&d->report);
+    int reached = doctor_server(d);
+    for (size_t i = 0; reached == 0 && i < STW_COUNT(checks); i++)
+        checks[i](d);
+    for (size_t i = 0; reached == 0 && x && x->checks && x->checks[i]; i++)
+        x->checks[i](d);
+    int status = stw_checkup_end(&d->report);
+    return reached == 0 ? status : STW_EXIT_USAGE;
+}
+
+static int run_doctor(const struct stw_call *call, void *settings, int count, char **operands)
+{
+    const struct doctor_options *o = settings;
+    struct doctor d = {.op = call->op, .ns = o->ns};
+    (void)operands;
+    d.report = (struct stw_checkup){.out = stdout};
+    if (count)
+        return stw_usage_error("doctor", "it takes options only");
+    if (stw_flags_output("doctor", o->output, &d.report.json) != 0)
+        return STW_EXIT_USAGE;
+    d.namespaces = stw_list_split(o->namespaces);
+    int status = check_installation(&d, o);
+    stw_answer_done(&d.deployment);
+    stw_list_free(d.namespaces);
+    stw_remote_done(&d.remote);
+    return status;
+}
+
+static int start_doctor(const struct stw_call *call)
+{
+    struct doctor_options options = {0};
+    return stw_flags_run(call, &options, run_doctor);
+}
+
+const struct stw_command stw_command_doctor = {
+    .name = "doctor",
+    .summary = "check an installation, and recommend what to do next",
+    .usage = usage,
+    .flags = flags,
+    .run = start_doctor,
+};

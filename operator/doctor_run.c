@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Deployment, its rights, the and the leader. */
+#include "operator/doctor.h"
+
+#include "base/util.h"
+#include "controller/lookup_lists.h"
+#include "controller/manager.h"
+#include "operator/installed.h"
+#include "operator/names.h"
+#include "operator/print.h"
+#include "operator/settings.h"
+
+#define MISSING_SHOWN 4
+
+/* --- the Deployment */
+
+struct stw_json doctor_container(const struct doctor *d)
+{
+    return stw_json_at(stw_json_path(d->deployment.root, "spec.template.spec.containers"), 0);
+}
+
+char *doctor_argument(const struct doctor *d, const char *flag)
+{
+    struct stw_json key, arg;
+    size_t len = strlen(flag);
+    stw_json_foreach (stw_json_get(doctor_container(d), "args"), key, arg) {
+        stw_autofree char *text = stw_json_strdup(arg);
+        if (text && strncmp(text, flag, len) == 0 && text[len] == '=')
+            return strdup(text + len + 1);
+    }
+    return NULL;
+}
+
+/* The tag of an image, or "". */
+static const char *tag_of(const char *image)
+{
+    const char *name = strrchr(image, '/');
+    const char *colon = strchr(name ? name : image, ':');
+    return colon && !strchr(image, '@') ? colon + 1 : "";
+}
+
+static void check_version(struct doctor *d)
+{
+    char image[512] = "";
+    (void)stw_json_strcpy(stw_json_get(doctor_container(d), "image"), image, sizeof(image));
+    const char *tag = tag_of(image);
+    if (*tag && !stw_streq(tag, d->op->version) && tag[0] >= '0' && tag[0] <= '9')
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "version",
+                        "Look with the program that is installed: the rules differ from version to "
+                        "version.",
+                        "image %s is installed, and this program is %s", image, d->op->version);
+}
+
+static void check_replicas(struct doctor *d)
+{
+    int64_t wanted = 1, ready = 0;
+    (void)stw_json_int(stw_json_path(d->deployment.root, "spec.replicas"), &wanted);
+    (void)stw_json_int(stw_json_path(d->deployment.root, "status.readyReplicas"), &ready);
+    const char *advice =
+        doctor_advice(d,
+                      "kubectl -n %s describe pods -l control-plane=controller-manager; kubectl "
+                      "-n %s logs deployment/" STW_DEPLOYMENT,
+                      d->ns, d->ns);
+    enum stw_check_level verdict = ready == 0       ? STW_CHECK_FAIL
+                                   : ready < wanted ? STW_CHECK_WARN
+                                                    : STW_CHECK_OK;
+    stw_checkup_add(&d->report, verdict, "Deployment", verdict == STW_CHECK_OK ? NULL : advice,
+                    "%lld of %lld replicas of %s/" STW_DEPLOYMENT " are ready", (long long)ready,
+                    (long long)wanted, d->ns);
+}
+
+void doctor_deployment(struct doctor *d)
+{
+    struct stw_error err = {0};
+    if (stw_remote_get(&d->remote, &stw_res_deployment, d->ns, STW_DEPLOYMENT, &d->deployment,
+                       &err) != 0) {
+        d->deployment.root = STW_JSON_NONE;
+        if (err.code == STW_ERR_NOT_FOUND)
+            stw_checkup_add(&d->report, STW_CHECK_WARN, "Deployment",
+                            "If steward runs nowhere else: kubectl apply -k config/default",
+                            "%s/" STW_DEPLOYMENT " is not there", d->ns);
+        else
+            doctor_unread(d, "Deployment", &err);
+        return;
+    }
+    check_replicas(d);
+    check_version(d);
+    if (!d->namespaces) {
+        stw_autofree char *list = doctor_argument(d, "--namespaces");
+        d->namespaces = stw_list_split(list);
+    }
+}
+
+/* --- rights */
+
+struct rights {
+    struct doctor *d;
+    bool self; /* we are logged in as steward's account */
+    unsigned asked, missing;
+    struct stw_buf text; /* the first missing rights */
+    struct stw_error err;
+};
+
+static void add_string(struct stw_buf *out, const char *name, const char *value)
+{
+    stw_buf_addf(out, "\"%s\":", name);
+    stw_buf_json_strz(out, value);
+    stw_buf_addc(out, ',');
+}
+
+static void make_review(const struct rights *r, const struct stw_rule *rule, const char *verb,
+                        const char *ns, struct stw_buf *out)
+{
+    stw_buf_addf(out,
+                 "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"%sSubjectAccessReview\","
+                 "\"spec\":{",
+                 r->self ? "Self" : "");
+    if (!r->self)
+        stw_buf_addf(out,
+                     "\"user\":\"system:serviceaccount:%s:" STW_SERVICE_ACCOUNT
+                     "\",\"groups\":[\"system:serviceaccounts\",\"system:serviceaccounts:%s\","
+                     "\"system:authenticated\"],",
+                     r->d->ns, r->d->ns);
+    stw_buf_adds(out, "\"resourceAttributes\":{");
+    add_string(out, "group", rule->resource->group);
+    add_string(out, "resource", rule->resource->plural);
+    add_string(out, "subresource", rule->subresource ? rule->subresource : "");
+    add_string(out, "name", rule->name ? rule->name : "");
+    add_string(out, "namespace", ns);
+    stw_buf_addf(out, "\"verb\":\"%s\"}}}", verb);
+}
+
+/* 1: granted, 0: not granted, -1: unknown because of an error. */
+static int review_access(struct rights *r, const struct stw_rule *rule, const char *verb,
+                         const char *ns)
+{
+    stw_autobuf struct stw_buf body = STW_BUF_INIT(8192);
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(256);
+    stw_autoanswer struct stw_answer answer = {0};
+    make_review(r, rule, verb, ns, &body);
+    stw_buf_addf(&path, "/apis/authorization.k8s.io/v1/%ssubjectaccessreviews",
+                 r->self ? "self" : "");
+    struct stw_request req = {.method = "POST",
+                              .path = stw_buf_str(&path),
+                              .body = stw_buf_str(&body),
+                              .body_len = body.len};
+    if (stw_remote_do(&r->d->remote, &req, &answer, &r->err) != 0)
+        return -1;
+    return stw_json_bool(stw_json_path(answer.root, "status.allowed"), false);
+}
+
+static int ask_verbs(struct rights *r, const struct stw_rule *rule, const char *ns)
+{
+    char verb[32];
+    for (const char *p = rule->verbs; *p;) {
+        size_t len = strcspn(p, ",");
+        stw_format(verb, sizeof(verb), "%.*s", (int)len, p);
+        p += len + (p[len] == ',');
+        int may = review_access(r, rule, verb, ns);
+        if (may < 0)
+            return -1;
+        r->asked++;
+        if (!may && r->missing++ < MISSING_SHOWN)
+            stw_buf_addf(&r->text, "%s%s %s%s%s%s%s", r->text.len ? ", " : "", verb,
+                         rule->resource->plural, rule->subresource ? "/" : "",
+                         rule->subresource ? rule->subresource : "", *ns ? " in " : "", ns);
+    }
+    return 0;
+}
+
+static int ask_rule(struct rights *r, const struct stw_rule *rule)
+{
+    char **ns = r->d->namespaces;
+    if (rule->own_namespace)
+        return ask_verbs(r, rule, r->d->ns);
+    if (!ns || (!rule->resource->namespaced && rule->name))
+        return ask_verbs(r, rule, "");
+    if (!rule->resource->namespaced)
+        return 0; /* with rights for some namespaces only, steward does not need it */
+    for (; *ns; ns++)
+        if (ask_verbs(r, rule, *ns) != 0)
+            return -1;
+    return 0;
+}
+
+static void tell_rights(struct rights *r)
+{
+    struct doctor *d = r->d;
+    stw_autofree char *list = doctor_argument(d, "--namespaces");
+    if (!r->missing) {
+        stw_checkup_add(&d->report, STW_CHECK_OK, "rights", NULL,
+                        "%s/" STW_SERVICE_ACCOUNT " has all %u that steward needs", d->ns,
+                        r->asked);
+        return;
+    }
+    if (r->missing > MISSING_SHOWN)
+        stw_buf_addf(&r->text, " and %u more", r->missing - MISSING_SHOWN);
+    stw_checkup_add(&d->report, STW_CHECK_FAIL, "rights",
+                    doctor_advice(d, "steward print rbac --namespace %s%s%s | kubectl apply -f -",
+                                  d->ns, list ? " --namespaces " : "", list ? list : ""),
+                    "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
+}
+
+void doctor_rights(struct doctor *d)
+{
+    struct stw_rule rules[STW_RIGHTS_MAX];
+    size_t count = stw_rights_collect(d->op, rules);
+    struct rights r = {.d = d, .text = STW_BUF_INIT(4096)};
+    int rc = ask_rule(&r, &rules[0]);
+    if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {
+        /* A caller that may not send SubjectAccessReviews may be that account. */
+        r.self = stw_streq(d->remote.kubeconfig->source, "in-cluster");
+        rc = r.self ? ask_rule(&r, &rules[0]) : -1;
+    }
+    for (size_t i = 1; rc == 0 && i < count; i++)
+        rc = ask_rule(&r, &rules[i]);
+    if (rc == 0)
+        tell_rights(&r);
+    else
+        doctor_unread(d, "rights", &r.err);
+    stw_buf_done(&r.text);
+}
+
+/* --- the leader */
+
+void doctor_leader(struct doctor *d)
+{
+    struct stw_leader l = {0};
+    struct stw_error err = {0};
+    if (stw_installed_leader(&d->remote, d->ns, &l, &err) != 0) {
+        doctor_unread(d, "leader", &err);
+        return;
+    }
+    int64_t age_us = stw_wall_us(&stw_clock_system) + d->ahead_us - l.renewed_us;
+    const char *advice =
+        doctor_advice(d, "kubectl -n %s logs deployment/" STW_DEPLOYMENT " | grep -i lead", d->ns);
+    if (!l.there)
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "leader", advice,
+                        "there is no Lease %s/" STW_MANAGER_LEASE
+                        ": no replica reconciles, or steward runs without --leader-elect",
+                        d->ns);
+    else if (!*l.holder)
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "leader", advice,
+                        "the Lease was released, and no replica has acquired it");
+    else if (age_us > l.duration_us)
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "leader", advice,
+                        "%s has not renewed the Lease for %lld s: no replica reconciles", l.holder,
+                        (long long)(age_us / 1000000));
+    else
+        stw_checkup_add(&d->report, STW_CHECK_OK, "leader", NULL, "%s, renewed %lld s ago",
+                        l.holder, (long long)(STW_MAX(age_us, 0) / 1000000));
+}

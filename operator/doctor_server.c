@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The API server, its clock, and the CRDs. */
+#include "operator/doctor.h"
+
+#include "base/util.h"
+#include "base/yaml.h"
+#include "schema/kind.h"
+
+#define CRD_MAX_BYTES (4u << 20)
+#define SKEW_WARN_S 10
+#define SKEW_FAIL_S 300 /* clock skew that certificates allow for */
+
+/* --- reachability and clock */
+
+static void check_clock(struct doctor *d, int64_t date_us, int64_t before_us, int64_t after_us)
+{
+    if (date_us == 0)
+        return;
+    /* The header has whole seconds: compare the middle of that second with that of the request. */
+    d->ahead_us = date_us + 500000 - (before_us + (after_us - before_us) / 2);
+    int64_t seconds = d->ahead_us / 1000000, apart = seconds < 0 ? -seconds : seconds;
+    enum stw_check_level verdict = apart >= SKEW_FAIL_S   ? STW_CHECK_FAIL
+                                   : apart >= SKEW_WARN_S ? STW_CHECK_WARN
+                                                          : STW_CHECK_OK;
+    if (verdict == STW_CHECK_OK)
+        stw_checkup_add(&d->report, verdict, "clock", NULL,
+                        "this machine's is within %d s of the API server's", SKEW_WARN_S);
+    else
+        stw_checkup_add(&d->report, verdict, "clock", "Set the clock that is wrong: timedatectl",
+                        "the API server's is %lld s %s this machine's", (long long)apart,
+                        seconds > 0 ? "ahead of" : "behind");
+}
+
+/* --- features of newer servers */
+
+static const struct {
+    int since; /* of Kubernetes 1.x */
+    const char *what, *instead;
+} features[] = {
+    {21, "policy/v1", "disruption budgets are of policy/v1beta1"},
+    {23, "autoscaling/v2", "autoscalers are of autoscaling/v2beta2"},
+    {24, "a guard of creates by resourceVersion", "deletionGracePeriodSeconds guards them"},
+    {30, "matchConditions of webhooks", "it asks about objects that are being deleted, too"},
+};
+
+void doctor_features(struct stw_checkup *report, int minor)
+{
+    stw_autobuf struct stw_buf lacks = STW_BUF_INIT(1024);
+    for (size_t i = 0; i < STW_COUNT(features); i++)
+        if (minor < features[i].since)
+            stw_buf_addf(&lacks, "%s%s (%s)", lacks.len ? "; " : "", features[i].what,
+                         features[i].instead);
+    if (lacks.len)
+        stw_checkup_add(report, STW_CHECK_OK, "features", NULL, "the server lacks %s",
+                        stw_buf_str(&lacks));
+    else
+        stw_checkup_add(report, STW_CHECK_OK, "features", NULL,
+                        "the server has all that steward makes use of");
+}
+
+int doctor_server(struct doctor *d)
+{
+    stw_autoanswer struct stw_answer version = {0};
+    struct stw_error err = {0};
+    char git[64] = "of an unknown version";
+    int64_t date_us = 0, before_us = stw_wall_us(&stw_clock_system);
+    struct stw_request req = {.method = "GET", .path = "/version", .ret_date_us = &date_us};
+    if (stw_remote_do(&d->remote, &req, &version, &err) != 0) {
+        stw_checkup_add(
+            &d->report, STW_CHECK_FAIL, "API server",
+            "Check that it runs, and that the kubeconfig is for it: kubectl cluster-info",
+            "%s does not answer: %s", d->remote.kubeconfig->server, err.text);
+        return -1;
+    }
+    int64_t after_us = stw_wall_us(&stw_clock_system);
+    (void)stw_json_strcpy(stw_json_get(version.root, "gitVersion"), git, sizeof(git));
+    stw_checkup_add(&d->report, STW_CHECK_OK, "API server", NULL, "%s answers, Kubernetes %s",
+                    d->remote.kubeconfig->server, git);
+    char minor[16] = "";
+    (void)stw_json_strcpy(stw_json_get(version.root, "minor"), minor, sizeof(minor));
+    if (*minor)
+        doctor_features(&d->report, (int)strtol(minor, NULL, 10)); /* "24+" in provider builds */
+    check_clock(d, date_us, before_us, after_us);
+    return 0;
+}
+
+/* --- CRDs */
+
+static bool covers_object(struct stw_json ours, struct stw_json theirs, bool exactly,
+                          struct stw_buf *path)
+{
+    struct stw_json key, value;
+    if (stw_json_type(theirs) != STW_JSON_OBJECT ||
+        (exactly && stw_json_size(ours) != stw_json_size(theirs)))
+        return false;
+    stw_json_foreach (ours, key, value) {
+        char name[256];
+        size_t len = path->len;
+        if (stw_json_strcpy(key, name, sizeof(name)) != 0)
+            return false;
+        stw_buf_addf(path, "%s%s", len ? "." : "", name);
+        bool schema = stw_streq(name, "properties");
+        struct stw_json other = stw_json_get(theirs, name);
+        if (schema ? !covers_object(value, other, true, path) : !doctor_covers(value, other, path))
+            return false;
+        path->len = len;
+    }
+    return true;
+}
+
+bool doctor_covers(struct stw_json ours, struct stw_json theirs, struct stw_buf *path)
+{
+    if (stw_json_type(ours) == STW_JSON_OBJECT)
+        return covers_object(ours, theirs, false, path);
+    if (stw_json_type(ours) != STW_JSON_ARRAY)
+        return stw_json_equal(ours, theirs);
+    if (stw_json_type(theirs) != STW_JSON_ARRAY || stw_json_size(ours) != stw_json_size(theirs))
+        return false;
+    for (uint32_t i = 0; i < stw_json_size(ours); i++) {
+        size_t len = path->len;
+        stw_buf_addf(path, "[%u]", i);
+        if (!doctor_covers(stw_json_at(ours, i), stw_json_at(theirs, i), path))
+            return false;
+        path->len = len;
+    }
+    return true;
+}
+
+struct comparison {
+    struct stw_json theirs;
+    struct stw_buf *path;
+    bool same;
+};
+
+static int compare_crd(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
+{
+    struct comparison *c = ctx;
+    stw_autojson struct stw_json_doc doc = {0};
+    (void)index;
+    (void)line;
+    c->same = stw_json_scan(&doc, stw_buf_str(json), json->len, NULL) == 0 &&
+              doctor_covers(stw_json_get(stw_json_root(&doc), "spec"),
+                            stw_json_get(c->theirs, "spec"), c->path);
+    return 0;
+}
+
+/* Whether it matches what this program prints. */
+static bool is_our_crd(const struct stw_kind *kind, struct stw_json crd, struct stw_buf *path)
+{
+    stw_autobuf struct stw_buf yaml = STW_BUF_INIT(CRD_MAX_BYTES);
+    struct comparison c = {.theirs = crd, .path = path};
+    stw_kind_crd(kind, &yaml);
+    return stw_yaml_each("crd", stw_buf_str(&yaml), yaml.len, compare_crd, &c, NULL) == 0 && c.same;
+}
+
+static bool is_established(struct stw_json crd)
+{
+    struct stw_json key, condition;
+    stw_json_foreach (stw_json_path(crd, "status.conditions"), key, condition)
+        if (stw_json_is(stw_json_get(condition, "type"), "Established"))
+            return stw_json_is(stw_json_get(condition, "status"), "True");
+    return false;
+}
+
+static const char apply_crds[] = "steward print crds | kubectl apply -f -";
+
+static bool check_crd(struct doctor *d, const struct stw_kind *kind)
+{
+    stw_autoanswer struct stw_answer crd = {0};
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    struct stw_error err = {0};
+    char name[512];
+    stw_format(name, sizeof(name), "%s.%s", kind->plural, kind->group);
+    if (stw_remote_get(&d->remote, &stw_res_crd, NULL, name, &crd, &err) != 0) {
+        if (err.code != STW_ERR_NOT_FOUND)
+            doctor_unread(d, name, &err);
+        else
+            stw_checkup_add(&d->report, STW_CHECK_FAIL, "CRD", apply_crds, "%s is not there", name);
+        return false;
+    }
+    if (!is_established(crd.root)) {
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "CRD",
+                        doctor_advice(d, "kubectl describe crd %s", name),
+                        "%s is not established: the API server does not serve it", name);
+        return false;
+    }
+    if (is_our_crd(kind, crd.root, &path))
+        return true;
+    stw_checkup_add(&d->report, STW_CHECK_WARN, "CRD", apply_crds,
+                    "%s differs from what this program (%s) prints, first at spec.%s: it is of "
+                    "another version",
+                    name, d->op->version, stw_buf_str(&path));
+    return false;
+}
+
+void doctor_crds(struct doctor *d)
+{
+    unsigned count = 0, good = 0;
+    for (; d->op->kinds[count]; count++)
+        good += check_crd(d, d->op->kinds[count]);
+    if (good == count)
+        stw_checkup_add(&d->report, STW_CHECK_OK, "CRDs", NULL,
+                        "all %u are established, and as this program (%s) prints them", count,
+                        d->op->version);
+}

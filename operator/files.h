@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads manifests from files, folders and standard input. */
+#ifndef STW_OPERATOR_FILES_H
+#define STW_OPERATOR_FILES_H
+
+#include <stddef.h>
+
+#define STW_MANIFEST_MAX_BYTES (16u << 20)
+
+typedef void stw_file_fn(void *ctx, const char *name, const char *text, size_t len);
+typedef void stw_file_error_fn(void *ctx, const char *name, const char *why);
+
+/* `path` is a file, "-", or a folder. Of a folder, *.yaml, *.yml and *.json are read in order of
+ * name, including subfolders (64 levels at most; links to folders are not followed). */
+void stw_files_each(const char *path, stw_file_fn *fn, stw_file_error_fn *error, void *ctx);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/main.h"
+
+#include "base/util.h"
+#include "controller/controller.h"
+#include "operator/command.h"
+#include "schema/kind.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+void stw_commands_list(const struct stw_operator *op,
+                       const struct stw_command *ret[STW_COMMANDS_MAX + 1])
+{
+    static const struct stw_command *const first[] = {
+        &stw_command_run,    &stw_command_webhook, &stw_command_validate,
+        &stw_command_doctor, &stw_command_audit,   &stw_command_uninstall,
+    };
+    static const struct stw_command *const last[] = {
+        &stw_command_print,
+        &stw_command_completion,
+        &stw_command_version,
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < STW_COUNT(first); i++)
+        ret[n++] = first[i];
+    for (const struct stw_command *const *c = op->commands; c && *c; c++) {
+        assert(n < STW_COMMANDS_MAX - STW_COUNT(last));
+        ret[n++] = *c;
+    }
+    for (size_t i = 0; i < STW_COUNT(last); i++)
+        ret[n++] = last[i];
+    ret[n] = NULL;
+}
+
+const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,
+                                         const char *version, const char *kind)
+{
+    for (const struct stw_kind *const *k = op->kinds; *k; k++)
+        if (stw_streq((*k)->kind, kind) && stw_streq((*k)->group, group) &&
+            stw_streq((*k)->version, version))
+            return *k;
+    return NULL;
+}
+
+static void print_program_help(const struct stw_operator *op,
+                               const struct stw_command *const *commands, FILE *out)
+{
+    fprintf(out, "%s\nUsage: %s COMMAND [OPTIONS]\n\nCommands\n", op->about, op->name);
+    for (const struct stw_command *const *c = commands; *c; c++)
+        fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);
+    fprintf(out, "\n`%s COMMAND --help` says more.\n", op->name);
+}
+
+static void check_kinds(const struct stw_operator *op)
+{
+    size_t n = 0;
+    while (op->kinds[n])
+        n++;
+    assert(n <= STW_KINDS_MAX);
+    for (size_t i = 0; i < n; i++)
+        assert(op->controllers[i] && op->controllers[i]->kind == op->kinds[i]);
+    assert(!op->controllers[n]);
+}
+
+int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
+{
+    const struct stw_command *commands[STW_COMMANDS_MAX + 1];
+    check_kinds(op);
+    stw_commands_list(op, commands);
+    if (argc < 2) {
+        print_program_help(op, commands, stderr);
+        return STW_EXIT_USAGE;
+    }
+    if (stw_streq(argv[1], "--help") || stw_streq(argv[1], "-h") || stw_streq(argv[1], "help")) {
+        print_program_help(op, commands, stdout);
+        return STW_EXIT_OK;
+    }
+    const char *name = stw_streq(argv[1], "--version") ? "version" : argv[1];
+    for (const struct stw_command *const *c = commands; *c; c++)
+        if (stw_streq(name, (*c)->name))
+            return (*c)->run(&(const struct stw_call){op, *c, argc - 1, argv + 1});
+    fprintf(stderr, "%s: unknown command \"%s\"; `%s --help` lists them\n", op->name, argv[1],
+            op->name);
+    return STW_EXIT_USAGE;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rights of `steward run`, collected from the rule tables of the modules that send requests. */
+#include "base/util.h"
+#include "certs/certs.h"
+#include "controller/controller.h"
+#include "operator/extension.h"
+#include "operator/names.h"
+#include "operator/print.h"
+#include "operator/settings.h"
+#include "webhook/access.h"
+
+#include <assert.h>
+
+struct rules {
+    struct stw_rule all[STW_RIGHTS_MAX];
+    size_t count;
+};
+
+/* Several reconcilers may need the same right. */
+static void collect_rule(void *ctx, const struct stw_rule *rule)
+{
+    struct rules *r = ctx;
+    bool known = false;
+    for (size_t i = 0; i < r->count && !known; i++)
+        known = r->all[i].resource == rule->resource &&
+                stw_same(r->all[i].subresource, rule->subresource) &&
+                stw_same(r->all[i].name, rule->name) && stw_same(r->all[i].verbs, rule->verbs) &&
+                r->all[i].own_namespace == rule->own_namespace;
+    if (known)
+        return;
+    assert(r->count < STW_RIGHTS_MAX);
+    r->all[r->count++] = *rule;
+}
+
+static void collect_rules(struct rules *r, const struct stw_rule *table)
+{
+    for (; table->resource; table++)
+        collect_rule(r, table);
+}
+
+static void add_list(struct stw_buf *out, const char *key, const char *commas)
+{
+    stw_buf_addf(out, "  %s:\n", key);
+    for (const char *p = commas; *p;) {
+        size_t len = strcspn(p, ",");
+        stw_buf_addf(out, "  - %.*s\n", (int)len, p);
+        p += len + (p[len] == ',');
+    }
+}
+
+static void add_rule(const struct stw_rule *r, struct stw_buf *out)
+{
+    stw_buf_addf(out, "- apiGroups:\n  - %s\n  resources:\n  - %s%s%s\n",
+                 *r->resource->group ? r->resource->group : "\"\"", r->resource->plural,
+                 r->subresource ? "/" : "", r->subresource ? r->subresource : "");
+    if (r->name)
+        add_list(out, "resourceNames", r->name);
+    add_list(out, "verbs", r->verbs);
+}
+
+static void add_head(struct stw_buf *out, const char *kind, const char *name, const char *ns)
+{
+    stw_buf_addf(out, "---\napiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n",
+                 stw_streq(kind, "ServiceAccount") ? "v1" : "rbac.authorization.k8s.io/v1", kind,
+                 name);
+    if (ns)
+        stw_buf_addf(out, "  namespace: %s\n", ns);
+    stw_buf_adds(out, "  labels:\n"
+                      "    app.kubernetes.io/name: steward\n"
+                      "    app.kubernetes.io/part-of: steward\n");
+}
+
+/* A role and its binding to steward's ServiceAccount. `ns` NULL: cluster-wide. */
+static void add_role(const struct rules *rules, bool (*wants)(const struct stw_rule *),
+                     const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
+{
+    char binding[128];
+    const char *role = ns ? "Role" : "ClusterRole";
+    add_head(out, role, name, ns);
+    stw_buf_adds(out, "rules:\n");
+    for (size_t i = 0; i < rules->count; i++)
+        if (wants(&rules->all[i]))
+            add_rule(&rules->all[i], out);
+    stw_format(binding, sizeof(binding), "%sbinding", name);
+    add_head(out, ns ? "RoleBinding" : "ClusterRoleBinding", binding, ns);
+    stw_buf_addf(out,
+                 "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\n"
+                 "subjects:\n- kind: ServiceAccount\n  name: %s\n  namespace: %s\n",
+                 role, name, STW_SERVICE_ACCOUNT, steward_ns);
+}
+
+static bool is_in_own_namespace(const struct stw_rule *r)
+{
+    return r->own_namespace;
+}
+
+/* Our webhook configurations. */
+static bool by_name(const struct stw_rule *r)
+{
+    return !r->own_namespace && !r->resource->namespaced && r->name;
+}
+
+static bool cluster_wide(const struct stw_rule *r)
+{
+    return !r->own_namespace && !r->resource->namespaced && !r->name;
+}
+
+static bool of_objects(const struct stw_rule *r)
+{
+    return !r->own_namespace && r->resource->namespaced;
+}
+
+static void collect_all(const struct stw_operator *op, struct rules *rules)
+{
+    for (size_t i = 0; op->controllers[i]; i++)
+        stw_controller_rules(op->controllers[i], collect_rule, rules);
+    collect_rules(rules, stw_manager_rules);
+    collect_rules(rules, stw_certs_rules);
+    if (op->extension && op->extension->rules)
+        collect_rules(rules, op->extension->rules);
+}
+
+size_t stw_rights_collect(const struct stw_operator *op, struct stw_rule *ret)
+{
+    struct rules rules = {0};
+    collect_all(op, &rules);
+    memcpy(ret, rules.all, rules.count * sizeof(*ret));
+    return rules.count;
+}
+
+void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *namespaces,
+                    struct stw_buf *out)
+{
+    struct rules rules = {0};
+    collect_all(op, &rules);
+    add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
+    char **list = stw_list_split(namespaces);
+    if (!list)
+        add_role(&rules, of_objects, "steward-manager-role", NULL, ns, out);
+    for (char **n = list; n && *n; n++)
+        add_role(&rules, of_objects, "steward-manager-role", *n, ns, out);
+    stw_list_free(list);
+    add_role(&rules, by_name, "steward-webhook-ca-role", NULL, ns, out);
+    add_role(&rules, is_in_own_namespace, "steward-own-role", ns, ns, out);
+    /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
+     * plain metrics or none, and must set the StorageClass if they need one. */
+    struct rules access = {0};
+    collect_rules(&access, stw_access_rules);
+    if (namespaces && *namespaces)
+        return;
+    add_role(&rules, cluster_wide, "steward-storage-class-role", NULL, ns, out);
+    add_role(&access, cluster_wide, "steward-metrics-auth-role", NULL, ns, out);
+}

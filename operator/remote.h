@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * For subcommands that access a cluster once: an API client, and responses as JSON documents. */
+#ifndef STW_OPERATOR_REMOTE_H
+#define STW_OPERATOR_REMOTE_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/util.h"
+#include "kube/client.h"
+#include "kube/kubeconfig.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct stw_remote {
+    struct stw_kubeconfig *kubeconfig;
+    struct stw_client *client;
+    uint32_t timeout_ms;  /* per request; 0: the client's default */
+    uint64_t deadline_ms; /* overall, on the monotonic clock; 0: none */
+};
+
+/* The options --kubeconfig and --context, with members of the same names. */
+#define STW_REMOTE_FLAGS(type)                                                                     \
+    {.name = "kubeconfig",                                                                         \
+     .arg = "FILE",                                                                                \
+     .offset = offsetof(type, kubeconfig),                                                         \
+     .help = "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"    \
+             "~/.kube/config, in this order"},                                                     \
+    {                                                                                              \
+        .name = "context", .arg = "NAME", .offset = offsetof(type, context),                       \
+        .help = "context of the kubeconfig; without it its current-context"                        \
+    }
+
+/* `r` must be zeroed; call done() in any case. `path` and `context` as in --kubeconfig and
+ * --context. Sets the log to errors only, because these programs print their own results. */
+int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
+                    struct stw_error *err) STW_MUST_CHECK;
+void stw_remote_done(struct stw_remote *r);
+#define stw_autoremote __attribute__((cleanup(stw_remote_done)))
+
+/* A response. Zero-initialise; call done() in any case. */
+struct stw_answer {
+    struct stw_buf text; /* secret if the request was */
+    struct stw_json_doc doc;
+    struct stw_json root;
+};
+void stw_answer_done(struct stw_answer *a);
+#define stw_autoanswer __attribute__((cleanup(stw_answer_done)))
+
+/* GET of an object, or of a collection for a NULL name. Frees the previous contents of *ret. */
+int stw_remote_get(const struct stw_remote *r, const struct stw_resource *resource, const char *ns,
+                   const char *name, struct stw_answer *ret, struct stw_error *err) STW_MUST_CHECK;
+/* Any request; the response must be JSON. */
+int stw_remote_do(const struct stw_remote *r, const struct stw_request *req, struct stw_answer *ret,
+                  struct stw_error *err) STW_MUST_CHECK;
+
+#endif

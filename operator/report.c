@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/report.h"
+
+#include "base/buf.h"
+#include "base/util.h"
+#include "operator/command.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX 8192
+
+void stw_report_init(struct stw_report *r, bool json, bool quiet)
+{
+    *r = (struct stw_report){.json = json, .quiet = quiet};
+    if (json)
+        r->objects = json_array();
+}
+
+/* The position of a field in the file; for "" that of the object. */
+static void find_place(const struct stw_subject *s, const char *path, size_t *line, size_t *column)
+{
+    stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);
+    *line = s->line ? s->line : 1;
+    *column = 1;
+    if (!s->marks)
+        return;
+    stw_buf_addf(&full, "%s%s", s->at ? s->at : "", path);
+    size_t len = full.len;
+    if (len && full.data[len - 1] == '.')
+        full.data[len - 1] = '\0';
+    (void)stw_yaml_marks_find(s->marks, stw_buf_str(&full), line, column);
+}
+
+static void print_place(const struct stw_subject *s, const char *path)
+{
+    size_t line, column;
+    if (!s->file)
+        return;
+    if (!s->marks && !s->line) {
+        printf("%s: ", s->file);
+        return;
+    }
+    find_place(s, path, &line, &column);
+    printf("%s:%zu:%zu: ", s->file, line, column);
+}
+
+static void print_name(const struct stw_subject *s)
+{
+    if (*s->ns)
+        printf("%s %s/%s", s->kind, s->ns, *s->name ? s->name : "(no name)");
+    else
+        printf("%s %s", s->kind, *s->name ? s->name : "(no name)");
+}
+
+static void print_verdict(const struct stw_report *r, const struct stw_subject *s,
+                          const struct stw_findings *f)
+{
+    for (size_t i = 0; i < f->error_count; i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+        stw_finding_text(&f->errors[i], &text);
+        print_place(s, f->errors[i].path);
+        printf("error: %s\n", stw_buf_str(&text));
+    }
+    for (size_t i = 0; i < f->warning_count; i++) {
+        print_place(s, "");
+        printf("warning: %s\n", f->warnings[i]);
+    }
+    if (r->quiet && f->error_count == 0)
+        return;
+    print_place(s, "");
+    print_name(s);
+    printf(f->error_count ? " refused\n" : " accepted\n");
+}
+
+static json_t *build_subject_json(const struct stw_subject *s, const char *verdict)
+{
+    size_t line, column;
+    find_place(s, "", &line, &column);
+    return json_pack("{s:s?, s:I, s:s, s:s, s:s, s:s, s:s}", "file", s->file, "line",
+                     (json_int_t)line, "apiVersion", s->api_version, "kind", s->kind, "namespace",
+                     s->ns, "name", s->name, "verdict", verdict);
+}
+
+static json_t *finding_json(const struct stw_subject *s, const struct stw_finding *e)
+{
+    size_t line, column;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    stw_finding_detail(e, &text);
+    find_place(s, e->path, &line, &column);
+    return json_pack("{s:s, s:s, s:s, s:I, s:I}", "field", e->path, "reason",
+                     stw_finding_cause(e->code), "message", stw_buf_str(&text), "line",
+                     (json_int_t)line, "column", (json_int_t)column);
+}
+
+static void add_verdict(struct stw_report *r, const struct stw_subject *s,
+                        const struct stw_findings *f)
+{
+    json_t *object = build_subject_json(s, f->error_count ? "refused" : "accepted");
+    json_t *errors = json_array(), *warnings = json_array();
+    for (size_t i = 0; i < f->error_count; i++)
+        json_array_append_new(errors, finding_json(s, &f->errors[i]));
+    for (size_t i = 0; i < f->warning_count; i++)
+        json_array_append_new(warnings, json_string(f->warnings[i]));
+    json_object_set_new(object, "errors", errors);
+    json_object_set_new(object, "warnings", warnings);
+    json_array_append_new(r->objects, object);
+}
+
+void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
+                        const struct stw_findings *f)
+{
+    if (f->failed) {
+        stw_report_unreadable(r, s, "out of memory");
+        return;
+    }
+    if (f->error_count)
+        r->refused++;
+    else
+        r->accepted++;
+    if (r->json)
+        add_verdict(r, s, f);
+    else
+        print_verdict(r, s, f);
+}
+
+void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
+{
+    r->passed_over++;
+    if (r->json) {
+        json_array_append_new(r->objects, build_subject_json(s, "passedOver"));
+    } else if (!r->quiet) {
+        print_place(s, "");
+        print_name(s);
+        printf(" skipped: %s is not a kind of steward's\n", s->api_version);
+    }
+}
+
+void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why)
+{
+    r->unreadable++;
+    if (r->json) {
+        json_t *object = build_subject_json(s, "unreadable");
+        json_object_set_new(object, "error", json_string(why));
+        json_array_append_new(r->objects, object);
+        return;
+    }
+    (void)fflush(stdout); /* keeps both streams in order on a terminal */
+    if (s->file && !s->prefixed) {
+        size_t line, column;
+        find_place(s, "", &line, &column);
+        if (s->marks || s->line)
+            fprintf(stderr, "%s:%zu:%zu: ", s->file, line, column);
+        else
+            fprintf(stderr, "%s: ", s->file);
+    }
+    fprintf(stderr, "%s\n", why);
+}
+
+static void print_end(const struct stw_report *r)
+{
+    unsigned all = r->accepted + r->refused + r->passed_over;
+    if (r->quiet && !r->refused && !r->unreadable)
+        return;
+    printf("%u object%s: %u accepted, %u refused, %u skipped\n", all, all == 1 ? "" : "s",
+           r->accepted, r->refused, r->passed_over);
+    if (r->unreadable)
+        printf("%u could not be read\n", r->unreadable);
+}
+
+int stw_report_finish(struct stw_report *r)
+{
+    if (r->json) {
+        json_auto_t *all =
+            json_pack("{s:o, s:{s:I, s:I, s:I, s:I}}", "objects", r->objects, "summary", "accepted",
+                      (json_int_t)r->accepted, "refused", (json_int_t)r->refused, "passedOver",
+                      (json_int_t)r->passed_over, "unreadable", (json_int_t)r->unreadable);
+        json_dumpf(all, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else {
+        print_end(r);
+    }
+    if (fflush(stdout) != 0)
+        return STW_EXIT_USAGE;
+    return r->unreadable ? STW_EXIT_USAGE : r->refused ? STW_EXIT_REFUSED : STW_EXIT_OK;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward run`: starts all modules, and stops them in the order that does not disrupt clients. */
+#include "base/backoff.h"
+#include "base/footprint.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/controller.h"
+#include "kube/client.h"
+#include "kube/kubeconfig.h"
+#include "operator/command.h"
+#include "operator/confine.h"
+#include "operator/names.h"
+#include "operator/serve.h"
+
+#include <curl/curl.h>
+
+#define STOP_MS 20000
+
+static const char usage[] =
+    "Usage: steward run [OPTIONS]\n\n"
+    "Serves admission for steward's kinds and reconciles their objects, in a cluster or beside "
+    "it.\n"
+    "`steward print crds`, `print rbac` and `print webhooks` write what the cluster needs first.\n";
+
+struct run {
+    struct stw_settings *settings;
+    struct stw_serve serve;
+    struct stw_kubeconfig *kubeconfig;
+    struct stw_client *client;
+    struct stw_manager *manager;
+    char **namespaces, **hosts;
+    char ns[256];
+    char identity[320];
+    struct stw_buf dns[6];
+    const char *dns_names[6 + 32 + 1], *ip_addresses[32 + 1];
+};
+
+/* steward's own namespace: from the option, the pod's, or the default. */
+static void choose_namespace(struct run *r)
+{
+    bool in_pod = stw_streq(r->kubeconfig->source, "in-cluster");
+    const char *ns = r->settings->ns && *r->settings->ns ? r->settings->ns
+                     : in_pod && r->kubeconfig->ns       ? r->kubeconfig->ns
+                                                         : STW_DEFAULT_NAMESPACE;
+    stw_format(r->ns, sizeof(r->ns), "%s", ns);
+}
+
+/* As in client-go: host name, "_", random digits, so that a restarted process is a new
+ * candidate. */
+static void choose_identity(struct run *r)
+{
+    char host[256] = "steward";
+    (void)gethostname(host, sizeof(host) - 1);
+    stw_format(r->identity, sizeof(r->identity), "%s_%016llx", host,
+               (unsigned long long)stw_random());
+}
+
+static bool is_address(const char *host)
+{
+    return strchr(host, ':') || host[strspn(host, "0123456789.")] == '\0';
+}
+
+/* The names in the serving certificate: three for the webhook Service and three for the metrics
+ * Service, plus --webhook-hosts. */
+static void choose_names(struct run *r)
+{
+    static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
+    size_t dns = 0, ip = 0;
+    for (size_t i = 0; i < STW_COUNT(r->dns); i++) {
+        const char *service =
+            i < STW_COUNT(suffixes) ? r->settings->webhook_service : STW_METRICS_SERVICE;
+        r->dns[i] = STW_BUF_INIT(600);
+        stw_buf_addf(&r->dns[i], "%s.%s%s", service, r->ns, suffixes[i % STW_COUNT(suffixes)]);
+        r->dns_names[dns++] = stw_buf_str(&r->dns[i]);
+    }
+    r->hosts = stw_list_split(r->settings->webhook_hosts);
+    for (char **h = r->hosts; h && *h; h++) {
+        if (is_address(*h) && ip < STW_COUNT(r->ip_addresses) - 1)
+            r->ip_addresses[ip++] = *h;
+        else if (!is_address(*h) && dns < STW_COUNT(r->dns_names) - 1)
+            r->dns_names[dns++] = *h;
+    }
+}
+
+static int connect_api(struct run *r, struct stw_error *err)
+{
+    const struct stw_settings *s = r->settings;
+    if (stw_kubeconfig_load(s->kubeconfig, s->context, &r->kubeconfig, err) != 0)
+        return -1;
+    choose_namespace(r);
+    choose_identity(r);
+    choose_names(r);
+    r->serve.host.kubeconfig = r->kubeconfig;
+    r->serve.host.ns = r->ns;
+    stw_confine(s, &r->serve.host); /* the client creates the first thread */
+    stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
+            STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
+    if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) != 0)
+        return -1;
+    r->serve.client = r->client;
+    r->serve.host.client = r->client;
+    return stw_host_connect(&r->serve.host, err);
+}
+
+static int create_manager(struct run *r, struct stw_error *err)
+{
+    const struct stw_settings *s = r->settings;
+    r->namespaces = stw_list_split(s->namespaces);
+    struct stw_manager_config config = {
+        .controllers = r->serve.host.op->controllers,
+        .client = r->client,
+        .clock = &stw_clock_system,
+        .metrics = r->serve.metrics,
+        .namespaces = (const char *const *)r->namespaces,
+        .workers = (uint32_t)s->workers,
+        .leader_elect = s->leader_elect,
+        .webhook_only = !s->reconcile,
+        .lease_ns = r->ns,
+        .lease_name = STW_MANAGER_LEASE,
+        .identity = r->identity,
+        .product = r->serve.host.product,
+    };
+    if (stw_manager_create(&config, &r->manager, err) != 0)
+        return -1;
+    r->serve.env.lookup = stw_manager_lookup(r->manager);
+    return 0;
+}
+
+static int open_webhook(struct run *r, struct stw_error *err)
+{
+    struct stw_certs_config certs = {
+        .client = r->client,
+        .ns = r->ns,
+        .secret = STW_CERTS_SECRET,
+        .dns_names = r->dns_names,
+        .ip_addresses = r->ip_addresses,
+        .mutating = STW_CERTS_MUTATING,
+        .validating = STW_CERTS_VALIDATING,
+    };
+    if (r->settings->webhook_cert_path && *r->settings->webhook_cert_path)
+        certs = (struct stw_certs_config){.folder = r->settings->webhook_cert_path};
+    return stw_serve_webhook(&r->serve, &certs, err);
+}
+
+static bool caches_ok(void *ctx, char *why, size_t why_size)
+{
+    return stw_manager_synced(ctx, why, why_size);
+}
+
+static bool workers_ok(void *ctx, char *why, size_t why_size)
+{
+    return stw_manager_alive(ctx, why, why_size);
+}
+
+static int start_modules(struct run *r, struct stw_error *err)
+{
+    if (stw_host_open(&r->serve.host, err) != 0 || connect_api(r, err) != 0 ||
+        create_manager(r, err) != 0 || open_webhook(r, err) != 0)
+        return -1;
+    stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
+    stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});
+    if (stw_serve_probes(&r->serve, err) != 0)
+        return -1;
+    if (stw_host_start(&r->serve.host, err) != 0)
+        return -1;
+    stw_footprint_shrink(); /* the startup code is not needed while lists are read */
+    return stw_manager_start(r->manager, err);
+}
+
+/* Release the lease first, so that another replica takes over while this one still serves admission
+ * until the Service's endpoints are updated. */
+static void stop_controllers(struct run *r)
+{
+    uint64_t begin = stw_now_ms(&stw_clock_system);
+    stw_host_stop(&r->serve.host);
+    stw_manager_stop(r->manager, STOP_MS);
+    uint64_t gone = stw_now_ms(&stw_clock_system) - begin;
+    uint64_t delay = (uint64_t)r->settings->shutdown_delay_ms;
+    if (gone < delay)
+        (void)usleep((useconds_t)((delay - gone) * 1000));
+}
+
+static void free_modules(struct run *r)
+{
+    stw_host_stop(&r->serve.host);
+    stw_serve_done(&r->serve); /* uses the manager's caches until then */
+    stw_manager_destroy(r->manager);
+    stw_host_close(&r->serve.host);
+    stw_client_destroy(r->client);
+    stw_metrics_destroy(r->serve.metrics);
+    stw_kubeconfig_destroy(r->kubeconfig);
+    stw_list_free(r->namespaces);
+    stw_list_free(r->hosts);
+    for (size_t i = 0; i < STW_COUNT(r->dns); i++)
+        stw_buf_done(&r->dns[i]);
+}
+
+static int run_operator(const struct stw_call *call, struct stw_settings *settings,
+                        struct stw_error *err)
+{
+    struct run r = {.settings = settings};
+    stw_serve_prepare(&r.serve, call, settings);
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    int status = start_modules(&r, err);
+    if (status == 0) {
+        stw_serve_wait(&r.serve);
+        stop_controllers(&r);
+    }
+    free_modules(&r);
+    return status;
+}
+
+static int start_run(const struct stw_call *call)
+{
+    struct stw_settings settings = {0};
+    struct stw_error err = {0};
+    int status = stw_settings_load(call, &settings);
+    if (status < 0) {
+        status = STW_EXIT_OK;
+        if (run_operator(call, &settings, &err) != 0) {
+            stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
+            status = STW_EXIT_REFUSED;
+        }
+    }
+    stw_settings_done(call, &settings);
+    return status;
+}
+
+const struct stw_command stw_command_run = {
+    .name = "run",
+    .summary = "admission webhook and controllers, in or beside a cluster",
+    .usage = usage,
+    .make_flags = stw_settings_run_flags,
+    .run = start_run,
+};

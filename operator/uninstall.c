@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `steward uninstall`: removes what would hang or block without a running steward, in the only
+ * order that works, and prints what is left for kubectl. */
+#include "operator/uninstall.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "certs/certs.h"
+#include "controller/manager.h"
+#include "operator/command.h"
+#include "operator/extension.h"
+#include "operator/installed.h"
+#include "operator/names.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#define POLL_US 500000
+
+static const char usage[] =
+    "Usage: steward uninstall [--finalizers=wait|release] [--yes] [OPTIONS]\n\n"
+    "Prepares a cluster for the removal of steward: deletes its webhook configurations first, so "
+    "that\n"
+    "no request waits for it, and then handles the finalizers on objects of its kinds, which "
+    "would\n"
+    "block the deletion of these objects and their namespaces.  Prints what is left, and the "
+    "commands\n"
+    "for that.  Without --yes nothing is done, only printed.\n\n"
+    "Exit status: 0 done or printed, 1 something could not be done, 2 called wrongly or no "
+    "answer.\n";
+
+struct uninstall_options {
+    char *kubeconfig, *context, *ns, *finalizers;
+    bool yes;
+    int64_t timeout_ms;
+};
+
+#define AT(member) .offset = offsetof(struct uninstall_options, member)
+
+static const struct stw_flag flags[] = {
+    {.name = "yes", .type = STW_FLAG_BOOL, .def = "false", AT(yes), .help = "do it"},
+    {.name = "finalizers",
+     .arg = "wait|release",
+     AT(finalizers),
+     .help = "what happens to objects that have one of steward's:\n"
+             "wait: they are deleted, and the steward that runs cleans up after each, as its\n"
+             "deletionPolicy says;\n"
+             "release: steward is stopped and the finalizer removed; the objects stay, and so\n"
+             "does what was made for them outside of the cluster"},
+    {.name = "timeout",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "2m",
+     .min = 1000,
+     .max = 3600000,
+     AT(timeout_ms),
+     .help = "how long to wait for objects, or for steward, to go"},
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "NAME",
+     .def = STW_DEFAULT_NAMESPACE,
+     AT(ns),
+     .help = "where steward is installed"},
+    STW_REMOTE_FLAGS(struct uninstall_options),
+    {0},
+};
+
+struct uninstall_job {
+    const struct stw_operator *op;
+    const struct uninstall_options *options;
+    struct stw_remote remote;
+    struct stw_held held[STW_KINDS_MAX]; /* by index of op->kinds */
+    uint64_t held_all;
+    bool release;
+    uint64_t deadline_ms;
+};
+
+static bool in_time(const struct uninstall_job *job)
+{
+    return stw_now_ms(&stw_clock_system) < job->deadline_ms;
+}
+
+/* --- current state */
+
+static int count_held(struct uninstall_job *job, struct stw_error *err)
+{
+    job->held_all = 0;
+    for (size_t i = 0; job->op->kinds[i]; i++) {
+        if (stw_held_count(&job->remote, job->op->kinds[i], &job->held[i], err) != 0)
+            return -1;
+        job->held_all += job->held[i].held;
+    }
+    return 0;
+}
+
+static void tell_held(const struct uninstall_job *job)
+{
+    for (size_t i = 0; job->op->kinds[i]; i++)
+        if (job->held[i].held)
+            printf("   %" PRIu64 " of %" PRIu64 " %s have the finalizer %s, such as %s\n",
+                   job->held[i].held, job->held[i].all, job->op->kinds[i]->plural,
+                   job->op->kinds[i]->finalizer, job->held[i].first);
+}
+
+static void tell_plan(const struct uninstall_job *job)
+{
+    const char *ns = job->options->ns;
+    printf("What `steward uninstall` does on %s:\n"
+           "1. It deletes the webhook configurations %s\n   and %s.\n"
+           "   From then on objects are stored unchecked.\n",
+           job->remote.kubeconfig->server, STW_CERTS_MUTATING, STW_CERTS_VALIDATING);
+    if (!job->held_all) {
+        printf("2. No object has a finalizer of steward's.\n");
+        return;
+    }
+    if (!job->options->finalizers || job->release)
+        printf("2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
+               "finalizers\n"
+               "   are removed.  The objects stay, and so does what was made for them elsewhere.\n",
+               ns, STW_DEPLOYMENT);
+    if (!job->options->finalizers || !job->release)
+        printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
+               "steward that\n"
+               "   runs cleans up after each, as its deletionPolicy says.\n");
+    tell_held(job);
+}
+
+static void tell_rest(const struct uninstall_job *job)
+{
+    printf("What stays, and how to remove it:\n");
+    for (size_t i = 0; job->op->kinds[i]; i++)
+        if (job->held[i].all)
+            printf("   %" PRIu64 " %s\n", job->held[i].all, job->op->kinds[i]->plural);
+    printf("   steward itself, its rights and settings:\n"
+           "      kubectl delete namespace %s\n"
+           "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
+           "prioritylevelconfiguration -l app.kubernetes.io/name=steward\n"
+           "   the kinds; with them every object of theirs, and all that belongs to those:\n"
+           "      kubectl delete crd",
+           job->options->ns);
+    for (size_t i = 0; job->op->kinds[i]; i++)
+        printf(" %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
+    printf("\n   or all of it at once, as it was installed: kubectl delete -k config/default "
+           "--ignore-not-found\n");
+}
+
+/* --- the steps */
+
+static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, const char *name,
+                       struct stw_error *err)
+{
+    struct stw_error e = {0};
+    if (stw_kube_delete(job->remote.client, r, NULL, name, NULL, NULL, &e) == 0) {
+        printf("deleted %s %s\n", r->kind, name);
+        return 0;
+    }
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    *err = e;
+    return stw_error_wrap(err, "%s %s", r->kind, name);
+}
+
+/* Delete the validating one first: it fails closed. */
+static int delete_hooks(struct uninstall_job *job, struct stw_error *err)
+{
+    if (delete_hook(job, &stw_res_validating, STW_CERTS_VALIDATING, err) != 0)
+        return -1;
+    return delete_hook(job, &stw_res_mutating, STW_CERTS_MUTATING, err);
+}
+
+static int scale_down(struct uninstall_job *job, struct stw_error *err)
+{
+    struct stw_error e = {0};
+    json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
+    if (!patch)
+        return stw_fail_memory(err);
+    if (stw_kube_merge_patch(job->remote.client,
+                             STW_PLACE(&stw_res_deployment, job->options->ns, STW_DEPLOYMENT),
+                             patch, "steward-uninstall", NULL, &e) == 0) {
+        printf("scaled Deployment %s/%s to 0\n", job->options->ns, STW_DEPLOYMENT);
+        return 0;
+    }
+    if (e.code == STW_ERR_NOT_FOUND)
+        return 0;
+    *err = e;
+    return stw_error_wrap(err, "Deployment %s/%s", job->options->ns, STW_DEPLOYMENT);
+}
+
+/* Waits until the Lease is released, or has not been renewed for its duration: a steward that still
+ * runs would add the finalizers again. Detects changes of renewTime instead of comparing the clocks
+ * of two machines. */
+static int wait_for_leader(struct uninstall_job *job, struct stw_error *err)
+{
+    struct stw_leader now = {0};
+    int64_t renewed = 0;
+    uint64_t since = 0;
+    for (;;) {
+        if (stw_installed_leader(&job->remote, job->options->ns, &now, err) != 0)
+            return -1;
+        if (!now.there || !*now.holder)
+            return 0;
+        uint64_t ms = stw_now_ms(&stw_clock_system);
+        if (since == 0 || now.renewed_us != renewed)
+            since = ms;
+        renewed = now.renewed_us;
+        if ((int64_t)(ms - since) * 1000 > now.duration_us)
+            return 0;
+        if (!in_time(job))
+            return stw_fail(err, STW_ERR_TIMEOUT,
+                            "%s still leads and would put finalizers back: stop it, and run this "
+                            "again",
+                            now.holder);
+        (void)usleep(POLL_US);
+    }
+}
+
+static int each_held(struct uninstall_job *job,
+                     int (*fn)(const struct stw_remote *, const struct stw_kind *,
+                               struct stw_error *),
+                     struct stw_error *err)
+{
+    for (size_t i = 0; job->op->kinds[i]; i++)
+        if (job->held[i].held && fn(&job->remote, job->op->kinds[i], err) != 0)
+            return -1;
+    return count_held(job, err);
+}
+
+static int release_held(struct uninstall_job *job, struct stw_error *err)
+{
+    uint64_t were = job->held_all;
+    if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count_held(job, err) != 0 ||
+        each_held(job, stw_held_release, err) != 0)
+        return -1;
+    if (job->held_all)
+        return stw_fail(err, STW_ERR_CONFLICT,
+                        "%" PRIu64 " objects have finalizers again: is there another steward?",
+                        job->held_all);
+    printf("removed the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
+    return 0;
+}
+
+static int delete_and_wait(struct uninstall_job *job, struct stw_error *err)
+{
+    uint64_t were = job->held_all;
+    if (each_held(job, stw_held_delete, err) != 0)
+        return -1;
+    while (job->held_all && in_time(job)) {
+        (void)usleep(POLL_US);
+        if (count_held(job, err) != 0)
+            return -1;
+    }
+    if (job->held_all) {
+        tell_held(job);
+        return stw_fail(err, STW_ERR_TIMEOUT,
+                        "%" PRIu64 " objects are not cleaned up yet: `kubectl describe` tells what "
+                        "each waits for; run this again, with a longer --timeout, or with "
+                        "--finalizers=release",
+                        job->held_all);
+    }
+    printf("deleted %" PRIu64 " object%s, and steward has cleaned up\n", were,
+           were == 1 ? "" : "s");
+    return 0;
+}
+
+static int carry_out(struct uninstall_job *job, struct stw_error *err)
+{
+    job->deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)job->options->timeout_ms;
+    if (delete_hooks(job, err) != 0)
+        return -1;
+    if (!job->held_all)
+        return 0;
+    return (job->release ? release_held : delete_and_wait)(job, err);
+}
+
+/* --- main */
+
+static int print_failure(int status, const struct stw_error *err)
+{
+    (void)fflush(stdout);
+    fprintf(stderr, "steward uninstall: %s\n", err->text);
+    return status;
+}
+
+static int uninstall_steward(struct uninstall_job *job)
+{
+    const struct uninstall_options *o = job->options;
+    struct stw_error err = {0};
+    if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) != 0 ||
+        count_held(job, &err) != 0)
+        return print_failure(STW_EXIT_USAGE, &err);
+    bool chosen = o->finalizers || !job->held_all;
+    if (!o->yes || !chosen)
+        tell_plan(job);
+    if (o->yes && !chosen)
+        return stw_usage_error("uninstall", "--finalizers must say what happens to these objects");
+    if (o->yes && carry_out(job, &err) != 0)
+        return print_failure(STW_EXIT_REFUSED, &err);
+    tell_rest(job);
+    if (!o->yes)
+        printf("Nothing was done; `steward uninstall%s --yes` does it.\n",
+               !chosen          ? " --finalizers=wait|release"
+               : !job->held_all ? ""
+               : job->release   ? " --finalizers=release"
+                                : " --finalizers=wait");
+    return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
+}
+
+static int run_uninstall(const struct stw_call *call, void *settings, int operand_count,
+                         char **operands)
+{
+    struct uninstall_options *o = settings;
+    struct uninstall_job job = {.op = call->op, .options = o};
+    (void)operands;
+    if (operand_count)
+        return stw_usage_error("uninstall", "it takes options only");
+    if (o->finalizers && !*o->finalizers) {
+        free(o->finalizers);
+        o->finalizers = NULL;
+    }
+    job.release = o->finalizers && stw_streq(o->finalizers, "release");
+    if (o->finalizers && !job.release && !stw_streq(o->finalizers, "wait"))
+        return stw_usage_error("uninstall", "--finalizers is wait or release");
+    int status = uninstall_steward(&job);
+    stw_remote_done(&job.remote);
+    return status;
+}
+
+static int start_uninstall(const struct stw_call *call)
+{
+    struct uninstall_options options = {0};
+    return stw_flags_run(call, &options, run_uninstall);
+}
+
+const struct stw_command stw_command_uninstall = {
+    .name = "uninstall",
+    .summary = "remove webhooks and finalizers, which would block changes without steward",
+    .usage = usage,
+    .flags = flags,
+    .run = start_uninstall,
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What makes the framework steward: its kinds, and what they share. */
+#ifndef STW_CMD_STEWARD_H
+#define STW_CMD_STEWARD_H
+
+#include "operator/command.h"
+
+extern const struct stw_operator stw_steward;
+extern const struct stw_extension stw_steward_extension;
+
+extern const struct stw_command stw_command_snapshot;
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log level follows the configuration file, unless the command line names one. */
+#include "operator/settings.h"
+
+#include "base/log.h"
+#include "base/util.h"
+#include "operator/command.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static enum stw_log_level level_now(void)
+{
+    enum stw_log_level was = stw_log_set_level(STW_LOG_INFO);
+    (void)stw_log_set_level(was);
+    return was;
+}
+
+static void quiet(void)
+{
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, open("/dev/null", O_WRONLY | O_CLOEXEC));
+}
+
+static void the_level_follows_the_file(void **state)
+{
+    static const struct {
+        const char *text;
+        enum stw_log_level level;
+    } steps[] = {
+        {"logLevel: debug\n", STW_LOG_DEBUG},
+        {"workers: 8\nlogLevel: \"error\"\n", STW_LOG_ERROR},
+        {"logLevel: loud\n", STW_LOG_ERROR},                      /* refused */
+        {"logLevel: [debug]\n", STW_LOG_ERROR},                   /* refused */
+        {"logLevel: debugdebugdebugdebug\n", STW_LOG_ERROR},      /* refused */
+        {"logLevel: [\n", STW_LOG_ERROR},                         /* not YAML */
+        {"- logLevel: debug\n", STW_LOG_INFO},                    /* not a map: no level is set */
+        {"logLevel: warn\ntargets: [{name: 5}]\n", STW_LOG_WARN}, /* an error in another part */
+        {"workers: 8\n", STW_LOG_INFO},                           /* the default again */
+        {"logLevel: warn\n", STW_LOG_WARN},
+        {"", STW_LOG_INFO},
+    };
+    struct stw_settings settings = {.config = (char[]){"steward.yaml"}};
+    (void)state;
+    quiet();
+    for (size_t i = 0; i < STW_COUNT(steps); i++) {
+        stw_settings_reread(&settings, steps[i].text, strlen(steps[i].text));
+        assert_int_equal(level_now(), steps[i].level);
+    }
+}
+
+static void the_command_line_wins(void **state)
+{
+    struct stw_settings settings = {.config = (char[]){"steward.yaml"}, .log_level_given = true};
+    (void)state;
+    quiet();
+    stw_settings_reread(&settings, "logLevel: debug\n", 16);
+    assert_int_equal(level_now(), STW_LOG_INFO);
+}
+
+static const struct stw_operator op = {.name = "test"};
+
+static struct stw_call call_of(int argc, char **argv)
+{
+    return (struct stw_call){&op, &stw_command_run, argc, argv};
+}
+
+static void what_the_command_line_gives(void **state)
+{
+    char *with[] = {(char[]){"run"}, (char[]){"--log-level=warn"}, NULL};
+    char *without[] = {(char[]){"run"}, (char[]){"--log-format=text"}, NULL};
+    struct stw_settings a = {0}, b = {0};
+    (void)state;
+    const struct stw_call first = call_of(2, with), second = call_of(2, without);
+    assert_int_equal(stw_settings_load(&first, &a), -1);
+    assert_true(a.log_level_given);
+    assert_int_equal(level_now(), STW_LOG_WARN);
+    assert_int_equal(stw_settings_load(&second, &b), -1);
+    assert_false(b.log_level_given);
+    stw_settings_done(&first, &a);
+    stw_settings_done(&second, &b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_level_follows_the_file),
+        cmocka_unit_test(the_command_line_wins),
+        cmocka_unit_test(what_the_command_line_gives),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
