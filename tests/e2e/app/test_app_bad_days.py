@@ -234,7 +234,7 @@ def test_deleted_children_come_back(controller, installed, namespace, kind):
     uid = installed.get(kind, name, namespace)["metadata"]["uid"]
     installed.delete(kind, name, namespace, wait_gone=False)
     installed.wait_for(kind, name, namespace, lambda o: o["metadata"]["uid"] != uid)
-    installed.wait_event("web", namespace, "DriftRepaired", f'"{name}" had been deleted')
+    installed.wait_event("web", namespace, "DriftRepaired", f'"{name}", which had been deleted')
 
 
 def test_a_fight_is_given_up(controller, installed, namespace):
