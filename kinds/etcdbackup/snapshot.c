@@ -40,8 +40,7 @@ static int set_fault_by_error(struct stw_snapshot *s, enum stw_snapshot_fault wh
 
 static int store_fault(struct stw_snapshot *s, enum stw_store_trouble t)
 {
-    return set_fault_by_error(s, t == STW_STORE_DIFFERS ? STW_SNAPSHOT_CONTENT : STW_SNAPSHOT_STORE,
-                              stw_store_trouble_name(t));
+    return set_fault_by_error(s, STW_SNAPSHOT_STORE, stw_store_trouble_name(t));
 }
 
 static const char *source_reason(enum stw_etcd_trouble t)

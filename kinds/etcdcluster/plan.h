@@ -3,8 +3,9 @@
  * What an EtcdCluster needs next: a pure function (spec, status, observed) -> one move.  No I/O, no
  * clock, no state of its own.  The tests walk through all states that small clusters can reach.
  *
- * It obeys the invariants I1 to I14 (docs/etcdcluster.md).  Above all, steward stops or removes
- * nothing unless the remaining healthy voters are a quorum, and concludes nothing from silence.
+ * It obeys the invariants that tests/unit/kinds/etcdcluster/world*.c checks.  Above all, steward
+ * stops or removes nothing unless the remaining healthy voters are a quorum, and concludes nothing
+ * from silence.
  *
  * A move that changes something has two steps: its intent is written to status.currentAction, then
  * it is carried out.  steward may crash after either step.  Carrying a move out twice is safe. */

@@ -129,11 +129,18 @@ static bool is_our_secret(const struct ec *e, const struct stw_secret *s)
            stw_streq(uid, e->owner.uid);
 }
 
-/* The JSON tree, which holds the values for a moment, is not wiped; the text made of it is. */
+/* The text of a JSON string belongs to the tree, which is about to be freed. */
+static void wipe_data(json_t *object)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach (json_object_get(object, "data"), key, value)
+        stw_wipe((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+}
+
 static int write_secret(struct ec *e, const char *name, const struct stw_secret *old,
                         const struct secret_entry *entries, struct stw_error *err)
 {
-    json_auto_t *object = build_secret_manifest(e, name, old, entries);
     bool there = stw_json_there(stw_json_root(&old->doc));
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
@@ -145,7 +152,9 @@ static int write_secret(struct ec *e, const char *name, const struct stw_secret 
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_resource_path(&stw_res_secret, e->owner.ns, there ? name : NULL, NULL, &path);
     stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
+    json_auto_t *object = build_secret_manifest(e, name, old, entries);
     char *body = json_dumps(object, JSON_COMPACT);
+    wipe_data(object);
     if (!body)
         return stw_fail_memory(err);
     struct stw_request request = {.method = there ? "PUT" : "POST",

@@ -20,7 +20,6 @@ static const struct {
     [STW_STORE_NO_BUCKET] = {"NoSuchBucket", STW_ERR_NOT_FOUND},
     [STW_STORE_NOT_FOUND] = {"NoSuchSnapshot", STW_ERR_NOT_FOUND},
     [STW_STORE_FULL] = {"StoreFull", STW_ERR_UNAVAILABLE},
-    [STW_STORE_DIFFERS] = {"ReadBackDiffers", STW_ERR_UNAVAILABLE},
     [STW_STORE_NOT_ALLOWED] = {"EndpointNotAllowed", STW_ERR_FORBIDDEN},
     [STW_STORE_FAILED] = {"StoreFailed", STW_ERR_UNAVAILABLE},
 };

@@ -27,7 +27,6 @@ enum stw_store_trouble {
     STW_STORE_NO_BUCKET,
     STW_STORE_NOT_FOUND, /* no such object */
     STW_STORE_FULL,
-    STW_STORE_DIFFERS,     /* the data read back is not the data written */
     STW_STORE_NOT_ALLOWED, /* users may not use the endpoint's address */
     STW_STORE_FAILED,
     STW_STORE_TROUBLES

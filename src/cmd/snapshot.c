@@ -315,6 +315,10 @@ static int list_snapshots(struct stw_snapshot_work *w, bool old_ones)
     if (goes)
         print_list(w, &all, old_ones ? goes : NULL);
     stw_snapshot_list_done(&all);
+    if (!goes) {
+        (void)stw_fail_memory(&err);
+        return give_up(w, &err);
+    }
     return STW_EXIT_OK;
 }
 

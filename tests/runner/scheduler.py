@@ -4,7 +4,6 @@
 import json
 import os
 import pathlib
-import resource
 import signal
 import subprocess
 import sys
@@ -157,9 +156,3 @@ def unfinished(scheduler, part):
     if part.error or not scheduler.of(part) or scheduler.interrupted:
         return 0
     return max(0, part.total - sum(len(one.worker.report.tests) for one in scheduler.of(part)))
-
-
-def cpu_of_this():
-    """CPU seconds of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
