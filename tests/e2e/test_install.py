@@ -382,7 +382,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
                                      installed.kubeconfig], text=True, capture_output=True,
                                     timeout=120, check=False)
             assert result.returncode == 0, result.stdout + result.stderr
-        assert "took the finalizer" in result.stdout
+        assert "removed the finalizer from" in result.stdout
         result = installed.kubectl(*whole.replace("config/default", str(CONFIG / "default"))
                                    .split()[1:], "--dry-run=server")
         assert len(result.stdout.splitlines()) == len(objects) - 2  # the webhooks are gone
@@ -422,7 +422,7 @@ def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
             result = subprocess.run([steward_binary, *args, "--kubeconfig", account], text=True,
                                     capture_output=True, timeout=120, check=False)
             assert result.returncode == 0, result.stdout + result.stderr
-            assert "took the finalizer from" in result.stdout
+            assert "removed the finalizer from" in result.stdout
             for kind, name in stw.WEBHOOK_CONFIGURATIONS:
                 assert installed.get(kind, name) is None
             found = installed.get(databaseuser.KIND, "held", "default")
