@@ -4,7 +4,7 @@
 #include "cmd/build.h"
 #include "kinds/kinds.h"
 
-static const struct stw_command *const commands[] = {&stw_command_snapshot, NULL};
+static const struct stw_command *const commands[] = {&stw_command_snapshot, &stw_command_new, NULL};
 
 const struct stw_operator stw_steward = {
     .name = "steward",

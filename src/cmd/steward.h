@@ -9,6 +9,7 @@
 extern const struct stw_operator stw_steward;
 extern const struct stw_extension stw_steward_extension;
 
+extern const struct stw_command stw_command_new;
 extern const struct stw_command stw_command_snapshot;
 
 #endif
