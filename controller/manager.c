@@ -45,7 +45,8 @@ static void project_cached_object(void *ctx, struct stw_json object, struct stw_
 
 static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct stw_error *err)
 {
-    if (stw_manager_cache(m, w))
+    /* With namespaces given, there are no rights beyond them. */
+    if (stw_manager_cache(m, w) || (m->config.namespaces && !w->resource->namespaced))
         return 0;
     if (m->cache_count == STW_MANAGER_CACHES_MAX)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %d watches", STW_MANAGER_CACHES_MAX);

@@ -250,10 +250,7 @@ size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, s
                               .object = o->root,
                               .env = &env};
     stw_kind_validate(&a, &f);
-    for (size_t i = 0; i < f.error_count; i++) {
-        stw_buf_adds(out, i ? ", " : "");
-        stw_finding_text(&f.errors[i], out);
-    }
+    stw_findings_text(&f, out);
     return f.error_count;
 }
 

@@ -13,9 +13,18 @@ json_t *app_selector(const struct app *a)
     return stw_manifest_selector(&a->naming, &a->owner);
 }
 
+json_t *app_labels(const struct app *a)
+{
+    json_t *all = stw_manifest_labels(&a->naming, &a->owner);
+    (void)json_object_set_new(all, "app", json_string(a->owner.name));
+    return all;
+}
+
 json_t *app_metadata(const struct app *a, const char *name)
 {
-    return stw_manifest_metadata(a->run, &a->owner, &a->naming, name);
+    json_t *metadata = stw_manifest_metadata(a->run, &a->owner, &a->naming, name);
+    (void)json_object_set_new(metadata, "labels", app_labels(a));
+    return metadata;
 }
 
 /* --- configuration */

@@ -15,12 +15,14 @@ static const char restricted[] = "{\"allowPrivilegeEscalation\":false,"
                                  "\"capabilities\":{\"drop\":[\"ALL\"]},"
                                  "\"runAsNonRoot\":true,"
                                  "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}";
+/* Every image that runs without a securityContext also runs with this. */
+static const char baseline[] = "{\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}";
 
 /* The user's fields have precedence.  A privileged container escalates by definition, so
  * allowPrivilegeEscalation is dropped for it. */
 static json_t *security_context(const struct app *a)
 {
-    json_t *context = json_loads(restricted, 0, NULL);
+    json_t *context = json_loads(a->restricted ? restricted : baseline, 0, NULL);
     json_auto_t *given = stw_manifest_tree(a->spec.security_context);
     if (json_is_true(json_object_get(given, "privileged")))
         (void)json_object_del(context, "allowPrivilegeEscalation");
@@ -150,9 +152,8 @@ static json_t *pod_spec(const struct app *a)
 
 static json_t *build_pod_template(const struct app *a)
 {
-    return json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels",
-                     stw_manifest_labels(&a->naming, &a->owner), "annotations", HASH_ANNOTATION,
-                     a->config_hash, "spec", pod_spec(a));
+    return json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
+                     HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
 }
 
 /* --- Deployment */

@@ -5,9 +5,12 @@
 #include "controller/outcome.h"
 #include "controller/status.h"
 #include "kinds/app/run_priv.h"
+#include "kinds/common/pod_security.h"
 
 #include <assert.h>
 #include <stdio.h>
+
+#define FINDINGS_MAX (64 * 1024)
 
 /* --- children */
 
@@ -104,9 +107,38 @@ static void write_app_result(struct app *a, struct stw_result *result)
         *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = 1};
 }
 
+static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
+                                const char *findings)
+{
+    return app_status_phase(stw_status_unchecked(subject, why, findings),
+                            why == STW_UNCHECKED_PAUSED ? "Paused" : "Failed");
+}
+
+/* Also checked at admission, but the namespace may have changed since. */
+static bool is_beyond_namespace(struct app *a, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(FINDINGS_MAX);
+    stw_autofindings struct stw_findings f = {0};
+    enum stw_pod_level level = stw_pod_level_of(a->run->env, a->run->ns);
+    a->restricted =
+        level == STW_POD_LEVEL_RESTRICTED ||
+        (a->spec.security_profile && stw_streq(a->spec.security_profile, STW_APP_RESTRICTED));
+    if (level != STW_POD_LEVEL_PRIVILEGED)
+        stw_app_check_security(&a->spec, &f);
+    stw_findings_text(&f, &text);
+    if (f.error_count == 0)
+        return false;
+    stw_run_end_invalid(a->run, &a->object,
+                        status_unchecked(&a->subject, STW_UNCHECKED_INVALID, stw_buf_str(&text)),
+                        stw_buf_str(&text), result);
+    return true;
+}
+
 static void reconcile_app(struct stw_subject *subject, struct stw_result *result)
 {
     struct app *a = (struct app *)subject;
+    if (is_beyond_namespace(a, result))
+        return;
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
@@ -131,13 +163,6 @@ static void delete_app(struct stw_subject *subject, struct stw_result *result)
         (void)stw_object_write_status(a->run, &a->object, status, &err); /* the App may be gone */
 }
 
-static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
-                                const char *findings)
-{
-    return app_status_phase(stw_status_unchecked(subject, why, findings),
-                            why == STW_UNCHECKED_PAUSED ? "Paused" : "Failed");
-}
-
 static void free_run_state(struct stw_subject *subject)
 {
     struct app *a = (struct app *)subject;
@@ -147,13 +172,27 @@ static void free_run_state(struct stw_subject *subject)
 
 /* --- registration */
 
-static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
-                                                  &stw_watch_deployments,
-                                                  &stw_watch_services,
-                                                  &stw_watch_disruption_budgets,
-                                                  &stw_watch_autoscalers,
-                                                  &app_watch_pods,
-                                                  NULL};
+static void index_app(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    char ns[64];
+    (void)ctx;
+    if (stw_json_strcpy(stw_json_path(projected, "metadata.namespace"), ns, sizeof(ns)) == 0)
+        stw_index_add(out, "namespace", ns);
+}
+
+static const struct stw_watch own_watch = {
+    .resource = &stw_kind_app.resource,
+    .project = stw_object_project,
+    .index = index_app,
+    .for_admission = true,
+    .changed = stw_watch_own_changed,
+};
+
+static const struct stw_watch *const watches[] = {
+    &stw_watch_configmaps,  &stw_watch_deployments,
+    &stw_watch_services,    &stw_watch_disruption_budgets,
+    &stw_watch_autoscalers, &app_watch_pods,
+    &stw_watch_namespaces,  NULL};
 
 /* apps/scale: when autoscaling is switched off, spec.replicas gets the number of replicas that the
  * Deployment has. */
@@ -166,6 +205,7 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_autoscaler_v2, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "list,watch"},
+    STW_RULE_NAMESPACES,
     {0},
 };
 
@@ -176,7 +216,7 @@ static const char *const conditions[] = {
 const struct stw_controller stw_controller_app = {
     STW_CONTROLLER_OF("app", stw_kind_app),
     .all_data = true,
-    STW_OWN_WATCH(stw_kind_app),
+    .own = &own_watch,
     .watches = watches,
     .rules = rules,
     .scales = true,

@@ -45,6 +45,7 @@ struct app {
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
+    bool restricted;            /* the pods have the security profile Restricted, else Baseline */
     bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
 };
 
@@ -58,6 +59,7 @@ json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
 bool app_wants_budget(const struct stw_app *spec);
 json_t *app_metadata(const struct app *a, const char *name);
 json_t *app_selector(const struct app *a);
+json_t *app_labels(const struct app *a); /* of children and pods */
 
 /* --- the number of replicas */
 
@@ -86,6 +88,7 @@ void app_judge(struct app *a, struct stw_verdict *verdict, json_t **ret_status);
 bool app_trouble_is_new(const struct app *a);
 /* Sets the phase in a status of a run that checked nothing. */
 json_t *app_status_phase(json_t *status, const char *phase);
+const char *app_profile(const struct app *a); /* as in the spec */
 /* Whether, by the old status, this child was once as this generation wants it. */
 bool app_was_applied(const struct app *a, int child);
 

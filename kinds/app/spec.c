@@ -204,6 +204,8 @@ static const struct stw_field pdb_fields[] = {
     {0},
 };
 
+static const char *const security_profiles[] = {STW_APP_BASELINE, STW_APP_RESTRICTED, NULL};
+
 static const struct stw_field spec_fields[] = {
     STW_ROW_IMAGE(struct stw_app, image, "Image of the app."),
     {.name = "replicas",
@@ -250,12 +252,19 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_app, service_account),
      .help = "ServiceAccount of the pods, whose token they then get; when absent, they get none.",
      .check = stw_check_dns1123_subdomain},
+    {.name = "securityProfile",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, security_profile),
+     .help = "Pod Security Standard that sets the options that securityContext leaves out.  "
+             "Restricted: not root, no capabilities, no privilege escalation, the runtime's "
+             "seccomp profile.  Baseline: only the seccomp profile.  When absent: what the "
+             "namespace enforces, else Baseline.",
+     .values = security_profiles},
     {.name = "securityContext",
      .type = STW_T_RAW,
      STW_FIELD_OFFSET(struct stw_app, security_context),
-     .help = "Security options of the container, as in a Pod.  What is not in here is as the "
-             "restricted Pod Security Standard asks: not root, no capabilities, no privilege "
-             "escalation, the runtime's seccomp profile.",
+     .help = "Security options of the container, as in a Pod.  What is not in here is as "
+             "securityProfile says.",
      .known = stw_core_security_context},
     {.name = "env",
      .type = STW_T_LIST,
@@ -330,6 +339,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .help = "Label selector of the pods, for autoscalers."},
     {.name = "configHash", .type = STW_T_STRING, .help = "Hash of the configuration."},
+    {.name = "securityProfile",
+     .type = STW_T_STRING,
+     .help = "The security profile of the pods.",
+     .values = security_profiles},
     {.name = "url", .type = STW_T_STRING, .help = "Where the app is, from within the cluster."},
     {.name = "lastError",
      .type = STW_T_STRING,

@@ -40,10 +40,11 @@ struct stw_app {
         int64_t port;
         struct stw_json annotations;
     } service;
-    struct stw_json image_pull_secrets;            /* list of {name} */
-    const char *service_account;                   /* or NULL */
-    struct stw_json security_context;              /* core/v1 SecurityContext of the container */
-    struct stw_json env;                           /* list of core/v1 EnvVar */
+    struct stw_json image_pull_secrets; /* list of {name} */
+    const char *service_account;        /* or NULL */
+    const char *security_profile;       /* "Baseline", "Restricted"; NULL: the namespace decides */
+    struct stw_json security_context;   /* core/v1 SecurityContext of the container */
+    struct stw_json env;                /* list of core/v1 EnvVar */
     struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's defaults */
     int64_t grace_period_s;
     struct {
@@ -57,8 +58,13 @@ struct stw_app {
 
 extern const struct stw_kind stw_kind_app;
 
+/* Adds what Pod Security forbids in the pods of this App. */
+void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
+
 #define STW_APP_MAX_SURGE "25%"
 #define STW_APP_CPU_TARGET 80
+#define STW_APP_BASELINE "Baseline"
+#define STW_APP_RESTRICTED "Restricted"
 
 /* The CPU target in percent of the request: the spec's; 80 when the spec has no target at all; 0
  * when only memory has one. */

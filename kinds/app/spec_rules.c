@@ -3,6 +3,7 @@
  * Rules on an App beyond its field table. */
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
+#include "kinds/common/pod_security.h"
 #include "schema/arena.h"
 #include "schema/check.h"
 #include "schema/core.h"
@@ -338,6 +339,27 @@ int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
     return missing == 0 && more == 0 ? 1 : missing;
 }
 
+/* --- security */
+
+void stw_app_check_security(const struct stw_app *app, struct stw_findings *f)
+{
+    stw_pod_check_context(app->security_context, "spec.securityContext", f);
+}
+
+/* Where the namespace cannot be read, the reconcile decides. */
+static void check_security(const struct stw_admission *a, const struct stw_app *app,
+                           struct stw_findings *f)
+{
+    enum stw_pod_level level = stw_pod_level_of(a->env, a->ns);
+    if (level == STW_POD_LEVEL_UNKNOWN || level == STW_POD_LEVEL_PRIVILEGED)
+        return;
+    stw_app_check_security(app, f);
+    if (level == STW_POD_LEVEL_RESTRICTED && app->security_profile &&
+        stw_streq(app->security_profile, STW_APP_BASELINE))
+        stw_findings_warn(f, "the namespace enforces the restricted Pod Security Standard; "
+                             "securityProfile Baseline has no effect");
+}
+
 /* --- the rest */
 
 static void check_health(const struct stw_app_health *h, struct stw_findings *f)
@@ -354,7 +376,8 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
                       struct stw_findings *f)
 {
     const struct stw_app *app = spec;
-    if (app->port > 0 && app->port < PRIVILEGED_PORTS)
+    if (app->port > 0 && app->port < PRIVILEGED_PORTS && app->security_profile &&
+        stw_streq(app->security_profile, STW_APP_RESTRICTED))
         stw_findings_warn(f,
                           "port %lld is below 1024, where a container that does not run as root "
                           "may not be able to listen",
@@ -368,6 +391,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
     check_env(app, f);
     check_strategy(app, f);
+    check_security(a, app, f);
     look_at_secret(a, &app->config, old_spec, f);
     stw_warn_of_namesake(a, "mywebs", "MyWeb", f);
 }

@@ -260,6 +260,7 @@ static void add_texts(const struct app *a, json_t *status)
                a->owner.name);
     (void)json_object_set_new(status, "selector", json_string(text));
     (void)json_object_set_new(status, "configHash", json_string(a->config_hash));
+    (void)json_object_set_new(status, "securityProfile", json_string(app_profile(a)));
     stw_format(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,
                (long long)a->spec.service.port);
     (void)json_object_set_new(status, "url", json_string(text));
@@ -321,9 +322,18 @@ json_t *app_status_phase(json_t *status, const char *phase)
     return status;
 }
 
+const char *app_profile(const struct app *a)
+{
+    return a->restricted ? STW_APP_RESTRICTED : STW_APP_BASELINE;
+}
+
+/* The children also depend on what the namespace enforces, and an older steward built them
+ * otherwise. */
 bool app_was_applied(const struct app *a, int child)
 {
     static const char *const not_applied[] = {REASON_PORT, NULL};
+    if (!is_text(a->object.status, "securityProfile", app_profile(a)))
+        return false;
     for (size_t i = 0; i < ASPECTS; i++)
         if (tells[i].child == child)
             return stw_status_was_applied(&a->object, tells[i].type ? tells[i].type : STW_READY,

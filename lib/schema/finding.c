@@ -275,6 +275,14 @@ void stw_finding_text(const struct stw_finding *e, struct stw_buf *out)
     stw_finding_detail(e, out);
 }
 
+void stw_findings_text(const struct stw_findings *f, struct stw_buf *out)
+{
+    for (size_t i = 0; i < f->error_count; i++) {
+        stw_buf_adds(out, i ? ", " : "");
+        stw_finding_text(&f->errors[i], out);
+    }
+}
+
 const char *stw_finding_cause(enum stw_finding_code code)
 {
     assert(code < STW_FINDING_CODES);

@@ -73,6 +73,8 @@ void stw_findings_warn(struct stw_findings *f, const char *fmt, ...)
 void stw_finding_detail(const struct stw_finding *e, struct stw_buf *out);
 /* "spec.nodePortNumber: Invalid value: 80: must be ..." */
 void stw_finding_text(const struct stw_finding *e, struct stw_buf *out);
+/* All errors, separated by ", ". */
+void stw_findings_text(const struct stw_findings *f, struct stw_buf *out);
 /* metav1.CauseType: "FieldValueInvalid", ... */
 const char *stw_finding_cause(enum stw_finding_code code);
 

@@ -152,9 +152,7 @@ def test_children_are_what_they_should_be(controller, installed, namespace):
     assert container["envFrom"] == [{"configMapRef": {"name": "web-config"}}]
     assert [e["name"] for e in container["env"]] == ["PORT", "NODE"]
     assert container["env"][0]["value"] == "9000"
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
-        "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     for probe in ("readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/healthz", "port": 9000, "scheme": "HTTP"}
         assert container[probe]["initialDelaySeconds"] == 3
@@ -263,7 +261,7 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
     assert "readinessProbe" not in container
     assert container["env"][1:] == [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]
     assert "runAsUser" not in container["securityContext"]
-    assert container["securityContext"]["runAsNonRoot"] is True
+    assert "runAsNonRoot" not in container["securityContext"]
     assert "annotations" not in made["service"]["metadata"]
 
 

@@ -2,7 +2,7 @@
 """Running pods of Apps: failing probes, missing images, and what the status reports."""
 
 import pytest
-from support import app, net, wait
+from support import app, net, paths, wait
 from support import cluster as k8s
 from support.cluster import condition
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.node,
 
 IMAGE = "nginx:1.22"
 # The image runs as root, and listens on a port below 1024.
-ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
+ROOT = {"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
 
 
 def web(namespace, **spec):
@@ -93,9 +93,32 @@ def test_an_app_that_ends(steward, cluster, namespace):
     assert "with exit code 1" in found["message"]
 
 
-def test_root_by_default_is_not_allowed(steward, cluster, namespace):
+def test_the_manifest_of_the_article(steward, cluster):
+    """nginx:latest, as root and on port 80, as written; only that the node has no registry is made up
+    for: the image is there, and must not be pulled."""
     assert steward.running()
-    cluster.apply(web(namespace, securityContext={}))
+    cluster.kubectl("apply", "-f", str(paths.TOP / "tests" / "data" / "seeds" / "app.yaml"))
+    try:
+        wait.until("the Deployment", lambda: cluster.get("deployment", "test-app", "default"))
+        cluster.patch("deployment", "test-app", "default", [
+            {"op": "replace", "path": "/spec/template/spec/containers/0/imagePullPolicy",
+             "value": "IfNotPresent"}])
+        ready = app.wait_ready(cluster, "test-app", "default", 120)
+        assert ready["status"]["phase"] == "Running"
+        assert ready["status"]["availableReplicas"] == 3
+        assert ready["status"]["securityProfile"] == "Baseline"
+        pods = cluster.list("pod", "default", "app=test-app")
+        running = [p for p in pods if "deletionTimestamp" not in p["metadata"]]
+        assert len(running) == 3
+        assert all(p["spec"]["containers"][0]["image"] == "nginx:latest" for p in running)
+        assert net.http_get(f"http://{running[0]['status']['podIP']}:80/")[0] == 200
+    finally:
+        cluster.delete(app.KIND, "test-app", "default")
+
+
+def test_root_is_not_allowed_where_it_is_restricted(steward, cluster, namespace):
+    assert steward.running()
+    cluster.apply(web(namespace, securityContext={}, securityProfile="Restricted"))
     found = wait_degraded(cluster, namespace, "CreateContainerConfigError")
     assert "root" in found["message"]
 

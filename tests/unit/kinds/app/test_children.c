@@ -6,7 +6,7 @@
 #define LABELS                                                                                     \
     "'app.kubernetes.io/name':'app','app.kubernetes.io/instance':'web',"                           \
     "'app.kubernetes.io/component':'app','app.kubernetes.io/part-of':'web',"                       \
-    "'app.kubernetes.io/managed-by':'steward','app.kubernetes.io/version':'1.4'"
+    "'app.kubernetes.io/managed-by':'steward','app.kubernetes.io/version':'1.4','app':'web'"
 #define SELECTOR "{'app.kubernetes.io/name':'app','app.kubernetes.io/instance':'web'}"
 #define METADATA(name, more)                                                                       \
     "'metadata':{'name':'" name "','namespace':'shop','labels':{" LABELS                           \
@@ -120,8 +120,8 @@ static void test_deployment(void **state)
                 "'containers':[{'name':'app','image':'shop:1.4','env':[{'name':'PORT','value':'"
                 "8080'}],"
                 "'envFrom':[{'configMapRef':{'name':'web-config'}}],'ports':[{'name':'http',"
-                "'containerPort':8080,'protocol':'TCP'}],'securityContext':{" RESTRICTED
-                ",'runAsNonRoot':true}}]}}}}",
+                "'containerPort':8080,'protocol':'TCP'}],'securityContext':{'seccompProfile':{"
+                "'type':'RuntimeDefault'}}}]}}}}",
         f.app.config_hash);
     expect(d, want);
     fixture_done(&f);
@@ -159,7 +159,8 @@ static void test_what_the_spec_asks_for(void **state)
     expect(at(pod, "tolerations"), "[{'key':'k'}]");
     expect(at(pod, "affinity"), "{'nodeAffinity':{'a':1}}");
     expect(at(c, "resources"), "{'limits':{'cpu':'1','memory':'1Gi'}}");
-    expect(at(c, "securityContext"), "{" RESTRICTED ",'runAsNonRoot':false,'runAsUser':0}");
+    expect(at(c, "securityContext"),
+           "{'seccompProfile':{'type':'RuntimeDefault'},'runAsNonRoot':false,'runAsUser':0}");
     expect(at(c, "readinessProbe"), probe);
     expect(at(c, "livenessProbe"), probe);
     expect(at(c, "env"),
@@ -188,14 +189,33 @@ static void test_spread(void **state)
     fixture_done(&f);
 }
 
-static void test_a_privileged_container(void **state)
+/* The options of the profile apply where the spec says nothing. */
+static void test_security(void **state)
 {
-    struct fixture f;
+    static const struct {
+        bool restricted;
+        const char *context, *want;
+    } cases[] = {
+        {false, "{}", "{'seccompProfile':{'type':'RuntimeDefault'}}"},
+        {true, "{}", "{" RESTRICTED ",'runAsNonRoot':true}"},
+        {true, "{\"runAsNonRoot\":false,\"runAsUser\":0}",
+         "{" RESTRICTED ",'runAsNonRoot':false,'runAsUser':0}"},
+        {true, "{\"privileged\":true}",
+         "{'capabilities':{'drop':['ALL']},'seccompProfile':{'type':'RuntimeDefault'},"
+         "'runAsNonRoot':true,'privileged':true}"},
+    };
     (void)state;
-    fixture_init(&f, "{\"image\":\"shop:1.4\",\"securityContext\":{\"privileged\":true}}", "");
-    json_auto_t *d = app_deployment(&f.app);
-    assert_null(at(at(d, CONTAINER), "securityContext.allowPrivilegeEscalation"));
-    fixture_done(&f);
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",\"securityContext\":%s}",
+                       cases[i].context);
+        fixture_init(&f, spec, "");
+        f.app.restricted = cases[i].restricted;
+        json_auto_t *d = app_deployment(&f.app);
+        expect(at(at(d, CONTAINER), "securityContext"), cases[i].want);
+        fixture_done(&f);
+    }
 }
 
 /* N4: with an autoscaler, replicas are not applied. */
@@ -309,7 +329,7 @@ int main(void)
         cmocka_unit_test(test_deployment),
         cmocka_unit_test(test_what_the_spec_asks_for),
         cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_a_privileged_container),
+        cmocka_unit_test(test_security),
         cmocka_unit_test(test_replicas_are_left_out),
         cmocka_unit_test(test_service),
         cmocka_unit_test(test_budget),

@@ -57,8 +57,10 @@ static void simple_fields(void **state)
         {SPEC("\"port\":1024"), ""},
         {SPEC("\"port\":65536"), "spec.port: Invalid value: 65536: must be between 1 and 65535\n"},
         {SPEC("\"port\":0"), "spec.port: Invalid value: 0: must be between 1 and 65535\n"},
-        {SPEC("\"port\":1023"), "W: port 1023 is below 1024, where a container that does not run "
-                                "as root may not be able to listen\n"},
+        {SPEC("\"port\":80"), ""},
+        {SPEC("\"port\":1023,\"securityProfile\":\"Restricted\""),
+         "W: port 1023 is below 1024, where a container that does not run "
+         "as root may not be able to listen\n"},
         /* service */
         {SPEC("\"service\":{\"type\":\"LoadBalancer\",\"port\":443}"), ""},
         {SPEC("\"service\":{\"type\":\"ExternalName\"}"),
@@ -525,6 +527,87 @@ static void the_secret(void **state)
     assert_in(&w, &stw_kind_app, REF, NULL, "");
 }
 
+/* --- Pod Security */
+
+static bool enforces(void *ctx, const char *index, const char *key, const char *self,
+                     char *ret_holder)
+{
+    const struct world *w = ctx;
+    (void)self, (void)ret_holder;
+    return stw_streq(index, "namespaces.enforce") && stw_streq(key, w->key);
+}
+
+/* `level`: "privileged/shop", the label of namespace "shop". */
+static void assert_in_namespace(const char *level, const char *object, const char *old,
+                                const char *want)
+{
+    struct world w = {.key = level};
+    struct stw_lookup lookup = {.ctx = &w, .find = enforces};
+    struct stw_env env = {.lookup = &lookup};
+    assert_answer(&stw_kind_app, object, old, &env, want);
+}
+
+#define BEYOND_TEXT                                                                                \
+    "is beyond the Baseline Pod Security Standard; allowed only in a namespace with the label "    \
+    "pod-security.kubernetes.io/enforce: privileged"
+#define BEYOND BEYOND_TEXT "\n"
+#define CONTEXT(members) SPEC("\"securityContext\":{" members "}")
+
+/* A tenant who may create Apps, but no pods, asks for the node. */
+static void beyond_baseline(void **state)
+{
+    static const struct row rows[] = {
+        {CONTEXT("\"runAsUser\":0,\"capabilities\":{\"add\":[\"NET_BIND_SERVICE\",\"CHOWN\"]}"),
+         ""},
+        {CONTEXT("\"privileged\":false,\"procMount\":\"Default\",\"seccompProfile\":{\"type\":"
+                 "\"Localhost\"},\"seLinuxOptions\":{\"type\":\"container_t\",\"level\":\"s0\"}"),
+         ""},
+        {CONTEXT("\"privileged\":true"), "spec.securityContext.privileged: Forbidden: " BEYOND},
+        {CONTEXT("\"capabilities\":{\"add\":[\"CHOWN\",\"SYS_ADMIN\"]}"),
+         "spec.securityContext.capabilities.add[1]: Forbidden: " BEYOND},
+        {CONTEXT("\"capabilities\":{\"add\":[\"ALL\"]}"),
+         "spec.securityContext.capabilities.add[0]: Forbidden: " BEYOND},
+        {CONTEXT("\"procMount\":\"Unmasked\""),
+         "spec.securityContext.procMount: Forbidden: " BEYOND},
+        {CONTEXT("\"seccompProfile\":{\"type\":\"Unconfined\"}"),
+         "spec.securityContext.seccompProfile.type: Forbidden: " BEYOND},
+        {CONTEXT("\"appArmorProfile\":{\"type\":\"Unconfined\"}"),
+         "spec.securityContext.appArmorProfile.type: Forbidden: " BEYOND},
+        {CONTEXT("\"seLinuxOptions\":{\"type\":\"spc_t\",\"user\":\"u\"}"),
+         "spec.securityContext.seLinuxOptions.type: Forbidden: " BEYOND
+         "spec.securityContext.seLinuxOptions.user: Forbidden: " BEYOND},
+        {CONTEXT("\"windowsOptions\":{\"hostProcess\":true}"),
+         "spec.securityContext.windowsOptions.hostProcess: Forbidden: " BEYOND},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        assert_in_namespace("", rows[i].object, NULL, rows[i].want);
+        assert_in_namespace("baseline/shop", rows[i].object, NULL, rows[i].want);
+        assert_in_namespace("privileged/shop", rows[i].object, NULL, "");
+        assert_create(rows[i].object, ""); /* no namespace is known */
+    }
+    /* Another namespace's label permits nothing here. */
+    assert_in_namespace("privileged/shop2", rows[2].object, NULL, rows[2].want);
+    /* What is stored may be changed otherwise. */
+    assert_in_namespace("", CONTEXT("\"privileged\":true},\"replicas\":2,\"pdb\":{"),
+                        CONTEXT("\"privileged\":true"),
+                        "W: spec.securityContext.privileged: Forbidden: " BEYOND_TEXT
+                        "; not refused, because it has not changed\n");
+}
+
+static void security_profile(void **state)
+{
+    (void)state;
+    assert_create(SPEC("\"securityProfile\":\"Baseline\""), "");
+    assert_create(SPEC("\"securityProfile\":\"Privileged\""),
+                  "spec.securityProfile: Unsupported value: \"Privileged\": supported values: "
+                  "\"Baseline\", \"Restricted\"\n");
+    assert_in_namespace("restricted/shop", SPEC("\"securityProfile\":\"Restricted\""), NULL, "");
+    assert_in_namespace("restricted/shop", SPEC("\"securityProfile\":\"Baseline\""), NULL,
+                        "W: the namespace enforces the restricted Pod Security Standard; "
+                        "securityProfile Baseline has no effect\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +625,8 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(one_name_for_two_kinds),
         cmocka_unit_test(the_secret),
+        cmocka_unit_test(beyond_baseline),
+        cmocka_unit_test(security_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

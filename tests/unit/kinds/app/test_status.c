@@ -384,12 +384,14 @@ static void test_was_applied(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         char status[256];
         (void)snprintf(status, sizeof(status),
-                       "{\"conditions\":[{\"type\":\"%s\",\"reason\":\"%s\","
-                       "\"observedGeneration\":%d}]}",
+                       "{\"securityProfile\":\"Baseline\",\"conditions\":[{\"type\":\"%s\","
+                       "\"reason\":\"%s\",\"observedGeneration\":%d}]}",
                        cases[i].type, cases[i].reason, cases[i].generation);
         fixture_done(&f);
         begin(SPEC, status);
         assert_int_equal(app_was_applied(&f.app, cases[i].child), cases[i].want);
+        f.app.restricted = true; /* the namespace has another label now */
+        assert_false(app_was_applied(&f.app, cases[i].child));
     }
 }
 
