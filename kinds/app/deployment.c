@@ -177,6 +177,8 @@ static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 
 static json_t *build_rollout_strategy(const struct app *a)
 {
+    if (stw_app_recreates(&a->spec))
+        return json_pack("{s:s}", "type", STW_APP_RECREATE);
     return json_pack(
         "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
         read_share_or_default(a->spec.strategy.max_surge, json_string(STW_APP_MAX_SURGE)),
@@ -189,6 +191,12 @@ json_t *app_deployment(const struct app *a)
                              (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
                              app_selector(a), "strategy", build_rollout_strategy(a), "template",
                              build_pod_template(a));
+    if (a->spec.strategy.min_ready_s > 0)
+        (void)json_object_set_new(spec, "minReadySeconds",
+                                  json_integer((json_int_t)a->spec.strategy.min_ready_s));
+    if (a->spec.strategy.history != STW_APP_HISTORY)
+        (void)json_object_set_new(spec, "revisionHistoryLimit",
+                                  json_integer((json_int_t)a->spec.strategy.history));
     if (!app_is_scaled(a) || a->begins)
         (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)app_number(a)));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment", "metadata",

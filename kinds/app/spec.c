@@ -171,7 +171,16 @@ static const struct stw_field service_fields[] = {
 
 /* --- pods */
 
+static const char *const strategy_types[] = {"RollingUpdate", STW_APP_RECREATE, NULL};
+
 static const struct stw_field strategy_fields[] = {
+    {.name = "type",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, strategy.type),
+     .help = "Whether new pods replace the old ones step by step, or start when all old ones have "
+             "ended; maxSurge and maxUnavailable are then ignored.",
+     .def = "\"RollingUpdate\"",
+     .values = strategy_types},
     {.name = "maxSurge",
      .type = STW_T_INT_OR_STRING,
      STW_FIELD_OFFSET(struct stw_app, strategy.max_surge),
@@ -190,6 +199,21 @@ static const struct stw_field strategy_fields[] = {
      .help = "Seconds without progress after which a rollout counts as failed.",
      .def = "600",
      STW_RANGE(1, 86400),
+     .format = "int32"},
+    {.name = "minReadySeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, strategy.min_ready_s),
+     .help = "Seconds that a pod must be ready before it counts as available; less than "
+             "progressDeadlineSeconds.",
+     .def = "0",
+     STW_RANGE(0, 86400),
+     .format = "int32"},
+    {.name = "revisionHistoryLimit",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, strategy.history),
+     .help = "How many old ReplicaSets are kept.",
+     .def = "10",
+     STW_RANGE(0, 100),
      .format = "int32"},
     {0},
 };

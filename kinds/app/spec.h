@@ -48,8 +48,9 @@ struct stw_app {
     struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's defaults */
     int64_t grace_period_s;
     struct {
+        const char *type;                           /* "RollingUpdate", "Recreate" */
         struct stw_json max_surge, max_unavailable; /* integer or percentage; absent: the default */
-        int64_t deadline_s;
+        int64_t deadline_s, min_ready_s, history;
     } strategy;
     struct {
         bool enabled;
@@ -63,12 +64,16 @@ void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
 
 #define STW_APP_MAX_SURGE "25%"
 #define STW_APP_CPU_TARGET 80
+#define STW_APP_RECREATE "Recreate"
+#define STW_APP_HISTORY 10 /* ReplicaSets, as the API server */
 #define STW_APP_BASELINE "Baseline"
 #define STW_APP_RESTRICTED "Restricted"
 
 /* The CPU target in percent of the request: the spec's; 80 when the spec has no target at all; 0
  * when only memory has one. */
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
+/* A rollout ends the old pods before it starts new ones. */
+bool stw_app_recreates(const struct stw_app *app);
 /* How many of `replicas` pods may be unavailable during a rollout. */
 int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas);
 

@@ -324,9 +324,21 @@ static void check_strategy(const struct stw_app *app, struct stw_findings *f)
     else if (unavailable.percent && unavailable.n > 100)
         stw_findings_at(f, "spec.strategy.maxUnavailable", STW_INVALID,
                         app->strategy.max_unavailable, "must not be greater than 100%%");
-    if (surge.good && unavailable.good && surge.n == 0 && unavailable.n == 0)
+    if (!stw_app_recreates(app) && surge.good && unavailable.good && surge.n == 0 &&
+        unavailable.n == 0)
         stw_findings_add(f, "spec.strategy", STW_INVALID, NULL,
                          "maxSurge and maxUnavailable must not both be 0");
+    if (app->strategy.min_ready_s > 0 && app->strategy.min_ready_s >= app->strategy.deadline_s) {
+        char value[24];
+        stw_format(value, sizeof(value), "%lld", (long long)app->strategy.min_ready_s);
+        stw_findings_add(f, "spec.strategy.minReadySeconds", STW_INVALID, value,
+                         "must be less than progressDeadlineSeconds");
+    }
+}
+
+bool stw_app_recreates(const struct stw_app *app)
+{
+    return app->strategy.type && stw_streq(app->strategy.type, STW_APP_RECREATE);
 }
 
 /* As the Deployment controller computes it (ResolveFenceposts): surge rounds up, unavailable rounds
@@ -334,6 +346,8 @@ static void check_strategy(const struct stw_app *app, struct stw_findings *f)
 int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
+    if (stw_app_recreates(app))
+        return replicas;
     int64_t missing = unavailable.percent ? replicas * unavailable.n / 100 : unavailable.n;
     int64_t more = surge.percent ? (replicas * surge.n + 99) / 100 : surge.n;
     return missing == 0 && more == 0 ? 1 : missing;

@@ -300,3 +300,20 @@ def test_children_go_with_it(controller, installed, namespace):
     installed.delete(app.KIND, "web", namespace)
     wait.until("the garbage collector to take the children",
                lambda: not any(app.children(installed, "web", namespace).values()), 60)
+
+
+@pytest.mark.oldest("server-side apply of a strategy that changes its type")
+def test_strategies(controller, installed, namespace):
+    app.create_ready(installed, "web", namespace)
+
+    def strategy():
+        spec = app.deployment(installed, "web", namespace)["spec"]
+        return spec["strategy"], spec.get("minReadySeconds"), spec["revisionHistoryLimit"]
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}}
+    assert strategy() == (rolling, None, 10)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"strategy": {
+        "type": "Recreate", "minReadySeconds": 3, "revisionHistoryLimit": 2}}})
+    wait.until("Recreate", lambda: strategy() == ({"type": "Recreate"}, 3, 2))
+    installed.patch(app.KIND, "web", namespace, {"spec": {"strategy": None}})
+    wait.until("RollingUpdate", lambda: strategy() == (rolling, None, 10))
+    app.wait_ready(installed, "web", namespace)

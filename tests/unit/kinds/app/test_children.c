@@ -173,6 +173,23 @@ static void test_what_the_spec_asks_for(void **state)
     fixture_done(&f);
 }
 
+static void test_strategy(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f,
+                 "{\"image\":\"shop:1.4\",\"strategy\":{\"type\":\"Recreate\",\"maxSurge\":2,"
+                 "\"minReadySeconds\":5,\"revisionHistoryLimit\":0}}",
+                 "");
+    json_auto_t *d = app_deployment(&f.app);
+    expect(at(d, "spec.strategy"), "{'type':'Recreate'}");
+    assert_int_equal(json_integer_value(at(d, "spec.minReadySeconds")), 5);
+    assert_int_equal(json_integer_value(at(d, "spec.revisionHistoryLimit")), 0);
+    assert_true(json_is_integer(at(d, "spec.revisionHistoryLimit")));
+    assert_int_equal(stw_app_max_unavailable(&f.app.spec, 4), 4);
+    fixture_done(&f);
+}
+
 /* A user's constraint without a labelSelector applies to our pods. */
 static void test_spread(void **state)
 {
@@ -324,15 +341,11 @@ static void test_autoscaler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_deployment),
-        cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_security),
-        cmocka_unit_test(test_replicas_are_left_out),
-        cmocka_unit_test(test_service),
-        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_configmap),  cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_deployment), cmocka_unit_test(test_what_the_spec_asks_for),
+        cmocka_unit_test(test_strategy),   cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_security),   cmocka_unit_test(test_replicas_are_left_out),
+        cmocka_unit_test(test_service),    cmocka_unit_test(test_budget),
         cmocka_unit_test(test_autoscaler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,6 +370,15 @@ static void strategy(void **state)
          "spec.strategy.maxUnavailable: Invalid value: \"-1%\": " SHAPE},
         {ROLL("\"maxUnavailable\":\"101%\""), "spec.strategy.maxUnavailable: Invalid value: "
                                               "\"101%\": must not be greater than 100%\n"},
+        {ROLL("\"type\":\"Recreate\",\"maxSurge\":0"), ""},
+        {ROLL("\"type\":\"OnDelete\""), "spec.strategy.type: Unsupported value: \"OnDelete\": "
+                                        "supported values: \"RollingUpdate\", "
+                                        "\"Recreate\"\n"},
+        {ROLL("\"minReadySeconds\":599,\"revisionHistoryLimit\":0"), ""},
+        {ROLL("\"minReadySeconds\":600"), "spec.strategy.minReadySeconds: Invalid value: 600: must "
+                                          "be less than progressDeadlineSeconds\n"},
+        {ROLL("\"revisionHistoryLimit\":101"),
+         "spec.strategy.revisionHistoryLimit: Invalid value: 101: must be between 0 and 100\n"},
         {ROLL("\"progressDeadlineSeconds\":0"),
          "spec.strategy.progressDeadlineSeconds: Invalid value: 0: must be between 1 and 86400\n"},
     };
@@ -417,8 +426,10 @@ static void test_defaults(void **state)
         "/spec/healthCheck/periodSeconds=10\n/spec/healthCheck/timeoutSeconds=1\n"
         "/spec/healthCheck/failureThreshold=3\n/spec/healthCheck/liveness=false\n"
         "/spec/autoscaling/minReplicas=1\n/spec/service/type=\"ClusterIP\"\n"
-        "/spec/service/port=80\n/spec/strategy/maxSurge=\"25%\"\n"
+        "/spec/service/port=80\n/spec/strategy/type=\"RollingUpdate\"\n/spec/strategy/"
+        "maxSurge=\"25%\"\n"
         "/spec/strategy/maxUnavailable=0\n/spec/strategy/progressDeadlineSeconds=600\n"
+        "/spec/strategy/minReadySeconds=0\n/spec/strategy/revisionHistoryLimit=10\n"
         "/spec/pdb/enabled=true\n/spec/autoscaling/targetCPUUtilizationPercentage=80\n");
     /* A memory target suffices, and disabled autoscaling needs no target. */
     assert_defaults(&stw_kind_app,
