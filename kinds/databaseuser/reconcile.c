@@ -63,8 +63,10 @@ static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
     struct stw_json root = stw_unpack_root(projected, &text, &doc);
     (void)ctx;
     index_secret(root, out);
-    if (read_label(root, target, sizeof(target)) != 0)
+    if (read_label(root, target, sizeof(target)) != 0) {
+        stw_index_add(out, "target", DBU_NO_TARGET);
         return;
+    }
     stw_lower(target, target, sizeof(target));
     stw_index_add(out, "target", target);
     index_account(root, target, out);
@@ -129,7 +131,38 @@ static void find_target(struct dbuser *d)
     if (d->object.deleting && *d->made_on)
         stw_format(d->label, sizeof(d->label), "%s", d->made_on);
     d->targets = stw_product_targets(d->run->env);
-    d->target = d->targets ? stw_targets_find(d->targets, d->label) : NULL;
+    d->target = stw_targets_find(d->targets, d->label);
+}
+
+/* The webhook was not available: gives the object the label that it would have got, so that the
+ * indexes have it, too. */
+static void write_label(struct dbuser *d, struct stw_result *result)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    struct stw_error err = {0};
+    const struct stw_target *t =
+        stw_databaseuser_target_without_label(d->targets, stw_json_get(d->object.root, "status"));
+    if (!t)
+        return; /* the rules refuse the object */
+    json_auto_t *body =
+        json_pack("{s:{s:s,s:{s:s}}}", "metadata", "resourceVersion", d->object.resource_version,
+                  "labels", STW_DATABASEUSER_TARGET_LABEL, t->name);
+    int rc = -1;
+    if (!body)
+        (void)stw_fail_memory(&err);
+    else if (!stw_run_may_write(d->run))
+        (void)stw_fail(&err, STW_ERR_CANCELLED, "steward no longer leads");
+    else
+        rc = stw_kube_merge_patch(
+            d->run->client, STW_PLACE(&stw_kind_databaseuser.resource, d->run->ns, d->run->name),
+            body, d->run->controller->field_manager, &answer, &err);
+    if (rc != 0) {
+        stw_run_fail(d->run, &err, result);
+        return;
+    }
+    stw_informer_saw(stw_run_cache(d->run, d->run->controller->own), &answer, NULL);
+    result->outcome = STW_RUN_AFTER; /* with the label in the cache */
+    result->after_ms = 1;
 }
 
 /* An immutable field was changed while the webhook was down.  Following the change would orphan the
@@ -319,7 +352,9 @@ static void reconcile_user(struct stw_subject *subject, struct stw_result *resul
     stw_autobuf struct stw_buf findings = STW_BUF_INIT(FINDINGS_MAX);
     d->state = d->run->state;
     find_target(d);
-    if (is_moved(d, &findings))
+    if (!*d->label)
+        write_label(d, result);
+    else if (is_moved(d, &findings))
         end_invalid(d, &findings, result);
     else
         reconcile_valid_user(d, result);

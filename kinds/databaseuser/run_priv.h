@@ -18,6 +18,7 @@
 #include "sql/sql.h"
 
 #define DBU_NAME_MAX 256
+#define DBU_NO_TARGET "-"   /* in the index of targets: objects without the label */
 #define DBU_WORKER_FACTOR 3 /* a run mostly waits for two servers */
 
 /* --- the password */

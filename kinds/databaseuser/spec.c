@@ -292,33 +292,69 @@ static bool has_finalizer(struct stw_json list)
     return false;
 }
 
-static bool is_target(const struct stw_env *env, const char *name)
+/* --- the label */
+
+const struct stw_target *stw_databaseuser_target_without_label(const struct stw_targets *all,
+                                                               struct stw_json status)
 {
-    struct stw_targets *all = stw_product_targets(env);
-    bool found = all && stw_targets_find(all, name);
-    stw_targets_unref(all);
-    return found;
+    char made[STW_DATABASEUSER_TARGET_MAX + 1];
+    const struct stw_target *found = stw_targets_default(all);
+    if (!found || stw_json_size(stw_json_get(status, "account")) == 0 ||
+        stw_json_strcpy(stw_json_get(status, "target"), made, sizeof(made)) != 0 || !*made)
+        return found;
+    return stw_targets_find(all, made);
 }
+
+static struct stw_json label_of(const struct stw_admission *a)
+{
+    return stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL);
+}
+
+/* The label, or what an object without it gets; NULL: no target in the configuration. */
+static const struct stw_target *find_target(const struct stw_admission *a,
+                                            const struct stw_targets *all)
+{
+    char name[STW_DATABASEUSER_TARGET_MAX + 1];
+    struct stw_json label = label_of(a);
+    if (!stw_json_there(label))
+        return stw_databaseuser_target_without_label(all, stw_json_get(a->old_object, "status"));
+    return stw_json_strcpy(label, name, sizeof(name)) == 0 ? stw_targets_find(all, name) : NULL;
+}
+
+/* Names of targets need no escapes. */
+static void default_label(const struct stw_admission *a, const struct stw_target *t,
+                          struct stw_defaults *d)
+{
+    char json[2 * STW_DATABASEUSER_TARGET_MAX];
+    struct stw_json labels = stw_json_path(a->object, "metadata.labels");
+    bool there = stw_json_there(labels);
+    if (!t || stw_json_there(label_of(a)) || (there && stw_json_type(labels) != STW_JSON_OBJECT))
+        return;
+    stw_format(json, sizeof(json),
+               there ? "\"%s\"" : "{\"" STW_DATABASEUSER_TARGET_LABEL "\":\"%s\"}", t->name);
+    stw_default_add(
+        d, there ? "/metadata/labels/" STW_DATABASEUSER_TARGET_LABEL : "/metadata/labels", json);
+}
+
+/* --- the finalizer and the label */
 
 /* What the controller checks before it sets the finalizer: without a target or a Secret no account
  * is created, and a deletion needs no cleanup. */
 static bool is_about_to_be_made(const struct stw_admission *a, struct stw_json spec)
 {
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
-    char target[STW_DATABASEUSER_TARGET_MAX + 1], secret[254], key[512];
+    char secret[254], key[512];
     if (a->operation != STW_CREATE || !a->ns || !lookup || !lookup->has ||
-        stw_json_strcpy(stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
-                        target, sizeof(target)) != 0 ||
         stw_json_strcpy(stw_json_path(spec, "password.name"), secret, sizeof(secret)) != 0)
         return false;
     stw_format(key, sizeof(key), "%s/%s", a->ns, secret);
-    return is_target(a->env, target) && lookup->has(lookup->ctx, "secrets", key) == 1;
+    return lookup->has(lookup->ctx, "secrets", key) == 1;
 }
 
 /* Setting the finalizer here saves a request.  The controller adds it to objects that were admitted
  * without it. */
-static void default_more(const struct stw_admission *a, struct stw_json spec,
-                         struct stw_defaults *d)
+static void default_finalizer(const struct stw_admission *a, struct stw_json spec,
+                              struct stw_defaults *d)
 {
     struct stw_json list = stw_json_path(a->object, "metadata.finalizers");
     bool there = stw_json_there(list);
@@ -329,6 +365,17 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
         stw_default_add(d, "/metadata/finalizers/-", "\"" STW_DATABASEUSER_FINALIZER "\"");
     else
         stw_default_add(d, "/metadata/finalizers", "[\"" STW_DATABASEUSER_FINALIZER "\"]");
+}
+
+static void default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    struct stw_targets *all = stw_product_targets(a->env);
+    const struct stw_target *t = find_target(a, all);
+    default_label(a, t, d);
+    if (t)
+        default_finalizer(a, spec, d);
+    stw_targets_unref(all);
 }
 
 static const char *const short_names[] = {"dbu", NULL};

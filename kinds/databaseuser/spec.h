@@ -51,6 +51,14 @@ struct stw_databaseuser {
 
 extern const struct stw_kind stw_kind_databaseuser;
 
+struct stw_target;
+struct stw_targets;
+
+/* The target of an object without the label: the one that has its account by `status`, or else the
+ * default.  NULL: the list has no default. */
+const struct stw_target *stw_databaseuser_target_without_label(const struct stw_targets *all,
+                                                               struct stw_json status);
+
 /* The key of an account in the index "databaseusers.account": "<target in lower case>/<user>".
  * Target names are case-insensitive, account names case-sensitive. */
 void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out);

@@ -165,12 +165,27 @@ static void check_target(const struct stw_dbu_scene *s)
                           s->target_name);
 }
 
-/* Copies the label to `ret`; on failure adds a finding and returns false. */
-static bool read_label(const struct stw_admission *a, struct stw_findings *f,
-                       char ret[LABEL_MAX + 1])
+/* The target of an object that the webhook gave no label. */
+static bool use_default(const struct stw_admission *a, const struct stw_targets *all,
+                        char ret[LABEL_MAX + 1])
+{
+    struct stw_json of = stw_json_there(a->old_object) ? a->old_object : a->object;
+    const struct stw_target *t =
+        stw_databaseuser_target_without_label(all, stw_json_get(of, "status"));
+    if (t)
+        stw_format(ret, LABEL_MAX + 1, "%s", t->name);
+    return t;
+}
+
+/* Copies the label, or the name of the default target, to `ret`; on failure adds a finding and
+ * returns false. */
+static bool read_label(const struct stw_admission *a, const struct stw_targets *all,
+                       struct stw_findings *f, char ret[LABEL_MAX + 1])
 {
     struct stw_json label = stw_json_path(a->object, "metadata.labels.target");
     *ret = '\0';
+    if (!stw_json_there(label) && use_default(a, all, ret))
+        return true;
     if (stw_json_there(label) && stw_json_type(label) != STW_JSON_STRING)
         stw_findings_at(f, LABEL_PATH, STW_INVALID, label, "must be a string");
     else if (stw_json_size(label) == 0)
@@ -429,10 +444,9 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
 {
     char name[LABEL_MAX + 1];
     struct stw_dbu_scene s = {.a = a, .user = spec, .old = old_spec, .target_name = name, .f = f};
-    struct stw_targets *targets = NULL;
-    if (read_label(a, f, name))
-        targets = stw_product_targets(a->env);
-    s.target = stw_targets_find(targets, name);
+    struct stw_targets *targets = stw_product_targets(a->env);
+    if (read_label(a, targets, f, name))
+        s.target = stw_targets_find(targets, name);
     s.engine = s.target ? stw_engine_info(s.target->engine) : NULL;
     check_all(&s);
     stw_targets_unref(targets);

@@ -88,6 +88,7 @@ static void targets_changed(void *ctx, struct stw_targets *now)
                 wake_target(s, name);
         }
     }
+    wake_target(s, DBU_NO_TARGET); /* there may be another default */
     stw_targets_unref(s->known);
     s->known = stw_targets_ref(now);
 }

@@ -50,7 +50,7 @@ struct written {
     struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
         allowed_owners;
-    bool allow_all_databases;
+    bool allow_all_databases, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
 
@@ -252,6 +252,7 @@ static const struct stw_field rows[] = {
      .max = PATTERNS_MAX,
      .item = &pattern_row},
     {.name = "allowAllDatabases", .type = STW_T_BOOL, WRITTEN(allow_all_databases), .def = "false"},
+    {.name = "default", .type = STW_T_BOOL, WRITTEN(is_default), .def = "false"},
     {.name = "maxUsers",
      .type = STW_T_INT,
      WRITTEN(max_users),
@@ -338,6 +339,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allow_adoption = copy_list(p, w->allow_adoption),
         .allowed_owners = copy_list(p, w->allowed_owners),
         .allow_all_databases = w->allow_all_databases,
+        .is_default = w->is_default,
         .max_users = w->max_users,
         .max_connections = w->max_connections,
         .connect_timeout_seconds = w->connect_timeout,
@@ -419,6 +421,19 @@ static void check_duplicate(struct parser *p, size_t index, const struct stw_tar
     }
 }
 
+static void check_default(struct parser *p, size_t index, const struct stw_target *t)
+{
+    char path[64];
+    for (size_t i = 0; i < index && t->is_default; i++) {
+        if (!p->targets->all[i].is_default)
+            continue;
+        path_to(path, sizeof(path), index, "default");
+        stw_findings_add(p->f, path, STW_INVALID, "true",
+                         "only one target can be the default, and targets[%zu] is", i);
+        return;
+    }
+}
+
 static void advise_on_tls(struct parser *p, const struct stw_target *t)
 {
     if (t->tls_mode == STW_TLS_DISABLE)
@@ -446,6 +461,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
         check_engine_fields(p, at->index, t);
     }
     check_duplicate(p, at->index, t);
+    check_default(p, at->index, t);
     advise_on_tls(p, t);
 }
 
@@ -534,6 +550,14 @@ const struct stw_target *stw_targets_find(const struct stw_targets *t, const cha
 {
     for (size_t i = 0; t && i < t->count; i++)
         if (strcasecmp(t->all[i].name, name) == 0)
+            return &t->all[i];
+    return NULL;
+}
+
+const struct stw_target *stw_targets_default(const struct stw_targets *t)
+{
+    for (size_t i = 0; t && i < t->count; i++)
+        if (t->all[i].is_default)
             return &t->all[i];
     return NULL;
 }

@@ -42,6 +42,7 @@ struct stw_target {
     const char *const *allowed_namespaces; /* ended by NULL; NULL: all */
     const char *const *allowed_privileges; /* upper case; NULL: all that users may be given */
     bool allow_all_databases;              /* grants on database "*" */
+    bool is_default; /* for objects that name no target; at most one in a list */
     /* Patterns, see stw_target_allows_database; NULL-terminated.  NULL: the default, given at
      * each. */
     const char *const *allowed_databases; /* "{namespace}", "{namespace}-*", "{namespace}_*" */
@@ -62,6 +63,8 @@ struct stw_targets *stw_targets_ref(struct stw_targets *t); /* NULL is allowed, 
 void stw_targets_unref(struct stw_targets *t);
 struct stw_targets *stw_targets_now(void *targets); /* stw_targets_ref, for stw_product.targets */
 const struct stw_target *stw_targets_find(const struct stw_targets *t, const char *name);
+/* The one with `default: true`, or NULL. */
+const struct stw_target *stw_targets_default(const struct stw_targets *t);
 size_t stw_targets_count(const struct stw_targets *t);
 const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i);
 

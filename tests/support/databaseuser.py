@@ -28,6 +28,9 @@ spec:
     name: my-secret
     key: my-key
 """
+# The article's other two: without a target, and with the `label` that Kubernetes ignores.
+SEED_WITHOUT_TARGET = SEED.replace("  labels:\n    target: that-database\n", "")
+SEED_WITH_LABEL = SEED.replace("  labels:\n", "  label:\n")
 
 
 def manifest(name, namespace, target="main", secret=None, annotations=None, **spec):

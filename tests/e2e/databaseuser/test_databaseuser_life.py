@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a DatabaseUser on a real MariaDB: creation, rotation, GRANT and REVOKE, deletion."""
 
+import contextlib
 import time
 
 import pytest
+import yaml
 
 from support import databaseuser as dbu
 from support import steward as stw
@@ -67,6 +69,31 @@ def test_hosts_limits_and_tls(scene, mariadb, shop):
     assert all(r[0] in ("0", "NULL") for r in mariadb.sql(row))
     scene.delete("app", shop)
     assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("app@")}
+
+
+@pytest.mark.parametrize("with_webhook", [True, False])
+def test_the_seed_on_the_default_target(scene, mariadb, shop, with_webhook):
+    """The article's manifest names no target.  Its account is created on the default target, and
+    stays there when another target becomes the default."""
+    main = mariadb.target("main")
+    scene.write_targets({**main, "default": True}, {**main, "name": "second"})
+    seed = yaml.safe_load(dbu.SEED_WITHOUT_TARGET)
+    seed["metadata"]["namespace"] = shop
+    with scene.door() if with_webhook else contextlib.nullcontext():
+        scene.cluster.apply([dbu.secret("my-secret", shop, FIRST, "my-key"), seed])
+        user = scene.wait_ready("cnhandsomeguy", shop)
+        assert user["metadata"]["labels"] == {"target": "main"}
+        assert user["status"]["target"] == "main"
+        assert mariadb.login("cnhandsomeguy", FIRST, database="information_schema")
+        scene.write_targets(main, {**main, "name": "second", "default": True})
+        if with_webhook:  # as kubectl replace does
+            metadata = {**user["metadata"], "labels": {}}
+            del metadata["resourceVersion"]
+            scene.cluster.replace({**user, "metadata": metadata})
+            assert scene.get("cnhandsomeguy", shop)["metadata"]["labels"] == {"target": "main"}
+    scene.delete("cnhandsomeguy", shop)
+    assert "cnhandsomeguy@%" not in mariadb.all_accounts() | mariadb.all_marks()
+    scene.write_targets(main)
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])

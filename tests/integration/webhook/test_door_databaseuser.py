@@ -175,6 +175,25 @@ def test_seed(steward_binary, make_door, config):
         "/spec/adoptionPolicy": "Fail", "/spec/resyncSeconds": 300}
 
 
+@pytest.mark.parametrize("seed", [dbu.SEED_WITHOUT_TARGET, dbu.SEED_WITH_LABEL],
+                         ids=["no label", "label"])
+def test_seed_on_the_default_target(steward_binary, make_door, tmp_path, seed):
+    """Without a label, the object belongs to the target that is the default; without one it is refused."""
+    target = {"name": "main", "engine": "mariadb", "host": "db",
+              "admin": {"user": "chief", "passwordFile": "/run/pw"}}
+    for default in (True, False):
+        path = tmp_path / f"{default}.yaml"
+        path.write_text(yaml.safe_dump({"targets": [{**target, "default": default}]}), "utf-8")
+        result = subprocess.run([steward_binary, "validate", "--config", path, "-"], text=True,
+                                input=seed, capture_output=True, timeout=60, check=False)
+        assert (result.returncode == 0) == default, result
+        assert default or 'label "target" must name a database target' in result.stdout
+    door = make_door("--config", tmp_path / "True.yaml")
+    _, reply = door.post(review(yaml.safe_load(seed)), MUTATE)
+    patch = json.loads(base64.b64decode(reply["response"]["patch"]))
+    assert {"op": "add", "path": "/metadata/labels", "value": {"target": "main"}} in patch
+
+
 def test_deletion_is_commented_on(make_door, config):
     door = make_door("--config", config.path)
     old = {**user(), "status": {"account": "app@10.%", "target": "orders"}}

@@ -105,6 +105,7 @@ static void nothing_is_configured(void **state)
     }
     assert_int_equal(stw_targets_count(NULL), 0);
     assert_null(stw_targets_find(NULL, "orders"));
+    assert_null(stw_targets_default(NULL));
     stw_targets_unref(stw_targets_ref(NULL));
 }
 
@@ -131,6 +132,7 @@ static void what_is_left_out(void **state)
     assert_null(t->allowed_namespaces);
     assert_null(t->allowed_privileges);
     assert_false(t->allow_all_databases);
+    assert_null(stw_targets_default(list));
     assert_int_equal(t->max_users, 0);
     assert_int_equal(t->max_connections, 4);
     assert_int_equal(t->connect_timeout_seconds, 5);
@@ -269,6 +271,12 @@ static void what_is_wrong(void **state)
         {ONE("\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowAllDatabases\":"
              "true," ADMIN),
          "targets[0].allowAllDatabases: Invalid value: not supported on postgresql\n"},
+        /* objects without a target have one */
+        {"{\"targets\":[{" BASE ",\"default\":true," ADMIN "},{\"name\":\"a\",\"engine\":"
+         "\"mysql\",\"host\":\"h\"," ADMIN "},{\"name\":\"b\",\"engine\":\"mysql\",\"host\":"
+         "\"h\",\"default\":true," ADMIN "}]}",
+         "targets[2].default: Invalid value: true: only one target can be the default, and "
+         "targets[0] is\n"},
         /* names are unique */
         {"{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"ORDERS\",\"engine\":\"mysql\",\"host\":"
          "\"h\"," ADMIN "},5]}",
@@ -281,6 +289,16 @@ static void what_is_wrong(void **state)
         if (!stw_streq(got, cases[i].want))
             fail_msg("\ntext %s\ngot  <%s>\nwant <%s>", cases[i].text, got, cases[i].want);
     }
+}
+
+static void the_default(void **state)
+{
+    struct stw_targets *list =
+        good("{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"a\",\"engine\":\"mysql\",\"host\":"
+             "\"h\",\"default\":true," ADMIN "}]}");
+    (void)state;
+    assert_ptr_equal(stw_targets_default(list), stw_targets_at(list, 1));
+    stw_targets_unref(list);
 }
 
 static void too_many(void **state)
@@ -345,6 +363,7 @@ int main(void)
         cmocka_unit_test(what_is_said),
         cmocka_unit_test(an_empty_list_allows_nothing),
         cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(the_default),
         cmocka_unit_test(too_many),
         cmocka_unit_test(who_logs_in_elsewhere),
         cmocka_unit_test(counted),

@@ -1033,6 +1033,95 @@ static void the_finalizer(void **state)
     assert_string_equal(world.had, "secrets shop/s");
 }
 
+/* --- the default target */
+
+static const char default_json[] =
+    "{\"targets\":["
+    "{\"name\":\"Main\",\"engine\":\"mariadb\",\"host\":\"h\",\"default\":true,"
+    "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},\"allowedNamespaces\":[\"shop\"]},"
+    "{\"name\":\"old\",\"engine\":\"mariadb\",\"host\":\"h\","
+    "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}}]}";
+
+static struct stw_targets *use_targets(const char *json)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autofindings struct stw_findings f = {0};
+    struct stw_targets *before = world.targets;
+    scan(&doc, json);
+    assert_int_equal(
+        stw_targets_parse(stw_json_get(stw_json_root(&doc), "targets"), &world.targets, &f), 0);
+    return before;
+}
+
+static void restore_targets(struct stw_targets *before)
+{
+    stw_targets_unref(world.targets);
+    world.targets = before;
+}
+
+#define MADE_ON(target)                                                                            \
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" GOOD                      \
+    "},\"status\":{\"account\":\"app@%\",\"target\":\"" target "\"}}"
+
+/* What the webhook would add is checked also for objects that it did not see. */
+static void no_label_is_the_default_target(void **state)
+{
+    static const struct {
+        const char *now, *old, *want;
+    } cases[] = {
+        {OBJECT("", GOOD), NULL, ""},
+        {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}", NULL, ""},
+        {OBJECT("", USER("root")), NULL, "spec.user: Forbidden: \"root\" is reserved on mariadb\n"},
+        {OBJECT("\"target\":\"\"", GOOD), NULL, NO_TARGET}, /* it names none on purpose */
+        /* an account stays where it is, even if another target is the default now */
+        {OBJECT("", GOOD), MADE_ON("old"), ""},
+        {ON("main", GOOD), MADE_ON("old"),
+         "metadata.labels[target]: Forbidden: target cannot change from \"old\" to \"main\": the "
+         "account would be left behind\n"},
+        {OBJECT("", GOOD), MADE_ON("gone"),
+         "W: metadata.labels[target]: Required value: label \"target\" must name a database "
+         "target; not refused, because it has not changed\n"},
+    };
+    struct stw_targets *before = use_targets(default_json);
+    struct question q;
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++)
+        assert_answer(&stw_kind_databaseuser, cases[i].now, cases[i].old, &env, cases[i].want);
+    ask(&q, &stw_kind_databaseuser, OBJECT("", GOOD), NULL, &env);
+    q.a.ns = "other";
+    stw_autofree char *got = answer(&q.a);
+    assert_string_equal(got, "metadata.labels[target]: Forbidden: target \"Main\" does not accept "
+                             "namespace \"other\"\n");
+    ask_done(&q);
+    restore_targets(before);
+}
+
+static void the_label_is_added(void **state)
+{
+    static const struct {
+        const char *metadata;
+        enum stw_operation operation;
+        const char *want;
+    } cases[] = {
+        {"\"uid\":\"u\"", STW_CREATE, "/metadata/labels={\"target\":\"Main\"}\n" LIST},
+        {"\"labels\":{}", STW_CREATE, "/metadata/labels/target=\"Main\"\n" LIST},
+        {"\"labels\":{\"a\":\"b\"}", STW_UPDATE, "/metadata/labels/target=\"Main\"\n"},
+        {"\"labels\":{\"target\":\"old\"}", STW_CREATE, LIST},
+        {"\"labels\":{\"target\":\"\"}", STW_CREATE, ""},
+        {"\"labels\":[]", STW_CREATE, LIST},
+        {"\"labels\":{},\"deletionTimestamp\":\"2026-11-21T07:42:48Z\"", STW_UPDATE, ""},
+    };
+    struct stw_targets *before = use_targets(default_json);
+    (void)state;
+    world.has = 1;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        stw_autofree char *got = added_to_metadata(cases[i].metadata, cases[i].operation, &env);
+        if (!stw_streq(got, cases[i].want))
+            fail_msg("%zu: got <%s>, want <%s>", i, got, cases[i].want);
+    }
+    restore_targets(before);
+}
+
 static void decoded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -1120,6 +1209,8 @@ int main(void)
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
         cmocka_unit_test(the_finalizer),
+        cmocka_unit_test(no_label_is_the_default_target),
+        cmocka_unit_test(the_label_is_added),
         cmocka_unit_test(decoded),
         cmocka_unit_test(a_plain_password_is_not_repeated),
         cmocka_unit_test(account_keys),
