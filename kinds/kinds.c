@@ -26,6 +26,21 @@ ROWS(DECLARE)
 const struct stw_kind *const stw_kinds[] = {ROWS(KIND) NULL};
 const struct stw_controller *const stw_controllers[] = {ROWS(CONTROLLER) NULL};
 
+#ifndef STW_VERSION
+#define STW_VERSION "0"
+#endif
+
+const struct stw_operator stw_operator_steward = {
+    .name = "steward",
+    .domain = "steward.dev",
+    .metric_prefix = "steward",
+    .version = STW_VERSION,
+    .about = "steward defaults and validates custom resources in an admission webhook, and "
+             "reconciles\nwhat was admitted.\n",
+    .kinds = stw_kinds,
+    .controllers = stw_controllers,
+};
+
 const struct stw_kind *stw_kind_find(const char *group, const char *version, const char *kind)
 {
     for (const struct stw_kind *const *k = stw_kinds; *k; k++)
