@@ -89,6 +89,10 @@ static int check_config(const struct stw_certs_config *c, struct stw_error *err)
             "certificates come either from a folder or from a Secret: name one of them");
     if (c->folder)
         return 0;
+    if (!c->op)
+        return stw_fail(err, STW_ERR_INVALID, "the Secret for certificates needs an operator");
+    if (stw_operator_check(c->op, err) != 0)
+        return -1;
     if (!c->ns || !*c->ns || !c->secret || !*c->secret)
         return stw_fail(err, STW_ERR_INVALID,
                         "the Secret for certificates needs a namespace and a name");
@@ -123,7 +127,7 @@ static void register_cert_metrics(struct stw_certs *c)
     struct stw_family *end;
     if (!c->metrics)
         return;
-    end = stw_metrics_family(c->metrics, STW_GAUGE, "steward_certificate_not_after_seconds",
+    end = stw_metrics_family(c->metrics, STW_GAUGE, "_certificate_not_after_seconds",
                              "When the certificate expires, in seconds since the epoch.", labels,
                              NULL);
     c->serving_end = STW_SERIES(end, c->config.label ? c->config.label : "serving");

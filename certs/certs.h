@@ -2,7 +2,7 @@
  *
  * The webhook's certificate, from one of two places:
  *  - a folder with tls.crt and tls.key (cert-manager's layout), watched for the `..data` swap; or
- *  - steward's own CA and leaf, kept in a Secret that all replicas share, rotated with overlap: a
+ *  - the operator's own CA and leaf, kept in a Secret that all replicas share, rotated with overlap: a
  *    new CA is in every caBundle before a certificate signed by it serves, and the old CA is
  *    removed after its last certificate.
  *
@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/operator.h"
 #include "base/util.h"
 #include "kube/client.h"
 
@@ -24,10 +25,10 @@
 
 struct stw_certs;
 
-/* Names in the shipped manifests; the rights below are limited to these names. */
-#define STW_CERTS_SECRET "steward-webhook-server-cert"
-#define STW_CERTS_MUTATING "steward-mutating-webhook-configuration"
-#define STW_CERTS_VALIDATING "steward-validating-webhook-configuration"
+/* Names in the printed manifests (stw_operator_text); the rights below are limited to these. */
+#define STW_CERTS_SECRET "{operator}-webhook-server-cert"
+#define STW_CERTS_MUTATING "{operator}-mutating-webhook-configuration"
+#define STW_CERTS_VALIDATING "{operator}-validating-webhook-configuration"
 
 /* The rights that Secret mode needs; ended by a NULL resource. */
 extern const struct stw_rule stw_certs_rules[];
@@ -40,7 +41,8 @@ struct stw_certs_config {
     const char *folder; /* set: folder mode */
     const char *label;  /* static, label of its metric; NULL: "serving" */
 
-    struct stw_client *client; /* set: Secret mode, with all of the below */
+    struct stw_client *client;     /* set: Secret mode, with all of the below */
+    const struct stw_operator *op; /* borrowed */
     const char *ns, *secret;
     /* Ended by NULL: "steward-webhook-service.steward-system.svc", ...; "127.0.0.1", "::1". */
     const char *const *dns_names;

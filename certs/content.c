@@ -151,28 +151,31 @@ static int write_update(const struct stw_content *c, const struct stw_buf *was, 
     return 0;
 }
 
-static void write_create(const struct stw_content *c, const char *ns, const char *name,
-                         struct stw_buf *out)
+static void write_create(const struct stw_operator *op, const struct stw_content *c, const char *ns,
+                         const char *name, struct stw_buf *out)
 {
     stw_buf_adds(out, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"kubernetes.io/tls\","
                       "\"metadata\":{\"name\":");
     stw_buf_json_strz(out, name);
     stw_buf_adds(out, ",\"namespace\":");
     stw_buf_json_strz(out, ns);
-    stw_buf_adds(out, ",\"labels\":{\"app.kubernetes.io/name\":\"steward\","
-                      "\"app.kubernetes.io/component\":\"webhook\","
-                      "\"app.kubernetes.io/managed-by\":\"steward\"}},\"data\":");
+    stw_operator_expand(op,
+                        ",\"labels\":{\"app.kubernetes.io/name\":\"{operator}\","
+                        "\"app.kubernetes.io/component\":\"webhook\","
+                        "\"app.kubernetes.io/managed-by\":\"{operator}\"}},\"data\":",
+                        out);
     add_data(c, STW_JSON_NONE, out);
     stw_buf_addc(out, '}');
 }
 
-int stw_content_write(const struct stw_content *c, const char *ns, const char *name,
-                      const struct stw_buf *was, struct stw_buf *out, struct stw_error *err)
+int stw_content_write(const struct stw_operator *op, const struct stw_content *c, const char *ns,
+                      const char *name, const struct stw_buf *was, struct stw_buf *out,
+                      struct stw_error *err)
 {
     if (was && write_update(c, was, out, err) < 0)
         return -1;
     if (!was)
-        write_create(c, ns, name, out);
+        write_create(op, c, ns, name, out);
     if (out->failed)
         return stw_fail(err, STW_ERR_TOO_LARGE, "the Secret %s/%s would become too large", ns,
                         name);

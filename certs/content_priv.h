@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/operator.h"
 #include "base/util.h"
 
 #include <stdbool.h>
@@ -45,8 +46,8 @@ int stw_content_read(const char *json, size_t len, struct stw_content *ret,
                      struct stw_error *err) STW_MUST_CHECK;
 /* Writes the JSON of the Secret for a create (`was` is NULL) or for an update of `was`.  `out`
  * should be secret. */
-int stw_content_write(const struct stw_content *c, const char *ns, const char *name,
-                      const struct stw_buf *was, struct stw_buf *out,
+int stw_content_write(const struct stw_operator *op, const struct stw_content *c, const char *ns,
+                      const char *name, const struct stw_buf *was, struct stw_buf *out,
                       struct stw_error *err) STW_MUST_CHECK;
 
 #endif

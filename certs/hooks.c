@@ -179,7 +179,7 @@ int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct st
     if (make_body(h, bundle, &body, err) < 0)
         return stw_error_wrap(err, "cannot write %s \"%s\"", h->resource->kind, h->name);
     stw_resource_path(h->resource, NULL, h->name, NULL, &path);
-    stw_buf_adds(&path, "?fieldManager=" STW_HOOK_MANAGER "&force=true");
+    stw_operator_expand(api->op, "?fieldManager=" STW_HOOK_MANAGER "&force=true", &path);
     const struct stw_request req = {.method = "PATCH",
                                     .path = stw_buf_str(&path),
                                     .content_type = "application/apply-patch+yaml",

@@ -19,9 +19,11 @@ typedef int stw_rotation_call_fn(void *ctx, const struct stw_request *req, struc
 struct stw_rotation_api {
     stw_rotation_call_fn *call;
     void *ctx;
+    const struct stw_operator *op;
 };
 
-#define STW_HOOK_MANAGER "steward-certs"
+/* The field manager of the caBundles, for stw_operator_text. */
+#define STW_HOOK_MANAGER "{operator}-certs"
 
 struct stw_hook {
     const struct stw_resource *resource;

@@ -225,7 +225,7 @@ static const char *leaf_name(const char *const *dns, const struct extension *lis
 {
     if (list == both_extensions)
         return NULL;
-    return dns && *dns && **dns && strlen(*dns) <= CN_MAX ? *dns : "steward";
+    return dns && *dns && **dns && strlen(*dns) <= CN_MAX ? *dns : "server";
 }
 
 /* Never after the end of its issuer: a chain that outlives its root is refused anyway. */

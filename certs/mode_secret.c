@@ -85,7 +85,8 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
 {
     const struct stw_certs_config *f = &c->config;
     c->rotation = (struct stw_rotation){
-        .config = {.ns = f->ns,
+        .config = {.op = f->op,
+                   .ns = f->ns,
                    .secret = f->secret,
                    .dns_names = f->dns_names,
                    .ip_addresses = f->ip_addresses,
@@ -94,7 +95,7 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
                    .leaf_days = f->leaf_days,
                    .times = {.settle_us = (int64_t)f->settle_seconds * 1000000,
                              .overlap_us = (int64_t)f->overlap_seconds * 1000000}},
-        .api = {call_client, f->client},
+        .api = {call_client, f->client, f->op},
         .clock = c->clock,
         .serve = take_leaf,
         .ctx = c,

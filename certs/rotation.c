@@ -76,8 +76,8 @@ static int read_secret(struct stw_rotation *r, struct view *v, struct stw_error 
         if (v->content.foreign)
             return stw_fail(err, STW_ERR_INVALID,
                             "Secret %s/%s is kept by cert-manager; mount it and use the folder, or "
-                            "name another Secret for steward's own certificates",
-                            r->config.ns, r->config.secret);
+                            "name another Secret for %s's own certificates",
+                            r->config.ns, r->config.secret, r->config.op->name);
         return 0;
     }
     if (e.code == STW_ERR_NOT_FOUND)
@@ -163,8 +163,8 @@ static int put_secret(struct stw_rotation *r, struct view *v, struct stw_error *
     struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
     struct stw_buf stw_autobuf body = {.max = STW_SECRET_MAX_BYTES, .secret = true};
     bool exists = v->content.exists;
-    if (stw_content_write(&v->content, r->config.ns, r->config.secret, exists ? &v->secret : NULL,
-                          &body, err) < 0)
+    if (stw_content_write(r->config.op, &v->content, r->config.ns, r->config.secret,
+                          exists ? &v->secret : NULL, &body, err) < 0)
         return -1;
     stw_resource_path(&stw_res_secret, r->config.ns, exists ? r->config.secret : NULL, NULL, &path);
     const struct stw_request req = {.method = exists ? "PUT" : "POST",

@@ -187,8 +187,8 @@ static int stage_next_ca(struct stw_content *c, const struct stw_rotation_config
                          const char *found, int64_t now_us, struct stw_error *err)
 {
     struct stw_pem_pair ca = {0};
-    char name[64];
-    stw_format(name, sizeof(name), "steward-ca@%" PRId64, now_us / 1000000);
+    char name[STW_OPERATOR_NAME_MAX + 25];
+    stw_format(name, sizeof(name), "%s-ca@%" PRId64, config->op->name, now_us / 1000000);
     if (found && (keep_old(c, found, now_us, err) != 0 ||
                   set_copy(c, STW_SLOT_OLD_UNTIL, STW_UNTIL_OPEN, err) != 0))
         return -1;

@@ -6,11 +6,13 @@
 #define STW_CERTS_STEPS_PRIV_H
 
 #include "base/buf.h"
+#include "base/operator.h"
 #include "base/util.h"
 #include "content_priv.h"
 #include "decide_priv.h"
 
 struct stw_rotation_config {
+    const struct stw_operator *op; /* names of the CA and labels of the Secret */
     const char *ns, *secret;
     const char *const *dns_names;
     const char *const *ip_addresses;

@@ -243,10 +243,9 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
         return stw_fail(err, STW_ERR_TOO_LARGE, "too many keys were added to %s \"%s\"",
                         t->resource->kind, t->name);
     if (!stw_run_may_write(t->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_json_patch(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
-                            stw_buf_str(&patch), t->run->controller->field_manager, &answer,
-                            err) != 0)
+                            stw_buf_str(&patch), t->run->field_manager, &answer, err) != 0)
         return -1;
     take_answer(t, &answer);
     return found < STW_CHILD_EXTRAS_MAX
@@ -264,9 +263,9 @@ static int apply_child(struct task *t, const char *uid)
     if (!object)
         return -1;
     if (!stw_run_may_write(t->run))
-        return stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name), object,
-                       t->run->controller->field_manager, &answer, &c->err) != 0)
+                       t->run->field_manager, &answer, &c->err) != 0)
         return -1;
     take_answer(t, &answer);
     if (!stw_hash_equal(c->live.digest, t->wanted) && remove_extras(t, &answer) != 0)
@@ -335,7 +334,7 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
     begin_patch(patch, stw_json_root(&live), uid);
     stw_buf_addc(patch, ',');
     unsigned found = stw_owned_leftovers(stw_json_root(&wanted), stw_json_root(&live),
-                                         t->run->controller->field_manager, patch);
+                                         t->run->field_manager, patch);
     stw_buf_addc(patch, ']');
     return found > 0 && !patch->failed;
 }
@@ -352,8 +351,7 @@ static int apply_without_leftovers(struct task *t, const char *uid)
     if (stw_kube_get(run->client, t->resource, t->owner->ns, t->name, &live, &ignored) != 0 ||
         !list_leftovers(t, uid, &live, &patch) || !stw_run_may_write(run) ||
         stw_kube_json_patch(run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
-                            stw_buf_str(&patch), run->controller->field_manager, &answer,
-                            &ignored) != 0)
+                            stw_buf_str(&patch), run->field_manager, &answer, &ignored) != 0)
         return -1;
     take_answer(t, &answer);
     t->child->err = (struct stw_error){0};
@@ -559,7 +557,7 @@ static void delete_own(struct task *t)
 {
     struct stw_child *c = t->child;
     if (!stw_run_may_write(t->run)) {
-        (void)stw_fail(&c->err, STW_ERR_CANCELLED, "steward no longer leads");
+        (void)stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
         set_child_state(t, STW_CHILD_FAILED);
     } else if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid,
                                NULL, &c->err) == 0) {

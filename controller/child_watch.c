@@ -18,8 +18,6 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/managed-by=steward"
-
 static const struct stw_controller *find_controller(const struct stw_controller *const *all,
                                                     const char *kind)
 {
@@ -40,15 +38,17 @@ static void add_raw_member(struct stw_buf *out, const char *key, struct stw_json
 }
 
 /* Writes everything except the closing brace; NULL when no kind of ours controls the object. */
-static const struct stw_controller *add_ours(const struct stw_controller *const *all,
-                                             struct stw_json object, struct stw_buf *out)
+static const struct stw_controller *add_ours(const struct stw_operator *op, struct stw_json object,
+                                             struct stw_buf *out)
 {
-    char kind[64], name[254], uid[64], digest[STW_HASH_LEN];
+    char kind[64], name[254], uid[64], digest[STW_HASH_LEN], manager[STW_OWN_NAME_LEN];
     const struct stw_controller *c;
     struct stw_json metadata = stw_json_get(object, "metadata");
-    if (stw_owner_controller(object, kind, name, uid) != 0 || !(c = find_controller(all, kind)))
+    if (stw_owner_controller(object, kind, name, uid) != 0 ||
+        !(c = find_controller(op->controllers, kind)))
         return NULL;
-    stw_hash_format(stw_owned_live(object, c->field_manager, c->all_data), digest);
+    stw_field_manager(op, c, manager);
+    stw_hash_format(stw_owned_live(object, manager, c->all_data), digest);
     stw_buf_addf(out, "{\"o\":{\"k\":\"%s\"", kind);
     if (!stw_json_is(stw_json_get(metadata, "name"), name)) {
         stw_buf_adds(out, ",\"n\":");
@@ -63,10 +63,10 @@ static const struct stw_controller *add_ours(const struct stw_controller *const 
     return c;
 }
 
-static void project_plain(const struct stw_controller *const *all, struct stw_json object,
+static void project_plain(const struct stw_operator *op, struct stw_json object,
                           struct stw_buf *out)
 {
-    if (add_ours(all, object, out))
+    if (add_ours(op, object, out))
         stw_buf_addc(out, '}');
 }
 
@@ -103,11 +103,11 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
     }
 }
 
-static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
+static void project_deployment(const struct stw_operator *op, struct stw_json object,
                                struct stw_buf *out)
 {
     struct stw_json status = stw_json_get(object, "status");
-    const struct stw_controller *c = add_ours(all, object, out);
+    const struct stw_controller *c = add_ours(op, object, out);
     if (!c)
         return;
     stw_buf_adds(out, ",\"r\":{");
@@ -117,9 +117,11 @@ static void project_deployment(const struct stw_controller *const *all, struct s
     add_number(out, "u", stw_json_get(status, "updatedReplicas"));
     add_number(out, "a", stw_json_get(status, "availableReplicas"));
     if (c->scales) {
+        char manager[STW_OWN_NAME_LEN];
+        stw_field_manager(op, c, manager);
         add_number(out, "s", stw_json_path(object, "spec.replicas"));
         add_number(out, "y", stw_json_get(status, "readyReplicas"));
-        if (stw_owned_has(object, c->field_manager, "spec.replicas"))
+        if (stw_owned_has(object, manager, "spec.replicas"))
             stw_buf_adds(out, ",\"m\":true");
     }
     add_stuck(stw_json_get(status, "conditions"), out);
@@ -152,13 +154,13 @@ static void add_active(struct stw_json conditions, struct stw_buf *out)
 }
 
 /* autoscaling/v1 has its conditions as text in an annotation. */
-static void project_autoscaler(const struct stw_controller *const *all, struct stw_json object,
+static void project_autoscaler(const struct stw_operator *op, struct stw_json object,
                                struct stw_buf *out)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
     struct stw_json conditions = stw_json_path(object, "status.conditions");
-    if (!add_ours(all, object, out))
+    if (!add_ours(op, object, out))
         return;
     stw_json_str(stw_json_get(stw_json_path(object, "metadata.annotations"),
                               "autoscaling.alpha.kubernetes.io/conditions"),
@@ -185,12 +187,12 @@ static unsigned add_ports(struct stw_json object, struct stw_buf *out)
     return found;
 }
 
-static void project_service(const struct stw_controller *const *all, struct stw_json object,
+static void project_service(const struct stw_operator *op, struct stw_json object,
                             struct stw_buf *out)
 {
     stw_autobuf struct stw_buf ports = STW_BUF_INIT(64 * 1024);
     unsigned found = add_ports(object, &ports);
-    bool ours = add_ours(all, object, out) != NULL;
+    bool ours = add_ours(op, object, out) != NULL;
     if (ours)
         stw_buf_adds(out, found ? ",\"p\":[" : "}");
     else if (found)
@@ -271,13 +273,13 @@ static void service_changed(struct stw_manager *m, const struct stw_watch *w, co
 
 const struct stw_watch stw_watch_configmaps = {
     .resource = &stw_res_configmap,
-    .label_selector = SELECTOR,
+    .managed = true,
     .project = project_plain,
     .changed = child_changed,
 };
 const struct stw_watch stw_watch_deployments = {
     .resource = &stw_res_deployment,
-    .label_selector = SELECTOR,
+    .managed = true,
     .project = project_deployment,
     .changed = child_changed,
 };
@@ -295,7 +297,7 @@ static const struct stw_resource *const autoscalers[] = {
 const struct stw_watch stw_watch_autoscalers = {
     .resource = &stw_res_autoscaler_v2,
     .alternatives = autoscalers,
-    .label_selector = SELECTOR,
+    .managed = true,
     .project = project_autoscaler,
     .changed = child_changed,
 };
@@ -304,7 +306,7 @@ static const struct stw_resource *const disruption_budgets[] = {
 const struct stw_watch stw_watch_disruption_budgets = {
     .resource = &stw_res_disruption_budget_v1,
     .alternatives = disruption_budgets,
-    .label_selector = SELECTOR,
+    .managed = true,
     .project = project_plain,
     .changed = child_changed,
 };

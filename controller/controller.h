@@ -20,19 +20,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The label of all objects that an operator makes; its value is the operator's name. */
+#define STW_MANAGED_BY "app.kubernetes.io/managed-by"
+
 /* A resource that is listed and watched.  Controllers that name the same stw_watch share one
  * cache. */
 struct stw_watch {
     const struct stw_resource *resource;
     const struct stw_resource *const *alternatives; /* or NULL; as for the informer */
     const char *label_selector;                     /* or NULL */
-    bool metadata_only;                             /* PartialObjectMetadata */
+    /* Only objects with the operator's label managed-by, in addition to label_selector. */
+    bool managed;
+    bool metadata_only;       /* PartialObjectMetadata */
     bool reports_gone;        /* also report deletions of objects that were not cached */
     bool for_admission;       /* struct stw_lookup (schema/kind.h) reads this cache */
     const char *metrics_name; /* set for a second watch of a resource; NULL: the plural */
-    /* As stw_project_fn.  `all`: the controllers of this process, ended by NULL. */
-    void (*project)(const struct stw_controller *const *all, struct stw_json object,
-                    struct stw_buf *out);
+    /* As stw_project_fn. */
+    void (*project)(const struct stw_operator *op, struct stw_json object, struct stw_buf *out);
     /* May be NULL; called without a context.  Adds keys with stw_index_add.  stw_manager_lookup
      * finds them as "mywebs.nodePort", stw_manager_wake as "nodePort". */
     stw_index_fn *index;
@@ -61,7 +65,9 @@ struct stw_result {
 /* One run over one key.  Borrowed for the duration of the call. */
 struct stw_run {
     struct stw_manager *manager;
+    const struct stw_operator *op;
     const struct stw_controller *controller;
+    const char *field_manager; /* stw_field_manager() */
     struct stw_client *client;
     struct stw_events *events;
     const struct stw_clock *clock;
@@ -82,8 +88,7 @@ struct stw_subject;
 struct stw_verdict;
 
 struct stw_controller {
-    const char *name;          /* "myweb"; the label of its metrics */
-    const char *field_manager; /* "steward-myweb" */
+    const char *name; /* "myweb"; the label of its metrics; at most STW_OPERATOR_NAME_MAX bytes */
     const struct stw_kind *kind;
     const struct stw_resource *resource;
     const struct stw_watch *own; /* of the kind itself */
@@ -142,6 +147,14 @@ struct stw_controller {
     void (*tidy)(void *state); /* called about once a minute, from start to cancel; or NULL */
 };
 
+/* "steward-myweb": the field manager of what the controller writes, and the source of its events. */
+void stw_field_manager(const struct stw_operator *op, const struct stw_controller *c,
+                       char out[STW_OWN_NAME_LEN]);
+/* The selector of a watch; "": all objects. */
+#define STW_SELECTOR_LEN 500
+void stw_watch_selector(const struct stw_operator *op, const struct stw_watch *w,
+                        char out[STW_SELECTOR_LEN]);
+
 /* The i-th watch besides `own`, of the rows first; NULL: there are no more. */
 const struct stw_watch *stw_controller_watch(const struct stw_controller *c, size_t i);
 /* The i-th type of the conditions, the standard ones first; NULL: there are no more. */
@@ -192,7 +205,7 @@ struct stw_guard *stw_run_guard(const struct stw_run *run);
 /* Cached results computed from objects; shared by all workers. */
 struct stw_memo;
 struct stw_memo *stw_run_memo(const struct stw_run *run);
-/* Counts in steward_hot_loop_total that the guard tripped over a write of this run. */
+/* Counts in PREFIX_hot_loop_total that the guard tripped over a write of this run. */
 void stw_run_count_hot_loop(const struct stw_run *run);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Queries of the caches: look-ups by index for admission rules and for waking waiting objects, and
- * the metric steward_objects. */
+ * the metric PREFIX_objects. */
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/object.h"
@@ -36,7 +36,7 @@ static struct stw_watch_cache *find_cache(struct stw_manager *m, const char *plu
     for (uint32_t i = 0; i < m->cache_count; i++) {
         const struct stw_watch *w = m->caches[i].watch;
         if (strncmp(w->resource->plural, plural, len) == 0 && w->resource->plural[len] == '\0' &&
-            (!found || w->index || (!w->label_selector && !found->watch->index)))
+            (!found || w->index || (!*m->caches[i].selector && !found->watch->index)))
             found = &m->caches[i];
     }
     return found;
@@ -209,7 +209,7 @@ void stw_manager_report_secret(struct stw_manager *m, const char *key)
     }
 }
 
-/* --- steward_objects: the number of objects by condition, counted from the caches at each scrape,
+/* --- PREFIX_objects: the number of objects by condition, counted from the caches at each scrape,
  * so that it cannot drift from the actual state */
 
 static const char *const states[] = {"True", "False", "Unknown"};

@@ -19,7 +19,7 @@ struct list_mark {
 };
 
 struct live_list {
-    const struct stw_controller *const *controllers;
+    const struct stw_operator *op;
     const struct stw_watch *watch;
     int rc;                  /* -1: it could not be read */
     struct list_mark *marks; /* sorted after reading */
@@ -64,7 +64,7 @@ static int add_index(struct live_list *l, struct stw_json object, uint32_t at)
     stw_autojson struct stw_json_doc doc = {0};
     if (!l->watch->index)
         return 0;
-    l->watch->project(l->controllers, object, &projected);
+    l->watch->project(l->op, object, &projected);
     if (projected.failed)
         return -1;
     if (projected.len == 0 ||
@@ -105,9 +105,11 @@ static int compare_marks(const void *a, const void *b)
 static int read_list_pages(struct stw_lookup_lists *all, struct live_list *l, const char *ns,
                            struct stw_error *err)
 {
+    char selector[STW_SELECTOR_LEN];
+    stw_watch_selector(all->config.op, l->watch, selector);
     struct stw_pages q = {.resource = l->watch->resource,
                           .ns = ns,
-                          .label_selector = l->watch->label_selector,
+                          .label_selector = *selector ? selector : NULL,
                           .metadata_only = l->watch->metadata_only};
     int rc = stw_pages_each(all->config.client, &q, add_object, l, err);
     return rc > 0 ? stw_fail(err, STW_ERR_TOO_LARGE, "there are too many of them") : rc;
@@ -162,16 +164,15 @@ static const struct stw_watch *find_watch(const struct stw_controller *const *al
 
 static struct live_list *list_of(struct stw_lookup_lists *all, const char *plural, size_t len)
 {
-    const struct stw_watch *w = find_watch(all->config.controllers, plural, len);
+    const struct stw_watch *w = find_watch(all->config.op->controllers, plural, len);
     size_t i = 0;
     while (i < all->count && all->lists[i].watch != w)
         i++;
     if (!w || i == LISTS_MAX)
         return NULL;
     if (i == all->count) {
-        all->lists[i] = (struct live_list){.controllers = all->config.controllers,
-                                           .watch = w,
-                                           .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
+        all->lists[i] = (struct live_list){
+            .op = all->config.op, .watch = w, .text = STW_BUF_INIT(TEXT_MAX_BYTES)};
         all->count++;
         read_list(all, &all->lists[i]);
     }

@@ -5,6 +5,7 @@
 #ifndef STW_CONTROLLER_LOOKUP_LISTS_H
 #define STW_CONTROLLER_LOOKUP_LISTS_H
 
+#include "base/operator.h"
 #include "base/util.h"
 #include "kube/client.h"
 #include "schema/kind.h"
@@ -12,7 +13,7 @@
 struct stw_lookup_lists;
 
 struct stw_lookup_lists_config {
-    const struct stw_controller *const *controllers; /* their watches are listed; ended by NULL */
+    const struct stw_operator *op; /* the watches of its controllers are listed */
     struct stw_client *client;
     const char *const *namespaces; /* used if not all may be listed; NULL: all or nothing */
     /* A resource cannot be listed; reported once for each.  Rules that depend on it are skipped. */

@@ -38,7 +38,7 @@ static void cache_changed(void *ctx, const char *key, const char *old_text, cons
 static void project_cached_object(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     const struct stw_watch_cache *cache = ctx;
-    cache->watch->project(cache->manager->config.controllers, object, out);
+    cache->watch->project(cache->manager->config.op, object, out);
 }
 
 /* --- creation */
@@ -48,14 +48,16 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     /* With namespaces given, there are no rights beyond them. */
     if (stw_manager_cache(m, w) || (m->config.namespaces && !w->resource->namespaced))
         return 0;
-    if (m->cache_count == STW_MANAGER_CACHES_MAX)
-        return stw_fail(err, STW_ERR_INTERNAL, "more than %d watches", STW_MANAGER_CACHES_MAX);
+    if (m->cache_count == m->cache_max)
+        return stw_fail(err, STW_ERR_INTERNAL, "more than %u watches", m->cache_max);
     struct stw_watch_cache *cache = &m->caches[m->cache_count];
     *cache = (struct stw_watch_cache){.manager = m, .watch = w};
+    stw_watch_selector(m->config.op, w, cache->selector);
     struct stw_informer_config config = {.resource = w->resource,
                                          .alternatives = w->alternatives,
                                          .namespaces = m->config.namespaces,
-                                         .label_selector = w->label_selector,
+                                         .label_selector =
+                                             *cache->selector ? cache->selector : NULL,
                                          .metadata_only = w->metadata_only,
                                          .reports_gone = w->reports_gone,
                                          .metrics_name = w->metrics_name,
@@ -73,12 +75,13 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
 static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c,
                            struct stw_error *err)
 {
-    if (m->pool_count == STW_MANAGER_CONTROLLERS_MAX)
-        return stw_fail(err, STW_ERR_INTERNAL, "more than %d controllers",
-                        STW_MANAGER_CONTROLLERS_MAX);
-    assert(c->name && c->own && c->run_size > 0 && (c->reconcile || c->children));
+    if (m->pool_count == m->pool_max)
+        return stw_fail(err, STW_ERR_INTERNAL, "more than %u controllers", m->pool_max);
+    assert(c->name && strlen(c->name) <= STW_OPERATOR_NAME_MAX && c->own && c->run_size > 0 &&
+           (c->reconcile || c->children));
     struct stw_worker_pool *pool = &m->pools[m->pool_count];
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
+    stw_field_manager(m->config.op, c, pool->field_manager);
     pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
     if (!pool->queue)
         return stw_fail_memory(err);
@@ -86,7 +89,7 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
     stw_queue_shut(pool->queue);
     stw_worker_pool_make_metrics(pool, m->config.metrics,
                                  stw_worker_pool_size(c, m->config.workers));
-    if (stw_events_create(m->config.client, m->config.clock, c->field_manager, &pool->events,
+    if (stw_events_create(m->config.client, m->config.clock, pool->field_manager, &pool->events,
                           err) != 0 ||
         add_cache(m, c->own, err) != 0)
         return -1;
@@ -116,7 +119,7 @@ static void register_object_metrics(struct stw_manager *m)
     if (!m->config.metrics)
         return;
     m->objects =
-        stw_metrics_family(m->config.metrics, STW_GAUGE, "steward_objects",
+        stw_metrics_family(m->config.metrics, STW_GAUGE, "_objects",
                            "Custom objects, by the conditions in their status.", labels, NULL);
     (void)stw_metrics_on_collect(m->config.metrics, stw_manager_measure, m);
 }
@@ -140,12 +143,25 @@ static void set_defaults(struct stw_manager *m)
         m->config.resync_ms = DEFAULT_RESYNC_MS;
     m->lookup = (struct stw_lookup){
         .ctx = m, .find = stw_manager_find, .has = stw_manager_has, .secret = stw_manager_secret};
-    m->env = (struct stw_env){.lookup = &m->lookup, .product = m->config.product};
+    m->env =
+        (struct stw_env){.op = m->config.op, .lookup = &m->lookup, .product = m->config.product};
+}
+
+static int allocate_tables(struct stw_manager *m, struct stw_error *err)
+{
+    const struct stw_limits *l = &m->config.op->limits;
+    m->cache_max = l->caches ? l->caches : STW_MANAGER_CACHES_MAX;
+    m->pool_max = l->controllers ? l->controllers : STW_MANAGER_CONTROLLERS_MAX;
+    m->caches = calloc(m->cache_max, sizeof(*m->caches));
+    m->pools = calloc(m->pool_max, sizeof(*m->pools));
+    return m->caches && m->pools ? 0 : stw_fail_memory(err);
 }
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
                        struct stw_error *err)
 {
+    if (stw_operator_check(config->op, err) != 0)
+        return -1;
     struct stw_manager *m = calloc(1, sizeof(*m));
     if (!m)
         return stw_fail_memory(err);
@@ -158,8 +174,8 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->guard = stw_guard_create();
     m->memo = stw_memo_create();
     m->fence = stw_fence_create(m->config.clock);
-    int rc = m->guard && m->memo && m->fence ? 0 : stw_fail_memory(err);
-    for (const struct stw_controller *const *c = m->config.controllers; rc == 0 && *c; c++)
+    int rc = m->guard && m->memo && m->fence ? allocate_tables(m, err) : stw_fail_memory(err);
+    for (const struct stw_controller *const *c = m->config.op->controllers; rc == 0 && *c; c++)
         rc = (m->config.webhook_only ? add_lookups : add_worker_pool)(m, *c, err);
     if (rc != 0) {
         stw_manager_destroy(m);
@@ -225,8 +241,10 @@ static void step_down(void *ctx)
 
 static int stand_for_election(struct stw_manager *m, struct stw_error *err)
 {
+    char name[STW_OWN_NAME_LEN];
+    stw_operator_text(m->config.op, STW_MANAGER_LEASE, name);
     struct stw_lease_config config = {.ns = m->config.lease_ns,
-                                      .name = m->config.lease_name,
+                                      .name = name,
                                       .identity = m->config.identity,
                                       .started = start_leading,
                                       .stopped = step_down,
@@ -421,6 +439,8 @@ void stw_manager_destroy(struct stw_manager *m)
     stw_guard_destroy(m->guard);
     stw_memo_destroy(m->memo);
     stw_fence_destroy(m->fence);
+    free(m->caches);
+    free(m->pools);
     pthread_cond_destroy(&m->turn);
     pthread_mutex_destroy(&m->lock);
     free(m);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/operator.h"
 #include "base/util.h"
 #include "kube/client.h"
 #include "schema/kind.h"
@@ -18,13 +19,11 @@
 
 struct stw_manager;
 
-/* The Lease of the shipped manifests; their RBAC rules grant access to this one only. */
-#define STW_MANAGER_LEASE "steward.steward.dev"
-
-struct stw_controller; /* controller.h */
+/* The Lease of the printed manifests (stw_operator_text); their rules grant access to no other. */
+#define STW_MANAGER_LEASE "{operator}.{domain}"
 
 struct stw_manager_config {
-    const struct stw_controller *const *controllers; /* ended by NULL */
+    const struct stw_operator *op; /* borrowed, as long as the manager exists */
     struct stw_client *client;
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
@@ -32,7 +31,7 @@ struct stw_manager_config {
     uint32_t workers;              /* of each kind; 0: 4 */
     bool leader_elect;             /* false: reconcile without an election */
     bool webhook_only; /* do not reconcile; keep only the caches that admission rules read */
-    const char *lease_ns, *lease_name, *identity;
+    const char *lease_ns, *identity;
     uint32_t resync_ms;                /* 0: 10 hours, with jitter */
     const struct stw_product *product; /* what the kinds share; passed through; or NULL */
 };

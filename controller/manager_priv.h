@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Unless the operator sets limits. */
 #define STW_MANAGER_CONTROLLERS_MAX 16
 #define STW_MANAGER_CACHES_MAX 48
 #define STW_MANAGER_WORKERS_MAX 64
@@ -24,12 +25,14 @@ struct stw_watch_cache {
     struct stw_manager *manager;
     const struct stw_watch *watch;
     struct stw_informer *informer;
+    char selector[STW_SELECTOR_LEN];
 };
 
 /* A running controller: its queue and its workers. */
 struct stw_worker_pool {
     struct stw_manager *manager;
     const struct stw_controller *controller;
+    char field_manager[STW_OWN_NAME_LEN];
     struct stw_watch_cache *own; /* of the kind itself */
     struct stw_queue *queue;
     struct stw_events *events;
@@ -47,11 +50,11 @@ struct stw_manager {
     struct stw_guard *guard;
     struct stw_memo *memo;
     struct stw_lease *lease;
-    struct stw_watch_cache caches[STW_MANAGER_CACHES_MAX];
-    uint32_t cache_count;
-    struct stw_worker_pool pools[STW_MANAGER_CONTROLLERS_MAX];
-    uint32_t pool_count;
-    struct stw_family *objects; /* steward_objects */
+    struct stw_watch_cache *caches;
+    uint32_t cache_count, cache_max;
+    struct stw_worker_pool *pools;
+    uint32_t pool_count, pool_max;
+    struct stw_family *objects; /* PREFIX_objects */
 
     pthread_mutex_t lock;    /* guards the three bools below; `turn` uses it */
     pthread_cond_t turn;     /* one of them changed */

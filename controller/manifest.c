@@ -21,13 +21,14 @@ json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner
                      owner->name);
 }
 
-json_t *stw_manifest_labels(const struct stw_naming *n, const struct stw_owner *owner)
+json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *owner,
+                            const struct stw_naming *n)
 {
     char tag[130];
     json_t *all = stw_manifest_selector(n, owner);
     (void)json_object_set_new(all, "app.kubernetes.io/component", json_string(n->component));
     (void)json_object_set_new(all, "app.kubernetes.io/part-of", json_string(owner->name));
-    (void)json_object_set_new(all, "app.kubernetes.io/managed-by", json_string("steward"));
+    (void)json_object_set_new(all, STW_MANAGED_BY, json_string(run->op->name));
     stw_image_tag(n->image, tag, sizeof(tag));
     if (is_label_value(tag))
         (void)json_object_set_new(all, "app.kubernetes.io/version", json_string(tag));
@@ -38,7 +39,7 @@ json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner 
                               const struct stw_naming *n, const char *name)
 {
     return json_pack("{s:s,s:s,s:o,s:[o]}", "name", name, "namespace", owner->ns, "labels",
-                     stw_manifest_labels(n, owner), "ownerReferences",
+                     stw_manifest_labels(run, owner, n), "ownerReferences",
                      stw_owner_reference(run->controller->resource, owner));
 }
 

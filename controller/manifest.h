@@ -16,7 +16,8 @@ struct stw_naming {
 /* {app.kubernetes.io/name, app.kubernetes.io/instance}: the selector, unique to this object. */
 json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner *owner);
 /* The selector plus component, part-of, managed-by and version. */
-json_t *stw_manifest_labels(const struct stw_naming *n, const struct stw_owner *owner);
+json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *owner,
+                            const struct stw_naming *n);
 /* name, namespace, labels and ownerReferences of a child with this name. */
 json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
                               const struct stw_naming *n, const char *name);

@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #define TEXT_MAX (8u << 20)
-#define ANNOTATIONS "steward.dev/"
 #define STATUS_TRIES 3
 
 /* --- the projection */
@@ -28,12 +27,13 @@ static void add_raw(struct stw_buf *out, const char *before, struct stw_json val
     stw_buf_add(out, raw, len);
 }
 
-/* steward's own annotations, and `others` (ended by NULL, or NULL). */
-static bool keeps_annotation(struct stw_json key, const char *const *others)
+/* The operator's own annotations, and `others` (ended by NULL, or NULL). */
+static bool keeps_annotation(const struct stw_operator *op, struct stw_json key,
+                             const char *const *others)
 {
-    size_t len;
+    size_t len, domain = strlen(op->domain);
     const char *raw = stw_json_raw(key, &len);
-    if (len > strlen(ANNOTATIONS) && strncmp(raw + 1, ANNOTATIONS, strlen(ANNOTATIONS)) == 0)
+    if (len > domain + 1 && strncmp(raw + 1, op->domain, domain) == 0 && raw[domain + 1] == '/')
         return true;
     for (; others && *others; others++)
         if (stw_json_is(key, *others))
@@ -41,15 +41,15 @@ static bool keeps_annotation(struct stw_json key, const char *const *others)
     return false;
 }
 
-static void add_annotations(struct stw_json annotations, const char *const *others,
-                            struct stw_buf *out)
+static void add_annotations(const struct stw_operator *op, struct stw_json annotations,
+                            const char *const *others, struct stw_buf *out)
 {
     struct stw_json key, value;
     bool any = false;
     stw_json_foreach (annotations, key, value) {
         size_t len;
         const char *raw = stw_json_raw(key, &len);
-        if (!keeps_annotation(key, others))
+        if (!keeps_annotation(op, key, others))
             continue;
         stw_buf_adds(out, any ? "," : ",\"annotations\":{");
         stw_buf_add(out, raw, len);
@@ -121,8 +121,9 @@ static void add_labels(struct stw_json all, const char *const *wanted, struct st
     stw_buf_adds(out, any ? "}" : "");
 }
 
-static void project_object(struct stw_json object, const char *const *labels,
-                           const char *const *annotations, struct stw_buf *out)
+static void project_object(const struct stw_operator *op, struct stw_json object,
+                           const char *const *labels, const char *const *annotations,
+                           struct stw_buf *out)
 {
     struct stw_json m = stw_json_get(object, "metadata");
     add_raw(out, "{\"metadata\":{\"name\":", stw_json_get(m, "name"));
@@ -131,7 +132,7 @@ static void project_object(struct stw_json object, const char *const *labels,
     add_raw(out, ",\"generation\":", stw_json_get(m, "generation"));
     add_raw(out, ",\"creationTimestamp\":", stw_json_get(m, "creationTimestamp"));
     add_raw(out, ",\"deletionTimestamp\":", stw_json_get(m, "deletionTimestamp"));
-    add_annotations(stw_json_get(m, "annotations"), annotations, out);
+    add_annotations(op, stw_json_get(m, "annotations"), annotations, out);
     if (labels) {
         add_labels(stw_json_get(m, "labels"), labels, out);
         add_raw(out, ",\"finalizers\":", stw_json_get(m, "finalizers"));
@@ -143,32 +144,33 @@ static void project_object(struct stw_json object, const char *const *labels,
     stw_buf_adds(out, "}}");
 }
 
-void stw_object_project(const struct stw_controller *const *all, struct stw_json object,
-                        struct stw_buf *out)
+void stw_object_project(const struct stw_operator *op, struct stw_json object, struct stw_buf *out)
 {
-    (void)all;
-    project_object(object, NULL, NULL, out);
+    project_object(op, object, NULL, NULL, out);
 }
 
-void stw_object_project_packed(struct stw_json object, const char *const *labels,
-                               struct stw_buf *out)
+void stw_object_project_packed(const struct stw_operator *op, struct stw_json object,
+                               const char *const *labels, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    project_object(object, labels, NULL, &text);
+    project_object(op, object, labels, NULL, &text);
     stw_pack(stw_buf_str(&text), text.len, out);
 }
 
-void stw_object_project_keeping(struct stw_json object, const char *const *labels,
-                                const char *const *annotations, struct stw_buf *out)
+void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,
+                                const char *const *labels, const char *const *annotations,
+                                struct stw_buf *out)
 {
-    project_object(object, labels, annotations, out);
+    project_object(op, object, labels, annotations, out);
 }
 
 /* --- reading */
 
-static bool is_on(struct stw_json metadata, const char *annotation)
+static bool is_on(const struct stw_run *run, struct stw_json metadata, const char *annotation)
 {
-    return stw_json_is(stw_json_get(stw_json_get(metadata, "annotations"), annotation), "true");
+    char key[STW_OWN_NAME_LEN];
+    stw_operator_text(run->op, annotation, key);
+    return stw_json_is(stw_json_get(stw_json_get(metadata, "annotations"), key), "true");
 }
 
 static json_t *expand_condition(const json_t *parts)
@@ -219,9 +221,9 @@ int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_o
     (void)stw_json_strcpy(stw_json_get(m, "creationTimestamp"), ret->created, sizeof(ret->created));
     (void)stw_json_int(stw_json_get(m, "generation"), &ret->generation);
     ret->deleting = stw_json_there(stw_json_get(m, "deletionTimestamp"));
-    ret->paused = is_on(m, ANNOTATIONS "paused");
-    ret->adopt = is_on(m, ANNOTATIONS "adopt");
-    ret->force_delete = is_on(m, ANNOTATIONS "force-delete");
+    ret->paused = is_on(run, m, STW_PAUSED);
+    ret->adopt = is_on(run, m, STW_ADOPT);
+    ret->force_delete = is_on(run, m, STW_FORCE_DELETE);
     ret->status = read_status(ret->root);
     return ret->status ? 0 : -1;
 }
@@ -242,7 +244,7 @@ void stw_object_done(struct stw_object *o)
 size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, struct stw_buf *out)
 {
     stw_autofindings struct stw_findings f = {0};
-    const struct stw_env env = {.product = run->env->product};
+    const struct stw_env env = {.op = run->op, .product = run->env->product};
     struct stw_admission a = {.kind = run->controller->kind,
                               .operation = STW_CREATE,
                               .ns = run->ns,
@@ -282,10 +284,10 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
     if (!patch)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_merge_patch(run->client,
                              STW_PLACE(run->controller->resource, run->ns, run->name, "status"),
-                             patch, run->controller->field_manager, &answer, err) != 0)
+                             patch, run->field_manager, &answer, err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(run, run->controller->own), &answer, NULL);
     return 1;

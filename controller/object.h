@@ -17,11 +17,11 @@ struct stw_object {
     char created[STW_TIME_LEN];
     int64_t generation;
     bool deleting;
-    bool paused, adopt, force_delete; /* annotations steward.dev/... */
+    bool paused, adopt, force_delete; /* annotations DOMAIN/... */
     json_t *status;                   /* current status; an empty object when there is none */
 };
 
-/* Keeps of metadata: name, namespace, uid, generation, the two timestamps and steward's
+/* Keeps of metadata: name, namespace, uid, generation, the two timestamps and the operator's
  * annotations.  Keeps spec and status unchanged except conditions: their member names would take
  * half the memory of a small object, so each condition is an array of its values in the order
  * below.  For the watch of a kind itself. */
@@ -34,14 +34,14 @@ enum {
     STW_CONDITION_MESSAGE,
     STW_CONDITION_PARTS
 };
-void stw_object_project(const struct stw_controller *const *all, struct stw_json object,
-                        struct stw_buf *out);
+void stw_object_project(const struct stw_operator *op, struct stw_json object, struct stw_buf *out);
 /* The same plus these labels (ended by NULL) and metadata.finalizers, packed (packed.h). */
-void stw_object_project_packed(struct stw_json object, const char *const *labels,
-                               struct stw_buf *out);
+void stw_object_project_packed(const struct stw_operator *op, struct stw_json object,
+                               const char *const *labels, struct stw_buf *out);
 /* With these labels, metadata.finalizers and these additional annotations.  Not packed. */
-void stw_object_project_keeping(struct stw_json object, const char *const *labels,
-                                const char *const *annotations, struct stw_buf *out);
+void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,
+                                const char *const *labels, const char *const *annotations,
+                                struct stw_buf *out);
 
 /* -1: not in the cache, or out of memory.  `ret` must be zeroed; call done() in any case. */
 int stw_object_load(const struct stw_run *run, struct stw_object *ret);

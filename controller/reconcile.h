@@ -39,8 +39,7 @@ struct stw_subject {
 
 /* In a controller: what follows from its kind.  `name_` is the kind's singular, a literal. */
 #define STW_CONTROLLER_OF(name_, kind_)                                                            \
-    .name = (name_), .field_manager = "steward-" name_, .kind = &(kind_),                          \
-    .resource = &(kind_).resource
+    .name = (name_), .kind = &(kind_), .resource = &(kind_).resource
 /* In a controller whose objects need no index and no projection of their own. */
 #define STW_OWN_WATCH(kind_)                                                                       \
     .own = &(const struct stw_watch)                                                               \

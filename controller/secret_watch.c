@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/secret_watch.h"
 
-static void project_secret_version(const struct stw_controller *const *all, struct stw_json object,
+static void project_secret_version(const struct stw_operator *op, struct stw_json object,
                                    struct stw_buf *out)
 {
     size_t len;
     const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
-    (void)all;
+    (void)op;
     stw_buf_addc(out, '[');
     stw_buf_add(out, version, len);
     stw_buf_addc(out, ']');

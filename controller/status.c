@@ -70,6 +70,7 @@ json_t *stw_status_invalid(const struct stw_run *run, const struct stw_object *o
 json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
 {
     struct stw_status s;
+    char paused[STW_OWN_NAME_LEN];
     init_status(&s, run, o);
     const json_t *ready = stw_condition_find(s.conditions.old, STW_READY);
     enum stw_truth truth = stw_condition_is(ready, STW_TRUE)    ? STW_TRUE
@@ -77,9 +78,10 @@ json_t *stw_status_paused(const struct stw_run *run, const struct stw_object *o)
                                                                 : STW_UNKNOWN;
     s.tree = json_copy(o->status);
     (void)json_object_del(s.tree, "retry");
+    stw_operator_text(run->op, STW_PAUSED, paused);
     s.conditions.generation = json_integer_value(json_object_get(ready, "observedGeneration"));
-    stw_condition_set(&s.conditions, STW_READY, truth, STW_REASON_PAUSED, "%s",
-                      "reconciling is paused by the annotation steward.dev/paused");
+    stw_condition_set(&s.conditions, STW_READY, truth, STW_REASON_PAUSED,
+                      "reconciling is paused by the annotation %s", paused);
     stw_condition_keep(&s.conditions, STW_STALLED);
     keep_own(&s, run);
     return finish_status_tree(&s);

@@ -7,6 +7,23 @@
 #include "controller/condition.h"
 #include "controller/reconcile.h"
 
+void stw_field_manager(const struct stw_operator *op, const struct stw_controller *c,
+                       char out[STW_OWN_NAME_LEN])
+{
+    stw_format(out, STW_OWN_NAME_LEN, "%s-%s", op->name, c->name);
+}
+
+void stw_watch_selector(const struct stw_operator *op, const struct stw_watch *w,
+                        char out[STW_SELECTOR_LEN])
+{
+    const char *more = w->label_selector ? w->label_selector : "";
+    if (!w->managed)
+        stw_format(out, STW_SELECTOR_LEN, "%s", more);
+    else
+        stw_format(out, STW_SELECTOR_LEN, STW_MANAGED_BY "=%s%s%s", op->name, *more ? "," : "",
+                   more);
+}
+
 static size_t count_rows(const struct stw_controller *c)
 {
     size_t n = 0;

@@ -59,8 +59,8 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
     pool->active = create_pool_series(m, STW_GAUGE, "controller_runtime_active_workers",
                                       "Workers that run a reconciler now.", name);
     pool->hot_loops = create_pool_series(
-        m, STW_COUNTER, "steward_hot_loop_total",
-        "Children that steward stopped writing because another client kept changing them.", name);
+        m, STW_COUNTER, "_hot_loop_total",
+        "Children that are no longer written because another client kept changing them.", name);
     stw_series_set(create_pool_series(m, STW_GAUGE, "controller_runtime_max_concurrent_reconciles",
                                       "Workers of a controller.", name),
                    workers);
@@ -121,7 +121,9 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     struct stw_manager *m = pool->manager;
     struct stw_result result = {.outcome = STW_RUN_DONE};
     struct stw_run run = {.manager = m,
+                          .op = m->config.op,
                           .controller = pool->controller,
+                          .field_manager = pool->field_manager,
                           .client = m->config.client,
                           .events = pool->events,
                           .clock = m->config.clock,

@@ -106,7 +106,7 @@ static const struct stw_kind *find_kind(const struct stw_operator *op, const cha
 
 static int audit_objects(struct audit_job *job, const struct stw_kind *only)
 {
-    struct stw_lookup_lists_config lists = {.controllers = job->op->controllers,
+    struct stw_lookup_lists_config lists = {.op = job->op,
                                             .client = job->remote.client,
                                             .namespaces = (const char *const *)job->namespaces,
                                             .trouble = no_lookup,
@@ -139,11 +139,13 @@ static int connect_and_look(struct audit_job *job, const struct stw_kind *only)
 {
     struct stw_error err = {0};
     const struct audit_options *o = job->options;
+    job->remote.op = job->op;
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) < 0 ||
         connect_host(job, &err) != 0) {
         fprintf(stderr, "steward audit: %s\n", err.text);
         return STW_EXIT_USAGE;
     }
+    job->env.op = job->host.op;
     job->env.product = job->host.product;
     return audit_objects(job, only);
 }

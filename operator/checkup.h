@@ -4,12 +4,15 @@
 #ifndef STW_OPERATOR_CHECKUP_H
 #define STW_OPERATOR_CHECKUP_H
 
+#include "base/operator.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
 enum stw_check_level { STW_CHECK_OK, STW_CHECK_WARN, STW_CHECK_FAIL, STW_VERDICTS };
 
 struct stw_checkup {
+    const struct stw_operator *op; /* for names in the texts */
     FILE *out;
     bool json;
     unsigned count[STW_VERDICTS];

@@ -54,10 +54,13 @@ static const struct stw_flag flags[] = {
 
 const char *doctor_advice(struct doctor *d, const char *fmt, ...)
 {
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(sizeof(d->advice)), own = text;
     va_list ap;
     va_start(ap, fmt);
-    stw_vformat(d->advice, sizeof(d->advice), fmt, ap);
+    stw_buf_vaddf(&text, fmt, ap);
     va_end(ap);
+    stw_operator_expand(d->op, stw_buf_str(&text), &own);
+    stw_format(d->advice, sizeof(d->advice), "%s", stw_buf_str(&own));
     return d->advice;
 }
 
@@ -96,9 +99,9 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
 static int run_doctor(const struct stw_call *call, void *settings, int count, char **operands)
 {
     const struct doctor_options *o = settings;
-    struct doctor d = {.op = call->op, .ns = o->ns};
+    struct doctor d = {.op = call->op, .ns = o->ns, .remote = {.op = call->op}};
     (void)operands;
-    d.report = (struct stw_checkup){.out = stdout};
+    d.report = (struct stw_checkup){.op = call->op, .out = stdout};
     if (count)
         return stw_usage_error("doctor", "it takes options only");
     if (stw_flags_output("doctor", o->output, &d.report.json) != 0)

@@ -112,21 +112,25 @@ static void add_string(struct stw_buf *out, const char *name, const char *value)
 static void make_review(const struct rights *r, const struct stw_rule *rule, const char *verb,
                         const char *ns, struct stw_buf *out)
 {
+    const struct stw_operator *op = r->d->op;
+    char name[STW_OWN_NAME_LEN], account[STW_OWN_NAME_LEN];
+    stw_operator_text(op, rule->name ? rule->name : "", name);
+    stw_operator_text(op, STW_SERVICE_ACCOUNT, account);
     stw_buf_addf(out,
                  "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"%sSubjectAccessReview\","
                  "\"spec\":{",
                  r->self ? "Self" : "");
     if (!r->self)
         stw_buf_addf(out,
-                     "\"user\":\"system:serviceaccount:%s:" STW_SERVICE_ACCOUNT
-                     "\",\"groups\":[\"system:serviceaccounts\",\"system:serviceaccounts:%s\","
+                     "\"user\":\"system:serviceaccount:%s:%s\",\"groups\":[\"system:"
+                     "serviceaccounts\",\"system:serviceaccounts:%s\","
                      "\"system:authenticated\"],",
-                     r->d->ns, r->d->ns);
+                     r->d->ns, account, r->d->ns);
     stw_buf_adds(out, "\"resourceAttributes\":{");
     add_string(out, "group", rule->resource->group);
     add_string(out, "resource", rule->resource->plural);
     add_string(out, "subresource", rule->subresource ? rule->subresource : "");
-    add_string(out, "name", rule->name ? rule->name : "");
+    add_string(out, "name", name);
     add_string(out, "namespace", ns);
     stw_buf_addf(out, "\"verb\":\"%s\"}}}", verb);
 }

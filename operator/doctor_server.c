@@ -146,11 +146,12 @@ static int compare_crd(void *ctx, unsigned index, size_t line, const struct stw_
 }
 
 /* Whether it matches what this program prints. */
-static bool is_our_crd(const struct stw_kind *kind, struct stw_json crd, struct stw_buf *path)
+static bool is_our_crd(const struct doctor *d, const struct stw_kind *kind, struct stw_json crd,
+                       struct stw_buf *path)
 {
     stw_autobuf struct stw_buf yaml = STW_BUF_INIT(CRD_MAX_BYTES);
     struct comparison c = {.theirs = crd, .path = path};
-    stw_kind_crd(kind, &yaml);
+    stw_kind_crd(d->op, kind, &yaml);
     return stw_yaml_each("crd", stw_buf_str(&yaml), yaml.len, compare_crd, &c, NULL) == 0 && c.same;
 }
 
@@ -185,7 +186,7 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind)
                         "%s is not established: the API server does not serve it", name);
         return false;
     }
-    if (is_our_crd(kind, crd.root, &path))
+    if (is_our_crd(d, kind, crd.root, &path))
         return true;
     stw_checkup_add(&d->report, STW_CHECK_WARN, "CRD", apply_crds,
                     "%s differs from what this program (%s) prints, first at spec.%s: it is of "

@@ -137,8 +137,8 @@ int stw_flags_run(const struct stw_call *call, void *settings, stw_flags_fn *fn)
     stw_command_flags(call->op, call->command, table);
     if (stw_flags_begin_extra(call, table, settings) != 0)
         return stw_usage_error(call->argv[0], "out of memory");
-    int status = stw_flags_start(table, stw_command_usage(call->op, call->command), settings,
-                                 call->argc, call->argv, &operands);
+    int status = stw_flags_start(call->op, table, stw_command_usage(call->op, call->command),
+                                 settings, call->argc, call->argv, &operands);
     if (status < 0)
         status = fn(call, settings, call->argc - operands, call->argv + operands);
     stw_flags_done(table, settings);

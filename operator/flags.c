@@ -150,12 +150,15 @@ static int set_row(void *settings, const struct stw_flag *f, const char *text,
     return set_value(f, settings, text, err);
 }
 
-int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
-                    int *ret_operands, struct stw_error *err)
+int stw_flags_parse(const struct stw_operator *op, const struct stw_flag *table, void *settings,
+                    int argc, char **argv, int *ret_operands, struct stw_error *err)
 {
-    for (const struct stw_flag *f = table; f->name; f++)
-        if (f->def && set_value(f, settings, f->def, err) != 0)
+    for (const struct stw_flag *f = table; f->name; f++) {
+        stw_autobuf struct stw_buf def = STW_BUF_INIT(4096);
+        stw_operator_expand(op, f->def ? f->def : "", &def);
+        if (f->def && set_value(f, settings, stw_buf_str(&def), err) != 0)
             return stw_error_wrap(err, "default of --%s", f->name);
+    }
     int r = parse_options(table, argc, argv, set_row, settings, err);
     if (r == 0)
         *ret_operands = optind;
@@ -327,16 +330,20 @@ void stw_flags_done(const struct stw_flag *table, void *settings)
     }
 }
 
-static void help_lines(const char *text, FILE *out)
+#define HELP_MAX (64 * 1024)
+
+static void help_lines(const struct stw_operator *op, const char *text, FILE *out)
 {
-    for (const char *p = text; *p; p++) {
+    stw_autobuf struct stw_buf own = STW_BUF_INIT(HELP_MAX);
+    stw_operator_expand(op, text, &own);
+    for (const char *p = stw_buf_str(&own); *p; p++) {
         fputc(*p, out);
         if (*p == '\n')
             fputs("        ", out);
     }
 }
 
-static void print_help(const struct stw_flag *table, FILE *out)
+static void print_help(const struct stw_operator *op, const struct stw_flag *table, FILE *out)
 {
     for (const struct stw_flag *f = table; f->name; f++) {
         if (f->letter)
@@ -348,9 +355,12 @@ static void print_help(const struct stw_flag *table, FILE *out)
         else
             fprintf(out, "=%s", f->arg);
         fputs("\n        ", out);
-        help_lines(f->help, out);
-        if (f->def)
-            fprintf(out, " (default %s)", *f->def ? f->def : "empty");
+        help_lines(op, f->help, out);
+        if (f->def) {
+            fputs(" (default ", out);
+            help_lines(op, *f->def ? f->def : "empty", out);
+            fputc(')', out);
+        }
         fputc('\n', out);
     }
     fputs("  -h, --help\n        this text\n", out);
@@ -367,17 +377,19 @@ int stw_usage_error(const char *command, const char *fmt, ...)
     return STW_EXIT_USAGE;
 }
 
-int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
-                    char **argv, int *ret_operands)
+int stw_flags_start(const struct stw_operator *op, const struct stw_flag *table, const char *usage,
+                    void *settings, int argc, char **argv, int *ret_operands)
 {
     struct stw_error err = {0};
-    int r = stw_flags_parse(table, settings, argc, argv, ret_operands, &err);
+    int r = stw_flags_parse(op, table, settings, argc, argv, ret_operands, &err);
     if (r < 0)
         return stw_usage_error(argv[0], "%s", err.text);
     if (r == 0)
         return -1;
-    printf("%s\nOptions\n", usage);
-    print_help(table, stdout);
+    stw_autobuf struct stw_buf own = STW_BUF_INIT(HELP_MAX);
+    stw_operator_expand(op, usage, &own);
+    printf("%s\nOptions\n", stw_buf_str(&own));
+    print_help(op, table, stdout);
     return STW_EXIT_OK;
 }
 

@@ -5,6 +5,7 @@
 #define STW_OPERATOR_FLAGS_H
 
 #include "base/error.h"
+#include "base/operator.h"
 #include "base/util.h"
 
 #include <stdbool.h>
@@ -33,8 +34,8 @@ struct stw_flag {
 
 /* Sets defaults, then parses argv, which is reordered. `*ret_operands` is the index of the first
  * operand. Returns 0, -1 with a message in `err`, or 1 on "--help". */
-int stw_flags_parse(const struct stw_flag *table, void *settings, int argc, char **argv,
-                    int *ret_operands, struct stw_error *err) STW_MUST_CHECK;
+int stw_flags_parse(const struct stw_operator *op, const struct stw_flag *table, void *settings,
+                    int argc, char **argv, int *ret_operands, struct stw_error *err) STW_MUST_CHECK;
 /* Reads a YAML file for options that the command line does not set; parses argv again for that.
  * `elsewhere` (ended by NULL, or NULL): keys that other code reads. */
 int stw_flags_file(const struct stw_flag *table, void *settings, const char *path,
@@ -53,8 +54,8 @@ void stw_flags_done(const struct stw_flag *table, void *settings); /* frees the 
 
 /* Starts a subcommand: parses, and prints `usage` with the options on --help, or the error. Returns
  * -1 to continue, else the exit status. */
-int stw_flags_start(const struct stw_flag *table, const char *usage, void *settings, int argc,
-                    char **argv, int *ret_operands);
+int stw_flags_start(const struct stw_operator *op, const struct stw_flag *table, const char *usage,
+                    void *settings, int argc, char **argv, int *ret_operands);
 /* 0, or STW_EXIT_USAGE with a message if --output is neither text nor json. */
 int stw_flags_output(const char *command, const char *output, bool *ret_json);
 /* Prints "steward COMMAND: text" and a hint at --help. Returns STW_EXIT_USAGE. */

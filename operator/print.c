@@ -55,15 +55,15 @@ static void print_crds(const struct print_options *o, struct stw_buf *out)
 {
     for (size_t i = 0; o->op->kinds[i]; i++) {
         stw_buf_adds(out, "---\n");
-        stw_kind_crd(o->op->kinds[i], out);
+        stw_kind_crd(o->op, o->op->kinds[i], out);
     }
 }
 
 static void add_labels(struct stw_buf *out)
 {
     stw_buf_adds(out, "  labels:\n"
-                      "    app.kubernetes.io/name: steward\n"
-                      "    app.kubernetes.io/part-of: steward\n");
+                      "    app.kubernetes.io/name: {operator}\n"
+                      "    app.kubernetes.io/part-of: {operator}\n");
 }
 
 static void add_client_config(const struct stw_kind *k, bool mutate, const struct print_options *o,
@@ -194,12 +194,13 @@ static const struct {
 
 static int print_thing(const struct print_options *o, const char *name)
 {
-    stw_autobuf struct stw_buf out = STW_BUF_INIT(OUTPUT_MAX);
+    stw_autobuf struct stw_buf marked = STW_BUF_INIT(OUTPUT_MAX), out = marked;
     for (size_t i = 0; i < STW_COUNT(things); i++) {
         if (!stw_streq(things[i].name, name))
             continue;
-        things[i].print(o, &out);
-        if (out.failed)
+        things[i].print(o, &marked);
+        stw_operator_expand(o->op, stw_buf_str(&marked), &out);
+        if (marked.failed || out.failed)
             return stw_usage_error("print", "out of memory");
         (void)fwrite(stw_buf_str(&out), 1, out.len, stdout);
         return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;

@@ -67,8 +67,8 @@ static void add_head(struct stw_buf *out, const char *kind, const char *name, co
     if (ns)
         stw_buf_addf(out, "  namespace: %s\n", ns);
     stw_buf_adds(out, "  labels:\n"
-                      "    app.kubernetes.io/name: steward\n"
-                      "    app.kubernetes.io/part-of: steward\n");
+                      "    app.kubernetes.io/name: {operator}\n"
+                      "    app.kubernetes.io/part-of: {operator}\n");
 }
 
 /* A role and its binding to steward's ServiceAccount. `ns` NULL: cluster-wide. */
@@ -137,18 +137,18 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
     add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
     char **list = stw_list_split(namespaces);
     if (!list)
-        add_role(&rules, of_objects, "steward-manager-role", NULL, ns, out);
+        add_role(&rules, of_objects, "{operator}-manager-role", NULL, ns, out);
     for (char **n = list; n && *n; n++)
-        add_role(&rules, of_objects, "steward-manager-role", *n, ns, out);
+        add_role(&rules, of_objects, "{operator}-manager-role", *n, ns, out);
     stw_list_free(list);
-    add_role(&rules, by_name, "steward-webhook-ca-role", NULL, ns, out);
-    add_role(&rules, is_in_own_namespace, "steward-own-role", ns, ns, out);
+    add_role(&rules, by_name, "{operator}-webhook-ca-role", NULL, ns, out);
+    add_role(&rules, is_in_own_namespace, "{operator}-own-role", ns, ns, out);
     /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
      * plain metrics or none, and must set the StorageClass if they need one. */
     struct rules access = {0};
     collect_rules(&access, stw_access_rules);
     if (namespaces && *namespaces)
         return;
-    add_role(&rules, cluster_wide, "steward-storage-class-role", NULL, ns, out);
-    add_role(&access, cluster_wide, "steward-metrics-auth-role", NULL, ns, out);
+    add_role(&rules, cluster_wide, "{operator}-storage-class-role", NULL, ns, out);
+    add_role(&access, cluster_wide, "{operator}-metrics-auth-role", NULL, ns, out);
 }

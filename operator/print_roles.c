@@ -13,16 +13,16 @@ struct user_role {
 };
 
 static const struct user_role user_roles[] = {
-    {.name = "steward-admin-role",
+    {.name = "{operator}-admin-role",
      .aggregate_to = "admin",
      .object_verbs = {"create", "delete", "deletecollection", "get", "list", "patch", "update",
                       "watch"},
      .scale_verbs = {"get", "patch", "update"}},
-    {.name = "steward-editor-role",
+    {.name = "{operator}-editor-role",
      .aggregate_to = "edit",
      .object_verbs = {"create", "delete", "get", "list", "patch", "update", "watch"},
      .scale_verbs = {"get", "patch", "update"}},
-    {.name = "steward-viewer-role",
+    {.name = "{operator}-viewer-role",
      .aggregate_to = "view",
      .object_verbs = {"get", "list", "watch"},
      .scale_verbs = {"get"}},
@@ -45,8 +45,8 @@ static void add_role(const struct stw_operator *op, const struct user_role *role
     stw_buf_addf(out,
                  "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n"
                  "  name: %s\n  labels:\n"
-                 "    app.kubernetes.io/name: steward\n"
-                 "    app.kubernetes.io/part-of: steward\n"
+                 "    app.kubernetes.io/name: {operator}\n"
+                 "    app.kubernetes.io/part-of: {operator}\n"
                  "    rbac.authorization.k8s.io/aggregate-to-%s: \"true\"\nrules:\n",
                  role->name, role->aggregate_to);
     for (size_t i = 0; op->kinds[i]; i++) {

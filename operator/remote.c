@@ -16,7 +16,7 @@ int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
     if (stw_kubeconfig_load(path && *path ? path : NULL, context && *context ? context : NULL,
                             &r->kubeconfig, err) != 0)
         return -1;
-    return stw_client_create(r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
+    return stw_client_create(r->op, r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
 }
 
 void stw_remote_done(struct stw_remote *r)
@@ -58,7 +58,9 @@ int stw_remote_get(const struct stw_remote *r, const struct stw_resource *resour
                    const char *name, struct stw_answer *ret, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
-    stw_resource_path(resource, ns, name, NULL, &path);
+    char own[STW_OWN_NAME_LEN];
+    stw_operator_text(r->op, name, own);
+    stw_resource_path(resource, ns, own, NULL, &path);
     struct stw_request req = {
         .method = "GET", .path = stw_buf_str(&path), .secret = resource == &stw_res_secret};
     return stw_remote_do(r, &req, ret, err);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/operator.h"
 #include "base/util.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 struct stw_remote {
+    const struct stw_operator *op; /* set it before stw_remote_open */
     struct stw_kubeconfig *kubeconfig;
     struct stw_client *client;
     uint32_t timeout_ms;  /* per request; 0: the client's default */
@@ -33,7 +35,7 @@ struct stw_remote {
         .help = "context of the kubeconfig; without it its current-context"                        \
     }
 
-/* `r` must be zeroed; call done() in any case. `path` and `context` as in --kubeconfig and
+/* `r` must be zeroed but for `op`; call done() in any case. `path` and `context` as in --kubeconfig and
  * --context. Sets the log to errors only, because these programs print their own results. */
 int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
                     struct stw_error *err) STW_MUST_CHECK;

@@ -30,9 +30,10 @@ struct run {
     struct stw_client *client;
     struct stw_manager *manager;
     char **namespaces, **hosts;
-    char ns[256];
+    char ns[STW_OWN_NAME_LEN];
     char identity[320];
     struct stw_buf dns[6];
+    char metrics_service[STW_OWN_NAME_LEN];
     const char *dns_names[6 + 32 + 1], *ip_addresses[32 + 1];
 };
 
@@ -40,9 +41,11 @@ struct run {
 static void choose_namespace(struct run *r)
 {
     bool in_pod = stw_streq(r->kubeconfig->source, "in-cluster");
+    char own[STW_OWN_NAME_LEN];
+    stw_operator_text(r->serve.host.op, STW_DEFAULT_NAMESPACE, own);
     const char *ns = r->settings->ns && *r->settings->ns ? r->settings->ns
                      : in_pod && r->kubeconfig->ns       ? r->kubeconfig->ns
-                                                         : STW_DEFAULT_NAMESPACE;
+                                                         : own;
     stw_format(r->ns, sizeof(r->ns), "%s", ns);
 }
 
@@ -50,7 +53,8 @@ static void choose_namespace(struct run *r)
  * candidate. */
 static void choose_identity(struct run *r)
 {
-    char host[256] = "steward";
+    char host[256];
+    stw_format(host, sizeof(host), "%s", r->serve.host.op->name);
     (void)gethostname(host, sizeof(host) - 1);
     stw_format(r->identity, sizeof(r->identity), "%s_%016llx", host,
                (unsigned long long)stw_random());
@@ -67,9 +71,10 @@ static void choose_names(struct run *r)
 {
     static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
     size_t dns = 0, ip = 0;
+    stw_operator_text(r->serve.host.op, STW_METRICS_SERVICE, r->metrics_service);
     for (size_t i = 0; i < STW_COUNT(r->dns); i++) {
         const char *service =
-            i < STW_COUNT(suffixes) ? r->settings->webhook_service : STW_METRICS_SERVICE;
+            i < STW_COUNT(suffixes) ? r->settings->webhook_service : r->metrics_service;
         r->dns[i] = STW_BUF_INIT(600);
         stw_buf_addf(&r->dns[i], "%s.%s%s", service, r->ns, suffixes[i % STW_COUNT(suffixes)]);
         r->dns_names[dns++] = stw_buf_str(&r->dns[i]);
@@ -96,7 +101,8 @@ static int connect_api(struct run *r, struct stw_error *err)
     stw_confine(s, &r->serve.host); /* the client creates the first thread */
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
-    if (stw_client_create(r->kubeconfig, &stw_clock_system, r->serve.metrics, &r->client, err) != 0)
+    if (stw_client_create(r->serve.host.op, r->kubeconfig, &stw_clock_system, r->serve.metrics,
+                          &r->client, err) != 0)
         return -1;
     r->serve.client = r->client;
     r->serve.host.client = r->client;
@@ -108,7 +114,7 @@ static int create_manager(struct run *r, struct stw_error *err)
     const struct stw_settings *s = r->settings;
     r->namespaces = stw_list_split(s->namespaces);
     struct stw_manager_config config = {
-        .controllers = r->serve.host.op->controllers,
+        .op = r->serve.host.op,
         .client = r->client,
         .clock = &stw_clock_system,
         .metrics = r->serve.metrics,
@@ -117,7 +123,6 @@ static int create_manager(struct run *r, struct stw_error *err)
         .leader_elect = s->leader_elect,
         .webhook_only = !s->reconcile,
         .lease_ns = r->ns,
-        .lease_name = STW_MANAGER_LEASE,
         .identity = r->identity,
         .product = r->serve.host.product,
     };
@@ -129,14 +134,20 @@ static int create_manager(struct run *r, struct stw_error *err)
 
 static int open_webhook(struct run *r, struct stw_error *err)
 {
+    const struct stw_operator *op = r->serve.host.op;
+    char secret[STW_OWN_NAME_LEN], mutating[STW_OWN_NAME_LEN], validating[STW_OWN_NAME_LEN];
+    stw_operator_text(op, STW_CERTS_SECRET, secret);
+    stw_operator_text(op, STW_CERTS_MUTATING, mutating);
+    stw_operator_text(op, STW_CERTS_VALIDATING, validating);
     struct stw_certs_config certs = {
+        .op = op,
         .client = r->client,
         .ns = r->ns,
-        .secret = STW_CERTS_SECRET,
+        .secret = secret,
         .dns_names = r->dns_names,
         .ip_addresses = r->ip_addresses,
-        .mutating = STW_CERTS_MUTATING,
-        .validating = STW_CERTS_VALIDATING,
+        .mutating = mutating,
+        .validating = validating,
     };
     if (r->settings->webhook_cert_path && *r->settings->webhook_cert_path)
         certs = (struct stw_certs_config){.folder = r->settings->webhook_cert_path};

@@ -54,11 +54,11 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
      * has some megabytes), and then keeps that much for ever. */
     (void)mallopt(M_MMAP_THRESHOLD, MALLOC_KEEP_BYTES);
     (void)mallopt(M_TRIM_THRESHOLD, MALLOC_KEEP_BYTES);
-    s->metrics = stw_metrics_create();
+    s->metrics = stw_metrics_create(call->op->metric_prefix);
     s->host.metrics = s->metrics;
     stw_metrics_add_process(s->metrics);
     struct stw_family *build =
-        stw_metrics_family(s->metrics, STW_GAUGE, "steward_build_info", "Which program this is.",
+        stw_metrics_family(s->metrics, STW_GAUGE, "_build_info", "Which program this is.",
                            (const char *const[]){"version", "commit", NULL}, NULL);
     stw_series_set(STW_SERIES(build, call->op->version, x && x->commit ? x->commit : ""), 1);
 }
@@ -133,8 +133,10 @@ static int start_certs(struct stw_serve *s, const struct stw_certs_config *confi
 static int open_metrics(struct stw_serve *s, struct stw_error *err)
 {
     const char *folder = s->settings->metrics_cert_path;
-    struct stw_access_config access = {
-        .ask = stw_access_ask_client, .ctx = s->client, .clock = &stw_clock_system};
+    struct stw_access_config access = {.ask = stw_access_ask_client,
+                                       .ctx = s->client,
+                                       .clock = &stw_clock_system,
+                                       .op = s->host.op};
     struct stw_metrics_server_config config = {
         .address = s->settings->metrics_bind, .clock = &stw_clock_system, .metrics = s->metrics};
     if (!secure_metrics(s))
@@ -176,6 +178,7 @@ static size_t memory_for_clients(const struct stw_settings *settings)
 
 static int open_webhook(struct stw_serve *s, struct stw_error *err)
 {
+    s->env.op = s->host.op;
     s->env.product = s->host.product;
     if (read_client_names(s, err) < 0)
         return stw_error_wrap(err, "clients of the webhook");

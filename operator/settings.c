@@ -308,8 +308,8 @@ int stw_settings_load(const struct stw_call *call, struct stw_settings *s)
     stw_command_flags(call->op, call->command, table);
     if (stw_flags_begin_extra(call, table, s) != 0)
         return stw_usage_error(argv[0], "out of memory");
-    int status = stw_flags_start(table, stw_command_usage(call->op, call->command), s, argc, argv,
-                                 &operands);
+    int status = stw_flags_start(call->op, table, stw_command_usage(call->op, call->command), s,
+                                 argc, argv, &operands);
     if (status >= 0)
         return status;
     int r = 0;

@@ -106,11 +106,16 @@ static void tell_held(const struct uninstall_job *job)
 
 static void tell_plan(const struct uninstall_job *job)
 {
+    const struct stw_operator *op = job->op;
     const char *ns = job->options->ns;
+    char mutating[STW_OWN_NAME_LEN], validating[STW_OWN_NAME_LEN], deployment[STW_OWN_NAME_LEN];
+    stw_operator_text(op, STW_CERTS_MUTATING, mutating);
+    stw_operator_text(op, STW_CERTS_VALIDATING, validating);
+    stw_operator_text(op, STW_DEPLOYMENT, deployment);
     printf("What `steward uninstall` does on %s:\n"
            "1. It deletes the webhook configurations %s\n   and %s.\n"
            "   From then on objects are stored unchecked.\n",
-           job->remote.kubeconfig->server, STW_CERTS_MUTATING, STW_CERTS_VALIDATING);
+           job->remote.kubeconfig->server, mutating, validating);
     if (!job->held_all) {
         printf("2. No object has a finalizer of steward's.\n");
         return;
@@ -119,7 +124,7 @@ static void tell_plan(const struct uninstall_job *job)
         printf("2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
                "finalizers\n"
                "   are removed.  The objects stay, and so does what was made for them elsewhere.\n",
-               ns, STW_DEPLOYMENT);
+               ns, deployment);
     if (!job->options->finalizers || !job->release)
         printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
                "steward that\n"
@@ -148,10 +153,12 @@ static void tell_rest(const struct uninstall_job *job)
 
 /* --- the steps */
 
-static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, const char *name,
+static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, const char *text,
                        struct stw_error *err)
 {
     struct stw_error e = {0};
+    char name[STW_OWN_NAME_LEN];
+    stw_operator_text(job->op, text, name);
     if (stw_kube_delete(job->remote.client, r, NULL, name, NULL, NULL, &e) == 0) {
         printf("deleted %s %s\n", r->kind, name);
         return 0;
@@ -174,18 +181,21 @@ static int scale_down(struct uninstall_job *job, struct stw_error *err)
 {
     struct stw_error e = {0};
     json_auto_t *patch = json_pack("{s:{s:i}}", "spec", "replicas", 0);
+    char deployment[STW_OWN_NAME_LEN], manager[STW_OWN_NAME_LEN];
+    stw_operator_text(job->op, STW_DEPLOYMENT, deployment);
+    stw_operator_text(job->op, STW_UNINSTALL_MANAGER, manager);
     if (!patch)
         return stw_fail_memory(err);
     if (stw_kube_merge_patch(job->remote.client,
-                             STW_PLACE(&stw_res_deployment, job->options->ns, STW_DEPLOYMENT),
-                             patch, "steward-uninstall", NULL, &e) == 0) {
-        printf("scaled Deployment %s/%s to 0\n", job->options->ns, STW_DEPLOYMENT);
+                             STW_PLACE(&stw_res_deployment, job->options->ns, deployment), patch,
+                             manager, NULL, &e) == 0) {
+        printf("scaled Deployment %s/%s to 0\n", job->options->ns, deployment);
         return 0;
     }
     if (e.code == STW_ERR_NOT_FOUND)
         return 0;
     *err = e;
-    return stw_error_wrap(err, "Deployment %s/%s", job->options->ns, STW_DEPLOYMENT);
+    return stw_error_wrap(err, "Deployment %s/%s", job->options->ns, deployment);
 }
 
 /* Waits until the Lease is released, or has not been renewed for its duration: a steward that still
@@ -287,6 +297,7 @@ static int uninstall_steward(struct uninstall_job *job)
 {
     const struct uninstall_options *o = job->options;
     struct stw_error err = {0};
+    job->remote.op = job->op;
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) != 0 ||
         count_held(job, &err) != 0)
         return print_failure(STW_EXIT_USAGE, &err);

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kube/pages.h"
+#include "operator/names.h"
 
 #include <jansson.h>
 
@@ -95,10 +96,12 @@ static int release_once(const struct change *c, struct stw_json object, const ch
                         const char *name, struct stw_error *err)
 {
     json_auto_t *patch = without_ours(c->kind, object);
+    char manager[STW_OWN_NAME_LEN];
+    stw_operator_text(c->remote->op, STW_UNINSTALL_MANAGER, manager);
     if (!patch)
         return stw_fail_memory(err);
     return stw_kube_merge_patch(c->remote->client, STW_PLACE(&c->kind->resource, ns, name), patch,
-                                "steward-uninstall", NULL, err);
+                                manager, NULL, err);
 }
 
 /* The API server may still call the webhook shortly after its configuration was deleted. */

@@ -171,6 +171,7 @@ static int judge_with_host(struct validate_job *job, const struct validate_optio
                 job->host.lines.len ? stw_buf_str(&job->host.lines) : err.text);
         return STW_EXIT_USAGE;
     }
+    job->env.op = job->host.op;
     job->env.product = job->host.product;
     return judge_all(job, o, operands);
 }

@@ -56,7 +56,8 @@ static void set_answer(struct stw_access_answer *ret, int code, const char *text
     stw_format(ret->text, sizeof(ret->text), "%s", text);
 }
 
-static void answer_kept(struct stw_access_answer *ret, int code, const char *user, const char *path)
+static void answer_kept(const struct stw_operator *op, struct stw_access_answer *ret, int code,
+                        const char *user, const char *path)
 {
     if (code == 200)
         set_answer(ret, code, "");
@@ -65,9 +66,8 @@ static void answer_kept(struct stw_access_answer *ret, int code, const char *use
     else {
         ret->code = code;
         stw_format(ret->text, sizeof(ret->text),
-                   "user \"%s\" may not get %.64s; bind it to the ClusterRole "
-                   "steward-metrics-reader",
-                   user, path);
+                   "user \"%s\" may not get %.64s; bind it to the ClusterRole %s-metrics-reader",
+                   user, path, op->name);
     }
 }
 
@@ -270,8 +270,8 @@ static void answer_unasked(const struct kept *old, uint64_t now, struct stw_acce
     else
         set_answer(
             ret, 503,
-            "the API server cannot be asked whether this token may read metrics; steward's log "
-            "says why");
+            "the API server cannot be asked whether this token may read metrics; the log of this "
+            "process says why");
 }
 
 static void find_out(struct stw_access *a, const char *token, const char *path,
@@ -298,7 +298,7 @@ static void find_out(struct stw_access *a, const char *token, const char *path,
     }
     a->failed_ms = 0;
     cache_answer(a, digest, code, user, now);
-    answer_kept(ret, code, user, path);
+    answer_kept(a->c.op, ret, code, user, path);
 }
 
 void stw_access_check(struct stw_access *a, const char *authorization, const char *path,
@@ -319,7 +319,7 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
     if (is_younger(yes, now, ALLOWED_MS))
         set_answer(ret, 200, "");
     else if (is_younger(no, now, REFUSED_MS))
-        answer_kept(ret, no->code, no->user, path);
+        answer_kept(a->c.op, ret, no->code, no->user, path);
     else
         find_out(a, token, path, digest, ret);
 }

@@ -26,6 +26,7 @@ struct stw_access_config {
     stw_access_ask_fn *ask;
     void *ctx;
     const struct stw_clock *clock;
+    const struct stw_operator *op; /* borrowed: the name of the ClusterRole */
 };
 
 struct stw_access_answer {

@@ -28,9 +28,9 @@ void stw_admission_metrics_init(struct stw_admission_metrics *t, struct stw_metr
                                     "Latency of processing admission requests.",
                                     (const char *const[]){"webhook", NULL}, latency_buckets);
     t->reviews = stw_metrics_family(
-        m, STW_COUNTER, "steward_admission_reviews_total", "Decisions on admission reviews.",
+        m, STW_COUNTER, "_admission_reviews_total", "Decisions on admission reviews.",
         (const char *const[]){"webhook", "kind", "operation", "allowed", "dry_run", NULL}, NULL);
-    t->violations = stw_metrics_family(m, STW_COUNTER, "steward_admission_violations_total",
+    t->violations = stw_metrics_family(m, STW_COUNTER, "_admission_violations_total",
                                        "Findings that objects were refused for.",
                                        (const char *const[]){"kind", "field", "code", NULL}, NULL);
 }

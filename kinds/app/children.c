@@ -15,7 +15,7 @@ json_t *app_selector(const struct app *a)
 
 json_t *app_labels(const struct app *a)
 {
-    json_t *all = stw_manifest_labels(&a->naming, &a->owner);
+    json_t *all = stw_manifest_labels(a->run, &a->owner, &a->naming);
     (void)json_object_set_new(all, "app", json_string(a->owner.name));
     return all;
 }

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/managed-by=steward,app.kubernetes.io/name=" APP_NAME
+#define SELECTOR "app.kubernetes.io/name=" APP_NAME
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
 
@@ -169,13 +169,12 @@ static void add_copy(struct stw_buf *out, const char *name, struct stw_json stri
     stw_buf_json_strz(out, text);
 }
 
-static void project_pod(const struct stw_controller *const *all, struct stw_json pod,
-                        struct stw_buf *out)
+static void project_pod(const struct stw_operator *op, struct stw_json pod, struct stw_buf *out)
 {
     char ns[254], app[254], key[STW_KEY_LEN];
     struct app_trouble t = {0};
     struct stw_json labels = stw_json_path(pod, "metadata.labels");
-    (void)all;
+    (void)op;
     if (!is_active_pod(pod) ||
         stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
         stw_json_strcpy(stw_json_get(labels, "app.kubernetes.io/instance"), app, sizeof(app)) != 0)
@@ -227,6 +226,7 @@ static void pod_changed(struct stw_manager *m, const struct stw_watch *w, const 
 const struct stw_watch app_watch_pods = {
     .resource = &stw_res_pod,
     .label_selector = SELECTOR,
+    .managed = true,
     .project = project_pod,
     .index = index_app,
     .changed = pod_changed,

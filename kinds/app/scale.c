@@ -34,7 +34,7 @@ static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_
     if (!object)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(run->client, STW_PLACE(&stw_res_deployment, a->owner.ns, a->owner.name),
                        object, SECOND_MANAGER, &answer, err) != 0)
         return -1;
@@ -51,12 +51,12 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
     if (!patch)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     stw_log(STW_LOG_INFO, "autoscaling is off; the number of pods stays as it is",
             STW_INT("replicas", (uint64_t)n));
     return stw_kube_merge_patch(run->client,
                                 STW_PLACE(run->controller->resource, run->ns, run->name, "scale"),
-                                patch, run->controller->field_manager, NULL, err);
+                                patch, run->field_manager, NULL, err);
 }
 
 /* spec.replicas of the App was not changed since autoscaling was on, and the Deployment has another

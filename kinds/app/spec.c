@@ -413,7 +413,6 @@ int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a)
 }
 
 static const char *const short_names[] = {"mapp", NULL};
-static const char *const categories[] = {"steward", NULL};
 
 const struct stw_kind stw_kind_app = {
     .group = "mycompany.com",
@@ -423,7 +422,6 @@ const struct stw_kind stw_kind_app = {
     .namespaced = true,
     .singular = "app",
     .short_names = short_names,
-    .categories = categories,
     .help = "App runs an image in a number of pods with a configuration, behind a Service.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_app),

@@ -20,12 +20,12 @@ static const struct {
     {"restricted", STW_POD_LEVEL_RESTRICTED},
 };
 
-static void project_namespace(const struct stw_controller *const *all, struct stw_json object,
+static void project_namespace(const struct stw_operator *op, struct stw_json object,
                               struct stw_buf *out)
 {
     struct stw_json metadata = stw_json_get(object, "metadata");
     struct stw_json level = stw_json_get(stw_json_get(metadata, "labels"), STW_POD_SECURITY_LABEL);
-    (void)all;
+    (void)op;
     for (size_t i = 0; i < STW_COUNT(levels); i++) {
         if (!stw_json_is(level, levels[i].name))
             continue;

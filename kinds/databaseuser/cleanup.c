@@ -49,10 +49,13 @@ static void release_targetless(struct dbuser *d, struct stw_result *result)
 
 static void release_forced(struct dbuser *d, struct stw_result *result)
 {
-    stw_object_event(d->run, &d->object, true, "FinalizerForced", "Delete",
-                     "finalizer removed because of the annotation steward.dev/force-delete; what "
-                     "is on target \"%s\" is left there: %s",
-                     d->label, d->report.err.text);
+    char forced[STW_OWN_NAME_LEN];
+    stw_operator_text(d->run->op, STW_FORCE_DELETE, forced);
+    stw_object_event(
+        d->run, &d->object, true, "FinalizerForced", "Delete",
+        "finalizer removed because of the annotation %s; what is on target \"%s\" is left "
+        "there: %s",
+        forced, d->label, d->report.err.text);
     stw_log(STW_LOG_WARN, "force-delete: leaving the account on the server",
             STW_STR("target", d->label), STW_STR("error", d->report.err.text));
     remove_user_finalizer(d, result);

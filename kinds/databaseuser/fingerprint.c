@@ -93,7 +93,7 @@ static int create_key(struct stw_fingerprints *f, const struct stw_run *run, str
     struct stw_buf stw_autobuf text = {.max = 256, .secret = true};
     stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (RAND_bytes(key, sizeof(key)) != 1)
         return stw_fail(err, STW_ERR_INTERNAL, "no random bytes for a key");
     stw_base64_encode(key, sizeof(key), &text);
@@ -101,8 +101,8 @@ static int create_key(struct stw_fingerprints *f, const struct stw_run *run, str
     json_auto_t *secret =
         json_pack("{s:s,s:s,s:s,s:{s:s,s:s,s:{s:s,s:s}},s:{s:s}}", "apiVersion", "v1", "kind",
                   "Secret", "type", "Opaque", "metadata", "name", STW_FINGERPRINT_SECRET,
-                  "namespace", f->ns, "labels", "app.kubernetes.io/name", "steward",
-                  "app.kubernetes.io/part-of", "steward", "data", KEY_NAME, stw_buf_str(&text));
+                  "namespace", f->ns, "labels", "app.kubernetes.io/name", run->op->name,
+                  "app.kubernetes.io/part-of", run->op->name, "data", KEY_NAME, stw_buf_str(&text));
     if (!secret)
         return stw_fail_memory(err);
     if (stw_kube_create(run->client, &stw_res_secret, f->ns, secret, &answer, err) != 0)

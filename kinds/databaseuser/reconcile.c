@@ -22,11 +22,10 @@
 
 static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
-static void project_database_user(const struct stw_controller *const *all, struct stw_json object,
+static void project_database_user(const struct stw_operator *op, struct stw_json object,
                                   struct stw_buf *out)
 {
-    (void)all;
-    stw_object_project_packed(object, labels, out);
+    stw_object_project_packed(op, object, labels, out);
 }
 
 static int read_label(struct stw_json root, char *out, size_t out_size)
@@ -151,11 +150,11 @@ static void write_label(struct dbuser *d, struct stw_result *result)
     if (!body)
         (void)stw_fail_memory(&err);
     else if (!stw_run_may_write(d->run))
-        (void)stw_fail(&err, STW_ERR_CANCELLED, "steward no longer leads");
+        (void)stw_fail(&err, STW_ERR_CANCELLED, "this process no longer leads");
     else
         rc = stw_kube_merge_patch(
             d->run->client, STW_PLACE(&stw_kind_databaseuser.resource, d->run->ns, d->run->name),
-            body, d->run->controller->field_manager, &answer, &err);
+            body, d->run->field_manager, &answer, &err);
     if (rc != 0) {
         stw_run_fail(d->run, &err, result);
         return;
@@ -274,7 +273,7 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
         return -1;
     }
     if (!stw_run_may_write(d->run)) {
-        (void)stw_fail(&err, STW_ERR_CANCELLED, "steward no longer leads");
+        (void)stw_fail(&err, STW_ERR_CANCELLED, "this process no longer leads");
         stw_run_fail(d->run, &err, result);
         return -1;
     }

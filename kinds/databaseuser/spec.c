@@ -379,7 +379,6 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
 }
 
 static const char *const short_names[] = {"dbu", NULL};
-static const char *const categories[] = {"steward", NULL};
 static const char *const spec_labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
 
 const struct stw_kind stw_kind_databaseuser = {
@@ -390,7 +389,6 @@ const struct stw_kind stw_kind_databaseuser = {
     .namespaced = true,
     .singular = "databaseuser",
     .short_names = short_names,
-    .categories = categories,
     .help = "DatabaseUser is an account on a MySQL, MariaDB or PostgreSQL server.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_databaseuser),

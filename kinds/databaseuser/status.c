@@ -490,6 +490,7 @@ static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
 
 static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
 {
+    char forced[STW_OWN_NAME_LEN];
     const struct stw_account_report *r = &d->report;
     bool foreign = r->trouble == STW_SQL_EXISTS || r->trouble == STW_SQL_NOT_OURS;
     *v = (struct stw_verdict){.level = foreign ? STW_LEVEL_STALLED : STW_LEVEL_RETRYING,
@@ -498,10 +499,11 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
                               .err = &r->err};
     if (r->trouble == STW_SQL_CIRCUIT_OPEN && keep_blocked(d, v))
         return;
+    stw_operator_text(d->run->op, STW_FORCE_DELETE, forced);
     stw_format(v->message, sizeof(v->message),
-               "the account cannot be dropped yet: %s. Annotate steward.dev/force-delete=true "
+               "the account cannot be dropped yet: %s. Annotate %s=true "
                "to remove the object and leave the account",
-               r->err.text);
+               r->err.text, forced);
 }
 
 void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)

@@ -252,12 +252,12 @@ void stw_target_store_stop(struct stw_target_store *s)
 static void register_target_metrics(struct stw_target_store *s, struct stw_metrics *m)
 {
     struct stw_family *reloads =
-        stw_metrics_family(m, STW_COUNTER, "steward_config_reloads_total",
+        stw_metrics_family(m, STW_COUNTER, "_config_reloads_total",
                            "How often the database targets were read from the configuration file.",
                            (const char *const[]){"result", NULL}, NULL);
     s->good = STW_SERIES(reloads, "success");
     s->bad = STW_SERIES(reloads, "error");
-    s->count = STW_SERIES0(stw_metrics_family(m, STW_GAUGE, "steward_database_targets",
+    s->count = STW_SERIES0(stw_metrics_family(m, STW_GAUGE, "_database_targets",
                                               "Database targets that are configured.", NULL, NULL));
 }
 

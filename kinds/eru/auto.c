@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 
-#define MANAGED_BY "app.kubernetes.io/managed-by"
 #define KEYS_MAX (1u << 20)
 
 /* --- creation */
@@ -18,8 +17,8 @@ static json_t *build_eru(const struct stw_run *run, const struct eru_desired *de
 {
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s,s:s,s:s},s:[{s:s,s:s,s:s,s:s,s:b}]},s:{s:s}}",
                      "apiVersion", "mtsre.meitu.com/v1", "kind", "Eru", "metadata", "name",
-                     run->name, "namespace", run->ns, "labels", MANAGED_BY, "steward",
-                     "app.kubernetes.io/name", "eru", "app.kubernetes.io/part-of", "steward",
+                     run->name, "namespace", run->ns, "labels", STW_MANAGED_BY, run->op->name,
+                     "app.kubernetes.io/name", "eru", "app.kubernetes.io/part-of", run->op->name,
                      "ownerReferences", "apiVersion", "apps/v1", "kind", "Deployment", "name",
                      run->name, "uid", desired->uid, "controller", 1, "spec", "deploymentname",
                      run->name);
@@ -84,10 +83,10 @@ static bool is_eru_of_deployment(struct stw_json eru, const char *deployment_uid
     return false;
 }
 
-static bool has_label(const struct stw_object *o)
+static bool has_label(const struct stw_run *run, const struct stw_object *o)
 {
     struct stw_json labels = stw_json_path(o->root, "metadata.labels");
-    return stw_json_is(stw_json_get(labels, MANAGED_BY), "steward");
+    return stw_json_is(stw_json_get(labels, STW_MANAGED_BY), run->op->name);
 }
 
 static void delete_it(struct eru *e, const char *rv, struct stw_result *result)
@@ -113,12 +112,12 @@ static void give_over(struct eru *e, const char *rv, struct stw_result *result)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_error err = {0};
     json_auto_t *patch =
-        json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", rv, "labels", MANAGED_BY);
+        json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", rv, "labels", STW_MANAGED_BY);
     if (!patch)
         (void)stw_fail_memory(&err);
     if (!patch ||
         stw_kube_merge_patch(run->client, STW_PLACE(&stw_kind_eru.resource, run->ns, run->name),
-                             patch, run->controller->field_manager, &answer, &err) != 0) {
+                             patch, run->field_manager, &answer, &err) != 0) {
         stw_run_fail(run, &err, result);
         return;
     }
@@ -140,7 +139,8 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
     char rv[STW_RV_LEN], key[STW_KEY_LEN];
     eru_deployment_key(e->run, e->spec.deployment, key);
     eru_desired_of(e->run, key, &desired);
-    if (!desired.there || desired.wanted || !has_label(&e->object) || !stw_run_may_write(e->run))
+    if (!desired.there || desired.wanted || !has_label(e->run, &e->object) ||
+        !stw_run_may_write(e->run))
         return false;
     if (stw_kube_get(e->run->client, &stw_kind_eru.resource, e->run->ns, e->run->name, &text,
                      &err) != 0 ||

@@ -16,14 +16,12 @@
 
 /* --- the watches of Erus and Deployments */
 
-static void project_eru(const struct stw_controller *const *all, struct stw_json object,
-                        struct stw_buf *out)
+static void project_eru(const struct stw_operator *op, struct stw_json object, struct stw_buf *out)
 {
-    static const char *const labels[] = {"app.kubernetes.io/managed-by", NULL};
+    static const char *const labels[] = {STW_MANAGED_BY, NULL};
     static const char *const annotations[] = {ERU_RESTART_NOW, NULL};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    (void)all;
-    stw_object_project_keeping(object, labels, annotations, &text);
+    stw_object_project_keeping(op, object, labels, annotations, &text);
     if (text.failed) /* larger than any object that the API server accepts */
         return;
     stw_pack(stw_buf_str(&text), text.len, out);
@@ -72,12 +70,12 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
 
 /* Keeps of each Deployment in the cluster: its uid, whether it requests an Eru, and its
  * resourceVersion, because changes of its status do not show in the other metadata. */
-static void project_deployment(const struct stw_controller *const *all, struct stw_json object,
+static void project_deployment(const struct stw_operator *op, struct stw_json object,
                                struct stw_buf *out)
 {
     struct stw_json meta = stw_json_get(object, "metadata");
     char uid[64], rv[STW_RV_LEN];
-    (void)all;
+    (void)op;
     if (stw_json_there(stw_json_get(meta, "deletionTimestamp")) ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "resourceVersion"), rv, sizeof(rv)) != 0)

@@ -100,7 +100,7 @@ static void register_result_metrics(struct eru_runtime *k, struct stw_metrics *m
 {
     static const char *const labels[] = {"result", NULL};
     struct stw_family *f =
-        stw_metrics_family(m, STW_COUNTER, "steward_eru_results_total",
+        stw_metrics_family(m, STW_COUNTER, "_eru_results_total",
                            "Instants of Erus that were handled, by result.", labels, NULL);
     for (int i = ERU_NONE + 1; i < ERU_RESULTS; i++)
         k->results[i] = STW_SERIES(f, eru_result_names[i]);

@@ -246,7 +246,6 @@ bool stw_eru_is_default(const struct stw_eru *e)
 }
 
 static const char *const short_names[] = {"eru", NULL};
-static const char *const categories[] = {"steward", NULL};
 
 const struct stw_kind stw_kind_eru = {
     .group = "mtsre.meitu.com",
@@ -256,7 +255,6 @@ const struct stw_kind stw_kind_eru = {
     .namespaced = true,
     .singular = "eru",
     .short_names = short_names,
-    .categories = categories,
     .help = "Eru restarts a Deployment on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_eru),

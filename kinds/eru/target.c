@@ -98,10 +98,10 @@ static int stamp_deployment(struct eru *e, const char *text, struct stw_error *e
     if (!patch)
         return stw_fail_memory(err);
     if (!stw_run_may_write(e->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(e->run->client,
                        STW_PLACE(&stw_res_deployment, e->run->ns, e->spec.deployment), patch,
-                       e->run->controller->field_manager, &answer, err) != 0)
+                       e->run->field_manager, &answer, err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(e->run, &eru_watch_deployments), &answer, NULL);
     return read_written(&answer, &e->target) == 0

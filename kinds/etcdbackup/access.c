@@ -298,6 +298,7 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
     int rc = read_keys(e->run, tls, e->spec.auth_secret, &k, why);
     if (rc == 0) {
         const struct stw_etcd_config config = {
+            .op = e->run->op,
             .tls = {.ca = k.ca, .cert = k.cert, .key = k.key},
             .user = k.user,
             .password = k.password,

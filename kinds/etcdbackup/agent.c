@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/managed-by=steward,app.kubernetes.io/component=agent"
+#define SELECTOR "app.kubernetes.io/component=agent"
 #define TEXT_MAX (64u << 10)
 
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
@@ -69,12 +69,11 @@ static void add_nonempty_text(struct stw_buf *out, const char *key, const char *
     stw_buf_json_strz(out, text);
 }
 
-static void project_agent(const struct stw_controller *const *all, struct stw_json pod,
-                          struct stw_buf *out)
+static void project_agent(const struct stw_operator *op, struct stw_json pod, struct stw_buf *out)
 {
     char kind[64], name[254], owner_uid[64], uid[64];
     struct stw_json meta = stw_json_get(pod, "metadata");
-    (void)all;
+    (void)op;
     if (stw_owner_controller(pod, kind, name, owner_uid) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0)
         return;
@@ -114,6 +113,7 @@ static void enqueue_agent_owner(struct stw_manager *m, const struct stw_watch *w
 const struct stw_watch stw_watch_agents = {
     .resource = &stw_res_pod,
     .label_selector = SELECTOR,
+    .managed = true,
     .metrics_name = "pods/agents",
     .project = project_agent,
     .changed = enqueue_agent_owner,
@@ -187,8 +187,8 @@ static json_t *build_agent_metadata(const struct stw_run *run, const struct stw_
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:s},s:[o]}", "name", a->name, "namespace",
                      a->owner->ns, "labels", "app.kubernetes.io/name", a->app,
                      "app.kubernetes.io/instance", a->owner->name, "app.kubernetes.io/component",
-                     "agent", "app.kubernetes.io/part-of", "steward",
-                     "app.kubernetes.io/managed-by", "steward", "ownerReferences",
+                     "agent", "app.kubernetes.io/part-of", run->op->name, STW_MANAGED_BY,
+                     run->op->name, "ownerReferences",
                      stw_owner_reference(run->controller->resource, a->owner));
 }
 

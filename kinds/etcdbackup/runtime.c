@@ -323,12 +323,12 @@ static void register_backup_metrics(struct eb_runtime *k, struct stw_metrics *m)
     static const char *const results[] = {"result", NULL};
     static const char *const clusters[] = {"namespace", "cluster", NULL};
     struct stw_family *f =
-        stw_metrics_family(m, STW_COUNTER, "steward_etcd_backups_total",
+        stw_metrics_family(m, STW_COUNTER, "_etcd_backups_total",
                            "Backups of EtcdBackups that ended, by how.", results, NULL);
     k->succeeded = STW_SERIES(f, "succeeded");
     k->failed = STW_SERIES(f, "failed");
     k->verified = stw_metrics_family(
-        m, STW_GAUGE, "steward_etcd_backup_last_verified_timestamp_seconds",
+        m, STW_GAUGE, "_etcd_backup_last_verified_timestamp_seconds",
         "When the newest backup of an etcd was made that was read back and found whole.", clusters,
         NULL);
 }

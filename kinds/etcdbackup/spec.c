@@ -213,7 +213,6 @@ static const struct stw_column columns[] = {
 };
 
 static const char *const short_names[] = {"etcdb", NULL};
-static const char *const categories[] = {"steward", NULL};
 
 const struct stw_kind stw_kind_etcdbackup = {
     .group = "etcd.database.coreos.com",
@@ -223,7 +222,6 @@ const struct stw_kind stw_kind_etcdbackup = {
     .namespaced = true,
     .singular = "etcdbackup",
     .short_names = short_names,
-    .categories = categories,
     .help = "EtcdBackup stores snapshots of an etcd cluster, once or on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_etcdbackup),

@@ -45,7 +45,7 @@ static int create_object(struct ec *e, const struct stw_watch *w, const json_t *
     if (!body)
         return stw_fail_memory(&e->err);
     stw_resource_path(w->resource, e->owner.ns, NULL, NULL, &path);
-    stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
+    stw_buf_addf(&path, "?fieldManager=%s", e->run->field_manager);
     struct stw_request request = {
         .method = "POST", .path = stw_buf_str(&path), .body = body, .body_len = strlen(body)};
     int rc = stw_client_do(e->run->client, &request, &answer, &e->err);
@@ -118,7 +118,7 @@ static int guard_pod(struct ec *e, size_t i)
                   EC_INITIAL_CLUSTER, stw_buf_str(&initial), EC_INITIAL_STATE, "existing");
     int rc =
         stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, e->move.member),
-                             patch, e->run->controller->field_manager, &answer, &e->err);
+                             patch, e->run->field_manager, &answer, &e->err);
     stw_fault_point("guard");
     if (rc != 0)
         return patch_failed(e, "annotate", e->move.member);
@@ -133,9 +133,9 @@ static int label_pod(struct ec *e, size_t i, bool voter)
     json_auto_t *patch = json_pack("{s:{s:s,s:{s:s?}}}", "metadata", "uid", e->details[i].pod.uid,
                                    "labels", EC_ROLE, voter ? EC_VOTER : NULL);
     if (!stw_run_may_write(e->run))
-        return stw_fail(&e->err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
     int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, name), patch,
-                                  e->run->controller->field_manager, &answer, &e->err);
+                                  e->run->field_manager, &answer, &e->err);
     stw_fault_point("label");
     if (rc != 0)
         return patch_failed(e, "label", name);
@@ -343,7 +343,7 @@ int ec_act(struct ec *e, uint64_t *ret_again_ms)
     if ((size_t)e->move.act >= STW_COUNT(acts))
         return 0;
     if (!stw_run_may_write(e->run))
-        return stw_fail(&e->err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
     if (acts[e->move.act].kube) {
         e->acted = true;
         return acts[e->move.act].kube(e, ec_index(e, e->move.member));

@@ -51,7 +51,7 @@ json_t *ec_selector(const struct ec *e)
 /* Ours, and those of the original etcd-operator API. */
 json_t *ec_labels(const struct ec *e, const char *member)
 {
-    json_t *all = stw_manifest_labels(&e->naming, &e->owner);
+    json_t *all = stw_manifest_labels(e->run, &e->owner, &e->naming);
     (void)json_object_set_new(all, "app", json_string("etcd"));
     (void)json_object_set_new(all, "etcd_cluster", json_string(e->owner.name));
     (void)json_object_set_new(all, "etcd_node", json_string(member));

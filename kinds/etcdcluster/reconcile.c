@@ -18,11 +18,10 @@
 
 static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER, NULL};
 
-static void project_etcdcluster(const struct stw_controller *const *all, struct stw_json object,
+static void project_etcdcluster(const struct stw_operator *op, struct stw_json object,
                                 struct stw_buf *out)
 {
-    (void)all;
-    stw_object_project_keeping(object, NULL, annotations, out);
+    stw_object_project_keeping(op, object, NULL, annotations, out);
 }
 
 static void add_secret(struct stw_buf *out, const char *ns, const char *name)
@@ -201,7 +200,7 @@ static int drop_annotation(struct ec *e)
         return 0;
     if (stw_kube_merge_patch(e->run->client,
                              STW_PLACE(e->run->controller->resource, e->owner.ns, e->owner.name),
-                             patch, e->run->controller->field_manager, &answer, &e->err) != 0)
+                             patch, e->run->field_manager, &answer, &e->err) != 0)
         return -1;
     stw_informer_saw(stw_run_cache(e->run, e->run->controller->own), &answer, NULL);
     stw_fault_point("annotation");

@@ -42,12 +42,12 @@ int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     k->kept = STW_TABLE_INIT(key_of);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics) {
-        k->margins = stw_metrics_family(config->metrics, STW_GAUGE, "steward_etcd_quorum_margin",
+        k->margins = stw_metrics_family(config->metrics, STW_GAUGE, "_etcd_quorum_margin",
                                         "Voters that may fail before an etcd cluster loses its "
                                         "quorum; negative: how many are missing.",
                                         labels, NULL);
         k->ends = stw_metrics_family(
-            config->metrics, STW_GAUGE, "steward_etcd_certificate_not_after_seconds",
+            config->metrics, STW_GAUGE, "_etcd_certificate_not_after_seconds",
             "When the first certificate of an etcd cluster expires, in seconds since the epoch.",
             labels, NULL);
     }

@@ -143,7 +143,7 @@ static int write_secret(struct ec *e, const char *name, const struct stw_secret 
 {
     bool there = stw_json_there(stw_json_root(&old->doc));
     if (!stw_run_may_write(e->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (there && !is_our_secret(e, old))
         return stw_fail(err, STW_ERR_FORBIDDEN,
                         "Secret \"%s\" exists and is not controlled by this object; delete it, or "
@@ -151,7 +151,7 @@ static int write_secret(struct ec *e, const char *name, const struct stw_secret 
                         name);
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_resource_path(&stw_res_secret, e->owner.ns, there ? name : NULL, NULL, &path);
-    stw_buf_addf(&path, "?fieldManager=%s", e->run->controller->field_manager);
+    stw_buf_addf(&path, "?fieldManager=%s", e->run->field_manager);
     json_auto_t *object = build_secret_manifest(e, name, old, entries);
     char *body = json_dumps(object, JSON_COMPACT);
     wipe_data(object);

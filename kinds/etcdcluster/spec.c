@@ -332,7 +332,6 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
 }
 
 static const char *const short_names[] = {"etcd", "ec", NULL};
-static const char *const categories[] = {"steward", NULL};
 
 const struct stw_kind stw_kind_etcdcluster = {
     .group = "etcd.database.coreos.com",
@@ -342,7 +341,6 @@ const struct stw_kind stw_kind_etcdcluster = {
     .namespaced = true,
     .singular = "etcdcluster",
     .short_names = short_names,
-    .categories = categories,
     .help = "EtcdCluster is an etcd cluster of up to 7 members, which are changed one at a time.",
     .spec = stw_ec_spec_fields,
     .spec_size = sizeof(struct stw_etcdcluster),

@@ -251,7 +251,7 @@ static void check_env(const struct stw_ec_scene *s)
     stw_core_check_env(s->now->pod.env, stw_ec_path(s, "pod.etcdEnv").text, s->f);
 }
 
-/* Keys of labels and annotations that are reserved for steward. */
+/* Keys of labels and annotations that are reserved for the operator, for stw_operator_text. */
 static const struct {
     enum match match;
     const char *text;
@@ -260,14 +260,15 @@ static const struct {
     {WHOLE, "app", false},
     {BEGIN, "etcd_", false},
     {BEGIN, "app.kubernetes.io/", false},
-    {BEGIN, "steward.dev/", true},
+    {BEGIN, "{domain}/", true},
     {BEGIN, "etcd.database.coreos.com/", true},
 };
 
 static void check_keys(const struct stw_ec_scene *s, const char *field, struct stw_json map,
                        bool annotation)
 {
-    char name[320], path[384];
+    const struct stw_operator *op = s->a->env ? s->a->env->op : NULL;
+    char name[320], path[384], reserved[STW_OWN_NAME_LEN];
     struct stw_json key, value;
     stw_json_foreach (map, key, value) {
         if (stw_findings_spent(s->f))
@@ -275,8 +276,12 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
         if (stw_json_strcpy(key, name, sizeof(name)) != 0)
             continue;
         for (size_t i = 0; i < STW_COUNT(reserved_keys); i++) {
+            if (op)
+                stw_operator_text(op, reserved_keys[i].text, reserved);
+            else
+                stw_format(reserved, sizeof(reserved), "%s", reserved_keys[i].text);
             if ((annotation && !reserved_keys[i].annotation) ||
-                !is_reserved_match(reserved_keys[i].match, reserved_keys[i].text, name))
+                !is_reserved_match(reserved_keys[i].match, reserved, name))
                 continue;
             stw_format(path, sizeof(path), "pod.%s[%s]", field, name);
             stw_ec_forbid(s, path, "reserved %s %s", annotation ? "annotation" : "label", name);

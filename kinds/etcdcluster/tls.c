@@ -153,7 +153,7 @@ static bool look_at_member(struct ec *e, const char *name, const char *prefix)
 
 static int replace_client(struct ec *e, struct ec_kept *kept, const struct ec_pem *p)
 {
-    struct stw_etcd_config config = {.timeout_ms = TIMEOUT_MS};
+    struct stw_etcd_config config = {.op = e->run->op, .timeout_ms = TIMEOUT_MS};
     if (p)
         config.tls = (struct stw_etcd_tls){.ca = p->ca, .cert = p->cert, .key = p->key};
     if (ec_runtime_use(e->runtime, kept, &config, &e->tls.err) == 0)

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/managed-by=steward,app.kubernetes.io/name=" STW_ETCD_APP
+#define SELECTOR "app.kubernetes.io/name=" STW_ETCD_APP
 #define TEXT_MAX (64u << 10)
 
 /* Message of etcd 3.4 to 3.6 if it has no data, does not start a new cluster, and reaches no other
@@ -167,11 +167,10 @@ static void add_true(struct stw_buf *out, const char *key, bool set)
         stw_buf_addf(out, ",\"%s\":true", key);
 }
 
-static void project_pod(const struct stw_controller *const *all, struct stw_json pod,
-                        struct stw_buf *out)
+static void project_pod(const struct stw_operator *op, struct stw_json pod, struct stw_buf *out)
 {
     struct ec_pod_live p;
-    (void)all;
+    (void)op;
     if (look_at_pod(pod, &p) != 0)
         return;
     stw_buf_adds(out, "{\"a\":");
@@ -198,12 +197,11 @@ static void project_pod(const struct stw_controller *const *all, struct stw_json
     stw_buf_addc(out, '}');
 }
 
-static void project_claim(const struct stw_controller *const *all, struct stw_json claim,
-                          struct stw_buf *out)
+static void project_claim(const struct stw_operator *op, struct stw_json claim, struct stw_buf *out)
 {
     char cluster[STW_KEY_LEN], uid[64], of[64] = "";
     struct stw_json m = stw_json_get(claim, "metadata");
-    (void)all;
+    (void)op;
     if (look_at_cluster(claim, cluster) != 0 ||
         stw_json_strcpy(stw_json_get(m, "uid"), uid, sizeof(uid)) != 0)
         return;
@@ -308,6 +306,7 @@ const struct stw_resource ec_res_claim = {.group = "",
 const struct stw_watch ec_watch_pods = {
     .resource = &stw_res_pod,
     .label_selector = SELECTOR,
+    .managed = true,
     .metrics_name = "pods/etcd",
     .project = project_pod,
     .index = index_cluster,
@@ -316,6 +315,7 @@ const struct stw_watch ec_watch_pods = {
 const struct stw_watch ec_watch_claims = {
     .resource = &ec_res_claim,
     .label_selector = SELECTOR,
+    .managed = true,
     .project = project_claim,
     .index = index_cluster,
     .changed = enqueue_member_cluster,

@@ -54,7 +54,7 @@ static int set_owners(struct er *e, json_t *whose, struct stw_buf *answer, struc
         return stw_fail_memory(err);
     int rc =
         stw_kube_merge_patch(e->run->client, STW_PLACE(&ec_res_claim, e->run->ns, e->state.seed),
-                             patch, e->run->controller->field_manager, answer, err);
+                             patch, e->run->field_manager, answer, err);
     stw_fault_point("claim");
     return rc;
 }

@@ -274,7 +274,6 @@ static void validate_etcdrestore(const struct stw_admission *a, const void *spec
 }
 
 static const char *const short_names[] = {"etcdr", NULL};
-static const char *const categories[] = {"steward", NULL};
 
 const struct stw_kind stw_kind_etcdrestore = {
     .group = "etcd.database.coreos.com",
@@ -284,7 +283,6 @@ const struct stw_kind stw_kind_etcdrestore = {
     .namespaced = true,
     .singular = "etcdrestore",
     .short_names = short_names,
-    .categories = categories,
     .help = "EtcdRestore makes an EtcdCluster from a backup.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_etcdrestore),

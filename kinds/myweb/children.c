@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define PAGE_MAX (1u << 20)
-#define HASH_ANNOTATION "steward.dev/content-hash"
+#define HASH_ANNOTATION "{domain}/content-hash"
 
 static void page_of(const struct myweb *w, struct stw_buf *out)
 {
@@ -38,7 +38,7 @@ static json_t *build_myweb_selector(const struct myweb *w)
 static json_t *build_myweb_labels(const struct myweb *w)
 {
     struct stw_naming n = build_myweb_naming(w);
-    return stw_manifest_labels(&n, &w->owner);
+    return stw_manifest_labels(w->run, &w->owner, &n);
 }
 
 static json_t *build_myweb_metadata(const struct myweb *w)
@@ -83,12 +83,13 @@ static json_t *build_myweb_container(const struct myweb *w)
 
 static json_t *pod_metadata(const struct myweb *w)
 {
+    char hash[STW_OWN_NAME_LEN];
     json_t *all = build_myweb_labels(w);
+    stw_operator_text(w->run->op, HASH_ANNOTATION, hash);
     (void)json_object_set_new(all, "app", json_string(w->owner.name));
     if (!stw_streq(w->spec.content_update, "Roll"))
         return json_pack("{s:o}", "labels", all);
-    return json_pack("{s:o,s:{s:s}}", "labels", all, "annotations", HASH_ANNOTATION,
-                     w->content_hash);
+    return json_pack("{s:o,s:{s:s}}", "labels", all, "annotations", hash, w->content_hash);
 }
 
 static json_t *pod_spec(const struct myweb *w)

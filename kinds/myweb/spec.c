@@ -236,7 +236,7 @@ static void validate_myweb(const struct stw_admission *a, const void *spec, cons
 }
 
 static const char *const short_names[] = {"web", NULL};
-static const char *const categories[] = {"all", "steward", NULL};
+static const char *const categories[] = {"all", NULL};
 
 const struct stw_kind stw_kind_myweb = {
     .group = "operator.k8s-summit.org",

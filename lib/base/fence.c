@@ -94,7 +94,7 @@ int stw_fence_check(struct stw_error *err)
 {
     if (stw_fence_may_write())
         return 0;
-    return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
 }
 
 bool stw_fence_epoch(struct stw_fence_epoch *ret)

@@ -15,6 +15,7 @@
 
 #define SERIES_MAX 1000U
 #define BUCKETS_MAX 64U
+#define NAME_MAX_BYTES 200
 
 struct stw_series {
     struct stw_series *next; /* in order of creation */
@@ -47,16 +48,22 @@ struct stw_metrics {
     pthread_mutex_t rendering; /* one rendering at a time, as collectors share their state */
     struct stw_family *families;
     struct collector *collectors;
+    char *prefix;
 };
 
-struct stw_metrics *stw_metrics_create(void)
+struct stw_metrics *stw_metrics_create(const char *prefix)
 {
     /* A mutex with default attributes cannot fail to initialise in the C library. */
     struct stw_metrics *m = calloc(1, sizeof(*m));
-    if (m) {
-        (void)pthread_mutex_init(&m->lock, NULL);
-        (void)pthread_mutex_init(&m->rendering, NULL);
+    char *copy = strdup(prefix);
+    if (!m || !copy) {
+        free(m);
+        free(copy);
+        return NULL;
     }
+    m->prefix = copy;
+    (void)pthread_mutex_init(&m->lock, NULL);
+    (void)pthread_mutex_init(&m->rendering, NULL);
     return m;
 }
 
@@ -91,6 +98,7 @@ void stw_metrics_destroy(struct stw_metrics *m)
     }
     (void)pthread_mutex_destroy(&m->rendering);
     (void)pthread_mutex_destroy(&m->lock);
+    free(m->prefix);
     free(m);
 }
 
@@ -144,16 +152,18 @@ struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_typ
                                       const char *name, const char *help, const char *const *labels,
                                       const double *buckets)
 {
-    if (!m)
+    char full[NAME_MAX_BYTES + 1];
+    if (!m ||
+        stw_format_whole(full, sizeof(full), "%s%s", *name == '_' ? m->prefix : "", name) != 0)
         return NULL;
     STW_LOCKED(&m->lock);
     /* Sorted by name, which is the rendering order. */
     struct stw_family **at = &m->families, *f;
-    while (*at && strcmp((*at)->name, name) < 0)
+    while (*at && strcmp((*at)->name, full) < 0)
         at = &(*at)->next;
     f = *at;
-    if (!f || !stw_streq(f->name, name)) {
-        f = make_family(m, type, name, help, labels, buckets);
+    if (!f || !stw_streq(f->name, full)) {
+        f = make_family(m, type, full, help, labels, buckets);
         if (f) {
             f->next = *at;
             *at = f;

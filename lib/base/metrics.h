@@ -20,10 +20,11 @@ enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM, STW_METRIC_TYPES }
 
 #define STW_METRIC_LABELS_MAX 6
 
-struct stw_metrics *stw_metrics_create(void) STW_MUST_CHECK;
+/* `prefix`, "steward": begins the names of the operator's own families. */
+struct stw_metrics *stw_metrics_create(const char *prefix) STW_MUST_CHECK;
 void stw_metrics_destroy(struct stw_metrics *m);
 
-/* `labels` ends with NULL; `buckets` (ascending upper bounds, without +Inf) ends with a negative
+/* A name that begins with '_' gets the prefix of the registry.  `labels` ends with NULL; `buckets` (ascending upper bounds, without +Inf) ends with a negative
  * number.  Both are copied and may be NULL.  The same name returns the same family.  Returns NULL
  * when out of memory: every call below accepts NULL and does nothing. */
 struct stw_family *stw_metrics_family(struct stw_metrics *m, enum stw_metric_type type,

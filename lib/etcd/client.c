@@ -44,6 +44,8 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
     (void)pthread_mutex_init(&e->lock, NULL);
     e->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_DEFAULT_MS;
     e->reach = config->reach;
+    if (config->op)
+        stw_operator_agent(config->op, e->user_agent);
     e->stall_ms = STW_ETCD_STALL_MS;
     if (copy_config(config, e) != 0) {
         stw_etcd_destroy(e);

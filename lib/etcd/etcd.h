@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/operator.h"
 #include "base/reach.h"
 #include "base/util.h"
 #include "schema/semver.h"
@@ -59,9 +60,10 @@ enum stw_etcd_trouble {
 struct stw_etcd; /* a client: TLS, user, limits, cancel; calls may come from any thread */
 
 struct stw_etcd_config {
-    struct stw_etcd_tls tls;     /* copied */
-    const char *user, *password; /* copied and wiped; or NULL */
-    uint32_t timeout_ms;         /* of one call; 0: 5000 */
+    const struct stw_operator *op; /* whose user agent it sends; NULL: none */
+    struct stw_etcd_tls tls;       /* copied */
+    const char *user, *password;   /* copied and wiped; or NULL */
+    uint32_t timeout_ms;           /* of one call; 0: 5000 */
     /* Allowed addresses of URLs without an `address`, borrowed; NULL: any. */
     const struct stw_reach *reach;
 };

@@ -30,6 +30,7 @@ struct stw_etcd_lane {
 };
 
 struct stw_etcd {
+    char user_agent[STW_USER_AGENT_LEN];     /* "": none */
     char *ca, *cert, *key, *user, *password; /* own copies; NULL if not given */
     uint32_t timeout_ms;
     uint32_t stall_ms; /* of a stream; tests shorten it */

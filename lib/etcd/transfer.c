@@ -161,8 +161,8 @@ static int set_connection(const struct stw_etcd *e, struct stw_etcd_exchange *x)
     return bad | set_tls(e, easy);
 }
 
-static int set_request(struct stw_etcd_exchange *x, const char *path, const char *body,
-                       uint64_t left_ms)
+static int set_request(const struct stw_etcd *e, struct stw_etcd_exchange *x, const char *path,
+                       const char *body, uint64_t left_ms)
 {
     char url[STW_ETCD_URL_MAX + 64];
     size_t len = strlen(x->at->url);
@@ -172,7 +172,8 @@ static int set_request(struct stw_etcd_exchange *x, const char *path, const char
                          path) != 0)
         return -1;
     int bad = (int)curl_easy_setopt(x->easy, CURLOPT_URL, url);
-    bad |= (int)curl_easy_setopt(x->easy, CURLOPT_USERAGENT, "steward/" STW_VERSION);
+    if (*e->user_agent)
+        bad |= (int)curl_easy_setopt(x->easy, CURLOPT_USERAGENT, e->user_agent);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_POSTFIELDS, body);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS,
@@ -199,7 +200,7 @@ int stw_etcd_transfer_begin(struct stw_etcd *e, CURLM *multi, struct stw_etcd_ex
     x->easy = curl_easy_init();
     if (!x->easy)
         return stw_etcd_refuse(x, STW_ETCD_FAILED, STW_ERR_INTERNAL, "out of memory");
-    int bad = set_request(x, path, body, left_ms);
+    int bad = set_request(e, x, path, body, left_ms);
     bad |= set_connection(e, x);
     bad |= set_headers(x, token, left_ms);
     if (bad || curl_multi_add_handle(multi, x->easy) != CURLM_OK)

@@ -162,7 +162,7 @@ static void begin_call(struct stw_client *c, struct stw_call *call, uint64_t now
     if (call->deadline_ms == 0)
         call->deadline_ms = now + timeout;
     if (!stw_fence_allows(call->fence)) { /* also before a retry */
-        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "this process no longer leads");
         complete_call(c, call);
         return;
     }
@@ -453,7 +453,7 @@ static void register_client_metrics(struct stw_client *c, struct stw_metrics *m)
                                       "Request latency in seconds. Broken down by verb, and host.",
                                       times, buckets);
     c->dropped = STW_SERIES0(stw_metrics_family(
-        m, STW_COUNTER, "steward_client_dropped_total",
+        m, STW_COUNTER, "_client_dropped_total",
         "Requests without a waiting caller, such as events, dropped because too many were queued.",
         NULL, NULL));
 }
@@ -555,11 +555,19 @@ static int make_multi(struct stw_client *c, struct stw_error *err)
     return 0;
 }
 
-int stw_client_create(const struct stw_kubeconfig *config, const struct stw_clock *clock,
-                      struct stw_metrics *metrics, struct stw_client **ret, struct stw_error *err)
+static void set_operator(struct stw_client *c, const struct stw_operator *op)
+{
+    size_t max = op->limits.response_bytes;
+    stw_operator_agent(op, c->user_agent);
+    c->response_max = max > 0 ? max : STW_RESPONSE_MAX_BYTES;
+}
+
+int stw_client_create(const struct stw_operator *op, const struct stw_kubeconfig *config,
+                      const struct stw_clock *clock, struct stw_metrics *metrics,
+                      struct stw_client **ret, struct stw_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    assert(config->server && clock && ret);
+    assert(op && config->server && clock && ret);
     (void)pthread_once(&once, global_init);
     struct stw_client *c = calloc(1, sizeof(*c));
     if (!c)
@@ -568,6 +576,7 @@ int stw_client_create(const struct stw_kubeconfig *config, const struct stw_cloc
     c->epoll = c->wake = -1;
     c->curl_due_ms = UINT64_MAX;
     init_locks(c);
+    set_operator(c, op);
     register_client_metrics(c, metrics);
     if (stw_auth_init(&c->auth, config, stw_now_ms(clock), err) < 0 ||
         make_url(c, config, err) < 0 || make_multi(c, err) < 0 || start_thread(c, err) < 0) {

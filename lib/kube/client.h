@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
+#include "base/operator.h"
 #include "base/util.h"
 #include "kube/kubeconfig.h"
 #include "kube/resource.h"
@@ -24,12 +25,14 @@
 struct stw_client;
 
 #define STW_CLIENT_TIMEOUT_MS 30000
-#define STW_RESPONSE_MAX_BYTES (64u << 20) /* one response other than a watch */
+/* One response other than a watch, when the operator sets no limit (struct stw_limits). */
+#define STW_RESPONSE_MAX_BYTES (64u << 20)
 
-/* Copies the strings of `config` and borrows the rest.  `metrics` may be NULL. */
-int stw_client_create(const struct stw_kubeconfig *config, const struct stw_clock *clock,
-                      struct stw_metrics *metrics, struct stw_client **ret,
-                      struct stw_error *err) STW_MUST_CHECK;
+/* Copies the strings of `config` and borrows the rest.  `op` is the user agent; `metrics` may be
+ * NULL. */
+int stw_client_create(const struct stw_operator *op, const struct stw_kubeconfig *config,
+                      const struct stw_clock *clock, struct stw_metrics *metrics,
+                      struct stw_client **ret, struct stw_error *err) STW_MUST_CHECK;
 /* Ends requests in flight with STW_ERR_CANCELLED and refuses new ones.  Any thread; may be called
  * twice. */
 void stw_client_cancel(struct stw_client *c);
@@ -62,7 +65,7 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
 /* Fire and forget, for events.  The queue holds at most 8 MiB, some thousand events.  Its requests
  * are sent after those for which callers wait, but at least ten a second, and without delay while
  * it is half full.  When it is full the request is dropped: it is counted in
- * steward_client_dropped_total, a warning is logged at most once a minute, and false is returned.
+ * PREFIX_client_dropped_total, a warning is logged at most once a minute, and false is returned.
  * Never blocks. */
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 

@@ -18,10 +18,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef STW_VERSION
-#define STW_VERSION "0"
-#endif
-
 #define CONNECT_TIMEOUT_MS 10000L
 #define UPLOAD_BUFFER_BYTES 16384L /* the minimum; one per transfer, 64 KiB by default */
 /* A peer that acknowledges nothing for this time is gone (RFC 5482). */
@@ -124,7 +120,7 @@ static int set_connection(struct stw_client *c, CURL *easy)
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    bad |= (int)curl_easy_setopt(easy, CURLOPT_USERAGENT, "steward/" STW_VERSION);
+    bad |= (int)curl_easy_setopt(easy, CURLOPT_USERAGENT, c->user_agent);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SHARE, c->sessions);
     if (c->secure)
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

@@ -111,6 +111,8 @@ struct stw_client_tally {
 #define STW_SUBMITTED_MAX_BYTES (8u << 20)
 
 struct stw_client {
+    char user_agent[STW_USER_AGENT_LEN];
+    size_t response_max; /* bytes of one response that is not a watch */
     const struct stw_clock *clock;
     char *server;                  /* for errors */
     char *host;                    /* "127.0.0.1:6443", for metrics and the Host header */

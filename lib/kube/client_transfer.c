@@ -231,7 +231,7 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_call *call)
     call->heard = call->counted = false;
     call->curl_text[0] = '\0';
     if (call->body.max == 0)
-        call->body = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+        call->body = STW_BUF_INIT(c->response_max);
     call->body.secret = call->body.secret || call->req.secret;
     int bad = set_request(c, call);
     bad |= set_headers(c, call);

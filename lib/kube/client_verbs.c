@@ -34,7 +34,7 @@ static bool attempt_request(struct stw_client *c, struct stw_call *call)
 {
     bool again = false;
     if (!stw_fence_allows(call->fence)) { /* also before a retry */
-        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "steward no longer leads");
+        (void)stw_fail(&call->err, STW_ERR_CANCELLED, "this process no longer leads");
         return false;
     }
     call->handle = stw_handle_take(c, &call->err);

@@ -82,14 +82,14 @@ static void register_watch_metrics(struct stw_informer *inf, struct stw_metrics 
     if (!m)
         return;
     inf->last_event = STW_SERIES(
-        stw_metrics_family(m, STW_GAUGE, "steward_watch_last_event_timestamp_seconds",
+        stw_metrics_family(m, STW_GAUGE, "_watch_last_event_timestamp_seconds",
                            "When the last list, event or bookmark of a resource came in.", labels,
                            NULL),
         plural);
-    inf->objects = STW_SERIES(stw_metrics_family(m, STW_GAUGE, "steward_cache_objects",
-                                                 "Objects in the cache.", labels, NULL),
-                              plural);
-    inf->bytes = STW_SERIES(stw_metrics_family(m, STW_GAUGE, "steward_cache_bytes",
+    inf->objects = STW_SERIES(
+        stw_metrics_family(m, STW_GAUGE, "_cache_objects", "Objects in the cache.", labels, NULL),
+        plural);
+    inf->bytes = STW_SERIES(stw_metrics_family(m, STW_GAUGE, "_cache_bytes",
                                                "Bytes of the objects in the cache, keys included.",
                                                labels, NULL),
                             plural);

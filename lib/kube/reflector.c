@@ -430,7 +430,7 @@ static void choose_api_version(struct stw_reflector *r, const struct stw_error *
     struct stw_error none = {0};
     struct stw_buf body = r->call.body;
     const struct stw_resource *found = NULL;
-    r->call.body = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    r->call.body = STW_BUF_INIT(0); /* the client sets its limit */
     if (err->code == STW_OK)
         found = stw_discovery_pick(inf->config.alternatives, &body);
     else if (err->code == STW_ERR_FORBIDDEN)

@@ -22,14 +22,14 @@ void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 void stw_resource_path(const struct stw_resource *r, const char *ns, const char *name,
                        const char *sub, struct stw_buf *out);
 
-/* A right that a module needs: `steward print rbac` writes the roles from these tables (ended by a
+/* A right that a module needs: the command `print rbac` writes the roles from these tables (ended by a
  * NULL resource), and tests/e2e runs under them. */
 struct stw_rule {
     const struct stw_resource *resource;
     const char *subresource; /* "status", or NULL */
     const char *verbs;       /* "get,list,watch" */
-    const char *name;        /* only the object of this name, or NULL */
-    bool own_namespace;      /* only in steward's own namespace: a Role there */
+    const char *name;        /* only the object of this name, for stw_operator_text; or NULL */
+    bool own_namespace;      /* only in the operator's own namespace: a Role there */
 };
 
 /* An object's key: "namespace/name", or "name" of a cluster-wide one. */

@@ -43,6 +43,13 @@ static void print_number(struct stw_buf *out, int indent, const char *key, int64
     stw_buf_addf(out, " %lld\n", (long long)value);
 }
 
+/* The length of the mark of a name (base/operator.h) at the beginning of a text, or 0. */
+static size_t mark_length(const char *text)
+{
+    static const char mark[] = "{operator}";
+    return strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
+}
+
 /* True when text needs no quotes: it starts with a letter or with '.' and a letter, cannot be read
  * as another type, and has no character that is special in YAML. */
 static bool is_safe(const char *text)
@@ -52,10 +59,14 @@ static bool is_safe(const char *text)
     for (size_t i = 0; i < STW_COUNT(words); i++)
         if (strcasecmp(text, words[i]) == 0)
             return false;
-    if (!isalpha((unsigned char)text[text[0] == '.']))
+    if (!isalpha((unsigned char)text[text[0] == '.']) && mark_length(text) == 0)
         return false;
-    return text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                             "0123456789 .,;-_/()")] == '\0';
+    for (size_t len; *text; text += len)
+        if ((len = mark_length(text)) == 0 &&
+            (len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789 .,;-_/()")) == 0)
+            return false;
+    return true;
 }
 
 static void print_scalar(struct stw_buf *out, const char *text)
@@ -83,17 +94,22 @@ static void print_string(struct stw_buf *out, int indent, const char *key, const
     stw_buf_addc(out, '\n');
 }
 
+static void print_items(struct stw_buf *out, int indent, const char *const *list)
+{
+    for (; list && *list; list++) {
+        stw_buf_addf(out, "%*s- ", indent, "");
+        print_scalar(out, *list);
+        stw_buf_addc(out, '\n');
+    }
+}
+
 static void print_string_list(struct stw_buf *out, int indent, const char *key,
                               const char *const *list)
 {
     if (!list)
         return;
     print_parent_key(out, indent, key);
-    for (; *list; list++) {
-        stw_buf_addf(out, "%*s- ", indent, "");
-        print_scalar(out, *list);
-        stw_buf_addc(out, '\n');
-    }
+    print_items(out, indent, list);
 }
 
 static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row);
@@ -231,7 +247,7 @@ static void print_field_schema(struct stw_buf *out, int indent, const struct stw
 static void print_status(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
     print_parent_key(out, indent, "status");
-    print_string(out, indent + 2, "description", "Observed state; only steward writes it.");
+    print_string(out, indent + 2, "description", "Observed state; only {operator} writes it.");
     print_parent_key(out, indent + 2, "default");
     print_plain_value(out, indent + 4, "observedGeneration", "-1");
     print_plain_value(out, indent + 2, "type", "object");
@@ -280,7 +296,10 @@ static void print_columns(struct stw_buf *out, int indent, const struct stw_colu
 
 static void print_names(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
-    print_string_list(out, indent, "categories", k->categories);
+    static const char *const common[] = {"{operator}", NULL};
+    print_parent_key(out, indent, "categories");
+    print_items(out, indent, k->categories);
+    print_items(out, indent, common);
     print_string(out, indent, "kind", k->kind);
     stw_buf_addf(out, "%*slistKind: %sList\n", indent, "", k->kind);
     print_string(out, indent, "plural", k->plural);
@@ -313,13 +332,13 @@ static void print_crd_version(struct stw_buf *out, int indent, const struct stw_
     print_plain_value(out, indent + 4, "status", "{}");
 }
 
-void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out)
+static void print_crd(const struct stw_kind *k, struct stw_buf *out)
 {
     stw_buf_adds(out, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
     print_parent_key(out, 0, "metadata");
     stw_buf_addf(out, "  name: %s.%s\n", k->plural, k->group);
     print_parent_key(out, 2, "labels");
-    print_plain_value(out, 4, "app.kubernetes.io/part-of", "steward");
+    print_plain_value(out, 4, "app.kubernetes.io/part-of", "{operator}");
     print_parent_key(out, 0, "spec");
     print_plain_value(out, 2, "group", k->group);
     print_parent_key(out, 2, "names");
@@ -327,4 +346,12 @@ void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out)
     print_plain_value(out, 2, "scope", "Namespaced");
     print_parent_key(out, 2, "versions");
     print_crd_version(out, 2, k);
+}
+
+void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf marked = STW_BUF_INIT(out->max);
+    print_crd(k, &marked);
+    stw_operator_expand(op, stw_buf_str(&marked), out);
+    out->failed |= marked.failed;
 }

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/operator.h"
 #include "base/resource.h"
 #include "base/util.h"
 #include "schema/field.h"
@@ -25,6 +26,11 @@ struct stw_secret_facts {
     bool ends_in_newline, is_text; /* no control characters except a newline at the end */
     uint32_t len, bare_len;        /* bytes, with and without that newline (\n or \r\n) */
 };
+
+/* Annotations that switch something on with "true", for stw_operator_text. */
+#define STW_PAUSED "{domain}/paused"
+#define STW_ADOPT "{domain}/adopt"
+#define STW_FORCE_DELETE "{domain}/force-delete"
 
 struct stw_product; /* what the kinds of this program share (kinds/common/product.h) */
 
@@ -44,6 +50,7 @@ struct stw_lookup {
 
 /* The outside state that rules may use. */
 struct stw_env {
+    const struct stw_operator *op;     /* whose annotations objects may have; NULL: none */
     const struct stw_lookup *lookup;   /* or NULL */
     const struct stw_product *product; /* or NULL; passed through */
 };
@@ -91,8 +98,8 @@ struct stw_kind {
         };
     };
     const char *singular;
-    const char *const *short_names; /* NULL-terminated */
-    const char *const *categories;
+    const char *const *short_names;   /* NULL-terminated */
+    const char *const *categories;    /* in addition to the operator's name; or NULL */
     const char *help;                 /* description of the kind */
     const struct stw_field *spec;     /* table of the spec struct */
     size_t spec_size;                 /* of that struct */
@@ -154,6 +161,6 @@ void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f
                      struct stw_buf *out);
 
 /* The CustomResourceDefinition (apiextensions.k8s.io/v1) as YAML. */
-void stw_kind_crd(const struct stw_kind *k, struct stw_buf *out);
+void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out);
 
 #endif

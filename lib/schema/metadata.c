@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules on metadata for every kind: the name, and steward's own annotations. */
+ * Rules on metadata for every kind: the name, and the operator's own annotations. */
 #include "base/util.h"
 #include "schema/kind_priv.h"
 #include "schema/names.h"
@@ -11,9 +11,9 @@
 #define NAME_MAX_BYTES 253
 
 static const char *const switches[] = {
-    "steward.dev/paused",
-    "steward.dev/adopt",
-    "steward.dev/force-delete",
+    STW_PAUSED,
+    STW_ADOPT,
+    STW_FORCE_DELETE,
 };
 
 static const char dns1035_text[] = "must start with a letter and hold only a-z, 0-9 and '-', "
@@ -80,9 +80,11 @@ static void check_names(const struct stw_admission *a, struct stw_json metadata,
                          "name or generateName is required");
 }
 
-static void check_switch(struct stw_json annotations, const char *key, struct stw_findings *f)
+static void check_switch(const struct stw_operator *op, struct stw_json annotations,
+                         const char *annotation, struct stw_findings *f)
 {
-    char value[64];
+    char value[64], key[STW_OWN_NAME_LEN];
+    stw_operator_text(op, annotation, key);
     struct stw_json v = stw_json_get(annotations, key);
     if (stw_json_type(v) != STW_JSON_STRING || stw_json_is(v, "true") || stw_json_is(v, "false"))
         return;
@@ -118,6 +120,6 @@ void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f)
     }
     struct stw_json annotations = stw_json_get(metadata, "annotations");
     check_names(a, metadata, f);
-    for (size_t i = 0; i < STW_COUNT(switches); i++)
-        check_switch(annotations, switches[i], f);
+    for (size_t i = 0; a->env && a->env->op && i < STW_COUNT(switches); i++)
+        check_switch(a->env->op, annotations, switches[i], f);
 }

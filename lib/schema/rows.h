@@ -15,7 +15,7 @@ extern const struct stw_field stw_repair_fields[];
 #define STW_ROW_REPAIRS                                                                            \
     {                                                                                              \
         .name = "repairs", .type = STW_T_INT, .format = "int64",                                   \
-        .help = "How many times steward repaired a child that another client had changed."         \
+        .help = "How many times {operator} repaired a child that another client had changed."      \
     }
 #define STW_ROW_LAST_REPAIR                                                                        \
     {                                                                                              \

@@ -71,14 +71,14 @@ static void make_series(struct stw_pool *p)
     struct stw_family *f;
     if (!m)
         return;
-    f = stw_metrics_family(m, STW_COUNTER, "steward_sql_statements_total",
+    f = stw_metrics_family(m, STW_COUNTER, "_sql_statements_total",
                            "Statements sent to database servers.", by_result, NULL);
     p->ok = STW_SERIES(f, name, "success");
     p->error = STW_SERIES(f, name, "error");
-    f = stw_metrics_family(m, STW_GAUGE, "steward_sql_connections",
+    f = stw_metrics_family(m, STW_GAUGE, "_sql_connections",
                            "Connections to database servers that are open.", by_target, NULL);
     p->open = STW_SERIES(f, name);
-    f = stw_metrics_family(m, STW_GAUGE, "steward_sql_circuit_open",
+    f = stw_metrics_family(m, STW_GAUGE, "_sql_circuit_open",
                            "1 while a database server that did not answer is left alone.",
                            by_target, NULL);
     p->circuit = STW_SERIES(f, name);

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/spec.h"
+#include "kinds/kinds.h"
 #include "kube/pages.h"
 #include "operator/doctor.h"
 #include "sql/target.h"
@@ -40,7 +41,7 @@ static int check_stored_user(void *ctx, struct stw_json object)
     char ns[254] = "", name[254] = "";
     stw_autofindings struct stw_findings f = {0};
     const struct stw_product product = {.targets = stw_targets_now, .targets_ctx = w->targets};
-    const struct stw_env env = {.product = &product};
+    const struct stw_env env = {.op = &stw_operator_steward, .product = &product};
     (void)stw_json_strcpy(stw_json_path(object, "metadata.namespace"), ns, sizeof(ns));
     (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
     const struct stw_admission a = {.kind = &stw_kind_databaseuser,

@@ -2,6 +2,7 @@
 #include "cmd/own_image.h"
 
 #include "base/util.h"
+#include "kinds/kinds.h"
 #include "operator/remote.h"
 
 #include <unistd.h>
@@ -47,7 +48,8 @@ static bool is_transient_error(enum stw_err code)
 int stw_own_image(struct stw_client *client, const char *ns, const char *pod, uint32_t patience_ms,
                   char **ret, struct stw_error *err)
 {
-    const struct stw_remote remote = {.client = client, .timeout_ms = REQUEST_MS};
+    const struct stw_remote remote = {
+        .op = &stw_operator_steward, .client = client, .timeout_ms = REQUEST_MS};
     uint64_t end = stw_now_ms(&stw_clock_system) + patience_ms;
     while (read_image_of_pod(&remote, ns, pod, ret, err) != 0) {
         if (!is_transient_error(err->code) || stw_now_ms(&stw_clock_system) >= end)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/util.h"
 #include "cmd/snapshot.h"
+#include "kinds/kinds.h"
 #include "operator/settings.h"
 #include "store/credentials.h"
 
@@ -287,7 +288,8 @@ static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
         read_optional(o->key, PEM_MAX_BYTES, &key, err) == 0 &&
         (!is_given(o->user) || (read_line(o->user, "username", &user, err) == 0 &&
                                 read_line(o->user, "password", &password, err) == 0))) {
-        const struct stw_etcd_config config = {.tls = {.ca = ca, .cert = cert, .key = key},
+        const struct stw_etcd_config config = {.op = &stw_operator_steward,
+                                               .tls = {.ca = ca, .cert = cert, .key = key},
                                                .user = user,
                                                .password = password,
                                                .reach = w->reach};

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/steward.h"
 
-#include "cmd/build.h"
 #include "kinds/kinds.h"
+#include "operator/main.h"
 
-static const struct stw_command *const commands[] = {&stw_command_snapshot, &stw_command_new, NULL};
-
-const struct stw_operator stw_steward = {
-    .name = "steward",
-    .domain = "steward.dev",
-    .metric_prefix = "steward",
-    .version = STW_VERSION,
-    .about =
-        "steward defaults and validates custom resources in an admission webhook, and reconciles\n"
-        "what was admitted.\n",
-    .kinds = stw_kinds,
-    .controllers = stw_controllers,
-    .commands = commands,
-    .extension = &stw_steward_extension,
-};
+int stw_steward_main(int argc, char **argv)
+{
+    static const struct stw_command *const commands[] = {&stw_command_snapshot, &stw_command_new,
+                                                         NULL};
+    struct stw_operator op = stw_operator_steward;
+    op.commands = commands;
+    op.extension = &stw_steward_extension;
+    return stw_operator_main(&op, argc, argv);
+}

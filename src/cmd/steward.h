@@ -6,7 +6,9 @@
 
 #include "operator/command.h"
 
-extern const struct stw_operator stw_steward;
+/* The program: names and kinds of stw_operator_steward with the commands and options below. */
+int stw_steward_main(int argc, char **argv);
+
 extern const struct stw_extension stw_steward_extension;
 
 extern const struct stw_command stw_command_new;

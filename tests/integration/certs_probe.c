@@ -17,6 +17,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+static const struct stw_operator probe_operator = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "1.2.3"};
+
 #define NAMES_MAX 8
 #define SETTLE_S 1
 #define OVERLAP_S 3600
@@ -114,12 +117,14 @@ static int start(struct probe *p, char **argv, struct stw_error *err)
     struct stw_kubeconfig *kubeconfig = NULL;
     if (stw_kubeconfig_load(NULL, NULL, &kubeconfig, err) < 0)
         return -1;
-    int rc = stw_client_create(kubeconfig, &stw_clock_system, NULL, &p->client, err);
+    int rc =
+        stw_client_create(&probe_operator, kubeconfig, &stw_clock_system, NULL, &p->client, err);
     stw_kubeconfig_destroy(kubeconfig);
     if (rc < 0)
         return -1;
     add_names(p, argv + 5);
-    const struct stw_certs_config config = {.client = p->client,
+    const struct stw_certs_config config = {.op = &probe_operator,
+                                            .client = p->client,
                                             .ns = argv[1],
                                             .secret = argv[2],
                                             .mutating = argv[3],
@@ -137,7 +142,7 @@ static int start(struct probe *p, char **argv, struct stw_error *err)
 
 int main(int argc, char **argv)
 {
-    struct probe p = {.metrics = stw_metrics_create()};
+    struct probe p = {.metrics = stw_metrics_create("steward")};
     struct stw_error err = {0};
     char line[256];
     if (argc < 6) {

@@ -18,6 +18,9 @@
 
 #include <stdio.h>
 
+static const struct stw_operator probe_operator = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "1.2.3"};
+
 struct probe {
     struct stw_client *client;
     struct stw_informer *informer;
@@ -178,7 +181,7 @@ static int run(struct probe *p, const char *resource, const char *ns, struct stw
     char line[4096];
     int r = stw_kubeconfig_load(NULL, NULL, &config, err);
     if (r == 0)
-        r = stw_client_create(config, &stw_clock_system, NULL, &p->client, err);
+        r = stw_client_create(&probe_operator, config, &stw_clock_system, NULL, &p->client, err);
     stw_kubeconfig_destroy(config);
     if (r == 0)
         r = stw_informer_create(p->client, &informer, &stw_clock_system, NULL, &p->informer, err);

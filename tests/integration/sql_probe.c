@@ -335,7 +335,7 @@ int main(int argc, char **argv)
     if (die || pause)
         (void)stw_parse_int(die ? die : pause, 1, 1000, &after);
     atomic_init(&probe.left, (int)after);
-    probe.metrics = stw_metrics_create();
+    probe.metrics = stw_metrics_create("steward");
     if (setup(argv[1], &err) < 0) {
         (void)printf("{\"result\":-1,\"error\":\"%s\"}\n", err.text);
         return 1;

@@ -10,7 +10,7 @@ expression on "METHOD TARGET") matches; without one: 404.
 
     POST /_steps    [step, ...] are appended
     POST /_go/NAME  releases every answer that waits for NAME, now or later
-    GET  /_log      {"requests": [{"request": "GET /x", "body": "...", "authorization": "..."}]}
+    GET  /_log      {"requests": [{"request": "GET /x", "body": "...", "authorization": "...", ...}]}
 
 A step:
     match, times (1; 0: for ever), status (200), headers {}
@@ -175,6 +175,7 @@ class Handler(BaseHTTPRequestHandler):
         with self.script.lock:
             self.script.log.append({"request": request, "body": body[:LOGGED_MAX],
                                     "host": self.headers.get("Host", ""),
+                                    "agent": self.headers.get("User-Agent", ""),
                                     "authorization": self.headers.get("Authorization", "")})
         step = self.script.take(request)
         if step is None:

@@ -18,7 +18,7 @@ static const double buckets[] = {0.005, 0.1, 1, 2.5, -1};
 static void rendering(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
     struct stw_family *requests = stw_metrics_family(m, STW_COUNTER, "b_requests_total",
                                                      "Requests \\ by\npath.", two_labels, NULL);
@@ -56,6 +56,39 @@ static void rendering(void **state)
     stw_metrics_destroy(m);
 }
 
+static void own_families_get_the_prefix(void **state)
+{
+    (void)state;
+    struct stw_metrics *one = stw_metrics_create("one"), *two = stw_metrics_create("two");
+    struct stw_metrics *const both[] = {one, two};
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
+    char long_name[300];
+    memset(long_name, '_', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    for (size_t i = 0; i < STW_COUNT(both); i++) {
+        struct stw_family *own =
+            stw_metrics_family(both[i], STW_GAUGE, "_objects", "O.", NULL, NULL);
+        struct stw_family *common =
+            stw_metrics_family(both[i], STW_GAUGE, "workqueue_depth", "D.", NULL, NULL);
+        stw_series_set(STW_SERIES0(own), (double)i);
+        stw_series_set(STW_SERIES0(common), (double)i);
+        assert_ptr_equal(stw_metrics_family(both[i], STW_GAUGE, "_objects", "O.", NULL, NULL), own);
+        assert_null(stw_metrics_family(both[i], STW_GAUGE, long_name, "L.", NULL, NULL));
+        stw_metrics_render(both[i], &out);
+    }
+    assert_string_equal(stw_buf_str(&out),
+                        "# HELP one_objects O.\n# TYPE one_objects gauge\n"
+                        "one_objects 0\n"
+                        "# HELP workqueue_depth D.\n# TYPE workqueue_depth gauge\n"
+                        "workqueue_depth 0\n"
+                        "# HELP two_objects O.\n# TYPE two_objects gauge\n"
+                        "two_objects 1\n"
+                        "# HELP workqueue_depth D.\n# TYPE workqueue_depth gauge\n"
+                        "workqueue_depth 1\n");
+    stw_metrics_destroy(one);
+    stw_metrics_destroy(two);
+}
+
 static void numbers(void **state)
 {
     (void)state;
@@ -75,7 +108,7 @@ static void numbers(void **state)
         {-HUGE_VAL, "-Inf"},
         {(double)NAN, "NaN"},
     };
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_series *s = STW_SERIES0(stw_metrics_family(m, STW_GAUGE, "g", "h", NULL, NULL));
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
@@ -91,7 +124,7 @@ static void numbers(void **state)
 static void identity(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_family *f = stw_metrics_family(m, STW_COUNTER, "n", "h", two_labels, NULL);
     assert_ptr_equal(f, stw_metrics_family(m, STW_COUNTER, "n", "h", two_labels, NULL));
     struct stw_series *s = STW_SERIES(f, "a", "b");
@@ -109,7 +142,7 @@ static void identity(void **state)
 static void bounded(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_family *f =
         stw_metrics_family(m, STW_COUNTER, "n", "h", (const char *[]){"l", NULL}, NULL);
     char value[16];
@@ -158,7 +191,7 @@ static void *update(void *arg)
 static void threads(void **state)
 {
     (void)state;
-    struct shared s = {.m = stw_metrics_create()};
+    struct shared s = {.m = stw_metrics_create("steward")};
     pthread_t ids[4];
     s.counter = stw_metrics_family(s.m, STW_COUNTER, "c", "h", (const char *[]){"l", NULL}, NULL);
     s.histogram = stw_metrics_family(s.m, STW_HISTOGRAM, "h", "h", NULL, buckets);
@@ -188,7 +221,7 @@ static void count_call(void *ctx)
 static void collectors(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 16);
     assert_int_equal(stw_metrics_on_collect(m, count_call, m), 0);
     assert_int_equal(stw_metrics_on_collect(m, count_call, m), 0);
@@ -209,7 +242,7 @@ static double sample(const char *text, const char *name)
 static void process(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 16);
     stw_metrics_add_process(m);
     stw_metrics_render(m, &out);
@@ -239,7 +272,7 @@ static void promtool(void **state)
     (void)state;
     if (system("command -v promtool >/dev/null 2>&1") != 0)
         skip();
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 16);
     stw_metrics_add_process(m);
     stw_series_add(STW_SERIES(stw_metrics_family(m, STW_COUNTER, "some_requests_total",
@@ -261,7 +294,7 @@ static void promtool(void **state)
 static void removal(void **state)
 {
     (void)state;
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
     struct stw_family *f =
         stw_metrics_family(m, STW_GAUGE, "of_objects", "x", (const char *[]){"name", NULL}, NULL);
@@ -292,10 +325,17 @@ static void removal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rendering),  cmocka_unit_test(numbers),      cmocka_unit_test(identity),
-        cmocka_unit_test(bounded),    cmocka_unit_test(null_is_fine), cmocka_unit_test(threads),
-        cmocka_unit_test(collectors), cmocka_unit_test(process),      cmocka_unit_test(promtool),
+        cmocka_unit_test(rendering),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(identity),
+        cmocka_unit_test(bounded),
+        cmocka_unit_test(null_is_fine),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(collectors),
+        cmocka_unit_test(process),
+        cmocka_unit_test(promtool),
         cmocka_unit_test(removal),
+        cmocka_unit_test(own_families_get_the_prefix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static int read_json_as_yaml(struct stw_error *err)
 static int count(struct stw_error *err)
 {
     static const double bounds[] = {0.1, 1, -1};
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     stw_autobuf struct stw_buf out = STW_BUF_INIT(10000);
     struct stw_family *f =
         stw_metrics_family(m, STW_HISTOGRAM, "h", "help", (const char *[]){"a", "b", NULL}, bounds);

@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+static const struct stw_operator op = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+
 static struct stw_content read_ok(const char *json)
 {
     struct stw_content c;
@@ -82,7 +85,7 @@ static void test_create(void **state)
     struct stw_content c = {0};
     struct stw_buf stw_autobuf out = {.max = STW_SECRET_MAX_BYTES, .secret = true};
     stw_content_set(&c, STW_SLOT_NEXT_CRT, strdup("one"));
-    assert_int_equal(stw_content_write(&c, "n\"s", "name", NULL, &out, NULL), 0);
+    assert_int_equal(stw_content_write(&op, &c, "n\"s", "name", NULL, &out, NULL), 0);
     json_t *j = json_loads(stw_buf_str(&out), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(j);
     json_t *want =
@@ -111,7 +114,7 @@ static void test_update(void **state)
     struct stw_content c = read_ok(was_text);
     stw_content_set(&c, STW_SLOT_TLS_CRT, strdup("new"));
     stw_content_move(&c, STW_SLOT_CA_KEY, STW_SLOT_OLD_CRT);
-    assert_int_equal(stw_content_write(&c, "ns", "a", &was, &out, NULL), 0);
+    assert_int_equal(stw_content_write(&op, &c, "ns", "a", &was, &out, NULL), 0);
     json_t *j = json_loads(stw_buf_str(&out), JSON_REJECT_DUPLICATES, NULL);
     json_t *want = json_pack("{s:s,s:b,s:s,s:{s:s,s:s,s:{s:s}},s:{s:s,s:s,s:s,s:s}}", "kind",
                              "Secret", "immutable", 0, "type", "Opaque", "metadata", "name", "a",

@@ -22,6 +22,9 @@
 #define DAY ((int64_t)86400 * 1000000)
 #define NOW ((int64_t)1700000000 * 1000000)
 
+static const struct stw_operator op = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+
 static const char *const dns[] = {"steward.ns.svc", NULL};
 static struct stw_pem_pair ca, first, second;
 
@@ -121,7 +124,7 @@ static int setup(void **state)
     (void)snprintf(x->dir, sizeof(x->dir), "/tmp/steward-test-XXXXXX");
     assert_non_null(mkdtemp(x->dir));
     (void)pthread_mutex_init(&x->lock, NULL);
-    x->metrics = stw_metrics_create();
+    x->metrics = stw_metrics_create("steward");
     fake_wall_us = NOW;
     stw_folder_init(&x->folder, x->dir, &fake_clock);
     x->folder.use = use;
@@ -478,9 +481,11 @@ static void test_config(void **state)
     } rows[] = {
         {{.use = use}, "folder or from a Secret"},
         {{.folder = "/tmp", .client = client}, "folder or from a Secret"},
-        {{.client = client, .dns_names = dns}, "namespace and a name"},
-        {{.client = client, .ns = "a", .secret = "b", .dns_names = none}, "at least one DNS name"},
-        {{.client = client,
+        {{.op = &op, .client = client, .dns_names = dns}, "namespace and a name"},
+        {{.op = &op, .client = client, .ns = "a", .secret = "b", .dns_names = none},
+         "at least one DNS name"},
+        {{.op = &op,
+          .client = client,
           .ns = "a",
           .secret = "b",
           .dns_names = dns,

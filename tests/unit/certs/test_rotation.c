@@ -57,6 +57,9 @@ static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_
     return 0;
 }
 
+static const struct stw_operator op = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+
 static void pass(int64_t us)
 {
     fake_wall_us += us;
@@ -69,7 +72,8 @@ static void boot(struct world *w, unsigned i)
     stw_rotation_done(&r->rotation);
     free(r->cert);
     *r = (struct replica){
-        .rotation = {.config = {.ns = "ns",
+        .rotation = {.config = {.op = &op,
+                                .ns = "ns",
                                 .secret = "pair",
                                 .dns_names = dns_a,
                                 .ip_addresses = ips,
@@ -77,7 +81,7 @@ static void boot(struct world *w, unsigned i)
                                 .ca_days = 300,
                                 .leaf_days = 30,
                                 .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
-                     .api = {fake_call, &w->api},
+                     .api = {fake_call, &w->api, &op},
                      .clock = &fake_clock,
                      .serve = use,
                      .ctx = r}};

@@ -39,12 +39,13 @@
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     const struct stw_watch *watch = ctx;
-    watch->project(stw_controllers, object, out);
+    watch->project(&stw_operator_steward, object, out);
 }
 
 struct fixture {
     struct fake fake;
     struct stw_manager manager;
+    struct stw_watch_cache cache;
     struct stw_run run;
     struct stw_owner owner;
     json_t *desired;
@@ -62,11 +63,14 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
         .manager = {.guard = stw_guard_create(), .memo = stw_memo_create(), .cache_count = 1}};
     fake_start(&f->fake);
     fake_steps(&f->fake, steps);
-    f->manager.caches[0].watch = &stw_watch_configmaps;
+    f->manager.caches = &f->cache;
+    f->cache.watch = &stw_watch_configmaps;
     assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
                                          &f->manager.caches[0].informer, &err),
                      0);
     f->run = (struct stw_run){.manager = &f->manager,
+                              .op = &stw_operator_steward,
+                              .field_manager = "steward-myweb",
                               .controller = &stw_controller_myweb,
                               .client = f->fake.client,
                               .clock = &stw_clock_system,

@@ -25,7 +25,7 @@ static void project(const struct stw_watch *w, const char *text, struct stw_buf 
     struct stw_error err = {0};
     if (stw_json_scan(&doc, text, strlen(text), &err) != 0)
         fail_msg("%s", err.text);
-    w->project(stw_controllers, stw_json_root(&doc), out);
+    w->project(&stw_operator_steward, stw_json_root(&doc), out);
     assert_false(out->failed);
     stw_json_done(&doc);
 }

@@ -36,11 +36,12 @@ static const struct {
 
 static bool wakes(size_t i, bool packed)
 {
-    struct stw_manager m = {.pool_count = 1};
+    struct stw_worker_pool pool = {.controller = &stw_controller_myweb};
+    struct stw_manager m = {.pools = &pool, .pool_count = 1};
     stw_autobuf struct stw_buf before = STW_BUF_INIT(4096), after = STW_BUF_INIT(4096);
     const char *old_text = changes[i].before, *new_text = changes[i].after;
     struct stw_queue *q = stw_queue_create("t", &stw_clock_system, NULL);
-    m.pools[0] = (struct stw_worker_pool){.controller = &stw_controller_myweb, .queue = q};
+    pool.queue = q;
     if (packed && old_text && new_text) {
         stw_pack(old_text, strlen(old_text), &before);
         stw_pack(new_text, strlen(new_text), &after);

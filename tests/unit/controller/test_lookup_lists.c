@@ -31,7 +31,7 @@ static int set_up(void **state)
 
 static struct stw_lookup_lists *create(const char *const *namespaces)
 {
-    struct stw_lookup_lists_config config = {.controllers = stw_controllers,
+    struct stw_lookup_lists_config config = {.op = &stw_operator_steward,
                                              .client = fake.client,
                                              .namespaces = namespaces,
                                              .trouble = trouble};

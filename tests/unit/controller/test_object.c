@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/packed.h"
+#include "kinds/kinds.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +49,7 @@ static void test_projection(void **state)
         stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
         stw_autojson struct stw_json_doc in = {0}, back = {0};
         assert_int_equal(stw_json_scan(&in, projections[i].in, strlen(projections[i].in), NULL), 0);
-        stw_object_project(NULL, stw_json_root(&in), &out);
+        stw_object_project(&stw_operator_steward, stw_json_root(&in), &out);
         assert_string_equal(stw_buf_str(&out), projections[i].out);
         assert_int_equal(stw_json_scan(&back, out.data, out.len, NULL), 0);
     }
@@ -74,7 +75,7 @@ static void test_projection_with_labels(void **state)
         stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20), back = STW_BUF_INIT(1 << 20);
         stw_autojson struct stw_json_doc in = {0}, doc = {0};
         assert_int_equal(stw_json_scan(&in, rows[i].in, strlen(rows[i].in), NULL), 0);
-        stw_object_project_packed(stw_json_root(&in), labels, &out);
+        stw_object_project_packed(&stw_operator_steward, stw_json_root(&in), labels, &out);
         assert_int_equal(stw_unpack_scan(stw_buf_str(&out), out.len, &back, &doc), 0);
         assert_string_equal(stw_buf_str(&back), rows[i].out);
     }

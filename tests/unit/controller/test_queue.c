@@ -266,7 +266,7 @@ static void test_metrics(void **state)
         "workqueue_queue_duration_seconds_count{name=\"t\",controller=\"t\"} 2\n",
         "workqueue_work_duration_seconds_count{name=\"t\",controller=\"t\"} 0\n",
     };
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_queue *q = stw_queue_create("t", &now_clock, m);
     struct stw_buf out = STW_BUF_INIT(1 << 20);
     stw_queue_add(q, "a", 0);

@@ -18,7 +18,7 @@ static void files_are_up_to_date(void **state)
                  (*k)->plural);
         if (stw_read_file(path, 1 << 20, &file, &len, &err) != 0)
             fail_msg("%s", err.text);
-        stw_kind_crd(*k, &out);
+        stw_kind_crd(&stw_operator_steward, *k, &out);
         assert_false(out.failed);
         const char *text = strchr(file, '\n'); /* after the line that names the generator */
         assert_true(file[0] == '#' && text);
@@ -87,23 +87,33 @@ static void rows_become_schema(void **state)
                                "                additionalProperties:\n"
                                "                  type: boolean\n"
                                "          status:\n";
+    static const char *const categories[] = {"all", NULL};
+    static const struct stw_operator other = {.name = "other", .domain = "other.example"};
     const struct stw_kind kind = {.group = "g.io",
                                   .version = "v1",
                                   .kind = "Thing",
                                   .plural = "things",
                                   .singular = "thing",
+                                  .categories = categories,
                                   .spec = fields,
                                   .columns = columns};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1 << 20);
     (void)state;
-    stw_kind_crd(&kind, &out);
+    stw_kind_crd(&other, &kind, &out);
     assert_non_null(strstr(stw_buf_str(&out), want));
     assert_non_null(strstr(stw_buf_str(&out), "    - name: Wide\n"
                                               "      description: See c\n"
                                               "      jsonPath: .spec.c\n"
                                               "      priority: 1\n"
                                               "      type: integer\n"));
-    assert_null(strstr(stw_buf_str(&out), "categories"));
+    assert_non_null(strstr(stw_buf_str(&out), "  labels:\n"
+                                              "    app.kubernetes.io/part-of: other\n"));
+    assert_non_null(strstr(stw_buf_str(&out), "    categories:\n"
+                                              "    - all\n"
+                                              "    - other\n"));
+    assert_non_null(strstr(stw_buf_str(&out), "Observed state; only other writes it."));
+    assert_null(strstr(stw_buf_str(&out), "steward"));
+    assert_null(strstr(stw_buf_str(&out), "{operator}"));
 }
 
 int main(void)

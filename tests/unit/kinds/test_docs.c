@@ -62,7 +62,7 @@ static int judge(void *ctx, unsigned index, size_t line, const struct stw_buf *j
     stw_autofindings struct stw_findings f = {0};
     const struct stw_product product = {.targets = page->targets ? shown_targets : NULL,
                                         .targets_ctx = page};
-    const struct stw_env env = {.product = &product};
+    const struct stw_env env = {.op = &stw_operator_steward, .product = &product};
     struct question q;
     (void)index, (void)line;
     ask(&q, NULL, stw_buf_str(json), NULL, &env);

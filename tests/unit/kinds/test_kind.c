@@ -211,9 +211,16 @@ static void annotations(void **state)
         {NOTED("[]"), ""}, /* the API server refuses it */
         {NOTED("{\"steward.dev/paused\":true}"), ""},
     };
+    static const struct stw_operator other = {.name = "other", .domain = "other.example"};
+    const struct stw_env env = {.op = &stw_operator_steward}, env_of_other = {.op = &other};
     (void)state;
-    for (size_t i = 0; i < STW_COUNT(cases); i++)
-        assert_answer(&stw_kind_myweb, cases[i].object, NULL, NULL, cases[i].want);
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        assert_answer(&stw_kind_myweb, cases[i].object, NULL, &env, cases[i].want);
+        assert_answer(&stw_kind_myweb, cases[i].object, NULL, &env_of_other, "");
+    }
+    assert_answer(&stw_kind_myweb, NOTED("{\"other.example/paused\":\"yes\"}"), NULL, &env_of_other,
+                  "W: annotation other.example/paused: \"yes\" is not \"true\" or \"false\"; "
+                  "ignored\n");
 }
 
 #define A300 A63 A63 A63 A63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

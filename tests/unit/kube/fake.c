@@ -97,14 +97,23 @@ int fake_tear_down(void **state)
     return 0;
 }
 
+const struct stw_operator fake_operator = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "1.2.3"};
+
 struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,
                                struct stw_metrics *metrics)
+{
+    return fake_client_of(f, &fake_operator, config, metrics);
+}
+
+struct stw_client *fake_client_of(struct fake *f, const struct stw_operator *op,
+                                  const struct stw_kubeconfig *config, struct stw_metrics *metrics)
 {
     struct stw_kubeconfig c = config ? *config : (struct stw_kubeconfig){0};
     struct stw_client *client = NULL;
     struct stw_error err;
     c.server = f->server;
-    if (stw_client_create(&c, &stw_clock_system, metrics, &client, &err) < 0)
+    if (stw_client_create(op, &c, &stw_clock_system, metrics, &client, &err) < 0)
         fail_msg("%s", err.text);
     return client;
 }
@@ -135,14 +144,19 @@ void fake_go(struct fake *f, const char *name)
     control(f, "POST", path, "", NULL);
 }
 
+json_t *fake_log(struct fake *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    control(f, "GET", "/_log", NULL, &text);
+    return json_loadb(text.data, text.len, 0, NULL);
+}
+
 unsigned fake_count(struct fake *f, const char *part)
 {
     unsigned n = 0;
     size_t i;
     json_t *one;
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    control(f, "GET", "/_log", NULL, &text);
-    json_auto_t *log = json_loadb(text.data, text.len, 0, NULL);
+    json_auto_t *log = fake_log(f);
     json_array_foreach (json_object_get(log, "requests"), i, one) {
         char line[16384];
         (void)snprintf(line, sizeof(line), "%s %s %s %s",

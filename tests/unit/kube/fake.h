@@ -29,10 +29,14 @@ int fake_tear_down(void **state);
 
 void fake_steps(struct fake *f, const char *json); /* ['...'] with ' for " */
 void fake_go(struct fake *f, const char *name);
+json_t *fake_log(struct fake *f); /* {"requests": [...]}; the caller frees */
 /* How many requests so far contain `part` in "METHOD TARGET BODY AUTHORIZATION HOST". */
 unsigned fake_count(struct fake *f, const char *part);
 
+extern const struct stw_operator fake_operator; /* of the clients: "steward" */
 /* Another client of this server; the caller destroys it.  `config` may be NULL. */
+struct stw_client *fake_client_of(struct fake *f, const struct stw_operator *op,
+                                  const struct stw_kubeconfig *config, struct stw_metrics *metrics);
 struct stw_client *fake_client(struct fake *f, const struct stw_kubeconfig *config,
                                struct stw_metrics *metrics);
 

@@ -69,7 +69,8 @@ static void nobody_there(void **state)
     struct stw_client *c = NULL;
     struct stw_error err = {0};
     (void)state;
-    assert_int_equal(stw_client_create(&config, &stw_clock_system, NULL, &c, &err), 0);
+    assert_int_equal(stw_client_create(&fake_operator, &config, &stw_clock_system, NULL, &c, &err),
+                     0);
     assert_int_equal(get(c, "/x", NULL, &err), -1);
     assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
     assert_string_equal(err.text, "http://127.0.0.1:1: connection refused");
@@ -222,11 +223,11 @@ static void cancelled(void **state)
 
 static void submitted(void **state)
 {
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_client *c = fake_client(&fake, NULL, m);
     struct stw_request req = {.method = "POST", .path = "/submit", .body = "{}", .body_len = 2};
-    struct stw_series *dropped = STW_SERIES0(
-        stw_metrics_family(m, STW_COUNTER, "steward_client_dropped_total", "", NULL, NULL));
+    struct stw_series *dropped =
+        STW_SERIES0(stw_metrics_family(m, STW_COUNTER, "_client_dropped_total", "", NULL, NULL));
     (void)state;
     fake_steps(&fake, "[{'match':'/submit','stream':[{'wait':'submit'}],'times':4},"
                       "{'match':'/submit','times':0}]");
@@ -243,12 +244,12 @@ static void submitted(void **state)
 static void submitted_too_much(void **state)
 {
     static char body[256 << 10];
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_client *c = fake_client(&fake, NULL, m);
     struct stw_request req = {
         .method = "POST", .path = "/much", .body = body, .body_len = sizeof(body)};
-    struct stw_series *dropped = STW_SERIES0(
-        stw_metrics_family(m, STW_COUNTER, "steward_client_dropped_total", "", NULL, NULL));
+    struct stw_series *dropped =
+        STW_SERIES0(stw_metrics_family(m, STW_COUNTER, "_client_dropped_total", "", NULL, NULL));
     int taken = 0;
     (void)state;
     memset(body, '1', sizeof(body));
@@ -317,7 +318,7 @@ static void submitted_between_others(void **state)
     struct stw_error err = {0};
     (void)state;
     moved_ms = 1000000;
-    assert_int_equal(stw_client_create(&config, &clock, NULL, &c, &err), 0);
+    assert_int_equal(stw_client_create(&fake_operator, &config, &clock, NULL, &c, &err), 0);
     fake_steps(&fake, "[{'match':'/often','times':0},{'match':'/between','times':0}]");
     assert_int_equal(get(c, "/often", NULL, &err), 0);
     for (int i = 0; i < 6; i++)
@@ -412,7 +413,7 @@ static void verbs(void **state)
 
 static void metrics(void **state)
 {
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_client *c = fake_client(&fake, NULL, m);
     struct stw_error err;
     struct stw_buf text = STW_BUF_INIT(1u << 20);

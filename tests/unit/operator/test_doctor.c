@@ -14,6 +14,9 @@
 
 #include <cmocka.h>
 
+static const struct stw_operator own = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "0"};
+
 /* JSON with ' for ". */
 static void scan(const char *text, struct stw_buf *json, struct stw_json_doc *doc)
 {
@@ -112,8 +115,9 @@ static void policies(void **state)
 static void service(const char *steps, const char *said)
 {
     char out[1024] = "";
-    struct doctor d = {.ns = "sys", .service = "svc", .service_ns = "sys"};
-    d.remote = (struct stw_remote){.client = fake.client, .timeout_ms = 60000};
+    struct doctor d = {.op = &own, .ns = "sys", .service = "svc", .service_ns = "sys"};
+    d.remote = (struct stw_remote){.op = &own, .client = fake.client, .timeout_ms = 60000};
+    d.report.op = &own;
     d.report.out = fmemopen(out, sizeof(out) - 1, "w");
     assert_non_null(d.report.out);
     fake_steps(&fake, steps);
@@ -175,7 +179,7 @@ static void features(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         char out[4096] = "";
-        struct stw_checkup c = {.out = fmemopen(out, sizeof(out) - 1, "w")};
+        struct stw_checkup c = {.op = &own, .out = fmemopen(out, sizeof(out) - 1, "w")};
         assert_non_null(c.out);
         stw_checkup_begin(&c);
         doctor_features(&c, rows[i].minor);
@@ -188,7 +192,7 @@ static void features(void **state)
 
 static void report(bool json, char *out, size_t size, int want)
 {
-    struct stw_checkup c = {.json = json};
+    struct stw_checkup c = {.op = &own, .json = json};
     (void)memset(out, 0, size);
     c.out = fmemopen(out, size - 1, "w");
     assert_non_null(c.out);

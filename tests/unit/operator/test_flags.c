@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+static const struct stw_operator own = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "0"};
+
 struct sample {
     char *log_level, *names;
     bool leader_elect;
@@ -49,7 +52,7 @@ static int parse(const char *const *args, struct sample *s, struct stw_error *er
         (void)snprintf(copies[argc - 1], sizeof(copies[0]), "%s", args[argc - 1]);
         argv[argc] = copies[argc - 1];
     }
-    return stw_flags_parse(table, s, argc, argv, &operands, err);
+    return stw_flags_parse(&own, table, s, argc, argv, &operands, err);
 }
 
 static void test_values(void **state)
@@ -168,7 +171,7 @@ static int with_file(const char *yaml, const char *arg, struct sample *s, struct
     (void)close(fd);
     (void)snprintf(copy, sizeof(copy), "%s", arg ? arg : "");
     argv[argc] = NULL;
-    int r = stw_flags_parse(table, s, argc, argv, &operands, err);
+    int r = stw_flags_parse(&own, table, s, argc, argv, &operands, err);
     if (r == 0)
         r = stw_flags_file(table, s, path, elsewhere, argc, argv, err);
     (void)unlink(path);

@@ -24,6 +24,9 @@ static uint64_t server_now(void *ctx)
     return ((struct server *)ctx)->now_ms;
 }
 
+static const struct stw_operator op = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+
 static int ask(void *ctx, const char *path, const struct stw_buf *review, struct stw_buf *ret,
                struct stw_error *err)
 {
@@ -57,8 +60,9 @@ static struct stw_access *make(struct server *s)
     *s = (struct server){.now_ms = 1000, .known = "good", .may = true};
     s->clock = (struct stw_clock){.ctx = s, .monotonic_ms = server_now};
     assert_int_equal(
-        stw_access_create(&(struct stw_access_config){.ask = ask, .ctx = s, .clock = &s->clock}, &a,
-                          &err),
+        stw_access_create(
+            &(struct stw_access_config){.ask = ask, .ctx = s, .clock = &s->clock, .op = &op}, &a,
+            &err),
         0);
     return a;
 }

@@ -49,7 +49,7 @@ static void assert_has(struct stw_metrics *m, const char *line)
 
 static void counts(void **state)
 {
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_admission_metrics t;
     struct stw_route r = {0};
     struct stw_review_result v = {.operation = "CREATE", .dry_run = true};

@@ -19,6 +19,9 @@
 
 static gnutls_certificate_credentials_t trust_all;
 
+static const struct stw_operator op = {
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+
 static int ask(void *ctx, const char *path, const struct stw_buf *review, struct stw_buf *ret,
                struct stw_error *err)
 {
@@ -33,7 +36,7 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
 
 static struct stw_metrics_server *start(struct stw_metrics *m)
 {
-    struct stw_access_config access = {.ask = ask, .clock = &stw_clock_system};
+    struct stw_access_config access = {.ask = ask, .clock = &stw_clock_system, .op = &op};
     struct stw_metrics_server_config c = {
         .address = "127.0.0.1:0", .clock = &stw_clock_system, .metrics = m};
     struct stw_metrics_server *s = NULL;
@@ -116,7 +119,7 @@ static void expect(struct client *c, const char *path, const char *token, int st
 
 static void answers(void **state)
 {
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_metrics_server *s = start(m);
     struct client c;
@@ -156,7 +159,7 @@ static void *read_often(void *arg)
 
 static void many_readers_while_the_certificate_changes(void **state)
 {
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_pem_pair one = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_pem_pair two = make_pair(stw_wall_us(&stw_clock_system), 30);
     struct stw_metrics_server *s = start(m);
@@ -183,7 +186,7 @@ static void many_readers_while_the_certificate_changes(void **state)
 static void it_ends_at_once(void **state)
 {
     struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_metrics_server *s = start(m);
     struct client c, silent;
     (void)state;

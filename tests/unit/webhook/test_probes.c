@@ -57,7 +57,7 @@ static void answers(void **state)
 {
     bool synced = false;
     const struct stw_probe ready[] = {{"caches", no_caches, &synced}, {0}};
-    struct stw_metrics *m = stw_metrics_create();
+    struct stw_metrics *m = stw_metrics_create("steward");
     struct stw_probes_config c = {.health_address = "127.0.0.1:0",
                                   .metrics_address = "127.0.0.1:0",
                                   .ready = ready,

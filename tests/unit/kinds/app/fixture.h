@@ -6,6 +6,7 @@
 
 #include "kinds/app/reconcile.h"
 #include "kinds/app/run_priv.h"
+#include "kinds/kinds.h"
 #include "support/fake_clock.h"
 
 #include <setjmp.h>
@@ -33,7 +34,8 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
     struct stw_error err = {0};
     *f = (struct fixture){.now = {1000}};
     f->clock = (struct stw_clock){&f->now, fake_monotonic, fake_wall};
-    f->run = (struct stw_run){.controller = &stw_controller_app,
+    f->run = (struct stw_run){.op = &stw_operator_steward,
+                              .controller = &stw_controller_app,
                               .clock = &f->clock,
                               .key = "shop/web",
                               .ns = "shop",

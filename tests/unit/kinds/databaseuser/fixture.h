@@ -7,6 +7,7 @@
 
 #include "kinds/databaseuser/reconcile.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/kinds.h"
 #include "support/fake_clock.h"
 
 #include <stdio.h>
@@ -31,7 +32,8 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
     *f = (struct fixture){.now = {1000},
                           .target = {.name = "Main", .engine = STW_ENGINE_MARIADB, .host = "db"}};
     f->clock = (struct stw_clock){&f->now, fake_monotonic, fake_wall};
-    f->run = (struct stw_run){.controller = &stw_controller_databaseuser,
+    f->run = (struct stw_run){.op = &stw_operator_steward,
+                              .controller = &stw_controller_databaseuser,
                               .clock = &f->clock,
                               .key = "shop/app",
                               .ns = "shop",

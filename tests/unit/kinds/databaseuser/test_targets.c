@@ -149,7 +149,7 @@ static int setup(void **state)
     (void)snprintf(x->dir, sizeof(x->dir), "/tmp/steward-targets-XXXXXX");
     assert_non_null(mkdtemp(x->dir));
     (void)snprintf(x->path, sizeof(x->path), "%s/steward.yaml", x->dir);
-    x->metrics = stw_metrics_create();
+    x->metrics = stw_metrics_create("steward");
     *state = x;
     return 0;
 }
@@ -176,9 +176,8 @@ static size_t count_now(const struct fixture *x)
 
 static double metric(const struct fixture *x, const char *result)
 {
-    struct stw_family *f =
-        stw_metrics_family(x->metrics, STW_COUNTER, "steward_config_reloads_total", "",
-                           (const char *const[]){"result", NULL}, NULL);
+    struct stw_family *f = stw_metrics_family(x->metrics, STW_COUNTER, "_config_reloads_total", "",
+                                              (const char *const[]){"result", NULL}, NULL);
     return stw_series_value(STW_SERIES(f, result));
 }
 

@@ -71,7 +71,7 @@ static inline int fake_stamp(struct eru *e, const char *stamp, struct stw_error 
         meanwhile(w);
     }
     if (w->lease_lost)
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (!w->live.there || !stw_streq(e->target.resource_version, w->live.resource_version))
         return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
     w->stamps++;

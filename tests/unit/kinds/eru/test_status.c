@@ -6,6 +6,7 @@
 #include "base/tzfile.h"
 #include "controller/condition.h"
 #include "kinds/common/product.h"
+#include "kinds/kinds.h"
 #include "schema/zones.h"
 #include "support/fake_clock.h"
 
@@ -27,7 +28,8 @@ static void scene_init(struct scene *s)
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
     s->product.zones = stw_zones_create(stw_tz_read);
     s->env.product = &s->product;
-    s->run = (struct stw_run){.controller = &stw_controller_eru,
+    s->run = (struct stw_run){.op = &stw_operator_steward,
+                              .controller = &stw_controller_eru,
                               .clock = &s->clock,
                               .env = &s->env,
                               .key = "shop/web",

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/kinds.h"
 #include "support/fake_clock.h"
 
 #include <setjmp.h>
@@ -34,7 +35,8 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
     struct stw_error err = {0};
     *f = (struct fixture){.now = {1000}};
     f->clock = (struct stw_clock){&f->now, fake_monotonic, fake_wall};
-    f->run = (struct stw_run){.controller = &stw_controller_etcdcluster,
+    f->run = (struct stw_run){.op = &stw_operator_steward,
+                              .controller = &stw_controller_etcdcluster,
                               .clock = &f->clock,
                               .key = "shop/db",
                               .ns = "shop",

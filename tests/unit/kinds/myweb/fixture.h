@@ -4,6 +4,7 @@
 #ifndef STW_TESTS_KINDS_MYWEB_FIXTURE_H
 #define STW_TESTS_KINDS_MYWEB_FIXTURE_H
 
+#include "kinds/kinds.h"
 #include "kinds/myweb/reconcile.h"
 #include "kinds/myweb/run_priv.h"
 #include "support/fake_clock.h"
@@ -25,7 +26,8 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
     struct stw_error err = {0};
     *f = (struct fixture){.now = {1000}};
     f->clock = (struct stw_clock){&f->now, fake_monotonic, fake_wall};
-    f->run = (struct stw_run){.controller = &stw_controller_myweb,
+    f->run = (struct stw_run){.op = &stw_operator_steward,
+                              .controller = &stw_controller_myweb,
                               .clock = &f->clock,
                               .key = "shop/web",
                               .ns = "shop",
