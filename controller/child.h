@@ -11,11 +11,12 @@
 
 #include <jansson.h>
 
-/* The built-in kinds that steward creates.  ConfigMaps and Deployments are watched by the label
+/* The built-in kinds that steward creates.  ConfigMaps, Deployments and Ingresses are watched by the label
  * app.kubernetes.io/managed-by=steward.  All Services are watched, but only ours and those with a
  * node port are cached, so that a taken port can be traced to its holder (index
  * "services.nodePort"). */
-extern const struct stw_watch stw_watch_configmaps, stw_watch_deployments, stw_watch_services;
+extern const struct stw_watch stw_watch_configmaps, stw_watch_deployments, stw_watch_services,
+    stw_watch_ingresses;
 /* In the version that the server has: v2, v2beta2 or v1 of autoscalers; v1 or v1beta1 of disruption
  * budgets. */
 extern const struct stw_watch stw_watch_autoscalers, stw_watch_disruption_budgets;

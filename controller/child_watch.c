@@ -283,6 +283,12 @@ const struct stw_watch stw_watch_deployments = {
     .project = project_deployment,
     .changed = child_changed,
 };
+const struct stw_watch stw_watch_ingresses = {
+    .resource = &stw_res_ingress,
+    .label_selector = SELECTOR,
+    .project = project_plain,
+    .changed = child_changed,
+};
 const struct stw_watch stw_watch_services = {
     .resource = &stw_res_service,
     .project = project_service,

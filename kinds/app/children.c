@@ -72,6 +72,25 @@ json_t *app_service(const struct app *a)
                      (json_int_t)a->spec.port);
 }
 
+/* --- Ingress */
+
+json_t *app_ingress(const struct app *a)
+{
+    json_t *spec =
+        json_pack("{s:[{s:s,s:{s:[{s:s,s:s,s:{s:{s:s,s:{s:s}}}}]}}]}", "rules", "host",
+                  a->spec.ingress.host, "http", "paths", "path", a->spec.ingress.path, "pathType",
+                  "Prefix", "backend", "service", "name", a->owner.name, "port", "name", "http");
+    if (a->spec.ingress.class_name)
+        (void)json_object_set_new(spec, "ingressClassName",
+                                  json_string(a->spec.ingress.class_name));
+    if (a->spec.ingress.tls_secret)
+        (void)json_object_set_new(spec, "tls",
+                                  json_pack("[{s:[s],s:s}]", "hosts", a->spec.ingress.host,
+                                            "secretName", a->spec.ingress.tls_secret));
+    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "networking.k8s.io/v1", "kind", "Ingress",
+                     "metadata", app_metadata(a, a->owner.name), "spec", spec);
+}
+
 /* --- PodDisruptionBudget */
 
 bool app_wants_budget(const struct stw_app *spec)

@@ -20,14 +20,19 @@ static const char baseline[] = "{\"seccompProfile\":{\"type\":\"RuntimeDefault\"
 
 /* The user's fields have precedence.  A privileged container escalates by definition, so
  * allowPrivilegeEscalation is dropped for it. */
-static json_t *security_context(const struct app *a)
+json_t *app_security_context(const struct app *a, json_t *given)
 {
     json_t *context = json_loads(a->restricted ? restricted : baseline, 0, NULL);
-    json_auto_t *given = stw_manifest_tree(a->spec.security_context);
     if (json_is_true(json_object_get(given, "privileged")))
         (void)json_object_del(context, "allowPrivilegeEscalation");
     (void)json_object_update(context, given);
     return context;
+}
+
+static json_t *security_context(const struct app *a)
+{
+    json_auto_t *given = stw_manifest_tree(a->spec.security_context);
+    return app_security_context(a, given);
 }
 
 static json_t *build_env_entry(const char *name, json_t *value)
@@ -37,7 +42,7 @@ static json_t *build_env_entry(const char *name, json_t *value)
 
 /* Sets what the server would default.  A server default has no field manager: it would remain when
  * the other fields of the entry are removed, and would then make the object invalid. */
-static void own_defaults(json_t *entry)
+void app_own_defaults(json_t *entry)
 {
     json_t *from = json_object_get(entry, "valueFrom");
     json_t *field = json_object_get(from, "fieldRef");
@@ -64,12 +69,12 @@ static json_t *build_env_list(const struct app *a)
                                                    c->database_url_ref.name, "key",
                                                    c->database_url_ref.key));
     json_array_foreach (given, i, entry)
-        own_defaults(entry);
+        app_own_defaults(entry);
     (void)json_array_extend(all, given);
     return all;
 }
 
-/* --- probes: with everything that the server would default, see own_defaults() */
+/* --- probes: with everything that the server would default, see app_own_defaults() */
 
 static void set_number(json_t *probe, const char *key, int64_t n)
 {
@@ -152,8 +157,11 @@ static json_t *pod_spec(const struct app *a)
 
 static json_t *build_pod_template(const struct app *a)
 {
-    return json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
-                     HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
+    json_t *template =
+        json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
+                  HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
+    app_merge_template(a, template);
+    return template;
 }
 
 /* --- Deployment */

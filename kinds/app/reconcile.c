@@ -17,7 +17,7 @@
 static const struct stw_watch *const watch_of[] = {
     [APP_CONFIGMAP] = &stw_watch_configmaps,   [APP_DEPLOYMENT] = &stw_watch_deployments,
     [APP_SERVICE] = &stw_watch_services,       [APP_BUDGET] = &stw_watch_disruption_budgets,
-    [APP_AUTOSCALER] = &stw_watch_autoscalers,
+    [APP_AUTOSCALER] = &stw_watch_autoscalers, [APP_INGRESS] = &stw_watch_ingresses,
 };
 static_assert(STW_COUNT(watch_of) == APP_CHILDREN, "one watch for each child");
 
@@ -68,6 +68,10 @@ static bool ensure_children(struct app *a, struct stw_result *result)
         return false;
     ensure_app_child(a, APP_DEPLOYMENT, app_deployment(a));
     ensure_app_child(a, APP_SERVICE, app_service(a));
+    if (a->spec.ingress.host)
+        ensure_app_child(a, APP_INGRESS, app_ingress(a));
+    else
+        remove_app_child(a, APP_INGRESS);
     if (app_wants_budget(&a->spec))
         ensure_app_child(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
     else
@@ -188,11 +192,15 @@ static const struct stw_watch own_watch = {
     .changed = stw_watch_own_changed,
 };
 
-static const struct stw_watch *const watches[] = {
-    &stw_watch_configmaps,  &stw_watch_deployments,
-    &stw_watch_services,    &stw_watch_disruption_budgets,
-    &stw_watch_autoscalers, &app_watch_pods,
-    &stw_watch_namespaces,  NULL};
+static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
+                                                  &stw_watch_deployments,
+                                                  &stw_watch_services,
+                                                  &stw_watch_disruption_budgets,
+                                                  &stw_watch_autoscalers,
+                                                  &stw_watch_ingresses,
+                                                  &app_watch_pods,
+                                                  &stw_watch_namespaces,
+                                                  NULL};
 
 /* apps/scale: when autoscaling is switched off, spec.replicas gets the number of replicas that the
  * Deployment has. */
@@ -204,14 +212,15 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
     {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_autoscaler_v2, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_ingress, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "list,watch"},
     STW_RULE_NAMESPACES,
     {0},
 };
 
 static const char *const conditions[] = {
-    "Available", "Progressing", "ConfigSynced", "ServiceReady", "AutoscalingActive",
-    "Degraded",  NULL};
+    "Available",         "Progressing", "ConfigSynced",  "ServiceReady",
+    "AutoscalingActive", "Degraded",    "IngressSynced", NULL};
 
 const struct stw_controller stw_controller_app = {
     STW_CONTROLLER_OF("app", stw_kind_app),

@@ -20,6 +20,7 @@ enum {
     APP_SERVICE,
     APP_BUDGET,     /* PodDisruptionBudget */
     APP_AUTOSCALER, /* HorizontalPodAutoscaler */
+    APP_INGRESS,
     APP_CHILDREN
 };
 
@@ -54,8 +55,15 @@ void app_hash_config(struct app *a);
 json_t *app_configmap(const struct app *a);
 json_t *app_deployment(const struct app *a); /* without spec.replicas if an autoscaler sets it */
 json_t *app_service(const struct app *a);
+json_t *app_ingress(const struct app *a); /* only with a host */
 json_t *app_budget(const struct app *a, const struct stw_resource *r);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
+/* Parts of the Deployment, for the podTemplate. */
+void app_merge_template(const struct app *a, json_t *template);
+/* The options of the profile, and over them those of `given` (may be NULL; borrowed). */
+json_t *app_security_context(const struct app *a, json_t *given);
+/* Sets what the server would default in an entry of `env`. */
+void app_own_defaults(json_t *entry);
 bool app_wants_budget(const struct stw_app *spec);
 json_t *app_metadata(const struct app *a, const char *name);
 json_t *app_selector(const struct app *a);

@@ -169,6 +169,40 @@ static const struct stw_field service_fields[] = {
     {0},
 };
 
+static const struct stw_field tls_fields[] = {
+    {.name = "secretName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, ingress.tls_secret),
+     .help = "Secret in the same namespace with tls.crt and tls.key for the host.",
+     .required = true,
+     .check = stw_check_dns1123_subdomain},
+    {0},
+};
+
+static const struct stw_field ingress_fields[] = {
+    {.name = "host",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, ingress.host),
+     .help = "Host name of the requests; its first part may be \"*\".",
+     .required = true,
+     .check = stw_app_check_host},
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, ingress.path),
+     .help = "Path of the requests and of all below it.",
+     .def = "\"/\"",
+     STW_RANGE(1, 1024),
+     .pattern = "^/",
+     .check = stw_app_check_path},
+    {.name = "className",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, ingress.class_name),
+     .help = "IngressClass; when absent, the default of the cluster.",
+     .check = stw_check_dns1123_subdomain},
+    {.name = "tls", .type = STW_T_OBJECT, .help = "HTTPS for the host.", .fields = tls_fields},
+    {0},
+};
+
 /* --- pods */
 
 static const char *const strategy_types[] = {"RollingUpdate", STW_APP_RECREATE, NULL};
@@ -270,6 +304,10 @@ static const struct stw_field spec_fields[] = {
      .type = STW_T_OBJECT,
      .help = "The Service of the pods.",
      .fields = service_fields},
+    {.name = "ingress",
+     .type = STW_T_OBJECT,
+     .help = "An Ingress for the Service; when absent, there is none.",
+     .fields = ingress_fields},
     STW_ROW_PULL_SECRETS(struct stw_app, image_pull_secrets),
     {.name = "serviceAccountName",
      .type = STW_T_STRING,
@@ -313,6 +351,14 @@ static const struct stw_field spec_fields[] = {
      .def = "30",
      STW_RANGE(0, 86400),
      .format = "int64"},
+    {.name = "podTemplate",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_app, pod_template),
+     .help = "Labels, annotations and spec of the pods, as in a Deployment, merged over those that "
+             "steward builds.  The container of the image is called \"app\"; other containers, "
+             "volumes, probes and so on are added.  Fields that another field of the App sets must "
+             "not be in here.",
+     .known = stw_core_pod_template},
     {.name = "strategy",
      .type = STW_T_OBJECT,
      .help = "How a rollout replaces the pods.",
@@ -368,6 +414,7 @@ static const struct stw_field status_fields[] = {
      .help = "The security profile of the pods.",
      .values = security_profiles},
     {.name = "url", .type = STW_T_STRING, .help = "Where the app is, from within the cluster."},
+    {.name = "ingressUrl", .type = STW_T_STRING, .help = "Where the Ingress serves the app."},
     {.name = "lastError",
      .type = STW_T_STRING,
      .help = "What prevents readiness; absent when nothing does."},

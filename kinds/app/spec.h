@@ -40,6 +40,10 @@ struct stw_app {
         int64_t port;
         struct stw_json annotations;
     } service;
+    struct {
+        const char *host;                           /* NULL: no Ingress */
+        const char *path, *class_name, *tls_secret; /* the latter two may be NULL */
+    } ingress;
     struct stw_json image_pull_secrets; /* list of {name} */
     const char *service_account;        /* or NULL */
     const char *security_profile;       /* "Baseline", "Restricted"; NULL: the namespace decides */
@@ -47,6 +51,7 @@ struct stw_app {
     struct stw_json env;                /* list of core/v1 EnvVar */
     struct stw_json affinity, tolerations, spread; /* core/v1; absent: steward's defaults */
     int64_t grace_period_s;
+    struct stw_json pod_template; /* core/v1 PodTemplateSpec, over what steward builds */
     struct {
         const char *type;                           /* "RollingUpdate", "Recreate" */
         struct stw_json max_surge, max_unavailable; /* integer or percentage; absent: the default */

@@ -10,6 +10,10 @@
 
 /* For `check` of a field table row. */
 const char *stw_app_check_path(const char *path);
+const char *stw_app_check_host(const char *host);
+
+/* Adds what a podTemplate must not set. */
+void stw_app_check_template(const struct stw_app *app, struct stw_findings *f);
 
 void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
                       struct stw_findings *f);

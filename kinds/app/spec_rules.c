@@ -29,6 +29,12 @@ const char *stw_app_check_path(const char *path)
     return NULL;
 }
 
+/* The first label may be "*". */
+const char *stw_app_check_host(const char *host)
+{
+    return stw_check_dns1123_subdomain(strncmp(host, "*.", 2) == 0 ? host + 2 : host);
+}
+
 /* --- config */
 
 /* "scheme://rest".  The scheme may have parts, as in jdbc:mysql://host. */
@@ -358,6 +364,7 @@ int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
 void stw_app_check_security(const struct stw_app *app, struct stw_findings *f)
 {
     stw_pod_check_context(app->security_context, "spec.securityContext", f);
+    stw_pod_check_spec(stw_json_get(app->pod_template, "spec"), "spec.podTemplate.spec", f);
 }
 
 /* Where the namespace cannot be read, the reconcile decides. */
@@ -405,6 +412,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
     check_env(app, f);
     check_strategy(app, f);
+    stw_app_check_template(app, f);
     check_security(a, app, f);
     look_at_secret(a, &app->config, old_spec, f);
     stw_warn_of_namesake(a, "mywebs", "MyWeb", f);

@@ -30,6 +30,7 @@ enum {
     FIND_SERVICE,
     FIND_SCALING,
     FIND_DEGRADED,
+    FIND_INGRESS,
     FIND_BUDGET,
     ASPECTS
 };
@@ -45,6 +46,7 @@ static const struct {
     [FIND_SERVICE] = {"ServiceReady", APP_SERVICE},
     [FIND_SCALING] = {"AutoscalingActive", APP_AUTOSCALER},
     [FIND_DEGRADED] = {"Degraded", -1},
+    [FIND_INGRESS] = {"IngressSynced", APP_INGRESS},
     [FIND_BUDGET] = {NULL, APP_BUDGET},
 };
 static_assert(STW_COUNT(tells) == ASPECTS, "one row for each aspect");
@@ -206,6 +208,8 @@ static void find_all(const struct app *a, struct stw_aspect *all)
         all[i].type = tells[i].type;
     if (!app_is_scaled(a) && all[FIND_SCALING].level == STW_LEVEL_FINE)
         all[FIND_SCALING].type = NULL;
+    if (!a->spec.ingress.host && all[FIND_INGRESS].level == STW_LEVEL_FINE)
+        all[FIND_INGRESS].type = NULL;
 }
 
 /* --- status */
@@ -264,6 +268,12 @@ static void add_texts(const struct app *a, json_t *status)
     stw_format(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,
                (long long)a->spec.service.port);
     (void)json_object_set_new(status, "url", json_string(text));
+    if (!a->spec.ingress.host)
+        return;
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(2048);
+    stw_buf_addf(&url, "http%s://%s%s", a->spec.ingress.tls_secret ? "s" : "", a->spec.ingress.host,
+                 a->spec.ingress.path);
+    (void)json_object_set_new(status, "ingressUrl", json_string(stw_buf_str(&url)));
 }
 
 static bool is_text(const json_t *object, const char *key, const char *want)

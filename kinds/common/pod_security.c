@@ -145,3 +145,117 @@ void stw_pod_check_context(struct stw_json context, const char *path, struct stw
     }
     check_capabilities(context, path, f);
 }
+
+/* A host in a handler makes the kubelet connect to it from the node. */
+static void check_handler(struct stw_json handler, const char *path, struct stw_findings *f)
+{
+    static const char *const hosts[] = {"httpGet.host", "tcpSocket.host"};
+    for (size_t i = 0; i < STW_COUNT(hosts); i++) {
+        struct stw_json host = stw_json_path(handler, hosts[i]);
+        if (stw_json_size(host) > 0)
+            forbid(path, hosts[i], host, f);
+    }
+}
+
+static void check_ports(struct stw_json ports, const char *path, struct stw_findings *f)
+{
+    struct stw_json key, port;
+    char more[64];
+    unsigned index = 0;
+    stw_json_foreach (ports, key, port) {
+        struct stw_json host = stw_json_get(port, "hostPort");
+        int64_t n;
+        if (stw_findings_spent(f))
+            return;
+        stw_format(more, sizeof(more), "ports[%u].hostPort", index++);
+        if (stw_json_there(host) && (stw_json_int(host, &n) != 0 || n != 0))
+            forbid(path, more, host, f);
+    }
+}
+
+static void check_container(struct stw_json container, const char *path, struct stw_findings *f)
+{
+    static const char *const handlers[] = {"livenessProbe", "readinessProbe", "startupProbe",
+                                           "lifecycle.postStart", "lifecycle.preStop"};
+    char at[256];
+    stw_format(at, sizeof(at), "%s.securityContext", path);
+    stw_pod_check_context(stw_json_get(container, "securityContext"), at, f);
+    check_ports(stw_json_get(container, "ports"), path, f);
+    for (size_t i = 0; i < STW_COUNT(handlers); i++) {
+        stw_format(at, sizeof(at), "%s.%s", path, handlers[i]);
+        check_handler(stw_json_path(container, handlers[i]), at, f);
+    }
+}
+
+static void check_containers(struct stw_json pod, const char *path, struct stw_findings *f)
+{
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
+    struct stw_json key, container;
+    char at[192];
+    for (size_t i = 0; i < STW_COUNT(lists); i++) {
+        unsigned index = 0;
+        stw_json_foreach (stw_json_get(pod, lists[i]), key, container) {
+            if (stw_findings_spent(f))
+                return;
+            stw_format(at, sizeof(at), "%s.%s[%u]", path, lists[i], index++);
+            check_container(container, at, f);
+        }
+    }
+}
+
+static void check_volumes(struct stw_json pod, const char *path, struct stw_findings *f)
+{
+    struct stw_json key, volume;
+    char more[64];
+    unsigned index = 0;
+    stw_json_foreach (stw_json_get(pod, "volumes"), key, volume) {
+        struct stw_json host = stw_json_get(volume, "hostPath");
+        if (stw_findings_spent(f))
+            return;
+        stw_format(more, sizeof(more), "volumes[%u].hostPath", index++);
+        if (stw_json_there(host))
+            forbid(path, more, host, f);
+    }
+}
+
+static void check_sysctls(struct stw_json pod, const char *path, struct stw_findings *f)
+{
+    static const char *const safe[] = {"kernel.shm_rmid_forced",
+                                       "net.ipv4.ip_local_port_range",
+                                       "net.ipv4.tcp_syncookies",
+                                       "net.ipv4.ping_group_range",
+                                       "net.ipv4.ip_unprivileged_port_start",
+                                       "net.ipv4.ip_local_reserved_ports",
+                                       "net.ipv4.tcp_keepalive_time",
+                                       "net.ipv4.tcp_fin_timeout",
+                                       "net.ipv4.tcp_keepalive_intvl",
+                                       "net.ipv4.tcp_keepalive_probes",
+                                       NULL};
+    struct stw_json key, sysctl;
+    char more[64];
+    unsigned index = 0;
+    stw_json_foreach (stw_json_path(pod, "securityContext.sysctls"), key, sysctl) {
+        struct stw_json name = stw_json_get(sysctl, "name");
+        if (stw_findings_spent(f))
+            return;
+        stw_format(more, sizeof(more), "securityContext.sysctls[%u].name", index++);
+        if (!is_among(name, safe))
+            forbid(path, more, name, f);
+    }
+}
+
+void stw_pod_check_spec(struct stw_json pod, const char *path, struct stw_findings *f)
+{
+    static const char *const host[] = {"hostNetwork", "hostPID", "hostIPC"};
+    char at[128];
+    for (size_t i = 0; i < STW_COUNT(host); i++) {
+        struct stw_json value = stw_json_get(pod, host[i]);
+        if (stw_json_bool(value, false))
+            forbid(path, host[i], value, f);
+    }
+    stw_format(at, sizeof(at), "%s.securityContext", path);
+    stw_pod_check_context(stw_json_get(pod, "securityContext"), at, f);
+    check_sysctls(pod, path, f);
+    check_volumes(pod, path, f);
+    check_containers(pod, path, f);
+}

@@ -32,5 +32,7 @@ enum stw_pod_level stw_pod_level_of(const struct stw_env *env, const char *ns);
 /* Adds a finding for each field of a container's securityContext that Baseline forbids.  `path` is
  * its path. */
 void stw_pod_check_context(struct stw_json context, const char *path, struct stw_findings *f);
+/* The same for a whole PodSpec. */
+void stw_pod_check_spec(struct stw_json pod, const char *path, struct stw_findings *f);
 
 #endif

@@ -24,6 +24,8 @@ const struct stw_resource stw_res_mutating = {"admissionregistration.k8s.io", "v
 const struct stw_resource stw_res_validating = {"admissionregistration.k8s.io", "v1",
                                                 "ValidatingWebhookConfiguration",
                                                 "validatingwebhookconfigurations", false};
+const struct stw_resource stw_res_ingress = {"networking.k8s.io", "v1", "Ingress", "ingresses",
+                                             true};
 const struct stw_resource stw_res_pod = {"", "v1", "Pod", "pods", true};
 #define AUTOSCALER "HorizontalPodAutoscaler", "horizontalpodautoscalers", true
 const struct stw_resource stw_res_autoscaler_v2 = {"autoscaling", "v2", AUTOSCALER};

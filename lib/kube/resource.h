@@ -11,7 +11,7 @@
 
 extern const struct stw_resource stw_res_configmap, stw_res_service, stw_res_secret,
     stw_res_deployment, stw_res_lease, stw_res_event, stw_res_namespace, stw_res_crd,
-    stw_res_mutating, stw_res_validating, stw_res_pod, stw_res_autoscaler_v2,
+    stw_res_mutating, stw_res_validating, stw_res_pod, stw_res_ingress, stw_res_autoscaler_v2,
     stw_res_autoscaler_v2beta2, stw_res_autoscaler_v1, stw_res_disruption_budget_v1,
     stw_res_disruption_budget_v1beta1;
 

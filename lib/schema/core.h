@@ -18,7 +18,8 @@ extern const struct stw_field stw_core_text_item; /* a value of a map of strings
 /* Types of the members of objects that are passed on unchanged: rows for `known`, and `item`s of
  * lists. */
 extern const struct stw_field stw_core_affinity[], stw_core_label_selector[],
-    stw_core_security_context[], stw_core_pod_security_context[], stw_core_env_source[];
+    stw_core_security_context[], stw_core_pod_security_context[], stw_core_env_source[],
+    stw_core_pod_template[];
 extern const struct stw_field stw_core_toleration, stw_core_spread;
 
 #define STW_CORE_ENV_NAME_MAX 253 /* as a key of a ConfigMap */

@@ -166,3 +166,113 @@ const struct stw_field stw_core_env_source[] = {
     OBJECT("configMapKeyRef", key_ref_rows), OBJECT("secretKeyRef", key_ref_rows),
     OBJECT("fileKeyRef", file_ref_rows),     {0},
 };
+
+/* --- pods */
+
+static const struct stw_field quantity_item = {.name = "", .type = STW_T_QUANTITY};
+static const struct stw_field any_item = {.name = "", .type = STW_T_RAW};
+static const struct stw_field resources_rows[] = {
+    {.name = "limits", .type = STW_T_MAP, .item = &quantity_item},
+    {.name = "requests", .type = STW_T_MAP, .item = &quantity_item},
+    {0},
+};
+
+#define FEW(name_, item_, most)                                                                    \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_LIST, .item = &(item_), STW_RANGE(0, most)                  \
+    }
+
+static const struct stw_field port_rows[] = {INT("containerPort"), INT("hostPort"),
+                                             STRING("hostIP"),     STRING("name"),
+                                             STRING("protocol"),   {0}};
+static const struct stw_field port = {.name = "", .type = STW_T_RAW, .known = port_rows};
+
+static const struct stw_field local_ref_rows[] = {STRING("name"), BOOL("optional"), {0}};
+static const struct stw_field env_from_rows[] = {
+    STRING("prefix"),
+    OBJECT("configMapRef", local_ref_rows),
+    OBJECT("secretRef", local_ref_rows),
+    {0},
+};
+static const struct stw_field env_from = {.name = "", .type = STW_T_RAW, .known = env_from_rows};
+
+static const struct stw_field mount_rows[] = {
+    STRING("name"),        STRING("mountPath"), STRING("subPath"),
+    STRING("subPathExpr"), BOOL("readOnly"),    {0},
+};
+static const struct stw_field mount = {.name = "", .type = STW_T_RAW, .known = mount_rows};
+
+static const struct stw_field http_rows[] = {
+    STRING("path"), STRING("host"), STRING("scheme"), LIST("httpHeaders", any_item), {0}};
+static const struct stw_field exec_rows[] = {STRINGS("command"), {0}};
+static const struct stw_field tcp_rows[] = {STRING("host"), {0}};
+static const struct stw_field grpc_rows[] = {INT("port"), STRING("service"), {0}};
+static const struct stw_field probe_rows[] = {
+    OBJECT("httpGet", http_rows),
+    OBJECT("exec", exec_rows),
+    OBJECT("tcpSocket", tcp_rows),
+    OBJECT("grpc", grpc_rows),
+    INT("initialDelaySeconds"),
+    INT("periodSeconds"),
+    INT("timeoutSeconds"),
+    INT("failureThreshold"),
+    INT("successThreshold"),
+    INT("terminationGracePeriodSeconds"),
+    {0},
+};
+static const struct stw_field lifecycle_rows[] = {
+    OBJECT("postStart", probe_rows), OBJECT("preStop", probe_rows), {0}};
+
+static const struct stw_field container_rows[] = {
+    STRING("name"),
+    STRING("image"),
+    STRING("imagePullPolicy"),
+    STRING("workingDir"),
+    STRING("restartPolicy"),
+    STRINGS("command"),
+    STRINGS("args"),
+    FEW("ports", port, 100),
+    FEW("env", stw_core_env, 200),
+    FEW("envFrom", env_from, 50),
+    FEW("volumeMounts", mount, 100),
+    FEW("volumeDevices", any_item, 100),
+    OBJECT("resources", resources_rows),
+    OBJECT("livenessProbe", probe_rows),
+    OBJECT("readinessProbe", probe_rows),
+    OBJECT("startupProbe", probe_rows),
+    OBJECT("lifecycle", lifecycle_rows),
+    OBJECT("securityContext", stw_core_security_context),
+    {0},
+};
+static const struct stw_field container = {.name = "", .type = STW_T_RAW, .known = container_rows};
+
+static const struct stw_field volume_rows[] = {STRING("name"), {0}};
+static const struct stw_field volume = {.name = "", .type = STW_T_RAW, .known = volume_rows};
+
+static const struct stw_field pod_rows[] = {
+    FEW("containers", container, 20),
+    FEW("initContainers", container, 20),
+    FEW("volumes", volume, 100),
+    {.name = "nodeSelector", .type = STW_T_MAP, .item = &stw_core_text_item},
+    STRING("priorityClassName"),
+    STRING("runtimeClassName"),
+    STRING("schedulerName"),
+    STRING("nodeName"),
+    STRING("dnsPolicy"),
+    BOOL("hostNetwork"),
+    BOOL("hostPID"),
+    BOOL("hostIPC"),
+    BOOL("shareProcessNamespace"),
+    BOOL("enableServiceLinks"),
+    LIST("hostAliases", any_item),
+    OBJECT("securityContext", stw_core_pod_security_context),
+    {0},
+};
+static const struct stw_field template_metadata_rows[] = {
+    {.name = "labels", .type = STW_T_MAP, .item = &stw_core_text_item},
+    {.name = "annotations", .type = STW_T_MAP, .item = &stw_core_text_item},
+    {0},
+};
+
+const struct stw_field stw_core_pod_template[] = {
+    OBJECT("metadata", template_metadata_rows), OBJECT("spec", pod_rows), {0}};

@@ -317,3 +317,49 @@ def test_strategies(controller, installed, namespace):
     installed.patch(app.KIND, "web", namespace, {"spec": {"strategy": None}})
     wait.until("RollingUpdate", lambda: strategy() == (rolling, None, 10))
     app.wait_ready(installed, "web", namespace)
+
+
+@pytest.mark.oldest("Ingresses of networking.k8s.io/v1")
+def test_ingress(controller, installed, namespace):
+    found = app.create_ready(installed, "web", namespace, ingress={"host": "shop.example.com"})
+    assert condition(found, "IngressSynced")["status"] == "True"
+    assert found["status"]["ingressUrl"] == "http://shop.example.com/"
+    made = installed.get("ingress", "web", namespace)
+    [rule] = made["spec"]["rules"]
+    assert rule["host"] == "shop.example.com"
+    assert rule["http"]["paths"] == [{"path": "/", "pathType": "Prefix", "backend": {
+        "service": {"name": "web", "port": {"name": "http"}}}}]
+    assert "tls" not in made["spec"]
+
+    installed.patch("ingress", "web", namespace, [
+        {"op": "replace", "path": "/spec/rules/0/host", "value": "evil.example.com"}])
+    installed.wait_event("web", namespace, "DriftRepaired", "spec.rules")
+    wait.until("the repair", lambda: installed.get("ingress", "web", namespace)[
+        "spec"]["rules"][0]["host"] == "shop.example.com")
+
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": {
+        "path": "/shop", "className": "nginx", "tls": {"secretName": "cert"}}}})
+    wait.until("the change", lambda: installed.get("ingress", "web", namespace)["spec"].get(
+        "tls") == [{"hosts": ["shop.example.com"], "secretName": "cert"}])
+    assert installed.get("ingress", "web", namespace)["spec"]["ingressClassName"] == "nginx"
+    installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"].get(
+        "ingressUrl") == "https://shop.example.com/shop", 30)
+
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": None}})
+    installed.wait_gone("ingress", "web", namespace)
+    found = app.wait_ready(installed, "web", namespace)
+    assert "ingressUrl" not in found["status"]
+    assert "IngressSynced" not in [c["type"] for c in found["status"]["conditions"]]
+
+
+def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
+    other = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+             "metadata": {"name": "web", "namespace": namespace},
+             "spec": {"defaultBackend": {"service": {"name": "other", "port": {"number": 80}}}}}
+    installed.apply(other)
+    app.create_ready(installed, "web", namespace)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": {"host": "a.example.com"}}})
+    app.wait_condition(installed, "web", namespace, "IngressSynced", "NameConflict")
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": None}})
+    app.wait_ready(installed, "web", namespace)
+    assert "rules" not in installed.get("ingress", "web", namespace)["spec"]

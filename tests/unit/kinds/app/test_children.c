@@ -173,6 +173,78 @@ static void test_what_the_spec_asks_for(void **state)
     fixture_done(&f);
 }
 
+/* What the podTemplate has is merged over what steward builds. */
+static void test_pod_template(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(
+        &f,
+        "{\"image\":\"shop:1.4\",\"podTemplate\":{\"metadata\":{\"labels\":{\"team\":\"a\"},"
+        "\"annotations\":{\"x/y\":\"z\"}},\"spec\":{\"nodeSelector\":{\"disk\":\"ssd\"},"
+        "\"priorityClassName\":\"high\",\"hostNetwork\":null,"
+        "\"volumes\":[{\"name\":\"v\",\"configMap\":{\"name\":\"c\"}},{\"name\":\"e\","
+        "\"emptyDir\":{}}],"
+        "\"initContainers\":[{\"name\":\"init\",\"image\":\"i:1\"}],"
+        "\"containers\":[{\"name\":\"side\",\"image\":\"s:1\",\"ports\":[{\"containerPort\":53},{"
+        "\"containerPort\":53,\"protocol\":\"UDP\"}],\"securityContext\":{\"runAsUser\":7},"
+        "\"resources\":{\"limits\":{\"memory\":\"1024Mi\"}}},"
+        "{\"name\":\"app\",\"command\":[\"/shop\"],\"args\":[\"-v\"],"
+        "\"imagePullPolicy\":\"Always\",\"envFrom\":[{\"secretRef\":{\"name\":\"s\"}}],"
+        "\"ports\":[{\"name\":\"admin\",\"containerPort\":9090}],"
+        "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/v\"}],"
+        "\"startupProbe\":{\"httpGet\":{\"path\":\"/\",\"port\":8080}}}]}}}",
+        "");
+    f.app.restricted = true;
+    json_auto_t *d = app_deployment(&f.app);
+    const json_t *template = at(d, "spec.template"), *pod = at(d, "spec.template.spec");
+    const json_t *c = at(d, CONTAINER);
+    assert_string_equal(json_string_value(at(template, "metadata.labels.team")), "a");
+    assert_string_equal(json_string_value(at(template, "metadata.labels.app")), "web");
+    assert_int_equal(json_object_size(at(template, "metadata.annotations")), 2);
+    expect(at(pod, "nodeSelector"), "{'disk':'ssd'}");
+    assert_string_equal(json_string_value(at(pod, "priorityClassName")), "high");
+    assert_null(at(pod, "hostNetwork"));
+    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 30);
+    expect(at(pod, "volumes"), "[{'name':'v','configMap':{'name':'c','defaultMode':420}},{'name':"
+                               "'e','emptyDir':{}}]");
+    assert_int_equal(json_array_size(at(pod, "containers")), 2);
+    assert_string_equal(json_string_value(at(c, "image")), "shop:1.4");
+    expect(at(c, "command"), "['/shop']");
+    expect(at(c, "args"), "['-v']");
+    assert_string_equal(json_string_value(at(c, "imagePullPolicy")), "Always");
+    expect(at(c, "envFrom"), "[{'configMapRef':{'name':'web-config'}},{'secretRef':{'name':'s'}}]");
+    expect(at(c, "ports"), "[{'name':'http','containerPort':8080,'protocol':'TCP'},{'name':'admin',"
+                           "'containerPort':9090,'protocol':'TCP'}]");
+    expect(at(c, "volumeMounts"), "[{'name':'v','mountPath':'/v'}]");
+    expect(at(c, "startupProbe"), "{'httpGet':{'path':'/','port':8080,'scheme':'HTTP'}}");
+    expect(at(c, "securityContext"), "{" RESTRICTED ",'runAsNonRoot':true}");
+    /* Other containers get the security profile too. */
+    expect(at(pod, "initContainers"), "[{'name':'init','image':'i:1','securityContext':{" RESTRICTED
+                                      ",'runAsNonRoot':true}}]");
+    expect(at(pod, "containers.1"),
+           "{'name':'side','image':'s:1','ports':[{'containerPort':53,'protocol':'TCP'},{"
+           "'containerPort':53,'protocol':'UDP'}],'resources':{'limits':{'memory':'1Gi'}},"
+           "'securityContext':{" RESTRICTED ",'runAsNonRoot':true,'runAsUser':7}}");
+    fixture_done(&f);
+}
+
+/* An empty podTemplate changes nothing. */
+static void test_pod_template_of_nothing(void **state)
+{
+    struct fixture f, g;
+    (void)state;
+    fixture_init(&f, "{\"image\":\"shop:1.4\"}", "");
+    fixture_init(&g,
+                 "{\"image\":\"shop:1.4\",\"podTemplate\":{\"metadata\":{},\"spec\":{"
+                 "\"containers\":[{\"name\":\"app\"}]}}}",
+                 "");
+    json_auto_t *d = app_deployment(&f.app), *e = app_deployment(&g.app);
+    assert_true(json_equal(d, e));
+    fixture_done(&f);
+    fixture_done(&g);
+}
+
 static void test_strategy(void **state)
 {
     struct fixture f;
@@ -270,6 +342,35 @@ static void test_service(void **state)
     fixture_done(&f);
 }
 
+static void test_ingress(void **state)
+{
+#define RULE(host, path)                                                                           \
+    "'rules':[{'host':'" host "','http':{'paths':[{'path':'" path "','pathType':'Prefix',"         \
+    "'backend':{'service':{'name':'web','port':{'name':'http'}}}}]}}]"
+#define INGRESS                                                                                    \
+    "{'apiVersion':'networking.k8s.io/v1','kind':'Ingress'," METADATA("web", "") ",'spec':{"
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"{\"host\":\"shop.example.com\"}", INGRESS RULE("shop.example.com", "/") "}}"},
+        {"{\"host\":\"*.example.com\",\"path\":\"/a\",\"className\":\"nginx\",\"tls\":{"
+         "\"secretName\":\"cert\"}}",
+         INGRESS RULE("*.example.com", "/a") ",'ingressClassName':'nginx','tls':[{'hosts':["
+                                             "'*.example.com'],'secretName':'cert'}]}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",\"ingress\":%s}",
+                       cases[i].spec);
+        fixture_init(&f, spec, "");
+        json_auto_t *made = app_ingress(&f.app);
+        expect(made, cases[i].want);
+        fixture_done(&f);
+    }
+}
+
 static void test_budget(void **state)
 {
     static const struct {
@@ -341,12 +442,13 @@ static void test_autoscaler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),  cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_deployment), cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_strategy),   cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_security),   cmocka_unit_test(test_replicas_are_left_out),
-        cmocka_unit_test(test_service),    cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_configmap),    cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_deployment),   cmocka_unit_test(test_what_the_spec_asks_for),
+        cmocka_unit_test(test_pod_template), cmocka_unit_test(test_pod_template_of_nothing),
+        cmocka_unit_test(test_strategy),     cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_security),     cmocka_unit_test(test_replicas_are_left_out),
+        cmocka_unit_test(test_service),      cmocka_unit_test(test_ingress),
+        cmocka_unit_test(test_budget),       cmocka_unit_test(test_autoscaler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

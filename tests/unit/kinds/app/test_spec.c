@@ -75,6 +75,18 @@ static void simple_fields(void **state)
          "at both ends, after an optional DNS subdomain and '/'\n"},
         {SPEC("\"service\":{\"annotations\":{\"a\":1}}"),
          "spec.service.annotations[a]: Invalid value: 1: must be a string\n"},
+        /* ingress */
+        {SPEC("\"ingress\":{\"host\":\"*.example.com\",\"className\":\"nginx\",\"tls\":{"
+              "\"secretName\":\"cert\"}}"),
+         ""},
+        {SPEC("\"ingress\":{\"path\":\"a\",\"tls\":{}}"),
+         "spec.ingress.host: Required value\n"
+         "spec.ingress.path: Invalid value: \"a\": must start with '/'\n"
+         "spec.ingress.tls.secretName: Required value\n"},
+        {SPEC("\"ingress\":{\"host\":\"*.*.example.com\"}"),
+         "spec.ingress.host: Invalid value: \"*.*.example.com\": must consist of lower case "
+         "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+         "character\n"},
         /* core types that are passed on */
         {SPEC("\"imagePullSecrets\":[{\"name\":\"a\"}],\"serviceAccountName\":\"shop\","
               "\"securityContext\":{\"x\":1},\"affinity\":{\"x\":1},\"tolerations\":[{\"x\":1}],"
@@ -606,6 +618,101 @@ static void beyond_baseline(void **state)
                         "; not refused, because it has not changed\n");
 }
 
+#define POD(members) SPEC("\"podTemplate\":{\"spec\":{" members "}}")
+#define OWN(members) POD("\"containers\":[{\"name\":\"app\"," members "}]")
+#define SIDE(members) POD("\"containers\":[{\"name\":\"side\",\"image\":\"s:1\"," members "}]")
+#define AT "spec.podTemplate.spec."
+
+/* The same tenant tries it with a podTemplate. */
+static void pods_beyond_baseline(void **state)
+{
+    static const struct row rows[] = {
+        {POD("\"hostNetwork\":true,\"hostPID\":true,\"hostIPC\":true"),
+         AT "hostNetwork: Forbidden: " BEYOND AT "hostPID: Forbidden: " BEYOND AT
+            "hostIPC: Forbidden: " BEYOND},
+        {POD("\"volumes\":[{\"name\":\"a\",\"emptyDir\":{}},{\"name\":\"b\",\"hostPath\":{"
+             "\"path\":\"/\"}}]"),
+         AT "volumes[1].hostPath: Forbidden: " BEYOND},
+        {SIDE("\"securityContext\":{\"privileged\":true}"),
+         AT "containers[0].securityContext.privileged: Forbidden: " BEYOND},
+        {POD("\"initContainers\":[{\"name\":\"i\",\"image\":\"i:1\",\"securityContext\":{"
+             "\"capabilities\":{\"add\":[\"SYS_ADMIN\"]}}}]"),
+         AT "initContainers[0].securityContext.capabilities.add[0]: Forbidden: " BEYOND},
+        {SIDE("\"ports\":[{\"containerPort\":1,\"hostPort\":22}]"),
+         AT "containers[0].ports[0].hostPort: Forbidden: " BEYOND},
+        {SIDE("\"livenessProbe\":{\"httpGet\":{\"host\":\"169.254.169.254\",\"port\":80}}"),
+         AT "containers[0].livenessProbe.httpGet.host: Forbidden: " BEYOND},
+        {OWN("\"lifecycle\":{\"preStop\":{\"tcpSocket\":{\"host\":\"10.0.0.1\",\"port\":1}}}"),
+         AT "containers[0].lifecycle.preStop.tcpSocket.host: Forbidden: " BEYOND},
+        {POD("\"securityContext\":{\"seccompProfile\":{\"type\":\"Unconfined\"},\"sysctls\":[{"
+             "\"name\":\"net.ipv4.tcp_syncookies\",\"value\":\"1\"},{\"name\":"
+             "\"kernel.msgmax\",\"value\":\"1\"}]}"),
+         AT "securityContext.seccompProfile.type: Forbidden: " BEYOND AT
+            "securityContext.sysctls[1].name: Forbidden: " BEYOND},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        assert_in_namespace("", rows[i].object, NULL, rows[i].want);
+        assert_in_namespace("privileged/shop", rows[i].object, NULL, "");
+    }
+}
+
+static void pod_template(void **state)
+{
+#define FROM(field) ": Forbidden: is set by steward from spec." field "\n"
+    static const struct row rows[] = {
+        {SPEC("\"podTemplate\":{}"), ""},
+        {OWN("\"command\":[\"a\"],\"args\":[\"b\"],\"imagePullPolicy\":\"Always\",\"envFrom\":[{"
+             "\"secretRef\":{\"name\":\"s\"}}],\"readinessProbe\":{\"exec\":{\"command\":[\"x\"]}"
+             "}"),
+         ""},
+        {SIDE("\"restartPolicy\":\"Always\""), ""},
+        {SPEC("\"podTemplate\":{\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\"}}"),
+         "spec.podTemplate.kind: Forbidden: only metadata and spec can be set\n"
+         "spec.podTemplate.metadata.name: Forbidden: only labels and annotations can be set\n"},
+        {SPEC("\"podTemplate\":{\"metadata\":{\"labels\":{\"app\":\"x\",\"a "
+              "b\":\"\"},\"annotations\":{"
+              "\"mycompany.com/config-hash\":\"x\","
+              "\"container.apparmor.security.beta.kubernetes.io/app\":\"unconfined\"}}}"),
+         "spec.podTemplate.metadata.labels[app]: Forbidden: is set by steward\n"
+         "spec.podTemplate.metadata.labels[a b]: Invalid value: \"a b\": must be a name such as "
+         "example.com/name: at most 63 letters, digits, '-', '_' and '.', with a letter or digit "
+         "at both ends, after an optional DNS subdomain and '/'\n"
+         "spec.podTemplate.metadata.annotations[mycompany.com/config-hash]: Forbidden: is set by "
+         "steward; profiles are set in securityContext\n"
+         "spec.podTemplate.metadata.annotations[container.apparmor.security.beta.kubernetes.io/"
+         "app]: Forbidden: is set by steward; profiles are set in securityContext\n"},
+        {POD("\"serviceAccountName\":\"admin\",\"serviceAccount\":\"admin\","
+             "\"automountServiceAccountToken\":true,\"affinity\":{}"),
+         AT "serviceAccountName" FROM("serviceAccountName") AT
+         "serviceAccount" FROM("serviceAccountName") AT
+         "automountServiceAccountToken" FROM("serviceAccountName") AT "affinity" FROM("affinity")},
+        {OWN("\"image\":\"x\",\"resources\":{},\"securityContext\":{},\"env\":[]"),
+         AT "containers[0].image" FROM("image") AT "containers[0].resources" FROM("resources") AT
+         "containers[0].securityContext" FROM("securityContext") AT
+         "containers[0].env" FROM("env")},
+        {OWN("\"ports\":[{\"containerPort\":8080},{\"containerPort\":1,\"name\":\"http\"},{"
+             "\"containerPort\":2}]"),
+         AT "containers[0].ports[0]" FROM("port") AT "containers[0].ports[1]" FROM("port")},
+        {SPEC("\"healthCheck\":{\"path\":\"/\"},\"podTemplate\":{\"spec\":{\"containers\":[{"
+              "\"name\":\"app\",\"readinessProbe\":{},\"livenessProbe\":{}}]}}"),
+         AT "containers[0].readinessProbe" FROM("healthCheck")},
+        {POD("\"containers\":[{\"name\":\"a\"},{\"image\":\"b\"},{\"name\":\"a\",\"image\":\"c\"}"
+             "]"),
+         AT "containers[1].name: Required value\n" AT
+            "containers[2].name: Duplicate value: \"a\"\n" AT
+            "containers[0].image: Required value\n"},
+        {POD("\"initContainers\":[{\"name\":\"app\",\"image\":\"a\"}],\"ephemeralContainers\":[]"),
+         AT "ephemeralContainers: Forbidden: belong to pods, not to templates\n" AT
+            "initContainers[0]: Forbidden: \"app\" is the name of a container\n"},
+        {POD("\"hostNetwork\":\"true\",\"containers\":[{\"name\":\"app\",\"command\":\"x\"}]"),
+         AT "containers[0].command: Invalid value: \"x\": must be a list\n" AT
+            "hostNetwork: Invalid value: \"true\": must be a boolean\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
 static void security_profile(void **state)
 {
     (void)state;
@@ -637,6 +744,8 @@ int main(void)
         cmocka_unit_test(one_name_for_two_kinds),
         cmocka_unit_test(the_secret),
         cmocka_unit_test(beyond_baseline),
+        cmocka_unit_test(pods_beyond_baseline),
+        cmocka_unit_test(pod_template),
         cmocka_unit_test(security_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
