@@ -10,6 +10,7 @@
 #include "controller/status.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "schema/arena.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -44,14 +45,25 @@ static void index_account(struct stw_json root, const char *target, struct stw_b
     stw_index_add(out, "account", stw_buf_str(&key));
 }
 
-static void index_secret(struct stw_json root, struct stw_buf *out)
+static void index_secret(struct stw_json root, const char *path, const char *suffix,
+                         struct stw_buf *out)
 {
     char ns[STW_KEY_LEN], name[STW_KEY_LEN], key[STW_KEY_LEN];
     if (stw_json_strcpy(stw_json_path(root, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
-        stw_json_strcpy(stw_json_path(root, "spec.password.name"), name, sizeof(name)) != 0)
+        stw_json_strcpy(stw_json_path(root, path), name, 254) != 0)
         return;
+    stw_format(name + strlen(name), sizeof(name) - strlen(name), "%s", suffix);
     stw_key_make(ns, name, key);
     stw_index_add(out, "secret", key);
+}
+
+static void index_secrets(struct stw_json root, struct stw_buf *out)
+{
+    if (stw_json_there(stw_json_path(root, "spec.password.generate")))
+        index_secret(root, "metadata.name", STW_DATABASEUSER_PASSWORD_SUFFIX, out);
+    else
+        index_secret(root, "spec.password.name", "", out);
+    index_secret(root, "spec.connectionSecret.name", "", out);
 }
 
 static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
@@ -61,7 +73,7 @@ static void index_all(void *ctx, struct stw_json projected, struct stw_buf *out)
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_json root = stw_unpack_root(projected, &text, &doc);
     (void)ctx;
-    index_secret(root, out);
+    index_secrets(root, out);
     if (read_label(root, target, sizeof(target)) != 0) {
         stw_index_add(out, "target", DBU_NO_TARGET);
         return;
@@ -215,7 +227,8 @@ static bool is_settled(const struct dbuser *d, const char *version)
 static void recall_password(struct dbuser *d)
 {
     char version[STW_RV_LEN];
-    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version))
+    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
+        dbu_connection_is_settled(d))
         d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
 }
 
@@ -244,7 +257,10 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
 /* Reads the Secret; false: nothing can be done without it. */
 static bool read_password(struct dbuser *d)
 {
-    dbu_secret_read(d->run, &d->spec.password, &d->secret);
+    if (dbu_password_is_generated(&d->object))
+        dbu_password_ensure(d);
+    else
+        dbu_secret_read(d->run, &d->spec.password, &d->secret);
     if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
         return false; /* there is no password to create the account with */
     return d->secret.state != DBU_SECRET_ERROR;
@@ -280,6 +296,8 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
     sync_account(d, pool);
     if (d->report.password_wanted)
         sync_again(d, pool);
+    if (d->report.trouble == STW_SQL_FINE && d->asked)
+        dbu_connection_ensure(d);
     return 0;
 }
 
@@ -317,8 +335,28 @@ static void write_user_result(struct dbuser *d, struct stw_result *result)
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
 }
 
+/* A generated password is in a Secret whose name follows from the object's. */
+static int name_generated(struct dbuser *d)
+{
+    size_t size = strlen(d->run->name) + sizeof(STW_DATABASEUSER_PASSWORD_SUFFIX);
+    if (!dbu_password_is_generated(&d->object))
+        return 0;
+    char *name = stw_arena_alloc(d->arena, size);
+    if (!name)
+        return -1;
+    stw_format(name, size, "%s" STW_DATABASEUSER_PASSWORD_SUFFIX, d->run->name);
+    d->spec.password.name = name;
+    return 0;
+}
+
 static void reconcile_valid_user(struct dbuser *d, struct stw_result *result)
 {
+    struct stw_error err = {0};
+    if (name_generated(d) != 0) {
+        (void)stw_fail_memory(&err);
+        stw_run_fail(d->run, &err, result);
+        return;
+    }
     if (d->target) {
         dbu_claim(d);
         if (d->claim == DBU_CLAIM_OURS && visit_target(d, result) != 0)
@@ -399,13 +437,14 @@ static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
  * the fingerprints are in steward's own namespace. */
 static const struct stw_rule rules[] = {
     {.resource = &stw_kind_databaseuser.resource, .verbs = "get,list,watch,patch"},
-    {.resource = &stw_res_secret, .verbs = "get,list,watch"},
+    {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
     {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
     {0},
 };
 
-static const char *const conditions[] = {"SecretResolved", "TargetReachable", "UserSynced",
-                                         "GrantsSynced",   "CleanupBlocked",  NULL};
+static const char *const conditions[] = {
+    "SecretResolved",         "TargetReachable", "UserSynced", "GrantsSynced",
+    "ConnectionSecretSynced", "CleanupBlocked",  NULL};
 
 const struct stw_controller stw_controller_databaseuser = {
     STW_CONTROLLER_OF("databaseuser", stw_kind_databaseuser),

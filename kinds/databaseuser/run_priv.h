@@ -28,8 +28,9 @@ enum dbu_secret_state {
     DBU_SECRET_FOUND,
     DBU_SECRET_MISSING,
     DBU_SECRET_NO_KEY,
-    DBU_SECRET_EMPTY, /* also if nothing is left without its newline */
-    DBU_SECRET_ERROR, /* `err` */
+    DBU_SECRET_FOREIGN, /* of a generated password: another owner's */
+    DBU_SECRET_EMPTY,   /* also if nothing is left without its newline */
+    DBU_SECRET_ERROR,   /* `err` */
 };
 
 struct dbu_secret {
@@ -87,6 +88,24 @@ void dbu_state_tidy(void *state);
 /* The Secret "namespace/name" has changed: retries failed logins of admins that use it. */
 void dbu_state_secret_changed(void *state, const char *key);
 
+/* --- Secrets that the object owns */
+
+enum dbu_owned_state {
+    DBU_OWNED_UNCHECKED,
+    DBU_OWNED_SYNCED,
+    DBU_OWNED_FOREIGN, /* one of this name has another owner, or none */
+    DBU_OWNED_FAILED,  /* `err` */
+};
+
+#define DBU_INPUTS_LEN (2 * sizeof(struct stw_hash) + 1)
+
+struct dbu_owned {
+    enum dbu_owned_state state;
+    bool written;
+    char version[STW_RV_LEN], inputs[DBU_INPUTS_LEN]; /* for SYNCED */
+    struct stw_error err;
+};
+
 /* --- the run */
 
 enum dbu_claim {
@@ -107,12 +126,27 @@ struct dbuser {
     enum dbu_claim claim;
     char holder[STW_KEY_LEN];
     struct dbu_secret secret;
+    struct dbu_owned connection;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
                                 which then need not be read; zero: unknown */
     bool asked;              /* the server was used, or this failed: see `report` */
     struct stw_account_report report;
     char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
 };
+
+/* The connection Secret: wanted by the spec; known to be as it was written; makes it so, with the
+ * password that was read. */
+bool dbu_connection_wanted(const struct dbuser *d);
+bool dbu_connection_is_settled(const struct dbuser *d);
+void dbu_connection_ensure(struct dbuser *d);
+
+/* Whether steward makes the password. */
+bool dbu_password_is_generated(const struct stw_object *o);
+/* Reads the generated password into `secret`, and makes it if there is none. */
+void dbu_password_ensure(struct dbuser *d);
+/* A new password; `ret` is secret. */
+int dbu_password_draw(const struct stw_databaseuser_generate *g, struct stw_buf *ret,
+                      struct stw_error *err) STW_MUST_CHECK;
 
 /* --- the wanted account; borrows from `d` and owns its lists */
 struct dbu_desired {

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/databaseuser/connection.h"
 #include "kinds/databaseuser/spec_priv.h"
 #include "schema/names.h"
 #include "schema/rows.h"
@@ -21,12 +22,31 @@ void stw_databaseuser_account_key(const char *target, const char *user, struct s
     stw_buf_adds(out, user);
 }
 
+static const struct stw_field generate_fields[] = {
+    {.name = "length",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_generate, length),
+     .help = "Number of characters.",
+     .def = "32",
+     STW_RANGE(16, STW_DATABASEUSER_LENGTH_MAX),
+     .format = "int32"},
+    {.name = "alphabet",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_generate, alphabet),
+     .help = "Characters of the password, each as likely as the others.  The password has at least "
+             "one of each kind that is in it: capital and small letters, digits, others.",
+     .def = "\"" STW_DATABASEUSER_ALPHABET "\"",
+     STW_RANGE(16, 94),
+     .pattern = "^[!-~]+$",
+     .check = stw_databaseuser_check_alphabet},
+    {0},
+};
+
 static const struct stw_field password_fields[] = {
     {.name = "name",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser_password, name),
-     .help = "Name of a Secret in the same namespace.",
-     .required = true,
+     .help = "Name of a Secret in the same namespace.  Either this or generate.",
      STW_RANGE(1, 253),
      .check = stw_check_dns1123_subdomain},
     {.name = "key",
@@ -42,6 +62,45 @@ static const struct stw_field password_fields[] = {
      STW_FIELD_OFFSET(struct stw_databaseuser_password, trim_newline),
      .help = "Whether a newline at the end of the value is left out of the password.",
      .def = "false"},
+    {.name = "generate",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_password, generate),
+     .help = "Steward makes the password, in a Secret that has the name of this object and "
+             "\"-password\" after it, and that is deleted with this object.",
+     .fields = generate_fields},
+    {0},
+};
+
+static const struct stw_field connection_key = {
+    .name = "", .type = STW_T_STRING, .required = true, .values = stw_connection_names};
+static const struct stw_field connection_template = {.name = "",
+                                                     .type = STW_T_STRING,
+                                                     .required = true,
+                                                     STW_RANGE(1, 4096),
+                                                     .check = stw_connection_check_template};
+
+static const struct stw_field connection_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_connection, name),
+     .help = "Name of the Secret.  It must not exist yet; it is deleted with this object.",
+     .required = true,
+     STW_RANGE(1, 253),
+     .check = stw_check_dns1123_subdomain},
+    {.name = "keys",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_databaseuser_connection, keys),
+     .help = "Keys of the Secret, each with the name of a value: host, port, user, password, "
+             "database, engine, uri, jdbcUrl or ca.  Without keys and template, all values are "
+             "there under their names, and ca as ca.crt.",
+     STW_RANGE(0, STW_DATABASEUSER_KEYS_MAX),
+     .item = &connection_key},
+    {.name = "template",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_databaseuser_connection, template),
+     .help = "More keys, each with a text in which {{host}}, {{password}} and so on are replaced.",
+     STW_RANGE(0, STW_DATABASEUSER_KEYS_MAX),
+     .item = &connection_template},
     {0},
 };
 
@@ -214,6 +273,11 @@ static const struct stw_field spec_fields[] = {
      STW_RANGE(1, 63),
      .pattern = NO_CONTROL,
      .check = stw_databaseuser_check_text},
+    {.name = "connectionSecret",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, connection),
+     .help = "A Secret that steward writes for applications: what they need to log in.",
+     .fields = connection_fields},
     {.name = "resyncSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_databaseuser, resync_seconds),
@@ -225,6 +289,13 @@ static const struct stw_field spec_fields[] = {
 };
 
 static const struct stw_field status_text = {.name = "", .type = STW_T_STRING};
+
+static const struct stw_field status_connection[] = {
+    {.name = "name", .type = STW_T_STRING, .help = "Name of the Secret."},
+    {.name = "resourceVersion", .type = STW_T_STRING, .help = "Its version as it was written."},
+    {.name = "inputs", .type = STW_T_STRING, .help = "Hash of what it was made from."},
+    {0},
+};
 
 static const struct stw_field status_fields[] = {
     {.name = "account",
@@ -264,6 +335,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "When the account was last compared with the server."},
+    {.name = "connectionSecret",
+     .type = STW_T_OBJECT,
+     .help = "The Secret with the connection.",
+     .fields = status_connection},
     {0},
 };
 

@@ -13,10 +13,30 @@
 #define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
 #define STW_DATABASEUSER_GRANTS_MAX 100
 
+#define STW_DATABASEUSER_LENGTH_MAX 128 /* of a generated password */
+#define STW_DATABASEUSER_ALPHABET                                                                  \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
+
+/* How steward makes the password; set when no Secret is named. */
+struct stw_databaseuser_generate {
+    int64_t length;
+    const char *alphabet;
+};
+
+/* The Secret "<name of the object>-password" has a generated password. */
+#define STW_DATABASEUSER_PASSWORD_SUFFIX "-password"
+
 struct stw_databaseuser_password {
     const char *name, *key; /* a Secret in the object's namespace, a key in it */
     bool trim_newline;      /* one newline at the end (and a carriage return before it) is not part
                                of the password */
+    struct stw_databaseuser_generate generate;
+};
+
+/* The Secret that steward writes for applications. */
+struct stw_databaseuser_connection {
+    const char *name;               /* NULL: none */
+    struct stw_json keys, template; /* key of the Secret -> name of a value; -> text with values */
 };
 
 /* 0: no limit.  PostgreSQL supports only max_user_connections. */
@@ -47,6 +67,7 @@ struct stw_databaseuser {
     const char *adoption_policy;   /* "Fail", "Adopt" */
     const char *reassign_owned_to; /* PostgreSQL; NULL: a role without rights */
     int64_t resync_seconds;
+    struct stw_databaseuser_connection connection;
 };
 
 extern const struct stw_kind stw_kind_databaseuser;

@@ -14,12 +14,14 @@ const char *stw_databaseuser_check_user(const char *user);
 const char *stw_databaseuser_check_text(const char *text);
 const char *stw_databaseuser_check_host(const char *host);
 const char *stw_databaseuser_check_key(const char *key);
+const char *stw_databaseuser_check_alphabet(const char *alphabet);
 
 void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
                                const void *old_spec, struct stw_findings *f);
 void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f);
 
 #define STW_DATABASEUSER_HOSTS_MAX 20
+#define STW_DATABASEUSER_KEYS_MAX 20       /* of a connection Secret */
 #define STW_DATABASEUSER_PRIVILEGES_MAX 40 /* of one grant */
 
 /* A DatabaseUser being checked. */

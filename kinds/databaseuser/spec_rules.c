@@ -60,6 +60,14 @@ const char *stw_databaseuser_check_key(const char *key)
     return NULL;
 }
 
+const char *stw_databaseuser_check_alphabet(const char *alphabet)
+{
+    for (const char *c = alphabet; *c; c++)
+        if (*c <= ' ' || *c >= 0x7f || strchr(c + 1, *c))
+            return "must consist of different visible ASCII characters";
+    return NULL;
+}
+
 /* --- findings */
 
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
@@ -422,6 +430,76 @@ static void advise_on_password(const struct stw_dbu_scene *s)
         advise_on_value(s, &facts);
 }
 
+static bool is_generated(const struct stw_dbu_scene *s)
+{
+    return stw_json_there(stw_json_path(s->a->object, "spec.password.generate"));
+}
+
+static void check_password(const struct stw_dbu_scene *s)
+{
+    const char *name = s->user->password.name;
+    bool named = name && *name, generated = is_generated(s);
+    struct stw_json password = stw_json_path(s->a->object, "spec.password");
+    if (stw_json_type(password) != STW_JSON_OBJECT)
+        return; /* the field table reports it */
+    if (!generated && !stw_json_there(stw_json_get(password, "name")))
+        stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL, "%s", "");
+    else if (generated && named)
+        stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
+                         "set only one of name, generate");
+    else if (generated && s->a->name &&
+             strlen(s->a->name) + strlen(STW_DATABASEUSER_PASSWORD_SUFFIX) > 253)
+        stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
+                         "the name of the object is too long for a Secret with \"%s\" after it",
+                         STW_DATABASEUSER_PASSWORD_SUFFIX);
+    if (generated && s->user->password.trim_newline)
+        stw_findings_add(s->f, "spec.password.trimNewline", STW_FORBIDDEN, NULL,
+                         "a generated password has no newline");
+}
+
+/* --- the connection */
+
+static bool is_password_secret(const struct stw_dbu_scene *s, const char *name)
+{
+    char generated[512];
+    stw_format(generated, sizeof(generated), "%s%s", s->a->name ? s->a->name : "",
+               STW_DATABASEUSER_PASSWORD_SUFFIX);
+    return is_generated(s) ? stw_streq(name, generated) : stw_same(name, s->user->password.name);
+}
+
+static void check_connection_keys(const struct stw_dbu_scene *s, const char *field,
+                                  struct stw_json map, struct stw_json other)
+{
+    struct stw_json key, value;
+    stw_json_foreach (map, key, value) {
+        char text[254] = "", path[512];
+        bool fits = stw_json_strcpy(key, text, sizeof(text)) == 0 && *text &&
+                    !stw_databaseuser_check_key(text);
+        stw_format(path, sizeof(path), "spec.connectionSecret.%s[%s]", field, text);
+        if (!fits)
+            stw_findings_add(s->f, path, STW_INVALID, NULL,
+                             "must be 1 to 253 letters, digits, '-', '_' and '.'");
+        else if (stw_json_there(stw_json_get(other, text)))
+            stw_findings_add(s->f, path, STW_DUPLICATE, NULL, "keys has it");
+    }
+}
+
+static void check_connection(const struct stw_dbu_scene *s)
+{
+    const struct stw_databaseuser_connection *c = &s->user->connection;
+    const char *old = s->old ? s->old->connection.name : NULL;
+    static const char path[] = "spec.connectionSecret.name";
+    if (!c->name || !*c->name)
+        return;
+    if (is_password_secret(s, c->name))
+        stw_databaseuser_add(s, path, STW_INVALID, c->name,
+                             "must differ from the Secret of the password");
+    if (old && *old && !stw_streq(old, c->name))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "field is immutable (was \"%s\")", old);
+    check_connection_keys(s, "keys", c->keys, STW_JSON_NONE);
+    check_connection_keys(s, "template", c->template, c->keys);
+}
+
 /* --- all of it */
 
 static void check_all(const struct stw_dbu_scene *s)
@@ -429,6 +507,8 @@ static void check_all(const struct stw_dbu_scene *s)
     if (*s->target_name)
         check_target(s);
     check_user(s);
+    check_password(s);
+    check_connection(s);
     check_hosts(s);
     stw_databaseuser_check_grants(s);
     check_tls(s);

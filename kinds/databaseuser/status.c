@@ -14,13 +14,14 @@
 #define OBJECT_AGAIN_MS 60000 /* a missing database or table of a grant: no watch reports it */
 #define FOREIGN_MAX 50
 
-enum { SECRET, TARGET, USER, GRANTS, ASPECTS };
+enum { SECRET, TARGET, USER, GRANTS, CONNECTION, ASPECTS };
 
 static const char *const types[] = {
     [SECRET] = "SecretResolved",
     [TARGET] = "TargetReachable",
     [USER] = "UserSynced",
     [GRANTS] = "GrantsSynced",
+    [CONNECTION] = "ConnectionSecretSynced", /* only if the spec wants one */
 };
 static_assert(STW_COUNT(types) == ASPECTS, "one type for each aspect");
 
@@ -134,6 +135,13 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
     case DBU_SECRET_NO_KEY:
         set_aspect_waiting(a, "KeyNotFound", SECRET_AGAIN_MS);
         STW_ASPECT_SAY(a, "Secret \"%s\" has no key \"%s\"; %s", name, key, without_password(d));
+        break;
+    case DBU_SECRET_FOREIGN:
+        set_aspect_stalled(a, "NameConflict");
+        STW_ASPECT_SAY(a,
+                       "Secret \"%s\" exists and is not controlled by this object; delete it, or "
+                       "name it under spec.password.name; %s",
+                       name, without_password(d));
         break;
     case DBU_SECRET_EMPTY:
         set_aspect_waiting(a, "EmptyPassword", SECRET_AGAIN_MS);
@@ -286,6 +294,26 @@ static void find_grants(const struct dbuser *d, struct stw_aspect *a)
     STW_ASPECT_SAY(a, "the rights are as this object wants them");
 }
 
+static void find_connection(const struct dbuser *d, struct stw_aspect *a)
+{
+    const struct dbu_owned *c = &d->connection;
+    const char *name = d->spec.connection.name;
+    if (c->state == DBU_OWNED_UNCHECKED)
+        return; /* nothing has changed since it was written, or the account is not ready */
+    init_aspect(a, CONNECTION);
+    STW_ASPECT_SAY(a, "the connection is in Secret \"%s\"", name);
+    if (c->state == DBU_OWNED_FOREIGN) {
+        set_aspect_stalled(a, "NameConflict");
+        STW_ASPECT_SAY(a,
+                       "Secret \"%s\" exists and is not controlled by this object; delete it, or "
+                       "choose another spec.connectionSecret.name",
+                       name);
+    } else if (c->state == DBU_OWNED_FAILED) {
+        stw_aspect_error(a, &c->err);
+        STW_ASPECT_SAY(a, "the connection could not be written: %s", c->err.text);
+    }
+}
+
 static void find_all(const struct dbuser *d, struct stw_aspect *all)
 {
     for (int i = 0; i < ASPECTS; i++)
@@ -294,6 +322,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     find_target(d, &all[TARGET]);
     find_user(d, &all[USER]);
     find_grants(d, &all[GRANTS]);
+    find_connection(d, &all[CONNECTION]);
     if (d->asked && d->report.trouble != STW_SQL_FINE) {
         int which = aspect_of(&d->report);
         init_aspect(&all[which], which);
@@ -302,9 +331,12 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
 }
 
 /* Aspects that were not checked keep their condition. */
-static void add_conditions(const struct stw_aspect *all, struct stw_conditions *c)
+static void add_conditions(const struct dbuser *d, const struct stw_aspect *all,
+                           struct stw_conditions *c)
 {
     for (int i = 0; i < ASPECTS; i++) {
+        if (i == CONNECTION && !dbu_connection_wanted(d))
+            continue;
         if (all[i].type)
             stw_condition_set(c, types[i], all[i].truth, all[i].reason, "%s", all[i].message);
         else if (stw_condition_find(c->old, types[i]))
@@ -369,8 +401,20 @@ static void add_password(const struct dbuser *d, json_t *status, const char *now
     set_text(status, "passwordFingerprint", d->fingerprint);
 }
 
+static void add_connection(const struct dbuser *d, json_t *status)
+{
+    if (!dbu_connection_wanted(d))
+        (void)json_object_del(status, "connectionSecret");
+    else if (d->connection.state == DBU_OWNED_SYNCED)
+        (void)json_object_set_new(status, "connectionSecret",
+                                  json_pack("{s:s,s:s,s:s}", "name", d->spec.connection.name,
+                                            "resourceVersion", d->connection.version, "inputs",
+                                            d->connection.inputs));
+}
+
 static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 {
+    add_connection(d, status);
     const struct stw_account_report *r = &d->report;
     if (d->claim == DBU_CLAIM_TAKEN)
         (void)json_object_set_new(status, "owned", json_false());
@@ -411,6 +455,7 @@ static const char *const keep[] = {"account",
                                    "owned",
                                    "ownershipMark",
                                    "lastVerifiedTime",
+                                   "connectionSecret",
                                    NULL};
 
 uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
@@ -445,7 +490,7 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
         say_fine(d, v);
     stw_status_begin(&s, d->run, &d->object, keep);
     stw_verdict_conditions(v, &s.conditions);
-    add_conditions(all, &s.conditions);
+    add_conditions(d, all, &s.conditions);
     free(all);
     add_fields(d, s.tree, s.now);
     char now[STW_TIME_LEN];
@@ -515,7 +560,8 @@ void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_sta
     stw_status_begin(&s, d->run, &d->object, keep);
     stw_verdict_conditions(v, &s.conditions);
     for (int i = 0; i < ASPECTS; i++)
-        stw_condition_keep(&s.conditions, types[i]);
+        if (i != CONNECTION || stw_condition_find(s.conditions.old, types[i]))
+            stw_condition_keep(&s.conditions, types[i]);
     stw_condition_set(&s.conditions, "CleanupBlocked", STW_TRUE, v->reason, "%s", v->message);
     *ret_status = stw_status_end(&s);
 }

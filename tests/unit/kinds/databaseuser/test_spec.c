@@ -757,10 +757,9 @@ static void the_rest(void **state)
          "spec.resyncSeconds: Invalid value: 86401: must be between 30 and 86400\n"},
         {ON("maria", GOOD ",\"resyncSeconds\":30"), ""},
         /* planned fields, still unknown */
-        {ON("maria", GOOD ",\"roles\":[\"r\"],\"authPlugin\":\"x\",\"rotation\":{},"
-                          "\"connectionSecret\":{}"),
+        {ON("maria", GOOD ",\"roles\":[\"r\"],\"authPlugin\":\"x\",\"rotation\":{}"),
          "W: unknown field \"spec.roles\"\nW: unknown field \"spec.authPlugin\"\n"
-         "W: unknown field \"spec.rotation\"\nW: unknown field \"spec.connectionSecret\"\n"},
+         "W: unknown field \"spec.rotation\"\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
@@ -880,6 +879,67 @@ static void when_the_secret_is_looked_at(void **state)
         if (world.secrets_asked != cases[i].asked)
             fail_msg("case %zu: asked %u times; %s", i, world.secrets_asked, said);
     }
+}
+
+#define WITH_PASSWORD(text) "\"user\":\"app\",\"requireTLS\":\"SSL\",\"password\":{" text "}"
+#define CONNECTION(text) GOOD ",\"connectionSecret\":{" text "}"
+#define IN_BRACES                                                                                  \
+    "double braces must hold one of host, port, user, password, database, engine, uri, jdbcUrl, "  \
+    "ca, as in {{host}}\n"
+
+static void generated_passwords(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("maria", WITH_PASSWORD("\"generate\":{}")), ""},
+        {ON("maria", WITH_PASSWORD("\"key\":\"k\"")), "spec.password.name: Required value\n"},
+        {ON("maria", WITH_PASSWORD("\"name\":\"s\",\"generate\":{}")),
+         "spec.password.generate: Forbidden: set only one of name, generate\n"},
+        {ON("maria", WITH_PASSWORD("\"trimNewline\":true,\"generate\":{}")),
+         "spec.password.trimNewline: Forbidden: a generated password has no newline\n"},
+        {ON("maria", WITH_PASSWORD("\"generate\":{\"length\":15}")),
+         "spec.password.generate.length: Invalid value: 15: must be between 16 and 128\n"},
+        {ON("maria", WITH_PASSWORD("\"generate\":{\"alphabet\":\"abcdefghijklmnopa\"}")),
+         "spec.password.generate.alphabet: Invalid value: \"abcdefghijklmnopa\": must consist of "
+         "different visible ASCII characters\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
+static void connection_secrets(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("maria", CONNECTION("\"name\":\"c\"")), ""},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"keys\":{\"A\":\"uri\"},\"template\":{\"b\":"
+                                "\"{{host}}\"}")),
+         ""},
+        {ON("maria", CONNECTION("\"keys\":{}")), "spec.connectionSecret.name: Required value\n"},
+        {ON("maria", CONNECTION("\"name\":\"s\"")),
+         "spec.connectionSecret.name: Invalid value: \"s\": must differ from the Secret of the "
+         "password\n"},
+        {ON("maria", WITH_PASSWORD("\"generate\":{}") ",\"connectionSecret\":{\"name\":"
+                                                      "\"web-password\"}"),
+         "spec.connectionSecret.name: Invalid value: \"web-password\": must differ from the Secret "
+         "of the password\n"},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"keys\":{\"A\":\"token\"}")),
+         "spec.connectionSecret.keys[A]: Unsupported value: \"token\": supported values: \"host\", "
+         "\"port\", \"user\", \"password\", \"database\", \"engine\", \"uri\", \"jdbcUrl\", "
+         "\"ca\"\n"},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"template\":{\"A\":\"{{admin}}\"}")),
+         "spec.connectionSecret.template[A]: Invalid value: \"{{admin}}\": " IN_BRACES},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"keys\":{\"A\":\"uri\"},\"template\":{\"A\":"
+                                "\"x\",\"b c\":\"x\"}")),
+         "spec.connectionSecret.template[A]: Duplicate value: keys has it\n"
+         "spec.connectionSecret.template[b c]: Invalid value: must be 1 to 253 letters, digits, "
+         "'-', '_' and '.'\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+    assert_answer(&stw_kind_databaseuser, ON("maria", CONNECTION("\"name\":\"c\"")),
+                  ON("maria", CONNECTION("\"name\":\"d\"")), &env,
+                  "spec.connectionSecret.name: Forbidden: field is immutable (was \"d\")\n");
+    assert_answer(&stw_kind_databaseuser, ON("maria", CONNECTION("\"name\":\"c\"")),
+                  ON("maria", GOOD), &env, "");
 }
 
 /* --- updates */
@@ -1208,6 +1268,8 @@ int main(void)
         cmocka_unit_test(deletions_are_commented_on),
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
+        cmocka_unit_test(generated_passwords),
+        cmocka_unit_test(connection_secrets),
         cmocka_unit_test(the_finalizer),
         cmocka_unit_test(no_label_is_the_default_target),
         cmocka_unit_test(the_label_is_added),

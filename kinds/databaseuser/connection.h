@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of a connection Secret: what an application needs to log in, under the keys and in the
+ * form that the object asks for.  Pure. */
+#ifndef STW_KINDS_DATABASEUSER_CONNECTION_H
+#define STW_KINDS_DATABASEUSER_CONNECTION_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "kinds/databaseuser/spec.h"
+#include "sql/target.h"
+
+#include <jansson.h>
+
+struct stw_connection {
+    const struct stw_target *target;
+    const char *user, *password;
+    const char *database; /* "": none */
+    const char *ca;       /* PEM; "": the system's */
+};
+
+/* For the row of `template`: what is wrong with a text; NULL: nothing. */
+const char *stw_connection_check_template(const char *text);
+/* Names of the values: "host", "port" ...; ended by NULL. */
+extern const char *const stw_connection_names[];
+
+/* Builds the member `data` of the Secret, in base64.  NULL with an error. */
+json_t *stw_connection_data(const struct stw_connection *c,
+                            const struct stw_databaseuser_connection *wanted,
+                            struct stw_error *err) STW_MUST_CHECK;
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Secrets that a DatabaseUser owns: the one with its connection, and the one with a generated
+ * password.  They have an ownerReference, so the API server's garbage collection deletes them with
+ * the object.  A Secret with another owner, or with none, is neither read nor written. */
+#include "base/base64.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "controller/guard.h"
+#include "controller/manifest.h"
+#include "kinds/databaseuser/connection.h"
+#include "kinds/databaseuser/run_priv.h"
+#include "kube/owned.h"
+#include "kube/secret.h"
+#include "kube/tree.h"
+#include "schema/arena.h"
+
+#include <openssl/rand.h>
+
+#define CA_MAX_BYTES (256u << 10)
+
+/* --- reading and writing */
+
+static bool is_ours(const struct dbuser *d, const struct stw_secret *s)
+{
+    char kind[64], name[254], uid[64] = "";
+    return stw_owner_controller(stw_json_root(&s->doc), kind, name, uid) == 0 &&
+           stw_streq(uid, d->object.uid);
+}
+
+/* 0: there and ours; 1: there is none; -1: `state` is set. */
+static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret,
+                      enum dbu_owned_state *state, struct stw_error *err)
+{
+    *state = DBU_OWNED_FAILED;
+    if (stw_secret_get(d->run->client, d->run->ns, name, ret, err) != 0) {
+        if (err->code != STW_ERR_NOT_FOUND)
+            return -1;
+        *err = (struct stw_error){0};
+        return 1;
+    }
+    if (is_ours(d, ret))
+        return 0;
+    *state = DBU_OWNED_FOREIGN;
+    return -1;
+}
+
+static json_t *build_manifest(const struct dbuser *d, const char *name, const char *component,
+                              const struct stw_secret *old, json_t *data)
+{
+    static const char *const pinned[] = {"resourceVersion", "uid"};
+    const struct stw_naming naming = {.app = "databaseuser", .component = component, .image = ""};
+    json_t *m = stw_manifest_metadata(d->run, &d->owner, &naming, name);
+    struct stw_json was = stw_json_get(stw_json_root(&old->doc), "metadata");
+    for (size_t i = 0; i < STW_COUNT(pinned); i++) {
+        stw_autofree char *text = stw_json_strdup(stw_json_get(was, pinned[i]));
+        if (text)
+            (void)json_object_set_new(m, pinned[i], json_string(text));
+    }
+    return json_pack("{s:s,s:s,s:s,s:o,s:O}", "apiVersion", "v1", "kind", "Secret", "type",
+                     "Opaque", "metadata", m, "data", data);
+}
+
+/* Creates or replaces it; `old` as it was read, empty for none. */
+static int write_owned(struct dbuser *d, const char *name, const char *component,
+                       const struct stw_secret *old, json_t *data, struct stw_buf *answer,
+                       struct stw_error *err)
+{
+    json_auto_t *object = build_manifest(d, name, component, old, data);
+    bool there = stw_json_there(stw_json_root(&old->doc));
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    if (!stw_run_may_write(d->run))
+        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+    stw_resource_path(&stw_res_secret, d->run->ns, there ? name : NULL, NULL, &path);
+    stw_buf_addf(&path, "?fieldManager=%s", d->run->controller->field_manager);
+    char *body = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    if (!body)
+        return stw_fail_memory(err);
+    struct stw_request request = {.method = there ? "PUT" : "POST",
+                                  .path = stw_buf_str(&path),
+                                  .body = body,
+                                  .body_len = strlen(body),
+                                  .secret = true};
+    int rc = stw_client_do(d->run->client, &request, answer, err);
+    stw_wipe_free(body);
+    if (rc == 0)
+        stw_log(STW_LOG_INFO, "wrote a Secret", STW_STR("secret", name));
+    return rc == 0 ? 0 : stw_error_wrap(err, "cannot write Secret \"%s\"", name);
+}
+
+static bool has_data(const struct stw_secret *s, json_t *data)
+{
+    size_t len;
+    const char *raw = stw_json_raw(stw_json_get(stw_json_root(&s->doc), "data"), &len);
+    json_auto_t *live = len > 0 ? json_loadb(raw, len, 0, NULL) : NULL;
+    return live && json_equal(live, data);
+}
+
+static void read_version(const struct stw_json root, char ret[STW_RV_LEN])
+{
+    (void)stw_json_strcpy(stw_json_path(root, "metadata.resourceVersion"), ret, STW_RV_LEN);
+}
+
+/* --- the connection */
+
+bool dbu_connection_wanted(const struct dbuser *d)
+{
+    return d->spec.connection.name && *d->spec.connection.name;
+}
+
+static const char *first_database(const struct dbuser *d)
+{
+    struct stw_json name = stw_json_get(stw_json_at(d->spec.grants, 0), "database");
+    const char *text = stw_json_there(name) ? stw_arena_str(d->arena, name) : NULL;
+    return text && !stw_streq(text, "*") ? text : "";
+}
+
+/* What the values depend on, without the password: its Secret's version stands for it. */
+static void hash_inputs(const struct dbuser *d, const char *password_version, const char *ca,
+                        char ret[DBU_INPUTS_LEN])
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4u << 20);
+    size_t len;
+    const char *raw = stw_json_raw(stw_json_path(d->object.root, "spec.connectionSecret"), &len);
+    stw_buf_add(&text, raw, len);
+    stw_buf_addf(&text, "\n%s\n%lld\n%d\n%s\n%s\n%s\n%d\n%s\n%s\n%s", d->target->host,
+                 (long long)d->target->port, (int)d->target->engine, d->spec.user,
+                 d->spec.password.name, d->spec.password.key, d->spec.password.trim_newline,
+                 password_version, first_database(d), ca);
+    struct stw_hash h = stw_hash_bytes(stw_buf_str(&text), text.len);
+    stw_hex_encode((const unsigned char *)&h, sizeof(h), STW_HEX_LOWER, ret);
+}
+
+static int read_ca(const struct dbuser *d, char **ret, struct stw_error *err)
+{
+    size_t len;
+    *ret = NULL;
+    if (!d->target->tls_ca_file)
+        return 0;
+    if (stw_read_file(d->target->tls_ca_file, CA_MAX_BYTES, ret, &len, err) != 0)
+        return stw_error_wrap(err, "the CA of target \"%s\"", d->target->name);
+    return 0;
+}
+
+bool dbu_connection_is_settled(const struct dbuser *d)
+{
+    char version[STW_RV_LEN], password[STW_RV_LEN], inputs[DBU_INPUTS_LEN];
+    stw_autofree char *ca = NULL;
+    struct stw_error err = {0};
+    const json_t *was = json_object_get(d->object.status, "connectionSecret");
+    if (!dbu_connection_wanted(d))
+        return true;
+    if (!stw_streq(stw_tree_text(was, "name"), d->spec.connection.name) ||
+        !dbu_secret_version(d->run, d->spec.connection.name, version) ||
+        !stw_streq(stw_tree_text(was, "resourceVersion"), version) ||
+        !dbu_secret_version(d->run, d->spec.password.name, password) || read_ca(d, &ca, &err) != 0)
+        return false;
+    hash_inputs(d, password, ca ? ca : "", inputs);
+    return stw_streq(stw_tree_text(was, "inputs"), inputs);
+}
+
+static int write_connection(struct dbuser *d, const struct stw_secret *old, const char *ca)
+{
+    struct dbu_owned *c = &d->connection;
+    stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    stw_autojson struct stw_json_doc doc = {0};
+    const struct stw_connection values = {.target = d->target,
+                                          .user = d->spec.user,
+                                          .password = stw_buf_str(&d->secret.value),
+                                          .database = first_database(d),
+                                          .ca = ca};
+    json_auto_t *data = stw_connection_data(&values, &d->spec.connection, &c->err);
+    if (!data)
+        return -1;
+    read_version(stw_json_root(&old->doc), c->version);
+    if (has_data(old, data))
+        return 0;
+    char what[STW_KEY_LEN + 64];
+    stw_format(what, sizeof(what), "secrets/%s/%s", d->run->ns, d->spec.connection.name);
+    if (stw_guard_write(stw_run_guard(d->run), what, stw_now_ms(d->run->clock),
+                        STW_GUARD_PAUSE_MS) != STW_GUARD_GO)
+        return stw_fail(&c->err, STW_ERR_CONFLICT,
+                        "another client changes Secret \"%s\" again and again",
+                        d->spec.connection.name);
+    if (write_owned(d, d->spec.connection.name, "connection", old, data, &answer, &c->err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
+        return -1;
+    read_version(stw_json_root(&doc), c->version);
+    c->written = true;
+    return 0;
+}
+
+void dbu_connection_ensure(struct dbuser *d)
+{
+    struct dbu_owned *c = &d->connection;
+    stw_autosecret struct stw_secret old = {0};
+    stw_autofree char *ca = NULL;
+    if (!dbu_connection_wanted(d) || d->secret.state != DBU_SECRET_FOUND)
+        return;
+    c->state = DBU_OWNED_FAILED;
+    if (memchr(stw_buf_str(&d->secret.value), '\0', d->secret.value.len)) {
+        (void)stw_fail(&c->err, STW_ERR_INVALID, "the password holds a NUL");
+        return;
+    }
+    if (read_ca(d, &ca, &c->err) != 0 ||
+        read_owned(d, d->spec.connection.name, &old, &c->state, &c->err) < 0 ||
+        write_connection(d, &old, ca ? ca : "") != 0)
+        return;
+    hash_inputs(d, d->secret.resource_version, ca ? ca : "", c->inputs);
+    c->state = DBU_OWNED_SYNCED;
+    if (c->written)
+        stw_object_event(d->run, &d->object, false, "ConnectionSecretWritten", "Write",
+                         "wrote the connection to Secret \"%s\"", d->spec.connection.name);
+}
+
+/* --- a generated password */
+
+bool dbu_password_is_generated(const struct stw_object *o)
+{
+    return stw_json_there(stw_json_path(o->root, "spec.password.generate"));
+}
+
+static unsigned class_of(char c)
+{
+    return c >= 'a' && c <= 'z' ? 1u : c >= 'A' && c <= 'Z' ? 2u : c >= '0' && c <= '9' ? 4u : 8u;
+}
+
+static unsigned classes_of(const char *text, size_t len)
+{
+    unsigned all = 0;
+    for (size_t i = 0; i < len; i++)
+        all |= class_of(text[i]);
+    return all;
+}
+
+/* Each character is equally likely: bytes beyond the last multiple of the alphabet are dropped. */
+static int draw(const char *alphabet, size_t count, char *out, size_t len)
+{
+    unsigned char bytes[64];
+    size_t limit = 256 - 256 % count, n = 0;
+    while (n < len) {
+        if (RAND_priv_bytes(bytes, sizeof(bytes)) != 1)
+            return -1;
+        for (size_t i = 0; i < sizeof(bytes) && n < len; i++)
+            if (bytes[i] < limit)
+                out[n++] = alphabet[bytes[i] % count];
+    }
+    stw_wipe(bytes, sizeof(bytes));
+    return 0;
+}
+
+int dbu_password_draw(const struct stw_databaseuser_generate *g, struct stw_buf *ret,
+                      struct stw_error *err)
+{
+    char text[STW_DATABASEUSER_LENGTH_MAX];
+    size_t len = (size_t)g->length, count = strlen(g->alphabet);
+    int rc = 0;
+    if (len > sizeof(text) || count == 0 || count > 256)
+        return stw_fail(err, STW_ERR_INVALID, "no password of this form can be generated");
+    do /* policies ask for a character of each class */
+        rc = draw(g->alphabet, count, text, len);
+    while (rc == 0 && classes_of(text, len) != classes_of(g->alphabet, count));
+    stw_buf_add(ret, text, len);
+    stw_wipe(text, sizeof(text));
+    return rc == 0 && !ret->failed ? 0 : stw_fail(err, STW_ERR_INTERNAL, "no random bytes");
+}
+
+static int generate(struct dbuser *d, const struct stw_secret *old, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf password = {.max = 256, .secret = true};
+    stw_autobuf struct stw_buf text = {.max = 512, .secret = true};
+    if (dbu_password_draw(&d->spec.password.generate, &password, err) != 0)
+        return -1;
+    stw_base64_encode(stw_buf_str(&password), password.len, &text);
+    json_auto_t *data = json_pack("{s:s}", d->spec.password.key, stw_buf_str(&text));
+    return data ? write_owned(d, d->spec.password.name, "password", old, data, NULL, err)
+                : stw_fail_memory(err);
+}
+
+void dbu_password_ensure(struct dbuser *d)
+{
+    struct dbu_secret *s = &d->secret;
+    for (int tries = 0; tries < 2; tries++) {
+        stw_autosecret struct stw_secret now = {0};
+        enum dbu_owned_state state;
+        dbu_secret_done(s);
+        *s = (struct dbu_secret){.state = DBU_SECRET_ERROR};
+        int rc = read_owned(d, d->spec.password.name, &now, &state, &s->err);
+        if (rc < 0) {
+            if (state == DBU_OWNED_FOREIGN)
+                s->state = DBU_SECRET_FOREIGN;
+            return;
+        }
+        if (rc == 0)
+            dbu_secret_take(stw_json_root(&now.doc), d->spec.password.key, false, s);
+        if (rc == 0 && s->state == DBU_SECRET_FOUND)
+            return;
+        dbu_secret_done(s);
+        *s = (struct dbu_secret){.state = DBU_SECRET_ERROR};
+        if (generate(d, &now, &s->err) != 0)
+            return;
+    }
+    (void)stw_fail(&s->err, STW_ERR_CONFLICT, "Secret \"%s\" was changed meanwhile",
+                   d->spec.password.name);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "base/base64.h"
+#include "base/util.h"
+#include "kinds/databaseuser/connection.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct stw_target maria = {
+    .name = "main", .engine = STW_ENGINE_MARIADB, .host = "db.example", .port = 3306};
+static const struct stw_target pg = {
+    .name = "pg", .engine = STW_ENGINE_POSTGRESQL, .host = "fd00::1", .port = 5433};
+
+/* "key=value" lines, decoded, in the order of the keys. */
+static char *data_text(const struct stw_connection *c, const char *wanted)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_buf out = STW_BUF_INIT(1 << 20);
+    struct stw_error err = {0};
+    assert_int_equal(stw_json_scan(&doc, wanted, strlen(wanted), NULL), 0);
+    const struct stw_databaseuser_connection w = {
+        .name = "c",
+        .keys = stw_json_get(stw_json_root(&doc), "keys"),
+        .template = stw_json_get(stw_json_root(&doc), "template")};
+    json_auto_t *data = stw_connection_data(c, &w, &err);
+    const char *key;
+    json_t *value;
+    if (!data) {
+        stw_buf_addf(&out, "error: %s", err.text);
+        return stw_buf_take(&out);
+    }
+    stw_autofree char *text = json_dumps(data, JSON_SORT_KEYS);
+    assert_non_null(text);
+    json_auto_t *sorted = json_loads(text, 0, NULL);
+    json_object_foreach (sorted, key, value) {
+        stw_autofree char *one = NULL;
+        stw_autojson struct stw_json_doc list = {0};
+        assert_true(asprintf(&one, "[\"%s\"]", json_string_value(value)) > 0);
+        assert_int_equal(stw_json_scan(&list, one, strlen(one), NULL), 0);
+        stw_buf_addf(&out, "%s=", key);
+        assert_int_equal(stw_base64_json(stw_json_at(stw_json_root(&list), 0), &out), 0);
+        stw_buf_addc(&out, '\n');
+    }
+    (void)stw_buf_str(&out);
+    return stw_buf_take(&out);
+}
+
+static void assert_data(const struct stw_connection *c, const char *wanted, const char *want)
+{
+    stw_autofree char *got = data_text(c, wanted);
+    assert_string_equal(got, want);
+}
+
+static void all_values(void **state)
+{
+    const struct stw_connection c = {
+        .target = &maria, .user = "app", .password = "p@ss/w", .database = "shop", .ca = ""};
+    const struct stw_connection six = {
+        .target = &pg, .user = "a b", .password = "x", .database = "", .ca = "PEM"};
+    (void)state;
+    assert_data(&c, "{}",
+                "database=shop\nengine=mariadb\nhost=db.example\n"
+                "jdbcUrl=jdbc:mariadb://db.example:3306/shop?user=app&password=p%40ss%2Fw\n"
+                "password=p@ss/w\nport=3306\n"
+                "uri=mysql://app:p%40ss%2Fw@db.example:3306/shop\nuser=app\n");
+    assert_data(&six, "{}",
+                "ca.crt=PEM\ndatabase=\nengine=postgresql\nhost=fd00::1\n"
+                "jdbcUrl=jdbc:postgresql://[fd00::1]:5433/?user=a%20b&password=x\n"
+                "password=x\nport=5433\nuri=postgresql://a%20b:x@[fd00::1]:5433/\nuser=a b\n");
+}
+
+static void chosen_values(void **state)
+{
+    const struct stw_connection c = {
+        .target = &maria, .user = "app", .password = "{{host}}", .database = "shop", .ca = ""};
+    (void)state;
+    /* a password is never read as a template */
+    assert_data(&c,
+                "{\"keys\":{\"DB_HOST\":\"host\",\"DB_CA\":\"ca\"},\"template\":{\"a.json\":"
+                "\"{\\\"p\\\": \\\"{{password}}\\\", \\\"n\\\": {{port}}}\"}}",
+                "DB_CA=\nDB_HOST=db.example\na.json={\"p\": \"{{host}}\", \"n\": 3306}\n");
+    assert_data(&c, "{\"template\":{\"a\":\"{{nothing}}\"}}",
+                "error: the values of the connection do not fit into a Secret");
+}
+
+static void templates(void **state)
+{
+    static const char *const good[] = {"",         "a",          "{}",
+                                       "{{host}}", "{ {{ca}} }", "}}{{uri}}{{jdbcUrl}}"};
+    static const char *const bad[] = {
+        "{{", "{{host", "{{}}", "{{Host}}", "{{ host }}", "{{admin}}", "{{host}} {{token}}"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(good); i++)
+        assert_null(stw_connection_check_template(good[i]));
+    for (size_t i = 0; i < STW_COUNT(bad); i++)
+        assert_non_null(stw_connection_check_template(bad[i]));
+}
+
+static void generated_passwords(void **state)
+{
+    const struct stw_databaseuser_generate g = {.length = 16,
+                                                .alphabet = STW_DATABASEUSER_ALPHABET};
+    char before[17] = "";
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        stw_autobuf struct stw_buf password = {.max = 256, .secret = true};
+        struct stw_error err = {0};
+        assert_int_equal(dbu_password_draw(&g, &password, &err), 0);
+        const char *text = stw_buf_str(&password);
+        assert_int_equal(strlen(text), 16);
+        assert_int_equal(strspn(text, STW_DATABASEUSER_ALPHABET), 16);
+        assert_non_null(strpbrk(text, "0123456789")); /* as password policies ask for */
+        assert_non_null(strpbrk(text, "-_.~"));
+        assert_non_null(strpbrk(text, "abcdefghijklmnopqrstuvwxyz"));
+        assert_non_null(strpbrk(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"));
+        assert_string_not_equal(text, before);
+        memcpy(before, text, sizeof(before));
+    }
+    const struct stw_databaseuser_generate none = {.length = 16, .alphabet = ""};
+    const struct stw_databaseuser_generate wide = {.length = 4096, .alphabet = "ab"};
+    stw_autobuf struct stw_buf password = {.max = 256, .secret = true};
+    struct stw_error err = {0};
+    assert_int_equal(dbu_password_draw(&none, &password, &err), -1);
+    assert_int_equal(dbu_password_draw(&wide, &password, &err), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_values),
+        cmocka_unit_test(chosen_values),
+        cmocka_unit_test(templates),
+        cmocka_unit_test(generated_passwords),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
