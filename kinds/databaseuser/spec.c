@@ -168,7 +168,8 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
     {.name = "table",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser_grant, table),
-     .help = "Table that the rights are for, * for every one that is there; when absent, the "
+     .help = "Table or sequence that the rights are for, * for every one that is there; when "
+             "absent, the "
              "database or schema itself.",
      STW_RANGE(1, 255),
      .pattern = NO_CONTROL,

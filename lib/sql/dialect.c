@@ -71,20 +71,22 @@ static const struct stw_engine_privilege mariadb_privileges[] = {
     {0},
 };
 
-/* PostgreSQL 15, "Privileges", table 5.2. */
+/* PostgreSQL 18, "Privileges", table 5.2.  USAGE at the level of tables is for sequences, which
+ * share their names; MAINTAIN is new in 17. */
 static const struct stw_engine_privilege postgresql_privileges[] = {
     {"ALL", DATABASE | SCHEMA | TABLE},
     {"CONNECT", DATABASE},
     {"CREATE", DATABASE | SCHEMA},
     {"DELETE", TABLE},
     {"INSERT", TABLE},
+    {"MAINTAIN", TABLE},
     {"REFERENCES", TABLE},
     {"SELECT", TABLE},
     {"TEMPORARY", DATABASE},
     {"TRIGGER", TABLE},
     {"TRUNCATE", TABLE},
     {"UPDATE", TABLE},
-    {"USAGE", SCHEMA},
+    {"USAGE", SCHEMA | TABLE},
     {0},
 };
 

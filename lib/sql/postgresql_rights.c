@@ -57,20 +57,28 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
                          const struct stw_facts *k, struct stw_rights *ret, struct stw_error *err)
 {
     bool all = stw_streq(name, "ALL") || stw_streq(name, "ALL PRIVILEGES"), found = false;
+    unsigned since = 0;
     /* ALL on tables does not include the right on sequences. */
     unsigned on = all && r.level == STW_LEVEL_TABLE ? ON_TABLE : on_of(r.level);
     if (stw_streq(name, "TEMP"))
         name = "TEMPORARY";
     for (size_t i = 0; i < STW_COUNT(privileges); i++) {
         const struct privilege *p = &privileges[i];
-        if (!(p->on & on) || k->number < p->since || (!all && !stw_streq(p->name, name)))
+        if (!(p->on & on) || (!all && !stw_streq(p->name, name)))
             continue;
+        if (k->number < p->since) {
+            since = p->since;
+            continue;
+        }
         r.privilege = p->name;
         add_right_and_option(r, option, ret);
         found = true;
     }
     if (found)
         return 0;
+    if (since > 0)
+        return stw_fail(err, STW_ERR_INVALID, "%s needs PostgreSQL %u or newer", name,
+                        since / 10000);
     return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of PostgreSQL", name,
                     places[r.level]);
 }

@@ -887,6 +887,29 @@ static void when_the_secret_is_looked_at(void **state)
     "double braces must hold one of host, port, user, password, database, engine, uri, jdbcUrl, "  \
     "ca, as in {{host}}\n"
 
+#define ON_TABLE(table, list)                                                                      \
+    PG_GRANTS("{\"database\":\"d\",\"schema\":\"s\",\"table\":\"" table "\",\"privileges\":[" list \
+              "]}")
+
+/* A sequence is named like a table. */
+static void sequences(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("pg", ON_TABLE("orders_id_seq", "\"USAGE\",\"SELECT\",\"UPDATE\"")), ""},
+        {ON("pg", ON_TABLE("*", "\"USAGE\",\"MAINTAIN\"")), ""},
+        {ON("maria", GRANTS("{\"database\":\"d\",\"table\":\"t\",\"privileges\":[\"MAINTAIN\"]}")),
+         "spec.grants[0].privileges[0]: Unsupported value: \"MAINTAIN\": supported values: "
+         "\"ALL\", \"ALTER\", \"CREATE\", \"CREATE VIEW\", \"DELETE\", \"DELETE HISTORY\", "
+         "\"DROP\", \"INDEX\", \"INSERT\", \"REFERENCES\", \"SELECT\", \"SHOW VIEW\", "
+         "\"TRIGGER\", \"UPDATE\"\n"},
+        {ON("listed", ON_TABLE("orders_id_seq", "\"USAGE\"")), /* another tenant's database */
+         "spec.grants[0].database: Forbidden: target \"listed\" does not allow \"d\" for namespace "
+         "\"shop\"; have it added to allowedDatabases of the target\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 static void generated_passwords(void **state)
 {
     static const struct rule rules[] = {
@@ -1268,6 +1291,7 @@ int main(void)
         cmocka_unit_test(deletions_are_commented_on),
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
+        cmocka_unit_test(sequences),
         cmocka_unit_test(generated_passwords),
         cmocka_unit_test(connection_secrets),
         cmocka_unit_test(the_finalizer),

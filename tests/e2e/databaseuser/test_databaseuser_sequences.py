@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rights on sequences, and MAINTAIN, on the oldest and the newest PostgreSQL.  The webhook of a second
+steward admits the objects."""
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import sampled
+from support import steward as stw
+from support import wait
+
+FIRST = "first-Passw0rd-1"
+
+
+def on(table, *privileges):
+    """A grant in the schema public of the database shop."""
+    return {"database": "shop", "schema": "public", "table": table, "privileges": list(privileges)}
+
+
+READS = [{"database": "shop", "privileges": ["CONNECT"]},
+         {"database": "shop", "schema": "public", "privileges": ["USAGE"]}]
+NEXT, LAST = "SELECT nextval('tickets')", "SELECT last_value FROM tickets"
+
+
+@pytest.fixture(scope="module", params=[sampled.oldest("POSTGRESQL"), sampled.newest("POSTGRESQL")])
+def server(request):
+    """Each server in turn."""
+    if databases.missing(databases.PostgreSQL, request.param):
+        pytest.skip(databases.missing(databases.PostgreSQL, request.param))
+    one = databases.PostgreSQL(line=request.param)
+    one.sql("CREATE SEQUENCE tickets; CREATE SEQUENCE others", database="shop")
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def pg_scene(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" is the server."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
+    one.steward.start()
+    with one.door():
+        yield one
+    assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(pg_scene, namespace):
+    """A namespace.  Its DatabaseUsers and their roles are deleted before it is."""
+    yield namespace
+    pg_scene.forget(namespace)
+
+
+def test_a_sequence(pg_scene, server, shop):
+    """Granted, repaired, narrowed and revoked."""
+    user = pg_scene.create("app", shop, FIRST, grants=READS + [on("tickets", "USAGE", "SELECT")])
+    assert server.login("app", FIRST, NEXT) and server.login("app", FIRST, LAST)
+    assert not server.login("app", FIRST, "SELECT nextval('others')")
+    assert not server.login("app", FIRST, "SELECT setval('tickets', 1)")
+    assert any("public.tickets" in line for line in user["status"]["currentGrants"])
+    server.sql("REVOKE USAGE ON SEQUENCE tickets FROM app", database="shop")
+    pg_scene.poke("app", shop)
+    wait.until("the repair", lambda: server.login("app", FIRST, NEXT))
+    pg_scene.patch("app", shop, grants=READS + [on("tickets", "SELECT")])
+    wait.until("fewer rights", lambda: not server.login("app", FIRST, NEXT))
+    assert server.login("app", FIRST, LAST)
+    pg_scene.patch("app", shop, grants=READS + [on("*", "USAGE")])
+    wait.until("all sequences", lambda: server.login("app", FIRST, "SELECT nextval('others')"))
+    pg_scene.patch("app", shop, grants=READS)
+    wait.until("no rights", lambda: not server.login("app", FIRST, NEXT))
+    pg_scene.delete("app", shop)
+    assert not server.exists("app")
+
+
+def test_maintain(pg_scene, server, shop):
+    """On servers that have it; on others the condition names the version."""
+    pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),
+                            dbu.manifest("app", shop, grants=READS + [on("orders", "MAINTAIN")])])
+    if int(server.installed.version.split(".", maxsplit=1)[0]) >= 17:
+        pg_scene.wait_ready("app", shop)
+        granted = "SELECT has_table_privilege('app', 'orders', 'MAINTAIN')"
+        assert server.sql(granted, database="shop") == [["t"]]
+    else:
+        wait.until("the reason", lambda: any(
+            "MAINTAIN needs PostgreSQL 17 or newer" in c["message"]
+            for c in pg_scene.get("app", shop).get("status", {}).get("conditions", [])))
