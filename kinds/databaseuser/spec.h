@@ -67,6 +67,7 @@ struct stw_databaseuser {
     const char *adoption_policy;   /* "Fail", "Adopt" */
     const char *reassign_owned_to; /* PostgreSQL; NULL: a role without rights */
     int64_t resync_seconds;
+    const char *valid_until; /* PostgreSQL; NULL: as it is on the server */
     struct stw_databaseuser_connection connection;
 };
 

@@ -14,6 +14,7 @@ const char *stw_databaseuser_check_user(const char *user);
 const char *stw_databaseuser_check_text(const char *text);
 const char *stw_databaseuser_check_host(const char *host);
 const char *stw_databaseuser_check_key(const char *key);
+const char *stw_databaseuser_check_until(const char *until);
 const char *stw_databaseuser_check_alphabet(const char *alphabet);
 
 void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,

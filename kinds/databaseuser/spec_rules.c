@@ -4,6 +4,7 @@
  * Otherwise the controller runs them before it creates the account. */
 #include "kinds/databaseuser/spec_priv.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 
@@ -66,6 +67,15 @@ const char *stw_databaseuser_check_alphabet(const char *alphabet)
         if (*c <= ' ' || *c >= 0x7f || strchr(c + 1, *c))
             return "must consist of different visible ASCII characters";
     return NULL;
+}
+
+const char *stw_databaseuser_check_until(const char *until)
+{
+    int64_t wall_us;
+    bool whole = strlen(until) == strlen("2030-01-31T12:00:00Z");
+    return stw_streq(until, "infinity") || (whole && stw_time_parse(until, &wall_us) == 0)
+               ? NULL
+               : "must be a time like 2030-01-31T12:00:00Z, or infinity";
 }
 
 /* --- findings */
@@ -333,6 +343,12 @@ static void check_limits(const struct stw_dbu_scene *s)
     check_limit(s, "spec.limits.maxConnectionsPerHour", l->max_connections_per_hour);
 }
 
+static void check_until(const struct stw_dbu_scene *s)
+{
+    if (s->user->valid_until && s->engine && s->engine->has_hosts)
+        stw_databaseuser_add_unsupported(s, "spec.validUntil", s->user->valid_until);
+}
+
 /* --- ownership and deletion */
 
 static void check_reassign(const struct stw_dbu_scene *s)
@@ -513,6 +529,7 @@ static void check_all(const struct stw_dbu_scene *s)
     stw_databaseuser_check_grants(s);
     check_tls(s);
     check_limits(s);
+    check_until(s);
     check_reassign(s);
     check_adoption(s);
     advise_on_deletion(s);

@@ -6,10 +6,12 @@
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "base/util.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #define NAME_MAX_BYTES 63
 
@@ -77,16 +79,21 @@ static bool needs_all_databases(const struct stw_account *a)
 static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                          const struct stw_account *a)
 {
-    struct stw_buf quoted = STW_BUF_INIT(4096), *out = &st->text;
+    struct stw_buf quoted = STW_BUF_INIT(4096), until = STW_BUF_INIT(4096), *out = &st->text;
     stw_pg_string(&quoted, a->user, strlen(a->user));
     const char *user = stw_buf_str(&quoted), *table = k->reads_verifiers ? "pg_authid" : "pg_roles";
-    out->failed |= quoted.failed;
+    if (a->valid_until) {
+        stw_buf_adds(&until, " AND coalesce(r.rolvaliduntil, 'infinity') = ");
+        stw_pg_string(&until, a->valid_until, strlen(a->valid_until));
+        stw_buf_adds(&until, "::timestamptz");
+    }
+    out->failed |= quoted.failed || until.failed;
     stw_buf_addf(
         out,
         "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
-        "r.rolcreaterole OR r.rolcreatedb)::text, r.rolcanlogin::text, r.rolconnlimit::text, "
+        "r.rolcreaterole OR r.rolcreatedb)::text, (r.rolcanlogin%s)::text, r.rolconnlimit::text, "
         "shobj_description(r.oid, 'pg_authid'), %s FROM %s r WHERE r.rolname = %s",
-        k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
+        stw_buf_str(&until), k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
                  " UNION ALL SELECT 'a', d.datname::text, x.privilege_type, x.is_grantable::text, "
                  "NULL, NULL, NULL FROM pg_database d CROSS JOIN LATERAL aclexplode(d.datacl) x "
@@ -109,6 +116,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
     stw_buf_adds(out, " UNION ALL SELECT 'f', pg_is_in_recovery()::text, NULL, NULL, NULL, NULL, "
                       "NULL");
     stw_buf_done(&quoted);
+    stw_buf_done(&until);
 }
 
 struct pg_look {
@@ -186,11 +194,23 @@ static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
     }
 }
 
-/* Tries a login where the verifier cannot be read or compared. */
+static bool is_expired(const struct stw_account *a)
+{
+    int64_t until;
+    return a->valid_until && stw_time_parse(a->valid_until, &until) == 0 &&
+           until <= (int64_t)time(NULL) * 1000000;
+}
+
+/* Tries a login where the verifier cannot be read or compared.  After validUntil no login works, with
+ * any password. */
 static void try_password(struct stw_session *s, const struct stw_account *a, struct stw_login *l)
 {
     if (!l->exists || !a->password.data || l->password != STW_PASSWORD_UNKNOWN)
         return;
+    if (is_expired(a)) {
+        l->password = STW_PASSWORD_SAME;
+        return;
+    }
     int works = stw_session_trial(s, a->user, &a->password);
     if (works >= 0)
         l->password = works ? STW_PASSWORD_SAME : STW_PASSWORD_DIFFERS;

@@ -21,6 +21,10 @@ static void put_options(struct stw_buf *out, const struct stw_account *a)
 {
     long long limit = a->max_user_connections > 0 ? (long long)a->max_user_connections : -1;
     stw_buf_addf(out, " LOGIN CONNECTION LIMIT %lld", limit);
+    if (!a->valid_until)
+        return;
+    stw_buf_adds(out, " VALID UNTIL ");
+    put_string(out, a->valid_until);
 }
 
 static void put_password(struct stw_buf *out, const struct stw_verifier *v)

@@ -95,6 +95,7 @@ struct stw_account {
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
         max_connections_per_hour;    /* 0: no limit */
+    const char *valid_until;         /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
                                         rights */
     const struct stw_target *target; /* only for what it allows; the pool does the login */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights on sequences, and MAINTAIN, on the oldest and the newest PostgreSQL.  The webhook of a second
+"""Rights on sequences, MAINTAIN, and validUntil, on the oldest and the newest PostgreSQL.  The webhook of a second
 steward admits the objects."""
 
 import pytest
@@ -83,3 +83,24 @@ def test_maintain(pg_scene, server, shop):
         wait.until("the reason", lambda: any(
             "MAINTAIN needs PostgreSQL 17 or newer" in c["message"]
             for c in pg_scene.get("app", shop).get("status", {}).get("conditions", [])))
+
+
+def test_valid_until(pg_scene, server, shop):
+    """Set, repaired, passed and lifted; an account without it keeps what the server has."""
+    until = "SELECT extract(year FROM rolvaliduntil)::int FROM pg_roles WHERE rolname = 'app'"
+    pg_scene.create("app", shop, FIRST, grants=READS, validUntil="2040-05-06T07:08:09Z")
+    assert server.sql(until) == [["2040"]] and server.login("app", FIRST)
+    server.sql("ALTER ROLE app VALID UNTIL '2050-01-01'")
+    pg_scene.poke("app", shop)
+    wait.until("the repair", lambda: server.sql(until) == [["2040"]])
+    pg_scene.patch("app", shop, validUntil="2020-01-01T00:00:00Z")
+    wait.until("the end", lambda: not server.login("app", FIRST))
+    pg_scene.wait_ready("app", shop)
+    pg_scene.patch("app", shop, validUntil="infinity")
+    wait.until("logins again", lambda: server.login("app", FIRST))
+    pg_scene.patch("app", shop, validUntil=None)
+    server.sql("ALTER ROLE app VALID UNTIL '2060-01-01'")
+    pg_scene.patch("app", shop, limits={"maxUserConnections": 7})
+    wait.until("another change", lambda: server.sql(
+        "SELECT rolconnlimit FROM pg_roles WHERE rolname = 'app'") == [["7"]])
+    assert server.sql(until) == [["2060"]]

@@ -39,6 +39,11 @@ static void test_create_and_mark(void **state)
     wrote(&s, 3, "COMMENT ON ROLE \"b\"\"ob\" IS NULL");
     stw_pg_alter(&fifteen, &bob, &l, NULL, true, &s);
     wrote(&s, 4, "ALTER ROLE \"b\"\"ob\" LOGIN CONNECTION LIMIT -1");
+    struct stw_account until = bob;
+    until.valid_until = "2030-01-31T12:00:00Z";
+    stw_pg_alter(&fifteen, &until, &l, NULL, true, &s);
+    wrote(&s, 5,
+          "ALTER ROLE \"b\"\"ob\" LOGIN CONNECTION LIMIT -1 VALID UNTIL '2030-01-31T12:00:00Z'");
     stw_buf_done(&v.text);
 }
 

@@ -891,6 +891,24 @@ static void when_the_secret_is_looked_at(void **state)
     PG_GRANTS("{\"database\":\"d\",\"schema\":\"s\",\"table\":\"" table "\",\"privileges\":[" list \
               "]}")
 
+static void valid_until(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("pg", PG_GOOD ",\"validUntil\":\"2030-01-31T12:00:00Z\""), ""},
+        {ON("pg", PG_GOOD ",\"validUntil\":\"infinity\""), ""},
+        {ON("pg", PG_GOOD ",\"validUntil\":\"2030-02-31T12:00:00Z\""),
+         "spec.validUntil: Invalid value: \"2030-02-31T12:00:00Z\": must be a time like "
+         "2030-01-31T12:00:00Z, or infinity\n"},
+        {ON("pg", PG_GOOD ",\"validUntil\":\"now'; DROP\""),
+         "spec.validUntil: Invalid value: \"now'; DROP\": must be a time like "
+         "2030-01-31T12:00:00Z, or infinity\n"},
+        {ON("maria", GOOD ",\"validUntil\":\"infinity\""),
+         "spec.validUntil: Invalid value: \"infinity\": not supported on mariadb\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 /* A sequence is named like a table. */
 static void sequences(void **state)
 {
@@ -1291,6 +1309,7 @@ int main(void)
         cmocka_unit_test(deletions_are_commented_on),
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
+        cmocka_unit_test(valid_until),
         cmocka_unit_test(sequences),
         cmocka_unit_test(generated_passwords),
         cmocka_unit_test(connection_secrets),
