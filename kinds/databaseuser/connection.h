@@ -7,10 +7,16 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "kinds/databaseuser/spec.h"
+#include "base/json.h"
 #include "sql/target.h"
 
 #include <jansson.h>
+
+/* The Secret that steward writes for applications. */
+struct stw_databaseuser_connection {
+    const char *name;               /* NULL: none */
+    struct stw_json keys, template; /* key of the Secret -> name of a value; -> text with values */
+};
 
 struct stw_connection {
     const struct stw_target *target;

@@ -5,7 +5,6 @@
 
 #include "base/util.h"
 #include "kinds/common/product.h"
-#include "kinds/databaseuser/connection.h"
 #include "kinds/databaseuser/spec_priv.h"
 #include "schema/names.h"
 #include "schema/rows.h"

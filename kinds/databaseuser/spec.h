@@ -4,6 +4,7 @@
 #ifndef STW_KINDS_DATABASEUSER_SPEC_H
 #define STW_KINDS_DATABASEUSER_SPEC_H
 
+#include "kinds/databaseuser/connection.h"
 #include "schema/kind.h"
 
 /* Set before the first statement is sent: by the webhook when it knows the target and the Secret,
@@ -31,12 +32,6 @@ struct stw_databaseuser_password {
     bool trim_newline;      /* one newline at the end (and a carriage return before it) is not part
                                of the password */
     struct stw_databaseuser_generate generate;
-};
-
-/* The Secret that steward writes for applications. */
-struct stw_databaseuser_connection {
-    const char *name;               /* NULL: none */
-    struct stw_json keys, template; /* key of the Secret -> name of a value; -> text with values */
 };
 
 /* 0: no limit.  PostgreSQL supports only max_user_connections. */
