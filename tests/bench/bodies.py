@@ -10,10 +10,11 @@ _SENTENCE = ("<p>The quick brown fox jumps over the lazy dog; \u00fcber den Zaun
              "\"quoted\" &amp; escaped.</p>\n")
 
 
-def _managed_fields(spec):
+def managed_fields(spec, api_version=f"{GROUP}/{VERSION}"):
+    """What a creation by kubectl leaves there."""
     return [{
         "manager": "kubectl-create", "operation": "Update",
-        "apiVersion": f"{GROUP}/{VERSION}", "time": "2026-11-21T03:49:35Z", "fieldsType": "FieldsV1",
+        "apiVersion": api_version, "time": "2026-11-21T03:49:35Z", "fieldsType": "FieldsV1",
         "fieldsV1": {"f:spec": {".": {}, **{f"f:{name}": {} for name in spec}}},
     }]
 
@@ -30,21 +31,23 @@ def my_web(page, complete):
             "name": "storefront", "namespace": "shop", "generation": 1,
             "uid": "7c0f4f0c-64d6-4c9b-90f2-3b0c8d9f2b11",
             "creationTimestamp": "2026-11-21T03:49:35Z",
-            "managedFields": _managed_fields(spec),
+            "managedFields": managed_fields(spec),
         },
         "spec": spec,
     }
 
 
-def review(obj):
+def review(obj, plural=PLURAL):
     """The AdmissionReview of its creation, as bytes in the API server's own member order."""
-    gvk = {"group": GROUP, "version": VERSION, "kind": KIND}
-    gvr = {"group": GROUP, "version": VERSION, "resource": PLURAL}
+    group, version = obj["apiVersion"].split("/")
+    gvk = {"group": group, "version": version, "kind": obj["kind"]}
+    gvr = {"group": group, "version": version, "resource": plural}
     return json.dumps({
         "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "request": {
             "uid": UID, "kind": gvk, "resource": gvr, "requestKind": gvk, "requestResource": gvr,
-            "name": "storefront", "namespace": "shop", "operation": "CREATE",
+            "name": obj["metadata"]["name"], "namespace": obj["metadata"]["namespace"],
+            "operation": "CREATE",
             "userInfo": {"username": "jane@example.com", "groups": ["system:authenticated"]},
             "object": obj, "oldObject": None, "dryRun": False,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",

@@ -19,7 +19,7 @@ import time
 from support import cluster as k8s
 from support import app, myweb, wait
 from support import steward as stw
-from support.rest import MERGE
+from support.rest import GONE, MERGE
 
 # The kinds of a fleet: the path of the collection, and a function that makes a manifest.
 KINDS = {"MyWeb": ("/apis/operator.k8s-summit.org/v1/namespaces/fleet/mywebs", myweb.manifest),
@@ -52,6 +52,21 @@ def steady_rss_kib(steward):
         return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
     wait.until("memory to settle", look, 60, every=0.5)
     return seen[-1]
+
+
+def clear(api, *collections):
+    """Removes all objects of these paths, and Services, ConfigMaps and events of namespace fleet."""
+    namespace = "/namespaces/fleet/"
+    for path in (*collections, f"/api/v1{namespace}services", f"/api/v1{namespace}configmaps",
+                 f"/api/v1{namespace}events", f"/apis/events.k8s.io/v1{namespace}events"):
+        wait.until(f"{path} to be empty", lambda p=path: _emptied(api, p), 600, every=1)
+
+
+def _emptied(api, path):
+    """Deletes a collection; of a large one a request may take longer than the client waits."""
+    with contextlib.suppress(*GONE):
+        api.do("DELETE", path)
+    return not api.do("GET", path + "?limit=1")["items"]
 
 
 class Deployments(threading.Thread):
@@ -134,13 +149,7 @@ class Fleet:
 
     def clear(self):
         """Removes all objects, children and events, since garbage collection is stopped."""
-        namespace, kinds = "/namespaces/fleet/", KINDS[self.kind][0]
-        for path in (kinds, f"/apis/apps/v1{namespace}deployments", f"/api/v1{namespace}services",
-                     f"/api/v1{namespace}configmaps", f"/api/v1{namespace}events",
-                     f"/apis/events.k8s.io/v1{namespace}events"):
-            self.api.do("DELETE", path)
-            wait.until(f"{path} to be empty",
-                       lambda p=path: not self.api.do("GET", p + "?limit=1")["items"], 60)
+        clear(self.api, KINDS[self.kind][0], "/apis/apps/v1/namespaces/fleet/deployments")
         self.count = 0
 
     def completed(self):
@@ -163,8 +172,8 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def fleet(binary, kind="MyWeb"):
-    """A Fleet in a new cluster that is removed afterwards, or in that of $STEWARD_CLUSTER_NAME."""
+def bench_cluster():
+    """(Cluster, folder): a new cluster that is removed afterwards, or that of $STEWARD_CLUSTER_NAME."""
     name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
     mine = "STEWARD_CLUSTER_NAME" not in os.environ
     say(f"Cluster {name}: starting")
@@ -172,13 +181,20 @@ def fleet(binary, kind="MyWeb"):
     k8s.cluster_command(name, "up", "--apiserver-arg=--service-node-port-range=10000-32767")
     try:
         with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
-            one = Fleet(k8s.Cluster(k8s.cluster_env(name)), binary, pathlib.Path(folder), kind)
-            one.prepare()
-            try:
-                yield one
-            finally:
-                if one.steward and one.steward.running():
-                    one.steward.stop()
+            yield k8s.Cluster(k8s.cluster_env(name)), pathlib.Path(folder)
     finally:
         if mine:
             k8s.cluster_command(name, "down")
+
+
+@contextlib.contextmanager
+def fleet(binary, kind="MyWeb"):
+    """A Fleet in bench_cluster()."""
+    with bench_cluster() as (cluster, folder):
+        one = Fleet(cluster, binary, folder, kind)
+        one.prepare()
+        try:
+            yield one
+        finally:
+            if one.steward and one.steward.running():
+                one.steward.stop()

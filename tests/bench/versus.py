@@ -69,14 +69,14 @@ def usage(pid):
     return {"cpu_s": cpu / 1e9, "wakeups": voluntary, "preempted": involuntary}
 
 
-def settled_usage(pid):
-    """The same, once steward uses next to no CPU for two seconds."""
+def settled_usage(pid, seconds=120):
+    """The same, once the process uses next to no CPU for two seconds."""
     seen = [usage(pid)]
 
     def look():
         seen.append(usage(pid))
         return len(seen) > 4 and seen[-1]["cpu_s"] - seen[-5]["cpu_s"] < 0.01
-    wait.until("steward to have nothing to do", look, 120, every=0.5)
+    wait.until("the process to have nothing to do", look, seconds, every=0.5)
     return seen[-1]
 
 
