@@ -307,10 +307,11 @@ def build_all(names, again=True):
     for contender in ALL:
         if contender.name not in names:
             continue
-        say(f"{contender.name} {contender.version()}: building")
         kept = cache() / f"{contender.name}-redirect"
+        build = again or not kept.exists()
+        say(f"{contender.name} {contender.version()}: {'building' if build else 'as built before'}")
         try:
-            built[contender] = contender.build() if again or not kept.exists() else kept
+            built[contender] = contender.build() if build else kept
         except Missing as why:
             missing[contender.name] = str(why)
             say(f"{contender.name}: left out: {why}")

@@ -11,6 +11,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 
 from bench.fleet import say
 from support import paths, wait
@@ -71,13 +72,16 @@ def usage(pid):
 
 def settled_usage(pid, seconds=120):
     """The same, once the process uses next to no CPU for two seconds."""
-    seen = [usage(pid)]
+    seen = [(time.monotonic(), usage(pid))]
 
     def look():
-        seen.append(usage(pid))
-        return len(seen) > 4 and seen[-1]["cpu_s"] - seen[-5]["cpu_s"] < 0.01
+        now = time.monotonic(), usage(pid)
+        while len(seen) > 1 and now[0] - seen[1][0] >= 2:
+            del seen[0]  # the first one left is two seconds old
+        seen.append(now)
+        return now[0] - seen[0][0] >= 2 and now[1]["cpu_s"] - seen[0][1]["cpu_s"] < 0.01
     wait.until("the process to have nothing to do", look, seconds, every=0.5)
-    return seen[-1]
+    return seen[-1][1]
 
 
 def less(after, before):
