@@ -17,7 +17,7 @@ RUN dpkg -s ${PACKAGES} >/dev/null 2>&1 \
 ARG COMMIT=unknown
 COPY . /src
 RUN git config --global --add safe.directory /src \
-    && meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled \
+    && meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled -Dlibrary=false \
         -Dcommit="${COMMIT}" \
     && DESTDIR=/install meson install -C /build
 RUN mkdir /rootfs \

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libsteward as others get it: installed into a clean prefix, or as a subproject of meson."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from support import library, paths
+
+REDIRECT = library.EXAMPLES / "redirect"
+USER = """#include <stdio.h>
+#include <steward/{header}.h>
+int main(void) {{ return 0; }}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A support.library.Library."""
+    return library.Library(tmp_path_factory.mktemp("library"))
+
+
+def _symbols(file):
+    text = library.run("nm", "--dynamic", "--defined-only", "--extern-only", "--format=posix", file)
+    return {line.split()[0].partition("@")[0] for line in text.splitlines()}
+
+
+def test_what_is_installed(installed):
+    """Both libraries, the headers and the pkg-config file; nothing of the program."""
+    lib = installed.prefix / "lib"
+    assert {path.name for path in lib.iterdir()} == {
+        "libsteward.a", "libsteward.so", "libsteward.so.0", "libsteward.so.0.1.0", "pkgconfig"}
+    assert "[libsteward.so.0]" in library.run("readelf", "-d", lib / "libsteward.so.0.1.0")
+    assert not (installed.prefix / "bin").exists()
+    listed = (paths.TOP / "include" / "headers.txt").read_text("utf-8").split()
+    found = {path.relative_to(installed.prefix / "include" / "steward")
+             for path in (installed.prefix / "include").rglob("*.h")}
+    assert len(found) == len(listed) + 5
+    assert not [path for path in found if path.name.endswith("_priv.h")]
+
+
+def test_only_its_own_symbols_are_exported(installed):
+    """A program may have functions of any other name."""
+    symbols = _symbols(installed.prefix / "lib" / "libsteward.so")
+    assert "stw_operator_main" in symbols and "stw_reconcile" in symbols
+    assert not [one for one in symbols if not re.fullmatch(r"stw_\w+|STEWARD_0", one)]
+    assert "stw_queue_create" not in symbols  # not in a public header
+
+
+@pytest.mark.parametrize("header", ["base", "client", "kind", "controller", "operator"])
+def test_each_header_is_sufficient(installed, header, tmp_path):
+    """An include of one of them compiles in another folder without warnings."""
+    source = tmp_path / "user.c"
+    source.write_text(USER.format(header=header), "utf-8")
+    installed.compile(tmp_path, source)
+
+
+def test_an_example_with_pkg_config(installed, tmp_path):
+    """It runs with the shared library, and applies its own rules."""
+    program = installed.compile(tmp_path, REDIRECT / "redirect.c")
+    assert "Usage: redirect COMMAND" in library.run(program, "--help", env=installed.env)
+    assert "accepted" in library.run(program, "validate", REDIRECT / "sample.yaml", env=installed.env)
+    crds = library.run(program, "print", "crds", env=installed.env)
+    assert crds.count("kind: CustomResourceDefinition") == 1 and "redirects.example.org" in crds
+
+
+def test_an_example_that_links_statically(installed, tmp_path):
+    """The archive, and the shared libraries that the pkg-config file requires, are sufficient."""
+    needed = installed.config("--print-requires", "--print-requires-private")
+    words = [*library.run("pkg-config", "--libs", *needed).split(), "-lm", "-pthread"]
+    program = tmp_path / "redirect"
+    library.run("cc", *library.FLAGS, "-o", program, REDIRECT / "redirect.c", *installed.config("--cflags"),
+                installed.prefix / "lib" / "libsteward.a", *words, env=installed.env)
+    assert "libsteward" not in library.run("ldd", program)
+    assert "Usage: redirect COMMAND" in library.run(program, "--help")
+
+
+def test_as_a_subproject(tmp_path):
+    """meson finds it in subprojects/, and builds the library only."""
+    shutil.copytree(REDIRECT, tmp_path / "project")
+    (tmp_path / "project" / "subprojects").mkdir()
+    (tmp_path / "project" / "subprojects" / "libsteward").symlink_to(paths.TOP)
+    build = tmp_path / "project" / "meson.build"
+    build.write_text(build.read_text("utf-8").replace(
+        "dependency('libsteward')", "subproject('libsteward').get_variable('libsteward_dep')"), "utf-8")
+    compiler = {"CC": "ccache cc"} if shutil.which("ccache") else {}
+    library.run("meson", "setup", tmp_path / "build", tmp_path / "project",
+                env={**compiler, "PKG_CONFIG_PATH": ""})
+    library.run("ninja", "-C", tmp_path / "build", "redirect", env=library.CACHE)
+    assert not list((tmp_path / "build").rglob("libkinds.a"))
+    assert "Usage: redirect COMMAND" in library.run(tmp_path / "build" / "redirect", "--help")
+
+
+def test_the_check_of_the_interface_can_fail(tmp_path):
+    """A function that is gone is an incompatible change."""
+    if not shutil.which("abidiff"):
+        pytest.skip("no abidiff is here: run 'scripts/bootstrap lint'")
+    text = (paths.TOP / "tests" / "data" / "libsteward.abi").read_text("utf-8")
+    (tmp_path / "old.abi").write_text(text.replace("stw_operator_kind", "stw_operator_was"), "utf-8")
+    done = subprocess.run(["abidiff", tmp_path / "old.abi", paths.build() / "include" / "libsteward.so"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode & 8, done.stdout
+    assert "stw_operator_was" in done.stdout
