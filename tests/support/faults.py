@@ -21,7 +21,8 @@ def binary():
     with open(build / "faults.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (faults / "build.ninja").exists():
-            run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled"])
+            run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled",
+                 "-Dlibrary=false"])
         run(["ninja", "-C", faults, "src/steward"], timeout=600)
     return faults / "src" / "steward"
 

@@ -8,7 +8,8 @@ import subprocess
 from . import paths
 
 # What another checkout has compiled is not compiled again.
-CACHE = {"CCACHE_DIR": str(paths.cache_root() / "ccache"), "CCACHE_BASEDIR": str(paths.TOP), "CCACHE_NOHASHDIR": "1"}
+CACHE = {"CCACHE_DIR": str(paths.cache_root() / "ccache"), "CCACHE_BASEDIR": str(paths.TOP),
+         "CCACHE_NOHASHDIR": "1"}
 EXAMPLES = paths.TOP / "examples"
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror")
 
