@@ -8,9 +8,9 @@
 build() {
     local dir=$1 options=(-Dwerror=true) compiler=${3:-} cache=''
     case ${2:-} in
-    address) options+=('-Db_sanitize=address,undefined' -Db_lundef=false) ;;
-    thread) options+=(-Db_sanitize=thread -Db_lundef=false) ;;
-    coverage) options+=(-Db_coverage=true) ;;
+    address) options+=('-Db_sanitize=address,undefined' -Dlibrary=false -Db_lundef=false) ;;
+    thread) options+=(-Db_sanitize=thread -Dlibrary=false -Db_lundef=false) ;;
+    coverage) options+=(-Db_coverage=true -Dlibrary=false) ;;
     esac
     need_commands build meson ninja "${compiler:-cc}"
     if type -P ccache >/dev/null; then # what another checkout has compiled is not compiled again

@@ -13,5 +13,6 @@ extern const struct stw_extension stw_steward_extension;
 
 extern const struct stw_command stw_command_new;
 extern const struct stw_command stw_command_snapshot;
+extern const struct stw_command stw_command_new;
 
 #endif

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from support import library, paths
 
@@ -93,13 +94,30 @@ def test_as_a_subproject(tmp_path):
     assert "Usage: redirect COMMAND" in library.run(tmp_path / "build" / "redirect", "--help")
 
 
-def test_the_check_of_the_interface_can_fail(tmp_path):
+def test_the_check_of_the_interface_can_fail(installed, tmp_path):
     """A function that is gone is an incompatible change."""
     if not shutil.which("abidiff"):
         pytest.skip("no abidiff is here: run 'scripts/bootstrap lint'")
     text = (paths.TOP / "tests" / "data" / "libsteward.abi").read_text("utf-8")
     (tmp_path / "old.abi").write_text(text.replace("stw_operator_kind", "stw_operator_was"), "utf-8")
-    done = subprocess.run(["abidiff", tmp_path / "old.abi", paths.build() / "include" / "libsteward.so"],
+    done = subprocess.run(["abidiff", tmp_path / "old.abi", installed.prefix / "lib" / "libsteward.so"],
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode & 8, done.stdout
     assert "stw_operator_was" in done.stdout
+
+
+def test_a_new_project(installed, steward_binary, tmp_path):
+    """`steward new` writes a repository that builds without warnings and passes its tests at once."""
+    project, build = tmp_path / "lamps", tmp_path / "build"
+    library.run(steward_binary, "new", "lamps", "home.example.org/v1/Lamp", f"--folder={project}")
+    written = {str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()}
+    assert {"meson.build", "src/lamp.c", "tests/meson.build", "config/kustomization.yaml"} <= written
+    assert not [name for name in written if re.search(r"@[A-Z]+@", (project / name).read_text("utf-8"))]
+    installed.meson(project, build)
+    said = library.run("meson", "test", "-C", build, "--no-rebuild", env=installed.env)
+    counts = dict(re.findall(r"^(Ok|Expected Fail|Fail): +(\d+)", said, re.MULTILINE))
+    assert counts == {"Ok": "3", "Expected Fail": "1", "Fail": "0"}, said
+    library.run("meson", "compile", "-C", build, "manifests", env=installed.env)
+    assert "lamps.home.example.org" in (project / "config" / "crds.yaml").read_text("utf-8")
+    for file in yaml.safe_load((project / "config" / "kustomization.yaml").read_text("utf-8"))["resources"]:
+        assert all(yaml.safe_load_all((project / "config" / file).read_text("utf-8"))), file
