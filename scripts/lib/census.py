@@ -11,7 +11,7 @@ import layers
 import phrases
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = ("lib", "src", "controller", "webhook", "certs", "kinds")
+PROGRAM = ("lib", "src", "controller", "webhook", "certs", "operator", "kinds")
 STRINGS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 FUNCTION = re.compile(r"^(static )?(?:inline )?(?:[A-Za-z_]\w*[ *]+)+(\w+) ?\(([^;{}]*)\)\n\{(.*?)^\}",
                       re.MULTILINE | re.DOTALL)

@@ -51,7 +51,7 @@ C_PARTS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n
 # What may be between two pieces of one literal: a comment, or a macro such as PRId64.
 C_BETWEEN = re.compile(r"(?:\s|/\*.*?\*/|\b[A-Za-z_]\w*\b)*\Z", re.DOTALL)
 C_ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|x[0-9a-fA-F]+|.)|.", re.DOTALL)
-PROGRAM = ("lib", "controller", "webhook", "certs", "kinds", "src")
+PROGRAM = ("lib", "controller", "webhook", "certs", "operator", "kinds", "src")
 
 
 def c_comments(text):
