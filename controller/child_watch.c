@@ -285,7 +285,7 @@ const struct stw_watch stw_watch_deployments = {
 };
 const struct stw_watch stw_watch_ingresses = {
     .resource = &stw_res_ingress,
-    .label_selector = SELECTOR,
+    .managed = true,
     .project = project_plain,
     .changed = child_changed,
 };
