@@ -209,6 +209,27 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
         tell_trouble(run, o, v->reason, v->message);
 }
 
+void stw_run_report(struct stw_run *run, const struct stw_object *o, const struct stw_aspect *all,
+                    size_t count, json_t *members, struct stw_result *result)
+{
+    json_auto_t *own = members;
+    struct stw_status s;
+    struct stw_verdict v;
+    for (size_t i = 0; i < count; i++)
+        if (all[i].err &&
+            (all[i].err->code == STW_ERR_CONFLICT || all[i].err->code == STW_ERR_CANCELLED)) {
+            stw_run_fail(run, all[i].err, result);
+            return;
+        }
+    stw_status_begin(&s, run, o, NULL);
+    stw_verdict_of(all, count, &v);
+    stw_verdict_conditions(&v, &s.conditions);
+    stw_aspect_conditions(all, count, &s.conditions);
+    if (own)
+        (void)json_object_update(s.tree, own);
+    stw_run_end(run, o, &v, stw_status_end(&s), NULL, result);
+}
+
 void stw_run_end_invalid(struct stw_run *run, const struct stw_object *o, json_t *status,
                          const char *findings, struct stw_result *result)
 {

@@ -24,6 +24,12 @@ bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, 
 void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct stw_verdict *v,
                  json_t *status, const char *const *numbers, struct stw_result *result);
 
+/* The whole end of a run that checked `all` (at least one aspect): verdict, conditions, status.
+ * `members` are added to the status; takes ownership of them, NULL: none.  If the error of an aspect
+ * is a conflict or a cancelled call, the run ends without writing a status. */
+void stw_run_report(struct stw_run *run, const struct stw_object *o, const struct stw_aspect *all,
+                    size_t count, json_t *members, struct stw_result *result);
+
 /* The object is invalid under the rules of its kind.  `status` as above, from
  * stw_status_invalid(). */
 void stw_run_end_invalid(struct stw_run *run, const struct stw_object *o, json_t *status,

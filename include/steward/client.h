@@ -14,5 +14,6 @@
 #include "kube/pages.h"
 #include "kube/resource.h"
 #include "kube/secret.h"
+#include "kube/tree.h"
 
 #endif

@@ -7,6 +7,7 @@
 #include "controller/child.h"
 #include "controller/condition.h"
 #include "controller/controller.h"
+#include "controller/dependent.h"
 #include "controller/finalizer.h"
 #include "controller/lookup_lists.h"
 #include "controller/manager.h"

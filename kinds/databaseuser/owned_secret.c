@@ -71,9 +71,9 @@ static int write_owned(struct dbuser *d, const char *name, const char *component
     bool there = stw_json_there(stw_json_root(&old->doc));
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     if (!stw_run_may_write(d->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "steward no longer leads");
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     stw_resource_path(&stw_res_secret, d->run->ns, there ? name : NULL, NULL, &path);
-    stw_buf_addf(&path, "?fieldManager=%s", d->run->controller->field_manager);
+    stw_buf_addf(&path, "?fieldManager=%s", d->run->field_manager);
     char *body = object ? json_dumps(object, JSON_COMPACT) : NULL;
     if (!body)
         return stw_fail_memory(err);
