@@ -1,465 +1,411 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An operator with one kind, CronTask: Jobs on a schedule in UTC, as in the tutorial of kubebuilder's
- * book.  Each run computes everything from the Jobs that exist: it removes old ones, starts the one
- * that is due, and asks to be run again when the next one is. */
-#include <steward/base.h>
+ * CronJob: creates a Job at each instant of a schedule.  This is the kind of the tutorial in
+ * kubebuilder's book, with the same fields and the same rules.  Read it from top to bottom:
+ *
+ *     1. the type         the fields of spec and status as tables: schema, defaults, simple checks
+ *     2. admission        the rules that a table cannot state
+ *     3. the Jobs         which of their members are cached, and who is woken when they change
+ *     4. the reconcile    look at the Jobs, start the one that is due, report, clean up
+ *     5. the controller   one struct that connects all of it
+ *
+ * The reconcile gets a key, never an event.  It finds out by itself what has happened, so each run
+ * can be repeated.  The name of a Job contains its instant: the API server refuses to create it
+ * twice, whatever was lost in between. */
 #include <steward/client.h>
 #include <steward/controller.h>
 #include <steward/kind.h>
 #include <steward/operator.h>
 
-#define JOBS_MAX 256 /* of one CronTask */
-#define SCHEDULED "batch.example.org/scheduled-at"
-#define MANAGED_BY "cronjob-lite"
+#define SCHEDULED_AT "batch.tutorial.example.org/scheduled-at"
+#define JOBS_MAX 300      /* of one CronJob; more are not read */
+#define ACTIVE_MAX 50     /* no Job is started beside that many */
+#define LOOK_MS 30000     /* at least this often: the clock may have been set */
+#define FOREIGN_MS 60000u /* another check for a name that is taken */
 
-/* --- the kind */
+/* --- 1. the type */
 
-struct task {
-    const char *schedule, *image, *script, *concurrency;
+struct cronjob {
+    const char *schedule, *concurrency;
+    int64_t deadline, succeeded_limit, failed_limit;
     bool suspend;
-    int64_t deadline_s, starting_deadline_s, successful_limit, failed_limit;
+    struct stw_json template; /* as it is in the object; the API server checks it in each Job */
 };
-
-static const char *check_schedule(const char *text)
-{
-    struct stw_cron cron;
-    struct stw_error err = {0};
-    if (stw_cron_parse(text, &cron, &err) != 0)
-        return "must be a schedule as in crontab, such as \"*/5 * * * *\"";
-    return stw_cron_never(&cron) ? "is never due" : NULL;
-}
 
 static const char *const policies[] = {"Allow", "Forbid", "Replace", NULL};
 
-#define AT(member) STW_FIELD_OFFSET(struct task, member)
-
-static const struct stw_field spec[] = {
-    {.name = "schedule",
-     .type = STW_T_STRING,
-     AT(schedule),
-     .help = "When Jobs are started, as in crontab, in UTC.",
-     .required = true,
-     STW_RANGE(1, STW_CRON_MAX),
-     .check = check_schedule},
-    {.name = "image",
-     .type = STW_T_STRING,
-     AT(image),
-     .help = "Image of the container.",
-     .required = true,
-     STW_RANGE(1, 1024),
-     .check = stw_check_image},
-    {.name = "script",
-     .type = STW_T_STRING,
-     AT(script),
-     .help = "What /bin/sh runs.",
-     .required = true,
-     STW_RANGE(1, 4096)},
-    {.name = "concurrencyPolicy",
-     .type = STW_T_STRING,
-     AT(concurrency),
-     .help = "Whether a Job may start while another one runs.",
-     .def = "\"Forbid\"",
-     .values = policies},
-    {.name = "suspend",
-     .type = STW_T_BOOL,
-     AT(suspend),
-     .help = "Starts no more Jobs; those that run are not changed.",
-     .def = "false"},
-    {.name = "startingDeadlineSeconds",
-     .type = STW_T_INT,
-     AT(starting_deadline_s),
-     .help = "A Job that is late by more seconds is not started.",
-     .def = "600",
-     STW_RANGE(10, 86400)},
-    {.name = "activeDeadlineSeconds",
-     .type = STW_T_INT,
-     AT(deadline_s),
-     .help = "A Job that runs for more seconds fails.",
-     .def = "3600",
-     STW_RANGE(1, 86400)},
-    {.name = "successfulJobsHistoryLimit",
-     .type = STW_T_INT,
-     AT(successful_limit),
-     .help = "How many successful Jobs are kept.",
-     .def = "3",
-     STW_RANGE(0, 50)},
-    {.name = "failedJobsHistoryLimit",
-     .type = STW_T_INT,
-     AT(failed_limit),
-     .help = "How many failed Jobs are kept.",
-     .def = "1",
-     STW_RANGE(0, 50)},
+/* One row for each field.  The schema of the CRD, the checks, the defaults and the decoding of an
+ * object into the struct all follow from it. */
+#define ROW(name_, type_, member, ...)                                                             \
+    {                                                                                              \
+        .name = (name_), .type = (type_), STW_FIELD_OFFSET(struct cronjob, member), __VA_ARGS__    \
+    }
+static const struct stw_field spec_fields[] = {
+    ROW("schedule", STW_T_STRING, schedule, .required = true, STW_RANGE(1, STW_CRON_MAX),
+        .help = "When Jobs are created, in the syntax of cron; times are in UTC."),
+    ROW("startingDeadlineSeconds", STW_T_INT, deadline, STW_RANGE(1, 31536000),
+        .help = "A Job that could not be created within this time is left out; absent: no limit."),
+    ROW("concurrencyPolicy", STW_T_STRING, concurrency, .def = "\"Allow\"", .values = policies,
+        .help = "What happens while an earlier Job runs: Allow both, Forbid the new one until the "
+                "earlier one has ended, or Replace the earlier one."),
+    ROW("suspend", STW_T_BOOL, suspend, .def = "false",
+        .help = "Creates no Jobs; those that run go on."),
+    ROW("jobTemplate", STW_T_RAW, template, .required = true,
+        .help = "Labels, annotations and spec of the Jobs."),
+    ROW("successfulJobsHistoryLimit", STW_T_INT, succeeded_limit, .def = "3", STW_RANGE(0, 100),
+        .help = "How many Jobs that succeeded are kept."),
+    ROW("failedJobsHistoryLimit", STW_T_INT, failed_limit, .def = "1", STW_RANGE(0, 100),
+        .help = "How many Jobs that failed are kept."),
     {0},
 };
 
-static const struct stw_field status[] = {
-    {.name = "active", .type = STW_T_INT, .format = "int64", .help = "Jobs that run."},
-    {.name = "lastScheduleTime",
-     .type = STW_T_STRING,
-     .format = "date-time",
-     .help = "When the latest Job was due."},
+static const struct stw_field reference_fields[] = {
+    {.name = "name", .type = STW_T_STRING, .help = "Name of the Job."},
+    {.name = "uid", .type = STW_T_STRING, .help = "Its uid."},
+    {0}};
+static const struct stw_field reference = {
+    .name = "", .type = STW_T_OBJECT, .fields = reference_fields};
+/* clang-format off */
+static const struct stw_field status_fields[] = {
+    {.name = "active", .type = STW_T_LIST, .help = "Jobs that have not ended.",
+     .item = &reference, STW_RANGE(0, JOBS_MAX)},
+    {.name = "lastScheduleTime", .type = STW_T_STRING, .help = "The instant of the last Job.",
+     .format = "date-time"},
     {0},
 };
-
+/* clang-format on */
 static const struct stw_column columns[] = {
     {.name = "Schedule", .type = "string", .json_path = ".spec.schedule"},
     {.name = "Suspend", .type = "boolean", .json_path = ".spec.suspend"},
-    {.name = "Active", .type = "integer", .json_path = ".status.active"},
+    {.name = "Last", .type = "date", .json_path = ".status.lastScheduleTime"},
+    STW_COLUMN_READY,
     STW_COLUMN_AGE,
     {0},
 };
 
-static void warn_policy(const struct stw_admission *a, const void *spec_, const void *old,
-                        struct stw_findings *f)
+/* --- 2. admission */
+
+static void validate_cronjob(const struct stw_admission *a, const void *spec, const void *old_spec,
+                             struct stw_findings *f)
 {
-    const struct task *t = spec_;
-    (void)a;
-    (void)old;
-    if (stw_streq(t->concurrency, "Forbid") && t->deadline_s > t->starting_deadline_s)
-        stw_findings_warn(f,
-                          "spec.activeDeadlineSeconds: a Job may run past the starting deadline of "
-                          "the next one, which is then left out");
+    const struct cronjob *c = spec;
+    struct stw_json schedule = stw_json_path(a->object, "spec.schedule");
+    struct stw_cron cron;
+    struct stw_error err = {0};
+    (void)old_spec;
+    if (c->schedule && *c->schedule && strlen(c->schedule) <= STW_CRON_MAX) {
+        if (stw_cron_parse(c->schedule, &cron, &err) != 0)
+            stw_findings_at(f, "spec.schedule", STW_INVALID, schedule, "%s", err.text);
+        else if (stw_cron_never(&cron))
+            stw_findings_at(f, "spec.schedule", STW_INVALID, schedule, "never matches any date");
+    }
+    if (stw_json_there(c->template) && !stw_json_there(stw_json_get(c->template, "spec")))
+        stw_findings_add(f, "spec.jobTemplate.spec", STW_REQUIRED, NULL, "%s", "");
 }
 
-static const struct stw_kind kind = {
-    .group = "batch.example.org",
+const struct stw_kind stw_kind_cronjob = {
+    .group = "batch.tutorial.example.org",
     .version = "v1",
-    .kind = "CronTask",
-    .plural = "crontasks",
+    .kind = "CronJob",
+    .plural = "cronjobs",
     .namespaced = true,
-    .singular = "crontask",
-    .help = "CronTask starts Jobs on a schedule.",
-    .spec = spec,
-    .spec_size = sizeof(struct task),
-    .status = status,
+    .singular = "cronjob",
+    .help = "CronJob creates Jobs on a schedule.",
+    .spec = spec_fields,
+    .spec_size = sizeof(struct cronjob),
+    .status = status_fields,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
-    .name_max = 52, /* the names of its Jobs are longer by the minute */
-    .validate = warn_policy,
+    .name_max = 52, /* a Job's name has at most 63 bytes, and 11 of them are "-" and the instant */
+    .validate = validate_cronjob,
 };
 
-/* --- its Jobs in the cache */
+/* --- 3. the Jobs.  The cache keeps of each Job that a CronJob owns: what stw_dependent_project
+ * writes, "at" (its instant) and "end" (the type of the condition that ended it). */
 
-static const struct stw_resource job_resource = {
-    .group = "batch", .version = "v1", .kind = "Job", .plural = "jobs", .namespaced = true};
+static const struct stw_resource res_job = {"batch", "v1", "Job", "jobs", true};
+static const struct stw_naming naming = {.app = "cronjob-lite", .component = "job", .image = ""};
 
-static bool is_true(struct stw_json job, const char *type)
-{
-    struct stw_json key, one;
-    stw_json_foreach (stw_json_path(job, "status.conditions"), key, one)
-        if (stw_json_is(stw_json_get(one, "type"), type) &&
-            stw_json_is(stw_json_get(one, "status"), "True"))
-            return true;
-    return false;
-}
-
-/* {"o":owner's name,"u":owner's uid,"s":instant,"f":"Complete"} */
 static void project_job(const struct stw_controller *const *all, struct stw_json job,
                         struct stw_buf *out)
 {
-    char scheduled[32] = "0", name[254], uid[64], owner_kind[64];
-    struct stw_json meta = stw_json_get(job, "metadata");
-    (void)all;
-    struct stw_json owner = stw_json_at(stw_json_get(meta, "ownerReferences"), 0);
-    if (stw_json_strcpy(stw_json_get(owner, "kind"), owner_kind, sizeof(owner_kind)) != 0 ||
-        !stw_streq(owner_kind, kind.kind) ||
-        stw_json_strcpy(stw_json_get(owner, "name"), name, sizeof(name)) != 0 ||
-        stw_json_strcpy(stw_json_get(owner, "uid"), uid, sizeof(uid)) != 0)
+    char at[STW_TIME_LEN] = "";
+    const char *end = NULL;
+    struct stw_json none, c;
+    if (!stw_dependent_project(all, job, out))
         return;
-    (void)stw_json_strcpy(stw_json_get(stw_json_get(meta, "annotations"), SCHEDULED), scheduled,
-                          sizeof(scheduled));
-    stw_buf_adds(out, "{\"n\":");
-    char ns[254] = "";
-    (void)stw_json_strcpy(stw_json_get(meta, "namespace"), ns, sizeof(ns));
-    stw_buf_json_strz(out, ns);
-    stw_buf_adds(out, ",\"o\":");
-    stw_buf_json_strz(out, name);
-    stw_buf_adds(out, ",\"u\":");
-    stw_buf_json_strz(out, uid);
-    stw_buf_adds(out, ",\"s\":");
-    stw_buf_json_strz(out, scheduled);
-    stw_buf_addf(out, ",\"f\":\"%s\"}",
-                 is_true(job, "Complete") ? "Complete"
-                 : is_true(job, "Failed") ? "Failed"
-                                          : "");
+    struct stw_json notes = stw_json_path(job, "metadata.annotations");
+    if (stw_json_strcpy(stw_json_get(notes, SCHEDULED_AT), at, sizeof(at)) == 0) {
+        stw_buf_adds(out, ",\"at\":");
+        stw_buf_json_strz(out, at);
+    }
+    stw_json_foreach (stw_json_path(job, "status.conditions"), none, c) {
+        bool failed = stw_json_is(stw_json_get(c, "type"), "Failed");
+        bool ended = failed || stw_json_is(stw_json_get(c, "type"), "Complete");
+        if (ended && stw_json_is(stw_json_get(c, "status"), "True") && !end)
+            end = failed ? "Failed" : "Complete";
+    }
+    if (end)
+        stw_buf_addf(out, ",\"end\":\"%s\"", end);
+    stw_buf_addc(out, '}');
 }
 
-static bool owner_of(struct stw_json projected, char out[STW_KEY_LEN])
+static const struct stw_watch watch_jobs = {
+    .resource = &res_job,
+    .label_selector = "app.kubernetes.io/name=cronjob-lite",
+    .project = project_job,
+    .index = stw_dependent_index,
+    .changed = stw_dependent_changed,
+};
+
+/* --- 4. the reconcile */
+
+struct job {
+    char name[254], uid[64];
+    int64_t at; /* its instant; 0: not known */
+    bool ended, failed, gone;
+};
+
+struct cronjob_run { /* memory of one run; it begins with what every run has */
+    STW_SUBJECT;
+    struct cronjob spec;
+    struct job jobs[JOBS_MAX + 1]; /* the latest first, then the one that this run creates */
+    size_t count, active;
+    int64_t now, last; /* last: the instant of the last Job, 0 for none; seconds */
+    struct stw_aspect scheduled;
+    struct stw_error err;
+};
+
+static int compare_jobs(const void *a, const void *b)
 {
-    char ns[254], name[254];
-    if (stw_json_strcpy(stw_json_get(projected, "n"), ns, sizeof(ns)) != 0 ||
-        stw_json_strcpy(stw_json_get(projected, "o"), name, sizeof(name)) != 0)
+    const struct job *x = a, *y = b;
+    return x->at != y->at ? (x->at < y->at) - (x->at > y->at) : strcmp(y->name, x->name);
+}
+
+/* Adds a Job of the cache, if there is one and this CronJob owns it. */
+static bool read_job(struct cronjob_run *r, const char *key)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(64 * 1024);
+    stw_autojson struct stw_json_doc doc = {0};
+    char at[STW_TIME_LEN];
+    struct job *j = &r->jobs[r->count];
+    int64_t us;
+    if (stw_informer_get(stw_run_cache(r->run, &watch_jobs), key, &text, NULL) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         return false;
-    stw_key_make(ns, name, out);
+    struct stw_json root = stw_json_root(&doc), end = stw_json_get(root, "end");
+    if (!stw_dependent_is_of(root, r->uid))
+        return false;
+    *j = (struct job){.ended = stw_json_there(end),
+                      .failed = stw_json_is(end, "Failed"),
+                      .gone = stw_json_bool(stw_json_get(root, "gone"), false)};
+    stw_json_cut(stw_json_get(root, "name"), j->name, sizeof(j->name));
+    stw_json_cut(stw_json_get(root, "uid"), j->uid, sizeof(j->uid));
+    stw_json_cut(stw_json_get(root, "at"), at, sizeof(at));
+    j->at = stw_time_parse(at, &us) == 0 ? us / 1000000 : 0;
+    r->active += !j->ended && !j->gone;
+    if (j->at <= r->now) /* others can write the annotation, too */
+        r->last = STW_MAX(r->last, j->at);
+    r->count++;
     return true;
 }
 
-static void index_job(void *ctx, struct stw_json projected, struct stw_buf *out)
-{
-    char key[STW_KEY_LEN];
-    (void)ctx;
-    if (owner_of(projected, key))
-        stw_index_add(out, "owner", key);
-}
-
-static void job_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                        const char *old_text, const char *new_text)
-{
-    stw_autojson struct stw_json_doc doc = {0};
-    const char *text = new_text ? new_text : old_text;
-    char owner[STW_KEY_LEN];
-    (void)w;
-    (void)key;
-    if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
-        owner_of(stw_json_root(&doc), owner))
-        stw_manager_enqueue(m, kind.kind, owner);
-}
-
-static const struct stw_watch jobs = {
-    .resource = &job_resource,
-    .label_selector = "app.kubernetes.io/managed-by=" MANAGED_BY,
-    .project = project_job,
-    .index = index_job,
-    .changed = job_changed,
-};
-
-/* --- one run */
-
-struct job {
-    char name[254];
-    int64_t scheduled;
-    bool complete, failed;
-};
-
-struct task_run {
-    STW_SUBJECT;
-    struct task spec;
-    struct stw_cron cron;
-    int64_t now, last, next;
-    struct job jobs[JOBS_MAX]; /* the newest first */
-    size_t count, active;
-    const char *blocked; /* why the Job that is due was not started */
-};
-
-static int newest_first(const void *a, const void *b)
-{
-    const struct job *x = a, *y = b;
-    return x->scheduled < y->scheduled ? 1 : x->scheduled > y->scheduled ? -1 : 0;
-}
-
-static void take_job(struct task_run *r, const char *key, const char *text, size_t len)
-{
-    stw_autojson struct stw_json_doc doc = {0};
-    const char *slash = strchr(key, '/');
-    char instant[32] = "";
-    if (r->count == JOBS_MAX || !slash || stw_json_scan(&doc, text, len, NULL) != 0)
-        return;
-    struct stw_json root = stw_json_root(&doc);
-    if (!stw_json_is(stw_json_get(root, "u"), r->uid))
-        return; /* of an object of this name that is gone */
-    struct job *job = &r->jobs[r->count++];
-    *job = (struct job){.complete = stw_json_is(stw_json_get(root, "f"), "Complete"),
-                        .failed = stw_json_is(stw_json_get(root, "f"), "Failed")};
-    stw_format(job->name, sizeof(job->name), "%s", slash + 1);
-    (void)stw_json_strcpy(stw_json_get(root, "s"), instant, sizeof(instant));
-    (void)stw_parse_int(instant, 0, INT64_MAX, &job->scheduled);
-    r->active += !job->complete && !job->failed;
-    r->last = STW_MAX(r->last, job->scheduled);
-}
-
-static void list_jobs(struct task_run *r)
+static void read_jobs(struct cronjob_run *r)
 {
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(1u << 20);
-    struct stw_informer *cache = stw_run_cache(r->run, &jobs);
-    char index[STW_KEY_LEN + 8];
+    const char *key;
     size_t at = 0;
-    stw_format(index, sizeof(index), "owner:%s", r->run->key);
-    stw_informer_keys(cache, index, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at)) != NULL;) {
-        stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
-        if (stw_informer_get(cache, key, &text, NULL) == 0)
-            take_job(r, key, stw_buf_str(&text), text.len);
-    }
-    qsort(r->jobs, r->count, sizeof(r->jobs[0]), newest_first);
+    stw_dependent_keys(r->run, &watch_jobs, r->uid, &keys);
+    while (r->count < JOBS_MAX && (key = stw_keys_next(&keys, &at)))
+        (void)read_job(r, key);
+    qsort(r->jobs, r->count, sizeof(*r->jobs), compare_jobs);
 }
 
-static int delete_job(struct task_run *r, const struct job *job, struct stw_error *err)
+/* Deletes exactly this Job: not another one that got its name meanwhile. */
+static int delete_job(struct cronjob_run *r, struct job *j, const char *why)
 {
     char key[STW_KEY_LEN];
-    if (stw_kube_delete(r->run->client, &job_resource, r->run->ns, job->name, NULL, NULL, err) != 0)
-        return err->code == STW_ERR_NOT_FOUND ? 0 : -1;
-    stw_key_make(r->run->ns, job->name, key);
-    stw_informer_saw_delete(stw_run_cache(r->run, &jobs), key);
-    return 0;
-}
-
-static int remove_old_jobs(struct task_run *r, struct stw_error *err)
-{
-    int64_t complete = 0, failed = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        const struct job *job = &r->jobs[i];
-        bool old = (job->complete && ++complete > r->spec.successful_limit) ||
-                   (job->failed && ++failed > r->spec.failed_limit);
-        if (old && delete_job(r, job, err) != 0)
+    if (stw_kube_delete(r->run->client, &res_job, r->run->ns, j->name, j->uid, NULL, &r->err) !=
+        0) {
+        if (r->err.code != STW_ERR_NOT_FOUND)
             return -1;
+        r->err = (struct stw_error){0};
     }
+    stw_key_make(r->run->ns, j->name, key);
+    stw_informer_saw_delete(stw_run_cache(r->run, &watch_jobs), key);
+    stw_object_event(r->run, &r->object, false, "SuccessfulDelete", "Delete",
+                     "deleted Job \"%s\": %s", j->name, why);
+    j->gone = true;
     return 0;
 }
 
-static json_t *make_job(const struct task_run *r, const char *name, int64_t instant)
+/* Takes only labels, annotations and spec of the template: its author does not choose the Job's
+ * name, namespace and owner. */
+static json_t *make_job(const struct cronjob_run *r, int64_t instant, const char *name)
 {
-    return json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s,s:s},s:{s:o},s:[o]},"
-                     "s:{s:i,s:I,s:{s:{s:s,s:[{s:s,s:s,s:[s,s,s]}]}}}}",
-                     "apiVersion", "batch/v1", "kind", "Job", "metadata", "name", name, "namespace",
-                     r->run->ns, "labels", "app.kubernetes.io/name", "crontask",
-                     "app.kubernetes.io/managed-by", MANAGED_BY, "annotations", SCHEDULED,
-                     json_sprintf("%lld", (long long)instant), "ownerReferences",
-                     stw_owner_reference(&kind.resource, &r->owner), "spec", "backoffLimit", 0,
-                     "activeDeadlineSeconds", (json_int_t)r->spec.deadline_s, "template", "spec",
-                     "restartPolicy", "Never", "containers", "name", "task", "image", r->spec.image,
-                     "command", "/bin/sh", "-c", r->spec.script);
+    char at[STW_TIME_LEN];
+    json_auto_t *template = stw_manifest_tree(r->spec.template);
+    const json_t *from = json_object_get(template, "metadata");
+    json_t *metadata = stw_manifest_metadata(r->run, &r->owner, &naming, name);
+    json_t *notes = json_deep_copy(json_object_get(from, "annotations"));
+    (void)json_object_update_missing(json_object_get(metadata, "labels"),
+                                     json_object_get(from, "labels"));
+    notes = notes ? notes : json_object();
+    stw_time_format(instant * 1000000, at);
+    (void)json_object_set_new(notes, SCHEDULED_AT, json_string(at));
+    (void)json_object_set_new(metadata, "annotations", notes);
+    return json_pack("{s:s,s:s,s:o,s:O}", "apiVersion", "batch/v1", "kind", "Job", "metadata",
+                     metadata, "spec", json_object_get(template, "spec"));
 }
 
-/* The name follows from the instant: a Job cannot be started twice for one. */
-static int start_job(struct task_run *r, int64_t instant, struct stw_error *err)
+static void say(struct cronjob_run *r, enum stw_level level, enum stw_truth truth,
+                const char *reason)
 {
-    stw_autobuf struct stw_buf made = STW_BUF_INIT(1u << 20);
-    char name[64];
-    stw_format(name, sizeof(name), "%s-%lld", r->run->name, (long long)(instant / 60));
-    json_auto_t *job = make_job(r, name, instant);
-    if (!job)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    if (stw_kube_create(r->run->client, &job_resource, r->run->ns, job, &made, err) != 0) {
-        if (err->code != STW_ERR_EXISTS)
-            return -1;
+    r->scheduled.level = level;
+    r->scheduled.truth = truth;
+    r->scheduled.reason = reason;
+}
+
+static void create_job(struct cronjob_run *r, int64_t instant)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    struct stw_aspect *a = &r->scheduled;
+    char name[64], key[STW_KEY_LEN];
+    stw_format(name, sizeof(name), "%.52s-%lld", r->run->name, (long long)instant);
+    stw_key_make(r->run->ns, name, key);
+    json_auto_t *job = make_job(r, instant, name);
+    int rc = job ? stw_kube_create(r->run->client, &res_job, r->run->ns, job, &answer, &r->err)
+                 : stw_fail_memory(&r->err);
+    bool taken = rc != 0 && r->err.code == STW_ERR_EXISTS;
+    if (taken) { /* by an earlier run, before a crash; or by another client */
+        r->err = (struct stw_error){0};
+        stw_buf_clear(&answer);
+        rc = stw_kube_get(r->run->client, &res_job, r->run->ns, name, &answer, &r->err);
+    }
+    if (rc == 0) /* the cache need not wait for the watch */
+        stw_informer_saw(stw_run_cache(r->run, &watch_jobs), &answer, NULL);
+    if (rc == 0 && read_job(r, key)) {
+        r->last = instant;
+        if (!taken)
+            stw_object_event(r->run, &r->object, false, "SuccessfulCreate", "Create",
+                             "created Job \"%s\"", name);
+    } else if (rc != 0) {
+        stw_aspect_error(a, &r->err);
+        STW_ASPECT_SAY(a, "Job \"%s\" could not be created: %s", name, r->err.text);
     } else {
-        stw_informer_saw(stw_run_cache(r->run, &jobs), &made, NULL);
-        stw_object_event(r->run, &r->object, false, "Started", "Start", "started Job %s", name);
+        say(r, STW_LEVEL_WAITING, STW_FALSE, STW_REASON_NAME_CONFLICT);
+        a->again_ms = FOREIGN_MS;
+        STW_ASPECT_SAY(a, "Job \"%s\" exists and is not this CronJob's; it is not touched", name);
     }
-    r->active++;
-    r->last = instant;
+}
+
+static int replace_jobs(struct cronjob_run *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (!r->jobs[i].ended && !r->jobs[i].gone && delete_job(r, &r->jobs[i], "replaced") != 0) {
+            stw_aspect_error(&r->scheduled, &r->err);
+            return -1;
+        }
     return 0;
 }
 
-static int start_due_job(struct task_run *r, struct stw_error *err)
+/* Starts the Job of the latest instant, unless it was started or a rule forbids it.  Earlier
+ * instants that were missed are not made up for: their work would be the same. */
+static void start_due_job(struct cronjob_run *r)
 {
-    int64_t instant;
-    if (r->spec.suspend || stw_calendar_last(&r->cron, &stw_zone_utc, r->now, &instant) != 0 ||
-        instant <= r->last || r->now - instant > r->spec.starting_deadline_s)
-        return 0;
-    if (r->active > 0 && stw_streq(r->spec.concurrency, "Forbid")) {
-        r->blocked = "a Job still runs";
-        return 0;
+    struct stw_aspect *a = &r->scheduled;
+    struct stw_cron cron;
+    char text[STW_TIME_LEN];
+    int64_t us, due = 0, next = 0;
+    *a = (struct stw_aspect){.type = "Scheduled", .again_ms = LOOK_MS};
+    int64_t since = stw_time_parse(r->object.created, &us) == 0 ? us / 1000000 : r->now;
+    if (stw_cron_parse(r->spec.schedule, &cron, &r->err) != 0) { /* admission has checked it */
+        stw_aspect_error(a, &r->err);
+        return;
     }
-    for (size_t i = 0; r->active > 0 && i < r->count; i++) {
-        const struct job *job = &r->jobs[i];
-        if (!stw_streq(r->spec.concurrency, "Replace") || job->complete || job->failed)
-            continue;
-        if (delete_job(r, job, err) != 0)
-            return -1;
-        r->active--;
-    }
-    if (r->count == JOBS_MAX) {
-        r->blocked = "too many Jobs exist";
-        return 0;
-    }
-    return start_job(r, instant, err);
-}
-
-/* --- the end of a run */
-
-static void find_verdict(const struct task_run *r, const struct stw_error *err,
-                         struct stw_verdict *v)
-{
-    struct stw_aspect a = {.level = STW_LEVEL_FINE, .reason = "Scheduled"};
-    STW_ASPECT_SAY(&a, "%s", r->blocked ? r->blocked : "Jobs are started on schedule");
+    bool missed =
+        stw_calendar_last(&cron, &stw_zone_utc, r->now, &due) == 0 && due > STW_MAX(since, r->last);
+    if (stw_calendar_next(&cron, &stw_zone_utc, r->now, &next) == 0)
+        a->again_ms = (uint64_t)STW_MIN((next - r->now) * 1000, (int64_t)LOOK_MS);
+    stw_time_format((missed ? due : next) * 1000000, text);
     if (r->spec.suspend) {
-        a.reason = "Suspended";
-        STW_ASPECT_SAY(&a, "no Jobs are started");
+        say(r, STW_LEVEL_FINE, STW_FALSE, "Suspended");
+        STW_ASPECT_SAY(a, "no Jobs are created while spec.suspend is true");
+    } else if (missed && r->spec.deadline > 0 && r->now - due > r->spec.deadline) {
+        say(r, STW_LEVEL_FINE, STW_TRUE, "DeadlineMissed");
+        STW_ASPECT_SAY(a, "the Job of %s was left out: startingDeadlineSeconds has passed", text);
+    } else if (missed && r->active > 0 && stw_streq(r->spec.concurrency, "Forbid")) {
+        say(r, STW_LEVEL_FINE, STW_TRUE, "JobActive");
+        STW_ASPECT_SAY(a, "the Job of %s waits for the end of an earlier one", text);
+    } else if (missed && stw_streq(r->spec.concurrency, "Allow") && r->active >= ACTIVE_MAX) {
+        say(r, STW_LEVEL_STALLED, STW_FALSE, "TooManyActive");
+        STW_ASPECT_SAY(a, "%zu Jobs have not ended", r->active);
+    } else {
+        say(r, STW_LEVEL_FINE, STW_TRUE, "Waiting");
+        STW_ASPECT_SAY(a, missed ? "the last Job was created for %s" : "the next Job is due at %s",
+                       text);
+        if (missed && (!stw_streq(r->spec.concurrency, "Replace") || replace_jobs(r) == 0))
+            create_job(r, due);
     }
-    if (err->code != STW_OK)
-        stw_aspect_error(&a, err);
-    stw_verdict_of(&a, 1, v);
-    if (v->level != STW_LEVEL_FINE)
-        return;
-    v->reason = a.reason;
-    stw_format(v->message, sizeof(v->message), "%s", a.message);
-    if (!r->spec.suspend && r->next > r->now)
-        v->again_ms = (uint64_t)(r->next - r->now) * 1000;
 }
 
-static json_t *make_status(const struct task_run *r, const struct stw_verdict *v)
+static void report(struct cronjob_run *r, struct stw_result *result)
 {
-    static const char *const keep[] = {"lastScheduleTime", NULL};
-    struct stw_status s;
-    char time[STW_TIME_LEN];
-    stw_status_begin(&s, r->run, &r->object, keep);
-    stw_verdict_conditions(v, &s.conditions);
-    (void)json_object_set_new(s.tree, "active", json_integer((json_int_t)r->active));
-    if (r->count > 0 || r->active > 0) {
-        stw_time_format(r->last * 1000000, time);
-        (void)json_object_set_new(s.tree, "lastScheduleTime", json_string(time));
+    char text[STW_TIME_LEN];
+    json_t *active = json_array();
+    for (size_t i = 0; i < r->count; i++)
+        if (!r->jobs[i].ended && !r->jobs[i].gone)
+            (void)json_array_append_new(
+                active, json_pack("{s:s,s:s}", "name", r->jobs[i].name, "uid", r->jobs[i].uid));
+    json_t *status = json_pack("{s:o}", "active", active);
+    stw_time_format(r->last * 1000000, text);
+    if (r->last > 0)
+        (void)json_object_set_new(status, "lastScheduleTime", json_string(text));
+    stw_run_report(r->run, &r->object, &r->scheduled, 1, status, result);
+}
+
+/* The status holds the last instant now, so the Jobs are not needed to know it. */
+static void delete_old_jobs(struct cronjob_run *r, struct stw_result *result)
+{
+    int64_t left[] = {r->spec.succeeded_limit, r->spec.failed_limit};
+    for (size_t i = 0; i < r->count; i++) {
+        struct job *j = &r->jobs[i];
+        if (j->ended && !j->gone && left[j->failed]-- <= 0 &&
+            delete_job(r, j, "more than the history limit") != 0) {
+            stw_run_fail(r->run, &r->err, result);
+            return;
+        }
     }
-    return stw_status_end(&s);
 }
 
-/* Of the latest Job, or else of the object: nothing was due before it existed. */
-static int64_t last_instant(const struct stw_object *o)
+static void reconcile_cronjob(struct stw_subject *subject, struct stw_result *result)
 {
-    const char *text = json_string_value(json_object_get(o->status, "lastScheduleTime"));
-    int64_t us = 0;
-    if (stw_time_parse(text ? text : o->created, &us) != 0)
-        return 0;
-    return us / 1000000;
-}
-
-static void reconcile_task(struct stw_subject *subject, struct stw_result *result)
-{
-    struct task_run *r = (struct task_run *)subject;
-    struct stw_error err = {0};
-    struct stw_verdict verdict = {0};
+    struct cronjob_run *r = (struct cronjob_run *)subject;
     r->now = stw_wall_us(r->run->clock) / 1000000;
-    r->last = last_instant(&r->object);
-    if (stw_cron_parse(r->spec.schedule, &r->cron, &err) != 0) {
-        stw_run_fail(r->run, &err, result);
-        return;
-    }
-    list_jobs(r);
-    if (remove_old_jobs(r, &err) == 0 && start_due_job(r, &err) == 0)
-        err = (struct stw_error){0}; /* such as a Job that was deleted by another client */
-    if (stw_calendar_next(&r->cron, &stw_zone_utc, r->now, &r->next) != 0)
-        r->next = 0;
-    find_verdict(r, &err, &verdict);
-    stw_run_end(r->run, &r->object, &verdict, make_status(r, &verdict), NULL, result);
+    r->last = STW_MIN(stw_tree_time(r->object.status, "lastScheduleTime", 0), r->now);
+    read_jobs(r);
+    start_due_job(r);
+    report(r, result);
+    if (result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER)
+        delete_old_jobs(r, result);
 }
 
+/* --- 5. the controller.  Nothing is to be done when a CronJob is deleted: it owns its Jobs, so the
+ * garbage collector deletes them. */
+
+static const struct stw_watch *const watches[] = {&watch_jobs, NULL};
 static const struct stw_rule rules[] = {
-    {.resource = &job_resource, .verbs = "list,watch,create,delete"},
-    {.resource = &kind.resource, .subresource = "finalizers", .verbs = "update"},
+    {.resource = &res_job, .verbs = "get,list,watch,create,delete"},
     {0},
 };
+static const char *const conditions[] = {"Scheduled", NULL};
 
-static const struct stw_controller controller = {
-    STW_CONTROLLER_OF("crontask", kind),
-    STW_OWN_WATCH(kind),
-    .watches = (const struct stw_watch *const[]){&jobs, NULL},
+const struct stw_controller stw_controller_cronjob = {
+    STW_CONTROLLER_OF("cronjob", stw_kind_cronjob),
+    STW_OWN_WATCH(stw_kind_cronjob),
+    .watches = watches,
     .rules = rules,
-    STW_RUN_STATE(struct task_run, spec),
-    .reconcile = reconcile_task,
+    .conditions = conditions,
+    STW_RUN_STATE(struct cronjob_run, spec),
+    .reconcile = reconcile_cronjob,
 };
-
-static const struct stw_operator program = {
-    .name = "cronjob-lite",
-    .domain = "batch.example.org",
-    .metric_prefix = "cronjob_lite",
-    .version = "0.1.0",
-    .about = "cronjob-lite starts Jobs on schedules.\n",
-    .kinds = (const struct stw_kind *const[]){&kind, NULL},
-    .controllers = (const struct stw_controller *const[]){&controller, NULL},
-};
-
-int main(int argc, char **argv)
-{
-    return stw_operator_main(&program, argc, argv);
-}

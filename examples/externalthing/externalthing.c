@@ -1,272 +1,283 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An operator with one kind, ExternalThing: a thing in a system outside of the cluster, which has an
- * API over HTTP.
+ * ExternalThing: a record of a REST service, created, updated, repaired and deleted with an object.
+ * It shows what an operator of something outside the cluster needs: a finalizer, deadlines, and a
+ * status that says what is wrong while the service is down.
  *
- *   GET, PUT, DELETE  ENDPOINT/things/UID  {"size": 3}
+ * The record is URL/things/UID, {"owner": "NAMESPACE/NAME", "value": "..."}.  The object's uid makes
+ * it unique: no other object gets at it.  PUT creates and replaces it, so it can be repeated.
  *
- * A finalizer keeps the object until its thing is deleted.  The endpoint is an option of `run`. */
-#include <steward/base.h>
+ * The service and its token are the operator's own: EXTERNALTHING_URL and EXTERNALTHING_TOKEN in its
+ * environment, which its Deployment takes from a Secret.  An object names neither: otherwise its
+ * author could direct the operator, and the token, to any address. */
+#include <steward/client.h>
 #include <steward/controller.h>
 #include <steward/kind.h>
 #include <steward/operator.h>
 
 #include <curl/curl.h>
 
-#define FINALIZER "externalthing.example.org/thing"
-#define CALL_MS 5000
-#define CHECK_MS 60000 /* the system does not report changes */
-#define ANSWER_MAX 4096
+#define FINALIZER "example.org/externalthing"
+#define SYNCED "RecordSynced"
+#define ANSWER_MAX (64u * 1024)
+#define CONNECT_MS 3000L
+#define TOTAL_MS 10000L
+#define RECORD_MAX 1200
+#define RETRY_AFTER_MAX_S 300 /* most of what the service may ask for */
 
-/* --- what the kinds of this program share */
-
-struct stw_product {
-    const char *endpoint;
-};
-
-struct options {
-    char *endpoint;
-};
-
-static const struct stw_extra_flag flags[] = {
-    {.command = "run",
-     .flag = {.name = "endpoint",
-              .arg = "URL",
-              .def = "http://127.0.0.1:8900",
-              .offset = offsetof(struct options, endpoint),
-              .help = "of the external system"}},
-    {0},
-};
-
-static int open_product(struct stw_host *host, struct stw_error *err)
-{
-    static struct stw_product product;
-    const struct options *o = host->options;
-    (void)err;
-    if (o)
-        product.endpoint = o->endpoint;
-    host->product = &product;
-    return 0;
-}
-
-static const struct stw_extension extension = {
-    .options_size = sizeof(struct options), .flags = flags, .open = open_product};
-
-/* --- the kind */
+/* --- the type */
 
 struct thing {
-    int64_t size;
+    const char *value;
+    int64_t check_seconds;
 };
 
-static const struct stw_field spec[] = {
-    {.name = "size",
-     .type = STW_T_INT,
-     STW_FIELD_OFFSET(struct thing, size),
-     .help = "Size of the thing.",
+static const struct stw_field spec_fields[] = {
+    {.name = "value",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct thing, value),
+     .help = "Value of the record.",
      .required = true,
-     STW_RANGE(1, 100)},
+     STW_RANGE(1, 1024)},
+    {.name = "checkSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct thing, check_seconds),
+     .help = "How often the record is compared with value, in seconds.",
+     .def = "60",
+     STW_RANGE(1, 86400)},
     {0},
 };
-
-static const struct stw_field status[] = {
-    {.name = "size", .type = STW_T_INT, .format = "int64", .help = "Size that the thing has."},
-    {0},
-};
+static const struct stw_field status_fields[] = {
+    {.name = "record", .type = STW_T_STRING, .help = "URL of the record."}, {0}};
 static const struct stw_column columns[] = {STW_COLUMN_READY, STW_COLUMN_AGE, {0}};
 
-static const struct stw_kind kind = {
+const struct stw_kind stw_kind_externalthing = {
     .group = "example.org",
     .version = "v1",
     .kind = "ExternalThing",
     .plural = "externalthings",
     .namespaced = true,
     .singular = "externalthing",
-    .help = "ExternalThing is a thing in a system outside of the cluster.",
-    .spec = spec,
+    .help = "ExternalThing is a record of an external service.",
+    .spec = spec_fields,
     .spec_size = sizeof(struct thing),
-    .status = status,
+    .status = status_fields,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
     .finalizer = FINALIZER,
 };
 
-/* --- the external system */
-
-static size_t take_answer(char *data, size_t size, size_t count, void *ctx)
-{
-    struct stw_buf *answer = ctx;
-    stw_buf_add(answer, data, size * count);
-    return answer->failed ? 0 : size * count;
-}
-
-/* One request; 0 with the HTTP status, or -1. */
-static int call_system(const struct stw_run *run, const char *uid, const char *method,
-                       const char *body, long *ret_status, struct stw_buf *answer,
-                       struct stw_error *err)
-{
-    char url[1024];
-    CURL *curl = curl_easy_init();
-    stw_format(url, sizeof(url), "%s/things/%s", run->env->product->endpoint, uid);
-    if (!curl)
-        return stw_fail(err, STW_ERR_INTERNAL, "out of memory");
-    (void)curl_easy_setopt(curl, CURLOPT_URL, url);
-    (void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CALL_MS);
-    (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
-    (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    if (body)
-        (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    CURLcode code = curl_easy_perform(curl);
-    (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
-    curl_easy_cleanup(curl);
-    if (code != CURLE_OK)
-        return stw_fail(err, STW_ERR_UNAVAILABLE, "%s %s: %s", method, url,
-                        curl_easy_strerror(code));
-    if (*ret_status >= 500 || (*ret_status >= 400 && *ret_status != 404))
-        return stw_fail(err, STW_ERR_UNAVAILABLE, "%s %s: status %ld", method, url, *ret_status);
-    return 0;
-}
-
-/* --- one run */
-
-struct thing_run {
+struct thing_run { /* memory of one run; it begins with what every run has */
     STW_SUBJECT;
     struct thing spec;
+    char record[RECORD_MAX]; /* its URL; "" if there is no service */
     struct stw_error err;
-    bool failed;
 };
 
-static int read_size(struct thing_run *r, int64_t *ret, struct stw_error *err)
+/* --- one request */
+
+static size_t on_body(char *data, size_t one, size_t count, void *ctx)
+{
+    struct stw_buf *answer = ctx;
+    stw_buf_add(answer, data, one * count);
+    return answer->failed ? 0 : one * count; /* 0 ends the transfer: the answer is too long */
+}
+
+/* The operator stops, or another replica leads now: no need to wait for the service. */
+static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const struct thing_run *t = ctx;
+    (void)a, (void)b, (void)c, (void)d;
+    return !stw_run_may_write(t->run);
+}
+
+/* The HTTP status, or -1.  Errors name no part of the answer, which could repeat the token. */
+static long request(struct thing_run *t, const char *method, const char *body,
+                    struct stw_buf *answer)
+{
+    const char *token = getenv("EXTERNALTHING_TOKEN");
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    CURL *h = curl_easy_init();
+    curl_off_t after = 0;
+    long status = 0;
+    if (!h || !headers) {
+        curl_slist_free_all(headers);
+        curl_easy_cleanup(h);
+        return stw_fail_memory(&t->err);
+    }
+    curl_easy_setopt(h, CURLOPT_URL, t->record);
+    curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L); /* a redirect would get the token */
+    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, TOTAL_MS);
+    curl_easy_setopt(h, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(h, CURLOPT_XFERINFODATA, t);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, answer);
+    if (body)
+        curl_easy_setopt(h, CURLOPT_POSTFIELDS, body);
+    if (token) {
+        curl_easy_setopt(h, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+        curl_easy_setopt(h, CURLOPT_XOAUTH2_BEARER, token);
+    }
+    CURLcode rc = curl_easy_perform(h);
+    curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(h, CURLINFO_RETRY_AFTER, &after);
+    curl_easy_cleanup(h);
+    curl_slist_free_all(headers);
+    if (rc == CURLE_ABORTED_BY_CALLBACK)
+        return stw_fail(&t->err, STW_ERR_CANCELLED, "stopped");
+    if (rc == CURLE_OK && ((status >= 200 && status < 300) || (status == 404 && !body)))
+        return status;
+    if (rc == CURLE_OK)
+        (void)stw_fail(&t->err, STW_ERR_UNAVAILABLE, "the service answered %s with status %ld",
+                       method, status);
+    else
+        (void)stw_fail(&t->err, STW_ERR_UNAVAILABLE, "%s: %s", method,
+                       answer->failed ? "the answer is too long" : curl_easy_strerror(rc));
+    t->err.http = (int)status;
+    t->err.retry_after_ms = (uint32_t)STW_MIN(STW_MAX(after, 0), RETRY_AFTER_MAX_S) * 1000;
+    return -1;
+}
+
+/* --- the record */
+
+/* 1: it is as wanted, 0: it is missing or differs (`ret_there`), -1: t->err. */
+static int compare_record(struct thing_run *t, bool *ret_there)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
-    stw_autojson struct stw_json_doc doc = {0};
-    long code = 0;
-    *ret = 0; /* there is none */
-    if (call_system(r->run, r->uid, "GET", NULL, &code, &answer, err) != 0)
+    stw_autojson struct stw_json_doc doc = {.max = 1000};
+    long status = request(t, "GET", NULL, &answer);
+    *ret_there = status >= 0 && status != 404;
+    if (!*ret_there)
+        return status < 0 ? -1 : 0;
+    if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, NULL) != 0)
+        return stw_fail(&t->err, STW_ERR_UNAVAILABLE, "the service's answer is not a record");
+    return stw_json_is(stw_json_get(stw_json_root(&doc), "owner"), t->run->key) &&
+           stw_json_is(stw_json_get(stw_json_root(&doc), "value"), t->spec.value);
+}
+
+static int write_record(struct thing_run *t)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
+    json_auto_t *record = json_pack("{s:s,s:s}", "owner", t->run->key, "value", t->spec.value);
+    stw_autofree char *body = record ? json_dumps(record, JSON_COMPACT) : NULL;
+    if (!body)
+        return stw_fail_memory(&t->err);
+    return request(t, "PUT", body, &answer) < 0 ? -1 : 0;
+}
+
+/* The finalizer first: from then on the record cannot be forgotten. */
+static int sync_record(struct thing_run *t)
+{
+    bool there, was_synced = stw_status_was_applied(&t->object, SYNCED, NULL);
+    if (stw_finalizer_add(t->run, &t->object, FINALIZER, &t->err) < 0)
         return -1;
-    if (code == 404)
-        return 0;
-    if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+    int same = compare_record(t, &there);
+    if (same != 0)
+        return same < 0 ? -1 : 0;
+    if (write_record(t) != 0)
         return -1;
-    (void)stw_json_int(stw_json_get(stw_json_root(&doc), "size"), ret);
+    stw_object_event(t->run, &t->object, false,
+                     was_synced ? "DriftRepaired"
+                     : there    ? "Updated"
+                                : "Created",
+                     "Write", "wrote the record, which was %s", there ? "different" : "not there");
     return 0;
 }
 
-static int write_size(struct thing_run *r, struct stw_error *err)
+/* --- the reconcile */
+
+static int find_service(struct thing_run *t)
 {
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
-    char body[64];
-    long code = 0;
-    if (!stw_run_may_write(r->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this replica does not lead any more");
-    stw_format(body, sizeof(body), "{\"size\": %lld}", (long long)r->spec.size);
-    return call_system(r->run, r->uid, "PUT", body, &code, &answer, err);
+    const char *url = getenv("EXTERNALTHING_URL");
+    if (!url || (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0))
+        return stw_fail(&t->err, STW_ERR_UNAVAILABLE, "EXTERNALTHING_URL names no service");
+    if (stw_format_whole(t->record, sizeof(t->record), "%s/things/%s", url, t->object.uid) != 0)
+        return stw_fail(&t->err, STW_ERR_UNAVAILABLE, "EXTERNALTHING_URL is too long");
+    return 0;
 }
 
-/* The finalizer is set before the thing is created: it cannot be left over. */
-static int sync_thing(struct thing_run *r, struct stw_error *err)
+/* Ends a run with the condition and the status.  What fails outside is always transient: it is
+ * retried with a growing pause, which status.retry shows. */
+static void end_run(struct thing_run *t, struct stw_result *result)
 {
-    int64_t size;
-    if (stw_finalizer_add(r->run, &r->object, FINALIZER, err) < 0 || read_size(r, &size, err) != 0)
-        return -1;
-    return size == r->spec.size ? 0 : write_size(r, err);
+    struct stw_aspect synced = {.type = SYNCED,
+                                .level = STW_LEVEL_FINE,
+                                .truth = STW_TRUE,
+                                .reason = STW_REASON_SYNCED,
+                                .message = "the record is as this object wants it",
+                                .again_ms = (uint64_t)t->spec.check_seconds * 1000};
+    if (t->err.code != STW_OK) {
+        synced.level = STW_LEVEL_RETRYING;
+        synced.truth = STW_FALSE;
+        synced.reason = "ServiceFailed";
+        synced.err = &t->err;
+        STW_ASPECT_SAY(&synced, "%s", t->err.text);
+    }
+    stw_run_report(t->run, &t->object, &synced, 1, json_pack("{s:s}", "record", t->record), result);
 }
 
-static void ensure_thing(struct stw_subject *subject)
+static void reconcile_thing(struct stw_subject *subject, struct stw_result *result)
 {
-    struct thing_run *r = (struct thing_run *)subject;
-    r->failed = sync_thing(r, &r->err) != 0;
+    struct thing_run *t = (struct thing_run *)subject;
+    if (find_service(t) == 0)
+        (void)sync_record(t); /* t->err */
+    end_run(t, result);
 }
 
-static void find_aspects(const struct stw_subject *subject, struct stw_aspect *all)
-{
-    const struct thing_run *r = (const struct thing_run *)subject;
-    all[0] =
-        (struct stw_aspect){.type = "ThingSynced", .level = STW_LEVEL_FINE, .reason = "Synced"};
-    STW_ASPECT_SAY(&all[0], "the thing has size %lld", (long long)r->spec.size);
-    if (!r->failed)
-        return;
-    all[0].level = STW_LEVEL_RETRYING;
-    all[0].truth = STW_FALSE;
-    all[0].reason = "CallFailed";
-    all[0].err = &r->err;
-    STW_ASPECT_SAY(&all[0], "%s", r->err.text);
-}
-
-static void summarize(const struct stw_subject *subject, struct stw_verdict *v)
-{
-    (void)subject;
-    v->reason = "Synced";
-    v->again_ms = CHECK_MS;
-    stw_format(v->message, sizeof(v->message), "the thing is as wanted");
-}
-
-static void report(const struct stw_subject *subject, const struct stw_verdict *v, json_t *tree)
-{
-    const struct thing_run *r = (const struct thing_run *)subject;
-    (void)v;
-    if (!r->failed)
-        (void)json_object_set_new(tree, "size", json_integer(r->spec.size));
-}
-
-/* Also when the spec cannot be decoded: only the uid is needed. */
+/* The record first, then the finalizer: without it the API server deletes the object.  The
+ * annotation force-delete gives up on a service that will not come back. */
 static void delete_thing(struct stw_subject *subject, struct stw_result *result)
 {
-    struct thing_run *r = (struct thing_run *)subject;
+    struct thing_run *t = (struct thing_run *)subject;
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
-    struct stw_error err = {0};
-    long code = 0;
-    if (!stw_finalizer_has(&r->object, FINALIZER))
+    if (!stw_finalizer_has(&t->object, FINALIZER))
         return;
-    if (call_system(r->run, r->uid, "DELETE", NULL, &code, &answer, &err) != 0 ||
-        stw_finalizer_remove(r->run, &r->object, FINALIZER, &err) < 0)
-        stw_run_fail(r->run, &err, result);
+    bool deleted = find_service(t) == 0 && request(t, "DELETE", NULL, &answer) >= 0;
+    if (!deleted && (!t->object.force_delete || t->err.code == STW_ERR_CANCELLED)) {
+        end_run(t, result);
+        return;
+    }
+    if (!deleted)
+        stw_object_event(t->run, &t->object, true, "FinalizerForced", "Delete",
+                         "the record stays on the service: %s", t->err.text);
+    t->err = (struct stw_error){0};
+    if (stw_finalizer_remove(t->run, &t->object, FINALIZER, &t->err) < 0)
+        stw_run_fail(t->run, &t->err, result);
 }
 
-/* The cache has to keep metadata.finalizers. */
-static void project(const struct stw_controller *const *all, struct stw_json object,
-                    struct stw_buf *out)
+/* --- the controller */
+
+static void project_thing(const struct stw_controller *const *all, struct stw_json object,
+                          struct stw_buf *out)
 {
     static const char *const labels[] = {NULL};
     (void)all;
-    stw_object_project_keeping(object, labels, NULL, out);
+    stw_object_project_keeping(object, labels, NULL, out); /* with the finalizers */
 }
 
-static const struct stw_watch own = {
-    .resource = &kind.resource, .project = project, .changed = stw_watch_own_changed};
-
+static const struct stw_watch own_watch = {
+    .resource = &stw_kind_externalthing.resource,
+    .project = project_thing,
+    .changed = stw_watch_own_changed,
+};
 static const struct stw_rule rules[] = {
-    {.resource = &kind.resource, .verbs = "get,list,watch,patch"},
+    {.resource = &stw_kind_externalthing.resource, .verbs = "get,list,watch,patch"},
     {0},
 };
+static const char *const conditions[] = {SYNCED, NULL};
 
-static const struct stw_controller controller = {
-    STW_CONTROLLER_OF("externalthing", kind),
-    .own = &own,
+const struct stw_controller stw_controller_externalthing = {
+    STW_CONTROLLER_OF("externalthing", stw_kind_externalthing),
+    .own = &own_watch,
     .rules = rules,
-    .conditions = (const char *const[]){"ThingSynced", NULL},
+    .conditions = conditions,
+    .worker_factor = 4, /* they wait for the service most of the time */
     STW_RUN_STATE(struct thing_run, spec),
-    .ensure = ensure_thing,
-    .find = find_aspects,
-    .aspect_count = 1,
-    .summarize = summarize,
-    .report = report,
+    .reconcile = reconcile_thing,
     .deleting = delete_thing,
 };
-
-static const struct stw_operator program = {
-    .name = "externalthing",
-    .domain = "externalthing.example.org",
-    .metric_prefix = "externalthing",
-    .version = "0.1.0",
-    .about = "externalthing keeps things of an external system as objects describe them.\n",
-    .kinds = (const struct stw_kind *const[]){&kind, NULL},
-    .controllers = (const struct stw_controller *const[]){&controller, NULL},
-    .extension = &extension,
-};
-
-int main(int argc, char **argv)
-{
-    return stw_operator_main(&program, argc, argv);
-}
