@@ -89,6 +89,7 @@ struct stw_child {
     json_t *made;               /* by make() */
 };
 
+/* Frees what the calls below put into it. */
 void stw_child_done(struct stw_child *child);
 
 #define STW_DRIFT_DELETED "(deleted)"

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of a message with its NUL. */
 #define STW_CONDITION_MESSAGE_MAX 1024
 
 /* Condition types that every kind has. */
@@ -28,6 +29,7 @@
 #define STW_REASON_QUOTA "QuotaExceeded"
 #define STW_REASON_HOT_LOOP "HotLoop"
 
+/* The status of a condition. */
 enum stw_truth { STW_TRUE, STW_FALSE, STW_UNKNOWN };
 
 struct stw_conditions {

@@ -24,6 +24,7 @@
     struct stw_child *children; /* child_count of them, in the order of the rows */                \
     size_t child_count
 
+/* One run over one object: the object, its owner reference and its children. */
 struct stw_subject {
     STW_SUBJECT_MEMBERS;
 };

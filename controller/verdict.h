@@ -41,6 +41,7 @@ struct stw_aspect {
     const struct stw_error *err; /* RETRYING */
 };
 
+/* Formats the message of an aspect. */
 #define STW_ASPECT_SAY(a, ...) stw_format((a)->message, sizeof((a)->message), __VA_ARGS__)
 
 /* Whether a child was brought to the wanted state; the kind itself checks the live state.  Sets

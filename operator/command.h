@@ -38,6 +38,7 @@ struct stw_command {
     int (*run)(const struct stw_call *call); /* returns the exit status */
 };
 
+/* The commands that every program has. */
 extern const struct stw_command stw_command_run;
 extern const struct stw_command stw_command_webhook;
 extern const struct stw_command stw_command_validate;

@@ -15,6 +15,7 @@
 
 #define STW_FLAGS_MAX 64 /* rows of a table, with its end */
 
+/* What a value may be. */
 enum stw_flag_type { STW_FLAG_STRING, STW_FLAG_BOOL, STW_FLAG_INT, STW_FLAG_DURATION };
 
 struct stw_flag {

@@ -21,7 +21,9 @@ struct stw_buf {
     bool secret; /* memory is wiped before it is freed */
 };
 
+/* An empty buffer with this cap. */
 #define STW_BUF_INIT(max_bytes) ((struct stw_buf){.max = (max_bytes)})
+/* Of a variable: stw_buf_done at the end of its scope. */
 #define stw_autobuf __attribute__((cleanup(stw_buf_done)))
 
 void stw_buf_done(struct stw_buf *b);  /* frees; the buffer is as after STW_BUF_INIT */

@@ -19,6 +19,7 @@ struct stw_clock {
 
 extern const struct stw_clock stw_clock_system;
 
+/* The three times of a clock. */
 static inline uint64_t stw_now_ms(const struct stw_clock *c)
 {
     return c->monotonic_ms(c->ctx);

@@ -41,6 +41,7 @@ struct stw_json_token {
     uint8_t escaped; /* string contains a backslash: text differs from value */
 };
 
+/* Of objects and lists in each other; deeper input is refused. */
 #define STW_JSON_MAX_DEPTH 128
 
 /* A zero-initialised document is empty and valid; a scan reuses its memory. */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Lowest first. */
 enum stw_log_level { STW_LOG_DEBUG, STW_LOG_INFO, STW_LOG_WARN, STW_LOG_ERROR, STW_LOG_LEVELS };
 enum stw_log_format { STW_LOG_JSON, STW_LOG_TEXT };
 
@@ -19,6 +20,7 @@ struct stw_log_field {
     int64_t num;     /* INT, BOOL; microseconds for SECONDS */
 };
 
+/* Fields of stw_log. */
 #define STW_STR(k, v) ((struct stw_log_field){.key = (k), .type = STW_FIELD_STR, .str = (v)})
 #define STW_INT(k, v)                                                                              \
     ((struct stw_log_field){.key = (k), .type = STW_FIELD_INT, .num = (int64_t)(v)})

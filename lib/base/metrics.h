@@ -16,8 +16,10 @@ struct stw_metrics; /* the registry */
 struct stw_family;
 struct stw_series;
 
+/* The types of Prometheus. */
 enum stw_metric_type { STW_COUNTER, STW_GAUGE, STW_HISTOGRAM, STW_METRIC_TYPES };
 
+/* Of one family. */
 #define STW_METRIC_LABELS_MAX 6
 
 /* `prefix`, "steward": begins the names of the operator's own families. */

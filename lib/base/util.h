@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* For stw_autofree. */
 static inline void stw_freep(void *p)
 {
     void *v;
@@ -19,6 +20,7 @@ static inline void stw_freep(void *p)
     free(v);
 }
 
+/* For stw_autoclose. */
 static inline void stw_closep(int *fd)
 {
     if (*fd >= 0)
@@ -28,6 +30,7 @@ static inline void stw_closep(int *fd)
 /* On a function whose result the caller must look at: it returns 0 or -1, or a new object. */
 #define STW_MUST_CHECK __attribute__((warn_unused_result))
 
+/* Of a variable: freed, or closed, at the end of its scope. */
 #define stw_autofree __attribute__((cleanup(stw_freep)))
 #define stw_autoclose __attribute__((cleanup(stw_closep)))
 
@@ -39,10 +42,12 @@ static inline void stw_closep(int *fd)
         stw_taken_;                                                                                \
     })
 
+/* Number of elements of an array. */
 #define STW_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define STW_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define STW_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* Whether two texts are equal. */
 static inline bool stw_streq(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
@@ -83,6 +88,7 @@ static inline bool stw_hash_equal(struct stw_hash a, struct stw_hash b)
     return a.lo == b.lo && a.hi == b.hi;
 }
 
+/* Zero means that there is no hash. */
 static inline bool stw_hash_is_set(struct stw_hash h)
 {
     return h.lo != 0 || h.hi != 0;

@@ -10,6 +10,7 @@
 
 #define STW_SECRET_DATA_MAX (4u << 20) /* 1 MiB of data in base64, and metadata */
 
+/* A Secret that was read; its values are wiped by stw_secret_done. */
 struct stw_secret {
     struct stw_buf text;
     struct stw_json_doc doc;

@@ -14,6 +14,7 @@
 
 #define STW_CRON_MAX 1000 /* bytes of an expression */
 
+/* The fields, in their order. */
 enum stw_cron_field {
     STW_CRON_MINUTE,
     STW_CRON_HOUR,

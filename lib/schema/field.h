@@ -56,6 +56,7 @@ struct stw_field {
     size_t offset;                  /* into the struct of the table */
 };
 
+/* In a row: the member that gets the value; the range. */
 #define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)
 #define STW_RANGE(least, most) .has_range = true, .min = (least), .max = (most)
 

@@ -55,6 +55,7 @@ bool stw_findings_full(struct stw_findings *f);
 /* Replaces all errors with one: the object takes too long to check. */
 void stw_findings_too_complex(struct stw_findings *f);
 
+/* Frees what was found. */
 void stw_findings_done(struct stw_findings *f);
 #define stw_autofindings __attribute__((cleanup(stw_findings_done)))
 

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The operation of an admission request. */
 enum stw_operation { STW_CREATE = 1, STW_UPDATE = 2, STW_DELETE = 4, STW_CONNECT = 8 };
 
 /* Facts about a value in a Secret, never the value itself. */

@@ -37,6 +37,7 @@ extern const struct stw_field stw_repair_fields[];
         STW_RANGE(0, 20), .item = &stw_core_pull_secret, .list_keys = stw_core_pull_secret_keys    \
     }
 
+/* Rows of pods: affinity, tolerations. */
 #define STW_ROW_AFFINITY(type_, member)                                                            \
     {                                                                                              \
         .name = "affinity", .type = STW_T_RAW, STW_FIELD_OFFSET(type_, member),                    \

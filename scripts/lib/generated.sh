@@ -2,13 +2,22 @@
 # shellcheck shell=bash
 #
 # The files below config/ with the output of `steward print`, and those that are made from config/:
-# dist/install.yaml and chart/files.  Sourced by scripts/lint, which runs in the top folder.
+# dist/install.yaml, chart/files and the reference of the library.  Sourced by scripts/lint, which runs in the top folder.
 
 # generated_write STEWARD DIR: writes all of them below DIR, in the layout of the top folder.
 generated_write() {
     generated_config "$1" "$2/config"
     generated_install "$2/dist"
     generated_chart "$1" "$2/chart/files"
+    generated_reference "$2/docs/library"
+}
+
+# generated_reference FOLDER: the reference of the library, from its public headers.
+generated_reference() {
+    local headers
+    mapfile -t headers <include/headers.txt
+    mkdir -p "$1"
+    python3 scripts/lib/reference.py "${headers[@]}" >"$1/reference.md"
 }
 
 generated_config() {

@@ -17,6 +17,7 @@ TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])
 NAME = re.compile(r"^#define (\w+)|^(?:typedef )?(?:struct|enum|union) (\w+)\s*\{"
                   r"|\b(stw_\w+)\(|^typedef [^;]*?\b(stw_\w+)\(|\b(stw_\w+)(?:\[\])?;$",
                   re.MULTILINE)
+FORWARD = re.compile(r"(?:(?:struct|enum|union) \w+;\s*)+")
 SECTION = re.compile(r"^/\* --- (.*?)\*/$", re.DOTALL)
 
 
@@ -91,7 +92,7 @@ def page(path, shown):
             comment, _, rest = code.partition("*/")
             said, code = prose(comment + "*/"), rest.strip("\n")
         found = names(code)
-        if not found:
+        if not found or FORWARD.fullmatch(code):
             continue
         if not said and "/*" not in code:
             bad += found
