@@ -40,10 +40,11 @@ static void add_raw(struct stw_buf *out, const char *before, struct stw_json val
     stw_buf_add(out, len > 0 ? raw : "null", len > 0 ? len : strlen("null"));
 }
 
-bool stw_dependent_project(const struct stw_controller *const *all, struct stw_json object,
+bool stw_dependent_project(const struct stw_operator *op, struct stw_json object,
                            struct stw_buf *out)
 {
-    struct stw_json owner = find_owner(all, object), meta = stw_json_get(object, "metadata");
+    struct stw_json owner = find_owner(op->controllers, object),
+                    meta = stw_json_get(object, "metadata");
     if (!stw_json_there(owner))
         return false;
     add_raw(out, "{\"owner\":[", stw_json_get(owner, "kind"));

@@ -6,10 +6,10 @@
  * A kind writes a projection of its own that begins with stw_dependent_project, and uses the other
  * functions as they are:
  *
- *     static void project_job(const struct stw_controller *const *all, struct stw_json job,
+ *     static void project_job(const struct stw_operator *op, struct stw_json job,
  *                             struct stw_buf *out)
  *     {
- *         if (!stw_dependent_project(all, job, out))
+ *         if (!stw_dependent_project(op, job, out))
  *             return;
  *         ... members of the kind ...
  *         stw_buf_addc(out, '}');
@@ -24,7 +24,7 @@
 /* Writes {"owner":[kind, name, uid],"name":...,"uid":... of the object, "gone":true if it is being
  * deleted, without the closing brace.  False, and nothing is written: no kind of these controllers
  * is its controller.  Kinds are compared with their groups. */
-bool stw_dependent_project(const struct stw_controller *const *all, struct stw_json object,
+bool stw_dependent_project(const struct stw_operator *op, struct stw_json object,
                            struct stw_buf *out);
 /* Index "owner": the uid of the owner.  A name can be used again, a uid is not. */
 void stw_dependent_index(void *ctx, struct stw_json projected, struct stw_buf *out);

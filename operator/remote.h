@@ -35,7 +35,7 @@ struct stw_remote {
         .help = "context of the kubeconfig; without it its current-context"                        \
     }
 
-/* `r` must be zeroed but for `op`; call done() in any case. `path` and `context` as in --kubeconfig and
+/* `r` must be zeroed except `op`; call done() in any case. `path` and `context` as in --kubeconfig and
  * --context. Sets the log to errors only, because these programs print their own results. */
 int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
                     struct stw_error *err) STW_MUST_CHECK;

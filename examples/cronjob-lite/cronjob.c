@@ -126,13 +126,12 @@ const struct stw_kind stw_kind_cronjob = {
 static const struct stw_resource res_job = {"batch", "v1", "Job", "jobs", true};
 static const struct stw_naming naming = {.app = "cronjob-lite", .component = "job", .image = ""};
 
-static void project_job(const struct stw_controller *const *all, struct stw_json job,
-                        struct stw_buf *out)
+static void project_job(const struct stw_operator *op, struct stw_json job, struct stw_buf *out)
 {
     char at[STW_TIME_LEN] = "";
     const char *end = NULL;
     struct stw_json none, c;
-    if (!stw_dependent_project(all, job, out))
+    if (!stw_dependent_project(op, job, out))
         return;
     struct stw_json notes = stw_json_path(job, "metadata.annotations");
     if (stw_json_strcpy(stw_json_get(notes, SCHEDULED_AT), at, sizeof(at)) == 0) {

@@ -252,12 +252,11 @@ static void delete_thing(struct stw_subject *subject, struct stw_result *result)
 
 /* --- the controller */
 
-static void project_thing(const struct stw_controller *const *all, struct stw_json object,
+static void project_thing(const struct stw_operator *op, struct stw_json object,
                           struct stw_buf *out)
 {
     static const char *const labels[] = {NULL};
-    (void)all;
-    stw_object_project_keeping(object, labels, NULL, out); /* with the finalizers */
+    stw_object_project_keeping(op, object, labels, NULL, out); /* with the finalizers */
 }
 
 static const struct stw_watch own_watch = {

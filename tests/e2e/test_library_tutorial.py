@@ -16,7 +16,7 @@ BLOCK = re.compile(r"^```sh( node)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Reader:
-    """Somebody who types what the page shows, in one shell."""
+    """Types what the page shows, in one shell."""
 
     def __init__(self, folder, cluster):
         self.folder, self.typed = folder, []

@@ -14,6 +14,7 @@ static const struct stw_kind cron = {
 static const struct stw_kind thing = {.group = "example.org", .version = "v1", .kind = "Thing"};
 static const struct stw_controller of_cron = {.kind = &cron}, of_thing = {.kind = &thing};
 static const struct stw_controller *const all[] = {&of_thing, &of_cron, NULL};
+static const struct stw_operator op = {.name = "steward", .controllers = all};
 
 #define JOB(version, controller, more)                                                             \
     "{\"metadata\":{\"name\":\"a-1\",\"namespace\":\"shop\",\"uid\":\"job-uid\"" more              \
@@ -26,7 +27,7 @@ static bool project(const char *text, struct stw_buf *out)
 {
     stw_autojson struct stw_json_doc doc = {0};
     assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
-    return stw_dependent_project(all, stw_json_root(&doc), out);
+    return stw_dependent_project(&op, stw_json_root(&doc), out);
 }
 
 static void expect_dropped(const char *text)
