@@ -19,9 +19,9 @@ struct writer {
 /* A member of the object being built. */
 struct yaml_member {
     const char *key;
-    uint32_t value; /* node */
-    uint32_t map;   /* which map it came from */
-    uint32_t line;  /* of the key */
+    uint32_t value;        /* node */
+    uint32_t map;          /* which map it came from */
+    uint32_t line, column; /* of the key */
 };
 
 struct members {
@@ -114,7 +114,8 @@ static int key_text(struct writer *w, const struct yaml_node *key, const char **
 static int put_member(struct writer *w, struct members *m, const struct yaml_node *key,
                       uint32_t map)
 {
-    struct yaml_member add = {.value = key->next, .map = map, .line = key->line};
+    struct yaml_member add = {
+        .value = key->next, .map = map, .line = key->line, .column = key->column};
     if (key_text(w, key, &add.key) != 0)
         return -1;
     struct yaml_member *known = stw_table_get(&m->index, add.key);
@@ -207,14 +208,18 @@ static int put_map(struct writer *w, struct members *m, const struct yaml_node *
 
 static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth);
 
-/* A child of a collection, with its mark. */
-static int write_child(struct writer *w, uint32_t at, const char *key, uint32_t mark,
-                       unsigned depth)
+/* A child of a collection, with its mark: where its value is, or where its key is if that is on a
+ * line above. */
+static int write_child(struct writer *w, uint32_t at, const struct yaml_member *member,
+                       uint32_t mark, unsigned depth)
 {
     const struct yaml_node *n = follow_aliases(w, &w->tree->nodes[at]);
     uint32_t own = 0;
     if (w->marks) {
-        own = yaml_marks_add(w->marks, mark, key, (struct yaml_place){n->line, n->column});
+        bool above = member && member->line < n->line;
+        own = yaml_marks_add(w->marks, mark, member ? member->key : NULL,
+                             above ? (struct yaml_place){member->line, member->column}
+                                   : (struct yaml_place){n->line, n->column});
         if (own == UINT32_MAX)
             return fail_at(w, n, STW_ERR_INTERNAL, "out of memory");
     }
@@ -232,7 +237,7 @@ static int write_map(struct writer *w, const struct yaml_node *map, uint32_t mar
             stw_buf_addc(w->out, ',');
         stw_buf_json_strz(w->out, m.list[i]->key);
         stw_buf_addc(w->out, ':');
-        rc = write_child(w, m.list[i]->value, m.list[i]->key, mark, depth);
+        rc = write_child(w, m.list[i]->value, m.list[i], mark, depth);
     }
     stw_buf_addc(w->out, '}');
     members_done(&m);

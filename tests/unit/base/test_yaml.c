@@ -495,17 +495,17 @@ static void marks(void **state)
         size_t line, column;
     } rows[] = {
         {"", 3, 1},
-        {"metadata.labels", 5, 5},
+        {"metadata.labels", 4, 3},
         {"metadata.labels.app", 6, 10},
         {"metadata.labels[app]", 6, 10},
         {"metadata.labels[app.kubernetes.io/name]", 5, 29},
         {"metadata.labels.app.kubernetes.io/name", 5, 29},
-        {"spec.ports", 9, 3},
+        {"spec.ports", 8, 3}, /* its key, on the line above */
         {"spec.ports[0].port", 9, 11},
         {"spec.ports[1].port", 10, 22},
         {"spec.ports[1].protocol", 10, 5}, /* the nearest parent */
-        {"spec.ports[7].port", 9, 3},
-        {"spec.portsX", 8, 3},
+        {"spec.ports[7].port", 8, 3},
+        {"spec.portsX", 7, 1},
         {"spec.same.deep", 11, 19},
         {"spec.merged.deep", 11, 19},
         {"first", 3, 1}, /* of the previous document */
