@@ -2,6 +2,7 @@
  *
  * The checks of a field table: types, presence, ranges, enums, rules on single values, unknown
  * members. */
+#include "base/guess.h"
 #include "base/util.h"
 #include "schema/kind_priv.h"
 #include "schema/names.h"
@@ -30,21 +31,39 @@ static void add_finding(struct checker *c, const struct stw_path *p, enum stw_fi
     c->f->failed |= path.failed; /* fails only when out of memory */
 }
 
-void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct stw_findings *f)
+/* The field of `rows` that `name` is like; NULL: none is. */
+static const char *guess_field(const struct stw_field *rows, const char *name)
+{
+    struct stw_guess g;
+    stw_guess_init(&g, name);
+    for (const struct stw_field *row = rows; row && row->name; row++)
+        stw_guess_offer(&g, row->name);
+    return g.best;
+}
+
+void stw_check_unknown(const struct stw_path *at, const struct stw_field *rows, struct stw_json key,
+                       struct stw_findings *f)
 {
     char name[256];
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
-    if (stw_json_strcpy(key, name, sizeof(name)) != 0)
+    bool is_short = stw_json_strcpy(key, name, sizeof(name)) == 0;
+    if (stw_findings_unheard(f)) /* bounds the number of guesses */
+        return;
+    if (!is_short)
         memcpy(name, "(a very long name)", 19);
+    const char *meant = is_short ? guess_field(rows, name) : NULL;
+    const char *ask = meant ? "; did you mean \"" : "", *end = meant ? "\"?" : "";
     if (at) {
         stw_path_text(at, &path);
         stw_buf_addc(&path, '.');
     }
     if (f->strict) {
         stw_buf_adds(&path, name);
-        stw_findings_add(f, stw_buf_str(&path), STW_FORBIDDEN, NULL, "unknown field");
+        stw_findings_add(f, stw_buf_str(&path), STW_UNKNOWN_FIELD, NULL, "unknown field%s%s%s", ask,
+                         meant ? meant : "", end);
     } else {
-        stw_findings_warn(f, "unknown field \"%s%s\"", stw_buf_str(&path), name);
+        stw_findings_warn(f, "unknown field \"%s%s\"%s%s%s", stw_buf_str(&path), name, ask,
+                          meant ? meant : "", end);
     }
     f->failed |= path.failed;
 }
@@ -308,7 +327,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
     add_finding(c, p, STW_INVALID, v, text);
 }
 
-static bool in_table(const struct stw_field *rows, struct stw_json key)
+bool stw_fields_have(const struct stw_field *rows, struct stw_json key)
 {
     for (const struct stw_field *row = rows; row->name; row++)
         if (stw_json_is(key, row->name))
@@ -340,7 +359,7 @@ void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
     stw_json_foreach (object, key, value) {
         if (stw_findings_spent(f))
             return;
-        if (!in_table(rows, key))
-            stw_check_unknown(at, key, f);
+        if (!stw_fields_have(rows, key))
+            stw_check_unknown(at, rows, key, f);
     }
 }

@@ -25,6 +25,7 @@ static const struct {
     [STW_NOT_SUPPORTED] = {"Unsupported value", "FieldValueNotSupported", true},
     [STW_FORBIDDEN] = {"Forbidden", "FieldValueForbidden", false},
     [STW_DUPLICATE] = {"Duplicate value", "FieldValueDuplicate", true},
+    [STW_UNKNOWN_FIELD] = {"Forbidden", "FieldValueForbidden", false},
 };
 static_assert(STW_COUNT(codes) == STW_FINDING_CODES, "one row for each code");
 
@@ -240,6 +241,16 @@ static void leave_out_warning(struct stw_findings *f)
     if (text && f->warning_count > WARNINGS_MAX)
         free(f->warnings[--f->warning_count]);
     append_warning(f, text);
+}
+
+bool stw_findings_unheard(struct stw_findings *f)
+{
+    if (f->strict)
+        return stw_findings_full(f);
+    if (f->warning_count < WARNINGS_MAX)
+        return false;
+    leave_out_warning(f);
+    return true;
 }
 
 void stw_findings_warn(struct stw_findings *f, const char *fmt, ...)

@@ -17,6 +17,7 @@ enum stw_finding_code {
     STW_NOT_SUPPORTED, /* "Unsupported value: <v>" */
     STW_FORBIDDEN,     /* "Forbidden" */
     STW_DUPLICATE,     /* "Duplicate value: <v>" */
+    STW_UNKNOWN_FIELD, /* "Forbidden": a member that the kind does not have; only if `strict` */
     STW_FINDING_CODES
 };
 
@@ -36,7 +37,7 @@ struct stw_findings {
     size_t warning_count;
     size_t errors_left_out, warnings_left_out;
     bool failed; /* out of memory: the verdict must be an error, not "accepted" */
-    bool strict; /* unknown members are errors, not warnings */
+    bool strict; /* unknown members are errors, not warnings, also in metadata and status */
 
     /* Limits on the cost of checking.  `oversize`: a list, map or object has more entries than its
      * table allows, so that no rule walks it.  `spent`: the CPU time of this thread has passed
@@ -52,6 +53,8 @@ void stw_findings_limit(struct stw_findings *f, uint32_t cpu_ms);
 bool stw_findings_spent(struct stw_findings *f);
 /* True when no further error is kept; the error is counted, and its text need not be built. */
 bool stw_findings_full(struct stw_findings *f);
+/* True when no further unknown member is kept; it is counted. */
+bool stw_findings_unheard(struct stw_findings *f);
 /* Replaces all errors with one: the object takes too long to check. */
 void stw_findings_too_complex(struct stw_findings *f);
 

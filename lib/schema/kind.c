@@ -3,6 +3,7 @@
  * The order in which an object is checked. */
 #include "schema/kind.h"
 
+#include "base/guess.h"
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
@@ -62,26 +63,54 @@ static void judge_spec(const struct stw_admission *a, struct stw_findings *f)
     stw_arena_done(&arena);
 }
 
-static void judge_top(struct stw_json object, struct stw_findings *f)
+static const struct stw_field top_rows[] = {
+    {.name = "apiVersion"}, {.name = "kind"},   {.name = "metadata"},
+    {.name = "spec"},       {.name = "status"}, {0},
+};
+
+/* A field of the spec beside it is most often a wrong indentation. */
+static bool find_misplaced(const struct stw_admission *a, struct stw_json key,
+                           struct stw_findings *f)
 {
-    static const char *const known[] = {"apiVersion", "kind", "metadata", "spec", "status"};
+    char name[STW_GUESS_MAX_BYTES + 1];
+    if (!stw_fields_have(a->kind->spec, key) || stw_json_strcpy(key, name, sizeof(name)) != 0)
+        return false;
+    if (stw_findings_unheard(f))
+        return true;
+    if (f->strict)
+        stw_findings_add(f, name, STW_UNKNOWN_FIELD, NULL,
+                         "unknown field; did you mean \"spec.%s\"?", name);
+    else
+        stw_findings_warn(f, "unknown field \"%s\"; did you mean \"spec.%s\"?", name, name);
+    return true;
+}
+
+static void judge_top(const struct stw_admission *a, struct stw_findings *f)
+{
     struct stw_json key, value;
-    stw_json_foreach (object, key, value) {
-        bool found = false;
+    stw_json_foreach (a->object, key, value) {
         if (stw_findings_spent(f))
             return;
-        for (size_t i = 0; i < STW_COUNT(known) && !found; i++)
-            found = stw_json_is(key, known[i]);
-        if (!found)
-            stw_check_unknown(NULL, key, f);
+        if (!stw_fields_have(top_rows, key) && !find_misplaced(a, key, f))
+            stw_check_unknown(NULL, top_rows, key, f);
     }
+}
+
+static void judge_envelope(const struct stw_admission *a, struct stw_findings *f)
+{
+    struct stw_arena arena;
+    stw_arena_init(&arena);
+    stw_check_envelope(a, &arena, f);
+    stw_arena_done(&arena);
 }
 
 void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f)
 {
     assert(a->kind && f);
-    judge_top(a->object, f);
+    judge_top(a, f);
     stw_check_metadata(a, f);
+    if (f->strict)
+        judge_envelope(a, f);
     judge_spec(a, f);
 }
 

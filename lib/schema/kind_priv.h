@@ -12,6 +12,9 @@
 bool stw_field_fits(const struct stw_field *row, struct stw_json value);
 const char *stw_field_type_text(enum stw_field_type type); /* "an integer" */
 
+/* Whether a table has a row of this name. */
+bool stw_fields_have(const struct stw_field *rows, struct stw_json key);
+
 /* Maximums: entries of a list or map whose row states none, members of an object that has a table,
  * values in an object that has none, and values in a spec. */
 #define STW_ENTRIES_MAX 1000
@@ -25,10 +28,15 @@ static inline int64_t stw_field_entries_max(const struct stw_field *row)
     return row->has_range ? row->max : STW_ENTRIES_MAX;
 }
 
-/* Reports a member that is in no table. */
-void stw_check_unknown(const struct stw_path *at, struct stw_json key, struct stw_findings *f);
+/* Reports a member that is not in `rows`, with the row that it is like. */
+void stw_check_unknown(const struct stw_path *at, const struct stw_field *rows, struct stw_json key,
+                       struct stw_findings *f);
 /* Checks metadata.name and steward's annotations. */
 void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f);
+/* Strict checks only: what the API server itself refuses in metadata, and unknown members of
+ * metadata and status.  At admission the API server has done this already. */
+void stw_check_envelope(const struct stw_admission *a, struct stw_arena *arena,
+                        struct stw_findings *f);
 
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);

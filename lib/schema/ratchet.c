@@ -75,7 +75,10 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
     for (size_t i = first; i < f->error_count && !stw_findings_spent(f);) {
         const struct stw_finding *e = &f->errors[i];
         bool old =
-            (spec_same && is_spec(e->path)) || (was_there(&before, e) && is_value_unchanged(a, e));
+            e->code !=
+                STW_UNKNOWN_FIELD && /* not a rule of ours: the API server has no exception */
+            ((spec_same && is_spec(e->path)) ||
+             (was_there(&before, e) && is_value_unchanged(a, e)));
         if (old)
             demote_to_warning(f, i);
         else

@@ -148,7 +148,8 @@ static void shapes_that_are_none(void **state)
         {"{\"metadata\":{\"name\":[]},\"spec\":null}",
          "metadata.name: Invalid value: []: must be a string\nspec: Required value\n"},
         {"{\"metadata\":{\"name\":\"a\"},\"spec\":\"x\",\"Spec\":{}}",
-         "spec: Invalid value: \"x\": must be an object\nW: unknown field \"Spec\"\n"},
+         "spec: Invalid value: \"x\": must be an object\nW: unknown field \"Spec\"; did you mean "
+         "\"spec\"?\n"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++)

@@ -247,8 +247,8 @@ static void what_is_wrong(void **state)
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"password\":\"hunter2\",\"passwordFile\":\"/f\"}"),
          "targets[0].admin.password: Forbidden: unknown field\n"},
         /* a misspelt key may be one that restricts access */
-        {WITH("\"allowedNamespace\":[\"a\"]"),
-         "targets[0].allowedNamespace: Forbidden: unknown field\n"},
+        {WITH("\"allowedNamespace\":[\"a\"]"), "targets[0].allowedNamespace: Forbidden: unknown "
+                                               "field; did you mean \"allowedNamespaces\"?\n"},
         {WITH("\"allowedNamespaces\":[\"A\",5]"),
          "targets[0].allowedNamespaces[0]: Invalid value: \"A\": must be the name of a namespace\n"
          "targets[0].allowedNamespaces[1]: Invalid value: 5: must be a string\n"},

@@ -240,7 +240,7 @@ static void env(void **state)
         {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"1\",\"valueFrom\":{\"x\":1}}]"),
          "spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty\n"},
         {SPEC("\"env\":[{\"name\":\"A\",\"valueForm\":1}]"),
-         "W: unknown field \"spec.env[0].valueForm\"\n"},
+         "W: unknown field \"spec.env[0].valueForm\"; did you mean \"valueFrom\"?\n"},
         /* variables that steward sets */
         {SPEC("\"env\":[{\"name\":\"PORT\",\"value\":\"1\"},{\"name\":\"LOG_LEVEL\"}]"),
          "spec.env[0].name: Duplicate value: \"PORT\": is set by steward from spec.port\n"

@@ -57,9 +57,11 @@ static void places_of_errors(void **state)
         unsigned count;
     } cases[] = {
         {BAD,
-         "c.yaml:6:9: targets[0].prot: Forbidden: unknown field\n"
+         "c.yaml:6:9: targets[0].prot: Forbidden: unknown field; did you mean \"port\"?\n"
          "c.yaml:11:9: targets[1].port: Invalid value: 0: must be between 1 and 65535\n",
-         "c.yaml:6:9: targets[0].prot: Forbidden: unknown field (and 1 more)", 2},
+         "c.yaml:6:9: targets[0].prot: Forbidden: unknown field; did you mean \"port\"? (and 1 "
+         "more)",
+         2},
         {"a: 1\ntargets: 5\n", "c.yaml:2:10: targets: Invalid value: must be a list\n",
          "c.yaml:2:10: targets: Invalid value: must be a list", 1},
         {"- 1\n", "c.yaml:1: must be a map of options\n", "c.yaml:1: must be a map of options", 1},

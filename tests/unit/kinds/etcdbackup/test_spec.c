@@ -378,7 +378,8 @@ static void templates(void **state)
         {ER(BACKUP ",\"bumpRevision\":0,\"markCompacted\":false,\"template\":{\"version\":"
                    "\"3.5.9\"}"),
          ""},
-        {TEMPLATE("\"sice\":3"), "W: unknown field \"spec.template.sice\"\n"},
+        {TEMPLATE("\"sice\":3"),
+         "W: unknown field \"spec.template.sice\"; did you mean \"size\"?\n"},
         {ER(BACKUP ",\"template\":[]"), "spec.template: Invalid value: []: must be an object\n"},
     };
     (void)state;

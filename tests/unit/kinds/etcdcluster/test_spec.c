@@ -342,8 +342,8 @@ static void pods(void **state)
         {POD("\"ClusterDomain\":\"cluster.local\""), ""},
         {POD("\"ClusterDomain\":\".local\""),
          "spec.pod.ClusterDomain: Invalid value: \".local\": " SUBDOMAIN},
-        {POD("\"clusterDomain\":\"cluster.local\""), "W: unknown field "
-                                                     "\"spec.pod.clusterDomain\"\n"},
+        {POD("\"clusterDomain\":\"cluster.local\""),
+         "W: unknown field \"spec.pod.clusterDomain\"; did you mean \"ClusterDomain\"?\n"},
     };
     static const struct change changes[] = {
         {POD("\"ClusterDomain\":\"b\""), POD("\"ClusterDomain\":\"a\""),
@@ -452,7 +452,8 @@ static void storage(void **state)
          "spec.pod.persistentVolumeClaimSpec.volumeMode: Unsupported value: \"Block\": supported "
          "values: \"Filesystem\"\n"},
         {CLAIM(",\"volumeName\":\"one\""),
-         "W: unknown field \"spec.pod.persistentVolumeClaimSpec.volumeName\"\n"},
+         "W: unknown field \"spec.pod.persistentVolumeClaimSpec.volumeName\"; did you mean "
+         "\"volumeMode\"?\n"},
         {POD("\"persistentVolumeClaimSpec\":{}"),
          "spec.pod.persistentVolumeClaimSpec.resources.requests[storage]: Required value\n"},
         {POD("\"persistentVolumeClaimSpec\":{\"resources\":{\"requests\":{\"storage\":\"100Mi\"}}"

@@ -128,7 +128,7 @@ static void fields_one_by_one(void **state)
         {SPEC("\"securityContext\":[]"),
          "spec.securityContext: Invalid value: []: must be an object\n"},
         /* unknown fields */
-        {SPEC("\"replica\":3"), "W: unknown field \"spec.replica\"\n"},
+        {SPEC("\"replica\":3"), "W: unknown field \"spec.replica\"; did you mean \"replicas\"?\n"},
         {SPEC("\"imagePullSecrets\":[{\"name\":\"a\",\"key\":1}]"),
          "W: unknown field \"spec.imagePullSecrets[0].key\"\n"},
     };
@@ -175,7 +175,7 @@ static void resources(void **state)
         {"{\"limits\":7,\"requests\":{\"cpu\":1}}",
          "spec.resources.limits: Invalid value: 7: must be an object\n"},
         {"[]", "spec.resources: Invalid value: []: must be an object\n"},
-        {"{\"limit\":{}}", "W: unknown field \"spec.resources.limit\"\n"},
+        {"{\"limit\":{}}", "W: unknown field \"spec.resources.limit\"; did you mean \"limits\"?\n"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {

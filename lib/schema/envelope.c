@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the API server itself refuses in the parts that every object has: metadata, and unknown
+ * members of metadata and status.  For checks without an API server. */
+#include "base/util.h"
+#include "schema/core.h"
+#include "schema/kind_priv.h"
+#include "schema/names.h"
+
+static const char *check_namespace(const char *value)
+{
+    return stw_is_dns1123_label(value) ? NULL
+                                       : "must be at most 63 of a-z, 0-9 and '-', with a letter or "
+                                         "digit at both ends";
+}
+
+static const char *check_finalizer(const char *value)
+{
+    return stw_is_qualified_name(value) ? NULL : "must be a name such as example.com/cleanup";
+}
+
+static const struct stw_field text = {.name = "", .type = STW_T_STRING};
+static const struct stw_field finalizer = {
+    .name = "", .type = STW_T_STRING, .check = check_finalizer};
+static const struct stw_field anything = {.name = "", .type = STW_T_RAW};
+
+static const struct stw_field owner_rows[] = {
+    {.name = "apiVersion", .type = STW_T_STRING, .required = true},
+    {.name = "kind", .type = STW_T_STRING, .required = true},
+    {.name = "name", .type = STW_T_STRING, .required = true},
+    {.name = "uid", .type = STW_T_STRING, .required = true},
+    {.name = "controller", .type = STW_T_BOOL},
+    {.name = "blockOwnerDeletion", .type = STW_T_BOOL},
+    {0},
+};
+static const struct stw_field owner = {.name = "", .type = STW_T_OBJECT, .fields = owner_rows};
+
+/* metav1.ObjectMeta */
+static const struct stw_field metadata_rows[] = {
+    {.name = "name", .type = STW_T_STRING},
+    {.name = "generateName", .type = STW_T_STRING},
+    {.name = "namespace", .type = STW_T_STRING, .check = check_namespace},
+    {.name = "labels", .type = STW_T_MAP, .item = &text},
+    {.name = "annotations", .type = STW_T_MAP, .item = &text},
+    {.name = "finalizers", .type = STW_T_LIST, .item = &finalizer},
+    {.name = "ownerReferences", .type = STW_T_LIST, .item = &owner},
+    {.name = "managedFields", .type = STW_T_LIST, .item = &anything},
+    {.name = "selfLink", .type = STW_T_STRING},
+    {.name = "uid", .type = STW_T_STRING},
+    {.name = "resourceVersion", .type = STW_T_STRING},
+    {.name = "generation", .type = STW_T_INT},
+    {.name = "creationTimestamp", .type = STW_T_STRING},
+    {.name = "deletionTimestamp", .type = STW_T_STRING},
+    {.name = "deletionGracePeriodSeconds", .type = STW_T_INT},
+    {0},
+};
+
+static void check_metadata(struct stw_json metadata, struct stw_arena *arena,
+                           struct stw_findings *f)
+{
+    const struct stw_path at = {.name = "metadata"};
+    if (stw_json_type(metadata) != STW_JSON_OBJECT)
+        return; /* reported already */
+    stw_check_fields(&at, metadata_rows, metadata, arena, f);
+    stw_core_check_labels(stw_json_get(metadata, "labels"), "metadata.labels", f);
+    stw_core_check_annotations(stw_json_get(metadata, "annotations"), "metadata.annotations", f);
+}
+
+static size_t count_rows(const struct stw_field *rows)
+{
+    size_t n = 0;
+    while (rows && rows[n].name)
+        n++;
+    return n;
+}
+
+/* The fields of every status and those of the kind, in one table; NULL: no memory. */
+static const struct stw_field *join_status_rows(const struct stw_kind *k, struct stw_arena *arena)
+{
+    size_t common = count_rows(stw_status_common), own = count_rows(k->status);
+    struct stw_field *rows = stw_arena_alloc(arena, (common + own + 1) * sizeof(*rows));
+    if (!rows)
+        return NULL;
+    memcpy(rows, stw_status_common, common * sizeof(*rows));
+    if (own > 0)
+        memcpy(rows + common, k->status, own * sizeof(*rows));
+    rows[common + own] = (struct stw_field){0};
+    return rows;
+}
+
+/* The API server ignores the values in a manifest's status, but not unknown members. */
+static void check_status(const struct stw_admission *a, struct stw_json status,
+                         struct stw_arena *arena, struct stw_findings *f)
+{
+    const struct stw_path at = {.name = "status"};
+    stw_autofindings struct stw_findings all = {.strict = true, .cpu_end_ns = f->cpu_end_ns};
+    const struct stw_field *rows = join_status_rows(a->kind, arena);
+    f->failed |= !rows;
+    if (!rows || !stw_json_there(status))
+        return;
+    if (stw_json_type(status) != STW_JSON_OBJECT) {
+        stw_findings_at(f, "status", STW_INVALID, status, "must be an object");
+        return;
+    }
+    stw_check_fields(&at, rows, status, arena, &all);
+    f->failed |= all.failed;
+    f->spent |= all.spent;
+    for (size_t i = 0; i < all.error_count; i++)
+        if (all.errors[i].code == STW_UNKNOWN_FIELD)
+            stw_findings_add(f, all.errors[i].path, STW_UNKNOWN_FIELD, NULL, "%s",
+                             all.errors[i].message);
+}
+
+void stw_check_envelope(const struct stw_admission *a, struct stw_arena *arena,
+                        struct stw_findings *f)
+{
+    check_metadata(stw_json_get(a->object, "metadata"), arena, f);
+    check_status(a, stw_json_get(a->object, "status"), arena, f);
+}
