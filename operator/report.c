@@ -9,10 +9,23 @@
 
 #define TEXT_MAX 8192
 
-void stw_report_init(struct stw_report *r, bool json, bool quiet)
+int stw_report_form(const char *name, enum stw_report_form *ret)
 {
-    *r = (struct stw_report){.json = json, .quiet = quiet};
-    if (json)
+    static const char *const names[] = {"text", "json", "junit", "sarif"};
+    for (size_t i = 0; i < STW_COUNT(names); i++) {
+        if (stw_streq(name, names[i])) {
+            *ret = (enum stw_report_form)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum stw_report_form form,
+                     bool quiet)
+{
+    *r = (struct stw_report){.op = op, .form = form, .quiet = quiet};
+    if (form != STW_REPORT_TEXT)
         r->objects = json_array();
 }
 
@@ -69,16 +82,20 @@ static void print_verdict(const struct stw_report *r, const struct stw_subject *
         return;
     print_place(s, "");
     print_name(s);
-    printf(f->error_count ? " refused\n" : " accepted\n");
+    printf(f->error_count ? " refused" : " accepted");
+    printf(*s->source ? " (%s)\n" : "\n", s->source);
 }
 
 static json_t *build_subject_json(const struct stw_subject *s, const char *verdict)
 {
     size_t line, column;
     find_place(s, "", &line, &column);
-    return json_pack("{s:s?, s:I, s:s, s:s, s:s, s:s, s:s}", "file", s->file, "line",
-                     (json_int_t)line, "apiVersion", s->api_version, "kind", s->kind, "namespace",
-                     s->ns, "name", s->name, "verdict", verdict);
+    json_t *json = json_pack("{s:s?, s:I, s:s, s:s, s:s, s:s, s:s}", "file", s->file, "line",
+                             (json_int_t)line, "apiVersion", s->api_version, "kind", s->kind,
+                             "namespace", s->ns, "name", s->name, "verdict", verdict);
+    if (*s->source)
+        json_object_set_new(json, "source", json_string(s->source));
+    return json;
 }
 
 static json_t *finding_json(const struct stw_subject *s, const struct stw_finding *e)
@@ -117,7 +134,7 @@ void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
         r->refused++;
     else
         r->accepted++;
-    if (r->json)
+    if (r->form != STW_REPORT_TEXT)
         add_verdict(r, s, f);
     else
         print_verdict(r, s, f);
@@ -126,19 +143,19 @@ void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
 void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
 {
     r->passed_over++;
-    if (r->json) {
+    if (r->form != STW_REPORT_TEXT) {
         json_array_append_new(r->objects, build_subject_json(s, "passedOver"));
     } else if (!r->quiet) {
         print_place(s, "");
         print_name(s);
-        printf(" skipped: %s is not a kind of steward's\n", s->api_version);
+        printf(" skipped: %s is not a kind of %s's\n", s->api_version, r->op->name);
     }
 }
 
 void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why)
 {
     r->unreadable++;
-    if (r->json) {
+    if (r->form != STW_REPORT_TEXT) {
         json_t *object = build_subject_json(s, "unreadable");
         json_object_set_new(object, "error", json_string(why));
         json_array_append_new(r->objects, object);
@@ -167,18 +184,34 @@ static void print_end(const struct stw_report *r)
         printf("%u could not be read\n", r->unreadable);
 }
 
+static void print_json(const struct stw_report *r)
+{
+    json_auto_t *all =
+        json_pack("{s:O, s:{s:I, s:I, s:I, s:I}}", "objects", r->objects, "summary", "accepted",
+                  (json_int_t)r->accepted, "refused", (json_int_t)r->refused, "passedOver",
+                  (json_int_t)r->passed_over, "unreadable", (json_int_t)r->unreadable);
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+}
+
 int stw_report_finish(struct stw_report *r)
 {
-    if (r->json) {
-        json_auto_t *all =
-            json_pack("{s:o, s:{s:I, s:I, s:I, s:I}}", "objects", r->objects, "summary", "accepted",
-                      (json_int_t)r->accepted, "refused", (json_int_t)r->refused, "passedOver",
-                      (json_int_t)r->passed_over, "unreadable", (json_int_t)r->unreadable);
-        json_dumpf(all, stdout, JSON_INDENT(2));
-        putchar('\n');
-    } else {
+    switch (r->form) {
+    case STW_REPORT_TEXT:
         print_end(r);
+        break;
+    case STW_REPORT_JSON:
+        print_json(r);
+        break;
+    case STW_REPORT_JUNIT:
+        stw_report_junit(r->op, r->objects, stdout);
+        break;
+    case STW_REPORT_SARIF:
+        stw_report_sarif(r->op, r->objects, stdout);
+        break;
     }
+    json_decref(r->objects);
+    r->objects = NULL;
     if (fflush(stdout) != 0)
         return STW_EXIT_USAGE;
     return r->unreadable ? STW_EXIT_USAGE : r->refused ? STW_EXIT_REFUSED : STW_EXIT_OK;

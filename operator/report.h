@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report of `steward validate`: compiler-style text, or one JSON document. */
+ * The report of `steward validate`: compiler-style text, or one document: JSON, JUnit or SARIF. */
 #ifndef STW_OPERATOR_REPORT_H
 #define STW_OPERATOR_REPORT_H
 
+#include "base/operator.h"
 #include "base/yaml.h"
 #include "schema/finding.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The object of a finding. */
 struct stw_subject {
@@ -17,22 +19,35 @@ struct stw_subject {
     const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
     const char *at;                     /* prefix of field paths in the document, "items[2]." */
     size_t line;
-    bool prefixed; /* the text starts with file, line and column */
+    bool prefixed;    /* the text starts with file, line and column */
+    char source[256]; /* the Helm template that it was made from, or "" */
     char kind[128], api_version[256], ns[254], name[254];
 };
 
+enum stw_report_form { STW_REPORT_TEXT, STW_REPORT_JSON, STW_REPORT_JUNIT, STW_REPORT_SARIF };
+#define STW_REPORT_FORMS "text|json|junit|sarif"
+/* 0, or -1: not a form. */
+int stw_report_form(const char *name, enum stw_report_form *ret);
+
 struct stw_report {
-    bool json, quiet;
+    const struct stw_operator *op;
+    enum stw_report_form form;
+    bool quiet;
     unsigned accepted, refused, passed_over, unreadable;
-    json_t *objects;
+    json_t *objects; /* all but text: what the document is made from */
 };
 
-void stw_report_init(struct stw_report *r, bool json, bool quiet);
+void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum stw_report_form form,
+                     bool quiet);
 void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
                         const struct stw_findings *f);
 void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s);
 void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why);
 /* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
+
+/* The objects of a report, as in the JSON form, as a JUnit (XML) or SARIF 2.1.0 document. */
+void stw_report_junit(const struct stw_operator *op, const json_t *objects, FILE *out);
+void stw_report_sarif(const struct stw_operator *op, const json_t *objects, FILE *out);
 
 #endif

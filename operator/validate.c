@@ -6,28 +6,65 @@
 #include "operator/command.h"
 #include "operator/extension.h"
 #include "operator/files.h"
+#include "operator/kind_guess.h"
 #include "operator/main.h"
+#include "operator/manifests.h"
+#include "operator/old_objects.h"
 #include "operator/report.h"
 #include "schema/kind.h"
+#include "schema/names.h"
 
 static const char usage[] =
     "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
-    "Gives each object in YAML or JSON files the verdict of the admission webhook, without a\n"
-    "cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  Kinds that "
-    "are\n"
-    "not steward's are skipped with a note.  Rules that look at other objects of the cluster are "
-    "not\n"
-    "applied.\n\n"
-    "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
+    "Gives each object in YAML or JSON files the verdict of the API server and of the admission "
+    "webhook,\n"
+    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  "
+    "Lists\n"
+    "are taken apart.  As with `kubectl apply`, unknown fields are errors, and so are a kind and "
+    "a\n"
+    "version that steward's groups do not have.  Kinds of other groups are skipped with a note.  "
+    "Rules\n"
+    "that look at other objects of the cluster are not applied.  With --old, an object that is "
+    "there\n"
+    "is checked as the change that it makes.\n\n"
+    "  kustomize build overlays/prod | steward validate -\n"
+    "  helm template mychart | steward validate -o junit - > report.xml\n"
+    "  kubectl get RESOURCE -A -o yaml > now.yaml; steward validate --old now.yaml new/\n\n"
+    "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read, there "
+    "was "
+    "no\n"
+    "object at all, or the options are wrong.\n";
 
 struct validate_options {
     void *extra; /* options of the extension */
-    char *output;
-    bool quiet;
+    char *output, *old, *ns;
+    bool quiet, lenient;
 };
 
 static const struct stw_flag flags[] = {
-    STW_FLAGS_OUTPUT(struct validate_options),
+    {.name = "output",
+     .letter = 'o',
+     .arg = STW_REPORT_FORMS,
+     .def = "text",
+     .offset = offsetof(struct validate_options, output),
+     .help = "form of the report"},
+    {.name = "lenient",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .offset = offsetof(struct validate_options, lenient),
+     .help = "unknown fields are warnings, as with `kubectl apply --validate=warn`; metadata and\n"
+             "status are not checked as by the API server"},
+    {.name = "old",
+     .arg = "FILE",
+     .offset = offsetof(struct validate_options, old),
+     .help = "what the cluster has, as `kubectl get -o yaml` prints it, or a folder; objects with\n"
+             "the same kind, namespace and name are compared with it"},
+    {.name = "namespace",
+     .letter = 'n',
+     .arg = "NAME",
+     .def = "default",
+     .offset = offsetof(struct validate_options, ns),
+     .help = "namespace of objects that name none"},
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -38,36 +75,26 @@ static const struct stw_flag flags[] = {
 };
 
 struct validate_job {
+    const struct validate_options *options;
     struct stw_host host;
     struct stw_report *report;
-    bool json;
     struct stw_env env;
+    struct stw_old_objects *old;
     struct stw_yaml_marks *marks;
-    const char *file;
+    const char *file, *text; /* that is read */
+    size_t len;
+    char source[256]; /* of the document */
     struct stw_error *err;
 };
 
-static void split_api_version(struct stw_json object, char *group, char *version, size_t size)
-{
-    char text[512];
-    group[0] = version[0] = '\0';
-    if (stw_json_strcpy(stw_json_get(object, "apiVersion"), text, sizeof(text)) != 0)
-        return;
-    char *slash = strchr(text, '/');
-    if (slash)
-        *slash = '\0';
-    stw_format(group, size, "%s", slash ? text : "");
-    stw_format(version, size, "%s", slash ? slash + 1 : text);
-}
-
-static void fill_subject(const struct validate_job *job, struct stw_json object, const char *at,
+static void fill_subject(const struct validate_job *job, const struct stw_manifest *m,
                          struct stw_subject *s)
 {
-    struct stw_json meta = stw_json_get(object, "metadata");
-    *s = (struct stw_subject){.file = job->file, .marks = job->marks, .at = at};
-    (void)stw_json_strcpy(stw_json_get(object, "kind"), s->kind, sizeof(s->kind));
-    (void)stw_json_strcpy(stw_json_get(object, "apiVersion"), s->api_version,
-                          sizeof(s->api_version));
+    struct stw_json meta = stw_json_get(m->object, "metadata");
+    *s = (struct stw_subject){.file = job->file, .marks = job->marks, .at = m->at};
+    stw_format(s->kind, sizeof(s->kind), "%s", m->kind);
+    stw_format(s->api_version, sizeof(s->api_version), "%s", m->api_version);
+    stw_format(s->source, sizeof(s->source), "%s", job->source);
     (void)stw_json_strcpy(stw_json_get(meta, "namespace"), s->ns, sizeof(s->ns));
     if (stw_json_strcpy(stw_json_get(meta, "name"), s->name, sizeof(s->name)) != 0)
         (void)stw_json_strcpy(stw_json_get(meta, "generateName"), s->name, sizeof(s->name));
@@ -76,36 +103,50 @@ static void fill_subject(const struct validate_job *job, struct stw_json object,
 #define LINES_MAX (64u << 10)
 #define NOT_AN_OBJECT "not a Kubernetes object: apiVersion and kind must be set"
 
-static void validate_object(struct validate_job *job, struct stw_json object, const char *at)
+static void judge_object(struct validate_job *job, const struct stw_manifest *m,
+                         const struct stw_kind *kind, const struct stw_subject *subject,
+                         struct stw_findings *findings)
 {
-    char group[512], version[512];
+    struct stw_json old = stw_old_objects_find(job->old, m);
+    const struct stw_admission question = {
+        .kind = kind,
+        .operation = stw_json_there(old) ? STW_UPDATE : STW_CREATE,
+        .ns = *subject->ns ? subject->ns : job->options->ns,
+        .name = subject->name,
+        .object = m->object,
+        .old_object = old,
+        .env = &job->env,
+    };
+    findings->strict = !job->options->lenient;
+    stw_kind_validate(&question, findings);
+    if (job->old && !stw_json_there(old))
+        stw_findings_warn(findings, "not in --old: checked as a new object");
+}
+
+static void validate_object(void *ctx, const struct stw_manifest *m)
+{
+    struct validate_job *job = ctx;
+    char group[sizeof(m->api_version)], version[sizeof(m->api_version)];
     struct stw_subject subject;
     stw_autofindings struct stw_findings findings = {0};
-    split_api_version(object, group, version, sizeof(group));
-    fill_subject(job, object, at, &subject);
+    stw_manifest_split(m->api_version, group, version, sizeof(group));
+    fill_subject(job, m, &subject);
     if (!*subject.kind || !*subject.api_version) {
         stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return;
     }
-    const struct stw_kind *kind = stw_operator_kind(job->host.op, group, version, subject.kind);
-    if (!kind) {
+    const struct stw_operator *op = job->host.op;
+    const struct stw_kind *kind = stw_operator_kind(op, group, version, subject.kind);
+    if (kind)
+        judge_object(job, m, kind, &subject, &findings);
+    else if (!stw_kind_guess(op->kinds, m, &findings)) {
         stw_report_passed_over(job->report, &subject);
         return;
     }
-    struct stw_admission question = {
-        .kind = kind,
-        .operation = STW_CREATE,
-        .ns = *subject.ns ? subject.ns : "default",
-        .name = subject.name,
-        .object = object,
-        .old_object = STW_JSON_NONE,
-        .env = &job->env,
-    };
-    stw_kind_validate(&question, &findings);
     stw_report_verdict(job->report, &subject, &findings);
 }
 
-/* A document is an object, or a List of objects. */
+/* A document is an object, or a list of objects. */
 static int validate_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
 {
     (void)index;
@@ -116,23 +157,21 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
         stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return 0;
     }
-    if (stw_json_scan(&doc, json->data, json->len, job->err) != 0) {
+    stw_manifest_source(job->text, job->len, line, job->source, sizeof(job->source));
+    if (stw_json_scan(&doc, json->data, json->len, job->err) != 0 ||
+        stw_manifest_each(stw_json_root(&doc), validate_object, job, job->err) != 0)
         stw_report_unreadable(job->report, &subject, job->err->text);
-        return 0;
-    }
-    struct stw_json root = stw_json_root(&doc), items = stw_json_get(root, "items");
-    bool list = stw_json_is(stw_json_get(root, "apiVersion"), "v1") &&
-                stw_json_is(stw_json_get(root, "kind"), "List");
-    if (!list || stw_json_type(items) != STW_JSON_ARRAY) {
-        validate_object(job, root, "");
-        return 0;
-    }
-    for (uint32_t i = 0; i < stw_json_size(items); i++) {
-        char at[32];
-        stw_format(at, sizeof(at), "items[%u].", i);
-        validate_object(job, stw_json_at(items, i), at);
-    }
     return 0;
+}
+
+/* `err` starts with "file:line:column: ". */
+static void report_syntax(struct validate_job *job, const char *name, const struct stw_error *err)
+{
+    struct stw_subject subject = {.file = name, .prefixed = true};
+    size_t len = strlen(name);
+    if (strncmp(err->text, name, len) == 0 && err->text[len] == ':')
+        subject.line = strtoul(err->text + len + 1, NULL, 10);
+    stw_report_unreadable(job->report, &subject, err->text);
 }
 
 static void read_one(void *ctx, const char *name, const char *text, size_t len)
@@ -140,10 +179,12 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
     struct validate_job *job = ctx;
     struct stw_error err = {0};
     job->file = name;
+    job->text = text;
+    job->len = len;
     job->err = &err;
     job->marks = stw_yaml_marks_create();
     if (stw_yaml_each_marked(name, text, len, validate_document, job, job->marks, &err) < 0)
-        stw_report_unreadable(job->report, &(struct stw_subject){.prefixed = true}, err.text);
+        report_syntax(job, name, &err);
     stw_yaml_marks_destroy(job->marks);
     job->marks = NULL;
 }
@@ -154,16 +195,18 @@ static void report_unreadable(void *ctx, const char *name, const char *why)
     stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
 }
 
-static int judge_all(struct validate_job *job, const struct validate_options *o, char **operands)
+/* No object at all is most often a pipe whose other end has failed; apply refuses it too. */
+static int judge_all(struct validate_job *job, char **operands)
 {
-    stw_report_init(job->report, job->json, o->quiet);
+    const struct stw_report *r = job->report;
     for (; *operands; operands++)
         stw_files_each(*operands, read_one, report_unreadable, job);
+    if (r->accepted + r->refused + r->passed_over + r->unreadable == 0)
+        stw_report_unreadable(job->report, &(struct stw_subject){0}, "there is no object");
     return stw_report_finish(job->report);
 }
 
-static int judge_with_host(struct validate_job *job, const struct validate_options *o,
-                           char **operands)
+static int judge_with_host(struct validate_job *job, char **operands)
 {
     struct stw_error err = {0};
     if (stw_host_open(&job->host, &err) != 0) {
@@ -173,28 +216,46 @@ static int judge_with_host(struct validate_job *job, const struct validate_optio
     }
     job->env.op = job->host.op;
     job->env.product = job->host.product;
-    return judge_all(job, o, operands);
+    return judge_all(job, operands);
+}
+
+static int check_options(const struct validate_options *o, struct validate_job *job, int count)
+{
+    struct stw_error err = {0};
+    enum stw_report_form form;
+    if (stw_report_form(o->output, &form) != 0)
+        return stw_usage_error("validate", "--output is text, json, junit or sarif");
+    if (!count)
+        return stw_usage_error("validate",
+                               "which files? Name some, a folder, or - for standard input");
+    if (!stw_is_dns1123_label(o->ns))
+        return stw_usage_error("validate", "--namespace \"%s\" is not the name of one", o->ns);
+    if (stw_host_check(&job->host, &err) != 0)
+        return stw_usage_error("validate", "%s", err.text);
+    if (o->old && *o->old) {
+        job->old = stw_old_objects_read(o->old, o->ns, &err);
+        if (!job->old)
+            return stw_usage_error("validate", "--old: %s", err.text);
+    }
+    stw_report_init(job->report, job->host.op, form, o->quiet);
+    return 0;
 }
 
 static int run_validate(const struct stw_call *call, void *settings, int count, char **operands)
 {
     const struct validate_options *o = settings;
-    struct stw_error err = {0};
     struct stw_report report;
-    struct validate_job job = {.report = &report};
+    struct validate_job job = {.options = o, .report = &report};
     job.host = (struct stw_host){.op = call->op,
                                  .command = call->command,
                                  .options = o->extra,
                                  .lines = STW_BUF_INIT(LINES_MAX)};
-    if (stw_flags_output("validate", o->output, &job.json) != 0)
-        return STW_EXIT_USAGE;
-    if (!count)
-        return stw_usage_error("validate",
-                               "which files? Name some, a folder, or - for standard input");
-    if (stw_host_check(&job.host, &err) != 0)
-        return stw_usage_error("validate", "%s", err.text);
-    int status = judge_with_host(&job, o, operands);
+    int status = check_options(o, &job, count);
+    if (status != 0)
+        return status;
+    status = judge_with_host(&job, operands);
     stw_host_close(&job.host);
+    stw_old_objects_destroy(job.old);
     return status;
 }
 

@@ -77,7 +77,7 @@ static const struct stw_extra_flag flags[] = {
     {"webhook", NULL, CONFIG_HELP},
     {"webhook", "health-probe-bind-address", NODE_PORT_RANGE},
     {"webhook", NULL, LOG_LEVEL_HELP},
-    {"validate", "output", NODE_PORT_RANGE},
+    {"validate", "namespace", NODE_PORT_RANGE},
     {"validate",
      "node-port-range",
      {.name = "config",
@@ -97,13 +97,25 @@ static const struct stw_extra_flag flags[] = {
 
 static const char validate_usage[] =
     "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
-    "Gives each object in YAML or JSON files the verdict of the admission webhook, without a\n"
-    "cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  Kinds that "
-    "are\n"
-    "not steward's are skipped with a note.  Rules that look at other objects of the cluster are "
-    "not\n"
-    "applied.  With --config, DatabaseUsers are compared with the `targets` of that file.\n\n"
-    "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read.\n";
+    "Gives each object in YAML or JSON files the verdict of the API server and of the admission "
+    "webhook,\n"
+    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  "
+    "Lists\n"
+    "are taken apart.  As with `kubectl apply`, unknown fields are errors, and so are a kind and "
+    "a\n"
+    "version that steward's groups do not have.  Kinds of other groups are skipped with a note.  "
+    "Rules\n"
+    "that look at other objects of the cluster are not applied.  With --config, DatabaseUsers are\n"
+    "compared with the `targets` of that file.  With --old, an object that is there is checked as "
+    "the\n"
+    "change that it makes: immutable fields, storage that shrinks, versions that go back.\n\n"
+    "  kustomize build overlays/prod | steward validate -\n"
+    "  helm template mychart | steward validate -o junit - > report.xml\n"
+    "  kubectl get mywebs -A -o yaml > now.yaml; steward validate --old now.yaml new/\n\n"
+    "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read, there "
+    "was "
+    "no\n"
+    "object at all, or the options are wrong.\n";
 
 static const char audit_usage[] =
     "Usage: steward audit [OPTIONS] [KIND]\n\n"

@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import xml.etree.ElementTree
 
 import pytest
 
@@ -185,7 +186,9 @@ def test_quiet(validate):
 @pytest.mark.parametrize("args, words", [
     ((), "which files?"),
     (("--nonsense", "x"), "nonsense"),
-    (("-o", "xml", "-"), "--output is text or json"),
+    (("-o", "xml", "-"), "--output is text, json, junit or sarif"),
+    (("-n", "No_Name", "-"), "--namespace"),
+    (("--old", "nowhere.yaml", "-"), "--old: nowhere.yaml: No such file"),
     (("--node-port-range",), "node-port-range"),
 ])
 def test_called_wrongly(validate, args, words):
@@ -232,7 +235,7 @@ def test_bad_names(validate):
 
 def test_warnings_refuse_nothing(validate):
     text = GOOD.format(name="web").replace("nginx:1.25", "nginx") + "  colour: blue\n"
-    result = validate("-", stdin=text)
+    result = validate("--lenient", "-", stdin=text)
     assert result.returncode == ACCEPTED
     assert ':latest"; rollouts are not reproducible' in result.stdout
     assert "colour" in result.stdout
@@ -243,3 +246,276 @@ def test_samples_are_accepted(steward_binary):
                             capture_output=True, timeout=60, check=False)
     assert result.returncode == ACCEPTED, result.stdout + result.stderr
     assert "warning" not in result.stdout
+
+
+# --- strict: nothing passes that apply refuses
+
+def errors_of(result):
+    """[(line, text)] of the errors in a text report."""
+    found = []
+    for line in result.stdout.splitlines():
+        place, error, text = line.partition(": error: ")
+        if error:
+            found.append((int(place.split(":")[1]), text))
+    return found
+
+
+def test_unknown_fields_are_errors_at_their_own_lines(validate):
+    text = GOOD.format(name="web") + """\
+  replcas: 2
+  resource:
+    limits: {cpu: 1}
+  colour: blue
+replicas: 3
+"""
+    text = text.replace("  name: web\n", "  name: web\n  lables:\n    a: b\n")
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED
+    assert sorted(errors_of(result)) == [
+        (5, 'metadata.lables: Forbidden: unknown field; did you mean "labels"?'),
+        (10, 'spec.replcas: Forbidden: unknown field; did you mean "replicas"?'),
+        (11, 'spec.resource: Forbidden: unknown field; did you mean "resources"?'),
+        (13, "spec.colour: Forbidden: unknown field"),
+        (14, 'replicas: Forbidden: unknown field; did you mean "spec.replicas"?'),
+    ]
+    lenient = validate("--lenient", "-", stdin=text)
+    assert lenient.returncode == ACCEPTED
+    assert 'warning: unknown field "spec.replcas"; did you mean "replicas"?' in lenient.stdout
+
+
+@pytest.mark.parametrize("metadata, words", [
+    ("labels: {a: 1}", "metadata.labels[a]: Invalid value: 1: must be a string"),
+    ("labels: {a: 'b c'}", "metadata.labels[a]"),
+    ("labels: {'a b': c}", "metadata.labels[a b]"),
+    ("labels: x", "metadata.labels: Invalid value"),
+    ("annotations: {a: true}", "metadata.annotations[a]: Invalid value: true: must be a string"),
+    ("namespace: No", "metadata.namespace: Invalid value"),
+    ("finalizers: ['a b']", "metadata.finalizers[0]"),
+    ("ownerReferences: [{kind: Pod}]", "metadata.ownerReferences[0].uid: Required value"),
+    ("foo: {}", "metadata.foo: Forbidden: unknown field"),
+])
+def test_metadata_that_the_api_server_refuses(validate, metadata, words):
+    text = GOOD.format(name="web").replace("  name: web\n", f"  name: web\n  {metadata}\n")
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED
+    assert [t for _, t in errors_of(result) if t.startswith(words)], result.stdout
+
+
+def test_what_kubectl_get_prints_is_accepted(validate):
+    text = GOOD.format(name="web").replace("  name: web\n", """\
+  name: web
+  namespace: team
+  labels: {app.kubernetes.io/name: web}
+  annotations: {example.com/note: "any text"}
+  creationTimestamp: "2026-01-02T03:04:05Z"
+  finalizers: [example.com/hold]
+  generation: 3
+  managedFields: [{manager: kubectl, fieldsV1: {"f:spec": {}}}]
+  resourceVersion: "17"
+  uid: 0c2a7b1e-0000-0000-0000-000000000000
+""") + "status: {observedGeneration: 3, conditions: [{type: Ready, status: 'True'}]}\n"
+    result = validate("-", stdin=text)
+    assert result.returncode == ACCEPTED, result.stdout
+    result = validate("-", stdin=text.replace("observedGeneration", "observedGenration"))
+    assert [t for _, t in errors_of(result)] == [
+        'status.observedGenration: Forbidden: unknown field; did you mean "observedGeneration"?']
+
+
+@pytest.mark.parametrize("api_version, kind, line, words", [
+    ("operator.k8s-summit.org/v2", "MyWeb", 1, 'did you mean "operator.k8s-summit.org/v1"?'),
+    ("operator.k8s-summit.org/v1", "MyWebs", 2, 'did you mean "MyWeb"?'),
+    ("operator.k8s-summit.org/v1", "myweb", 2, 'did you mean "MyWeb"?'),
+    ("operator.k8s-summit.org/v1", "Gadget", 2, 'supported values: "MyWeb"'),
+    ("operator.k8s-summit.org/v1", "EtcdCluster", 1, "did you mean"),
+    ("operator.k8s-sumit.org/v1", "MyWeb", 1, 'did you mean "operator.k8s-summit.org/v1"?'),
+    ("v1", "MyWeb", 1, 'did you mean "operator.k8s-summit.org/v1"?'),
+])
+def test_a_wrong_kind_or_version_is_an_error(validate, api_version, kind, line, words):
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n"
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED
+    (at, error), = errors_of(result)
+    assert at == line and "Unsupported value" in error and words in error
+
+
+@pytest.mark.parametrize("api_version, kind", [
+    ("apps/v1", "MyWeb"), ("example.com/v1", "App"), ("v1", "Secret"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition")])
+def test_kinds_of_others_are_none_of_ours(validate, api_version, kind):
+    result = validate("-", stdin=f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
+    assert (result.returncode, "skipped" in result.stdout) == (ACCEPTED, True)
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# Source: a\n---\n# nothing\n---\n", "\n\n", "null\n"])
+def test_no_object_at_all_is_an_error(validate, text):
+    """The other end of the pipe has failed; `kubectl apply` refuses it, too."""
+    result = validate("-", stdin=text)
+    assert result.returncode == UNREADABLE
+    assert "there is no object" in result.stderr
+
+
+# --- the output of Helm, kustomize and kubectl
+
+def test_helm_by_pipe(validate):
+    text = ("---\n# Source: shop/templates/empty.yaml\n---\n# Source: shop/templates/good.yaml\n"
+            + GOOD.format(name="good") + "---\r\n# Source: shop/templates/bad.yaml\r\n# more\n" + BAD
+            + "---\n" + OTHER)
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED
+    assert "MyWeb good accepted (shop/templates/good.yaml)" in result.stdout
+    assert "MyWeb team/bad refused (shop/templates/bad.yaml)" in result.stdout
+    assert "ConfigMap other skipped: v1" in result.stdout
+    assert [line for line, _ in errors_of(result)] == [21, 23, 22]
+    parsed = json.loads(validate("-o", "json", "-", stdin=text).stdout)
+    assert [o.get("source") for o in parsed["objects"]] == [
+        "shop/templates/good.yaml", "shop/templates/bad.yaml", None]
+
+
+def test_a_typed_list(validate):
+    """As `kubectl get -o yaml` prints it for one kind with `--output=yaml` by a client of its own."""
+    text = """\
+apiVersion: operator.k8s-summit.org/v1
+kind: MyWebList
+metadata: {resourceVersion: ""}
+items:
+- metadata: {name: a}
+  spec: {image: "nginx:1", imag: x, pageContentHtml: y}
+- apiVersion: v1
+  kind: List
+  items:
+  - apiVersion: operator.k8s-summit.org/v1
+    kind: MyWeb
+    metadata: {name: b}
+    spec:
+      image: nginx 1
+"""
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED
+    found = errors_of(result)
+    assert (6, 'spec.imag: Forbidden: unknown field; did you mean "image"?') in found
+    assert [line for line, t in found if t.startswith("spec.image: Invalid value")] == [14]
+    assert "2 objects: 0 accepted, 2 refused, 0 skipped" in result.stdout
+
+
+def test_lists_nested_too_deeply(validate):
+    inner = {"apiVersion": "v1", "kind": "List", "items": []}
+    for _ in range(12):
+        inner = {"apiVersion": "v1", "kind": "List", "items": [inner]}
+    result = validate("-", stdin=json.dumps(inner))
+    assert result.returncode == UNREADABLE
+    assert "nested too deeply" in result.stderr
+
+
+# --- --old
+
+def sample(name):
+    with open(f"{paths.SAMPLES}/{name}", encoding="utf-8") as file:
+        return file.read()
+
+
+def test_old_judges_the_transition(validate):
+    new = sample("etcd_v1beta2_etcdbackup.yaml")
+    assert validate("new.yaml", files={"new.yaml": new, "old.yaml": new}).returncode == ACCEPTED
+    same = validate("--old", "old.yaml", "new.yaml")
+    assert same.returncode == ACCEPTED and "not in --old" not in same.stdout
+    missing = validate("--old", "old.yaml", "-n", "elsewhere", "new.yaml")
+    assert missing.returncode == ACCEPTED
+    other = validate("--old", "old.yaml", "-", stdin=GOOD.format(name="web"))
+    assert "warning: not in --old: checked as a new object" in other.stdout
+
+
+def test_an_immutable_field_may_not_change(validate):
+    new = sample("etcd_v1beta2_etcdrestore.yaml")
+    changed = new.replace("size: 3", "size: 5")
+    assert changed != new
+    files = {"old.yaml": new, "new.yaml": changed}
+    assert validate("new.yaml", files=files).returncode == ACCEPTED
+    result = validate("--old", "old.yaml", "new.yaml")
+    assert result.returncode == REFUSED
+    assert [t for _, t in errors_of(result) if "immutable" in t], result.stdout
+
+
+def test_old_lists_and_namespaces(validate):
+    """kubectl prints a List, with the namespace that the manifest does not name."""
+    thing = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+             "metadata": {"name": "web", "namespace": "team"},
+             "spec": {"image": "nginx latest", "pageContentHtml": "x"}}
+    files = {"old.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": [thing]})}
+    new = GOOD.format(name="web").replace("nginx:1.25", "nginx latest")
+    assert validate("-", stdin=new, files=files).returncode == REFUSED
+    unchanged = validate("--old", "old.json", "-n", "team", "-", stdin=new)
+    assert unchanged.returncode == ACCEPTED  # the same ratchet as at admission
+    assert "not refused, because it has not changed" in unchanged.stdout
+    assert validate("--old", "old.json", "-", stdin=new).returncode == REFUSED
+    worse = new + "  replcas: 3\n"  # an unknown field has no ratchet
+    assert validate("--old", "old.json", "-n", "team", "-", stdin=worse).returncode == REFUSED
+
+
+@pytest.mark.parametrize("text, words", [
+    ("a: [", "--old: old.yaml:"),
+    (GOOD.format(name="a") + "---\n" + GOOD.format(name="a"), "is there twice"),
+])
+def test_an_old_file_that_is_wrong(validate, text, words):
+    result = validate("--old", "old.yaml", "-", stdin=GOOD.format(name="a"), files={"old.yaml": text})
+    assert result.returncode == UNREADABLE
+    assert words in result.stderr
+
+
+# --- for CI systems
+
+MIXED = {"good.yaml": GOOD.format(name="good"), "other.yaml": OTHER, "broken.yaml": "a: [\n",
+         "a <b> & c.yaml": BAD.replace("pageContentHtml: x", 'pageContentHtml: x\n  "<&\\u0007>": 1')}
+
+
+def test_junit(validate):
+    result = validate("-o", "junit", *MIXED, files=MIXED)
+    assert (result.returncode, result.stderr) == (UNREADABLE, "")
+    suites = xml.etree.ElementTree.fromstring(result.stdout)
+    counts = {"tests": "4", "failures": "1", "errors": "1", "skipped": "1"}
+    assert suites.tag == "testsuites" and suites.attrib == counts
+    cases = {case.get("name"): case for case in suites.iter("testcase")}
+    assert [(n, [e.tag for e in c]) for n, c in cases.items()] == [
+        ("MyWeb good", []), ("ConfigMap other", ["skipped"]), ("document", ["error"]),
+        ("MyWeb team/bad", ["failure"])]
+    bad = cases["MyWeb team/bad"]
+    assert (bad.get("file"), bad.get("classname"), bad.get("line")) == (
+        "a <b> & c.yaml", "a <b> & c.yaml", "1")
+    assert "a <b> & c.yaml:8:19: spec.nodePortNumber: Invalid value: 80" in bad[0].text
+    assert "spec.<&?>" in bad[0].text
+    assert "broken.yaml:" in cases["document"][0].get("message")
+
+
+def test_sarif(validate):
+    result = validate("-o", "sarif", *MIXED, files=MIXED)
+    assert (result.returncode, result.stderr) == (UNREADABLE, "")
+    parsed = json.loads(result.stdout)
+    run, = parsed["runs"]
+    assert parsed["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "steward"
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {r["ruleId"] for r in run["results"]} <= rules
+    places = [(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+               r["locations"][0]["physicalLocation"]["region"]["startLine"], r["ruleId"])
+              for r in run["results"]]
+    assert ("a%20%3Cb%3E%20%26%20c.yaml", 8, "FieldValueInvalid") in places
+    assert ("broken.yaml", 2, "Unreadable") in places
+    assert not [r for r in run["results"] if r["level"] not in ("error", "warning")]
+
+
+def test_sarif_of_helm_names_the_template(validate):
+    text = "---\n# Source: shop/templates/bad.yaml\n" + BAD
+    parsed = json.loads(validate("-o", "sarif", "-", stdin=text).stdout)
+    assert {json.dumps(r["locations"]) for r in parsed["runs"][0]["results"]} == {
+        '[{"physicalLocation": {"artifactLocation": {"uri": "shop/templates/bad.yaml"}}}]'}
+
+
+def test_exit_codes_are_documented(validate):
+    text = validate("--help").stdout
+    assert "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read" in text
+
+
+def test_many_unknown_fields_are_checked_quickly(validate):
+    """The guess costs a bounded time: 1000 unknown members, each of them like all fields."""
+    members = "".join(f"  replicax{i}: 1\n" for i in range(900))
+    result = validate("-", stdin=GOOD.format(name="web") + members)
+    assert result.returncode == REFUSED
+    assert len(errors_of(result)) == 100
