@@ -13,8 +13,9 @@ int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
 {
     stw_log_setup(STW_LOG_TEXT, STW_LOG_ERROR, STDERR_FILENO);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (stw_kubeconfig_load(path && *path ? path : NULL, context && *context ? context : NULL,
-                            &r->kubeconfig, err) != 0)
+    if (stw_kubeconfig_load_for_person(path && *path ? path : NULL,
+                                       context && *context ? context : NULL, &r->kubeconfig,
+                                       err) != 0)
         return -1;
     return stw_client_create(r->op, r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
 }

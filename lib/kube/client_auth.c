@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
+#include "kube/exec.h"
 #include "kube/kubeconfig_priv.h"
 
 #include <openssl/err.h>
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 
 #define REFRESH_MS 60000
+#define PLUGIN_PAUSE_MS 10000 /* for a plugin whose credentials have expired when it returns them */
 #define TOKEN_MAX_BYTES (64u << 10)
 
 static int read_token(struct stw_auth *a, struct stw_error *err)
@@ -64,8 +66,7 @@ static void refresh_ca(struct stw_auth *a)
     a->generation++;
 }
 
-/* Whether certificate and key match.  They do not while the pair is being replaced. */
-static bool is_pair(const char *cert_pem, const char *key_pem)
+bool stw_auth_is_pair(const char *cert_pem, const char *key_pem)
 {
     BIO *cert_bio = BIO_new_mem_buf(cert_pem, -1), *key_bio = BIO_new_mem_buf(key_pem, -1);
     X509 *cert = cert_bio ? PEM_read_bio_X509(cert_bio, NULL, NULL, NULL) : NULL;
@@ -90,7 +91,7 @@ static int read_pair(struct stw_auth *a, struct stw_error *err)
         free(cert);
         return -1;
     }
-    if (!is_pair(cert, key)) {
+    if (!stw_auth_is_pair(cert, key)) {
         free(cert);
         stw_wipe_free(key);
         return stw_fail(err, STW_ERR_INVALID, "%s and %s do not match", c->cert_path, c->key_path);
@@ -120,6 +121,53 @@ static void refresh_pair(struct stw_auth *a)
     a->key_stamp = key;
 }
 
+/* --- a credential plugin */
+
+static void set_from_plugin(struct stw_auth *a, struct stw_exec_answer *answer)
+{
+    struct stw_kubeconfig *c = a->config;
+    a->expires_us = answer->expires_us;
+    stw_wipe_free(a->token);
+    a->token = stw_take(answer->token);
+    if (!answer->cert_pem)
+        return;
+    free(c->cert_pem);
+    stw_wipe_free(c->key_pem);
+    c->cert_pem = stw_take(answer->cert_pem);
+    c->key_pem = stw_take(answer->key_pem);
+    free(stw_take(c->cert_path)); /* instead of the kubeconfig's own */
+    free(stw_take(c->key_path));
+    a->generation++;
+}
+
+static int run_plugin(struct stw_auth *a, uint64_t now_ms, struct stw_error *err)
+{
+    struct stw_exec_answer answer;
+    a->ran_ms = now_ms;
+    if (stw_exec_run(a->config->exec, &answer, err) != 0)
+        return -1;
+    set_from_plugin(a, &answer);
+    stw_exec_answer_done(&answer);
+    return 0;
+}
+
+static void refresh_plugin(struct stw_auth *a, uint64_t now_ms, bool force)
+{
+    struct stw_error err = {0};
+    bool expired =
+        stw_wall_us(&stw_clock_system) >= a->expires_us && now_ms - a->ran_ms >= PLUGIN_PAUSE_MS;
+    if (!a->config->exec || !(force || expired))
+        return;
+    if (run_plugin(a, now_ms, &err) != 0)
+        stw_log(STW_LOG_WARN, "cannot log in again, the old credentials stay in use",
+                STW_STR("error", err.text));
+}
+
+bool stw_auth_replaceable(const struct stw_auth *a)
+{
+    return a->config->token_path || a->config->cert_path || a->config->exec;
+}
+
 int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
                   struct stw_error *err)
 {
@@ -130,6 +178,8 @@ int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint6
     a->ca_stamp = config->ca_path ? stamp_of(config->ca_path) : 0;
     a->cert_stamp = config->cert_path ? stamp_of(config->cert_path) : 0;
     a->key_stamp = config->key_path ? stamp_of(config->key_path) : 0;
+    if (config->exec)
+        return run_plugin(a, now_ms, err);
     return config->token_path ? read_token(a, err) : 0;
 }
 
@@ -143,6 +193,7 @@ void stw_auth_done(struct stw_auth *a)
 void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force)
 {
     struct stw_error err;
+    refresh_plugin(a, now_ms, force);
     if (!force && now_ms - a->read_ms < REFRESH_MS)
         return;
     a->read_ms = now_ms;

@@ -72,13 +72,20 @@ struct stw_auth {
     unsigned generation;           /* grows when ca_pem, cert_pem or key_pem changes */
     int64_t ca_stamp;              /* modification time and inode of ca_path */
     int64_t cert_stamp, key_stamp; /* likewise */
+    int64_t expires_us;            /* of what a credential plugin returned, by the wall clock */
+    uint64_t ran_ms;               /* when the plugin was last run */
 };
 int stw_auth_init(struct stw_auth *a, const struct stw_kubeconfig *config, uint64_t now_ms,
                   struct stw_error *err) STW_MUST_CHECK;
 void stw_auth_done(struct stw_auth *a);
 /* Checks the files again when a minute has passed, or now with `force`.  When a file cannot be
- * read, the old content stays in use. */
+ * read, the old content stays in use.  A credential plugin is run again when its credentials have
+ * expired, or now with `force`: this blocks. */
 void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force);
+/* Whether a failed login may succeed after a refresh. */
+bool stw_auth_replaceable(const struct stw_auth *a);
+/* Whether certificate and key match.  They do not while the pair is being replaced. */
+bool stw_auth_is_pair(const char *cert_pem, const char *key_pem);
 /* "Authorization: ..." or nothing. */
 void stw_auth_header(const struct stw_auth *a, struct stw_buf *out);
 

@@ -122,6 +122,24 @@ static int add_header(struct stw_handle *h, const char *name, const char *value)
 }
 
 /* Called with auth_lock held. */
+static int add_impersonation(struct stw_client *c, struct stw_handle *h)
+{
+    const char *text = c->auth.config->impersonation;
+    stw_autofree char *lines = text ? strdup(text) : NULL;
+    char *rest = NULL;
+    if (text && !lines)
+        return -1;
+    for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
+        struct curl_slist *more = curl_slist_append(h->headers, line);
+        if (!more)
+            return -1;
+        h->headers = more;
+    }
+    return 0;
+}
+
+/* Called with auth_lock held. */
 static int add_auth(struct stw_client *c, struct stw_handle *h)
 {
     struct stw_buf text = STW_BUF_INIT(HEADER_MAX_BYTES);
@@ -136,10 +154,10 @@ static int add_auth(struct stw_client *c, struct stw_handle *h)
 }
 
 /* libcurl copies a PEM that a refresh may replace during a transfer. */
-static int set_blob(CURL *easy, CURLoption option, char *pem, const char *path)
+static int set_blob(CURL *easy, CURLoption option, char *pem, bool stays)
 {
     struct curl_blob blob = {
-        .data = pem, .len = strlen(pem), .flags = path ? CURL_BLOB_COPY : CURL_BLOB_NOCOPY};
+        .data = pem, .len = strlen(pem), .flags = stays ? CURL_BLOB_NOCOPY : CURL_BLOB_COPY};
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
@@ -157,11 +175,12 @@ static int set_credentials(struct stw_client *c, struct stw_handle *h)
     } else if (k->ca_pem) { /* only this CA: libcurl would still trust the system's CA folder */
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAINFO, NULL);
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
-        bad |= set_blob(h->easy, CURLOPT_CAINFO_BLOB, k->ca_pem, k->ca_path);
+        bad |= set_blob(h->easy, CURLOPT_CAINFO_BLOB, k->ca_pem, !k->ca_path);
     }
     if (k->cert_pem && k->key_pem) {
-        bad |= set_blob(h->easy, CURLOPT_SSLCERT_BLOB, k->cert_pem, k->cert_path);
-        bad |= set_blob(h->easy, CURLOPT_SSLKEY_BLOB, k->key_pem, k->key_path);
+        bool stays = !k->cert_path && !k->exec;
+        bad |= set_blob(h->easy, CURLOPT_SSLCERT_BLOB, k->cert_pem, stays);
+        bad |= set_blob(h->easy, CURLOPT_SSLKEY_BLOB, k->key_pem, stays);
     }
     h->trusts = true;
     h->generation = c->auth.generation;
@@ -183,6 +202,7 @@ static int set_headers(struct stw_client *c, struct stw_call *call)
     pthread_mutex_lock(&c->auth_lock);
     stw_auth_refresh(&c->auth, stw_now_ms(c->clock), false);
     bad |= add_auth(c, h);
+    bad |= add_impersonation(c, h);
     bad |= set_credentials(c, h);
     pthread_mutex_unlock(&c->auth_lock);
     return bad | (int)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, h->headers);
@@ -283,7 +303,7 @@ static bool retry_auth(struct stw_client *c, struct stw_call *call)
         return false;
     call->retried_auth = true;
     pthread_mutex_lock(&c->auth_lock);
-    bool replaceable = c->auth.config->token_path || c->auth.config->cert_path;
+    bool replaceable = stw_auth_replaceable(&c->auth);
     if (replaceable)
         stw_auth_refresh(&c->auth, stw_now_ms(c->clock), true);
     pthread_mutex_unlock(&c->auth_lock);

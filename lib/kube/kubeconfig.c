@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "base/yaml.h"
+#include "kube/exec.h"
+#include "kube/impersonate_priv.h"
 #include "kube/kubeconfig_file_priv.h"
 #include "kube/kubeconfig_priv.h"
 
@@ -49,22 +51,6 @@ static const struct config_field user_fields[] = {
     {"username", TEXT, AT(username), 0},
     {"password", TEXT, AT(password), 0},
     {NULL},
-};
-
-#define INSTEAD                                                                                    \
-    "use a token, a tokenFile, a client-certificate with its client-key, or run as a "             \
-    "ServiceAccount in the cluster"
-
-/* Fields that other clients support and that must not be ignored silently. */
-static const struct {
-    const char *key, *why;
-} refused[] = {
-    {"exec", "credential plugins are not run; " INSTEAD},
-    {"auth-provider", "auth-provider is not supported (client-go dropped it too); " INSTEAD},
-    {"as", "impersonation is not supported; " INSTEAD},
-    {"as-uid", "impersonation is not supported; " INSTEAD},
-    {"as-groups", "impersonation is not supported; " INSTEAD},
-    {"as-user-extra", "impersonation is not supported; " INSTEAD},
 };
 
 static char **get_string_field(struct stw_kubeconfig *c, size_t at)
@@ -243,7 +229,7 @@ static int pick_context(struct files files, const char *wanted, char *out, size_
 }
 
 static int take_cluster(struct files files, const char *context, const char *name,
-                        struct stw_kubeconfig *c, struct stw_error *err)
+                        struct stw_kubeconfig *c, struct stw_json *ret, struct stw_error *err)
 {
     const struct stw_kubeconfig_file *f = NULL;
     struct stw_json cluster = find_named(files, "clusters", "cluster", name, &f);
@@ -251,6 +237,7 @@ static int take_cluster(struct files files, const char *context, const char *nam
         return stw_fail(err, STW_ERR_INVALID,
                         "%s: context \"%s\" names cluster \"%s\", which is not there",
                         files.all[0].name, context, name);
+    *ret = cluster;
     if (set_fields(f, cluster_fields, cluster, c, err) < 0)
         return -1;
     c->insecure = stw_json_bool(stw_json_get(cluster, "insecure-skip-tls-verify"), false);
@@ -263,8 +250,19 @@ static int take_cluster(struct files files, const char *context, const char *nam
     return stw_kubeconfig_check_server(c, err);
 }
 
+/* A static token wins over a plugin, as in client-go: the plugin is not run. */
+static int take_exec(const struct stw_kubeconfig_file *f, struct stw_json exec, const char *user,
+                     struct stw_json cluster, struct stw_kubeconfig *c, struct stw_error *err)
+{
+    char who[512];
+    if (!stw_json_there(exec) || c->token || c->token_path || c->username)
+        return 0;
+    stw_format(who, sizeof(who), "%.200s: user \"%.128s\"", f->name, user);
+    return stw_exec_parse(exec, cluster, c, who, f->dir, &c->exec, err);
+}
+
 static int take_user(struct files files, const char *context, const char *name,
-                     struct stw_kubeconfig *c, struct stw_error *err)
+                     struct stw_json cluster, struct stw_kubeconfig *c, struct stw_error *err)
 {
     const struct stw_kubeconfig_file *f = NULL;
     if (name[0] == '\0')
@@ -274,10 +272,11 @@ static int take_user(struct files files, const char *context, const char *name,
         return stw_fail(err, STW_ERR_INVALID,
                         "%s: context \"%s\" names user \"%s\", which is not there",
                         files.all[0].name, context, name);
-    for (size_t i = 0; i < STW_COUNT(refused); i++)
-        if (stw_json_there(stw_json_get(user, refused[i].key)))
-            return stw_fail(err, STW_ERR_INVALID, "%s: user \"%s\" has %s: %s", f->name, name,
-                            refused[i].key, refused[i].why);
+    if (stw_json_there(stw_json_get(user, "auth-provider")))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: user \"%s\" has auth-provider, which is not supported (client-go "
+                        "dropped it too); " STW_KUBECONFIG_INSTEAD,
+                        f->name, name);
     if (set_fields(f, user_fields, user, c, err) < 0)
         return -1;
     if (!c->cert_pem != !c->key_pem)
@@ -285,7 +284,9 @@ static int take_user(struct files files, const char *context, const char *name,
                         "%s: user \"%s\" has only one of client-certificate and client-key: both "
                         "are needed",
                         f->name, name);
-    return 0;
+    if (stw_impersonation_parse(user, &c->impersonation, err) != 0)
+        return stw_error_wrap(err, "%s: user \"%s\"", f->name, name);
+    return take_exec(f, stw_json_get(user, "exec"), name, cluster, c, err);
 }
 
 static int resolve_context(struct files files, const char *wanted, struct stw_kubeconfig *c,
@@ -303,9 +304,10 @@ static int resolve_context(struct files files, const char *wanted, struct stw_ku
     (void)stw_json_strcpy(stw_json_get(v, "user"), user, sizeof(user));
     (void)stw_json_strcpy(stw_json_get(v, "namespace"), ns, sizeof(ns));
     c->ns = ns[0] != '\0' ? strdup(ns) : NULL;
-    if (take_cluster(files, context, cluster, c, err) < 0)
+    struct stw_json found = STW_JSON_NONE;
+    if (take_cluster(files, context, cluster, c, &found, err) < 0)
         return -1;
-    return take_user(files, context, user, c, err);
+    return take_user(files, context, user, found, c, err);
 }
 
 int stw_kubeconfig_resolve(const struct stw_kubeconfig_file *files, size_t count,

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct stw_exec;
+
 struct stw_kubeconfig {
     char *server;               /* "https://127.0.0.1:6443", without a trailing slash */
     char *ca_pem;               /* NULL: the system's CAs */
@@ -23,6 +25,8 @@ struct stw_kubeconfig {
     char *token;                /* bearer token, or NULL */
     char *token_path;           /* read again each minute and after a 401; overrides token */
     char *username, *password;  /* basic, or NULL */
+    char *impersonation;        /* headers "Impersonate-User: me\n...", or NULL */
+    struct stw_exec *exec;      /* credential plugin, which the client runs; or NULL */
     char *ns;                   /* the context's namespace, or NULL */
     char *source;               /* for messages: a path, or "in-cluster" */
 };
@@ -32,7 +36,12 @@ struct stw_kubeconfig {
  * secrets. */
 int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_kubeconfig **ret,
                         struct stw_error *err) STW_MUST_CHECK;
-/* The same from memory: `dir` is the base of relative paths; NULL: files that the text names are
+/* The same for a command that a person runs: an exec user is allowed.  The writer
+ * of the kubeconfig then decides what is run, so no server may call it. */
+int stw_kubeconfig_load_for_person(const char *flag_path, const char *context,
+                                   struct stw_kubeconfig **ret,
+                                   struct stw_error *err) STW_MUST_CHECK;
+/* The same from memory, with exec users, whose plugin is not run: `dir` is the base of relative paths; NULL: files that the text names are
  * not read.  For tests and fuzzing. */
 int stw_kubeconfig_parse(const char *name, const char *text, size_t len, const char *dir,
                          const char *context, struct stw_kubeconfig **ret,

@@ -2,6 +2,7 @@
  *
  * Searches for a configuration: the flag, $KUBECONFIG, the pod that we run in, ~/.kube/config. */
 #include "base/util.h"
+#include "kube/exec.h"
 #include "kube/kubeconfig_file_priv.h"
 #include "kube/kubeconfig_priv.h"
 
@@ -28,6 +29,8 @@ void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
     free(c->token_path);
     free(c->username);
     stw_wipe_free(c->password);
+    free(c->impersonation);
+    stw_exec_unref(c->exec);
     free(c->ns);
     free(c->source);
     free(c);
@@ -61,6 +64,8 @@ struct stw_kubeconfig *stw_kubeconfig_copy(const struct stw_kubeconfig *c)
         .token_path = copy_config_string(c->token_path, &bad),
         .username = copy_config_string(c->username, &bad),
         .password = copy_config_string(c->password, &bad),
+        .impersonation = copy_config_string(c->impersonation, &bad),
+        .exec = stw_exec_ref(c->exec),
         .ns = copy_config_string(c->ns, &bad),
         .source = copy_config_string(c->source, &bad),
     };
@@ -182,8 +187,8 @@ static int load_files(const char *list, bool must, const char *context, struct s
     return r;
 }
 
-int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_kubeconfig **ret,
-                        struct stw_error *err)
+int stw_kubeconfig_load_for_person(const char *flag_path, const char *context,
+                                   struct stw_kubeconfig **ret, struct stw_error *err)
 {
     const char *env = getenv("KUBECONFIG"), *host = getenv("KUBERNETES_SERVICE_HOST"),
                *port = getenv("KUBERNETES_SERVICE_PORT"), *home = getenv("HOME");
@@ -199,4 +204,21 @@ int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_k
     return stw_fail(err, STW_ERR_INVALID,
                     "no cluster is configured: give --kubeconfig, set $KUBECONFIG, run in a pod "
                     "with a ServiceAccount, or have ~/.kube/config");
+}
+
+int stw_kubeconfig_load(const char *flag_path, const char *context, struct stw_kubeconfig **ret,
+                        struct stw_error *err)
+{
+    struct stw_kubeconfig *c = NULL;
+    if (stw_kubeconfig_load_for_person(flag_path, context, &c, err) != 0)
+        return -1;
+    if (c->exec) {
+        (void)stw_fail(err, STW_ERR_INVALID,
+                       "%s has exec: credential plugins are not run here; " STW_KUBECONFIG_INSTEAD,
+                       c->exec->who);
+        stw_kubeconfig_destroy(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
 }

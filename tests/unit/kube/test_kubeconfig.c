@@ -133,9 +133,22 @@ static void refused(void **state)
         {"current-context: x\n", "f: there is no context \"x\""},
         {HEAD, "names cluster \"k\", which is not there"},
         {HEAD CLUSTER, "names user \"u\", which is not there"},
-        {HEAD CLUSTER "users: [{name: u, user: {exec: {command: aws}}}]", "user \"u\" has exec"},
+        {HEAD CLUSTER "users: [{name: u, user: {exec: {command: aws}}}]",
+         "exec.apiVersion must be"},
         {HEAD CLUSTER "users: [{name: u, user: {auth-provider: {name: gcp}}}]", "ServiceAccount"},
-        {HEAD CLUSTER "users: [{name: u, user: {as: root}}]", "impersonation"},
+        {HEAD CLUSTER "users: [{name: u, user: {as-groups: [g]}}]",
+         "user \"u\": as-uid, as-groups"},
+        {HEAD CLUSTER "users: [{name: u, user: {as-uid: x}}]", "need `as`"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: \"a\\nb\"}}]", "as must be texts of one line"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: 7}}]", "as must be texts"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: a, as-groups: g}}]",
+         "as-groups must be a list"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: a, as-user-extra: {k: \"v\"}}}]",
+         "must be a list"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: a, as-user-extra: {k: [\"v\\r\\nX: y\"]}}}]",
+         "texts of one line"},
+        {HEAD CLUSTER "users: [{name: u, user: {as: a, as-user-extra: {'': [v]}}}]",
+         "a key that is"},
         {HEAD CLUSTER "users: [{name: u, user: {token: 7}}]", "token must be a string"},
         {HEAD CLUSTER "users: [{name: u, user: {client-key-data: '?'}}]", "client-key-data is not"},
         {HEAD CLUSTER "users: [{name: u, user: {client-key-data: Zm9v}}]", "both are needed"},
@@ -158,6 +171,45 @@ static void refused(void **state)
         if (r == 0 || c || !strstr(err.text, rows[i].want))
             fail_msg("row %zu: %s", i, err.text);
     }
+}
+
+static void another_user(void **state)
+{
+    (void)state;
+    struct stw_kubeconfig *c =
+        parse(HEAD CLUSTER "users: [{name: u, user: {token: t, as: jane, as-uid: '7', as-groups: "
+                           "[a, b], as-user-extra: {Scopes: [s1, s2], 'example.com/q%': [z]}}}]\n");
+    assert_string_equal(c->impersonation, "Impersonate-User: jane\n"
+                                          "Impersonate-Uid: 7\n"
+                                          "Impersonate-Group: a\n"
+                                          "Impersonate-Group: b\n"
+                                          "Impersonate-Extra-Scopes: s1\n"
+                                          "Impersonate-Extra-Scopes: s2\n"
+                                          "Impersonate-Extra-example.com%2Fq%25: z\n");
+    struct stw_kubeconfig *copy = stw_kubeconfig_copy(c);
+    assert_string_equal(copy->impersonation, c->impersonation);
+    stw_kubeconfig_destroy(copy);
+    stw_kubeconfig_destroy(c);
+}
+
+/* A server never runs what a kubeconfig names. */
+static void plugins_are_for_persons(void **state)
+{
+    struct stw_kubeconfig *c = NULL;
+    struct stw_error err = {0};
+    (void)state;
+    write_file("a", HEAD CLUSTER "users: [{name: u, user: {exec: {command: aws, apiVersion: "
+                                 "client.authentication.k8s.io/v1beta1}}}]\n");
+    assert_int_equal(stw_kubeconfig_load(in_dir("a"), NULL, &c, &err), -1);
+    assert_non_null(strstr(err.text, "user \"u\" has exec"));
+    assert_non_null(strstr(err.text, "ServiceAccount"));
+    assert_null(c);
+    assert_int_equal(stw_kubeconfig_load_for_person(in_dir("a"), NULL, &c, &err), 0);
+    assert_non_null(c->exec);
+    struct stw_kubeconfig *copy = stw_kubeconfig_copy(c);
+    stw_kubeconfig_destroy(c);
+    assert_non_null(copy->exec);
+    stw_kubeconfig_destroy(copy);
 }
 
 static void a_wanted_context(void **state)
@@ -254,6 +306,8 @@ int main(void)
         cmocka_unit_test(a_client_certificate_by_path),
         cmocka_unit_test(data_beats_path_and_anonymous_is_fine),
         cmocka_unit_test(refused),
+        cmocka_unit_test(another_user),
+        cmocka_unit_test(plugins_are_for_persons),
         cmocka_unit_test(a_wanted_context),
         cmocka_unit_test(merged_files),
         cmocka_unit_test(in_cluster),
