@@ -75,21 +75,21 @@ static void end_program(const struct run *r)
 /* Reads what is there.  -1: more than the limit. */
 static int take_output(struct run *r, struct stw_error *err)
 {
-    while (!r->eof) {
-        size_t left = r->out->max - r->out->len;
-        char *at = left > 0 ? stw_buf_reserve(r->out, STW_MIN(left, CHUNK)) : NULL;
-        char over;
-        ssize_t n = read(r->pipe, at ? at : &over, at ? STW_MIN(left, CHUNK) : 1);
+    char chunk[CHUNK];
+    int rc = 0;
+    while (rc == 0 && !r->eof) {
+        ssize_t n = read(r->pipe, chunk, sizeof(chunk));
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return 0; /* EAGAIN */
-        if (n > 0 && !at)
-            return stw_fail(err, STW_ERR_TOO_LARGE, "printed more than %zu bytes", r->out->max);
+            break; /* EAGAIN */
         r->eof = n == 0;
-        r->out->len += at ? (size_t)n : 0;
+        stw_buf_add(r->out, chunk, (size_t)n);
+        if (r->out->failed)
+            rc = stw_fail(err, STW_ERR_TOO_LARGE, "printed more than %zu bytes", r->out->max);
     }
-    return 0;
+    stw_wipe(chunk, sizeof(chunk));
+    return rc;
 }
 
 /* 1: it has ended, 0: not yet. */
