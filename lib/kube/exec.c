@@ -5,12 +5,12 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "kube/kubeconfig_priv.h"
 
 #include <ctype.h>
 
 #define GROUP "client.authentication.k8s.io/"
 #define WORDS_MAX 256
+#define TEXT_MAX (1u << 20) /* of a variable, and of the CA */
 #define HINT_MAX 300
 #define EXTENSION "client.authentication.k8s.io/exec"
 
@@ -157,7 +157,7 @@ static int take_env(struct stw_exec *e, struct stw_json exec, struct stw_error *
     if (!e->env)
         return -1;
     stw_json_foreach (list, key, v) {
-        struct stw_buf pair = {.max = STW_KUBECONFIG_MAX_BYTES, .secret = true};
+        struct stw_buf pair = {.max = TEXT_MAX, .secret = true};
         struct stw_json name = stw_json_get(v, "name"), value = stw_json_get(v, "value");
         stw_json_str(name, &pair);
         bool bad = pair.len == 0 || memchr(pair.data, '=', pair.len);
@@ -210,7 +210,7 @@ static void add_raw(struct stw_buf *out, const char *key, struct stw_json v)
 
 static void add_ca(struct stw_buf *out, const char *pem)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(2 * STW_KUBECONFIG_MAX_BYTES);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(2 * TEXT_MAX);
     if (!pem)
         return;
     stw_base64_encode(pem, strlen(pem), &text);
@@ -227,10 +227,10 @@ static struct stw_json find_extension(struct stw_json cluster)
     return STW_JSON_NONE;
 }
 
-static int take_cluster_info(struct stw_exec *e, struct stw_json exec, struct stw_json cluster,
-                             const struct stw_kubeconfig *c, struct stw_error *err)
+static int take_cluster_info(struct stw_exec *e, struct stw_json exec,
+                             const struct stw_exec_cluster *c, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf out = STW_BUF_INIT(4 * STW_KUBECONFIG_MAX_BYTES);
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(4 * TEXT_MAX);
     if (!stw_json_bool(stw_json_get(exec, "provideClusterInfo"), false))
         return 0;
     stw_buf_addc(&out, '{');
@@ -240,8 +240,8 @@ static int take_cluster_info(struct stw_exec *e, struct stw_json exec, struct st
         stw_buf_addf(&out, "%s\"insecure-skip-tls-verify\":true", out.len > 1 ? "," : "");
     add_ca(&out, c->ca_pem);
     add_member(&out, "proxy-url", c->proxy_url);
-    add_raw(&out, "disable-compression", stw_json_get(cluster, "disable-compression"));
-    add_raw(&out, "config", find_extension(cluster));
+    add_raw(&out, "disable-compression", stw_json_get(c->node, "disable-compression"));
+    add_raw(&out, "config", find_extension(c->node));
     stw_buf_addc(&out, '}');
     e->cluster = stw_buf_take(&out);
     return e->cluster ? 0 : stw_fail_memory(err);
@@ -259,8 +259,8 @@ static int fill_exec(struct stw_exec *e, struct stw_json exec, const char *dir,
     return take_hint(e, exec, err);
 }
 
-int stw_exec_parse(struct stw_json exec, struct stw_json cluster, const struct stw_kubeconfig *c,
-                   const char *who, const char *dir, struct stw_exec **ret, struct stw_error *err)
+int stw_exec_parse(struct stw_json exec, const struct stw_exec_cluster *cluster, const char *who,
+                   const char *dir, struct stw_exec **ret, struct stw_error *err)
 {
     struct stw_exec *e = calloc(1, sizeof(*e));
     if (!e)
@@ -270,7 +270,7 @@ int stw_exec_parse(struct stw_json exec, struct stw_json cluster, const struct s
     if (!e->who)
         (void)stw_fail_memory(err);
     if (!e->who || fill_exec(e, exec, dir, err) != 0 ||
-        take_cluster_info(e, exec, cluster, c, err) != 0) {
+        take_cluster_info(e, exec, cluster, err) != 0) {
         stw_exec_unref(e);
         return -1;
     }

@@ -38,12 +38,16 @@ struct stw_exec_answer {
 };
 void stw_exec_answer_done(struct stw_exec_answer *a); /* wipes */
 
-struct stw_kubeconfig;
-/* Reads users[].user.exec.  `cluster` is that of the kubeconfig (of its `extensions` one may be for
- * plugins), `c` has its other fields; `dir` is the base of a relative command. */
-int stw_exec_parse(struct stw_json exec, struct stw_json cluster, const struct stw_kubeconfig *c,
-                   const char *who, const char *dir, struct stw_exec **ret,
-                   struct stw_error *err) STW_MUST_CHECK;
+/* Of the cluster, for a plugin that wants to know it.  Strings are borrowed and may be NULL. */
+struct stw_exec_cluster {
+    const char *server, *tls_server_name, *ca_pem, *proxy_url;
+    bool insecure;
+    struct stw_json node; /* of the kubeconfig: of its `extensions` one may be for plugins */
+};
+
+/* Reads users[].user.exec.  `dir` is the base of a relative command. */
+int stw_exec_parse(struct stw_json exec, const struct stw_exec_cluster *cluster, const char *who,
+                   const char *dir, struct stw_exec **ret, struct stw_error *err) STW_MUST_CHECK;
 struct stw_exec *stw_exec_ref(struct stw_exec *e); /* NULL stays NULL */
 void stw_exec_unref(struct stw_exec *e);
 
