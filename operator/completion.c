@@ -2,6 +2,8 @@
  *
  * `steward completion`: scripts with which shells complete commands, options and values. They are
  * made from the tables of commands and options. */
+#include "operator/completion.h"
+
 #include "base/buf.h"
 #include "base/util.h"
 #include "operator/command.h"
@@ -23,31 +25,27 @@ static const struct stw_flag flags[] = {{0}};
 
 /* --- what a value or an operand may be */
 
-enum shape { SHAPE_ANY, SHAPE_WORDS, SHAPE_KIND, SHAPE_FILE, SHAPE_FOLDER };
-
-/* From the placeholder of the help: "text|json" is a choice, "FILE" a file. */
-static enum shape shape_of(const char *placeholder)
+enum stw_shape stw_shape_of(const char *placeholder)
 {
     if (!placeholder)
-        return SHAPE_ANY;
+        return STW_SHAPE_ANY;
     if (strchr(placeholder, '|'))
-        return SHAPE_WORDS;
+        return STW_SHAPE_WORDS;
     if (stw_streq(placeholder, "KIND"))
-        return SHAPE_KIND;
+        return STW_SHAPE_KIND;
     if (stw_streq(placeholder, "FILE"))
-        return SHAPE_FILE;
-    return strncmp(placeholder, "FOLDER", 6) == 0 ? SHAPE_FOLDER : SHAPE_ANY;
+        return STW_SHAPE_FILE;
+    return strncmp(placeholder, "FOLDER", 6) == 0 ? STW_SHAPE_FOLDER : STW_SHAPE_ANY;
 }
 
-static const char *placeholder_of(const struct stw_flag *f)
+const char *stw_placeholder_of(const struct stw_flag *f)
 {
     return f->type == STW_FLAG_BOOL ? "true|false" : f->arg;
 }
 
-/* Separated by spaces. */
-static void add_words(const struct stw_operator *op, const char *placeholder, struct stw_buf *out)
+void stw_shape_words(const struct stw_operator *op, const char *placeholder, struct stw_buf *out)
 {
-    if (shape_of(placeholder) == SHAPE_KIND) {
+    if (stw_shape_of(placeholder) == STW_SHAPE_KIND) {
         for (size_t i = 0; op->kinds[i]; i++)
             stw_buf_addf(out, "%s%s", i ? " " : "", op->kinds[i]->plural);
         return;
@@ -69,20 +67,20 @@ static void add_command_names(const struct stw_operator *op, struct stw_buf *out
 static void add_bash_values(const struct stw_operator *op, const char *placeholder,
                             struct stw_buf *out)
 {
-    switch (shape_of(placeholder)) {
-    case SHAPE_WORDS:
-    case SHAPE_KIND:
+    switch (stw_shape_of(placeholder)) {
+    case STW_SHAPE_WORDS:
+    case STW_SHAPE_KIND:
         stw_buf_adds(out, "words='");
-        add_words(op, placeholder, out);
+        stw_shape_words(op, placeholder, out);
         stw_buf_adds(out, "'");
         break;
-    case SHAPE_FILE:
+    case STW_SHAPE_FILE:
         stw_buf_adds(out, "files=-f");
         break;
-    case SHAPE_FOLDER:
+    case STW_SHAPE_FOLDER:
         stw_buf_adds(out, "files=-d");
         break;
-    case SHAPE_ANY:
+    case STW_SHAPE_ANY:
         stw_buf_adds(out, "return");
         break;
     }
@@ -98,7 +96,7 @@ static void add_bash_option(const struct stw_operator *op, const struct stw_comm
     if (f->letter && f->type != STW_FLAG_BOOL)
         stw_buf_addf(out, " | '%s -%c'", c->name, f->letter);
     stw_buf_adds(out, ") ");
-    add_bash_values(op, placeholder_of(f), out);
+    add_bash_values(op, stw_placeholder_of(f), out);
     stw_buf_adds(out, " ;;\n");
 }
 
@@ -190,21 +188,21 @@ static void add_zsh_values(const struct stw_operator *op, const char *placeholde
     stw_autobuf struct stw_buf words = STW_BUF_INIT(WORDS_MAX);
     add_quoted(placeholder, strlen(placeholder), ":\\", out);
     stw_buf_addc(out, ':');
-    switch (shape_of(placeholder)) {
-    case SHAPE_WORDS:
-    case SHAPE_KIND:
-        add_words(op, placeholder, &words);
+    switch (stw_shape_of(placeholder)) {
+    case STW_SHAPE_WORDS:
+    case STW_SHAPE_KIND:
+        stw_shape_words(op, placeholder, &words);
         stw_buf_addc(out, '(');
         add_quoted(stw_buf_str(&words), words.len, ":\\", out);
         stw_buf_addc(out, ')');
         break;
-    case SHAPE_FILE:
+    case STW_SHAPE_FILE:
         stw_buf_adds(out, "_files");
         break;
-    case SHAPE_FOLDER:
+    case STW_SHAPE_FOLDER:
         stw_buf_adds(out, "_files -/");
         break;
-    case SHAPE_ANY:
+    case STW_SHAPE_ANY:
         stw_buf_addc(out, ' '); /* a value is necessary, and not known */
         break;
     }
@@ -224,7 +222,7 @@ static void add_zsh_option(const struct stw_operator *op, const struct stw_flag 
     stw_buf_addc(out, ']');
     if (!is_bool || !f->letter) {
         stw_buf_adds(out, is_bool ? "::" : ":");
-        add_zsh_values(op, placeholder_of(f), out);
+        add_zsh_values(op, stw_placeholder_of(f), out);
     }
     stw_buf_addc(out, '\'');
 }
@@ -284,18 +282,18 @@ static void print_zsh(const struct stw_operator *op, struct stw_buf *out)
 static void add_fish_values(const struct stw_operator *op, const char *placeholder,
                             struct stw_buf *out)
 {
-    switch (shape_of(placeholder)) {
-    case SHAPE_WORDS:
-    case SHAPE_KIND:
+    switch (stw_shape_of(placeholder)) {
+    case STW_SHAPE_WORDS:
+    case STW_SHAPE_KIND:
         stw_buf_adds(out, " -x -a '");
-        add_words(op, placeholder, out);
+        stw_shape_words(op, placeholder, out);
         stw_buf_addc(out, '\'');
         break;
-    case SHAPE_FILE:
-    case SHAPE_FOLDER:
+    case STW_SHAPE_FILE:
+    case STW_SHAPE_FOLDER:
         stw_buf_adds(out, " -r -F");
         break;
-    case SHAPE_ANY:
+    case STW_SHAPE_ANY:
         stw_buf_adds(out, " -x");
         break;
     }

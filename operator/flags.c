@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "base/yaml.h"
 #include "operator/command.h"
+#include "operator/program.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -373,7 +374,7 @@ int stw_usage_error(const char *command, const char *fmt, ...)
     fprintf(stderr, "steward %s: ", command);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\n`steward %s --help` says how to call it.\n", command);
+    fprintf(stderr, "\n`%s %s --help` says how to call it.\n", stw_program_name(), command);
     return STW_EXIT_USAGE;
 }
 
@@ -388,7 +389,8 @@ int stw_flags_start(const struct stw_operator *op, const struct stw_flag *table,
         return -1;
     stw_autobuf struct stw_buf own = STW_BUF_INIT(HELP_MAX);
     stw_operator_expand(op, usage, &own);
-    printf("%s\nOptions\n", stw_buf_str(&own));
+    stw_program_print(op, stw_buf_str(&own), stdout);
+    fputs("\nOptions\n", stdout);
     print_help(op, table, stdout);
     return STW_EXIT_OK;
 }

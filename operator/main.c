@@ -4,6 +4,8 @@
 #include "base/util.h"
 #include "controller/controller.h"
 #include "operator/command.h"
+#include "operator/completion.h"
+#include "operator/program.h"
 #include "schema/kind.h"
 
 #include <assert.h>
@@ -46,10 +48,10 @@ const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const ch
 static void print_program_help(const struct stw_operator *op,
                                const struct stw_command *const *commands, FILE *out)
 {
-    fprintf(out, "%s\nUsage: %s COMMAND [OPTIONS]\n\nCommands\n", op->about, op->name);
+    fprintf(out, "%s\nUsage: %s COMMAND [OPTIONS]\n\nCommands\n", op->about, stw_program_name());
     for (const struct stw_command *const *c = commands; *c; c++)
         fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);
-    fprintf(out, "\n`%s COMMAND --help` says more.\n", op->name);
+    fprintf(out, "\n`%s COMMAND --help` says more.\n", stw_program_name());
 }
 
 static void check_kinds(const struct stw_operator *op)
@@ -67,6 +69,9 @@ int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
 {
     const struct stw_command *commands[STW_COMMANDS_MAX + 1];
     check_kinds(op);
+    stw_program_set(op, argc > 0 ? argv[0] : "");
+    if (stw_program_completes())
+        return stw_complete(op, argc - 1, argv + 1);
     stw_commands_list(op, commands);
     if (argc < 2) {
         print_program_help(op, commands, stderr);
@@ -81,6 +86,6 @@ int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
         if (stw_streq(name, (*c)->name))
             return (*c)->run(&(const struct stw_call){op, *c, argc - 1, argv + 1});
     fprintf(stderr, "%s: unknown command \"%s\"; `%s --help` lists them\n", op->name, argv[1],
-            op->name);
+            stw_program_name());
     return STW_EXIT_USAGE;
 }

@@ -120,6 +120,7 @@ static void add_head(const struct stw_operator *op, struct stw_buf *out)
                       ".\\\" No hyphenation and no justification: options stay whole.\n.nh\n.ad l\n"
                       ".SH NAME\nsteward \\- admission webhook and controllers for Kubernetes\n"
                       ".SH SYNOPSIS\n.B steward\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
+                      ".B kubectl steward\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
                       ".B steward\n\\fB\\-\\-help\\fR | \\fB\\-\\-version\\fR\n"
                       ".SH DESCRIPTION\n");
     add_string(op->about, out);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/program.h"
+
+#include "base/util.h"
+#include "operator/command.h"
+
+#include <ctype.h>
+
+#define OWN "steward" /* in the texts of the framework */
+
+static char called[sizeof("kubectl ") + STW_OPERATOR_NAME_MAX] = OWN;
+static bool completes;
+
+void stw_program_set(const struct stw_operator *op, const char *argv0)
+{
+    static const char plugin[] = "kubectl-", completion[] = "kubectl_complete-";
+    const char *slash = strrchr(argv0, '/'), *name = slash ? slash + 1 : argv0;
+    bool is_plugin = strncmp(name, plugin, sizeof(plugin) - 1) == 0 &&
+                     stw_streq(name + sizeof(plugin) - 1, op->name);
+    completes = strncmp(name, completion, sizeof(completion) - 1) == 0 &&
+                stw_streq(name + sizeof(completion) - 1, op->name);
+    stw_format(called, sizeof(called), "%s%s", is_plugin ? "kubectl " : "", op->name);
+}
+
+const char *stw_program_name(void)
+{
+    return called;
+}
+
+bool stw_program_completes(void)
+{
+    return completes;
+}
+
+static bool is_word_end(char c)
+{
+    return !isalnum((unsigned char)c) && c != '-' && c != '_';
+}
+
+/* Whether `text` begins with the name of a command; "COMMAND" stands for any. */
+static bool is_command(const struct stw_operator *op, const char *text)
+{
+    const struct stw_command *all[STW_COMMANDS_MAX + 1];
+    stw_commands_list(op, all);
+    if (strncmp(text, "COMMAND", 7) == 0)
+        return true;
+    for (const struct stw_command *const *c = all; *c; c++) {
+        size_t len = strlen((*c)->name);
+        if (strncmp(text, (*c)->name, len) == 0 && is_word_end(text[len]))
+            return true;
+    }
+    return false;
+}
+
+void stw_program_print(const struct stw_operator *op, const char *text, FILE *out)
+{
+    const char *at = text, *found;
+    while ((found = strstr(at, OWN " "))) {
+        const char *next = found + sizeof(OWN) - 1;
+        bool starts = found == text || is_word_end(found[-1]);
+        (void)fwrite(at, 1, (size_t)(found - at), out);
+        fputs(starts && is_command(op, next + 1) ? called : OWN, out);
+        at = next;
+    }
+    fputs(at, out);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The name by which this process was called: that of the operator, "steward", or "kubectl steward" as
+ * a kubectl plugin. */
+#ifndef STW_OPERATOR_PROGRAM_H
+#define STW_OPERATOR_PROGRAM_H
+
+#include "base/operator.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* From argv[0], whose folder does not matter. */
+void stw_program_set(const struct stw_operator *op, const char *argv0);
+const char *stw_program_name(void);
+/* Called by kubectl to complete a command line (kubectl_complete-NAME). */
+bool stw_program_completes(void);
+/* Prints a help text in which "steward" in front of commands is replaced by the name. */
+void stw_program_print(const struct stw_operator *op, const char *text, FILE *out);
+
+#endif
