@@ -74,14 +74,21 @@ void stw_manifest_split(const char *api_version, char *group, char *version, siz
 
 /* --- Helm's comments */
 
-static const char *find_line(const char *text, size_t len, size_t line)
+static const char *find_line(struct stw_manifest_text *t, size_t line)
 {
-    const char *at = text, *end = text + len;
-    for (; line > 1 && at; line--) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        at = at ? at + 1 : NULL;
+    const char *end = t->text + t->len;
+    if (!t->at) {
+        t->at = t->text;
+        t->line = 1;
     }
-    return at;
+    while (t->line < line) {
+        const char *stop = memchr(t->at, '\n', (size_t)(end - t->at));
+        if (!stop)
+            break;
+        t->at = stop + 1;
+        t->line++;
+    }
+    return t->at;
 }
 
 static bool take_source(const char *line, const char *end, char *out, size_t size)
@@ -101,15 +108,15 @@ static bool take_source(const char *line, const char *end, char *out, size_t siz
 }
 
 /* Comments of a document are above its first line, up to "---". */
-void stw_manifest_source(const char *text, size_t len, size_t line, char *out, size_t size)
+void stw_manifest_source(struct stw_manifest_text *t, size_t line, char *out, size_t size)
 {
-    const char *at = find_line(text, len, line);
+    const char *at = find_line(t, line), *end = t->text + t->len;
     out[0] = '\0';
-    while (at && at > text) {
+    while (at > t->text) {
         const char *up = at - 1;
-        while (up > text && up[-1] != '\n')
+        while (up > t->text && up[-1] != '\n')
             up--;
-        if (take_source(up, text + len, out, size) || (*up != '#' && !isspace((unsigned char)*up)))
+        if (take_source(up, end, out, size) || (*up != '#' && !isspace((unsigned char)*up)))
             return;
         at = up;
     }

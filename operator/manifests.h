@@ -27,8 +27,17 @@ int stw_manifest_each(struct stw_json root, stw_manifest_fn *fn, void *ctx,
 /* The group of an apiVersion, and its version: "v1" has the group "". */
 void stw_manifest_split(const char *api_version, char *group, char *version, size_t size);
 
+/* A text that is read from front to back. */
+struct stw_manifest_text {
+    const char *text;
+    size_t len;
+    const char *at; /* where `line` begins; NULL: line 1 */
+    size_t line;
+};
+
 /* The template that `helm template` names in a comment of the document that starts at `line`:
- * "# Source: chart/templates/web.yaml".  "" when there is none. */
-void stw_manifest_source(const char *text, size_t len, size_t line, char *out, size_t size);
+ * "# Source: chart/templates/web.yaml".  "" when there is none.  `line` only grows from call to call,
+ * so that all calls together read the text once. */
+void stw_manifest_source(struct stw_manifest_text *t, size_t line, char *out, size_t size);
 
 #endif

@@ -81,8 +81,8 @@ struct validate_job {
     struct stw_env env;
     struct stw_old_objects *old;
     struct stw_yaml_marks *marks;
-    const char *file, *text; /* that is read */
-    size_t len;
+    const char *file; /* that is read */
+    struct stw_manifest_text text;
     char source[256]; /* of the document */
     struct stw_error *err;
 };
@@ -157,7 +157,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
         stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return 0;
     }
-    stw_manifest_source(job->text, job->len, line, job->source, sizeof(job->source));
+    stw_manifest_source(&job->text, line, job->source, sizeof(job->source));
     if (stw_json_scan(&doc, json->data, json->len, job->err) != 0 ||
         stw_manifest_each(stw_json_root(&doc), validate_object, job, job->err) != 0)
         stw_report_unreadable(job->report, &subject, job->err->text);
@@ -179,8 +179,7 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
     struct validate_job *job = ctx;
     struct stw_error err = {0};
     job->file = name;
-    job->text = text;
-    job->len = len;
+    job->text = (struct stw_manifest_text){.text = text, .len = len};
     job->err = &err;
     job->marks = stw_yaml_marks_create();
     if (stw_yaml_each_marked(name, text, len, validate_document, job, job->marks, &err) < 0)

@@ -519,3 +519,12 @@ def test_many_unknown_fields_are_checked_quickly(validate):
     result = validate("-", stdin=GOOD.format(name="web") + members)
     assert result.returncode == REFUSED
     assert len(errors_of(result)) == 100
+
+
+def test_many_documents_are_read_once(validate):
+    """30,000 documents take seconds, not the square of their size."""
+    text = "".join(f"---\n# Source: t{i}.yaml\n{{apiVersion: v1, kind: A, metadata: {{name: a{i}, "
+                   f"labels: {{x: {'y' * 60}}}}}}}\n" for i in range(30000))
+    result = validate("-o", "json", "-", stdin=text)
+    assert result.returncode == ACCEPTED
+    assert json.loads(result.stdout)["objects"][-1]["source"] == "t29999.yaml"
