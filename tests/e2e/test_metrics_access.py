@@ -154,7 +154,7 @@ def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, st
     try:
         one = secure()
         status, _, text = read(one, tokens["may"])
-        assert status == 503 and "steward's log" in text
+        assert status == 503 and "the log of this process says why" in text
         entry = next(e for e in one.log() if "who may read metrics" in e["msg"])
         assert "tokenreviews" in entry["error"]
     finally:

@@ -10,7 +10,7 @@ from support import myweb, wait
 
 # The resources that the admission rules look up, and those that the certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "etcdbackups", "services",
-           "deployments/metadata"}
+           "deployments/metadata", "namespaces"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 

@@ -49,8 +49,8 @@ def test_what_is_absent_is_added(steward, cluster, namespace):
 
 def test_warnings(steward, cluster, namespace):
     assert steward.running()
-    result = cluster.apply(app.manifest("web", namespace, image="shop", port=80, config={
-        "databaseUrlSecretRef": {"name": "db", "key": "url"}}))
+    result = cluster.apply(app.manifest("web", namespace, image="shop", port=80, securityProfile="Restricted",
+                                        config={"databaseUrlSecretRef": {"name": "db", "key": "url"}}))
     assert 'image has no tag or uses ":latest"' in result.stderr
     assert "port 80 is below 1024" in result.stderr
     assert 'Secret "db" not found; the pods start when it appears' in result.stderr
@@ -75,4 +75,5 @@ def test_what_the_schema_holds_by_itself(controller, installed, namespace):
         assert result.returncode != 0 and text in result.stderr, result.stderr
     installed.apply(app.manifest("web", namespace, strategy={"maxSurge": 1, "maxUnavailable": "5%"}))
     assert installed.get(app.KIND, "web", namespace)["spec"]["strategy"] == {
-        "maxSurge": 1, "maxUnavailable": "5%", "progressDeadlineSeconds": 600}
+        "type": "RollingUpdate", "maxSurge": 1, "maxUnavailable": "5%", "minReadySeconds": 0,
+        "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
