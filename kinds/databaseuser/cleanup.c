@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deletion of a DatabaseUser: drops or releases its account, then removes the finalizer.  An
+ * Deletion of a DatabaseUser: drops, locks or releases its account, then removes the finalizer.  An
  * account without this object's own mark is never dropped. */
 #include "base/log.h"
 #include "base/util.h"
@@ -69,22 +69,34 @@ static bool was_never_ours(const struct dbuser *d)
            !json_is_true(json_object_get(d->object.status, "owned"));
 }
 
-static bool is_retained(const struct dbuser *d)
+/* The first is for all other values, as of a spec that cannot be decoded. */
+static const struct ending {
+    const char *policy, *reason, *verb, *advice;
+    int (*end)(struct stw_pool *p, const struct stw_account *want, struct stw_account_report *r);
+} endings[] = {
+    {"Delete", "Deleted", "dropped", "", stw_account_drop},
+    {"Lock", "Locked", "locked", "; an object of this name can adopt it", stw_account_lock},
+    {"Retain", "Retained", "left", "; it is no longer steward's", stw_account_release},
+};
+
+static const struct ending *find_ending(const struct dbuser *d)
 {
-    return d->spec.deletion_policy && stw_streq(d->spec.deletion_policy, "Retain");
+    for (size_t i = 1; i < STW_COUNT(endings); i++)
+        if (stw_same(d->spec.deletion_policy, endings[i].policy))
+            return &endings[i];
+    return &endings[0];
 }
 
 static void tell_done(struct dbuser *d)
 {
-    bool retained = is_retained(d);
+    const struct ending *e = find_ending(d);
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
-    if (!account && (retained || !d->report.found))
+    if (!account && (e->end == stw_account_release || !d->report.found))
         return; /* there was no account */
-    stw_object_event(d->run, &d->object, false, retained ? "Retained" : "Deleted", "Delete",
-                     retained ? "left account \"%s\" on target \"%s\"; it is no longer steward's"
-                              : "dropped account \"%s\" on target \"%s\"",
-                     account ? account : d->spec.user, d->target->name);
-    stw_log(STW_LOG_INFO, retained ? "left an account on the server" : "dropped an account",
+    stw_object_event(d->run, &d->object, false, e->reason, "Delete",
+                     "%s account \"%s\" on target \"%s\"%s", e->verb,
+                     account ? account : d->spec.user, d->target->name, e->advice);
+    stw_log(STW_LOG_INFO, "an account's object is deleted", STW_STR("account", e->verb),
             STW_STR("target", d->target->name));
 }
 
@@ -124,10 +136,7 @@ static void ask_server(struct dbuser *d, struct stw_pool *pool)
     dbu_made_user(&d->object, made);
     if (*made)
         desired.account.user = made;
-    if (is_retained(d))
-        (void)stw_account_release(pool, &desired.account, &d->report);
-    else
-        (void)stw_account_drop(pool, &desired.account, &d->report);
+    (void)find_ending(d)->end(pool, &desired.account, &d->report);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
 }

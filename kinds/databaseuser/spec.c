@@ -193,7 +193,7 @@ static const struct stw_field grant = {
 
 static const char *const grants_policies[] = {"Managed", "Exact", "Additive", NULL};
 static const char *const tls_modes[] = {"None", "SSL", "X509", NULL};
-static const char *const deletion_policies[] = {"Delete", "Retain", NULL};
+static const char *const deletion_policies[] = {"Delete", "Lock", "Retain", NULL};
 static const char *const adoption_policies[] = {"Fail", "Adopt", NULL};
 
 static const struct stw_field spec_fields[] = {
@@ -254,8 +254,9 @@ static const struct stw_field spec_fields[] = {
     {.name = "deletionPolicy",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser, deletion_policy),
-     .help = "What happens to the account when the object is deleted: Delete drops it, Retain "
-             "leaves it.",
+     .help = "What happens to the account when the object is deleted: Delete drops it, Lock "
+             "makes logins impossible and keeps it for an object of the same name, Retain leaves "
+             "it.",
      .def = "\"Delete\"",
      .values = deletion_policies},
     {.name = "adoptionPolicy",

@@ -58,7 +58,7 @@ struct stw_databaseuser {
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */
     struct stw_databaseuser_limits limits;
-    const char *deletion_policy;   /* "Delete", "Retain" */
+    const char *deletion_policy;   /* "Delete", "Lock", "Retain" */
     const char *adoption_policy;   /* "Fail", "Adopt" */
     const char *reassign_owned_to; /* PostgreSQL; NULL: a role without rights */
     int64_t resync_seconds;

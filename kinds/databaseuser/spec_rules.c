@@ -386,6 +386,9 @@ static void advise_on_deletion(const struct stw_dbu_scene *s)
     if (is_same_word(s->user->deletion_policy, "Retain"))
         stw_findings_warn(s->f, "deletionPolicy is Retain: the account and its rights stay on the "
                                 "server when this object is deleted");
+    else if (is_same_word(s->user->deletion_policy, "Lock"))
+        stw_findings_warn(s->f, "deletionPolicy is Lock: the account and its rights stay on the "
+                                "server, locked, when this object is deleted");
 }
 
 /* --- the password */
@@ -553,11 +556,16 @@ void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_fi
 {
     char account[256], target[LABEL_MAX + 1];
     struct stw_json status = stw_json_get(a->old_object, "status");
-    bool retain = stw_json_is(stw_json_path(a->old_object, "spec.deletionPolicy"), "Retain");
+    struct stw_json policy = stw_json_path(a->old_object, "spec.deletionPolicy");
     if (stw_json_strcpy(stw_json_get(status, "account"), account, sizeof(account)) != 0 ||
         stw_json_strcpy(stw_json_get(status, "target"), target, sizeof(target)) != 0 || !*account)
         return;
-    if (retain)
+    if (stw_json_is(policy, "Lock"))
+        stw_findings_warn(f,
+                          "deletionPolicy is Lock: account %s stays on target \"%s\", locked, with "
+                          "its rights",
+                          account, target);
+    else if (stw_json_is(policy, "Retain"))
         stw_findings_warn(f,
                           "deletionPolicy is Retain: account %s stays on target \"%s\", with its "
                           "rights and its password",

@@ -538,6 +538,7 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
     char forced[STW_OWN_NAME_LEN];
     const struct stw_account_report *r = &d->report;
     bool foreign = r->trouble == STW_SQL_EXISTS || r->trouble == STW_SQL_NOT_OURS;
+    bool lock = stw_same(d->spec.deletion_policy, "Lock");
     *v = (struct stw_verdict){.level = foreign ? STW_LEVEL_STALLED : STW_LEVEL_RETRYING,
                               .reason = blocked_reason(r->trouble),
                               .again_ms = STW_STALLED_AGAIN_MS,
@@ -546,9 +547,9 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
         return;
     stw_operator_text(d->run->op, STW_FORCE_DELETE, forced);
     stw_format(v->message, sizeof(v->message),
-               "the account cannot be dropped yet: %s. Annotate %s=true "
+               "the account cannot be %s yet: %s. Annotate %s=true "
                "to remove the object and leave the account",
-               r->err.text, forced);
+               lock ? "locked" : "dropped", r->err.text, forced);
 }
 
 void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)

@@ -353,6 +353,14 @@ static void write_drop(struct work *w, const struct stw_login *l)
         w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
 }
 
+static void write_lock(struct work *w, const struct stw_login *l)
+{
+    if (classify_owner(l, w->a) == OURS && l->exists)
+        w->s.ops->lock(&w->s.facts, w->a, l, &w->script);
+    else
+        w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+}
+
 static bool is_marked_ours(const struct stw_login *l, const struct stw_account *a)
 {
     enum owner o = classify_owner(l, a);
@@ -532,41 +540,66 @@ static int look_drop(struct work *w)
     return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
 }
 
-/* Drops each account of ours, or only removes its mark. */
-static int drop_or_unmark_accounts(struct work *w, struct stw_pool *p, bool drop)
+enum ending { DROP, LOCK, RELEASE };
+
+static void write_ending(struct work *w, const struct stw_login *l, enum ending how)
+{
+    if (how == DROP)
+        write_drop(w, l);
+    else if (how == LOCK)
+        write_lock(w, l);
+    else
+        w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+}
+
+/* Ends the life of each account of ours. */
+static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
 {
     const struct stw_login *others = NULL;
     bool ours = false;
-    if (look_up_account(w, p) != 0 || (drop && look_drop(w) != 0))
+    if (look_up_account(w, p) != 0 || (how == DROP && look_drop(w) != 0))
         return -1;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         w->r->found |= l->wanted && l->exists;
         if (is_marked_ours(l, w->a)) {
             ours = true;
-            if (drop)
-                write_drop(w, l);
-            else
-                w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
+            write_ending(w, l, how);
         } else if (l->wanted && l->exists) {
             others = l;
         }
     }
-    if (!ours && others && drop)
+    if (!ours && others && how != RELEASE)
         return refuse_owner(w, others, classify_owner(others, w->a));
-    return run_script(w);
+    if (run_script(w) != 0)
+        return -1;
+    if (!ours || how == RELEASE || !w->s.ops->end_sessions)
+        return 0;
+    return w->s.ops->end_sessions(&w->s, w->a, &w->f);
+}
+
+static int drop_or_lock(struct stw_pool *p, const struct stw_account *want,
+                        struct stw_account_report *r, enum ending how)
+{
+    struct work w;
+    work_begin(&w, want, r);
+    int result = end_accounts(&w, p, how);
+    /* The account exists and has no mark. */
+    if (result != 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
+        w.f.trouble = STW_SQL_NOT_OURS;
+    return work_end(&w, result);
 }
 
 int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r)
 {
-    struct work w;
-    work_begin(&w, want, r);
-    int result = drop_or_unmark_accounts(&w, p, true);
-    /* The account exists and has no mark. */
-    if (result != 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
-        w.f.trouble = STW_SQL_NOT_OURS;
-    return work_end(&w, result);
+    return drop_or_lock(p, want, r, DROP);
+}
+
+int stw_account_lock(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r)
+{
+    return drop_or_lock(p, want, r, LOCK);
 }
 
 int stw_account_release(struct stw_pool *p, const struct stw_account *want,
@@ -574,5 +607,5 @@ int stw_account_release(struct stw_pool *p, const struct stw_account *want,
 {
     struct work w;
     work_begin(&w, want, r);
-    return work_end(&w, drop_or_unmark_accounts(&w, p, false));
+    return work_end(&w, end_accounts(&w, p, RELEASE));
 }

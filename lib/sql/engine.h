@@ -173,6 +173,11 @@ struct stw_engine_ops {
     /* Drops the account, its sessions and its mark; for PostgreSQL see the file. */
     void (*drop)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s);
+    /* Makes logins impossible and ends the sessions; the mark and all rights stay. */
+    void (*lock)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 struct stw_script *s);
+    /* Ends the sessions that `drop` and `lock` have no statement for; NULL: none. */
+    int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     /* Where the mark is, for messages: "steward.accounts". */
     const char *mark_place;
 };

@@ -684,5 +684,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .mark = stw_mysql_mark,
     .unmark = stw_mysql_unmark,
     .drop = stw_mysql_drop,
+    .lock = stw_mysql_lock,
+    .end_sessions = stw_mysql_end_sessions,
     .mark_place = "steward.accounts",
 };

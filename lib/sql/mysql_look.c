@@ -125,9 +125,11 @@ static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const
     } else {
         stw_buf_adds(out, HEAD("u"));
         write_bits(out, k, STW_ON_GLOBAL);
-        stw_buf_adds(out, "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
-                              "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
-                                          "max_connections,max_user_connections) FROM mysql.user");
+        stw_buf_adds(
+            out,
+            "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
+                "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
+                            "max_connections,max_user_connections,account_locked) FROM mysql.user");
     }
     stw_buf_addf(out, " WHERE User=%s", user);
 }
@@ -268,6 +270,7 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
     for (size_t i = 0; i < STW_COUNT(names); i++)
         l->options_differ |= json_int(priv, names[i]) != want[i];
     l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
+    l->options_differ |= stw_json_bool(stw_json_get(priv, "account_locked"), false);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
     stw_json_foreach (ways, key, way)
         (void)note_way(l, k->account, way);
@@ -285,7 +288,7 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
     char limits[128];
     (void)limits_of(k->account, want);
-    stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld", (long long)want[0],
+    stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld,N", (long long)want[0],
                (long long)want[1], (long long)want[2], (long long)want[3]);
     l->options_differ = !stw_streq(limits, get_cell_text(&c[E])) ||
                         !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));

@@ -27,6 +27,10 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
 int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
                           struct stw_fault *f);
 
+/* mysql_sessions.c */
+int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
+                           struct stw_fault *f) STW_MUST_CHECK;
+
 /* mysql_write.c */
 void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s);
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
@@ -43,6 +47,8 @@ void stw_mysql_mark(const struct stw_facts *k, const struct stw_account *a,
                     const struct stw_rights *rights, struct stw_script *s);
 void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, struct stw_script *s);
+void stw_mysql_lock(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, struct stw_script *s);
 void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
                     const struct stw_login *l, const struct stw_seen *seen, const char *admin,
                     struct stw_script *s);

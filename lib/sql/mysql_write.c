@@ -100,8 +100,10 @@ void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
     put_account(out, a, l);
     if (v)
         put_password(out, k, a, l, v);
-    if (options)
+    if (options) {
         put_limits(out, a);
+        stw_buf_adds(out, " ACCOUNT UNLOCK");
+    }
 }
 
 static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_t count)
@@ -264,6 +266,28 @@ void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
     put_where(out, k, a, l);
 }
 
+static void kill_sessions(const struct stw_facts *k, const struct stw_account *a,
+                          const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_statement *st;
+    if (!k->mariadb)
+        return; /* see stw_mysql_end_sessions */
+    st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "KILL CONNECTION USER ");
+    put_account(&st->text, a, l);
+}
+
+void stw_mysql_lock(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+    stw_buf_adds(out, "ALTER USER ");
+    put_account(out, a, l);
+    stw_buf_adds(out, " ACCOUNT LOCK");
+    kill_sessions(k, a, l, s);
+}
+
 /* The account is dropped first, and then its sessions, which would otherwise live on; the mark is
  * last, so that the next attempt completes an interrupted drop. */
 void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
@@ -277,12 +301,7 @@ void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
         out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
         stw_buf_adds(out, "DROP USER ");
         put_account(out, a, l);
-        if (k->mariadb) {
-            struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
-            st->may_fail = true;
-            stw_buf_adds(&st->text, "KILL CONNECTION USER ");
-            put_account(&st->text, a, l);
-        }
+        kill_sessions(k, a, l, s);
     }
     stw_mysql_unmark(k, a, l, s);
 }

@@ -501,5 +501,6 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .mark = stw_pg_mark,
     .unmark = stw_pg_unmark,
     .drop = stw_pg_drop,
+    .lock = stw_pg_lock,
     .mark_place = "comment on the role",
 };

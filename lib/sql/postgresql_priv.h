@@ -56,6 +56,8 @@ void stw_pg_mark(const struct stw_facts *k, const struct stw_account *a, const s
                  struct stw_script *s);
 void stw_pg_unmark(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, struct stw_script *s);
+void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 struct stw_script *s);
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s);
 

@@ -277,18 +277,13 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
     stw_pg_name(out, a->user);
 }
 
-/* First the role can no longer log in, and its sessions are terminated.  Then, in every database
- * where it has something, what it owns gets the new owner, and its rights are revoked.  The role
- * and its mark are last.  The next drop completes one that was interrupted anywhere. */
-void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
-                 const struct stw_seen *seen, const char *admin, struct stw_script *s)
+void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 struct stw_script *s)
 {
     struct stw_statement *st;
-    struct stw_buf *out;
-    (void)admin;
-    if (!l->exists)
-        return;
-    out = add_statement(s, STW_SQL_STEP_DROP, NULL);
+    struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, NULL);
+    (void)k;
+    (void)l;
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " NOLOGIN");
@@ -297,6 +292,19 @@ void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const s
     stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                             "pid <> pg_backend_pid() AND usename = ");
     put_string(&st->text, a->user);
+}
+
+/* First the role can no longer log in, and its sessions are terminated.  Then, in every database
+ * where it has something, what it owns gets the new owner, and its rights are revoked.  The role
+ * and its mark are last.  The next drop completes one that was interrupted anywhere. */
+void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
+                 const struct stw_seen *seen, const char *admin, struct stw_script *s)
+{
+    struct stw_buf *out;
+    (void)admin;
+    if (!l->exists)
+        return;
+    stw_pg_lock(k, a, l, s);
     stw_pg_write_heir(a, seen, s);
     for (size_t i = 0; i < seen->database_count; i++)
         write_hand_over(s, k, a, seen, seen->databases[i]);

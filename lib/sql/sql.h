@@ -170,6 +170,10 @@ int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
 /* Drops the account if it has the mark of this owner; a missing account is not an error. */
 int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r);
+/* Locks the account if it has the mark of this owner, and ends its sessions.  It keeps its rights and
+ * its mark, so that only an object of the same name can adopt it. */
+int stw_account_lock(struct stw_pool *p, const struct stw_account *want,
+                     struct stw_account_report *r);
 /* Removes the mark and keeps the account. */
 int stw_account_release(struct stw_pool *p, const struct stw_account *want,
                         struct stw_account_report *r);

@@ -3,7 +3,7 @@
  * Drives lib/sql against real servers, for test_sql_*.py: reads commands from standard
  * input, one JSON object a line, and answers each with one line of JSON.
  *
- *     {"op": "sync" | "drop" | "release", "target": NAME, "user": ..., "hosts": [...],
+ *     {"op": "sync" | "drop" | "lock" | "release", "target": NAME, "user": ..., "hosts": [...],
  *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "uid": ..., "adopt": BOOL, "id": N, "async": BOOL}
@@ -224,11 +224,12 @@ static void do_account(struct command *c, struct stw_pool *p)
     read_account(c);
     c->account.target = target_of(c);
     c->account.ns = namespace_of(c);
-    int result = stw_json_is(stw_json_get(c->root, "op"), "sync")
-                     ? stw_account_sync(p, &c->account, &r)
-                 : stw_json_is(stw_json_get(c->root, "op"), "drop")
-                     ? stw_account_drop(p, &c->account, &r)
-                     : stw_account_release(p, &c->account, &r);
+    int result =
+        stw_json_is(stw_json_get(c->root, "op"), "sync")   ? stw_account_sync(p, &c->account, &r)
+        : stw_json_is(stw_json_get(c->root, "op"), "drop") ? stw_account_drop(p, &c->account, &r)
+        : stw_json_is(stw_json_get(c->root, "op"), "lock")
+            ? stw_account_lock(p, &c->account, &r)
+            : stw_account_release(p, &c->account, &r);
     stw_buf_addf(&out, "{\"result\":%d,\"id\":%lld,\"ms\":%llu", result,
                  (long long)number(stw_json_get(c->root, "id")),
                  (unsigned long long)(stw_now_ms(&stw_clock_system) - from));
@@ -261,7 +262,8 @@ static void *obey(void *ctx)
     struct command *c = ctx;
     struct stw_pool *p = pool_of(c);
     struct stw_json op = stw_json_get(c->root, "op");
-    if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "release")))
+    if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "lock") ||
+              stw_json_is(op, "release")))
         do_account(c, p);
     else
         do_other(c, p);

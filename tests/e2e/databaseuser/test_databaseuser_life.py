@@ -198,6 +198,30 @@ def test_paused(scene, mariadb, shop):
     assert "app@%" not in mariadb.all_accounts()
 
 
+def test_locked(scene, mariadb, shop):
+    """No login is possible, and only an object of the same name gets the account back."""
+    scene.create("app", shop, FIRST, deletionPolicy="Lock")
+    scene.delete("app", shop)
+    scene.wait_event("app", shop, "Locked")
+    assert not mariadb.login("app", FIRST)
+    assert "app@%" in mariadb.all_marks() and mariadb.rights("app")
+    # An attacker: another object that wants the account, even with adoption.
+    scene.cluster.apply([dbu.manifest("other", shop, user="app", secret="app",
+                                      adoptionPolicy="Adopt")])
+    scene.wait_condition("other", shop, "Stalled", "Conflict")
+    assert not mariadb.login("app", FIRST)
+    scene.delete("other", shop)
+    assert "app@%" in mariadb.all_marks()
+    scene.cluster.apply([dbu.manifest("app", shop)])
+    scene.wait_condition("app", shop, "Stalled", "Conflict")
+    assert not mariadb.login("app", FIRST)
+    scene.patch("app", shop, adoptionPolicy="Adopt")
+    scene.wait_ready("app", shop)
+    assert mariadb.login("app", FIRST)
+    scene.delete("app", shop)
+    assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
+
+
 def test_retained(scene, mariadb, shop):
     scene.create("app", shop, FIRST, deletionPolicy="Retain")
     scene.delete("app", shop)

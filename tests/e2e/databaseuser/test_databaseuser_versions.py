@@ -69,6 +69,14 @@ def test_created_rotated_shrunk_and_deleted(other_scene, server, shop):
     wait.until("no rights", lambda: not server.login("app", SECOND, "SELECT * FROM orders"))
     other_scene.wait_ready("app", shop)
 
+    other_scene.patch("app", shop, deletionPolicy="Lock")
+    other_scene.delete("app", shop)
+    other_scene.wait_event("app", shop, "Locked")
+    assert has_account(server) and not server.login("app", SECOND)
+    other_scene.cluster.apply([dbu.manifest("app", shop, grants=reads, adoptionPolicy="Adopt")])
+    other_scene.wait_ready("app", shop)
+    assert server.login("app", SECOND)
+
     other_scene.delete("app", shop)
     assert not has_account(server)
     other_scene.wait_event("app", shop, "Deleted")

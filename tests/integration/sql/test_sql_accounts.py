@@ -13,6 +13,10 @@ def probe(make_probe, server):
     return make_probe(server.target("db"))
 
 
+GRANTS_OF = {"postgresql": "SELECT datname FROM pg_database WHERE datacl::text LIKE '%{}%'",
+             "mariadb": "SHOW GRANTS FOR '{}'@'%'", "mysql": "SHOW GRANTS FOR '{}'@'%'"}
+
+
 def there(server, user):
     """Whether the account exists."""
     return bool(server.accounts(user)) if server.engine != "postgresql" else server.exists(user)
@@ -279,10 +283,8 @@ def test_marks_table(make_probe, make_mariadb, user):
     probe.fails("sync", "DENIED", **account("fresh", grants=[grant("app", "SELECT")]))
 
 
-def test_drop_ends_sessions(probe, server, user):
-    """A drop ends existing sessions; MySQL has no statement for it."""
-    if server.engine == "mysql":
-        pytest.skip("sessions live on until they end")
+def assert_ends_sessions(probe, server, user, how):
+    """An open session ends within seconds of this operation."""
     probe.sync(**account(user))
     if server.engine != "postgresql":
         count = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='{user}'"
@@ -296,10 +298,59 @@ def test_drop_ends_sessions(probe, server, user):
                                                  password="s3cret-Pa55", tcp=True))
     thread.start()
     wait.until("the session", lambda: server.sql(count)[0][0] == "1")
-    probe.drop(**account(user))
+    assert probe.ask(how, **account(user))["result"] == 0
     wait.until("its end", lambda: server.sql(count)[0][0] == "0", 30)
     thread.join(30)
     assert not thread.is_alive()
+
+
+@pytest.mark.every_version("the list of sessions")
+@pytest.mark.parametrize("how", ["drop", "lock"])
+def test_sessions_are_ended(probe, server, user, how):
+    """A drop and a lock end existing sessions."""
+    assert_ends_sessions(probe, server, user, how)
+
+
+@pytest.mark.every_version("how a lock is stored")
+def test_lock(probe, server, user):
+    """No login, the rights and the mark stay; only an object of the same name adopts it."""
+    probe.sync(**account(user))
+    before = server.sql(GRANTS_OF[server.engine].format(user))
+    for _ in range(2):  # also when it was interrupted and is run again
+        assert probe.ask("lock", **account(user))["result"] == 0
+        assert not server.logs_in(user, "s3cret-Pa55") and there(server, user)
+    assert server.sql(GRANTS_OF[server.engine].format(user)) == before
+    later = dict(account(user), uid="uid-2")
+    other = dict(account(user), uid="uid-3", owner="other/one", adopt=True)
+    probe.fails("sync", "NOT_OURS", **later)
+    probe.fails("sync", "NOT_OURS", **other)
+    probe.fails("drop", "NOT_OURS", **other)
+    probe.fails("lock", "NOT_OURS", **other)
+    assert not server.logs_in(user, "s3cret-Pa55")
+    report = probe.sync(**later, adopt=True)
+    assert report["adopted"] and report["options_changed"]
+    assert server.logs_in(user, "s3cret-Pa55")
+    assert probe.sync(**later, adopt=True)["statements"] == 1
+    probe.drop(**later)
+    assert not there(server, user)
+
+
+@pytest.mark.every_version("how a lock is stored")
+def test_a_lock_by_hand_is_drift(probe, server, user):
+    """An account of a live object is unlocked, as any other change by hand is reverted."""
+    probe.sync(**account(user))
+    server.sql(f"ALTER ROLE {user} NOLOGIN" if server.engine == "postgresql" else
+               f"ALTER USER '{user}'@'%' ACCOUNT LOCK")
+    assert not server.logs_in(user, "s3cret-Pa55")
+    assert probe.sync(**account(user))["options_changed"]
+    assert server.logs_in(user, "s3cret-Pa55")
+
+
+def test_only_marked_accounts_are_locked(probe, server, user):
+    """An account made by hand is not locked."""
+    by_hand(server, user, "by-hand-1")
+    probe.fails("lock", "NOT_OURS", **account(user))
+    assert server.logs_in(user, "by-hand-1")
 
 
 def test_metrics(probe, server, user):

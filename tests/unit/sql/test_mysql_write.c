@@ -44,7 +44,7 @@ static void test_create(void **state)
     stw_mysql_alter(&maria, &bob, &l, &plain, false, &s);
     wrote(&s, 5, "ALTER USER `b``ob`@`%` IDENTIFIED BY 'p''\\\\'");
     stw_mysql_alter(&maria, &bob, &l, NULL, true, &s);
-    wrote(&s, 6, "ALTER USER `b``ob`@`%`" LIMITS);
+    wrote(&s, 6, "ALTER USER `b``ob`@`%`" LIMITS " ACCOUNT UNLOCK");
     static const struct stw_login ed = {.host = "%", .plugin = "ed25519"};
     struct stw_account known = bob;
     known.password = (struct stw_sql_secret){"secret", 6};
@@ -56,6 +56,19 @@ static void test_create(void **state)
     wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING PASSWORD('p''\\\\')");
     stw_buf_done(&v.text);
     stw_buf_done(&plain.text);
+}
+
+/* MariaDB has one statement that ends all sessions. */
+static void test_lock(void **state)
+{
+    static const struct stw_login l = {.exists = true, .host = "%"};
+    stw_autoscript struct stw_script s = {0};
+    (void)state;
+    stw_mysql_lock(&eight, &bob, &l, &s);
+    wrote(&s, 1, "ALTER USER `b``ob`@`%` ACCOUNT LOCK");
+    stw_mysql_lock(&maria, &bob, &l, &s);
+    wrote(&s, 3, "KILL CONNECTION USER `b``ob`@`%`");
+    assert_true(s.items[2].may_fail);
 }
 
 /* D10: a script with a statement that lacks its password is not sent. */
@@ -168,8 +181,11 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create), cmocka_unit_test(test_no_password_no_statement),
-        cmocka_unit_test(test_marks),  cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_create),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_no_password_no_statement),
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_rights),
         cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

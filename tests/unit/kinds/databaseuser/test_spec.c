@@ -723,9 +723,12 @@ static void the_rest(void **state)
         {ON("maria", GOOD ",\"grantsPolicy\":\"All\""),
          "spec.grantsPolicy: Unsupported value: \"All\": supported values: \"Managed\", \"Exact\", "
          "\"Additive\"\n"},
+        {ON("maria", GOOD ",\"deletionPolicy\":\"Keep\""),
+         "spec.deletionPolicy: Unsupported value: \"Keep\": supported values: \"Delete\", "
+         "\"Lock\", \"Retain\"\n"},
         {ON("maria", GOOD ",\"deletionPolicy\":\"Lock\""),
-         "spec.deletionPolicy: Unsupported value: \"Lock\": supported values: \"Delete\", "
-         "\"Retain\"\n"},
+         "W: deletionPolicy is Lock: the account and its rights stay on the server, locked, when "
+         "this object is deleted\n"},
         {ON("maria", GOOD ",\"deletionPolicy\":\"Retain\""),
          "W: deletionPolicy is Retain: the account and its rights stay on the server when this "
          "object is deleted\n"},
@@ -1023,6 +1026,10 @@ static void deletions_are_commented_on(void **state)
          "\"status\":{\"account\":\"app@%\",\"target\":\"maria\"}}",
          "W: deletionPolicy is Retain: account app@% stays on target \"maria\", with its rights "
          "and its password\n"},
+        {"{\"metadata\":{},\"spec\":{" GOOD ",\"deletionPolicy\":\"Lock\"},"
+         "\"status\":{\"account\":\"app@%\",\"target\":\"maria\"}}",
+         "W: deletionPolicy is Lock: account app@% stays on target \"maria\", locked, with its "
+         "rights\n"},
         {"{\"spec\":5,\"status\":[]}", ""},
         {"[]", ""},
     };

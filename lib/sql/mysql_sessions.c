@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ends the sessions of an account of MySQL, which has no statement for all of them.  Those of other
+ * accounts are only shown to an admin with PROCESS. */
+#include "sql/mysql_priv.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+#define SESSIONS_MAX 10000
+
+struct mysql_sessions {
+    const char *user;
+    struct stw_script kill;
+};
+
+static int read_session(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct mysql_sessions *k = ctx;
+    if (count < 2 || !c[0].data || !c[1].data)
+        return -1;
+    if (!stw_streq(c[1].data, k->user) || k->kill.count == SESSIONS_MAX)
+        return 0;
+    struct stw_statement *st = stw_script_add(&k->kill, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true; /* it may have ended meanwhile */
+    stw_buf_addf(&st->text, "KILL CONNECTION %llu", strtoull(c[0].data, NULL, 10));
+    return 0;
+}
+
+int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f)
+{
+    struct mysql_sessions k = {.user = a->user};
+    stw_autoscript struct stw_script script = {0};
+    if (s->facts.mariadb)
+        return 0;
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
+    stw_buf_adds(&st->text, "SHOW PROCESSLIST");
+    int r = stw_session_ask(s, st, read_session, &k, f);
+    if (r == 0)
+        r = stw_session_run(s, &k.kill, f);
+    stw_script_done(&k.kill);
+    return r;
+}
