@@ -55,7 +55,7 @@ void eru_make(struct stw_run *run, struct stw_result *result)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_error err = {0};
     struct eru_desired desired;
-    eru_desired_of(run, run->key, &desired);
+    eru_desired_of(run, eru_workload_of("Deployment"), run->key, &desired);
     if (!desired.wanted || has_another(run) || !stw_run_may_write(run))
         return;
     json_auto_t *eru = build_eru(run, &desired);
@@ -137,8 +137,8 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
     struct stw_error err = {0};
     struct eru_desired desired;
     char rv[STW_RV_LEN], key[STW_KEY_LEN];
-    eru_deployment_key(e->run, e->spec.deployment, key);
-    eru_desired_of(e->run, key, &desired);
+    eru_workload_key(e, key);
+    eru_desired_of(e->run, e->workload, key, &desired);
     if (!desired.there || desired.wanted || !has_label(e->run, &e->object) ||
         !stw_run_may_write(e->run))
         return false;

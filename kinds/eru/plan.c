@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides what must be done now, from the status, the spec, the Deployment and the time.  The stamp
- * on the Deployment decides whether an instant has been handled, so a run that was interrupted at
+ * Decides what must be done now, from the status, the spec, the workload and the time.  The stamp
+ * on the workload decides whether an instant has been handled, so a run that was interrupted at
  * any point can simply be repeated. */
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
@@ -107,7 +107,7 @@ static void rollout_failed(struct eru *e, const char *reason, const char *fmt, .
 
 static bool is_complete(const struct eru_target *t)
 {
-    return t->observed_generation >= t->generation && t->updated >= t->wanted &&
+    return t->observed_generation >= t->generation && t->updated >= t->to_update &&
            t->replicas == t->updated && t->available >= t->wanted;
 }
 
@@ -130,32 +130,32 @@ static void follow_rollout(struct eru *e)
 {
     struct eru_state *s = &e->state;
     const struct eru_target *t = &e->target;
-    const char *name = e->spec.deployment;
+    const char *kind = e->workload->kind, *name = e->spec.deployment;
     if (!s->rollout.there || !read_target_once(e))
         return;
     if (!t->there) {
-        rollout_failed(e, "DeploymentNotFound", "Deployment \"%s\" was deleted during its rollout",
+        rollout_failed(e, e->workload->not_found, "%s \"%s\" was deleted during its rollout", kind,
                        name);
     } else if (!has_stamp(t, s->rollout.instant)) {
-        rollout_failed(e, "Replaced",
-                       "Deployment \"%s\" was replaced or rolled back during its rollout", name);
+        rollout_failed(e, "Replaced", "%s \"%s\" was replaced or rolled back during its rollout",
+                       kind, name);
     } else if (is_complete(t)) {
         end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
         e->rollout_reason = "Complete";
-        add_eru_event(e, false, "RolloutSucceeded", "Deployment \"%s\" was restarted within %lld s",
+        add_eru_event(e, false, "RolloutSucceeded", "%s \"%s\" was restarted within %lld s", kind,
                       name, (long long)(e->took_ms / 1000));
     } else if (t->stuck && t->observed_generation >= t->generation) {
-        rollout_failed(e, "RolloutFailed", "Deployment \"%s\": %s", name, t->stuck_message);
+        rollout_failed(e, "RolloutFailed", "%s \"%s\": %s", kind, name, t->stuck_message);
     } else if (e->took_ms >= e->spec.rollout_timeout_seconds * 1000) {
         rollout_failed(e, "RolloutTimeout",
-                       "Deployment \"%s\" was not rolled out within %lld s: %lld of %lld replicas "
+                       "%s \"%s\" was not rolled out within %lld s: %lld of %lld replicas "
                        "are up to date, %lld are available",
-                       name, (long long)e->spec.rollout_timeout_seconds, (long long)t->updated,
-                       (long long)t->wanted, (long long)t->available);
+                       kind, name, (long long)e->spec.rollout_timeout_seconds,
+                       (long long)t->updated, (long long)t->to_update, (long long)t->available);
     }
 }
 
-/* --- whether the Deployment may be restarted */
+/* --- whether the workload may be restarted */
 
 struct skip {
     const char *reason; /* NULL: it may be restarted */
@@ -176,7 +176,7 @@ static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
 
 static bool is_rolling(const struct eru_target *t)
 {
-    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->wanted ||
+    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->to_update ||
                          t->replicas > t->updated);
 }
 
@@ -185,11 +185,31 @@ static void check_target(const struct eru *e, struct skip *s)
 {
     const struct eru_target *t = &e->target;
     if (!t->there)
-        skip_for(s, "SkippedTargetNotFound", "there is no such Deployment");
+        skip_for(s, "SkippedTargetNotFound", "there is no such %s", e->workload->kind);
     else if (t->paused)
         skip_for(s, "SkippedTargetPaused", "its rollouts are paused");
-    else if (t->wanted == 0)
-        skip_for(s, "SkippedScaledToZero", "it is scaled to zero");
+    else if (t->by_hand)
+        skip_for(s, "SkippedOnDelete", "its updateStrategy is OnDelete");
+    else if (t->to_update == 0)
+        skip_for(s, "SkippedScaledToZero", "%s",
+                 t->wanted > 0 ? "its partition keeps all pods as they are"
+                               : "it is scaled to zero");
+}
+
+/* A restart that is late must be in the allowed hours too, not only its instant. */
+static void check_hours(const struct eru *e, int64_t instant, struct skip *s)
+{
+    const int64_t times[] = {instant, get_now_seconds(e)};
+    for (size_t i = 0; !s->reason && i < STW_COUNT(times); i++) {
+        const char *late = i > 0 ? "it is late, and now " : "";
+        enum stw_hours_verdict hours = stw_hours_at(&e->spec.hours, e->zone, times[i]);
+        if (hours == STW_HOURS_EXCLUDED)
+            skip_for(s, "SkippedExcluded", "%sthe date in %s is one of excludeDates", late,
+                     e->spec.time_zone);
+        else if (hours == STW_HOURS_OUTSIDE)
+            skip_for(s, "SkippedExcluded", "%sthe time in %s is outside of all windows", late,
+                     e->spec.time_zone);
+    }
 }
 
 static void check_scheduled(const struct eru *e, struct skip *s)
@@ -221,12 +241,12 @@ static void begin_rollout(struct eru *e, int64_t instant)
     s->rollout.generation = e->target.generation;
     s->last_restart = get_now_seconds(e);
     eru_time_text(instant, text);
-    add_eru_event(e, false, "Restarted", "restarted Deployment \"%s\" for %s", e->spec.deployment,
-                  text);
+    add_eru_event(e, false, "Restarted", "restarted %s \"%s\" for %s", e->workload->kind,
+                  e->spec.deployment, text);
 }
 
-/* Returns true if the Deployment has the stamp, from this run or an earlier one. */
-static bool restart_deployment(struct eru *e, int64_t instant)
+/* Returns true if the workload has the stamp, from this run or an earlier one. */
+static bool restart_workload(struct eru *e, int64_t instant)
 {
     char stamp[STW_TIME_LEN];
     eru_time_text(instant, stamp);
@@ -242,7 +262,7 @@ static void skip_instant(struct eru *e, int64_t instant, const struct skip *s)
     char text[STW_TIME_LEN];
     eru_time_text(instant, text);
     record_instant_result(e, instant, ERU_SKIPPED, s->reason, -1);
-    add_eru_event(e, true, s->reason, "did not restart Deployment \"%s\" at %s: %s",
+    add_eru_event(e, true, s->reason, "did not restart %s \"%s\" at %s: %s", e->workload->kind,
                   e->spec.deployment, text, s->why);
 }
 
@@ -302,15 +322,22 @@ static bool act_on(struct eru *e, int64_t instant)
         record_missed_instant(e, instant);
         return true;
     }
+    if (stw_hours_at(&e->spec.hours, e->zone, instant) != STW_HOURS_ALLOWED) {
+        check_hours(e, instant, &s); /* without a read: there is nothing to restart */
+        skip_instant(e, instant, &s);
+        return true;
+    }
     if (!read_target_once(e))
         return false;
     if (e->target.there && has_stamp(&e->target, instant))
-        return restart_deployment(e, instant);
+        return restart_workload(e, instant);
     if (e->target.there && is_obsolete(e, instant))
         return true;
-    check_scheduled(e, &s);
+    check_hours(e, instant, &s);
     if (!s.reason)
-        return restart_deployment(e, instant);
+        check_scheduled(e, &s);
+    if (!s.reason)
+        return restart_workload(e, instant);
     skip_instant(e, instant, &s);
     return true;
 }
@@ -363,7 +390,7 @@ static void follow_token(struct eru *e, bool known)
     if (s->manual.done || !*s->manual.token || !known || !read_target_once(e))
         return;
     if (e->target.there && has_stamp(&e->target, s->manual.instant)) {
-        s->manual.done = restart_deployment(e, s->manual.instant);
+        s->manual.done = restart_workload(e, s->manual.instant);
         return;
     }
     check_target(e, &skip);
@@ -371,7 +398,7 @@ static void follow_token(struct eru *e, bool known)
         skip_instant(e, s->manual.instant, &skip);
         s->manual.done = true;
     } else if (!s->rollout.there && !is_rolling(&e->target)) {
-        s->manual.done = restart_deployment(e, s->manual.instant);
+        s->manual.done = restart_workload(e, s->manual.instant);
     }
 }
 

@@ -14,7 +14,7 @@
 
 #define TEXT_MAX (8u << 20)
 
-/* --- the watches of Erus and Deployments */
+/* --- the watches of Erus and workloads */
 
 static void project_eru(const struct stw_operator *op, struct stw_json object, struct stw_buf *out)
 {
@@ -27,25 +27,34 @@ static void project_eru(const struct stw_operator *op, struct stw_json object, s
     stw_pack(stw_buf_str(&text), text.len, out);
 }
 
-/* The key "namespace/name" of the Deployment of an Eru. */
-static bool deployment_of(struct stw_json eru, char out[STW_KEY_LEN])
+/* The key "namespace/name" of the workload of an Eru; NULL if the Eru names none. */
+static const struct eru_workload *find_workload(struct stw_json eru, char out[STW_KEY_LEN])
 {
-    char ns[254], name[254];
+    char ns[254], name[254], kind[32] = "";
     if (stw_json_strcpy(stw_json_path(eru, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
         stw_json_strcpy(stw_json_path(eru, "spec.deploymentname"), name, sizeof(name)) != 0)
-        return false;
+        return NULL;
     stw_key_make(ns, name, out);
-    return true;
+    (void)stw_json_strcpy(stw_json_path(eru, "spec.targetKind"), kind, sizeof(kind));
+    return eru_workload_of(kind);
 }
 
-static void index_deployment(void *ctx, struct stw_json projected, struct stw_buf *out)
+static void index_workload(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
     char key[STW_KEY_LEN];
     (void)ctx;
-    if (deployment_of(stw_unpack_root(projected, &unpacked, &doc), key))
-        stw_index_add(out, "deployment", key);
+    const struct eru_workload *workload =
+        find_workload(stw_unpack_root(projected, &unpacked, &doc), key);
+    if (workload)
+        stw_index_add(out, workload->index, key);
+}
+
+static void index_text(const struct eru_workload *workload, const char *key,
+                       char out[ERU_INDEX_LEN])
+{
+    stw_format(out, ERU_INDEX_LEN, "%s:%s", workload->index, key);
 }
 
 static struct eru_rollouts *rollouts_of(struct stw_manager *m)
@@ -58,20 +67,23 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
 {
     stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
-    char deployment[STW_KEY_LEN];
+    const struct eru_workload *workload;
+    char target[STW_KEY_LEN], index[ERU_INDEX_LEN];
     stw_watch_own_changed(m, w, key, old_text, new_text);
     if (new_text || stw_unpack_scan(old_text, strlen(old_text), &unpacked, &doc) != 0 ||
-        !deployment_of(stw_json_root(&doc), deployment))
+        !(workload = find_workload(stw_json_root(&doc), target)))
         return;
-    eru_rollouts_track(rollouts_of(m), deployment, false);
-    stw_manager_wake(m, "deployment", deployment); /* a younger Eru of this Deployment */
-    stw_manager_enqueue(m, "Eru", deployment);     /* an Eru that the Deployment requests */
+    index_text(workload, target, index);
+    eru_rollouts_track(rollouts_of(m), index, false);
+    stw_manager_wake(m, workload->index, target); /* a younger Eru of this workload */
+    if (workload->watch == &eru_watch_deployments)
+        stw_manager_enqueue(m, "Eru", target); /* an Eru that the Deployment requests */
 }
 
-/* Keeps of each Deployment in the cluster: its uid, whether it requests an Eru, and its
+/* Keeps of each workload in the cluster: its uid, whether it requests an Eru, and its
  * resourceVersion, because changes of its status do not show in the other metadata. */
-static void project_deployment(const struct stw_operator *op, struct stw_json object,
-                               struct stw_buf *out)
+void eru_workload_project(const struct stw_operator *op, struct stw_json object,
+                          struct stw_buf *out)
 {
     struct stw_json meta = stw_json_get(object, "metadata");
     char uid[64], rv[STW_RV_LEN];
@@ -101,45 +113,54 @@ static void read_desired(const char *text, struct eru_desired *ret)
     (void)stw_json_strcpy(stw_json_get(root, "u"), ret->uid, sizeof(ret->uid));
 }
 
-void eru_desired_of(const struct stw_run *run, const char *key, struct eru_desired *ret)
+void eru_desired_of(const struct stw_run *run, const struct eru_workload *workload, const char *key,
+                    struct eru_desired *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    bool there =
-        stw_informer_get(stw_run_cache(run, &eru_watch_deployments), key, &text, NULL) == 0;
+    bool there = stw_informer_get(stw_run_cache(run, workload->watch), key, &text, NULL) == 0;
     read_desired(there ? stw_buf_str(&text) : NULL, ret);
 }
 
 /* Most changes are status updates, which matter only while a restart is in progress. */
-static void deployment_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                               const char *old_text, const char *new_text)
+void eru_workload_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                          const char *old_text, const char *new_text)
 {
+    const struct eru_workload *workload = eru_workload_watched(w);
+    bool deployment = w == &eru_watch_deployments;
+    char index[ERU_INDEX_LEN];
     struct eru_desired was, is;
-    (void)w;
+    index_text(workload, key, index);
     read_desired(old_text, &was);
     read_desired(new_text, &is);
-    if (was.wanted || is.wanted)
+    if (deployment && (was.wanted || is.wanted))
         if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid))
             stw_manager_enqueue(m, "Eru", key);
     if (was.wanted != is.wanted || !stw_streq(was.uid, is.uid) ||
-        eru_rollouts_tracks(rollouts_of(m), key))
-        stw_manager_wake(m, "deployment", key);
-    if (!new_text) /* Deployments that are not our children are only in this cache */
+        eru_rollouts_tracks(rollouts_of(m), index))
+        stw_manager_wake(m, workload->index, key);
+    if (deployment && !new_text) /* Deployments that are not our children are only in this cache */
         stw_manager_enqueue_namesakes(m, &stw_watch_deployments, key);
 }
 
-void eru_deployment_key(const struct stw_run *run, const char *name, char out[STW_KEY_LEN])
+void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN])
 {
-    stw_key_make(run->ns, name, out);
+    stw_key_make(e->run->ns, e->spec.deployment, out);
 }
 
-/* --- conflicts over a Deployment */
-
-static void find_older(struct eru *e, const char *deployment)
+void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN])
 {
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048);
     char key[STW_KEY_LEN];
-    stw_buf_addf(&index, "deployment:%s", deployment);
-    if (stw_claim_find(e->run, &e->object, stw_buf_str(&index), NULL, key))
+    eru_workload_key(e, key);
+    index_text(e->workload, key, out);
+}
+
+/* --- conflicts over a workload */
+
+static void find_older(struct eru *e)
+{
+    char index[ERU_INDEX_LEN], key[STW_KEY_LEN];
+    eru_workload_index(e, index);
+    if (stw_claim_find(e->run, &e->object, index, NULL, key))
         stw_format(e->holder, sizeof(e->holder), "%s", key);
 }
 
@@ -170,16 +191,18 @@ static bool was_written(const struct eru *e, const struct stw_result *result)
             result->err.code == e->err.code);
 }
 
-static void write_eru_result(struct eru *e, const char *deployment, struct stw_result *result)
+static void write_eru_result(struct eru *e, struct stw_result *result)
 {
+    char index[ERU_INDEX_LEN];
     struct stw_verdict verdict = {0};
     json_t *status;
     if (e->err.code == STW_ERR_CONFLICT || e->err.code == STW_ERR_CANCELLED) {
         stw_run_fail(e->run, &e->err, result);
         return;
     }
+    eru_workload_index(e, index);
     if (!*e->holder) /* otherwise the rollout of the older Eru would no longer be tracked */
-        eru_rollouts_track(eru_runtime_rollouts(e->run->state), deployment,
+        eru_rollouts_track(eru_runtime_rollouts(e->run->state), index,
                            e->state.rollout.there || eru_plan_waits(e));
     eru_judge(e, &verdict, &status);
     stw_run_end(e->run, &e->object, &verdict, status, NULL, result);
@@ -205,25 +228,26 @@ static void reconcile_eru(struct stw_subject *subject, struct stw_result *result
 {
     struct eru *e = (struct eru *)subject;
     struct stw_error err = {0};
-    char deployment[STW_KEY_LEN];
+    char target[STW_KEY_LEN];
     struct eru_desired desired;
     e->ops = &eru_ops;
     e->now_us = stw_wall_us(e->run->clock);
+    e->workload = eru_workload_of(e->spec.kind);
     if (read_schedule(e, &err) != 0) {
         stw_run_fail(e->run, &err, result);
         return;
     }
-    eru_deployment_key(e->run, e->spec.deployment, deployment);
+    eru_workload_key(e, target);
     if (eru_unmake(e, result))
         return;
-    eru_desired_of(e->run, deployment, &desired);
+    eru_desired_of(e->run, e->workload, target, &desired);
     e->target_cached = desired.there;
     read_token(e);
-    find_older(e, deployment);
+    find_older(e);
     eru_state_read(e->object.status, &e->state);
     if (!*e->holder)
         eru_plan(e);
-    write_eru_result(e, deployment, result);
+    write_eru_result(e, result);
     eru_state_done(&e->state);
 }
 
@@ -239,27 +263,13 @@ static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked 
 static const struct stw_watch own_watch = {
     .resource = &stw_kind_eru.resource,
     .project = project_eru,
-    .index = index_deployment,
+    .index = index_workload,
     .for_admission = true,
     .changed = eru_changed,
 };
 
-const struct stw_watch eru_watch_deployments = {
-    .resource = &stw_res_deployment,
-    .metadata_only = true,
-    .metrics_name = "deployments/metadata",
-    .project = project_deployment,
-    .for_admission = true,
-    .changed = deployment_changed,
-};
-
-static const struct stw_watch *const watches[] = {&eru_watch_deployments, NULL};
-
-static const struct stw_rule rules[] = {
-    {.resource = &stw_kind_eru.resource, .verbs = "get,list,watch,create,patch,delete"},
-    {.resource = &stw_res_deployment, .verbs = "get,list,watch,patch"},
-    {0},
-};
+static const struct stw_watch *const watches[] = {&eru_watch_deployments, &eru_watch_statefulsets,
+                                                  &eru_watch_daemonsets, NULL};
 
 static const char *const conditions[] = {"ScheduleValid", "TargetFound", "RolloutComplete", NULL};
 
@@ -267,7 +277,7 @@ const struct stw_controller stw_controller_eru = {
     STW_CONTROLLER_OF("eru", stw_kind_eru),
     .own = &own_watch,
     .watches = watches,
-    .rules = rules,
+    .rules = eru_rules,
     .conditions = conditions,
     STW_RUN_STATE(struct eru, spec),
     .reconcile = reconcile_eru,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the Eru controller: the state in the status (state.c),
- * what must be done now (plan.c), reading and stamping a Deployment (target.c), status and
+ * what must be done now (plan.c), reading and stamping a workload (target.c, workloads.c), status and
  * events (status.c), Erus that Deployments request (auto.c), state of the controller in
  * addition to the caches (runtime.c, rollouts.c), and the run itself (eru.c). */
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
@@ -12,6 +12,7 @@
 #include "controller/reconcile.h"
 #include "controller/verdict.h"
 #include "kinds/eru/spec.h"
+#include "kinds/eru/workload.h"
 
 #define ERU_STAMP "mtsre.meitu.com/restarted-at"
 #define ERU_RESTART_NOW "mtsre.meitu.com/restart-now"
@@ -45,12 +46,14 @@ struct eru_state {
     json_t *history; /* newest first */
 };
 
-/* The current Deployment. */
+/* The current workload. */
 struct eru_target {
     bool there, paused, stuck;
+    bool by_hand; /* a changed template does not restart its pods */
     char uid[64], resource_version[STW_RV_LEN], stamp[64];
     int64_t generation, observed_generation;
     int64_t wanted, replicas, updated, available;
+    int64_t to_update; /* pods that a restart replaces */
     char stuck_message[256];
 };
 
@@ -64,7 +67,7 @@ struct eru;
 
 /* The side effects of a run; tests replace them. */
 struct eru_ops {
-    /* Fills e->target.  Changes of the Deployment wake the Eru from before the read on. */
+    /* Fills e->target.  Changes of the workload wake the Eru from before the read on. */
     int (*look)(struct eru *e, struct stw_error *err);
     /* Writes the stamp under the resourceVersion of e->target, which gets the new generation. */
     int (*stamp)(struct eru *e, const char *stamp, struct stw_error *err);
@@ -80,14 +83,15 @@ struct eru {
     struct stw_eru spec;
     struct stw_cron cron;
     const struct stw_zone *zone;
+    const struct eru_workload *workload;
     char token[ERU_TOKEN_MAX]; /* of the annotation; "" for none */
     int64_t now_us;
     struct eru_state state;
     int64_t took_ms;    /* of the current rollout, so far */
-    bool target_cached; /* the Deployment is in the cache */
+    bool target_cached; /* the workload is in the cache */
     bool looked;
     struct eru_target target;
-    char holder[STW_KEY_LEN];   /* an older Eru of this Deployment; "" for none */
+    char holder[STW_KEY_LEN];   /* an older Eru of this workload; "" for none */
     const char *rollout_reason; /* for a rollout that ended in this run, or NULL */
     char rollout_message[400];
     struct eru_event events[ERU_EVENTS_MAX];
@@ -115,7 +119,8 @@ int64_t eru_plan_jitter(const struct eru *e);
 bool eru_plan_waits(const struct eru *e); /* a manual restart is pending */
 
 /* --- target.c */
-int eru_target_read(struct stw_json deployment, struct eru_target *ret);
+int eru_target_read(const struct eru_workload *workload, struct stw_json object,
+                    struct eru_target *ret);
 
 /* --- status.c */
 void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status);
@@ -138,25 +143,33 @@ struct eru_rollouts;
 struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k); /* NULL for NULL */
 void eru_runtime_count(struct eru_runtime *k, enum eru_result result);
 
-/* --- rollouts.c: keys are "namespace/name" of Deployments; `r` may be NULL */
+/* --- rollouts.c: keys are "deployment:namespace/name", as in the index of Erus; `r` may be NULL */
 struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock) STW_MUST_CHECK;
 void eru_rollouts_destroy(struct eru_rollouts *r);
-/* Whether each change of the Deployment must wake its Erus. */
-void eru_rollouts_track(struct eru_rollouts *r, const char *deployment, bool track);
-bool eru_rollouts_tracks(struct eru_rollouts *r, const char *deployment);
+/* Whether each change of the workload must wake its Erus. */
+void eru_rollouts_track(struct eru_rollouts *r, const char *workload, bool track);
+bool eru_rollouts_tracks(struct eru_rollouts *r, const char *workload);
 /* How long the rollout of an instant has taken, by a monotonic clock.  `took_ms` is the duration by
  * the recorded times; it counts only for the time before this process saw the rollout. */
-int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *deployment, int64_t instant,
+int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *workload, int64_t instant,
                              int64_t took_ms);
 
 /* --- eru.c */
-extern const struct stw_watch eru_watch_deployments;
-/* A cached Deployment: whether it exists, and whether it requests an Eru. */
+/* The watches of workloads: what the cache keeps, and whom a change wakes. */
+void eru_workload_project(const struct stw_operator *op, struct stw_json object,
+                          struct stw_buf *out);
+void eru_workload_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                          const char *old_text, const char *new_text);
+/* A cached workload: whether it exists, and whether it requests an Eru (Deployments only). */
 struct eru_desired {
     bool there, wanted;
     char uid[64];
 };
-void eru_desired_of(const struct stw_run *run, const char *key, struct eru_desired *ret);
-void eru_deployment_key(const struct stw_run *run, const char *name, char out[STW_KEY_LEN]);
+void eru_desired_of(const struct stw_run *run, const struct eru_workload *workload, const char *key,
+                    struct eru_desired *ret);
+/* The key "namespace/name" of the workload, and its entry in the index of Erus. */
+void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN]);
+#define ERU_INDEX_LEN (16 + STW_KEY_LEN)
+void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN]);
 
 #endif

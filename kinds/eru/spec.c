@@ -3,24 +3,37 @@
 
 #include "base/util.h"
 #include "kinds/common/schedule.h"
+#include "kinds/eru/workload.h"
 #include "schema/names.h"
 #include "schema/rows.h"
 
 #include <stdio.h>
 
 static const char *const policies[] = {"Forbid", "Allow", NULL};
+static const char *const target_kinds[] = {"Deployment", "StatefulSet", "DaemonSet", NULL};
+static const char *const phases[] = {"Running", "Restarting", "Stoping", "Failed", NULL};
 static const char *const results[] = {"Succeeded", "Failed", "Skipped", "Missed", NULL};
+
+/* --- spec */
 
 static const struct stw_field spec_fields[] = {
     {.name = "deploymentname",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, deployment),
-     .help = "Deployment in the same namespace that is restarted.",
+     .help = "Deployment in the same namespace that is restarted, or another workload: see "
+             "targetKind.",
      .required = true,
      .immutable = true,
      STW_RANGE(1, 253),
      .pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
      .check = stw_check_dns1123_subdomain},
+    {.name = "targetKind",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_eru, kind),
+     .help = "Kind of the workload that deploymentname names.",
+     .immutable = true,
+     .def = "\"Deployment\"",
+     .values = target_kinds},
     {.name = "enabled",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_eru, enabled),
@@ -49,14 +62,14 @@ static const struct stw_field spec_fields[] = {
     {.name = "concurrencyPolicy",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, concurrency_policy),
-     .help = "What an instant does while a rollout of the Deployment is still running: Forbid "
+     .help = "What an instant does while a rollout of the workload is still running: Forbid "
              "skips it, Allow restarts nevertheless.",
      .def = "\"Forbid\"",
      .values = policies},
     {.name = "requireHealthy",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_eru, require_healthy),
-     .help = "Whether a Deployment without all of its replicas available is left alone.",
+     .help = "Whether a workload without all of its replicas available is left alone.",
      .def = "true"},
     {.name = "jitterSeconds",
      .type = STW_T_INT,
@@ -80,6 +93,19 @@ static const struct stw_field spec_fields[] = {
      .def = "5",
      STW_RANGE(0, 20),
      .format = "int32"},
+    {.name = "excludeDates",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_eru, hours.exclude_dates),
+     .help = "Dates on which nothing is restarted, such as 2026-12-24, in timeZone; at most 366.",
+     STW_RANGE(0, STW_EXCLUDE_DATES_MAX),
+     .item = &stw_hours_date_item},
+    {.name = "windows",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_eru, hours.windows),
+     .help = "Times of the week in which restarts may be made, in timeZone; at most 14. Always, if "
+             "absent or empty.",
+     STW_RANGE(0, STW_WINDOWS_MAX),
+     .item = &stw_hours_window_item},
     {0},
 };
 
@@ -104,7 +130,7 @@ static const struct stw_field rollout_fields[] = {
     {.name = "generation",
      .type = STW_T_INT,
      .format = "int64",
-     .help = "Generation of the Deployment that the restart made."},
+     .help = "Generation of the workload that the restart made."},
     {0},
 };
 
@@ -113,7 +139,7 @@ static const struct stw_field manual_fields[] = {
     {.name = "instant",
      .type = STW_T_STRING,
      .format = "date-time",
-     .help = "When it was seen, and what the Deployment was stamped with."},
+     .help = "When it was seen, and what the workload was stamped with."},
     {.name = "done", .type = STW_T_BOOL, .help = "Whether it has been handled."},
     {0},
 };
@@ -136,6 +162,11 @@ static const struct stw_field history_item = {
     .name = "", .type = STW_T_OBJECT, .fields = history_fields};
 
 static const struct stw_field status_fields[] = {
+    {.name = "phase",
+     .type = STW_T_STRING,
+     .help = "Running: restarts are made on schedule. Restarting: one is under way. Stoping: the "
+             "Eru is disabled. Failed: it cannot act, see conditions.",
+     .values = phases},
     {.name = "lastScheduleTime",
      .type = STW_T_STRING,
      .format = "date-time",
@@ -143,7 +174,7 @@ static const struct stw_field status_fields[] = {
     {.name = "lastRestartTime",
      .type = STW_T_STRING,
      .format = "date-time",
-     .help = "When the Deployment was last restarted."},
+     .help = "When the workload was last restarted."},
     {.name = "nextScheduleTime",
      .type = STW_T_STRING,
      .format = "date-time",
@@ -182,12 +213,14 @@ static const struct stw_field status_fields[] = {
 
 static const struct stw_column columns[] = {
     {.name = "Deployment", .type = "string", .json_path = ".spec.deploymentname"},
+    {.name = "Kind", .type = "string", .json_path = ".spec.targetKind", .priority = 1},
     {.name = "Schedule", .type = "string", .json_path = ".spec.schedule"},
     {.name = "TZ", .type = "string", .json_path = ".spec.timeZone"},
     {.name = "Enabled", .type = "boolean", .json_path = ".spec.enabled"},
     {.name = "Last", .type = "date", .json_path = ".status.lastScheduleTime"},
     /* a date column shows an age, which is empty for a time in the future */
     {.name = "Next", .type = "string", .json_path = ".status.nextScheduleTime"},
+    {.name = "Phase", .type = "string", .json_path = ".status.phase"},
     {.name = "Result", .type = "string", .json_path = ".status.lastResult"},
     STW_COLUMN_AGE,
     {0},
@@ -206,25 +239,38 @@ static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
                      (long long)e->starting_deadline_seconds);
 }
 
-/* Refuses a Deployment that another Eru handles.  Warns about a missing one only when `is_new`. */
+/* Refuses a workload that another Eru handles.  Warns about a missing one only when `is_new`. */
 static void check_deployment(const struct stw_admission *a, const struct stw_eru *e, bool is_new,
                              struct stw_findings *f)
 {
-    char key[600], self[600], holder[512] = "";
+    char key[600], self[600], holder[512] = "", index[64];
+    const struct eru_workload *workload = eru_workload_of(e->kind);
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     if (!lookup || !e->deployment || !stw_is_dns1123_subdomain(e->deployment))
         return;
     stw_format(key, sizeof(key), "%s/%s", a->ns ? a->ns : "", e->deployment);
     stw_format(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
-    if (lookup->find && lookup->find(lookup->ctx, "erus.deployment", key, self, holder)) {
+    stw_format(index, sizeof(index), "erus.%s", workload->index);
+    if (lookup->find && lookup->find(lookup->ctx, index, key, self, holder)) {
         const char *slash = strchr(holder, '/');
         stw_findings_add(f, "spec.deploymentname", STW_FORBIDDEN, NULL,
-                         "Deployment \"%s\" is already handled by Eru \"%s\"", e->deployment,
-                         slash ? slash + 1 : holder);
+                         "%s \"%s\" is already handled by Eru \"%s\"", workload->kind,
+                         e->deployment, slash ? slash + 1 : holder);
     }
-    if (is_new && !a->quiet && lookup->has && lookup->has(lookup->ctx, "deployments", key) == 0)
-        stw_findings_warn(f, "Deployment \"%s\" not found; nothing is restarted until it is there",
-                          e->deployment);
+    if (is_new && !a->quiet && lookup->has &&
+        lookup->has(lookup->ctx, workload->resource->plural, key) == 0)
+        stw_findings_warn(f, "%s \"%s\" not found; nothing is restarted until it is there",
+                          workload->kind, e->deployment);
+}
+
+static void check_windows(const struct stw_eru *e, struct stw_findings *f)
+{
+    struct stw_cron cron;
+    bool valid = stw_check_windows("spec.windows", e->hours.windows, f);
+    if (valid && e->schedule && stw_cron_parse(e->schedule, &cron, NULL) == 0 &&
+        !stw_cron_never(&cron) && stw_hours_never(&e->hours, &cron))
+        stw_findings_warn(f, "spec.windows: no instant of the schedule is in a window; nothing is "
+                             "restarted");
 }
 
 static void validate_eru(const struct stw_admission *a, const void *spec, const void *old_spec,
@@ -235,6 +281,7 @@ static void validate_eru(const struct stw_admission *a, const void *spec, const 
     stw_check_schedule("spec.schedule", e->schedule, "restarts", f);
     stw_check_time_zone(a, "spec.timeZone", e->time_zone, f);
     check_jitter(e, f);
+    check_windows(e, f);
 }
 
 bool stw_eru_is_default(const struct stw_eru *e)
@@ -242,7 +289,9 @@ bool stw_eru_is_default(const struct stw_eru *e)
     return !e->enabled && stw_streq(e->schedule, STW_ERU_SCHEDULE) &&
            stw_streq(e->time_zone, STW_ERU_TIME_ZONE) && e->starting_deadline_seconds == 600 &&
            stw_streq(e->concurrency_policy, "Forbid") && e->require_healthy &&
-           e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 && e->history_limit == 5;
+           e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 && e->history_limit == 5 &&
+           stw_streq(e->kind, "Deployment") && stw_json_size(e->hours.exclude_dates) == 0 &&
+           stw_json_size(e->hours.windows) == 0;
 }
 
 static const char *const short_names[] = {"eru", NULL};
@@ -255,7 +304,7 @@ const struct stw_kind stw_kind_eru = {
     .namespaced = true,
     .singular = "eru",
     .short_names = short_names,
-    .help = "Eru restarts a Deployment on a schedule.",
+    .help = "Eru restarts a Deployment, a StatefulSet or a DaemonSet on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_eru),
     .status = status_fields,

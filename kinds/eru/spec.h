@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eru: restarts a Deployment on a schedule. */
+ * Eru: restarts a workload (Deployment, StatefulSet or DaemonSet) on a schedule. */
 #ifndef STW_KINDS_ERU_SPEC_H
 #define STW_KINDS_ERU_SPEC_H
 
+#include "kinds/common/hours.h"
 #include "schema/calendar.h"
 #include "schema/kind.h"
 
 struct stw_eru {
-    const char *deployment; /* in the object's namespace */
+    const char *deployment; /* name of the workload, in the object's namespace */
+    const char *kind;       /* of the workload: "Deployment", "StatefulSet", "DaemonSet" */
     bool enabled;
     const char *schedule, *time_zone;
     int64_t starting_deadline_seconds;
     const char *concurrency_policy; /* "Forbid", "Allow" */
     bool require_healthy;
     int64_t jitter_seconds, rollout_timeout_seconds, history_limit;
+    struct stw_hours hours;
 };
 
 #define STW_ERU_SCHEDULE "0 0 * * *"

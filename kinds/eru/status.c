@@ -26,13 +26,13 @@ static void find_target(const struct eru *e, struct stw_aspect *a)
 {
     *a = (struct stw_aspect){
         .type = TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
-    STW_ASPECT_SAY(a, "Deployment \"%s\" is there", e->spec.deployment);
+    STW_ASPECT_SAY(a, "%s \"%s\" is there", e->workload->kind, e->spec.deployment);
     if (e->target_cached)
         return;
     a->truth = STW_FALSE;
-    a->reason = "DeploymentNotFound";
-    STW_ASPECT_SAY(a, "there is no Deployment \"%s\" in namespace \"%s\"", e->spec.deployment,
-                   e->run->ns);
+    a->reason = e->workload->not_found;
+    STW_ASPECT_SAY(a, "there is no %s \"%s\" in namespace \"%s\"", e->workload->kind,
+                   e->spec.deployment, e->run->ns);
     if (!e->spec.enabled)
         return;
     a->level = STW_LEVEL_WAITING; /* the watch reports its creation */
@@ -48,8 +48,8 @@ static void find_conflict(const struct eru *e, struct stw_aspect *a)
     a->level = STW_LEVEL_STALLED;
     a->reason = "Conflict";
     a->again_ms = STW_STALLED_AGAIN_MS;
-    STW_ASPECT_SAY(a, "Deployment \"%s\" is already handled by Eru \"%s\", which is older",
-                   e->spec.deployment, slash ? slash + 1 : e->holder);
+    STW_ASPECT_SAY(a, "%s \"%s\" is already handled by Eru \"%s\", which is older",
+                   e->workload->kind, e->spec.deployment, slash ? slash + 1 : e->holder);
 }
 
 static void find_error(const struct eru *e, struct stw_aspect *a)
@@ -58,7 +58,7 @@ static void find_error(const struct eru *e, struct stw_aspect *a)
     if (e->err.code == STW_OK)
         return;
     stw_aspect_error(a, &e->err);
-    STW_ASPECT_SAY(a, "Deployment \"%s\" could not be restarted: %s", e->spec.deployment,
+    STW_ASPECT_SAY(a, "%s \"%s\" could not be restarted: %s", e->workload->kind, e->spec.deployment,
                    e->err.text);
 }
 
@@ -66,12 +66,12 @@ static void set_rollout(const struct eru *e, struct stw_conditions *c)
 {
     if (e->state.rollout.there)
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_FALSE, "RolloutInProgress",
-                          "Deployment \"%s\" is being restarted", e->spec.deployment);
+                          "%s \"%s\" is being restarted", e->workload->kind, e->spec.deployment);
     else if (!e->rollout_reason)
         stw_condition_keep(c, ROLLOUT_COMPLETE);
     else if (stw_streq(e->rollout_reason, "Complete"))
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_TRUE, "Complete",
-                          "the latest restart of Deployment \"%s\" is complete",
+                          "the latest restart of %s \"%s\" is complete", e->workload->kind,
                           e->spec.deployment);
     else
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_FALSE, e->rollout_reason, "%s",
@@ -82,8 +82,8 @@ static void say_fine(const struct eru *e, struct stw_verdict *v)
 {
     v->reason = e->spec.enabled ? "Active" : "Disabled";
     if (e->spec.enabled)
-        stw_format(v->message, sizeof(v->message), "Deployment \"%s\" is restarted by \"%s\" in %s",
-                   e->spec.deployment, e->spec.schedule, e->spec.time_zone);
+        stw_format(v->message, sizeof(v->message), "%s \"%s\" is restarted by \"%s\" in %s",
+                   e->workload->kind, e->spec.deployment, e->spec.schedule, e->spec.time_zone);
     else
         stw_format(v->message, sizeof(v->message),
                    "nothing is restarted while spec.enabled is false");
@@ -94,6 +94,16 @@ static void set_wake(const struct eru *e, struct stw_verdict *v)
     uint64_t wake = eru_plan_wake_ms(e);
     if (wake > 0 && (v->again_ms == 0 || wake < v->again_ms))
         v->again_ms = wake;
+}
+
+/* "Stoping" is spelt as in the first version of this kind. */
+static const char *choose_phase(const struct eru *e, const struct stw_verdict *v)
+{
+    if (v->level == STW_LEVEL_STALLED)
+        return "Failed";
+    if (e->state.rollout.there)
+        return "Restarting";
+    return e->spec.enabled ? "Running" : "Stoping";
 }
 
 void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
@@ -118,6 +128,7 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
     set_rollout(e, &s.conditions);
     free(all);
     eru_state_write(&e->state, s.tree);
+    (void)json_object_set_new(s.tree, "phase", json_string(choose_phase(e, v)));
     *ret_status = stw_status_end(&s);
 }
 
@@ -168,6 +179,7 @@ json_t *eru_status_invalid(struct eru *e, const char *findings)
                           e->spec.schedule, e->spec.time_zone);
     stw_condition_keep(&s.conditions, TARGET_FOUND);
     stw_condition_keep(&s.conditions, ROLLOUT_COMPLETE);
+    (void)json_object_set_new(s.tree, "phase", json_string("Failed"));
     return stw_status_end(&s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Deployment: one GET reads it, one server-side apply of one annotation restarts it. */
+ * The workload: one GET reads it, one server-side apply of one annotation restarts it. */
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
 
@@ -8,59 +8,37 @@
 
 /* --- reading */
 
-static void read_number(struct stw_json v, int64_t *to)
+int eru_target_read(const struct eru_workload *workload, struct stw_json object,
+                    struct eru_target *t)
 {
-    (void)stw_json_int(v, to);
-}
-
-static void read_stuck(struct stw_json conditions, struct eru_target *t)
-{
-    struct stw_json key, condition;
-    stw_json_foreach (conditions, key, condition) {
-        if (!stw_json_is(stw_json_get(condition, "type"), "Progressing") ||
-            !stw_json_is(stw_json_get(condition, "status"), "False"))
-            continue;
-        stw_json_cut(stw_json_get(condition, "message"), t->stuck_message,
-                     sizeof(t->stuck_message));
-        t->stuck = !stw_json_is(stw_json_get(condition, "reason"), "DeploymentPaused");
-    }
-}
-
-int eru_target_read(struct stw_json deployment, struct eru_target *t)
-{
-    struct stw_json meta = stw_json_get(deployment, "metadata");
-    struct stw_json spec = stw_json_get(deployment, "spec");
-    struct stw_json status = stw_json_get(deployment, "status");
+    struct stw_json meta = stw_json_get(object, "metadata");
+    struct stw_json spec = stw_json_get(object, "spec");
+    struct stw_json status = stw_json_get(object, "status");
     struct stw_json annotations = stw_json_path(spec, "template.metadata.annotations");
-    *t = (struct eru_target){.wanted = 1};
+    *t = (struct eru_target){0};
     if (stw_json_strcpy(stw_json_get(meta, "uid"), t->uid, sizeof(t->uid)) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "resourceVersion"), t->resource_version,
                         sizeof(t->resource_version)) != 0)
         return -1;
     t->there = !stw_json_there(stw_json_get(meta, "deletionTimestamp"));
-    t->paused = stw_json_bool(stw_json_get(spec, "paused"), false);
     if (stw_json_strcpy(stw_json_get(annotations, ERU_STAMP), t->stamp, sizeof(t->stamp)) != 0)
         t->stamp[0] = '\0';
-    read_number(stw_json_get(meta, "generation"), &t->generation);
-    read_number(stw_json_get(status, "observedGeneration"), &t->observed_generation);
-    read_number(stw_json_get(spec, "replicas"), &t->wanted);
-    read_number(stw_json_get(status, "replicas"), &t->replicas);
-    read_number(stw_json_get(status, "updatedReplicas"), &t->updated);
-    read_number(stw_json_get(status, "availableReplicas"), &t->available);
-    read_stuck(stw_json_get(status, "conditions"), t);
+    (void)stw_json_int(stw_json_get(meta, "generation"), &t->generation);
+    (void)stw_json_int(stw_json_get(status, "observedGeneration"), &t->observed_generation);
+    workload->read(spec, status, t);
     return 0;
 }
 
-static int read_deployment(struct eru *e, struct stw_error *err)
+static int read_workload(struct eru *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
-    char key[STW_KEY_LEN];
-    eru_deployment_key(e->run, e->spec.deployment, key);
-    eru_rollouts_track(eru_runtime_rollouts(e->run->state), key,
+    char index[ERU_INDEX_LEN];
+    eru_workload_index(e, index);
+    eru_rollouts_track(eru_runtime_rollouts(e->run->state), index,
                        true); /* before the read, so that no change is missed */
     e->target = (struct eru_target){0};
-    if (stw_kube_get(e->run->client, &stw_res_deployment, e->run->ns, e->spec.deployment, &text,
+    if (stw_kube_get(e->run->client, e->workload->resource, e->run->ns, e->spec.deployment, &text,
                      err) != 0) {
         if (err->code != STW_ERR_NOT_FOUND)
             return -1;
@@ -69,30 +47,30 @@ static int read_deployment(struct eru *e, struct stw_error *err)
     }
     if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
         return -1;
-    if (eru_target_read(stw_json_root(&doc), &e->target) != 0)
-        return stw_fail(err, STW_ERR_INTERNAL, "the answer is not a Deployment");
+    if (eru_target_read(e->workload, stw_json_root(&doc), &e->target) != 0)
+        return stw_fail(err, STW_ERR_INTERNAL, "the answer is not a %s", e->workload->kind);
     return 0;
 }
 
 /* --- stamping */
 
-static int read_written(const struct stw_buf *answer, struct eru_target *t)
+static int read_written(struct eru *e, const struct stw_buf *answer)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct eru_target now;
     if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, NULL) != 0 ||
-        eru_target_read(stw_json_root(&doc), &now) != 0)
+        eru_target_read(e->workload, stw_json_root(&doc), &now) != 0)
         return -1;
-    *t = now;
+    e->target = now;
     return 0;
 }
 
-static int stamp_deployment(struct eru *e, const char *text, struct stw_error *err)
+static int stamp_workload(struct eru *e, const char *text, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *patch =
         json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s},s:{s:{s:{s:{s:s}}}}}", "apiVersion", "apps/v1",
-                  "kind", "Deployment", "metadata", "name", e->spec.deployment, "namespace",
+                  "kind", e->workload->kind, "metadata", "name", e->spec.deployment, "namespace",
                   e->run->ns, "uid", e->target.uid, "resourceVersion", e->target.resource_version,
                   "spec", "template", "metadata", "annotations", ERU_STAMP, text);
     if (!patch)
@@ -100,13 +78,13 @@ static int stamp_deployment(struct eru *e, const char *text, struct stw_error *e
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(e->run->client,
-                       STW_PLACE(&stw_res_deployment, e->run->ns, e->spec.deployment), patch,
+                       STW_PLACE(e->workload->resource, e->run->ns, e->spec.deployment), patch,
                        e->run->field_manager, &answer, err) != 0)
         return -1;
-    stw_informer_saw(stw_run_cache(e->run, &eru_watch_deployments), &answer, NULL);
-    return read_written(&answer, &e->target) == 0
+    stw_informer_saw(stw_run_cache(e->run, e->workload->watch), &answer, NULL);
+    return read_written(e, &answer) == 0
                ? 0
-               : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a Deployment");
+               : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a %s", e->workload->kind);
 }
 
 /* --- the last change of the schedule */
@@ -146,13 +124,11 @@ static int64_t changed_at(struct eru *e)
 
 static int64_t took_ms(struct eru *e, int64_t written_ms)
 {
-    char key[STW_KEY_LEN];
-    eru_deployment_key(e->run, e->spec.deployment, key);
-    return eru_rollouts_took_ms(eru_runtime_rollouts(e->run->state), key, e->state.rollout.instant,
-                                written_ms);
+    char index[ERU_INDEX_LEN];
+    eru_workload_index(e, index);
+    return eru_rollouts_took_ms(eru_runtime_rollouts(e->run->state), index,
+                                e->state.rollout.instant, written_ms);
 }
 
-const struct eru_ops eru_ops = {.look = read_deployment,
-                                .stamp = stamp_deployment,
-                                .changed_at = changed_at,
-                                .took_ms = took_ms};
+const struct eru_ops eru_ops = {
+    .look = read_workload, .stamp = stamp_workload, .changed_at = changed_at, .took_ms = took_ms};

@@ -34,6 +34,23 @@ def deployment(name, namespace, replicas=1, annotations=None, image=myweb.NO_IMA
                                            "containers": [{"name": "main", "image": image}]}}}}
 
 
+def statefulset(name, namespace, replicas=2, image=myweb.NO_IMAGE, **strategy):
+    """A StatefulSet of one container, whose pods start together."""
+    found = deployment(name, namespace, replicas, image=image)
+    found["kind"] = "StatefulSet"
+    found["spec"] |= {"serviceName": name, "podManagementPolicy": "Parallel",
+                      "updateStrategy": strategy or {"type": "RollingUpdate"}}
+    return found
+
+
+def daemonset(name, namespace, image=myweb.NO_IMAGE):
+    """A DaemonSet of one container."""
+    found = deployment(name, namespace, image=image)
+    found["kind"] = "DaemonSet"
+    del found["spec"]["replicas"]
+    return found
+
+
 class Kubelet:
     """Acts as the kubelet where there is no node: marks each pod of a namespace as ready, so that
     the real Deployment controller completes rollouts.
@@ -79,9 +96,9 @@ def wait_available(cluster, name, namespace, seconds=60):
     return cluster.wait_for("deployment", name, namespace, is_rolled_out, seconds)
 
 
-def stamp(cluster, name, namespace):
-    """The stamp on the pod template of a Deployment; None when there is none."""
-    template = cluster.get("deployment", name, namespace)["spec"]["template"]
+def stamp(cluster, name, namespace, kind="deployment"):
+    """The stamp on the pod template of a workload; None when there is none."""
+    template = cluster.get(kind, name, namespace)["spec"]["template"]
     return template["metadata"].get("annotations", {}).get(STAMP)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Erus restart Deployments: by hand, by schedule, once; and report the result."""
 
+import datetime
+
 import pytest
 from support import eru
 from support import steward as stw
@@ -132,6 +134,95 @@ def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
     assert "missedCount" not in found["status"]
 
 
+@pytest.mark.oldest("checks of the CRD")
+def test_on_an_excluded_date(clocked, installed, namespace, kubelet, clock):
+    """The instant is on an excluded date, and the next one is outside of the window."""
+    eru.create_available(installed, "web", namespace)
+    _, instant = eru.next_minute()
+    later = instant + datetime.timedelta(days=1)
+    installed.apply(eru.manifest(
+        "web", namespace, enabled=True, schedule=f"{instant.minute} {instant.hour} * * *",
+        excludeDates=[f"{instant:%Y-%m-%d}"],
+        windows=[{"days": [f"{instant:%a}"], "start": f"{instant:%H:%M}",
+                  "end": f"{instant + datetime.timedelta(minutes=5):%H:%M}"}]))
+    eru.wait_eru(installed, "web", namespace, lambda s: s.get("phase") == "Running")
+    for at, why in ((instant, "excludeDates"), (later, "outside of all windows")):
+        clock.leap(at, eru.SOON)
+        found = eru.wait_eru(installed, "web", namespace,
+                             lambda s: s.get("lastScheduleTime") == eru.iso(at), 120)
+        assert (found["status"]["lastResult"], found["status"]["history"][0]["reason"]) == \
+            ("Skipped", "SkippedExcluded")
+        installed.wait_event("web", namespace, "SkippedExcluded", why)
+    assert eru.stamp(installed, "web", namespace) is None
+
+
+@pytest.fixture
+def node(installed, namespace):
+    """A Node without a kubelet, with the label node: NAMESPACE."""
+    name = f"node-{namespace}"
+    installed.create({"apiVersion": "v1", "kind": "Node",
+                      "metadata": {"name": name, "labels": {"node": namespace}}})
+    yield name
+    installed.delete("node", name)
+
+
+def _workload(kind, namespace):
+    found = eru.statefulset("web", namespace) if kind == "statefulset" else \
+        eru.daemonset("web", namespace)
+    found["spec"]["template"]["spec"]["nodeSelector"] = {"node": namespace}
+    return found
+
+
+@pytest.mark.oldest("status of StatefulSets and DaemonSets")
+@pytest.mark.parametrize("kind, target, counts", [
+    ("statefulset", "StatefulSet", {"readyReplicas": 2, "updatedReplicas": 2}),
+    ("daemonset", "DaemonSet", {"numberReady": 1, "updatedNumberScheduled": 1}),
+])
+def test_other_workloads(controller, installed, namespace, kubelet, node, kind, target, counts):
+    """They come after their Eru, are restarted once, and their rollout is followed to its end."""
+    installed.apply(eru.manifest("web", namespace, targetKind=target, enabled=True))
+    eru.wait_eru(installed, "web", namespace,
+                 lambda s: eru.ready_reason(s) == f"{target}NotFound")
+    installed.apply(_workload(kind, namespace))
+    eru.wait_eru(installed, "web", namespace, lambda s: s.get("phase") == "Running")
+    installed.wait_for(kind, "web", namespace,
+                       lambda o: counts.items() <= o.get("status", {}).items())
+    before = {p["metadata"]["uid"] for p in installed.list("pod", namespace)}
+    eru.restart_now(installed, "web", namespace, "one")
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("lastResult"))
+    assert found["status"]["history"][0]["reason"] == "RolloutSucceeded", found["status"]
+    assert eru.stamp(installed, "web", namespace, kind) == found["status"]["restartNow"]["instant"]
+    now = {p["metadata"]["uid"] for p in installed.list("pod", namespace)}
+    assert len(now) == len(before) and not now & before
+    installed.wait_event("web", namespace, "RolloutSucceeded", f'{target} "web" was restarted')
+    writes = [w for w in _writes(installed, namespace) if f"/{kind}s/web" in w[1]]
+    assert len([w for w in writes if w[0] == "patch"]) == 1, writes
+
+
+def test_changed_by_hand_only(controller, installed, namespace, kubelet):
+    """A changed template restarts nothing with OnDelete; no stamp is written."""
+    installed.apply(eru.statefulset("web", namespace, type="OnDelete"))
+    installed.wait_for("statefulset", "web", namespace,
+                       lambda o: o.get("status", {}).get("readyReplicas") == 2)
+    installed.apply(eru.manifest("web", namespace, targetKind="StatefulSet"))
+    eru.restart_now(installed, "web", namespace, "one")
+    found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("history"))
+    assert found["status"]["history"][0]["reason"] == "SkippedOnDelete"
+    assert eru.stamp(installed, "web", namespace, "statefulset") is None
+
+
+def test_a_namesake_of_another_kind(controller, installed, namespace):
+    """A Deployment and a StatefulSet of one name are two workloads."""
+    installed.apply(eru.deployment("web", namespace, replicas=0))
+    installed.apply(eru.statefulset("web", namespace, replicas=0))
+    installed.apply(eru.manifest("web", namespace))
+    installed.apply({**eru.manifest("zz", namespace),
+                     "spec": {"deploymentname": "web", "targetKind": "StatefulSet"}})
+    for name in ("web", "zz"):
+        found = eru.wait_eru(installed, name, namespace, lambda s: s.get("phase") == "Stoping")
+        assert condition(found, "TargetFound")["status"] == "True"
+
+
 @pytest.mark.parametrize("how, reason", [
     ({"spec": {"paused": True}}, "SkippedTargetPaused"),
     ({"spec": {"replicas": 0}}, "SkippedScaledToZero"),
@@ -252,7 +343,7 @@ def test_columns(controller, installed, namespace):
     eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
     lines = installed.kubectl("get", "eru", "-n", namespace).stdout.splitlines()
     assert lines[0].split() == ["NAME", "DEPLOYMENT", "SCHEDULE", "TZ", "ENABLED", "LAST", "NEXT",
-                                "RESULT", "AGE"]
+                                "PHASE", "RESULT", "AGE"]
     assert lines[1].split()[:8] == ["web", "web", "0", "0", "*", "*", "*", "Etc/UTC"]
 
 

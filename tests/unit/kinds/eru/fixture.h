@@ -124,6 +124,7 @@ static inline void settle(struct world *w)
 {
     w->live.observed_generation = w->live.generation;
     w->live.replicas = w->live.updated = w->live.available = w->live.wanted;
+    w->live.to_update = w->live.wanted;
     touch(w);
 }
 
@@ -132,6 +133,7 @@ static inline void settle(struct world *w)
 static inline void world_init(struct world *w, const char *schedule)
 {
     *w = (struct world){.spec = {.deployment = "web",
+                                 .kind = "Deployment",
                                  .enabled = true,
                                  .schedule = schedule,
                                  .time_zone = "Etc/UTC",
@@ -167,6 +169,7 @@ static inline void run_once(struct world *w, bool keep)
     e->ops = &fake_ops;
     e->spec = w->spec;
     e->zone = &stw_zone_utc;
+    e->workload = eru_workload_of(e->spec.kind);
     e->now_us = w->now * 1000000;
     e->target_cached = w->live.there;
     e->object.status = w->status;

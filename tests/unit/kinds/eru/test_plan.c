@@ -4,6 +4,9 @@
  * wherever a run is interrupted. */
 #include "fixture.h"
 
+#include "base/tzfile.h"
+#include "schema/zones.h"
+
 static struct world w; /* of the running test */
 
 static int done(void **state)
@@ -634,6 +637,171 @@ static void a_status_that_makes_no_sense(void **state)
     assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
 }
 
+/* --- excluded dates and windows */
+
+static struct stw_json_doc hours_docs[2];
+
+static void set_hours(const char *dates, const char *windows)
+{
+    struct stw_error err = {0};
+    const char *const texts[] = {dates, windows};
+    struct stw_json *const lists[] = {&w.spec.hours.exclude_dates, &w.spec.hours.windows};
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        stw_json_done(&hours_docs[i]);
+        assert_int_equal(stw_json_scan(&hours_docs[i], texts[i], strlen(texts[i]), &err), 0);
+        *lists[i] = stw_json_root(&hours_docs[i]);
+    }
+}
+
+static int done_hours(void **state)
+{
+    for (size_t i = 0; i < STW_COUNT(hours_docs); i++)
+        stw_json_done(&hours_docs[i]);
+    return done(state);
+}
+
+#define NIGHT "[{\"days\":[\"Thu\"],\"start\":\"22:00\",\"end\":\"05:00\"}]"
+
+static void on_an_excluded_date(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    set_hours("[\"2026-01-02\"]", "[]");
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    settle(&w);
+    run_at(&w, "2026-01-01T04:01:00Z");
+    unsigned looks = w.looks;
+    run_at(&w, "2026-01-02T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    assert_int_equal(w.looks, looks);
+    assert_true(said(&w, "SkippedExcluded"));
+    assert_string_equal(text(&w, "lastResult"), "Skipped");
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-02T04:00:00Z");
+    run_at(&w, "2026-01-02T04:00:30Z"); /* once */
+    assert_int_equal(w.event_count, 0);
+    run_at(&w, "2026-01-03T04:00:00Z");
+    assert_int_equal(w.stamps, 2);
+}
+
+/* 1 January 2026 is a Thursday. */
+static void in_windows_over_midnight(void **state)
+{
+    (void)state;
+    begin("30 4,22 * * *");
+    set_hours("[]", NIGHT);
+    run_at(&w, "2026-01-01T04:30:00Z"); /* the night from Wednesday */
+    assert_true(said(&w, "SkippedExcluded"));
+    assert_int_equal(w.stamps, 0);
+    run_at(&w, "2026-01-01T22:30:00Z");
+    assert_int_equal(w.stamps, 1);
+    settle(&w);
+    run_at(&w, "2026-01-01T22:31:00Z");
+    run_at(&w, "2026-01-02T04:30:00Z");
+    assert_int_equal(w.stamps, 2);
+    settle(&w);
+    run_at(&w, "2026-01-02T04:31:00Z");
+    run_at(&w, "2026-01-02T22:30:00Z"); /* Friday */
+    assert_int_equal(w.stamps, 2);
+    assert_true(said(&w, "SkippedExcluded"));
+}
+
+/* steward was down until the window was over. */
+static void late_and_outside(void **state)
+{
+    (void)state;
+    begin("55 4 * * *");
+    w.spec.starting_deadline_seconds = 3600;
+    set_hours("[]", "[{\"start\":\"04:00\",\"end\":\"05:00\"}]");
+    run_at(&w, "2026-01-01T05:10:00Z");
+    assert_int_equal(w.stamps, 0);
+    assert_true(said(&w, "SkippedExcluded"));
+    run_at(&w, "2026-01-02T04:59:59Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+/* It was stamped in the window; the status was not written before its end. */
+static void cut_off_at_the_end_of_a_window(void **state)
+{
+    (void)state;
+    begin("59 4 * * *");
+    set_hours("[]", "[{\"start\":\"04:00\",\"end\":\"05:00\"}]");
+    w.now = at("2026-01-01T04:59:59Z");
+    run_once(&w, false);
+    assert_int_equal(w.stamps, 1);
+    run_at(&w, "2026-01-01T05:00:01Z");
+    assert_int_equal(w.stamps, 1);
+    assert_true(rolling(&w));
+}
+
+static void by_hand_outside_of_windows(void **state)
+{
+    (void)state;
+    begin("59 4 * * *");
+    set_hours("[\"2026-01-01\"]", NIGHT);
+    w.token = "now";
+    run_at(&w, "2026-01-01T12:00:00Z");
+    run_at(&w, "2026-01-01T12:00:01Z");
+    assert_int_equal(w.stamps, 1);
+}
+
+/* The date is that of the zone, on both sides of a change of its clock. */
+static void hours_in_a_time_zone(void **state)
+{
+    static const struct {
+        const char *at;
+        enum stw_hours_verdict want;
+    } cases[] = {{"2026-03-28T23:59:00Z", STW_HOURS_EXCLUDED}, /* 00:59 on the 29th */
+                 {"2026-03-28T22:59:00Z", STW_HOURS_OUTSIDE},  /* 23:59 on the 28th */
+                 {"2026-03-29T21:59:00Z", STW_HOURS_EXCLUDED}, /* 23:59 in summer time */
+                 {"2026-03-29T22:00:00Z", STW_HOURS_ALLOWED},
+                 {"2026-03-30T00:59:00Z", STW_HOURS_ALLOWED},
+                 {"2026-03-30T01:00:00Z", STW_HOURS_OUTSIDE}}; /* 03:00 in summer time */
+    struct stw_zones *zones = stw_zones_create(stw_tz_read);
+    const struct stw_zone *berlin = stw_zones_get(zones, "Europe/Berlin");
+    (void)state;
+    begin("0 0 * * *");
+    set_hours("[\"2026-03-29\"]", "[{\"start\":\"00:00\",\"end\":\"03:00\"}]");
+    assert_non_null(berlin);
+    for (size_t i = 0; i < STW_COUNT(cases); i++)
+        if (stw_hours_at(&w.spec.hours, berlin, at(cases[i].at)) != cases[i].want)
+            fail_msg("%s", cases[i].at);
+    stw_zones_destroy(zones);
+}
+
+/* --- StatefulSets and DaemonSets */
+
+static void others_are_skipped(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.spec.kind = "StatefulSet";
+    w.live.by_hand = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_true(said(&w, "SkippedOnDelete"));
+    w.live.by_hand = false;
+    w.live.to_update = 0;
+    run_at(&w, "2026-01-02T04:00:00Z");
+    assert_true(said(&w, "SkippedScaledToZero"));
+    assert_int_equal(w.stamps, 0);
+}
+
+/* With a partition only the pods at or above it are replaced. */
+static void up_to_a_partition(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    w.spec.kind = "StatefulSet";
+    w.live.to_update = 1;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+    w.live.observed_generation = w.live.generation;
+    w.live.replicas = w.live.updated = 1;
+    touch(&w);
+    run_at(&w, "2026-01-01T04:00:10Z");
+    assert_true(said(&w, "RolloutSucceeded"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -667,6 +835,14 @@ int main(void)
         cmocka_unit_test_teardown(by_hand_is_skipped, done),
         cmocka_unit_test_teardown(history_is_bounded, done),
         cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
+        cmocka_unit_test_teardown(on_an_excluded_date, done_hours),
+        cmocka_unit_test_teardown(in_windows_over_midnight, done_hours),
+        cmocka_unit_test_teardown(late_and_outside, done_hours),
+        cmocka_unit_test_teardown(cut_off_at_the_end_of_a_window, done_hours),
+        cmocka_unit_test_teardown(by_hand_outside_of_windows, done_hours),
+        cmocka_unit_test_teardown(hours_in_a_time_zone, done_hours),
+        cmocka_unit_test_teardown(others_are_skipped, done),
+        cmocka_unit_test_teardown(up_to_a_partition, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

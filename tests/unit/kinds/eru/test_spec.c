@@ -78,8 +78,37 @@ static void fields_one_by_one(void **state)
          "spec.deploymentname: Required value\n"
          "spec.schedule: Invalid value: \"x\": must have 5 fields, got 1\n"
          "spec.timeZone: Invalid value: \"y z\": unknown time zone\n"},
-        /* a planned field, still unknown */
-        {SPEC("\"excludeDates\":[]"), "W: unknown field \"spec.excludeDates\"\n"},
+        /* workloads */
+        {SPEC("\"targetKind\":\"StatefulSet\""), ""},
+        {SPEC("\"targetKind\":\"DaemonSet\""), ""},
+        {SPEC("\"targetKind\":\"ReplicaSet\""),
+         "spec.targetKind: Unsupported value: \"ReplicaSet\": supported values: \"Deployment\", "
+         "\"StatefulSet\", \"DaemonSet\"\n"},
+        /* dates */
+        {SPEC("\"excludeDates\":[\"2028-02-29\",\"2026-12-24\"]"), ""},
+        {SPEC("\"excludeDates\":[\"2026-02-29\",\"24.12.2026\",\"2026-13-01\"]"),
+         "spec.excludeDates[0]: Invalid value: \"2026-02-29\": there is no such date\n"
+         "spec.excludeDates[1]: Invalid value: \"24.12.2026\": must be a date such as "
+         "2026-12-24\n"
+         "spec.excludeDates[2]: Invalid value: \"2026-13-01\": there is no such date\n"},
+        {SPEC("\"excludeDates\":[\"\"]"),
+         "spec.excludeDates[0]: Invalid value: \"\": must be a date such as 2026-12-24\n"},
+        /* windows */
+        {SPEC("\"windows\":[{\"days\":[\"Fri\"],\"start\":\"22:00\",\"end\":\"02:00\"}]"), ""},
+        {SPEC("\"windows\":[{\"days\":[\"friday\"],\"start\":\"24:00\",\"end\":\"2:00\"}]"),
+         "spec.windows[0].days[0]: Unsupported value: \"friday\": supported values: \"Sun\", "
+         "\"Mon\", \"Tue\", \"Wed\", \"Thu\", \"Fri\", \"Sat\"\n"
+         "spec.windows[0].start: Invalid value: \"24:00\": must be a time from 00:00 to 23:59\n"
+         "spec.windows[0].end: Invalid value: \"2:00\": must be a time from 00:00 to 23:59\n"},
+        {SPEC("\"windows\":[{\"start\":\"04:00\"}]"), "spec.windows[0].end: Required value\n"},
+        {SPEC("\"windows\":[{\"start\":\"04:00\",\"end\":\"05:00\"},{\"start\":\"04:00\","
+              "\"end\":\"04:00\"}]"),
+         "spec.windows[1].end: Invalid value: must differ from start (04:00)\n"},
+        {SPEC("\"windows\":[{\"start\":\"04:00\",\"end\":\"05:00\"}]"),
+         "W: spec.windows: no instant of the schedule is in a window; nothing is restarted\n"},
+        {SPEC("\"schedule\":\"0 4 * * mon\",\"windows\":[{\"days\":[\"Tue\"],\"start\":\"04:00\","
+              "\"end\":\"05:00\"}]"),
+         "W: spec.windows: no instant of the schedule is in a window; nothing is restarted\n"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++)
@@ -92,6 +121,11 @@ static void updates(void **state)
     assert_answer(&stw_kind_eru, ERU("\"deploymentname\":\"api\""),
                   ERU("\"deploymentname\":\"web\""), &env,
                   "spec.deploymentname: Forbidden: field is immutable (was \"web\")\n");
+    assert_answer(&stw_kind_eru, SPEC("\"targetKind\":\"DaemonSet\""),
+                  ERU("\"deploymentname\":\"web\""), &env,
+                  "spec.targetKind: Forbidden: field is immutable (was not set)\n");
+    assert_answer(&stw_kind_eru, SPEC("\"targetKind\":\"Deployment\""),
+                  ERU("\"deploymentname\":\"web\""), &env, "");
     assert_answer(&stw_kind_eru, SPEC("\"schedule\":\"@hourly\",\"enabled\":true"),
                   ERU("\"deploymentname\":\"web\""), &env, "");
 }
@@ -126,6 +160,10 @@ static void what_stands_in_the_cluster(void **state)
                   "\"nightly\"\n");
     lookup.ctx = self; /* its own entry is not a conflict */
     assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there, "");
+    /* a StatefulSet of the same name is another workload */
+    lookup.ctx = other;
+    assert_answer(&stw_kind_eru, SPEC("\"targetKind\":\"StatefulSet\""), NULL, &there, "");
+    lookup.ctx = self;
     lookup.has = has_none;
     assert_answer(&stw_kind_eru, SPEC("\"enabled\":true"), NULL, &there,
                   "W: Deployment \"web\" not found; nothing is restarted until it is there\n");
@@ -135,12 +173,13 @@ static void what_stands_in_the_cluster(void **state)
 static void defaults_are_filled_in(void **state)
 {
     (void)state;
-    assert_defaults(&stw_kind_eru, ERU("\"deploymentname\":\"web\""),
-                    "/spec/enabled=false\n/spec/schedule=\"0 0 * * *\"\n"
-                    "/spec/timeZone=\"Etc/UTC\"\n/spec/startingDeadlineSeconds=600\n"
-                    "/spec/concurrencyPolicy=\"Forbid\"\n/spec/requireHealthy=true\n"
-                    "/spec/jitterSeconds=0\n/spec/rolloutTimeoutSeconds=600\n"
-                    "/spec/historyLimit=5\n");
+    assert_defaults(
+        &stw_kind_eru, ERU("\"deploymentname\":\"web\""),
+        "/spec/targetKind=\"Deployment\"\n/spec/enabled=false\n/spec/schedule=\"0 0 * * *\"\n"
+        "/spec/timeZone=\"Etc/UTC\"\n/spec/startingDeadlineSeconds=600\n"
+        "/spec/concurrencyPolicy=\"Forbid\"\n/spec/requireHealthy=true\n"
+        "/spec/jitterSeconds=0\n/spec/rolloutTimeoutSeconds=600\n"
+        "/spec/historyLimit=5\n");
 }
 
 static void what_is_still_the_default(void **state)
@@ -160,6 +199,10 @@ static void what_is_still_the_default(void **state)
         {SPEC("\"jitterSeconds\":1"), false},
         {SPEC("\"rolloutTimeoutSeconds\":30"), false},
         {SPEC("\"historyLimit\":4"), false},
+        {SPEC("\"targetKind\":\"StatefulSet\""), false},
+        {SPEC("\"excludeDates\":[\"2026-12-24\"]"), false},
+        {SPEC("\"windows\":[{\"start\":\"04:00\",\"end\":\"05:00\"}]"), false},
+        {SPEC("\"windows\":[],\"excludeDates\":[]"), true},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {

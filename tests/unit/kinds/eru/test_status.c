@@ -41,7 +41,9 @@ static void scene_init(struct scene *s)
     s->e->object.generation = 3;
     s->e->object.status = json_object();
     s->e->target_cached = true;
+    s->e->workload = eru_workload_of("Deployment");
     s->e->spec = (struct stw_eru){.deployment = "web",
+                                  .kind = "Deployment",
                                   .enabled = true,
                                   .schedule = "0 4 * * *",
                                   .time_zone = "Etc/UTC",
@@ -209,22 +211,23 @@ static void specs_that_break_the_rules(void **state)
     }
 }
 
-/* --- Deployments */
+/* --- workloads */
 
-static void read_target(const char *json, struct eru_target *t, int want)
+static void read_target(const char *kind, const char *json, struct eru_target *t, int want)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
     if (stw_json_scan(&doc, json, strlen(json), &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(eru_target_read(stw_json_root(&doc), t), want);
+    assert_int_equal(eru_target_read(eru_workload_of(kind), stw_json_root(&doc), t), want);
 }
 
 static void deployments_are_read(void **state)
 {
     struct eru_target t;
     (void)state;
-    read_target("{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":4},"
+    read_target("Deployment",
+                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":4},"
                 "\"spec\":{\"replicas\":3,\"paused\":true,\"template\":{\"metadata\":{"
                 "\"annotations\":{\"mtsre.meitu.com/restarted-at\":\"2026-01-01T00:00:00Z\"}}}},"
                 "\"status\":{\"observedGeneration\":4,\"replicas\":4,\"updatedReplicas\":2,"
@@ -239,14 +242,89 @@ static void deployments_are_read(void **state)
     assert_int_equal(t.updated, 2);
     assert_int_equal(t.available, 3);
     /* absent replicas mean 1; a Deployment that is being deleted counts as gone */
-    read_target("{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"deletionTimestamp\":"
+    read_target("Deployment",
+                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"deletionTimestamp\":"
                 "\"2026-01-01T00:00:00Z\"},\"spec\":{}}",
                 &t, 0);
     assert_false(t.there);
     assert_int_equal(t.wanted, 1);
     assert_string_equal(t.stamp, "");
-    read_target("{\"kind\":\"Status\"}", &t, -1);
-    read_target("[]", &t, -1);
+    read_target("Deployment", "{\"kind\":\"Status\"}", &t, -1);
+    read_target("Deployment", "[]", &t, -1);
+}
+
+/* Kubernetes 1.20 does not report available replicas of StatefulSets. */
+static void statefulsets_are_read(void **state)
+{
+    struct eru_target t;
+    (void)state;
+    read_target("StatefulSet",
+                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"spec\":{\"replicas\":3,"
+                "\"updateStrategy\":{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"partition\":"
+                "1}}},\"status\":{\"replicas\":3,\"updatedReplicas\":2,\"readyReplicas\":3}}",
+                &t, 0);
+    assert_true(t.there && !t.by_hand && !t.paused && !t.stuck);
+    assert_int_equal(t.wanted, 3);
+    assert_int_equal(t.to_update, 2);
+    assert_int_equal(t.updated, 2);
+    assert_int_equal(t.replicas, 2);
+    assert_int_equal(t.available, 3);
+    read_target("StatefulSet",
+                "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"spec\":{"
+                "\"updateStrategy\":{\"type\":\"OnDelete\",\"rollingUpdate\":{\"partition\":9}}},"
+                "\"status\":{\"readyReplicas\":1,\"availableReplicas\":0}}",
+                &t, 0);
+    assert_true(t.by_hand);
+    assert_int_equal(t.wanted, 1);
+    assert_int_equal(t.to_update, 0);
+    assert_int_equal(t.available, 0);
+}
+
+static void daemonsets_are_read(void **state)
+{
+    struct eru_target t;
+    (void)state;
+    read_target(
+        "DaemonSet",
+        "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":2},"
+        "\"spec\":{\"updateStrategy\":{\"type\":\"RollingUpdate\"}},\"status\":{"
+        "\"observedGeneration\":1,\"desiredNumberScheduled\":4,\"updatedNumberScheduled\":3,"
+        "\"numberAvailable\":2,\"numberReady\":4}}",
+        &t, 0);
+    assert_false(t.by_hand);
+    assert_int_equal(t.generation, 2);
+    assert_int_equal(t.observed_generation, 1);
+    assert_int_equal(t.wanted, 4);
+    assert_int_equal(t.to_update, 4);
+    assert_int_equal(t.updated, 3);
+    assert_int_equal(t.available, 2);
+    read_target("DaemonSet", "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"7\"},\"spec\":{}}",
+                &t, 0);
+    assert_int_equal(t.wanted, 0); /* no node runs it */
+}
+
+static void phases(void **state)
+{
+    static const struct {
+        bool enabled, rolling, conflict;
+        const char *want;
+    } cases[] = {{true, false, false, "Running"},
+                 {true, true, false, "Restarting"},
+                 {false, false, false, "Stoping"},
+                 {false, true, false, "Restarting"},
+                 {true, false, true, "Failed"}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct scene s;
+        scene_init(&s);
+        s.e->spec.enabled = cases[i].enabled;
+        s.e->state.rollout.there = cases[i].rolling;
+        if (cases[i].conflict)
+            (void)snprintf(s.e->holder, sizeof(s.e->holder), "shop/older");
+        eru_judge(s.e, &s.verdict, &s.status);
+        assert_string_equal(json_string_value(json_object_get(s.status, "phase")), cases[i].want);
+        scene_done(&s);
+    }
 }
 
 int main(void)
@@ -259,6 +337,9 @@ int main(void)
         cmocka_unit_test(rollouts),
         cmocka_unit_test(specs_that_break_the_rules),
         cmocka_unit_test(deployments_are_read),
+        cmocka_unit_test(statefulsets_are_read),
+        cmocka_unit_test(daemonsets_are_read),
+        cmocka_unit_test(phases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
