@@ -167,9 +167,8 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
     {.name = "table",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser_grant, table),
-     .help = "Table or sequence that the rights are for, * for every one that is there; when "
-             "absent, the "
-             "database or schema itself.",
+     .help = "Table or sequence that the rights are for, * for every one, also later ones; when "
+             "absent, the database or schema itself.",
      STW_RANGE(1, 255),
      .pattern = NO_CONTROL,
      .check = stw_databaseuser_check_text},

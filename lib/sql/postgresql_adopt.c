@@ -18,7 +18,7 @@ struct pg_adopt_look {
 static bool is_seen_right(const char *class)
 {
     return stw_streq(class, "pg_database") || stw_streq(class, "pg_namespace") ||
-           stw_streq(class, "pg_class");
+           stw_streq(class, "pg_class") || stw_streq(class, "pg_default_acl");
 }
 
 static int read_dependency_row(void *ctx, const struct stw_cell *c, unsigned count)

@@ -31,6 +31,15 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
 bool stw_pg_is_all_tables(const struct stw_right *r);
 
+/* postgresql_future.c: rights on the tables (or sequences, for USAGE) that a schema will have. */
+/* A condition on the schema `n`: whether all who may create a table there, or any role, give the
+ * right to the role `user` with this oid. */
+void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const char *user,
+                       const char *oid, bool all);
+/* Gives or revokes `privileges`, a list for one statement; `r` has the scope and the option. */
+void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
+                         const struct stw_right *r, const char *privileges);
+
 /* postgresql_adopt.c */
 int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);

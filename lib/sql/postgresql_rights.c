@@ -4,8 +4,8 @@
  * tables of a database.  Rights that all roles have through PUBLIC do not count, and neither do
  * those on functions, types and languages.
  *
- * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences; later ones
- * get it when the account is next looked up.  A mark has it as "*". */
+ * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences, and on later
+ * ones by default privileges (postgresql_future.c).  A mark has it as "*". */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 
@@ -151,29 +151,45 @@ static void write_have(struct stw_buf *out, const char *oid)
         oid, oid);
 }
 
-static void write_all_tables(struct stw_buf *out, const struct stw_right *r, const char *oid)
+/* Default privileges, which an account that is adopted could have from others. */
+static void write_future(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out,
+                 " UNION ALL SELECT 'f', n.nspname::text, d.defaclobjtype::text, NULL, "
+                 "x.privilege_type, x.is_grantable::text FROM pg_default_acl d LEFT JOIN "
+                 "pg_namespace n ON n.oid = d.defaclnamespace CROSS JOIN LATERAL "
+                 "aclexplode(d.defaclacl) x WHERE x.grantee = %s AND d.defaclrole <> %s",
+                 oid, oid);
+}
+
+static void write_all_tables(struct stw_buf *out, const struct stw_right *r, const char *user,
+                             const char *oid)
 {
     bool sequences = stw_streq(r->privilege, "USAGE");
     stw_buf_adds(out, " UNION ALL SELECT '*', ");
     stw_pg_string(out, r->schema, strlen(r->schema));
+    stw_buf_adds(out, ", (q.whole AND ");
+    stw_pg_put_future(out, r, user, oid, true);
+    stw_buf_adds(out, ")::text, (q.part OR ");
+    stw_pg_put_future(out, r, user, oid, false);
     stw_buf_addf(out,
-                 ", coalesce(bool_and(q.has), true)::text, coalesce(bool_or(q.has), false)::text, "
-                 "'%s', '%s' FROM pg_namespace n LEFT JOIN LATERAL (SELECT c.relowner = %s OR "
-                 "EXISTS (SELECT FROM aclexplode(c.relacl) x WHERE x.grantee = %s AND "
-                 "x.privilege_type = '%s'%s) AS has FROM pg_class c WHERE c.relnamespace = n.oid "
-                 "AND c.relkind %s) q ON true WHERE n.nspname = ",
+                 ")::text, '%s', '%s' FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
+                 "coalesce(bool_and(h.has), true) AS whole, coalesce(bool_or(h.has), false) AS "
+                 "part FROM (SELECT c.relowner = %s OR EXISTS (SELECT FROM aclexplode(c.relacl) x "
+                 "WHERE x.grantee = %s AND x.privilege_type = '%s'%s) AS has FROM pg_class c WHERE "
+                 "c.relnamespace = n.oid AND c.relkind %s) h) q WHERE n.nspname = ",
                  r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
                  r->option ? " AND x.is_grantable" : "",
                  sequences ? "= 'S'" : "IN ('r', 'v', 'm', 'p', 'f')");
     stw_pg_string(out, r->schema, strlen(r->schema));
-    stw_buf_adds(out, " GROUP BY n.oid");
 }
 
 struct pg_rights_look {
-    const char *database;
+    const char *database, *user;
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
     bool adopting; /* all rights must be known */
+    bool unknown;  /* there are some that `have` cannot represent */
 };
 
 static const char *get_cell_text(const struct stw_cell *c)
@@ -212,6 +228,24 @@ static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r
     return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
 }
 
+/* 'f', schema or NULL, kind of object, nothing, privilege, option.  Those of one schema count as a
+ * right on all of its tables. */
+static void read_future(struct pg_rights_look *k, const struct stw_cell *c)
+{
+    struct stw_right r = {.level = STW_LEVEL_TABLE,
+                          .database = k->database,
+                          .schema = get_cell_text(&c[1]),
+                          .name = "*",
+                          .column = "",
+                          .privilege = get_cell_text(&c[4]),
+                          .option = stw_streq(get_cell_text(&c[5]), "true")};
+    bool usage = stw_streq(r.privilege, "USAGE");
+    if (!c[1].data || !stw_streq(get_cell_text(&c[2]), usage ? "S" : "r"))
+        k->unknown = true;
+    else if (!stw_rights_has(k->want, &r))
+        stw_rights_add(k->have, &r);
+}
+
 static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct pg_rights_look *k = ctx;
@@ -220,6 +254,10 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
     char kind = c[0].data[0];
     if (kind == '*') {
         read_all_tables(k, c);
+        return 0;
+    }
+    if (kind == 'f') {
+        read_future(k, c);
         return 0;
     }
     struct stw_right r = {.level = kind == 's'   ? STW_LEVEL_SCHEMA
@@ -240,12 +278,12 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 }
 
 static void write_all(struct stw_buf *out, const struct stw_rights *rights, const char *database,
-                      const char *oid)
+                      const char *user, const char *oid)
 {
     for (size_t i = 0; i < rights->count; i++)
         if (stw_pg_is_all_tables(&rights->items[i]) &&
             stw_streq(rights->items[i].database, database))
-            write_all_tables(out, &rights->items[i], oid);
+            write_all_tables(out, &rights->items[i], user, oid);
 }
 
 static bool has_rights_inside_database(const struct stw_rights *rights, const char *database)
@@ -271,7 +309,9 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
     write_have(&st->text, oid);
-    write_all(&st->text, k->recorded, k->database, oid);
+    if (k->adopting)
+        write_future(&st->text, oid);
+    write_all(&st->text, k->recorded, k->database, k->user, oid);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)
         return 0;
@@ -304,9 +344,9 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
     char **names = NULL;
     size_t count = 0;
     int r = 0;
-    (void)a;
     if (!l->exists)
         return 0;
+    k.user = a->user;
     if (add_databases(want, &names, &count) != 0 || add_databases(k.recorded, &names, &count) != 0)
         r = -1;
     for (size_t i = 0; i < seen->database_count && r == 0; i++)
@@ -321,6 +361,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
     for (size_t i = 0; i < count; i++)
         free(names[i]);
     free(names);
+    l->more_rights |= k.unknown;
     stw_rights_sort(&l->have);
     return r;
 }

@@ -167,6 +167,13 @@ static void write_one(struct stw_script *s, bool give, const char *user, const s
     stw_pg_name(out, user);
     if (give && first->option)
         stw_buf_adds(out, " WITH GRANT OPTION");
+    if (!stw_pg_is_all_tables(first))
+        return;
+    struct stw_buf list = STW_BUF_INIT(4096);
+    put_privileges(&list, r, count, first);
+    s->failed |= list.failed;
+    stw_pg_write_future(s, give, user, first, stw_buf_str(&list));
+    stw_buf_done(&list);
 }
 
 /* One statement for each kind of right in a scope. */

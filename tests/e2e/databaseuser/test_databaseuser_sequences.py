@@ -71,6 +71,27 @@ def test_a_sequence(pg_scene, server, shop):
     assert not server.exists("app")
 
 
+def test_later_tables(pg_scene, server, shop):
+    """A table can be read at once, long before the next check, and no longer without the grant."""
+    pg_scene.create("app", shop, FIRST, grants=READS + [on("*", "SELECT")], resyncSeconds=86400)
+    server.sql("CREATE ROLE maker; GRANT CREATE, USAGE ON SCHEMA public TO maker", database="shop")
+    server.sql("CREATE TABLE first_later AS SELECT 1", database="shop")
+    assert server.login("app", FIRST, "SELECT * FROM first_later")
+    pg_scene.poke("app", shop)  # to find the new role that may create tables
+    wait.until("default privileges of the role", lambda: server.sql(
+        "SELECT count(*) FROM pg_default_acl d JOIN pg_roles r ON r.oid = d.defaclrole WHERE "
+        "rolname = 'maker'", database="shop") == [["1"]])
+    server.sql("SET ROLE maker; CREATE TABLE second_later (n INT)", database="shop")
+    assert server.login("app", FIRST, "SELECT * FROM second_later")
+    assert not server.login("app", FIRST, "DELETE FROM second_later")
+    pg_scene.patch("app", shop, grants=READS)
+    wait.until("no rights", lambda: not server.login("app", FIRST, "SELECT * FROM second_later"))
+    server.sql("SET ROLE maker; CREATE TABLE third_later (n INT)", database="shop")
+    assert not server.login("app", FIRST, "SELECT * FROM third_later")
+    pg_scene.delete("app", shop)
+    server.sql("DROP OWNED BY maker; DROP ROLE maker; DROP TABLE first_later", database="shop")
+
+
 def test_maintain(pg_scene, server, shop):
     """On servers that have it; on others the condition names the version."""
     pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),

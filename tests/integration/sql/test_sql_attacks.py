@@ -321,6 +321,12 @@ PG_TOO_MUCH = {
     "system column": "GRANT SELECT (rolpassword) ON pg_authid TO {n}",
     "parameter": "GRANT SET ON PARAMETER session_preload_libraries TO {n}",
     "default privileges": "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {n}",
+    "default privileges listed": "\\c shop-app\nALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT "
+                                 "DELETE ON TABLES TO {n}",
+    "default privileges on functions": "\\c shop-app\nALTER DEFAULT PRIVILEGES IN SCHEMA public "
+                                       "GRANT EXECUTE ON FUNCTIONS TO {n}",
+    "default privileges in another database": "\\c hr\nALTER DEFAULT PRIVILEGES IN SCHEMA public "
+                                              "GRANT SELECT ON TABLES TO {n}",
     "rights in another database": "\\c hr\nCREATE TABLE IF NOT EXISTS pay (n int);"
                                   " GRANT SELECT ON pay TO {n}",
     "owner in another database": "\\c hr\nCREATE TABLE pay_{n} (n int);"
@@ -359,7 +365,8 @@ def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
     """H3: rights and tables in a database that the namespace may use."""
     pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; GRANT CREATE ON DATABASE \"shop-app\" "
            f"TO {user};\n\\c shop-app\nCREATE TABLE t_{user} (n int); "
-           f"ALTER TABLE t_{user} OWNER TO {user}")
+           f"ALTER TABLE t_{user} OWNER TO {user}; ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT "
+           f"SELECT ON TABLES TO {user}")
     for names in ([], ["other"]):
         probe = make_probe(pg.target("db", allowAdoption=names))
         report = probe.fails("sync", "EXISTS", **account(user, adopt=True))

@@ -138,6 +138,9 @@ def test_levels_on_postgresql(post, pg, user, tables):
     assert report["statements"] == 2 and report["given"] == 0
     # A table that was created later.
     pg.sql('CREATE TABLE "s 1".later (i int)', "gr")
+    assert has(pg, user, "has_table_privilege('{}', '\"s 1\".later', 'SELECT')")
+    assert post.sync(**account(user, grants=PG_GRANTS))["statements"] == 2
+    pg.sql(f'REVOKE SELECT ON "s 1".later FROM {user}', "gr")
     assert post.sync(**account(user, grants=PG_GRANTS))["given"] > 0
     assert has(pg, user, "has_table_privilege('{}', '\"s 1\".later', 'SELECT')")
     pg.sql('DROP TABLE "s 1".later', "gr")
