@@ -15,9 +15,8 @@ import zoneinfo
 
 import pytest
 
-from support import paths
+from support import gotools, paths
 
-GOPATH = "/usr/share/gocode"
 SEED = int(os.environ.get("STEWARD_CRON_SEED", "20260101"))
 COUNT = int(os.environ.get("STEWARD_CRON_COUNT", "20000"))
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Shanghai", "Asia/Kolkata",
@@ -39,15 +38,11 @@ def ours():
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     """The CronJob controller's library."""
-    if not shutil.which("go") or not os.path.isdir(f"{GOPATH}/src/github.com/robfig/cron"):
+    if not shutil.which("go") or not os.path.isdir(f"{gotools.GOPATH}/src/github.com/robfig/cron"):
         pytest.skip("needs golang-go and golang-github-robfig-cron-dev")
-    folder = tmp_path_factory.mktemp("peer")
-    source = paths.TOP / "tests" / "integration" / "cron_peer" / "main.go"
-    env = dict(os.environ, GO111MODULE="off", GOPATH=GOPATH, GOFLAGS="",
-               GOCACHE=str(folder / "cache"), CGO_ENABLED="0")
-    subprocess.run(["go", "build", "-o", folder / "peer", source], check=True, env=env,
-                   timeout=300)
-    return lambda lines: _ask([folder / "peer"], lines)
+    peer = gotools.build(paths.TOP / "tests" / "integration" / "cron_peer" / "main.go",
+                         tmp_path_factory.mktemp("peer") / "peer")
+    return lambda lines: _ask([peer], lines)
 
 
 def _ask(command, lines):

@@ -13,8 +13,7 @@ import yaml
 from . import gotools, paths
 
 CHART = paths.TOP / "chart"
-GOPATH = "/usr/share/gocode"
-NEEDS = [f"{GOPATH}/src/{name}" for name in ("github.com/Masterminds/sprig", "sigs.k8s.io/yaml")]
+NEEDS = [f"{gotools.GOPATH}/src/{name}" for name in ("github.com/Masterminds/sprig", "sigs.k8s.io/yaml")]
 
 
 class Refused(Exception):
@@ -31,17 +30,12 @@ def missing():
 def build(folder):
     """Compiles the renderer into a folder; returns it as render(values, namespace, server), which
     returns {file: text}."""
-    source = paths.TOP / "tests" / "integration" / "chart_render" / "main.go"
-    cache = paths.cache_root() / "go-chart-render"  # the next build takes a moment only
-    env = dict(os.environ, GO111MODULE="off", GOPATH=GOPATH, GOFLAGS="",
-               GOCACHE=str(cache), CGO_ENABLED="0")
-    subprocess.run(["go", "build", "-o", folder / "render", source], check=True, env=env,
-                   timeout=600)
+    program = gotools.build(paths.TOP / "tests" / "integration" / "chart_render" / "main.go", folder / "render")
 
     def render(values=None, namespace="steward-system", server="v1.30.0"):
         question = {"values": values or {}, "name": "steward", "namespace": namespace,
                     "kubeVersion": server}
-        result = subprocess.run([folder / "render", CHART], input=json.dumps(question), text=True,
+        result = subprocess.run([program, CHART], input=json.dumps(question), text=True,
                                 capture_output=True, timeout=60, check=False)
         if result.returncode != 0:
             raise Refused(result.stderr)

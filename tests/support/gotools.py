@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """helm and kustomize, the tools with which users apply steward's files, as scripts/lib/go-build.sh
-put them into the cache."""
+put them into the cache; and programs of tests that use Debian's packages of Go libraries."""
 
 import functools
+import os
 import re
 import subprocess
 
 from . import paths, started, versions
+
+GOPATH = "/usr/share/gocode"  # of Debian's packages
 
 
 def missing(name):
@@ -34,3 +37,11 @@ def run(name, *args, stdin=None, env=None):
     """Runs it; a subprocess.CompletedProcess."""
     return subprocess.run([_find(name), *map(str, args)], input=stdin, capture_output=True, text=True,
                           timeout=60, check=False, env=env)
+
+
+def build(source, program):
+    """Compiles a main.go.  Its packages stay in the cache, so that only the first run compiles them."""
+    env = dict(os.environ, GO111MODULE="off", GOPATH=GOPATH, GOFLAGS="", CGO_ENABLED="0",
+               GOCACHE=str(paths.cache_root() / "go-tests"))
+    subprocess.run(["go", "build", "-o", program, source], check=True, env=env, timeout=600)
+    return program
