@@ -89,7 +89,7 @@ def test_as_a_subproject(tmp_path):
     compiler = {"CC": "ccache cc"} if shutil.which("ccache") else {}
     library.run("meson", "setup", tmp_path / "build", tmp_path / "project",
                 env={**compiler, "PKG_CONFIG_PATH": ""})
-    library.run("ninja", "-C", tmp_path / "build", "redirect", env=library.CACHE)
+    library.run("ninja", "-C", tmp_path / "build", "redirect", env=library.cache(paths.TOP))
     assert not list((tmp_path / "build").rglob("libkinds.a"))
     assert "Usage: redirect COMMAND" in library.run(tmp_path / "build" / "redirect", "--help")
 
