@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from runner import __main__ as runner_main
-from runner import files, plan, plugin, process, results, screen
+from runner import files, plan, plugin, process, results, scheduler, screen
 from support import cluster as k8s
 from support import paths, wait
 
@@ -141,7 +141,7 @@ def test_stages_share_one_node(tmp_path, monkeypatch):
     options = runner_main.arguments()
     options.node, options.env = True, {}
     parts = {part.name: part for part in plan.Plan(options, tmp_path, "1 1").parts()}
-    first, second = parts["stages@newest"].workers
+    first, second = parts["stages@newest"].workers  # no more workers than files
     assert second.joins == first.cluster["name"] and second.cluster is None
     assert first.users == second.users and first.queue == second.queue
     assert first.env["STEWARD_CLUSTER_NAME"] == second.env["STEWARD_CLUSTER_NAME"] == second.joins
@@ -149,6 +149,23 @@ def test_stages_share_one_node(tmp_path, monkeypatch):
     assert marks == {"stages@newest": "node and stage", "node@newest": "node and not stage",
                      "node@oldest": "node and oldest"}
     assert parts["stages@newest"].node and len(parts["node@newest"].workers) == 1
+
+
+def test_a_part_beside_takes_no_place(monkeypatch):
+    """Others start in their order, up to the limit, and when the node is free."""
+    stages, node, unit = (plan.Part(name, ["worker"], node=name != "unit") for name in ("stages", "node", "unit"))
+    lint = plan.Part("lint", ["worker"], beside=True)
+    runs = scheduler.Scheduler([stages, node, unit, lint], None, "1 1", None, limit=1)
+    monkeypatch.setattr(scheduler.Scheduler, "start", lambda self, part, worker:
+                        self.started.append(scheduler.Running(part, worker)))
+    runs.start_what_can()
+    assert [one.part.name for one in runs.active()] == ["stages", "lint"]
+    runs.limit = 2
+    runs.start_what_can()
+    assert [one.part.name for one in runs.active()] == ["stages", "lint", "unit"]
+    runs.active()[0].status = 0
+    runs.start_what_can()
+    assert [one.part.name for one in runs.active()] == ["lint", "unit", "node"]
 
 
 def entry(result, stderr=""):
@@ -289,6 +306,18 @@ def test_a_worker_that_dies_names_its_test(tmp_path):
     assert report.running == "test_a.py::test_x" and report.tests == []
 
 
+def test_slow_files_start_first(tmp_path, monkeypatch):
+    """By the last run; on a new machine by the list, whose files exist."""
+    assert [file for file in plan.slow_files() if not (plan.TESTS / file).is_file()] == []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    slow, seconds = next(iter(plan.slow_files().items()))
+    new = plan.Plan(None, tmp_path, "1 1")
+    assert new.estimate("e2e@newest", slow, 1) == seconds > new.estimate("e2e@newest", "other.py", 20)
+    plan.durations_file().parent.mkdir()
+    plan.durations_file().write_text(json.dumps({f"e2e@newest {slow}": 1}), "utf-8")
+    assert plan.Plan(None, tmp_path, "1 1").estimate("e2e@newest", slow, 1) == 1
+
+
 def test_each_name_of_the_quick_list_is_a_test():
     names = plugin.names_in(plan.QUICK_LIST)
     listed = k8s.run([sys.executable, "-m", "pytest", paths.TOP / "tests" / "e2e", "--rootdir",
@@ -296,6 +325,18 @@ def test_each_name_of_the_quick_list_is_a_test():
                       "-q"], env={k: v for k, v in os.environ.items() if "STEWARD_TEST_" not in k}).stdout
     tests = listed.split()
     assert [n for n in names if not any(plugin.is_named(t, [n]) for t in tests)] == []
+
+
+@pytest.mark.parametrize("words, kept", [(["-k", "good"], []), ([], ["demo demo/test_a.py"])])
+def test_durations_are_kept_of_whole_parts(own_tests, monkeypatch, words, kept):
+    """Those of some tests of a file would be an estimate for all."""
+    (own_tests / "test_a.py").write_text(
+        "import pytest\ndef test_good(): pass\ndef test_skipped(): pytest.skip('')\n", "utf-8")
+    (own_tests / "test_b.py").write_text("import pytest\ndef test_skipped(): pytest.skip('')\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["runner", "demo", *words, "--no-node", "--build", str(own_tests),
+                                      "--python", sys.executable])
+    assert runner_main.main() == 0
+    assert list(json.loads(plan.durations_file().read_text("utf-8"))) == kept
 
 
 def test_durations_are_for_people():

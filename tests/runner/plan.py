@@ -13,6 +13,7 @@ from . import files, results
 
 TESTS = paths.TOP / "tests"
 QUICK_LIST = TESTS / "quick.txt"
+SLOW_LIST = TESTS / "slow.txt"
 THOROUGH = "thorough"  # a marker of pytest and a suite of meson: left out of quick
 # Files of integration that the libraries do not affect: integration13 leaves them out.
 NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "etcd/test_etcd_facts.py",
@@ -46,6 +47,7 @@ class Part:
     again: str = ""         # the command that runs one of its tests, {name}, again
     after: tuple = ()       # parts that must have ended before, if they run
     node: bool = False      # needs the machine's only node
+    beside: bool = False    # runs from the beginning with what CPU the others leave: takes no place
     error: str = ""         # why it cannot run
     whole: bool = False     # all tests of its suite are in it
 
@@ -58,7 +60,7 @@ class Plan:
         self.logs = logs
         self.run = run
         self.clusters = 0
-        self.durations = _read_json(durations_file())
+        self.durations = {**slow_files(), **_read_json(durations_file())}
 
     def parts(self):
         """Every part that has something to do."""
@@ -71,7 +73,7 @@ class Plan:
     # --- suites without pytest ---
 
     def part_lint(self, name, _version):
-        """scripts/lint with nice: the other parts mostly wait, and it uses the idle cores."""
+        """scripts/lint with nice, beside all other parts: they mostly wait, and it uses the idle cores."""
         if self.options.filter or self.options.tests:
             return None
         log = self.logs / "lint.log"
@@ -79,7 +81,7 @@ class Plan:
         checks = subprocess.run([paths.SCRIPTS / "lint", "--list"], check=True, capture_output=True,
                                 text=True).stdout.split()
         return Part(name, [Worker(command, log, results.LintReport(log))], len(checks),
-                    again="scripts/lint {name}", whole=True)
+                    again="scripts/lint {name}", beside=True, whole=True)
 
     def part_unit(self, name, _version):
         """All programs that meson knows as tests."""
@@ -141,12 +143,13 @@ class Plan:
         marks = "node" if version != "oldest" else "node and oldest"
         if f"stages@{version}" in self.options.parts:
             marks += " and not stage"
-        return self.on_node(self.pytest(name, "e2e", marks, cluster=self.cluster(self.options.node)))
+        return self.on_node(self.pytest(name, "e2e", marks, cluster=self.node_cluster()))
 
     def part_stages(self, name, _version):
-        """Tests that keep to a namespace of their own: two workers share the node."""
-        return self.on_node(self.pytest(name, "e2e", "node and stage", workers=2, shared=True,
-                                        cluster=self.cluster(self.options.node)))
+        """Tests that keep to a namespace of their own: three workers share the node, since no other part
+        can use it meanwhile."""
+        return self.on_node(self.pytest(name, "e2e", "node and stage", workers=3, shared=True,
+                                        cluster=self.node_cluster()))
 
     def on_node(self, part):
         """Marks the part as one that needs the machine's only node."""
@@ -179,14 +182,20 @@ class Plan:
             return {}
         return {"arguments": ["--audit", *(["--node"] if node else [])]}
 
+    def node_cluster(self):
+        """The same with a node; {} without one, since nothing but skipped tests is left."""
+        return self.cluster(True) if self.options.node else {}
+
     def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, env=None, after=(), words=()):
         """A part of the tests of one folder that have these marks; None when there is none.  Each worker
         has a cluster of its own, or the first one's if it is shared."""
         # Clusters that a test brings up for itself are of this version, too.
         version = name.partition("@")[2]
         env = {**(env or {}), **({"STEWARD_KUBERNETES": version} if version else {})}
-        env = {"STEWARD_BUILD_DIR": str(self.options.build), "PYTHONDONTWRITEBYTECODE": "1",
-               "PYTHONPATH": str(TESTS), **self.options.env, **env}
+        # Each worker and each collection would compile all modules again.
+        compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.logs / "compiled")}
+        env = {"STEWARD_BUILD_DIR": str(self.options.build), **compiled, "PYTHONPATH": str(TESTS),
+               **self.options.env, **env}
         only = {"STEWARD_TEST_ONLY": str(QUICK_LIST)} if self.options.quick and folder == "e2e" else {}
         if self.options.quick:
             marks = " and ".join([*([marks] if marks else []), f"not {THOROUGH}"])
@@ -274,8 +283,14 @@ class Plan:
         return _read_json(path), ""
 
     def estimate(self, name, file, count):
-        """Seconds that a file will take."""
-        return self.durations.get(f"{name} {file}", count * SECONDS_OF_A_TEST)
+        """Seconds that a file will take, by the last run, the list of slow files, or its number of tests."""
+        return self.durations.get(f"{name} {file}", self.durations.get(file, count * SECONDS_OF_A_TEST))
+
+
+def slow_files():
+    """{file: seconds} of the list."""
+    lines = (line.partition("#")[0].split() for line in SLOW_LIST.read_text("utf-8").splitlines())
+    return {words[0]: float(words[1]) for words in lines if words}
 
 
 def durations_file():
@@ -284,11 +299,12 @@ def durations_file():
 
 
 def keep_durations(parts):
-    """For the next run: how long each file took in each part."""
+    """For the next run: how long each file took in each part, if all of its tests ran."""
     kept = _read_json(durations_file())
     seen = {}
-    for part in parts:
-        for test in (t for w in part.workers for t in w.report.tests if "::" in t.name):
+    for part in (part for part in parts if part.whole):
+        for test in (t for w in part.workers for t in w.report.tests
+                     if "::" in t.name and t.outcome != "skipped"):
             key = f"{part.name} {test.name.partition('::')[0]}"
             seen[key] = seen.get(key, 0) + test.seconds
     kept.update({key: round(seconds, 1) for key, seconds in seen.items()})

@@ -12,7 +12,7 @@ import time
 from . import guard, process
 
 # Workers that run at the same time: most of them wait for a server most of the time.
-WORKERS_A_CORE = 2
+WORKERS_A_CORE = 2.5
 END_SECONDS = 180  # for guards to end what they started
 
 
@@ -39,7 +39,7 @@ class Scheduler:
         self.show = show
         self.started = []
         self.waiting = [(part, worker) for part in parts for worker in part.workers]
-        self.limit = limit or options.jobs or WORKERS_A_CORE * (os.cpu_count() or 1)
+        self.limit = limit or options.jobs or int(WORKERS_A_CORE * (os.cpu_count() or 1))
         self.interrupted = 0
 
     def run(self):
@@ -77,12 +77,14 @@ class Scheduler:
         node_taken = part.node and any(one.part.node and one.part is not part for one in self.active())
         return not node_taken and all(self.has_ended(p) for p in before)
 
+    def has_place(self, part):
+        """Whether fewer workers than the limit run, or this one needs no place."""
+        return part.beside or sum(not one.part.beside for one in self.active()) < self.limit
+
     def start_what_can(self):
         """Starts waiting workers in their order, up to the limit."""
         for part, worker in list(self.waiting):
-            if len(self.active()) >= self.limit:
-                return
-            if self.can_start(part):
+            if self.has_place(part) and self.can_start(part):
                 self.waiting.remove((part, worker))
                 self.start(part, worker)
 
