@@ -160,6 +160,10 @@ static json_t *build_pod_template(const struct app *a)
     json_t *template =
         json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
                   HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
+    if (*a->inputs.applied)
+        (void)json_object_set_new(
+            json_object_get(json_object_get(template, "metadata"), "annotations"),
+            APP_INPUTS_ANNOTATION, json_string(a->inputs.applied));
     app_merge_template(a, template);
     return template;
 }

@@ -3,9 +3,12 @@
 
 #include "base/util.h"
 #include "controller/outcome.h"
+#include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/app/run_priv.h"
 #include "kinds/common/pod_security.h"
+#include "kinds/common/product.h"
+#include "schema/zones.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -89,6 +92,82 @@ static void forget_children(struct stw_run *run)
         stw_child_forget(run, watch_of[i], i == APP_CONFIGMAP ? config : run->key);
 }
 
+/* --- Secrets and ConfigMaps that the pods read */
+
+/* The version of the object of a name such as "secret:db"; false: it does not exist. */
+static bool add_version(struct app *a, const char *name, struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(256);
+    bool secret = strncmp(name, "secret:", strlen("secret:")) == 0;
+    const struct stw_watch *watch = secret ? &stw_watch_secrets : &app_watch_configmaps;
+    char key[STW_KEY_LEN];
+    stw_key_make(a->run->ns, strchr(name, ':') + 1, key);
+    if (stw_informer_get(stw_run_cache(a->run, watch), key, &text, NULL) != 0)
+        return false;
+    stw_buf_addf(out, "%s %s\n", name, stw_buf_str(&text));
+    return true;
+}
+
+/* The ConfigMap of the App itself is not compared: the template has the hash of its contents. */
+static bool is_own_config(const struct app *a, const char *name)
+{
+    const char *colon = strchr(name, ':');
+    return *name == 'c' && stw_streq(colon + 1, a->config_name);
+}
+
+static void hash_text(const struct stw_buf *text, char out[STW_HASH_LEN])
+{
+    stw_hash_format(stw_hash_bytes(stw_buf_str(text), text->len), out);
+}
+
+static int look_at_inputs(struct app *a, struct app_seen *seen)
+{
+    stw_autobuf struct stw_buf versions = STW_BUF_INIT(65536), names = STW_BUF_INIT(65536);
+    struct app_names all = {0};
+    app_names_read(stw_json_get(a->object.root, "spec"), &all);
+    for (size_t i = 0; i < all.count; i++) {
+        if (is_own_config(a, all.all[i]))
+            continue;
+        stw_buf_addf(&names, "%s\n", all.all[i]);
+        if (!add_version(a, all.all[i], &versions))
+            seen->missing = true;
+    }
+    bool failed = all.failed || versions.failed || names.failed;
+    app_names_done(&all);
+    hash_text(&versions, seen->digest);
+    hash_text(&names, seen->names);
+    return failed ? -1 : 0;
+}
+
+static void follow_inputs(struct app *a)
+{
+    struct stw_zones *zones = stw_product_zones(a->run->env);
+    int64_t now = stw_wall_us(a->run->clock) / 1000000;
+    struct app_seen seen = {0};
+    app_inputs_read(a->object.status, &a->inputs_before);
+    a->inputs = a->inputs_before;
+    if (a->spec.restart.enabled && look_at_inputs(a, &seen) != 0)
+        return;
+    const struct stw_zone *zone =
+        a->spec.restart.time_zone && zones ? stw_zones_get(zones, a->spec.restart.time_zone) : NULL;
+    a->restarts = app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
+}
+
+/* A restart that could not be written is decided again. */
+static void tell_restart(struct app *a)
+{
+    const struct stw_child *c = &a->children[APP_DEPLOYMENT];
+    if (!a->restarts)
+        return;
+    if (c->state == STW_CHILD_UPDATED)
+        stw_object_event(a->run, &a->object, false, "Restarted", "Restart",
+                         "restarted the pods, because a Secret or ConfigMap that they read has "
+                         "changed");
+    else if (c->state != STW_CHILD_SYNCED && c->state != STW_CHILD_REPAIRED &&
+             c->state != STW_CHILD_CREATED)
+        a->inputs = a->inputs_before;
+}
+
 /* --- the run */
 
 static void write_app_result(struct app *a, struct stw_result *result)
@@ -146,8 +225,10 @@ static void reconcile_app(struct stw_subject *subject, struct stw_result *result
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
+    follow_inputs(a);
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
+    tell_restart(a);
     if (whole)
         write_app_result(a, result);
 }
@@ -176,12 +257,32 @@ static void free_run_state(struct stw_subject *subject)
 
 /* --- registration */
 
+/* "secret:namespace/name", "configmap:namespace/name" */
+static void index_inputs(struct stw_json spec, const char *ns, struct stw_buf *out)
+{
+    struct app_names all = {0};
+    app_names_read(spec, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        char *colon = strchr(all.all[i], ':');
+        char key[STW_KEY_LEN];
+        stw_key_make(ns, colon + 1, key);
+        *colon = '\0';
+        stw_index_add(out, all.all[i], key);
+    }
+    app_names_done(&all);
+}
+
 static void index_app(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     char ns[64];
     (void)ctx;
     if (stw_json_strcpy(stw_json_path(projected, "metadata.namespace"), ns, sizeof(ns)) == 0)
         stw_index_add(out, "namespace", ns);
+    else
+        return;
+    struct stw_json spec = stw_json_get(projected, "spec");
+    if (stw_json_bool(stw_json_path(spec, "restartOnChange.enabled"), false))
+        index_inputs(spec, ns, out);
 }
 
 static const struct stw_watch own_watch = {
@@ -199,6 +300,8 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &stw_watch_autoscalers,
                                                   &stw_watch_ingresses,
                                                   &app_watch_pods,
+                                                  &stw_watch_secrets,
+                                                  &app_watch_configmaps,
                                                   &stw_watch_namespaces,
                                                   NULL};
 
@@ -214,6 +317,7 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_res_autoscaler_v2, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_ingress, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "list,watch"},
+    {.resource = &stw_res_secret, .verbs = "list,watch"}, /* only metadata is read */
     STW_RULE_NAMESPACES,
     {0},
 };

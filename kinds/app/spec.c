@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
+#include "kinds/common/schedule.h"
 #include "schema/core.h"
 #include "schema/names.h"
 #include "schema/rows.h"
@@ -262,6 +263,36 @@ static const struct stw_field pdb_fields[] = {
     {0},
 };
 
+static const struct stw_field restart_fields[] = {
+    {.name = "enabled",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_app, restart.enabled),
+     .help = "Whether the pods are restarted when a Secret or ConfigMap that they read changes.",
+     .def = "false"},
+    {.name = "minIntervalSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, restart.min_interval_s),
+     .help = "Seconds between two of these restarts. While changes follow each other closely, the "
+             "interval doubles with each restart, up to a day.",
+     .def = "300",
+     STW_RANGE(60, 86400),
+     .format = "int32"},
+    {.name = "timeZone",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, restart.time_zone),
+     .help = "Time zone of the windows by its IANA name, such as Europe/Berlin.",
+     .def = "\"Etc/UTC\"",
+     STW_RANGE(1, STW_TIME_ZONE_MAX)},
+    {.name = "windows",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_app, restart.windows),
+     .help = "Times of the week in which these restarts may be made, in timeZone; at most 14. "
+             "Always, if absent or empty.",
+     STW_RANGE(0, STW_WINDOWS_MAX),
+     .item = &stw_hours_window_item},
+    {0},
+};
+
 static const char *const security_profiles[] = {STW_APP_BASELINE, STW_APP_RESTRICTED, NULL};
 
 static const struct stw_field spec_fields[] = {
@@ -364,6 +395,10 @@ static const struct stw_field spec_fields[] = {
      .help = "How a rollout replaces the pods.",
      .fields = strategy_fields},
     {.name = "pdb", .type = STW_T_OBJECT, .help = "The PodDisruptionBudget.", .fields = pdb_fields},
+    {.name = "restartOnChange",
+     .type = STW_T_OBJECT,
+     .help = "Restarts after changes of the Secrets and ConfigMaps that the pods read.",
+     .fields = restart_fields},
     {0},
 };
 
@@ -376,6 +411,28 @@ static const struct stw_field last_good_fields[] = {
     {.name = "image", .type = STW_T_STRING, .help = "Its image."},
     {.name = "configHash", .type = STW_T_STRING, .help = "Hash of its configuration."},
     {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When it became ready."},
+    {0},
+};
+
+static const struct stw_field inputs_fields[] = {
+    {.name = "hash",
+     .type = STW_T_STRING,
+     .help = "Hash of the versions of the Secrets and ConfigMaps that the pods were started with."},
+    {.name = "namesHash", .type = STW_T_STRING, .help = "Hash of their names."},
+    {.name = "restartHash",
+     .type = STW_T_STRING,
+     .help = "The hash at the latest restart; the pod template has it as an annotation."},
+    {.name = "lastRestartTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "The latest restart because of a change."},
+    {.name = "intervalSeconds",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "Seconds from that restart to the next, at least."},
+    {.name = "pending",
+     .type = STW_T_BOOL,
+     .help = "They have changed, and the restart waits for the interval or a window."},
     {0},
 };
 
@@ -422,6 +479,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_OBJECT,
      .help = "What was ready last: to go back to.",
      .fields = last_good_fields},
+    {.name = "inputs",
+     .type = STW_T_OBJECT,
+     .help = "What restartOnChange has seen.",
+     .fields = inputs_fields},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
     {0},

@@ -4,6 +4,7 @@
 #ifndef STW_KINDS_APP_SPEC_H
 #define STW_KINDS_APP_SPEC_H
 
+#include "kinds/common/hours.h"
 #include "schema/kind.h"
 
 struct stw_app_config {
@@ -60,6 +61,12 @@ struct stw_app {
     struct {
         bool enabled;
     } pdb;
+    struct {
+        bool enabled;
+        int64_t min_interval_s;
+        const char *time_zone;
+        struct stw_json windows; /* as for struct stw_hours */
+    } restart;
 };
 
 extern const struct stw_kind stw_kind_app;

@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
 #include "kinds/common/pod_security.h"
+#include "kinds/common/schedule.h"
 #include "schema/arena.h"
 #include "schema/check.h"
 #include "schema/core.h"
@@ -412,6 +413,8 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
     check_env(app, f);
     check_strategy(app, f);
+    stw_check_time_zone(a, "spec.restartOnChange.timeZone", app->restart.time_zone, f);
+    (void)stw_check_windows("spec.restartOnChange.windows", app->restart.windows, f);
     stw_app_check_template(app, f);
     check_security(a, app, f);
     look_at_secret(a, &app->config, old_spec, f);

@@ -79,10 +79,12 @@ static const char *const own_labels[] = {"app",
                                          "app.kubernetes.io/version",
                                          NULL};
 /* Profiles of AppArmor and seccomp as they were set before they were fields. */
-static const char *const own_annotations[] = {
-    "mycompany.com/config-hash", "container.apparmor.security.beta.kubernetes.io/",
-    "seccomp.security.alpha.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/",
-    NULL};
+static const char *const own_annotations[] = {"mycompany.com/config-hash",
+                                              "mycompany.com/inputs-hash",
+                                              "container.apparmor.security.beta.kubernetes.io/",
+                                              "seccomp.security.alpha.kubernetes.io/",
+                                              "container.seccomp.security.alpha.kubernetes.io/",
+                                              NULL};
 
 static void check_keys(struct stw_json map, const char *const *own, bool prefixes, const char *path,
                        const char *message, struct stw_findings *f)

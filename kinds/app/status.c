@@ -228,6 +228,13 @@ static void set_verdict(const struct app *a, const struct stw_aspect *all, struc
     }
 }
 
+static void set_wake(const struct app *a, struct stw_verdict *v)
+{
+    uint64_t wait = app_inputs_wait_ms(&a->inputs, stw_wall_us(a->run->clock) / 1000000);
+    if (wait > 0 && (v->again_ms == 0 || wait < v->again_ms))
+        v->again_ms = wait;
+}
+
 static const char *phase_of(const struct app *a, const struct stw_verdict *v)
 {
     const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
@@ -312,6 +319,8 @@ void app_judge(struct app *a, struct stw_verdict *v, json_t **ret_status)
     (void)json_object_set_new(s.tree, "phase", json_string(phase_of(a, v)));
     add_numbers(a, s.tree);
     add_texts(a, s.tree);
+    app_inputs_write(&a->inputs, s.tree);
+    set_wake(a, v);
     if (v->level == STW_LEVEL_FINE)
         add_last_good(a, s.tree, s.now);
     else if (v->level < STW_LEVEL_PROGRESSING || has_trouble(a))
@@ -342,7 +351,8 @@ const char *app_profile(const struct app *a)
 bool app_was_applied(const struct app *a, int child)
 {
     static const char *const not_applied[] = {REASON_PORT, NULL};
-    if (!is_text(a->object.status, "securityProfile", app_profile(a)))
+    if (!is_text(a->object.status, "securityProfile", app_profile(a)) ||
+        (child == APP_DEPLOYMENT && a->restarts))
         return false;
     for (size_t i = 0; i < ASPECTS; i++)
         if (tells[i].child == child)

@@ -124,6 +124,15 @@ static void simple_fields(void **state)
          "spec.pdb.enabled: Invalid value: 1: must be a boolean\n"},
         /* a planned field, still unknown */
         {SPEC("\"metrics\":{\"enabled\":true}"), "W: unknown field \"spec.metrics\"\n"},
+        {SPEC("\"restartOnChange\":{\"enabled\":true,\"windows\":[{\"days\":[\"Sat\"],"
+              "\"start\":\"22:00\",\"end\":\"02:00\"}]}"),
+         ""},
+        {SPEC("\"restartOnChange\":{\"minIntervalSeconds\":59,\"timeZone\":\"Local\",\"windows\":[{"
+              "\"start\":\"10:00\",\"end\":\"10:00\"}]}"),
+         "spec.restartOnChange.minIntervalSeconds: Invalid value: 59: must be between 60 and "
+         "86400\n"
+         "spec.restartOnChange.timeZone: Invalid value: \"Local\": unknown time zone\n"
+         "spec.restartOnChange.windows[0].end: Invalid value: must differ from start (10:00)\n"},
     };
     (void)state;
     assert_rows(rows, STW_COUNT(rows));

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kinds/app/inputs.h"
+
+#include "base/util.h"
+#include "kube/tree.h"
+#include "schema/names.h"
+
+#include <stdio.h>
+
+#define RECHECK_S 60 /* while a restart waits for a window */
+
+/* --- the names in a spec */
+
+static size_t find_place(const struct app_names *n, const char *name, bool *there)
+{
+    size_t low = 0, high = n->count;
+    *there = false;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(n->all[middle], name);
+        if (order == 0) {
+            *there = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Skips what cannot be the name of an object: it could also break an index. */
+static void add_name(struct app_names *n, const char *kind, struct stw_json name)
+{
+    char text[254], whole[300];
+    bool there;
+    if (stw_json_strcpy(name, text, sizeof(text)) != 0 || !stw_is_dns1123_subdomain(text))
+        return;
+    stw_format(whole, sizeof(whole), "%s:%s", kind, text);
+    size_t place = find_place(n, whole, &there);
+    if (there || n->count == APP_INPUTS_MAX)
+        return;
+    char *copy = strdup(whole);
+    if (!copy) {
+        n->failed = true;
+        return;
+    }
+    memmove(&n->all[place + 1], &n->all[place], (n->count - place) * sizeof(n->all[0]));
+    n->all[place] = copy;
+    n->count++;
+}
+
+static void add_env(struct app_names *n, struct stw_json env)
+{
+    struct stw_json key, entry;
+    stw_json_foreach (env, key, entry) {
+        add_name(n, "configmap", stw_json_path(entry, "valueFrom.configMapKeyRef.name"));
+        add_name(n, "secret", stw_json_path(entry, "valueFrom.secretKeyRef.name"));
+    }
+}
+
+static void add_containers(struct app_names *n, struct stw_json containers)
+{
+    struct stw_json key, container, inner, source;
+    stw_json_foreach (containers, key, container) {
+        add_env(n, stw_json_get(container, "env"));
+        stw_json_foreach (stw_json_get(container, "envFrom"), inner, source) {
+            add_name(n, "configmap", stw_json_path(source, "configMapRef.name"));
+            add_name(n, "secret", stw_json_path(source, "secretRef.name"));
+        }
+    }
+}
+
+static void add_volumes(struct app_names *n, struct stw_json volumes)
+{
+    struct stw_json key, volume, inner, source;
+    stw_json_foreach (volumes, key, volume) {
+        add_name(n, "configmap", stw_json_path(volume, "configMap.name"));
+        add_name(n, "secret", stw_json_path(volume, "secret.secretName"));
+        stw_json_foreach (stw_json_path(volume, "projected.sources"), inner, source) {
+            add_name(n, "configmap", stw_json_path(source, "configMap.name"));
+            add_name(n, "secret", stw_json_path(source, "secret.name"));
+        }
+    }
+}
+
+void app_names_read(struct stw_json spec, struct app_names *n)
+{
+    struct stw_json pod = stw_json_path(spec, "podTemplate.spec");
+    add_name(n, "secret", stw_json_path(spec, "config.databaseUrlSecretRef.name"));
+    add_env(n, stw_json_get(spec, "env"));
+    add_containers(n, stw_json_get(pod, "containers"));
+    add_containers(n, stw_json_get(pod, "initContainers"));
+    add_volumes(n, stw_json_get(pod, "volumes"));
+}
+
+void app_names_done(struct app_names *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        free(n->all[i]);
+    *n = (struct app_names){0};
+}
+
+/* --- the status */
+
+void app_inputs_read(const json_t *status, struct app_inputs *i)
+{
+    const json_t *from = json_object_get(status, "inputs");
+    *i = (struct app_inputs){.restarted = stw_tree_time(from, "lastRestartTime", APP_INPUTS_NEVER),
+                             .interval_s =
+                                 json_integer_value(json_object_get(from, "intervalSeconds"))};
+    stw_tree_copy(from, "hash", i->digest, sizeof(i->digest));
+    stw_tree_copy(from, "namesHash", i->names, sizeof(i->names));
+    stw_tree_copy(from, "restartHash", i->applied, sizeof(i->applied));
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (*text)
+        (void)json_object_set_new(object, key, json_string(text));
+}
+
+void app_inputs_write(const struct app_inputs *i, json_t *status)
+{
+    json_t *to = json_object();
+    char time[STW_TIME_LEN];
+    set_text(to, "hash", i->digest);
+    set_text(to, "namesHash", i->names);
+    set_text(to, "restartHash", i->applied);
+    if (i->restarted != APP_INPUTS_NEVER) {
+        stw_time_format(i->restarted * 1000000, time);
+        set_text(to, "lastRestartTime", time);
+        (void)json_object_set_new(to, "intervalSeconds", json_integer((json_int_t)i->interval_s));
+    }
+    if (i->pending)
+        (void)json_object_set_new(to, "pending", json_true());
+    if (json_object_size(to) > 0)
+        (void)json_object_set_new(status, "inputs", to);
+    else
+        json_decref(to);
+}
+
+/* --- the decision */
+
+/* Objects that keep changing make each interval twice as long as the one before. */
+static void restart(const struct stw_app *spec, const char *digest, int64_t now,
+                    struct app_inputs *s)
+{
+    int64_t least = spec->restart.min_interval_s;
+    bool soon = s->restarted != APP_INPUTS_NEVER && now - s->restarted < 2 * s->interval_s;
+    s->interval_s = soon ? STW_MIN(STW_MAX(2 * s->interval_s, least), APP_INPUTS_MOST_S) : least;
+    s->restarted = now;
+    stw_format(s->digest, sizeof(s->digest), "%s", digest);
+    stw_format(s->applied, sizeof(s->applied), "%s", digest);
+}
+
+static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+                       const struct app_inputs *s)
+{
+    struct stw_hours hours = {.windows = spec->restart.windows};
+    bool rested = s->restarted == APP_INPUTS_NEVER ||
+                  now - s->restarted >= STW_MAX(s->interval_s, spec->restart.min_interval_s);
+    return rested && zone && stw_hours_at(&hours, zone, now) == STW_HOURS_ALLOWED;
+}
+
+bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+                       const struct app_seen *seen, int64_t now, struct app_inputs *s)
+{
+    s->pending = false;
+    if (s->restarted > now) /* the clock was set back */
+        s->restarted = now;
+    s->interval_s = STW_MIN(STW_MAX(s->interval_s, 0), APP_INPUTS_MOST_S);
+    if (!spec->restart.enabled) { /* the annotation stays: removing it would restart the pods */
+        s->digest[0] = s->names[0] = '\0';
+        return false;
+    }
+    if (!stw_streq(s->names, seen->names)) { /* the pod template has changed with them */
+        s->digest[0] = '\0';
+        stw_format(s->names, sizeof(s->names), "%s", seen->names);
+    }
+    if (seen->missing) /* new pods could not start */
+        return false;
+    if (!*s->digest) {
+        stw_format(s->digest, sizeof(s->digest), "%s", seen->digest);
+        return false;
+    }
+    if (stw_streq(s->digest, seen->digest))
+        return false;
+    s->pending = !is_allowed(spec, zone, now, s);
+    if (!s->pending)
+        restart(spec, seen->digest, now, s);
+    return !s->pending;
+}
+
+uint64_t app_inputs_wait_ms(const struct app_inputs *s, int64_t now)
+{
+    int64_t wait = s->restarted == APP_INPUTS_NEVER ? 0 : s->restarted + s->interval_s - now;
+    return s->pending ? (uint64_t)(wait > 0 ? wait : RECHECK_S) * 1000 : 0;
+}
+
+/* --- the watch */
+
+static void project_version(const struct stw_operator *op, struct stw_json object,
+                            struct stw_buf *out)
+{
+    size_t len;
+    const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
+    (void)op;
+    stw_buf_addc(out, '[');
+    stw_buf_add(out, version, len);
+    stw_buf_addc(out, ']');
+}
+
+static void configmap_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                              const char *old_text, const char *new_text)
+{
+    (void)w;
+    (void)old_text;
+    (void)new_text;
+    stw_manager_wake(m, "configmap", key);
+}
+
+const struct stw_watch app_watch_configmaps = {
+    .resource = &stw_res_configmap,
+    .metadata_only = true,
+    .metrics_name = "configmaps/metadata",
+    .project = project_version,
+    .changed = configmap_changed,
+};

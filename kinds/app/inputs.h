@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The Secrets and ConfigMaps that the pods of an App read, and the restart after they change.
+ *
+ * Only versions are compared: no value is read or kept.  What was seen is in the status; the pod
+ * template gets an annotation with the digest of the versions at each restart, and none before the
+ * first.  So nothing is restarted when an App is adopted or steward is upgraded. */
+#ifndef STW_KINDS_APP_INPUTS_H
+#define STW_KINDS_APP_INPUTS_H
+
+#include "base/hex.h"
+#include "base/json.h"
+#include "controller/controller.h"
+#include "kinds/app/spec.h"
+
+#include <jansson.h>
+
+#define APP_INPUTS_ANNOTATION "mycompany.com/inputs-hash"
+#define APP_INPUTS_MAX 100 /* objects of one App that are compared */
+#define APP_INPUTS_NEVER INT64_MIN
+#define APP_INPUTS_MOST_S 86400 /* longest time between two restarts */
+
+/* Names of the objects in a spec, each once and sorted: "configmap:NAME", "secret:NAME". */
+struct app_names {
+    char *all[APP_INPUTS_MAX];
+    size_t count;
+    bool failed; /* out of memory */
+};
+void app_names_read(struct stw_json spec, struct app_names *ret); /* `ret` must be zeroed */
+void app_names_done(struct app_names *n);
+
+/* State that the status keeps; "" for what is not set. */
+struct app_inputs {
+    char digest[STW_HASH_LEN]; /* of the versions that the pods have */
+    char names[STW_HASH_LEN];
+    char applied[STW_HASH_LEN]; /* the value of the annotation */
+    int64_t restarted;          /* seconds since the epoch, or APP_INPUTS_NEVER */
+    int64_t interval_s;         /* from that restart to the next, at least */
+    bool pending;               /* they have changed, and the restart is not allowed yet */
+};
+
+void app_inputs_read(const json_t *status, struct app_inputs *ret);
+void app_inputs_write(const struct app_inputs *i, json_t *status);
+
+/* The objects as they are now. */
+struct app_seen {
+    char digest[STW_HASH_LEN], names[STW_HASH_LEN];
+    bool missing; /* one of them does not exist */
+};
+
+/* Updates the state.  True: the pods are restarted now.  No I/O. */
+bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+                       const struct app_seen *seen, int64_t now, struct app_inputs *state);
+/* Milliseconds until a pending restart may be allowed; 0: none is pending. */
+uint64_t app_inputs_wait_ms(const struct app_inputs *state, int64_t now);
+
+/* All ConfigMaps, by their versions. */
+extern const struct stw_watch app_watch_configmaps;
+
+#endif

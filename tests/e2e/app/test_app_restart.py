@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spec.restartOnChange: restarts after changes of the Secrets and ConfigMaps that the pods read."""
+
+import pytest
+from support import app, wait
+from support import steward as stw
+
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
+INPUTS = "mycompany.com/inputs-hash"
+READS = {
+    "restartOnChange": {"enabled": True, "minIntervalSeconds": 3600},
+    "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "creds", "key": "token"}}}],
+    "podTemplate": {"spec": {"volumes": [{"name": "files", "configMap": {"name": "files"}}]}},
+}
+
+
+@pytest.fixture
+def other_namespace(installed, namespace):
+    """A second namespace."""
+    name = f"{namespace}-other"
+    installed.create_namespace(name)
+    yield name
+    installed.delete_namespace(name)
+
+
+def create_inputs(cluster, namespace):
+    """The Secret and the ConfigMap of READS."""
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "stringData": {"token": "a"},
+                   "metadata": {"name": "creds", "namespace": namespace}})
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+                   "metadata": {"name": "files", "namespace": namespace}})
+
+
+def change(cluster, kind, name, namespace, value):
+    """Changes a value of a Secret or ConfigMap."""
+    field = "stringData" if kind == "secret" else "data"
+    cluster.patch(kind, name, namespace, {field: {"token": value}})
+
+
+def annotation(cluster, namespace):
+    """The annotation of the pod template, or None."""
+    template = app.deployment(cluster, "web", namespace)["spec"]["template"]
+    return template["metadata"]["annotations"].get(INPUTS)
+
+
+def inputs(cluster, namespace):
+    """status.inputs of the App."""
+    return cluster.get(app.KIND, "web", namespace)["status"].get("inputs", {})
+
+
+def wait_seen(cluster, namespace):
+    """Until the first versions are recorded."""
+    wait.until("the versions of the inputs", lambda: inputs(cluster, namespace).get("hash"))
+
+
+def deployment_writes(cluster, namespace):
+    """The writes of steward to the Deployment."""
+    return [r for r in stw.requests(cluster, namespace, changing=True)
+            if "/deployments/web" in r[1]]
+
+
+@pytest.mark.oldest("metadata-only watches, an annotation of the pod template")
+def test_a_changed_secret(controller, installed, namespace):
+    create_inputs(installed, namespace)
+    app.create_ready(installed, "web", namespace, **READS)
+    wait_seen(installed, namespace)
+    assert annotation(installed, namespace) is None
+    change(installed, "secret", "creds", namespace, "b")
+    first = wait.until("the restart", lambda: annotation(installed, namespace))
+    installed.wait_event("web", namespace, "Restarted", "has changed")
+    found = app.wait_ready(installed, "web", namespace)
+    assert found["status"]["inputs"]["restartHash"] == first
+    assert "repairs" not in found["status"]
+    # the next one waits for the interval
+    change(installed, "configmap", "files", namespace, "c")
+    wait.until("the pending restart", lambda: inputs(installed, namespace).get("pending"))
+    assert annotation(installed, namespace) == first
+
+
+def test_it_is_switched_on_and_off(controller, installed, namespace):
+    """Neither restarts the pods, and without it a change does not either."""
+    create_inputs(installed, namespace)
+    off = {**READS, "restartOnChange": {"enabled": False}}
+    app.create_ready(installed, "web", namespace, **off)
+    generation = app.deployment(installed, "web", namespace)["metadata"]["generation"]
+    change(installed, "secret", "creds", namespace, "b")
+    installed.apply(app.manifest("web", namespace, **READS))
+    wait_seen(installed, namespace)
+    assert app.deployment(installed, "web", namespace)["metadata"]["generation"] == generation
+    change(installed, "secret", "creds", namespace, "c")
+    first = wait.until("the restart", lambda: annotation(installed, namespace))
+    installed.apply(app.manifest("web", namespace, **off))
+    wait.until("the App without it", lambda: "hash" not in inputs(installed, namespace))
+    assert annotation(installed, namespace) == first
+
+
+def test_a_flood_of_changes(controller, installed, namespace):
+    """A tenant changes a ConfigMap again and again: one restart, few writes of the status."""
+    create_inputs(installed, namespace)
+    app.create_ready(installed, "web", namespace, **READS)
+    wait_seen(installed, namespace)
+    change(installed, "configmap", "files", namespace, "first")
+    wait.until("the restart", lambda: annotation(installed, namespace))
+    wait.until("its end", lambda: not inputs(installed, namespace).get("pending"))
+    before = len(stw.requests(installed, namespace, changing=True))
+    writes = len(deployment_writes(installed, namespace))
+    for i in range(100):
+        change(installed, "configmap", "files", namespace, f"{i}")
+    wait.until("the pending restart", lambda: inputs(installed, namespace).get("pending"))
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
+    app.create_ready(installed, "last", namespace)
+    assert len(deployment_writes(installed, namespace)) == writes
+    after = [r for r in stw.requests(installed, namespace, changing=True)[before:]
+             if r[1].endswith("/apps/web/status")]
+    assert len(after) <= 5, after
+
+
+def test_of_another_namespace(controller, installed, namespace, other_namespace):
+    """A Secret of that name elsewhere, and one that is deleted, restart nothing."""
+    create_inputs(installed, namespace)
+    create_inputs(installed, other_namespace)
+    app.create_ready(installed, "web", namespace, **READS)
+    wait_seen(installed, namespace)
+    seen = inputs(installed, namespace)
+    change(installed, "secret", "creds", other_namespace, "b")
+    installed.delete("configmap", "files", namespace)
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
+    app.create_ready(installed, "last", namespace)
+    assert inputs(installed, namespace) == seen
+    create_inputs(installed, namespace)
+    wait.until("the restart after it is back", lambda: annotation(installed, namespace))

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which Secrets and ConfigMaps an App reads, and when a change of them restarts its pods. */
+#include "fixture.h"
+
+#include "kinds/app/inputs.h"
+
+/* --- names */
+
+static void assert_names(const char *spec, const char *want)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    struct app_names names = {0};
+    assert_int_equal(stw_json_scan(&doc, spec, strlen(spec), NULL), 0);
+    app_names_read(stw_json_root(&doc), &names);
+    for (size_t i = 0; i < names.count; i++)
+        stw_buf_addf(&text, "%s ", names.all[i]);
+    assert_string_equal(stw_buf_str(&text), want);
+    app_names_done(&names);
+}
+
+static void all_places_of_names(void **state)
+{
+    (void)state;
+    assert_names("{}", "");
+    assert_names("{\"config\":{\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":\"url\"}}}",
+                 "secret:db ");
+    assert_names("{\"env\":[{\"name\":\"A\",\"value\":\"x\"},{\"name\":\"B\",\"valueFrom\":{"
+                 "\"secretKeyRef\":{\"name\":\"b\",\"key\":\"k\"}}},{\"name\":\"C\",\"valueFrom\":{"
+                 "\"configMapKeyRef\":{\"name\":\"b\",\"key\":\"k\"}}}]}",
+                 "configmap:b secret:b ");
+    assert_names("{\"podTemplate\":{\"spec\":{\"containers\":[{\"envFrom\":[{\"secretRef\":{"
+                 "\"name\":\"e\"}}]}],\"initContainers\":[{\"env\":[{\"valueFrom\":{"
+                 "\"secretKeyRef\":{\"name\":\"i\"}}}]}],\"volumes\":[{\"secret\":{\"secretName\":"
+                 "\"v\"}},{\"configMap\":{\"name\":\"v\"}},{\"projected\":{\"sources\":[{"
+                 "\"secret\":{\"name\":\"p\"}},{\"configMap\":{\"name\":\"p\"}}]}}]}}}",
+                 "configmap:p configmap:v secret:e secret:i secret:p secret:v ");
+}
+
+/* Each name once; nothing that could reach another namespace or break an index. */
+static void names_of_attackers(void **state)
+{
+    (void)state;
+    assert_names("{\"env\":[{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"a\"}}},"
+                 "{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"a\"}}},"
+                 "{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"other/a\"}}},"
+                 "{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"x\\nsecret:other/a\"}}},"
+                 "{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"\"}}},"
+                 "{\"valueFrom\":{\"secretKeyRef\":{\"name\":7}}}]}",
+                 "secret:a ");
+}
+
+static void names_are_bounded(void **state)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    struct app_names names = {0};
+    (void)state;
+    stw_buf_adds(&text, "{\"env\":[{}");
+    for (int i = 0; i < 2 * APP_INPUTS_MAX; i++)
+        stw_buf_addf(&text, ",{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s%d\"}}}", i);
+    stw_buf_adds(&text, "]}");
+    assert_int_equal(stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL), 0);
+    app_names_read(stw_json_root(&doc), &names);
+    assert_int_equal(names.count, APP_INPUTS_MAX);
+    app_names_done(&names);
+}
+
+/* --- decisions */
+
+struct world {
+    struct stw_app spec;
+    struct app_seen seen;
+    json_t *status;
+    struct app_inputs state; /* after the latest run */
+};
+
+static void init(struct world *w)
+{
+    *w = (struct world){.spec = {.restart = {.enabled = true, .min_interval_s = 300}},
+                        .seen = {.digest = "one", .names = "n"},
+                        .status = json_object()};
+}
+
+static void set_digest(struct world *w, const char *digest)
+{
+    (void)snprintf(w->seen.digest, sizeof(w->seen.digest), "%s", digest);
+}
+
+/* One run, whose state goes through the status; true: the pods were restarted. */
+static bool run_at(struct world *w, int64_t now)
+{
+    app_inputs_read(w->status, &w->state);
+    bool restarted = app_inputs_decide(&w->spec, &stw_zone_utc, &w->seen, now, &w->state);
+    json_decref(w->status);
+    w->status = json_object();
+    app_inputs_write(&w->state, w->status);
+    return restarted;
+}
+
+/* Neither a new App nor an upgraded steward nor switching it on restarts anything. */
+static void the_first_look_restarts_nothing(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    assert_false(run_at(&w, 1000));
+    assert_string_equal(w.state.applied, "");
+    assert_false(run_at(&w, 5000));
+    set_digest(&w, "two");
+    assert_true(run_at(&w, 5001));
+    assert_string_equal(w.state.applied, "two");
+    assert_false(run_at(&w, 5002));
+    assert_string_equal(w.state.applied, "two");
+    json_decref(w.status);
+}
+
+static void switched_off_and_on(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    w.spec.restart.enabled = false;
+    assert_false(run_at(&w, 1000));
+    assert_null(json_object_get(w.status, "inputs"));
+    w.spec.restart.enabled = true;
+    (void)run_at(&w, 1001);
+    set_digest(&w, "two");
+    assert_true(run_at(&w, 1002));
+    w.spec.restart.enabled = false;
+    set_digest(&w, "three");
+    assert_false(run_at(&w, 9000));
+    assert_string_equal(w.state.applied, "two"); /* the annotation stays */
+    w.spec.restart.enabled = true;
+    assert_false(run_at(&w, 9001));
+    assert_string_equal(w.state.applied, "two");
+    json_decref(w.status);
+}
+
+/* The spec names another Secret: its rollout already starts pods with it. */
+static void other_names(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    (void)run_at(&w, 1000);
+    (void)snprintf(w.seen.names, sizeof(w.seen.names), "m");
+    set_digest(&w, "two");
+    assert_false(run_at(&w, 1001));
+    set_digest(&w, "three");
+    assert_true(run_at(&w, 1002));
+    json_decref(w.status);
+}
+
+/* New pods could not start without it. */
+static void one_is_missing(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    w.seen.missing = true; /* from the beginning: its creation restarts nothing */
+    assert_false(run_at(&w, 1000));
+    w.seen.missing = false;
+    set_digest(&w, "created");
+    assert_false(run_at(&w, 1001));
+    w.seen.missing = true;
+    set_digest(&w, "gone");
+    assert_false(run_at(&w, 1002));
+    w.seen.missing = false; /* created again, with other contents */
+    set_digest(&w, "again");
+    assert_true(run_at(&w, 1003));
+    json_decref(w.status);
+}
+
+/* A ConfigMap that changes each second for a month. */
+static void a_flood_of_changes(void **state)
+{
+    struct world w;
+    int restarts = 0;
+    (void)state;
+    init(&w);
+    (void)run_at(&w, 1000);
+    for (int64_t now = 1001; now < 1001 + 30 * 86400; now += 30) {
+        char digest[24];
+        (void)snprintf(digest, sizeof(digest), "d%lld", (long long)now);
+        set_digest(&w, digest);
+        restarts += run_at(&w, now);
+    }
+    assert_in_range(restarts, 30, 45); /* about one a day after the first hours */
+    assert_true(w.state.pending);
+    assert_in_range(w.state.interval_s, 300, 86400);
+    /* it calms down: the interval is short again */
+    set_digest(&w, "calm");
+    assert_true(run_at(&w, 1001 + 33 * 86400));
+    set_digest(&w, "calm2");
+    assert_true(run_at(&w, 1001 + 40 * 86400));
+    assert_int_equal(w.state.interval_s, 300);
+    json_decref(w.status);
+}
+
+static void within_the_interval(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    (void)run_at(&w, 1000);
+    set_digest(&w, "two");
+    assert_true(run_at(&w, 2000));
+    set_digest(&w, "three");
+    assert_false(run_at(&w, 2100));
+    assert_true(w.state.pending);
+    assert_int_equal(app_inputs_wait_ms(&w.state, 2100), 200 * 1000);
+    set_digest(&w, "two"); /* it was changed back */
+    assert_false(run_at(&w, 2200));
+    assert_false(w.state.pending);
+    assert_int_equal(app_inputs_wait_ms(&w.state, 2200), 0);
+    set_digest(&w, "four");
+    assert_true(run_at(&w, 2300));
+    assert_int_equal(w.state.interval_s, 600);
+    /* the clock is set back: it waits for one interval, not until the clock catches up */
+    set_digest(&w, "five");
+    assert_false(run_at(&w, 100));
+    assert_true(run_at(&w, 700));
+    json_decref(w.status);
+}
+
+/* Saturday 1970-01-03, 12:00 */
+#define SATURDAY (2 * 86400 + 12 * 3600)
+
+static void within_a_window(void **state)
+{
+    static const char text[] = "[{\"days\":[\"Sat\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
+    stw_autojson struct stw_json_doc doc = {0};
+    struct world w;
+    (void)state;
+    init(&w);
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    w.spec.restart.windows = stw_json_root(&doc);
+    (void)run_at(&w, 1000);
+    set_digest(&w, "two");
+    assert_false(run_at(&w, SATURDAY));
+    assert_true(w.state.pending);
+    assert_int_equal(app_inputs_wait_ms(&w.state, SATURDAY), 60 * 1000);
+    assert_true(run_at(&w, SATURDAY + 3600));
+    set_digest(&w, "three");
+    assert_false(run_at(&w, SATURDAY + 2 * 3600));
+    json_decref(w.status);
+}
+
+/* A status that another client wrote. */
+static void a_status_that_makes_no_sense(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    json_decref(w.status);
+    w.status = json_loads("{\"inputs\":{\"hash\":7,\"namesHash\":\"n\",\"intervalSeconds\":"
+                          "9223372036854775807,\"lastRestartTime\":\"2100-01-01T00:00:00Z\"}}",
+                          0, NULL);
+    assert_false(run_at(&w, 1000));
+    set_digest(&w, "two");
+    assert_false(run_at(&w, 1001));
+    assert_true(run_at(&w, 1001 + APP_INPUTS_MOST_S));
+    json_decref(w.status);
+}
+
+/* --- the pod template */
+
+static void the_annotation(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, "{\"image\":\"web:1\",\"restartOnChange\":{\"enabled\":true}}", "");
+    json_t *before = app_deployment(&f.app);
+    (void)snprintf(f.app.inputs.applied, sizeof(f.app.inputs.applied), "two");
+    json_t *after = app_deployment(&f.app);
+    assert_false(json_equal(before, after));
+    json_t *annotations = json_object_get(
+        json_object_get(json_object_get(json_object_get(after, "spec"), "template"), "metadata"),
+        "annotations");
+    assert_string_equal(json_string_value(json_object_get(annotations, APP_INPUTS_ANNOTATION)),
+                        "two");
+    (void)json_object_del(annotations, APP_INPUTS_ANNOTATION);
+    assert_true(json_equal(before, after));
+    json_decref(before);
+    json_decref(after);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_places_of_names),
+        cmocka_unit_test(names_of_attackers),
+        cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(the_first_look_restarts_nothing),
+        cmocka_unit_test(switched_off_and_on),
+        cmocka_unit_test(other_names),
+        cmocka_unit_test(one_is_missing),
+        cmocka_unit_test(a_flood_of_changes),
+        cmocka_unit_test(within_the_interval),
+        cmocka_unit_test(within_a_window),
+        cmocka_unit_test(a_status_that_makes_no_sense),
+        cmocka_unit_test(the_annotation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
