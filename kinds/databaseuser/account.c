@@ -88,6 +88,14 @@ static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
     return w->account.hosts ? 0 : -1;
 }
 
+static int add_roles(const struct dbuser *d, struct dbu_desired *w)
+{
+    if (stw_json_size(d->spec.roles) == 0)
+        return 0;
+    w->account.roles = add_list(w, d->spec.roles);
+    return w->account.roles ? 0 : -1;
+}
+
 int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
 {
     const struct stw_databaseuser *spec = &d->spec;
@@ -117,8 +125,9 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
         ret->account.password =
             (struct stw_sql_secret){.data = d->secret.value.data, .len = d->secret.value.len};
     ret->grants = calloc(grants + 1, sizeof(*ret->grants));
-    ret->blocks = calloc(grants + 1, sizeof(*ret->blocks));
-    if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0)
+    ret->blocks = calloc(grants + 2, sizeof(*ret->blocks)); /* and hosts, roles */
+    if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0 &&
+        add_roles(d, ret) == 0)
         return 0;
     dbu_desired_done(ret);
     return stw_fail_memory(err);

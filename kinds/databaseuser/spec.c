@@ -190,6 +190,13 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
 static const struct stw_field grant = {
     .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_grant_fields};
 
+static const struct stw_field role = {.name = "",
+                                      .type = STW_T_STRING,
+                                      .required = true,
+                                      STW_RANGE(1, 80),
+                                      .pattern = NO_CONTROL,
+                                      .check = stw_databaseuser_check_user};
+
 static const char *const grants_policies[] = {"Managed", "Exact", "Additive", NULL};
 static const char *const tls_modes[] = {"None", "SSL", "X509", NULL};
 static const char *const deletion_policies[] = {"Delete", "Lock", "Retain", NULL};
@@ -231,6 +238,13 @@ static const struct stw_field spec_fields[] = {
      .help = "Rights of the account; none when absent.",
      STW_RANGE(0, STW_DATABASEUSER_GRANTS_MAX),
      .item = &grant},
+    {.name = "roles",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, roles),
+     .help = "Roles of the server that the account is a member of, from the target's allowedRoles; "
+             "none when absent.  A login activates all of them, on MariaDB the first.",
+     STW_RANGE(0, STW_DATABASEUSER_ROLES_MAX),
+     .item = &role},
     {.name = "grantsPolicy",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser, grants_policy),

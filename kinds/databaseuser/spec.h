@@ -55,6 +55,7 @@ struct stw_databaseuser {
     struct stw_databaseuser_password password;
     struct stw_json hosts;     /* list of strings; absent: ["%"] */
     struct stw_json grants;    /* list; absent: none */
+    struct stw_json roles;     /* list of strings; absent: none */
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */
     struct stw_databaseuser_limits limits;

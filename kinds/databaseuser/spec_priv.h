@@ -22,6 +22,7 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
 void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f);
 
 #define STW_DATABASEUSER_HOSTS_MAX 20
+#define STW_DATABASEUSER_ROLES_MAX 20
 #define STW_DATABASEUSER_KEYS_MAX 20       /* of a connection Secret */
 #define STW_DATABASEUSER_PRIVILEGES_MAX 40 /* of one grant */
 

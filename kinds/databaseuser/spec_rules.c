@@ -269,6 +269,46 @@ static void check_user(const struct stw_dbu_scene *s)
     check_unique(s);
 }
 
+/* --- roles */
+
+static void check_role(const struct stw_dbu_scene *s, const char *path, const char *role)
+{
+    if (!stw_databaseuser_check_name(s, path, role, s->engine->user_max))
+        return;
+    if (s->user->user && stw_streq(role, s->user->user))
+        stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
+    else if (stw_engine_reserves(s->target->engine, role) ||
+             strcasecmp(s->target->admin_user, role) == 0)
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
+                             s->engine->name);
+    else if (s->a->ns && !stw_target_allows_role(s->target, s->a->ns, role))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow the role \"%s\" for namespace \"%s\"; "
+                             "have it added to allowedRoles of the target",
+                             s->target_name, role, s->a->ns);
+}
+
+static void check_roles(const struct stw_dbu_scene *s)
+{
+    struct stw_json roles = s->user->roles;
+    uint32_t count = stw_json_size(roles);
+    if (count > STW_DATABASEUSER_ROLES_MAX)
+        return; /* the field table reports it */
+    for (uint32_t i = 0; i < count; i++) {
+        char path[64], role[4 * USER_MAX + 1];
+        bool again = false;
+        stw_format(path, sizeof(path), "spec.roles[%u]", i);
+        if (stw_json_strcpy(stw_json_at(roles, i), role, sizeof(role)) != 0 || !*role)
+            continue; /* the field table reports it */
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = stw_json_is(stw_json_at(roles, k), role);
+        if (again)
+            stw_databaseuser_add(s, path, STW_DUPLICATE, role, "%s", "");
+        else if (s->engine && s->target)
+            check_role(s, path, role);
+    }
+}
+
 /* --- hosts, TLS, limits */
 
 static bool is_any_host(struct stw_json hosts)
@@ -530,6 +570,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_connection(s);
     check_hosts(s);
     stw_databaseuser_check_grants(s);
+    check_roles(s);
     check_tls(s);
     check_limits(s);
     check_until(s);

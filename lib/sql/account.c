@@ -4,6 +4,7 @@
  * write only what differs.  No change is sent before all lookups are done. */
 #include "sql/adopt.h"
 #include "sql/engine.h"
+#include "sql/roles.h"
 
 #include "base/util.h"
 
@@ -27,6 +28,7 @@ struct work {
     struct stw_verifier verifier;
     struct stw_script script;
     struct stw_fault f;
+    struct stw_fault refused; /* a role that is not given; all else is done */
 };
 
 void stw_account_report_done(struct stw_account_report *r)
@@ -130,6 +132,8 @@ static bool has_wide_names(const struct stw_account *a)
     for (size_t i = 0; i < a->grant_count && !wide; i++)
         wide = is_wide(a->grants[i].database) || is_wide(a->grants[i].schema) ||
                is_wide(a->grants[i].table);
+    for (size_t i = 0; a->roles && a->roles[i] && !wide; i++)
+        wide = is_wide(a->roles[i]);
     return wide;
 }
 
@@ -502,6 +506,8 @@ static int look_at_rights(struct work *w)
     const struct stw_engine_ops *ops = w->s.ops;
     if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) != 0)
         return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
+    if (stw_roles_check(&w->s, w->a, &w->want, &w->refused, &w->f) != 0)
+        return lookup_failed(w);
     if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)
         return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
     return 0;
@@ -518,7 +524,8 @@ static int bring_about(struct work *w, struct stw_pool *p)
         prepare_statements(w) < 0 || write_all(w) != 0 || run_script(w) != 0)
         return -1;
     write_report(w);
-    return 0;
+    w->f = w->refused;
+    return w->f.trouble == STW_SQL_FINE ? 0 : -1;
 }
 
 int stw_account_sync(struct stw_pool *p, const struct stw_account *want,

@@ -69,6 +69,7 @@ struct stw_login {
     bool more_rights;  /* it has some that `have` cannot represent */
     bool special;      /* never adopted: a superuser, a role, ... */
     bool options_differ;
+    struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
     char plugin[65];                     /* MySQL: the plugin of its login */
@@ -143,6 +144,11 @@ struct stw_engine_ops {
     /* Looks up rights that `look` does not return; NULL: none. */
     int (*look_rights)(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
+    /* Passes a row {role, why} to `row` for each wanted role that exists, and on PostgreSQL for each
+     * role that it is a member of, {role, why, that role}.  `why` it may not be granted: NULL or ""
+     * when it may. */
+    int (*look_roles)(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,
+                      void *ctx, struct stw_fault *f);
     /* Looks up what else an account to be adopted has, beyond `have` (see adopt.h). */
     int (*look_adoption)(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);

@@ -165,6 +165,12 @@ static void write_rights(struct stw_buf *out, const struct stw_facts *k, const c
                                                              "mysql.role_edges WHERE TO_USER=%s",
                      user);
         stw_buf_addf(out,
+                     " UNION ALL SELECT 'e'," BYTES("USER") "," BYTES("HOST") "," BYTES(
+                         "DEFAULT_ROLE_USER") "," BYTES("DEFAULT_ROLE_HOST") ",NULL,NULL,NULL FROM "
+                                                                             "mysql.default_roles "
+                                                                             "WHERE USER=%s",
+                     user);
+        stw_buf_addf(out,
                      " UNION ALL " HEAD("g") BYTES(
                          "PRIV") ",NULL,NULL,NULL,NULL FROM mysql.global_grants WHERE USER=%s",
                      user);
@@ -254,6 +260,13 @@ static bool is_admin(const struct stw_rights *have)
     return false;
 }
 
+static void add_default(struct stw_login *l, const char *role, const char *host)
+{
+    struct stw_right r = {
+        .level = STW_LEVEL_ROLE, .name = role, .column = host, .privilege = "MEMBER"};
+    stw_rights_add(&l->defaults, &r);
+}
+
 static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw_cell *access,
                      const struct stw_cell *cell)
 {
@@ -272,6 +285,9 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
     l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
     l->options_differ |= stw_json_bool(stw_json_get(priv, "account_locked"), false);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
+    stw_autofree char *role = stw_json_strdup(stw_json_get(priv, "default_role"));
+    if (role && role[0] != '\0')
+        add_default(l, role, "");
     stw_json_foreach (ways, key, way)
         (void)note_way(l, k->account, way);
     (void)note_way(l, k->account, priv);
@@ -342,6 +358,9 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
             .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .column = get_cell_text(&c[B])};
         r.privilege = "MEMBER";
         break;
+    case 'e':
+        add_default(l, get_cell_text(&c[A]), get_cell_text(&c[B]));
+        return 0;
     default:
         r = (struct stw_right){.level = STW_LEVEL_GLOBAL, .privilege = get_cell_text(&c[A])};
         break;
@@ -417,6 +436,7 @@ int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct st
             f->number);
     for (size_t i = 0; i < seen->count; i++) {
         stw_rights_sort(&seen->logins[i].have);
+        stw_rights_sort(&seen->logins[i].defaults);
         if (seen->logins[i].have.failed)
             return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "too many rights");
     }

@@ -27,6 +27,14 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
 int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bool *ret_taken,
                           struct stw_fault *f);
 
+/* mysql_roles.c */
+int stw_mysql_look_roles(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,
+                         void *ctx, struct stw_fault *f);
+/* The roles that a login shall activate; whether others are set now. */
+bool stw_mysql_find_defaults(const struct stw_facts *k, const struct stw_account *a,
+                             const struct stw_login *l, const struct stw_rights *want,
+                             const struct stw_rights *take, struct stw_rights *ret);
+
 /* mysql_sessions.c */
 int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
                            struct stw_fault *f) STW_MUST_CHECK;

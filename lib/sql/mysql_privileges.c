@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/mysql_privileges.h"
+#include "sql/roles.h"
 
 #include "base/util.h"
 
@@ -266,6 +267,9 @@ int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
     for (size_t i = 0; i < a->grant_count; i++)
         if (expand_grant(k, &a->grants[i], ret, err) != 0)
             return -1;
+    if (a->roles && a->roles[0] && !k->mariadb && k->number < 80000)
+        return stw_fail(err, STW_ERR_INVALID, "roles need MySQL 8.0 or newer");
+    stw_roles_expand(a, k->mariadb ? "" : "%", ret);
     stw_rights_sort(ret);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }

@@ -164,14 +164,32 @@ static void write_rights(const struct stw_account *a, const struct stw_login *l,
     }
 }
 
+static void write_default_roles(const struct stw_facts *k, const struct stw_account *a,
+                                const struct stw_login *l, const struct stw_rights *want,
+                                const struct stw_rights *take, struct stw_script *s)
+{
+    stw_autorights struct stw_rights roles = {0};
+    if (!stw_mysql_find_defaults(k, a, l, want, take, &roles))
+        return;
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_GRANT, NULL)->text;
+    s->failed |= roles.failed;
+    stw_buf_adds(out, "SET DEFAULT ROLE ");
+    for (size_t i = 0; i < roles.count; i++) {
+        stw_buf_adds(out, i > 0 ? ", " : "");
+        put_role(out, &roles.items[i]);
+    }
+    stw_buf_adds(out, roles.count == 0 ? "NONE" : "");
+    stw_buf_adds(out, k->mariadb ? " FOR " : " TO ");
+    put_account(out, a, l);
+}
+
 void stw_mysql_rights(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, const struct stw_rights *want,
                       const struct stw_grants_plan *p, struct stw_script *s)
 {
-    (void)k;
-    (void)want;
     write_rights(a, l, false, &p->take, s);
     write_rights(a, l, true, &p->give, s);
+    write_default_roles(k, a, l, want, &p->take, s);
 }
 
 static void put_values(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,

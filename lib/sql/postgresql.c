@@ -492,6 +492,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .look = stw_pg_look,
     .expand = stw_pg_expand,
     .look_rights = stw_pg_look_rights,
+    .look_roles = stw_pg_look_roles,
     .look_adoption = stw_pg_look_adoption,
     .seal = compute_pg_verifier,
     .look_drop = stw_pg_look_heir,

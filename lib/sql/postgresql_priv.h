@@ -40,6 +40,10 @@ void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const cha
 void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                          const struct stw_right *r, const char *privileges);
 
+/* postgresql_roles.c */
+int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,
+                      void *ctx, struct stw_fault *f);
+
 /* postgresql_adopt.c */
 int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);

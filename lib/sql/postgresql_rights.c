@@ -8,6 +8,7 @@
  * ones by default privileges (postgresql_future.c).  A mark has it as "*". */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
+#include "sql/roles.h"
 
 #include "base/util.h"
 
@@ -110,6 +111,7 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
             if (expand_in(g, all ? seen->all_databases[n] : g->database, k, ret, err) != 0)
                 return -1;
     }
+    stw_roles_expand(a, "", ret);
     stw_rights_sort(ret);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }

@@ -185,7 +185,7 @@ void stw_rights_json(const struct stw_rights *s, struct stw_buf *out)
         const struct stw_right *r = &s->items[i];
         n = stw_rights_scope(s, i);
         stw_buf_adds(out, i ? ",[" : "[");
-        stw_buf_json_strz(out, r->level == STW_LEVEL_GLOBAL ? "*" : r->database);
+        json_name(out, r->level == STW_LEVEL_GLOBAL ? "*" : r->database);
         stw_buf_addc(out, ',');
         json_name(out, r->schema);
         stw_buf_addc(out, ',');
@@ -194,6 +194,10 @@ void stw_rights_json(const struct stw_rights *s, struct stw_buf *out)
         json_privileges(r, n, false, out);
         stw_buf_addc(out, ',');
         json_privileges(r, n, true, out);
+        if (r->level == STW_LEVEL_ROLE) {
+            stw_buf_adds(out, ",\"role\",");
+            json_name(out, r->column);
+        }
         stw_buf_addc(out, ']');
     }
     stw_buf_addc(out, ']');
@@ -229,16 +233,29 @@ static uint8_t level_of(const struct stw_right *r)
     return stw_streq(r->database, "*") ? STW_LEVEL_GLOBAL : STW_LEVEL_DATABASE;
 }
 
+/* The level that the sixth element names; -1: unknown. */
+static int read_level(struct stw_json scope, struct stw_right *r)
+{
+    bool role = stw_json_is(stw_json_at(scope, 5), "role");
+    if (stw_json_size(scope) > 5 && !role)
+        return -1;
+    r->level = role ? STW_LEVEL_ROLE : level_of(r);
+    if (role)
+        return r->database[0] == '\0' && r->schema[0] == '\0' && r->name[0] != '\0' ? 0 : -1;
+    return r->database[0] != '\0' ? 0 : -1;
+}
+
 static int parse_scope(struct stw_json scope, struct stw_rights *ret)
 {
+    bool has_column = stw_json_size(scope) > 6;
     stw_autofree char *database = name_of(stw_json_at(scope, 0));
     stw_autofree char *schema = name_of(stw_json_at(scope, 1));
     stw_autofree char *table = name_of(stw_json_at(scope, 2));
-    struct stw_right r = {.database = database, .schema = schema, .name = table};
-    if (stw_json_type(scope) != STW_JSON_ARRAY || !database || !schema || !table ||
-        database[0] == '\0')
+    stw_autofree char *column = has_column ? name_of(stw_json_at(scope, 6)) : strdup("");
+    struct stw_right r = {.database = database, .schema = schema, .name = table, .column = column};
+    if (stw_json_type(scope) != STW_JSON_ARRAY || !database || !schema || !table || !column ||
+        read_level(scope, &r) != 0)
         return -1;
-    r.level = level_of(&r);
     if (r.level == STW_LEVEL_GLOBAL)
         r.database = "";
     if (parse_privileges(stw_json_at(scope, 3), &r, ret) != 0)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a right is on.  Marks never contain columns, routines or roles: steward does not grant
+/* What a right is on.  Marks never contain columns and routines: steward does not grant
  * them. */
 enum stw_right_level {
     STW_LEVEL_GLOBAL,   /* MySQL *.* */
@@ -21,7 +21,7 @@ enum stw_right_level {
     STW_LEVEL_TABLE,    /* PostgreSQL: name "*" is all tables in the schema */
     STW_LEVEL_COLUMN,
     STW_LEVEL_ROUTINE, /* `column` is its type: FUNCTION, PROCEDURE, ... */
-    STW_LEVEL_ROLE,    /* `name` is the role */
+    STW_LEVEL_ROLE,    /* `name` is the role, on MySQL `column` its host */
     STW_LEVELS,
 };
 
@@ -63,7 +63,8 @@ void stw_rights_union(const struct stw_rights *a, const struct stw_rights *b,
                       struct stw_rights *ret);
 
 /* In a mark: [[database, schema, table, [privileges], [those with grant option]], ...]; schema and
- * table are null where they do not apply, and "*" as a MySQL database is *.*. */
+ * table are null where they do not apply, and "*" as a MySQL database is *.*.  The membership of a
+ * role is [null, null, role, ["MEMBER"], [], "role", host]. */
 void stw_rights_json(const struct stw_rights *s, struct stw_buf *out);
 /* 0, or -1 when `list` is not in the form above. */
 int stw_rights_parse(struct stw_json list, struct stw_rights *ret);

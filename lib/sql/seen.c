@@ -19,6 +19,7 @@ void stw_seen_done(struct stw_seen *s)
     for (size_t i = 0; i < s->count; i++) {
         stw_mark_done(&s->logins[i].mark);
         stw_rights_done(&s->logins[i].have);
+        stw_rights_done(&s->logins[i].defaults);
     }
     free(s->logins);
     names_done(s->databases, s->database_count);

@@ -91,6 +91,8 @@ struct stw_account {
     struct stw_hash settled;
     const struct stw_grant *grants;
     size_t grant_count;
+    const char *const *roles; /* that it is a member of, ended by NULL; NULL: none.  On MariaDB the
+                                 first one is the default role, on MySQL all are */
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,

@@ -49,7 +49,7 @@ struct written {
     struct admin admin;
     struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
-        allowed_owners;
+        allowed_owners, allowed_roles;
     bool allow_all_databases, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
@@ -251,6 +251,12 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .max = PATTERNS_MAX,
      .item = &pattern_row},
+    {.name = "allowedRoles",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_roles),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
     {.name = "allowAllDatabases", .type = STW_T_BOOL, WRITTEN(allow_all_databases), .def = "false"},
     {.name = "default", .type = STW_T_BOOL, WRITTEN(is_default), .def = "false"},
     {.name = "maxUsers",
@@ -338,6 +344,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allowed_databases = copy_list(p, w->allowed_databases),
         .allow_adoption = copy_list(p, w->allow_adoption),
         .allowed_owners = copy_list(p, w->allowed_owners),
+        .allowed_roles = copy_list(p, w->allowed_roles),
         .allow_all_databases = w->allow_all_databases,
         .is_default = w->is_default,
         .max_users = w->max_users,
@@ -631,6 +638,11 @@ bool stw_target_allows_adoption(const struct stw_target *t, const char *ns, cons
 bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const char *role)
 {
     return is_allowed(t->allowed_owners, ns, role);
+}
+
+bool stw_target_allows_role(const struct stw_target *t, const char *ns, const char *role)
+{
+    return is_allowed(t->allowed_roles, ns, role);
 }
 
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege)

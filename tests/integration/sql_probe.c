@@ -6,7 +6,7 @@
  *     {"op": "sync" | "drop" | "lock" | "release", "target": NAME, "user": ..., "hosts": [...],
  *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
- *      "owner": ..., "uid": ..., "adopt": BOOL, "id": N, "async": BOOL}
+ *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "id": N, "async": BOOL}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
@@ -47,6 +47,7 @@ struct command {
     struct stw_buf password;
     const char *hosts[LIST_MAX + 1];
     struct stw_grant grants[LIST_MAX];
+    const char *roles[LIST_MAX + 1];
     const char *privileges[LIST_MAX][LIST_MAX + 1];
 };
 
@@ -142,6 +143,8 @@ static void read_account(struct command *c)
                                                                : STW_GRANTS_ADDITIVE;
     (void)list(c, stw_json_get(c->root, "hosts"), c->hosts);
     a->hosts = c->hosts;
+    (void)list(c, stw_json_get(c->root, "roles"), c->roles);
+    a->roles = c->roles;
     read_grants(c);
 }
 

@@ -80,3 +80,28 @@ def test_created_rotated_shrunk_and_deleted(other_scene, server, shop):
     other_scene.delete("app", shop)
     assert not has_account(server)
     other_scene.wait_event("app", shop, "Deleted")
+
+
+def test_roles(other_scene, server, shop):
+    """Given, refused beyond the target's list, and revoked when the role becomes an administrator."""
+    postgresql = server.engine == "postgresql"
+    admin = " WITH ADMIN 'steward-admin'@'%'" if server.engine == "mariadb" else ""
+    server.sql(f"CREATE ROLE team_readers{admin}; CREATE ROLE boss")
+    server.sql("GRANT SELECT ON orders TO team_readers" if postgresql else
+               "GRANT SELECT ON shop.* TO team_readers", *(["shop"] if postgresql else []))
+    other_scene.write_targets(server.target("main", allowedRoles=["team_*"]))
+    user = other_scene.create("app", shop, FIRST, grants=[], roles=["team_readers"])
+    assert user["status"]["currentGrants"] == ["MEMBER ON role team_readers"]
+    assert server.login("app", FIRST, "SELECT * FROM orders")
+
+    # An attacker names a role that the target does not list.
+    other_scene.cluster.apply([dbu.manifest("other", shop, secret="app", grants=[], roles=["boss"])])
+    stalled = other_scene.wait_condition("other", shop, "Stalled", "InvalidSpec")
+    assert "spec.roles[0]: Forbidden" in stalled["message"]
+    server.sql("ALTER ROLE team_readers CREATEROLE" if postgresql else
+               "GRANT CREATE USER ON *.* TO team_readers")
+    other_scene.poke("app", shop)
+    other_scene.wait_condition("app", shop, "GrantsSynced", "NotAllowed")
+    assert not server.login("app", FIRST, "SELECT * FROM orders")
+    other_scene.patch("app", shop, roles=[])
+    other_scene.wait_ready("app", shop)

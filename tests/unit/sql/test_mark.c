@@ -74,17 +74,30 @@ static void test_unreadable_marks(void **state)
 static void test_rows(void **state)
 {
     struct stw_mark m = {0};
-    static const char text[] = "[[\"*\",null,null,[\"PROCESS\"],[]],[\"a\",null,\"t\",[\"S\"],[]]]";
+    static const char text[] = "[[\"*\",null,null,[\"PROCESS\"],[]],[\"a\",null,\"t\",[\"S\"],[]],"
+                               "[null,null,\"r\",[\"MEMBER\"],[],\"role\",null],"
+                               "[null,null,\"r\",[\"MEMBER\"],[],\"role\",\"%\"]]";
+    static const char *const bad[] = {"[[null,null,\"r\",[\"MEMBER\"],[]]]",
+                                      "[[null,null,null,[\"MEMBER\"],[],\"role\"]]",
+                                      "[[\"d\",null,\"r\",[\"MEMBER\"],[],\"role\"]]",
+                                      "[[\"d\",null,\"r\",[\"MEMBER\"],[],\"other\"]]",
+                                      "[[null,null,\"r\",[\"MEMBER\"],[],\"role\",5]]"};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
     (void)state;
     assert_int_equal(stw_mark_parse_rights(text, strlen(text), &m), 0);
     assert_int_equal(m.rights.items[0].level, STW_LEVEL_GLOBAL);
     assert_int_equal(m.rights.items[1].level, STW_LEVEL_TABLE);
+    assert_int_equal(m.rights.items[2].level, STW_LEVEL_ROLE);
+    assert_string_equal(m.rights.items[3].column, "%");
     stw_rights_json(&m.rights, &out);
     assert_string_equal(stw_buf_str(&out), text);
     assert_int_equal(stw_mark_parse_rights("{}", 2, &m), -1);
     assert_int_equal(stw_mark_parse_rights("", 0, &m), -1);
     stw_mark_done(&m);
+    for (size_t i = 0; i < STW_COUNT(bad); i++) {
+        assert_int_equal(stw_mark_parse_rights(bad[i], strlen(bad[i]), &m), -1);
+        stw_mark_done(&m);
+    }
 }
 
 int main(void)

@@ -48,7 +48,8 @@ static void patterns(void **state)
     struct stw_targets *list = good(
         "{\"targets\":[{" BASE "," ADMIN "},{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":"
         "\"h\"," ADMIN ",\"allowedDatabases\":[\"a*c*e\",\"x-{namespace}-{namespace}\"],"
-        "\"allowAdoption\":[\"{namespace}\"],\"allowedOwners\":[\"*\"]},"
+        "\"allowAdoption\":[\"{namespace}\"],\"allowedOwners\":[\"*\"],"
+        "\"allowedRoles\":[\"{namespace}_*\"]},"
         "{\"name\":\"none\",\"engine\":\"mysql\",\"host\":\"h\"," ADMIN
         ",\"allowedDatabases\":[]}]}");
     const struct stw_target *own = stw_targets_at(list, 0), *pg = stw_targets_at(list, 1);
@@ -69,6 +70,9 @@ static void patterns(void **state)
     assert_true(stw_target_allows_adoption(pg, "n", "n"));
     assert_false(stw_target_allows_adoption(pg, "n", "nn"));
     assert_true(stw_target_allows_owner(pg, "n", ""));
+    assert_true(stw_target_allows_role(pg, "n", "n_readers"));
+    assert_false(stw_target_allows_role(pg, "n", "m_readers"));
+    assert_false(stw_target_allows_role(own, "n", "n_readers"));
     assert_true(stw_target_allows_privilege(pg, "GRANT OPTION"));
     stw_targets_unref(list);
 }

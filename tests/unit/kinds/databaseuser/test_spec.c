@@ -18,6 +18,7 @@ static const char targets_json[] =
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowedDatabases\":[\"*\"],"
     "\"allowedOwners\":[\"{namespace}-*\",\"boss\",\"post*\"],"
+    "\"allowedRoles\":[\"team_*\",\"post*\",\"app\",\"chief\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"Narrow\",\"engine\":\"mariadb\",\"host\":\"h\","
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},"
@@ -732,6 +733,15 @@ static void the_rest(void **state)
         {ON("maria", GOOD ",\"deletionPolicy\":\"Retain\""),
          "W: deletionPolicy is Retain: the account and its rights stay on the server when this "
          "object is deleted\n"},
+        {ON("pg", PG_GOOD ",\"roles\":[\"team_a\",\"team_b\"]"), ""},
+        {ON("pg", PG_GOOD ",\"roles\":[\"team_a\",\"boss\",\"postgres\",\"app\",\"team_a\","
+                          "\"chief\"]"),
+         "spec.roles[1]: Forbidden: target \"pg\" does not allow the role \"boss\" for namespace "
+         "\"shop\"; have it added to allowedRoles of the target\n"
+         "spec.roles[2]: Forbidden: \"postgres\" is reserved on postgresql\n"
+         "spec.roles[3]: Invalid value: \"app\": must be another role than spec.user\n"
+         "spec.roles[4]: Duplicate value: \"team_a\"\n"
+         "spec.roles[5]: Forbidden: \"chief\" is reserved on postgresql\n"},
         {ON("maria", GOOD ",\"adoptionPolicy\":\"Always\""),
          "spec.adoptionPolicy: Unsupported value: \"Always\": supported values: \"Fail\", "
          "\"Adopt\"\n"},
@@ -760,8 +770,8 @@ static void the_rest(void **state)
          "spec.resyncSeconds: Invalid value: 86401: must be between 30 and 86400\n"},
         {ON("maria", GOOD ",\"resyncSeconds\":30"), ""},
         /* planned fields, still unknown */
-        {ON("maria", GOOD ",\"roles\":[\"r\"],\"authPlugin\":\"x\",\"rotation\":{}"),
-         "W: unknown field \"spec.roles\"\nW: unknown field \"spec.authPlugin\"\n"
+        {ON("maria", GOOD ",\"authPlugin\":\"x\",\"rotation\":{}"),
+         "W: unknown field \"spec.authPlugin\"\n"
          "W: unknown field \"spec.rotation\"\n"},
     };
     (void)state;
