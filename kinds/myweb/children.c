@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define PAGE_MAX (1u << 20)
+#define CONTENT_MAX (16u << 20) /* with the files as JSON, in which a byte may take six */
 #define HASH_ANNOTATION "{domain}/content-hash"
 
 static void page_of(const struct myweb *w, struct stw_buf *out)
@@ -17,10 +18,21 @@ static void page_of(const struct myweb *w, struct stw_buf *out)
     stw_json_str(w->spec.page, out);
 }
 
+/* Nothing without files, so that the hash of older objects is the same. */
+static void add_files(const struct myweb *w, struct stw_buf *out)
+{
+    json_auto_t *files = stw_manifest_tree(w->spec.files);
+    stw_autofree char *text =
+        json_object_size(files) > 0 ? json_dumps(files, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (text)
+        stw_buf_adds(out, text);
+}
+
 void myweb_hash_content(struct myweb *w)
 {
-    stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX);
+    stw_autobuf struct stw_buf page = STW_BUF_INIT(CONTENT_MAX);
     page_of(w, &page);
+    add_files(w, &page);
     stw_hash_format(stw_hash_bytes(stw_buf_str(&page), page.len), w->content_hash);
 }
 
@@ -54,9 +66,12 @@ json_t *myweb_configmap(const void *subject)
     page_of(w, &page);
     if (page.failed)
         return NULL;
-    return json_pack("{s:s,s:s,s:o,s:{s:o}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     build_myweb_metadata(w), "data", "index.html",
-                     json_stringn(stw_buf_str(&page), page.len));
+    json_t *data = stw_manifest_tree(w->spec.files);
+    if (!data)
+        data = json_object();
+    (void)json_object_set_new(data, "index.html", json_stringn(stw_buf_str(&page), page.len));
+    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                     build_myweb_metadata(w), "data", data);
 }
 
 /* --- Deployment */
@@ -73,12 +88,15 @@ static json_t *build_myweb_resources(const struct myweb *w)
 static json_t *build_myweb_container(const struct myweb *w)
 {
     json_int_t port = (json_int_t)w->spec.container_port;
-    return json_pack("{s:s,s:s,s:[{s:s,s:I,s:s}],s:o,s:o*,s:[{s:s,s:s,s:b}],s:{s:{s:I}}}", "name",
-                     "web", "image", w->spec.image, "ports", "name", "http", "containerPort", port,
-                     "protocol", "TCP", "resources", build_myweb_resources(w), "securityContext",
-                     stw_manifest_tree(w->spec.security_context), "volumeMounts", "name", "page",
-                     "mountPath", w->spec.mount_path, "readOnly", 1, "readinessProbe", "tcpSocket",
-                     "port", port);
+    json_t *container = json_pack(
+        "{s:s,s:s,s:[{s:s,s:I,s:s}],s:o,s:o*,s:[{s:s,s:s,s:b}],s:{s:{s:I}}}", "name", "web",
+        "image", w->spec.image, "ports", "name", "http", "containerPort", port, "protocol", "TCP",
+        "resources", build_myweb_resources(w), "securityContext",
+        stw_manifest_tree(w->spec.security_context), "volumeMounts", "name", "page", "mountPath",
+        w->spec.mount_path, "readOnly", 1, "readinessProbe", "tcpSocket", "port", port);
+    if (w->spec.pull_policy)
+        (void)json_object_set_new(container, "imagePullPolicy", json_string(w->spec.pull_policy));
+    return container;
 }
 
 static json_t *pod_metadata(const struct myweb *w)

@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-#define PAGE_MAX 921600         /* a ConfigMap is limited to 1 MiB in total */
+#define PAGE_MAX 921600 /* a ConfigMap is limited to 1 MiB in total */
+#define FILES_MAX 100
 #define PAGE_LARGE (200 * 1024) /* larger pages get a warning */
 #define APPLY_ANNOTATION_MAX                                                                       \
     262144 /* bytes of all annotations: apimachinery's TotalAnnotationSizeLimitB */
@@ -33,6 +34,7 @@ static const char *check_mount_path(const char *path)
     return has_name ? NULL : "must not be the root of the file system";
 }
 
+static const char *const pull_policies[] = {"Always", "IfNotPresent", "Never", NULL};
 static const char *const content_updates[] = {"Roll", "Live", NULL};
 
 static const struct stw_field spec_fields[] = {
@@ -53,6 +55,18 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_myweb, page),
      .help = "The page, served as index.html; empty when absent; at most 921600 bytes.",
      STW_RANGE(0, PAGE_MAX)},
+    {.name = "files",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_myweb, files),
+     .help = "More files beside the page, by name; at most 100, and 921600 bytes with the page.",
+     STW_RANGE(0, FILES_MAX),
+     .item = &stw_core_text_item},
+    {.name = "imagePullPolicy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, pull_policy),
+     .help = "When a node pulls the image, as in a Pod; when absent, Always for the tag latest, "
+             "else IfNotPresent.",
+     .values = pull_policies},
     {.name = "replicas",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_myweb, replicas),
@@ -212,6 +226,48 @@ static void check_port(const struct stw_admission *a, int64_t port, bool is_new,
         advise_on_port(a, port, r, f);
 }
 
+/* --- files */
+
+static const char *find_name_fault(const char *name)
+{
+    if (stw_streq(name, "index.html"))
+        return "is set by steward from spec.pageContentHtml";
+    if (!*name || strlen(name) > 253)
+        return "must have 1 to 253 characters";
+    if (stw_streq(name, ".") || strncmp(name, "..", 2) == 0)
+        return "must not be '.' or begin with '..'";
+    return stw_core_check_key(name);
+}
+
+static void check_file(struct stw_json key, struct stw_findings *f)
+{
+    char name[256] = "", path[300];
+    const char *fault;
+    if (stw_json_strcpy(key, name, sizeof(name)) != 0)
+        stw_json_cut(key, name, sizeof(name));
+    fault = stw_json_size(key) != strlen(name) ? "must have 1 to 253 characters"
+                                               : find_name_fault(name);
+    stw_format(path, sizeof(path), "spec.files[%s]", name);
+    if (fault)
+        stw_findings_add(f, path, stw_streq(name, "index.html") ? STW_FORBIDDEN : STW_INVALID, NULL,
+                         "%s", fault);
+}
+
+static void check_files(const struct stw_myweb *web, struct stw_findings *f)
+{
+    struct stw_json key, value;
+    size_t total = stw_json_size(web->page);
+    stw_json_foreach (web->files, key, value) {
+        if (stw_findings_spent(f))
+            return;
+        total += stw_json_size(key) + stw_json_size(value);
+        check_file(key, f);
+    }
+    if (total > PAGE_MAX && stw_json_size(web->files) > 0)
+        stw_findings_add(f, "spec.files", STW_INVALID, NULL,
+                         "must be at most %d bytes in total with the page", PAGE_MAX);
+}
+
 /* Sizes are in bytes after decoding; the field table refuses pages that are too long. */
 static void advise_on_page(struct stw_json page, struct stw_findings *f)
 {
@@ -231,6 +287,8 @@ static void validate_myweb(const struct stw_admission *a, const void *spec, cons
     const struct stw_myweb *web = spec, *old = old_spec;
     check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
     advise_on_page(web->page, f);
+    if (!f->oversize)
+        check_files(web, f);
     stw_core_check_resources(web->resources, "spec.resources", f);
     stw_warn_of_namesake(a, "apps", "App", f);
 }

@@ -8,8 +8,10 @@
 
 struct stw_myweb {
     const char *image;
-    int64_t node_port;    /* 0: the API server chooses */
-    struct stw_json page; /* text; absent: "" */
+    int64_t node_port;       /* 0: the API server chooses */
+    struct stw_json page;    /* text; absent: "" */
+    struct stw_json files;   /* map from name to text: what is served beside the page */
+    const char *pull_policy; /* NULL: as the API server chooses by the tag */
     int64_t replicas;
     int64_t container_port;
     const char *mount_path;

@@ -136,6 +136,26 @@ def test_node_port(controller, installed, namespace):
     assert service["ports"][0]["targetPort"] == 8080
 
 
+@pytest.mark.oldest("ownership of the keys of a ConfigMap")
+def test_files_and_pull_policy(controller, installed, namespace):
+    """Files come and go; one that another client removes comes back."""
+    myweb.create_settled(installed, "web", namespace, imagePullPolicy="Never",
+                         files={"a.css": "a", "b.js": "b"})
+
+    def names():
+        return set(installed.get("configmap", "web", namespace)["data"])
+    assert names() == {"index.html", "a.css", "b.js"}
+    pod = installed.get("deployment", "web", namespace)["spec"]["template"]
+    assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Never"
+    first = pod["metadata"]["annotations"]["steward.dev/content-hash"]
+    installed.patch("configmap", "web", namespace, {"data": {"a.css": None}})
+    wait.until("the file to come back", lambda: "a.css" in names())
+    installed.apply(myweb.manifest("web", namespace, files={"a.css": "a"}))
+    wait.until("the other file to be removed", lambda: names() == {"index.html", "a.css"})
+    wait.until("other pods", lambda: installed.get("deployment", "web", namespace)[
+        "spec"]["template"]["metadata"]["annotations"]["steward.dev/content-hash"] != first)
+
+
 @pytest.mark.oldest("garbage collection")
 def test_children_go_with_it(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)

@@ -66,6 +66,47 @@ static void test_empty_page_is_an_empty_file(void **state)
     fixture_done(&f);
 }
 
+static const json_t *pod_of(const json_t *deployment)
+{
+    return json_object_get(json_object_get(json_object_get(deployment, "spec"), "template"),
+                           "spec");
+}
+
+/* Without files the hash is that of the page, as before there were files. */
+static void test_files(void **state)
+{
+    struct fixture f;
+    char page[STW_HASH_LEN], one[STW_HASH_LEN];
+    (void)state;
+    assert_int_equal(fixture_init(&f, "{\"image\":\"nginx:1.25\",\"pageContentHtml\":\"p\"}", ""),
+                     0);
+    stw_hash_format(stw_hash_bytes("p", 1), page);
+    assert_string_equal(f.web.content_hash, page);
+    fixture_done(&f);
+    assert_int_equal(fixture_init(&f,
+                                  "{\"image\":\"nginx:1.25\",\"pageContentHtml\":\"p\","
+                                  "\"files\":{\"b.css\":\"b\",\"a.js\":\"a\"},"
+                                  "\"imagePullPolicy\":\"Never\"}",
+                                  ""),
+                     0);
+    expect(myweb_configmap(&f.web), "{'apiVersion':'v1','kind':'ConfigMap','metadata':" METADATA
+                                    ",'data':{'index.html':'p','a.js':'a','b.css':'b'}}");
+    json_auto_t *d = myweb_deployment(&f.web);
+    const json_t *c = json_array_get(json_object_get(pod_of(d), "containers"), 0);
+    assert_string_equal(json_string_value(json_object_get(c, "imagePullPolicy")), "Never");
+    (void)snprintf(one, sizeof(one), "%s", f.web.content_hash);
+    assert_string_not_equal(one, page);
+    fixture_done(&f);
+    /* the order does not matter */
+    assert_int_equal(fixture_init(&f,
+                                  "{\"image\":\"nginx:1.25\",\"pageContentHtml\":\"p\","
+                                  "\"files\":{\"a.js\":\"a\",\"b.css\":\"b\"}}",
+                                  ""),
+                     0);
+    assert_string_equal(f.web.content_hash, one);
+    fixture_done(&f);
+}
+
 static void test_deployment(void **state)
 {
     struct fixture f;
@@ -85,12 +126,6 @@ static void test_deployment(void **state)
         f.web.content_hash);
     expect(myweb_deployment(&f.web), want);
     fixture_done(&f);
-}
-
-static const json_t *pod_of(const json_t *deployment)
-{
-    return json_object_get(json_object_get(json_object_get(deployment, "spec"), "template"),
-                           "spec");
 }
 
 static void test_what_the_spec_asks_for(void **state)
@@ -161,9 +196,13 @@ static void test_selectors_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),  cmocka_unit_test(test_empty_page_is_an_empty_file),
-        cmocka_unit_test(test_deployment), cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_service),    cmocka_unit_test(test_selectors_differ),
+        cmocka_unit_test(test_configmap),
+        cmocka_unit_test(test_empty_page_is_an_empty_file),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_deployment),
+        cmocka_unit_test(test_what_the_spec_asks_for),
+        cmocka_unit_test(test_service),
+        cmocka_unit_test(test_selectors_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

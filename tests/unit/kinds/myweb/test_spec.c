@@ -66,6 +66,20 @@ static void fields_one_by_one(void **state)
         {SPEC("\"nodePortNumber\":30001.0"), ""}, /* the API server reads this as 30001 */
         {SPEC("\"nodePortNumber\":1e300"),
          "spec.nodePortNumber: Invalid value: 1e300: must be an integer\n"},
+        /* files */
+        {WEB(GOOD ",\"files\":{\"style.css\":\"a\",\"x_1-2.js\":\"\"}"), ""},
+        {WEB(GOOD ",\"files\":{\"index.html\":\"a\"}"),
+         "spec.files[index.html]: Forbidden: is set by steward from spec.pageContentHtml\n"},
+        {WEB(GOOD ",\"files\":{\"a/b\":\"a\"}"),
+         "spec.files[a/b]: Invalid value: must consist of letters, digits, '-', '_' and '.'\n"},
+        {WEB(GOOD ",\"files\":{\"..data\":\"a\"}"),
+         "spec.files[..data]: Invalid value: must not be '.' or begin with '..'\n"},
+        {WEB(GOOD ",\"files\":{\"\":\"a\"}"),
+         "spec.files[]: Invalid value: must have 1 to 253 characters\n"},
+        {WEB(GOOD ",\"imagePullPolicy\":\"Never\""), ""},
+        {WEB(GOOD ",\"imagePullPolicy\":\"Sometimes\""),
+         "spec.imagePullPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", "
+         "\"IfNotPresent\", \"Never\"\n"},
         /* pageContentHtml */
         {WEB("\"image\":\"nginx:1\""), "W: page is empty\n"},
         {WEB("\"image\":\"nginx:1\",\"pageContentHtml\":\"\""), "W: page is empty\n"},
