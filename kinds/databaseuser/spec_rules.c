@@ -17,6 +17,7 @@
 #define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
+#define TARGETS_SHOWN 20
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 
 /* --- single values */
@@ -151,6 +152,36 @@ static bool accepts_namespace(const struct stw_target *t, const char *ns)
         if (ns && stw_streq(*allowed, ns))
             return true;
     return false;
+}
+
+/* Names the targets that the namespace may use, and none of the others. */
+static void advise_on_targets(const struct stw_dbu_scene *s, const struct stw_targets *all)
+{
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(4096);
+    size_t shown = 0, more = 0;
+    const char *ns = s->a->ns;
+    if (s->a->quiet || !ns || !*ns || stw_targets_count(all) == 0)
+        return;
+    for (size_t i = 0; i < stw_targets_count(all); i++) {
+        const struct stw_target *t = stw_targets_at(all, i);
+        if (!accepts_namespace(t, ns))
+            continue;
+        if (shown == TARGETS_SHOWN) {
+            more++;
+            continue;
+        }
+        stw_buf_addf(&names, "%s%s", shown > 0 ? ", " : "", t->name);
+        shown++;
+    }
+    s->f->failed |= names.failed;
+    if (more > 0)
+        stw_findings_warn(s->f, "namespace \"%s\" may use the targets %s and %zu more", ns,
+                          stw_buf_str(&names), more);
+    else if (shown > 0)
+        stw_findings_warn(s->f, "namespace \"%s\" may use the target%s %s", ns,
+                          shown > 1 ? "s" : "", stw_buf_str(&names));
+    else
+        stw_findings_warn(s->f, "no target accepts namespace \"%s\"", ns);
 }
 
 /* The target that the account was created on: from the status, or else from the old label. */
@@ -589,6 +620,8 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
     if (read_label(a, targets, f, name))
         s.target = stw_targets_find(targets, name);
     s.engine = s.target ? stw_engine_info(s.target->engine) : NULL;
+    if (!s.target || (a->ns && !accepts_namespace(s.target, a->ns)))
+        advise_on_targets(&s, targets);
     check_all(&s);
     stw_targets_unref(targets);
 }

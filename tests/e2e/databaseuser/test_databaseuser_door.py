@@ -90,6 +90,24 @@ def test_no_target(scene, shop):
     reply = apply(scene, user("app", shop, target="nowhere"))
     assert ('Warning: target "nowhere" is not configured; the account is created when it is'
             in reply.stderr)
+    assert f'Warning: namespace "{shop}" may use the targets main, Other, pg' in reply.stderr
+
+
+def test_targets_of_others_are_not_named(scene, shop):
+    """A tenant who guesses names learns those of its own namespace, and no other."""
+    obj = user("app", shop, target="nowhere")
+    scene.write_targets(MAIN, {**OTHER, "allowedNamespaces": ["elsewhere"]}, PG)
+    try:
+        said = wait.until("the new list to count", lambda: may_use(dry_run(scene, obj).stderr))
+        assert said.endswith("may use the targets main, pg")
+    finally:
+        scene.write_targets(MAIN, OTHER, PG)
+
+
+def may_use(text):
+    """The warning with the targets, once it has no longer three."""
+    said = [line.strip() for line in text.splitlines() if "may use the target" in line]
+    return said[0] if said and "Other" not in said[0] else None
 
 
 @pytest.mark.oldest("webhook calls")

@@ -71,7 +71,8 @@ def test_targets_are_known(make_door, config):
     assert '"root" is reserved on mariadb' in message
     allowed, warnings, _ = says(door, user("elsewhere"))
     assert allowed
-    assert warnings == ['target "elsewhere" is not configured; the account is created when it is']
+    assert warnings == ['namespace "shop" may use the target orders',
+                        'target "elsewhere" is not configured; the account is created when it is']
 
 
 def test_targets_are_read_again(make_door, config):

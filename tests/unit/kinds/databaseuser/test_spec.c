@@ -135,26 +135,29 @@ static void assert_rules(const struct rule *rules, size_t count, const struct st
 }
 #define ASSERT_RULES(rules, e) assert_rules(rules, STW_COUNT(rules), e)
 
+/* All but the closed one. */
+#define MAY_USE "W: namespace \"shop\" may use the targets my, maria, pg, Narrow, own, listed\n"
+
 static void the_label(void **state)
 {
     static const struct rule rules[] = {
-        {OBJECT("", GOOD), NO_TARGET},
-        {OBJECT("\"target\":\"\"", GOOD), NO_TARGET},
-        {OBJECT("\"target\":null", GOOD), NO_TARGET},
+        {OBJECT("", GOOD), NO_TARGET MAY_USE},
+        {OBJECT("\"target\":\"\"", GOOD), NO_TARGET MAY_USE},
+        {OBJECT("\"target\":null", GOOD), NO_TARGET MAY_USE},
         {OBJECT("\"target\":5", GOOD),
-         "metadata.labels[target]: Invalid value: 5: must be a string\n"},
+         "metadata.labels[target]: Invalid value: 5: must be a string\n" MAY_USE},
         {OBJECT("\"target\":\"" SIXTY "aaaa\"", GOOD),
          "metadata.labels[target]: Invalid value: \"" SIXTY
-         "aaaa\": must be at most 63 characters\n"},
-        {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}", NO_TARGET},
-        {"{\"metadata\":{\"name\":\"web\",\"labels\":[]},\"spec\":{" GOOD "}}", NO_TARGET},
+         "aaaa\": must be at most 63 characters\n" MAY_USE},
+        {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}", NO_TARGET MAY_USE},
+        {"{\"metadata\":{\"name\":\"web\",\"labels\":[]},\"spec\":{" GOOD "}}", NO_TARGET MAY_USE},
         {ON("maria", GOOD), ""},
         {ON("MARIA", GOOD), ""},
         {ON("narrow", GOOD), ""},
         {ON("closed", GOOD), "metadata.labels[target]: Forbidden: target \"closed\" does not "
-                             "accept namespace \"shop\"\n"},
+                             "accept namespace \"shop\"\n" MAY_USE},
         {ON("elsewhere", GOOD),
-         "W: target \"elsewhere\" is not configured; the account is created when it is\n"},
+         MAY_USE "W: target \"elsewhere\" is not configured; the account is created when it is\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
@@ -168,7 +171,9 @@ static void namespaces(void **state)
     q.a.ns = "other";
     stw_autofree char *got = answer(&q.a);
     assert_string_equal(got, "metadata.labels[target]: Forbidden: target \"narrow\" does not "
-                             "accept namespace \"other\"\n");
+                             "accept namespace \"other\"\n"
+                             "W: namespace \"other\" may use the targets my, maria, pg, own, "
+                             "listed\n");
     ask_done(&q);
 }
 
@@ -201,9 +206,7 @@ static void the_target_stays(void **state)
         {ON("my", GOOD), made,
          "metadata.labels[target]: Forbidden: target cannot change from \"Maria\" to \"my\": the "
          "account would be left behind\n"},
-        {OBJECT("", GOOD), made,
-         "metadata.labels[target]: Required value: label \"target\" must name a database "
-         "target\n"},
+        {OBJECT("", GOOD), made, NO_TARGET MAY_USE},
         {ON("MARIA", GOOD), made, ""},
         {ON("my", GOOD), unmade, ""},
         {ON("maria", GOOD), moved, ""},
@@ -1160,6 +1163,8 @@ static const char default_json[] =
     "{\"name\":\"old\",\"engine\":\"mariadb\",\"host\":\"h\","
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}}]}";
 
+#define MAY_USE_OLD "W: namespace \"shop\" may use the targets Main, old\n"
+
 static struct stw_targets *use_targets(const char *json)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -1190,13 +1195,15 @@ static void no_label_is_the_default_target(void **state)
         {OBJECT("", GOOD), NULL, ""},
         {"{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD "}}", NULL, ""},
         {OBJECT("", USER("root")), NULL, "spec.user: Forbidden: \"root\" is reserved on mariadb\n"},
-        {OBJECT("\"target\":\"\"", GOOD), NULL, NO_TARGET}, /* it names none on purpose */
+        {OBJECT("\"target\":\"\"", GOOD), NULL,
+         NO_TARGET MAY_USE_OLD}, /* it names none on purpose */
         /* an account stays where it is, even if another target is the default now */
         {OBJECT("", GOOD), MADE_ON("old"), ""},
         {ON("main", GOOD), MADE_ON("old"),
          "metadata.labels[target]: Forbidden: target cannot change from \"old\" to \"main\": the "
          "account would be left behind\n"},
         {OBJECT("", GOOD), MADE_ON("gone"),
+         MAY_USE_OLD
          "W: metadata.labels[target]: Required value: label \"target\" must name a database "
          "target; not refused, because it has not changed\n"},
     };
@@ -1209,7 +1216,8 @@ static void no_label_is_the_default_target(void **state)
     q.a.ns = "other";
     stw_autofree char *got = answer(&q.a);
     assert_string_equal(got, "metadata.labels[target]: Forbidden: target \"Main\" does not accept "
-                             "namespace \"other\"\n");
+                             "namespace \"other\"\n"
+                             "W: namespace \"other\" may use the target old\n");
     ask_done(&q);
     restore_targets(before);
 }
