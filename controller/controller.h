@@ -145,6 +145,9 @@ struct stw_controller {
         void *state); /* the lease was lost: abort work that is outside of runs; may be NULL */
     void (*secret_changed)(void *state, const char *key); /* of stw_watch_secrets; or NULL */
     void (*tidy)(void *state); /* called about once a minute, from start to cancel; or NULL */
+    /* Kinds without which this one cannot work, such as those of objects that it creates; ended by
+     * NULL; or NULL.  --kinds refuses to leave them out. */
+    const struct stw_kind *const *needs;
 };
 
 /* "steward-myweb": the field manager of what the controller writes, and the source of its events. */

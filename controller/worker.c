@@ -211,6 +211,7 @@ static void end_work(struct stw_worker_pool *pool)
 static void *run_worker(void *ctx)
 {
     struct stw_worker_pool *pool = ctx;
+    stw_client_set_part(pool->controller->name);
     while (wait_for_turn(pool->manager)) {
         stw_autofree char *key = stw_queue_get(pool->queue);
         if (!key)

@@ -8,11 +8,10 @@
 #include "operator/audit_report.h"
 #include "operator/command.h"
 #include "operator/extension.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "operator/remote.h"
 #include "operator/settings.h"
-
-#include <strings.h>
 
 static const char usage[] =
     "Usage: steward audit [OPTIONS] [KIND]\n\n"
@@ -27,7 +26,7 @@ static const char usage[] =
 
 struct audit_options {
     void *extra; /* options of the extension */
-    char *kubeconfig, *context, *ns, *namespaces, *output;
+    char *kubeconfig, *context, *ns, *namespaces, *output, *kinds;
     bool quiet;
 };
 
@@ -40,6 +39,7 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      AT(namespaces),
      .help = "objects of these namespaces only; without it all"},
+    STW_FLAGS_KINDS(struct audit_options, "objects of these kinds only; without it all"),
     STW_FLAGS_OUTPUT(struct audit_options),
     {.name = "quiet",
      .letter = 'q',
@@ -93,16 +93,6 @@ static void no_lookup(void *ctx, const char *plural, const struct stw_error *err
 }
 
 /* --- main */
-
-static const struct stw_kind *find_kind(const struct stw_operator *op, const char *word)
-{
-    for (size_t i = 0; op->kinds[i]; i++) {
-        const struct stw_kind *k = op->kinds[i];
-        if (strcasecmp(k->kind, word) == 0 || strcasecmp(k->plural, word) == 0)
-            return k;
-    }
-    return NULL;
-}
 
 static int audit_objects(struct audit_job *job, const struct stw_kind *only)
 {
@@ -158,7 +148,7 @@ static int run_audit(const struct stw_call *call, void *settings, int count, cha
     job.host = (struct stw_host){
         .op = call->op, .command = call->command, .options = o->extra, .ns = o->ns};
     job.report = (struct stw_audit_report){.out = stdout, .quiet = o->quiet};
-    const struct stw_kind *only = count == 1 ? find_kind(call->op, operands[0]) : NULL;
+    const struct stw_kind *only = count == 1 ? stw_kind_named(call->op, operands[0]) : NULL;
     if (stw_flags_output("audit", o->output, &job.report.json) != 0)
         return STW_EXIT_USAGE;
     if (count > 1 || (count == 1 && !only))

@@ -23,6 +23,8 @@ struct stw_call {
     const struct stw_command *command;
     int argc;
     char **argv;
+    const struct stw_operator
+        *program; /* `op` with all kinds, also those that --kinds leaves out */
 };
 
 /* --help, the man page and the completion of shells are made from this. */

@@ -31,7 +31,7 @@ enum stw_shape stw_shape_of(const char *placeholder)
         return STW_SHAPE_ANY;
     if (strchr(placeholder, '|'))
         return STW_SHAPE_WORDS;
-    if (stw_streq(placeholder, "KIND"))
+    if (strncmp(placeholder, "KIND", 4) == 0) /* "KIND,...": its first */
         return STW_SHAPE_KIND;
     if (stw_streq(placeholder, "FILE"))
         return STW_SHAPE_FILE;

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "operator/command.h"
 #include "operator/extension.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "operator/settings.h"
 
@@ -22,7 +23,7 @@ static const char usage[] =
     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
 
 struct doctor_options {
-    char *kubeconfig, *context, *ns, *namespaces, *output;
+    char *kubeconfig, *context, *ns, *namespaces, *output, *kinds;
     int64_t timeout_ms;
 };
 
@@ -39,6 +40,8 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      AT(namespaces),
      .help = "that steward manages; without it as its Deployment says"},
+    STW_FLAGS_KINDS(struct doctor_options,
+                    "that steward manages; without it as its Deployment says"),
     STW_FLAGS_OUTPUT(struct doctor_options),
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
@@ -76,8 +79,8 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
 {
     const struct stw_extension *x = d->op->extension;
     static void (*const checks[])(struct doctor *) = {
-        doctor_crds,           doctor_deployment, doctor_webhooks, doctor_service,
-        doctor_network_policy, doctor_rights,     doctor_leader,
+        doctor_deployment, doctor_crds,           doctor_kinds,  doctor_webhooks,
+        doctor_service,    doctor_network_policy, doctor_rights, doctor_leader,
     };
     struct stw_error err = {0};
     if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {

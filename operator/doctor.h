@@ -7,14 +7,16 @@
 
 #include "base/operator.h"
 #include "operator/checkup.h"
+#include "operator/kind_choice.h"
 #include "operator/remote.h"
 
 #include <stdint.h>
 
 struct doctor {
-    const struct stw_operator *op;
-    const char *ns;    /* where steward is installed */
-    char **namespaces; /* that it manages, ended by NULL; NULL: all */
+    const struct stw_operator *op; /* with the kinds that are managed */
+    struct stw_kind_choice choice; /* what `op` points to, if the Deployment has --kinds */
+    const char *ns;                /* where steward is installed */
+    char **namespaces;             /* that it manages, ended by NULL; NULL: all */
     struct stw_remote remote;
     struct stw_checkup report;
     int64_t ahead_us; /* API server's clock minus ours */
@@ -41,6 +43,7 @@ int doctor_server(struct doctor *d); /* doctor_server.c */
 /* Reports the features that Kubernetes 1.`minor` lacks, and what steward does without them. */
 void doctor_features(struct stw_checkup *report, int minor);
 void doctor_crds(struct doctor *d);
+void doctor_kinds(struct doctor *d);      /* doctor_kinds.c: those that are left out */
 void doctor_deployment(struct doctor *d); /* doctor_run.c */
 void doctor_rights(struct doctor *d);
 void doctor_leader(struct doctor *d);

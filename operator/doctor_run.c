@@ -70,6 +70,22 @@ static void check_replicas(struct doctor *d)
                     (long long)wanted, d->ns);
 }
 
+/* What the Deployment says, unless the caller said it. */
+static void choose_kinds(struct doctor *d)
+{
+    struct stw_error err = {0};
+    stw_autobuf struct stw_buf list = STW_BUF_INIT(8192);
+    stw_installed_kinds(d->deployment.root, &list);
+    if (!list.len || stw_kinds_are_some(d->op))
+        return;
+    if (stw_kinds_choose(d->op, stw_buf_str(&list), &d->choice, &err) == 0)
+        d->op = d->report.op = &d->choice.op;
+    else
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "kinds",
+                        doctor_advice(d, "kubectl -n %s edit deployment " STW_DEPLOYMENT, d->ns),
+                        "the Deployment cannot start: %s", err.text);
+}
+
 void doctor_deployment(struct doctor *d)
 {
     struct stw_error err = {0};
@@ -90,6 +106,7 @@ void doctor_deployment(struct doctor *d)
         stw_autofree char *list = doctor_argument(d, "--namespaces");
         d->namespaces = stw_list_split(list);
     }
+    choose_kinds(d);
 }
 
 /* --- rights */
@@ -192,6 +209,9 @@ static void tell_rights(struct rights *r)
 {
     struct doctor *d = r->d;
     stw_autofree char *list = doctor_argument(d, "--namespaces");
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    if (stw_kinds_are_some(d->op))
+        stw_kinds_names(d->op->kinds, &kinds);
     if (!r->missing) {
         stw_checkup_add(&d->report, STW_CHECK_OK, "rights", NULL,
                         "%s/" STW_SERVICE_ACCOUNT " has all %u that steward needs", d->ns,
@@ -201,8 +221,10 @@ static void tell_rights(struct rights *r)
     if (r->missing > MISSING_SHOWN)
         stw_buf_addf(&r->text, " and %u more", r->missing - MISSING_SHOWN);
     stw_checkup_add(&d->report, STW_CHECK_FAIL, "rights",
-                    doctor_advice(d, "steward print rbac --namespace %s%s%s | kubectl apply -f -",
-                                  d->ns, list ? " --namespaces " : "", list ? list : ""),
+                    doctor_advice(d,
+                                  "steward print rbac --namespace %s%s%s%s%s | kubectl apply -f -",
+                                  d->ns, list ? " --namespaces " : "", list ? list : "",
+                                  kinds.len ? " --kinds " : "", stw_buf_str(&kinds)),
                     "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
 }
 

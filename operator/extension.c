@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/extension.h"
 
+#include "operator/kind_choice.h"
+
 #include <assert.h>
 
 int stw_host_check(const struct stw_host *h, struct stw_error *err)
@@ -130,6 +132,27 @@ void stw_flags_end_extra(const struct stw_flag *table, void *settings)
     *(void **)settings = NULL;
 }
 
+/* The value of --kinds; NULL: not given, or the command has no such option. */
+static const char *find_kinds(const struct stw_flag *table, void *settings)
+{
+    size_t i = find_flag(table, "kinds");
+    return table[i].name && !table[i].extra ? *(char **)((char *)settings + table[i].offset) : NULL;
+}
+
+static int run_with_kinds(const struct stw_call *call, const char *kinds, void *settings,
+                          stw_flags_fn *fn, int operands)
+{
+    struct stw_kind_choice choice;
+    struct stw_error err = {0};
+    if (!kinds || !*kinds)
+        return fn(call, settings, call->argc - operands, call->argv + operands);
+    if (stw_kinds_choose(call->op, kinds, &choice, &err) != 0)
+        return stw_usage_error(call->argv[0], "%s", err.text);
+    struct stw_call chosen = *call;
+    chosen.op = &choice.op;
+    return fn(&chosen, settings, call->argc - operands, call->argv + operands);
+}
+
 int stw_flags_run(const struct stw_call *call, void *settings, stw_flags_fn *fn)
 {
     struct stw_flag table[STW_FLAGS_MAX];
@@ -140,7 +163,7 @@ int stw_flags_run(const struct stw_call *call, void *settings, stw_flags_fn *fn)
     int status = stw_flags_start(call->op, table, stw_command_usage(call->op, call->command),
                                  settings, call->argc, call->argv, &operands);
     if (status < 0)
-        status = fn(call, settings, call->argc - operands, call->argv + operands);
+        status = run_with_kinds(call, find_kinds(table, settings), settings, fn, operands);
     stw_flags_done(table, settings);
     stw_flags_end_extra(table, settings);
     return status;

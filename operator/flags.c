@@ -12,6 +12,7 @@
 #include <getopt.h>
 
 #define FILE_MAX_BYTES (1u << 20)
+#define LIST_MAX_BYTES (1u << 20)
 
 enum { FIRST_VALUE = 256 }; /* getopt values of table rows: above all letters */
 
@@ -24,9 +25,14 @@ static int set_string(const struct stw_flag *f, void *settings, const char *text
                       struct stw_error *err)
 {
     char **at = find_member(f, settings);
-    char *copy = strdup(text);
+    stw_autobuf struct stw_buf joined = STW_BUF_INIT(LIST_MAX_BYTES);
+    if (f->list && *at && **at)
+        stw_buf_addf(&joined, "%s,", *at);
+    stw_buf_adds(&joined, text);
+    char *copy = joined.failed ? NULL : strdup(stw_buf_str(&joined));
     if (!copy)
-        return stw_fail_memory(err);
+        return joined.failed ? stw_fail(err, STW_ERR_INVALID, "the value is too long")
+                             : stw_fail_memory(err);
     free(*at);
     *at = copy;
     return 0;

@@ -29,6 +29,7 @@ struct stw_flag {
     size_t offset;    /* of a char * (owned), bool, int64_t, or int64_t milliseconds */
     int64_t min, max; /* of INT and DURATION (ms); both 0: any value >= 0 */
     bool no_file;     /* not allowed in the configuration file */
+    bool list;        /* of STRING: given again, it is appended after a comma */
     /* The offset is in the struct that the first member of the settings points to (extension.h). */
     bool extra;
 };

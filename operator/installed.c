@@ -27,3 +27,16 @@ int stw_installed_leader(const struct stw_remote *r, const char *ns, struct stw_
     ret->duration_us = seconds * 1000000;
     return 0;
 }
+
+void stw_installed_kinds(struct stw_json deployment, struct stw_buf *out)
+{
+    static const char flag[] = "--kinds=";
+    struct stw_json key, arg;
+    struct stw_json container =
+        stw_json_at(stw_json_path(deployment, "spec.template.spec.containers"), 0);
+    stw_json_foreach (stw_json_get(container, "args"), key, arg) {
+        stw_autofree char *text = stw_json_strdup(arg);
+        if (text && strncmp(text, flag, sizeof(flag) - 1) == 0)
+            stw_buf_addf(out, "%s%s", out->len ? "," : "", text + sizeof(flag) - 1);
+    }
+}

@@ -16,4 +16,7 @@ struct stw_leader {
 int stw_installed_leader(const struct stw_remote *r, const char *ns, struct stw_leader *ret,
                          struct stw_error *err) STW_MUST_CHECK;
 
+/* The values of --kinds in the arguments of a Deployment, joined by commas; "": all kinds. */
+void stw_installed_kinds(struct stw_json deployment, struct stw_buf *out);
+
 #endif

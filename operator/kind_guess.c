@@ -86,3 +86,17 @@ bool stw_kind_guess(const struct stw_kind *const *kinds, const struct stw_manife
         refuse_kind(kinds, m, group, f);
     return true;
 }
+
+bool stw_kind_refuse_other(const struct stw_kind *const *others, const struct stw_manifest *m,
+                           struct stw_findings *f)
+{
+    char group[sizeof(m->api_version)], version[sizeof(m->api_version)];
+    stw_manifest_split(m->api_version, group, version, sizeof(group));
+    for (; others && *others; others++) {
+        if (!stw_streq((*others)->kind, m->kind) || !stw_streq((*others)->group, group))
+            continue;
+        refuse(m, "kind", "this kind is left out with --kinds: the cluster does not have it", f);
+        return true;
+    }
+    return false;
+}

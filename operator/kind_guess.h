@@ -17,5 +17,8 @@ struct stw_kind;
  * `kinds` ends with NULL. */
 bool stw_kind_guess(const struct stw_kind *const *kinds, const struct stw_manifest *m,
                     struct stw_findings *f);
+/* Refuses an object whose kind is one of `others`, which may be NULL.  False: it is not. */
+bool stw_kind_refuse_other(const struct stw_kind *const *others, const struct stw_manifest *m,
+                           struct stw_findings *f);
 
 #endif

@@ -84,7 +84,7 @@ int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
     const char *name = stw_streq(argv[1], "--version") ? "version" : argv[1];
     for (const struct stw_command *const *c = commands; *c; c++)
         if (stw_streq(name, (*c)->name))
-            return (*c)->run(&(const struct stw_call){op, *c, argc - 1, argv + 1});
+            return (*c)->run(&(const struct stw_call){op, *c, argc - 1, argv + 1, op});
     fprintf(stderr, "%s: unknown command \"%s\"; `%s --help` lists them\n", op->name, argv[1],
             stw_program_name());
     return STW_EXIT_USAGE;

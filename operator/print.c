@@ -7,6 +7,7 @@
 #include "certs/certs.h"
 #include "operator/command.h"
 #include "operator/extension.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "webhook/server.h"
 
@@ -14,7 +15,7 @@
 
 struct print_options {
     const struct stw_operator *op;
-    char *ns, *namespaces, *url;
+    char *ns, *namespaces, *url, *kinds;
     bool match_conditions;
 };
 
@@ -38,6 +39,7 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      .offset = offsetof(struct print_options, namespaces),
      .help = "manage these namespaces only: roles there, no cluster role for objects (rbac)"},
+    STW_FLAGS_KINDS(struct print_options, "these kinds only; without it all"),
     {.name = "url",
      .arg = "https://HOST:PORT",
      .offset = offsetof(struct print_options, url),

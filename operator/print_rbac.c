@@ -71,11 +71,21 @@ static void add_head(struct stw_buf *out, const char *kind, const char *name, co
                       "    app.kubernetes.io/part-of: {operator}\n");
 }
 
-/* A role and its binding to steward's ServiceAccount. `ns` NULL: cluster-wide. */
+static bool has_any(const struct rules *rules, bool (*wants)(const struct stw_rule *))
+{
+    for (size_t i = 0; i < rules->count; i++)
+        if (wants(&rules->all[i]))
+            return true;
+    return false;
+}
+
+/* A role and its binding to steward's ServiceAccount; not a role without rules. `ns` NULL: cluster-wide. */
 static void add_role(const struct rules *rules, bool (*wants)(const struct stw_rule *),
                      const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
 {
     char binding[128];
+    if (!has_any(rules, wants))
+        return;
     const char *role = ns ? "Role" : "ClusterRole";
     add_head(out, role, name, ns);
     stw_buf_adds(out, "rules:\n");

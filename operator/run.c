@@ -10,6 +10,7 @@
 #include "kube/kubeconfig.h"
 #include "operator/command.h"
 #include "operator/confine.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "operator/serve.h"
 
@@ -225,11 +226,16 @@ static int run_operator(const struct stw_call *call, struct stw_settings *settin
 static int start_run(const struct stw_call *call)
 {
     struct stw_settings settings = {0};
+    struct stw_kind_choice choice;
     struct stw_error err = {0};
     int status = stw_settings_load(call, &settings);
+    if (status < 0 && stw_kinds_choose(call->op, settings.kinds, &choice, &err) != 0)
+        status = stw_usage_error(call->argv[0], "%s", err.text);
     if (status < 0) {
+        struct stw_call chosen = *call;
+        chosen.op = &choice.op;
         status = STW_EXIT_OK;
-        if (run_operator(call, &settings, &err) != 0) {
+        if (run_operator(&chosen, &settings, &err) != 0) {
             stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/sandbox.h"
 #include "base/util.h"
+#include "operator/kind_choice.h"
+#include "schema/kind.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -27,6 +29,25 @@ static void raise_file_limit(void)
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+/* Which kinds are managed; those that are not are also logged: nothing else here reports them. */
+static void report_kinds(struct stw_serve *s, const struct stw_operator *op)
+{
+    stw_autobuf struct stw_buf others = STW_BUF_INIT(8192);
+    struct stw_family *managed =
+        stw_metrics_family(s->metrics, STW_GAUGE, "_kind_managed",
+                           "1: the kind is managed; 0: it was left out with --kinds.",
+                           (const char *const[]){"kind", NULL}, NULL);
+    for (size_t i = 0; op->kinds[i]; i++)
+        stw_series_set(STW_SERIES(managed, op->kinds[i]->kind), 1);
+    for (size_t i = 0; op->others && op->others[i]; i++)
+        stw_series_set(STW_SERIES(managed, op->others[i]->kind), 0);
+    stw_kinds_names(op->others, &others);
+    if (others.len)
+        stw_log(STW_LOG_INFO,
+                "kinds are left out: their objects are neither checked nor reconciled",
+                STW_STR("kinds", stw_buf_str(&others)));
 }
 
 void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
@@ -61,6 +82,7 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
         stw_metrics_family(s->metrics, STW_GAUGE, "_build_info", "Which program this is.",
                            (const char *const[]){"version", "commit", NULL}, NULL);
     stw_series_set(STW_SERIES(build, call->op->version, x && x->commit ? x->commit : ""), 1);
+    report_kinds(s, call->op);
 }
 
 static int use_certificate(void *ctx, const char *cert_pem, const char *key_pem,

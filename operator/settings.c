@@ -7,6 +7,7 @@
 #include "base/yaml.h"
 #include "operator/command.h"
 #include "operator/extension.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "operator/remote.h"
 
@@ -35,6 +36,9 @@ static const struct stw_flag options[] = {
      .arg = "A,B",
      OFFSET(namespaces),
      .help = "manage these namespaces only; without it all"},
+    STW_FLAGS_KINDS(struct stw_settings,
+                    "manage these kinds only, with the rights of `print rbac --kinds`; without it "
+                    "all"),
     {.name = "role",
      .arg = "all|webhook|controller",
      .def = "all",
@@ -169,6 +173,7 @@ static const struct stw_flag options[] = {
 /* Options that apply without a cluster. */
 static const char *const admission_options[] = {
     "config",
+    "kinds",
     "webhook-bind-address",
     "webhook-cert-path",
     "webhook-max-connections",

@@ -14,7 +14,7 @@
 struct stw_settings {
     void *extra; /* options of the extension */
     char *config, *kubeconfig, *context;
-    char *ns, *namespaces;
+    char *ns, *namespaces, *kinds;
     char *webhook_bind, *webhook_cert_path, *webhook_hosts, *webhook_service;
     char *webhook_client_ca, *webhook_client_names;
     char *metrics_bind, *metrics_cert_path, *health_bind;

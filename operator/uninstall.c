@@ -11,6 +11,7 @@
 #include "operator/command.h"
 #include "operator/extension.h"
 #include "operator/installed.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 
 #include <inttypes.h>
@@ -32,7 +33,7 @@ static const char usage[] =
     "answer.\n";
 
 struct uninstall_options {
-    char *kubeconfig, *context, *ns, *finalizers;
+    char *kubeconfig, *context, *ns, *finalizers, *kinds;
     bool yes;
     int64_t timeout_ms;
 };
@@ -63,12 +64,15 @@ static const struct stw_flag flags[] = {
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
      .help = "where steward is installed"},
+    STW_FLAGS_KINDS(struct uninstall_options,
+                    "stop managing these only: their webhooks and finalizers go, and steward goes "
+                    "on\nwith the others"),
     STW_REMOTE_FLAGS(struct uninstall_options),
     {0},
 };
 
 struct uninstall_job {
-    const struct stw_operator *op;
+    const struct stw_operator *op, *program; /* with the kinds to uninstall; with all */
     const struct uninstall_options *options;
     struct stw_remote remote;
     struct stw_held held[STW_KINDS_MAX]; /* by index of op->kinds */
@@ -104,10 +108,38 @@ static void tell_held(const struct uninstall_job *job)
                    job->op->kinds[i]->finalizer, job->held[i].first);
 }
 
+static void tell_plan_of_some(const struct uninstall_job *job)
+{
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    stw_kinds_names(job->op->kinds, &kinds);
+    printf("What `steward uninstall --kinds=%s` does on %s:\n"
+           "1. It removes the webhooks of these kinds.  Their objects are then stored unchecked.\n",
+           stw_buf_str(&kinds), job->remote.kubeconfig->server);
+    if (!job->held_all) {
+        printf("2. No object of these has a finalizer of steward's.\n");
+        return;
+    }
+    if (!job->options->finalizers || job->release)
+        printf(
+            "2. With --finalizers=release, the finalizers are removed.  The objects stay, and so\n"
+            "   does what was made for them elsewhere.  The Deployment must already run without "
+            "these\n"
+            "   kinds.\n");
+    if (!job->options->finalizers || !job->release)
+        printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
+               "steward that\n"
+               "   runs, still with these kinds, cleans up after each.\n");
+    tell_held(job);
+}
+
 static void tell_plan(const struct uninstall_job *job)
 {
     const struct stw_operator *op = job->op;
     const char *ns = job->options->ns;
+    if (stw_kinds_are_some(op)) {
+        tell_plan_of_some(job);
+        return;
+    }
     char mutating[STW_OWN_NAME_LEN], validating[STW_OWN_NAME_LEN], deployment[STW_OWN_NAME_LEN];
     stw_operator_text(op, STW_CERTS_MUTATING, mutating);
     stw_operator_text(op, STW_CERTS_VALIDATING, validating);
@@ -132,23 +164,43 @@ static void tell_plan(const struct uninstall_job *job)
     tell_held(job);
 }
 
+static void tell_steward(const struct uninstall_job *job)
+{
+    printf("   steward itself, its rights and settings:\n"
+           "      kubectl delete namespace %s\n"
+           "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
+           "prioritylevelconfiguration -l app.kubernetes.io/name=steward\n",
+           job->options->ns);
+}
+
+static void tell_others(const struct uninstall_job *job)
+{
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    stw_kinds_names(job->op->others, &kinds);
+    printf("   the rights on these kinds; steward goes on with the others:\n"
+           "      steward print rbac --namespace %s --kinds=%s | kubectl apply -f -\n",
+           job->options->ns, stw_buf_str(&kinds));
+}
+
 static void tell_rest(const struct uninstall_job *job)
 {
+    bool some = stw_kinds_are_some(job->op);
     printf("What stays, and how to remove it:\n");
     for (size_t i = 0; job->op->kinds[i]; i++)
         if (job->held[i].all)
             printf("   %" PRIu64 " %s\n", job->held[i].all, job->op->kinds[i]->plural);
-    printf("   steward itself, its rights and settings:\n"
-           "      kubectl delete namespace %s\n"
-           "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
-           "prioritylevelconfiguration -l app.kubernetes.io/name=steward\n"
-           "   the kinds; with them every object of theirs, and all that belongs to those:\n"
-           "      kubectl delete crd",
-           job->options->ns);
+    if (some)
+        tell_others(job);
+    else
+        tell_steward(job);
+    printf("   the kinds; with them every object of theirs, and all that belongs to those:\n"
+           "      kubectl delete crd");
     for (size_t i = 0; job->op->kinds[i]; i++)
         printf(" %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
-    printf("\n   or all of it at once, as it was installed: kubectl delete -k config/default "
-           "--ignore-not-found\n");
+    printf("\n");
+    if (!some)
+        printf("   or all of it at once, as it was installed: kubectl delete -k config/default "
+               "--ignore-not-found\n");
 }
 
 /* --- the steps */
@@ -159,6 +211,8 @@ static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, 
     struct stw_error e = {0};
     char name[STW_OWN_NAME_LEN];
     stw_operator_text(job->op, text, name);
+    if (stw_kinds_are_some(job->op))
+        return stw_hooks_remove(&job->remote, r, name, err);
     if (stw_kube_delete(job->remote.client, r, NULL, name, NULL, NULL, &e) == 0) {
         printf("deleted %s %s\n", r->kind, name);
         return 0;
@@ -237,10 +291,18 @@ static int each_held(struct uninstall_job *job,
     return count_held(job, err);
 }
 
+/* No one may be left who would add the finalizers again. */
+static int stop_managing(struct uninstall_job *job, struct stw_error *err)
+{
+    if (stw_kinds_are_some(job->op))
+        return stw_kinds_are_out(&job->remote, job->program, job->options->ns, err);
+    return scale_down(job, err) == 0 ? wait_for_leader(job, err) : -1;
+}
+
 static int release_held(struct uninstall_job *job, struct stw_error *err)
 {
     uint64_t were = job->held_all;
-    if (scale_down(job, err) != 0 || wait_for_leader(job, err) != 0 || count_held(job, err) != 0 ||
+    if (stop_managing(job, err) != 0 || count_held(job, err) != 0 ||
         each_held(job, stw_held_release, err) != 0)
         return -1;
     if (job->held_all)
@@ -277,6 +339,8 @@ static int delete_and_wait(struct uninstall_job *job, struct stw_error *err)
 static int carry_out(struct uninstall_job *job, struct stw_error *err)
 {
     job->deadline_ms = stw_now_ms(&stw_clock_system) + (uint64_t)job->options->timeout_ms;
+    if (stw_kinds_are_some(job->op) && job->release && stop_managing(job, err) != 0)
+        return -1; /* before anything is changed */
     if (delete_hooks(job, err) != 0)
         return -1;
     if (!job->held_all)
@@ -310,7 +374,8 @@ static int uninstall_steward(struct uninstall_job *job)
         return print_failure(STW_EXIT_REFUSED, &err);
     tell_rest(job);
     if (!o->yes)
-        printf("Nothing was done; `steward uninstall%s --yes` does it.\n",
+        printf("Nothing was done; `steward uninstall%s%s%s --yes` does it.\n",
+               o->kinds && *o->kinds ? " --kinds=" : "", o->kinds ? o->kinds : "",
                !chosen          ? " --finalizers=wait|release"
                : !job->held_all ? ""
                : job->release   ? " --finalizers=release"
@@ -322,7 +387,7 @@ static int run_uninstall(const struct stw_call *call, void *settings, int operan
                          char **operands)
 {
     struct uninstall_options *o = settings;
-    struct uninstall_job job = {.op = call->op, .options = o};
+    struct uninstall_job job = {.op = call->op, .program = call->program, .options = o};
     (void)operands;
     if (operand_count)
         return stw_usage_error("uninstall", "it takes options only");

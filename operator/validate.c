@@ -6,6 +6,7 @@
 #include "operator/command.h"
 #include "operator/extension.h"
 #include "operator/files.h"
+#include "operator/kind_choice.h"
 #include "operator/kind_guess.h"
 #include "operator/main.h"
 #include "operator/manifests.h"
@@ -37,7 +38,7 @@ static const char usage[] =
 
 struct validate_options {
     void *extra; /* options of the extension */
-    char *output, *old, *ns;
+    char *output, *old, *ns, *kinds;
     bool quiet, lenient;
 };
 
@@ -65,6 +66,8 @@ static const struct stw_flag flags[] = {
      .def = "default",
      .offset = offsetof(struct validate_options, ns),
      .help = "namespace of objects that name none"},
+    STW_FLAGS_KINDS(struct validate_options,
+                    "that the cluster has; objects of steward's other kinds are refused"),
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -139,7 +142,8 @@ static void validate_object(void *ctx, const struct stw_manifest *m)
     const struct stw_kind *kind = stw_operator_kind(op, group, version, subject.kind);
     if (kind)
         judge_object(job, m, kind, &subject, &findings);
-    else if (!stw_kind_guess(op->kinds, m, &findings)) {
+    else if (!stw_kind_refuse_other(op->others, m, &findings) &&
+             !stw_kind_guess(op->kinds, m, &findings)) {
         stw_report_passed_over(job->report, &subject);
         return;
     }

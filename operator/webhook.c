@@ -4,6 +4,7 @@
 #include "operator/command.h"
 #include "operator/confine.h"
 #include "operator/flags.h"
+#include "operator/kind_choice.h"
 #include "operator/serve.h"
 
 static const char usage[] =
@@ -44,15 +45,20 @@ static int serve_admission(const struct stw_call *call, struct stw_settings *set
 static int start_webhook(const struct stw_call *call)
 {
     struct stw_settings settings = {0};
+    struct stw_kind_choice choice;
     struct stw_error err = {0};
     int status = stw_settings_load(call, &settings);
     if (status < 0 && (!settings.webhook_cert_path || !*settings.webhook_cert_path)) {
         status = stw_usage_error(
             call->argv[0], "--webhook-cert-path is needed: a folder with tls.crt and tls.key");
     }
+    if (status < 0 && stw_kinds_choose(call->op, settings.kinds, &choice, &err) != 0)
+        status = stw_usage_error(call->argv[0], "%s", err.text);
     if (status < 0) {
+        struct stw_call chosen = *call;
+        chosen.op = &choice.op;
         status = STW_EXIT_OK;
-        if (serve_admission(call, &settings, &err) != 0) {
+        if (serve_admission(&chosen, &settings, &err) != 0) {
             stw_log(STW_LOG_ERROR, "cannot serve", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }

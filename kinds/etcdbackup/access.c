@@ -202,7 +202,12 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
     int rc = 0;
     if (!arena)
         rc = eb_fault_memory(why);
-    else if (!clusters || stw_informer_get(clusters, key, &text, NULL) != 0 ||
+    else if (!clusters)
+        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+                      "steward runs without the kind EtcdCluster (--kinds), and so cannot find the "
+                      "EtcdCluster \"%s\": name its etcdEndpoints",
+                      name);
+    else if (stw_informer_get(clusters, key, &text, NULL) != 0 ||
              stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "there is no EtcdCluster \"%s\" in namespace \"%s\"", name, run->ns);

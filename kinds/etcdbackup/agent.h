@@ -13,6 +13,13 @@
  * control them. */
 extern const struct stw_watch stw_watch_agents;
 
+/* A right of the kinds that start agents: their image is that of steward's own pod
+ * (src/cmd/own_image.h). */
+#define STW_RULE_OWN_POD                                                                           \
+    {                                                                                              \
+        .resource = &stw_res_pod, .verbs = "get", .own_namespace = true                            \
+    }
+
 #define STW_AGENT_NAME_MAX 64
 #define STW_AGENT_RESULT "/dev/termination-log"
 

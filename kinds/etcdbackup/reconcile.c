@@ -313,6 +313,7 @@ static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_age
 static const struct stw_rule rules[] = {
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
+    STW_RULE_OWN_POD,
     {0},
 };
 

@@ -349,8 +349,11 @@ static const struct stw_rule rules[] = {
     {.resource = &ec_res_claim, .verbs = "create,delete,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {.resource = &stw_kind_etcdcluster.resource, .verbs = "create"},
+    STW_RULE_OWN_POD,
     {0},
 };
+
+static const struct stw_kind *const needs[] = {&stw_kind_etcdcluster, NULL};
 
 static const char *const conditions[] = {"SourceFetched", "SnapshotVerified", "SeedReady",
                                          "ClusterReady", NULL};
@@ -363,4 +366,5 @@ const struct stw_controller stw_controller_etcdrestore = {
     .conditions = conditions,
     STW_RUN_STATE(struct er, spec),
     .reconcile = reconcile_restore,
+    .needs = needs,
 };

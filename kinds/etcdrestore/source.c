@@ -81,6 +81,11 @@ static int by_backup(struct er *e)
     char key[STW_KEY_LEN], found[ER_URI_MAX];
     struct stw_informer *cache = stw_run_cache(e->run, stw_controller_etcdbackup.own);
     s->text = STW_BUF_INIT(TEXT_MAX);
+    if (!cache)
+        return wait_for_backup(e, "BackupNotFound",
+                               "steward runs without the kind EtcdBackup (--kinds), and so cannot "
+                               "find the EtcdBackup \"%s\": name the snapshot itself",
+                               e->spec.backup.name);
     stw_key_make(e->run->ns, e->spec.backup.name, key);
     if (stw_informer_get(cache, key, &s->text, NULL) != 0 ||
         stw_json_scan(&s->doc, stw_buf_str(&s->text), s->text.len, NULL) != 0 ||

@@ -40,6 +40,8 @@ struct stw_operator {
         *commands; /* of its program, in addition; ended by NULL; or NULL */
     struct stw_limits limits;
     const struct stw_extension *extension; /* operator/extension.h; or NULL */
+    /* Kinds of the program that this run of it leaves out (--kinds); ended by NULL; or NULL: none. */
+    const struct stw_kind *const *others;
 };
 
 #define STW_OPERATOR_NAME_MAX 40

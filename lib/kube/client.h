@@ -36,6 +36,9 @@ int stw_client_create(const struct stw_operator *op, const struct stw_kubeconfig
 /* Ends requests in flight with STW_ERR_CANCELLED and refuses new ones.  Any thread; may be called
  * twice. */
 void stw_client_cancel(struct stw_client *c);
+/* Names the part of the program for which this thread sends requests: the API server's audit log
+ * then has the user agent "steward/1.0.0 (databaseuser)".  Borrowed until the next call; NULL: none. */
+void stw_client_set_part(const char *part);
 void stw_client_destroy(struct stw_client *c); /* cancels, joins the thread; NULL is allowed */
 
 struct stw_request {

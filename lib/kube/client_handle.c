@@ -120,7 +120,6 @@ static int set_connection(struct stw_client *c, CURL *easy)
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    bad |= (int)curl_easy_setopt(easy, CURLOPT_USERAGENT, c->user_agent);
     bad |= (int)curl_easy_setopt(easy, CURLOPT_SHARE, c->sessions);
     if (c->secure)
         bad |= (int)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

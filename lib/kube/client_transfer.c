@@ -208,6 +208,21 @@ static int set_headers(struct stw_client *c, struct stw_call *call)
     return bad | (int)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, h->headers);
 }
 
+static _Thread_local const char *part;
+
+void stw_client_set_part(const char *name)
+{
+    part = name;
+}
+
+static int set_agent(const struct stw_client *c, CURL *easy)
+{
+    char agent[STW_USER_AGENT_LEN + STW_OPERATOR_NAME_MAX + 4];
+    stw_format(agent, sizeof(agent), "%s%s%s%s", c->user_agent, part ? " (" : "", part ? part : "",
+               part ? ")" : "");
+    return (int)curl_easy_setopt(easy, CURLOPT_USERAGENT, agent);
+}
+
 static int set_request(struct stw_client *c, struct stw_call *call)
 {
     const struct stw_request *r = &call->req;
@@ -224,6 +239,7 @@ static int set_request(struct stw_client *c, struct stw_call *call)
     } else {
         bad |= (int)curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
+    bad |= set_agent(c, easy);
     return bad | (int)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, plain ? NULL : r->method);
 }
 

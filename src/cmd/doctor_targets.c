@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "cmd/targets.h"
 #include "controller/lookup_lists.h"
+#include "kinds/databaseuser/spec.h"
 #include "operator/doctor.h"
 #include "operator/names.h"
 
@@ -41,10 +42,20 @@ static void check_targets(struct doctor *d, struct stw_targets *targets)
         stw_doctor_users(d, targets);
 }
 
+static bool has_users(const struct stw_operator *op)
+{
+    for (size_t i = 0; op->kinds[i]; i++)
+        if (op->kinds[i] == &stw_kind_databaseuser)
+            return true;
+    return false;
+}
+
 void stw_doctor_targets(struct doctor *d)
 {
     stw_autotargetfile struct stw_target_file file = {0};
     struct stw_error err = {0};
+    if (!has_users(d->op))
+        return;
     if (stw_installed_targets(&d->remote, d->ns, &file, &err) == 0)
         check_targets(d, file.targets);
     else if (file.error_count)

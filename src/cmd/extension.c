@@ -14,6 +14,8 @@
 #include "cmd/targets.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/reconcile.h"
+#include "kinds/etcdbackup/spec.h"
+#include "kinds/etcdrestore/spec.h"
 #include "kube/kubeconfig.h"
 #include "operator/names.h"
 #include "schema/zones.h"
@@ -260,6 +262,15 @@ static void list_files(const struct stw_host *h, void (*add)(void *ctx, const ch
     stw_targets_unref(targets);
 }
 
+/* Whether a kind starts pods of this image; their rules have STW_RULE_OWN_POD. */
+static bool runs_pods(const struct stw_operator *op)
+{
+    for (size_t i = 0; op->kinds[i]; i++)
+        if (op->kinds[i] == &stw_kind_etcdbackup || op->kinds[i] == &stw_kind_etcdrestore)
+            return true;
+    return false;
+}
+
 /* In a pod without --agent-image: the image of this pod. It is needed only for backups to volumes
  * and for restores, so steward also runs without it. */
 static void find_own_image(struct stw_host *h, struct steward_state *s)
@@ -268,7 +279,8 @@ static void find_own_image(struct stw_host *h, struct steward_state *s)
     struct stw_error err = {0};
     char host[256] = "";
     bool told = o->agent_image && *o->agent_image;
-    if (told || !h->reconcile || !stw_streq(h->kubeconfig->source, "in-cluster"))
+    if (told || !runs_pods(h->op) || !h->reconcile ||
+        !stw_streq(h->kubeconfig->source, "in-cluster"))
         return;
     (void)gethostname(host, sizeof(host) - 1);
     if (stw_own_image(h->client, h->ns, host, OWN_IMAGE_MS, &s->own_image, &err) == 0)
@@ -367,7 +379,6 @@ const struct stw_extension stw_steward_extension = {
     .flags = flags,
     .usages = usages,
     .file_keys = file_keys,
-    .rules = stw_own_image_rules,
     .check = check_options,
     .open = open_shared,
     .files = list_files,

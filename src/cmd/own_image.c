@@ -7,11 +7,6 @@
 
 #include <unistd.h>
 
-const struct stw_rule stw_own_image_rules[] = {
-    {.resource = &stw_res_pod, .verbs = "get", .own_namespace = true},
-    {0},
-};
-
 #define CONTAINER "manager" /* as in config/manager; others may be injected */
 #define IMAGE_MAX 1024
 #define REQUEST_MS 5000

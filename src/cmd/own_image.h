@@ -11,10 +11,6 @@
 
 #include <stdint.h>
 
-/* The rights that it needs in addition to those of the controllers for all namespaces; ended by a
- * NULL resource. */
-extern const struct stw_rule stw_own_image_rules[];
-
 /* The image of container "manager" of pod `pod` in `ns`, or of its first container. Retries for up
  * to `patience_ms` while the API server is unavailable. The caller frees *ret. */
 int stw_own_image(struct stw_client *client, const char *ns, const char *pod, uint32_t patience_ms,

@@ -54,6 +54,22 @@ def test_it_may_do_nothing_that_it_does_not(steward_binary, seen):
     assert idle == []
 
 
+@pytest.mark.parametrize("kind", rights.KINDS)
+def test_a_kind_may_do_nothing_that_it_does_not(steward_binary, seen, kind):
+    """A right that only another kind needs is not granted to this one.  Its own uses are those
+    of its worker threads in all suites, those of threads that work for all kinds, and those of a
+    steward with this kind alone (e2e/test_kinds.py)."""
+    assert seen
+    if not os.environ.get("STEWARD_TEST_RIGHTS_WHOLE"):
+        pytest.skip("not all suites ran, with a node: what they would have used is not known")
+    parts = rights.of_parts(os.environ[rights.FOLDER])
+    kinds = rights.KINDS[kind]
+    uses = parts.get("", set()).union(*(parts.get(k.lower(), set()) for k in kinds))
+    idle = [g for g in rights.idle(rights.granted(steward_binary, kinds), uses)
+            if g[1:4] not in RARE]
+    assert idle == []
+
+
 def test_what_is_rare_is_granted(steward_binary):
     """A right that is no longer granted must be removed from the list above."""
     granted = {grant[1:4] for grant in rights.granted(steward_binary)}

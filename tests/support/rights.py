@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 
 import yaml
 
@@ -19,10 +20,17 @@ from . import steward as stw
 FOLDER = "STEWARD_TEST_RIGHTS"  # the folder in which a run records what it has seen
 
 
-def granted(binary):
-    """{grant: namespace or None} of `steward print rbac`; None: everywhere."""
+# What each kind is run with: `--kinds` names what it needs.
+KINDS = {"MyWeb": ("MyWeb",), "DatabaseUser": ("DatabaseUser",), "Eru": ("Eru",), "App": ("App",),
+         "EtcdCluster": ("EtcdCluster",), "EtcdBackup": ("EtcdBackup",),
+         "EtcdRestore": ("EtcdCluster", "EtcdRestore")}
+
+
+def granted(binary, kinds=(), namespace=stw.NAMESPACE):
+    """{grant: namespace or None} of `steward print rbac` for these kinds, or all; None: everywhere."""
     found = {}
-    for role in yaml.safe_load_all(k8s.run([binary, "print", "rbac"]).stdout):
+    options = ["--namespace", namespace, *(["--kinds", ",".join(kinds)] if kinds else [])]
+    for role in yaml.safe_load_all(k8s.run([binary, "print", "rbac", *options]).stdout):
         if not role or role["kind"] not in ("Role", "ClusterRole"):
             continue
         for rule in role["rules"]:
@@ -60,29 +68,37 @@ def _selected(uri):
     return rest.partition("&")[0] if found else ""
 
 
-def _by_steward(entry, since):
+def _part(entry):
+    """The controller that sent it: its worker threads name themselves in the user agent; else ""."""
+    found = re.fullmatch(r"steward/\S+ \(([a-z]+)\)", entry["userAgent"])
+    return found[1] if found else ""
+
+
+def _by_steward(entry, since, user):
     """Whether the program sent it, not a test in its name.  An impersonated request has the rights
     of the other user."""
-    return (entry["user"]["username"] == stw.USER and "impersonatedUser" not in entry
+    return (entry["user"]["username"] == user and "impersonatedUser" not in entry
             and entry.get("userAgent", "").startswith("steward/")
             and entry["requestReceivedTimestamp"] >= since)
 
 
-def used(audit_log, since=""):
-    """(allowed uses, forbidden uses) by steward's ServiceAccount, since a time in the log's
-    format."""
+def used(audit_log, since="", user=stw.USER, parts=None):
+    """(allowed uses, forbidden uses) by steward's ServiceAccount, since a time in the log's format.
+    `parts` also gets {controller: allowed uses}."""
     through, forbidden = set(), set()
     with open(audit_log, encoding="utf-8", errors="replace") as log:
         for line in log:
-            if stw.USER not in line:
+            if user not in line:
                 continue
             try:
                 entry = json.loads(line)
             except ValueError:
                 continue  # being written
-            if _by_steward(entry, since):
+            if _by_steward(entry, since, user):
                 refused = entry.get("responseStatus", {}).get("code") == 403
                 (forbidden if refused else through).update(_uses(entry))
+                if parts is not None and not refused:
+                    parts.setdefault(_part(entry), set()).update(_uses(entry))
     return through, forbidden
 
 
@@ -96,10 +112,29 @@ def leave(audit_log, since):
     folder = os.environ.get(FOLDER)
     if folder and os.path.exists(audit_log):
         os.makedirs(folder, exist_ok=True)
-        through, forbidden = used(audit_log, since)
+        parts = {}
+        through, forbidden = used(audit_log, since, parts=parts)
         path = pathlib.Path(folder) / f"{os.getpid()}.json"
-        path.write_text(json.dumps({"through": sorted(through), "forbidden": sorted(forbidden)}),
-                        "utf-8")
+        path.write_text(json.dumps({"through": sorted(through), "forbidden": sorted(forbidden),
+                                    "parts": {p: sorted(u) for p, u in parts.items()}}), "utf-8")
+
+
+def leave_kind(kind, through):
+    """Records what a steward with this kind alone used, beside what leave() records."""
+    folder = os.environ.get(FOLDER)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+        path = pathlib.Path(folder) / f"{kind}-{os.getpid()}.kind"
+        path.write_text(json.dumps({"parts": {kind.lower(): sorted(through)}}), "utf-8")
+
+
+def of_parts(folder):
+    """{controller: uses} of all that was recorded; "": of threads that work for several."""
+    found = {}
+    for path in pathlib.Path(folder).iterdir():
+        for part, uses in json.loads(path.read_text("utf-8"))["parts"].items():
+            found.setdefault(part, set()).update(tuple(use) for use in uses)
+    return found
 
 
 def left(folder):

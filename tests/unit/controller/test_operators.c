@@ -163,7 +163,10 @@ static bool is_from(const json_t *request, const struct side *s)
 {
     char agent[STW_USER_AGENT_LEN];
     stw_operator_agent(s->op, agent);
-    return stw_streq(text_of(request, "agent"), agent);
+    /* Alone, or with the controller: "other/1 (thing)". */
+    const char *sent = text_of(request, "agent");
+    size_t len = strlen(agent);
+    return strncmp(sent, agent, len) == 0 && (!sent[len] || stw_streq(sent + len, " (thing)"));
 }
 
 /* How many requests of this operator contain `part`, where '@' is its name. */

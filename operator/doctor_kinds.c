@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kinds that the installation leaves out (--kinds): their objects, and webhooks that still ask about
+ * them.  steward has no rights on them, so only this command can see them. */
+#include "operator/doctor.h"
+
+#include "base/util.h"
+#include "certs/certs.h"
+#include "operator/names.h"
+#include "operator/uninstall.h"
+
+#include <inttypes.h>
+
+static void report_objects(struct doctor *d, const struct stw_kind *k, const struct stw_held *held)
+{
+    if (held->held)
+        stw_checkup_add(
+            &d->report, STW_CHECK_WARN, "kinds",
+            doctor_advice(d,
+                          "steward uninstall --kinds=%s --finalizers=release, or manage "
+                          "the kind again",
+                          k->kind),
+            "%s is left out, but %" PRIu64 " of %" PRIu64
+            " %s have the finalizer %s, such as %s: no client removes it when they are "
+            "deleted",
+            k->kind, held->held, held->all, k->plural, k->finalizer, held->first);
+    else
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "kinds",
+                        doctor_advice(d, "kubectl get %s.%s -A", k->plural, k->group),
+                        "%s is left out, but there are %" PRIu64
+                        " %s: they are neither checked nor reconciled, and what was made for them "
+                        "stays as it is",
+                        k->kind, held->all, k->plural);
+}
+
+static bool has_webhook(const struct doctor *d, const struct stw_resource *r, const char *text,
+                        const struct stw_kind *k)
+{
+    stw_autoanswer struct stw_answer configuration = {0};
+    struct stw_error err = {0};
+    struct stw_json key, hook;
+    char name[STW_OWN_NAME_LEN];
+    stw_operator_text(d->op, text, name);
+    if (stw_remote_get(&d->remote, r, NULL, name, &configuration, &err) != 0)
+        return false; /* reported by the check of webhooks */
+    stw_json_foreach (stw_json_get(configuration.root, "webhooks"), key, hook)
+        if (stw_webhook_is_of(hook, k))
+            return true;
+    return false;
+}
+
+static bool check_webhooks(struct doctor *d, const struct stw_kind *k)
+{
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    if (!has_webhook(d, &stw_res_validating, STW_CERTS_VALIDATING, k) &&
+        !has_webhook(d, &stw_res_mutating, STW_CERTS_MUTATING, k))
+        return true;
+    stw_kinds_names(d->op->kinds, &kinds);
+    stw_checkup_add(&d->report, STW_CHECK_FAIL, "kinds",
+                    doctor_advice(d,
+                                  "steward print webhooks --namespace %s --kinds=%s | kubectl "
+                                  "apply -f -",
+                                  d->ns, stw_buf_str(&kinds)),
+                    "%s is left out, but the webhook configurations still ask about it: every "
+                    "change of its objects is refused",
+                    k->kind);
+    return false;
+}
+
+static bool check_kind(struct doctor *d, const struct stw_kind *k)
+{
+    struct stw_held held = {0};
+    struct stw_error err = {0};
+    bool good = check_webhooks(d, k);
+    if (stw_held_count(&d->remote, k, &held, &err) != 0) {
+        doctor_unread(d, k->plural, &err);
+        return false;
+    }
+    if (held.all)
+        report_objects(d, k, &held);
+    return good && held.all == 0;
+}
+
+void doctor_kinds(struct doctor *d)
+{
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(8192);
+    bool good = true;
+    if (!stw_kinds_are_some(d->op))
+        return;
+    for (size_t i = 0; d->op->others[i]; i++)
+        good &= check_kind(d, d->op->others[i]);
+    stw_kinds_names(d->op->others, &names);
+    if (good)
+        stw_checkup_add(&d->report, STW_CHECK_OK, "kinds", NULL,
+                        "left out, and without objects: %s", stw_buf_str(&names));
+}
