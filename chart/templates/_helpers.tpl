@@ -54,6 +54,41 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (replace "+" "_" .Chart.Version) }}
 {{- if and .Values.metrics.enabled (not (and .Values.namespaces .Values.metrics.secure)) -}}yes{{- end -}}
 {{- end }}
 
+{{/* The kinds that are installed, with the CRDs of files/crds: {KIND: CRD}, as JSON. */}}
+{{- define "steward.kinds" -}}
+{{- $found := dict -}}
+{{- if and (has "EtcdRestore" .Values.kinds) (not (has "EtcdCluster" .Values.kinds)) }}
+{{- fail "kinds: EtcdRestore needs EtcdCluster, whose objects it creates: name it too" }}
+{{- end }}
+{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
+{{- $crd := $.Files.Get $path | fromYaml }}
+{{- if or (not $.Values.kinds) (has $crd.spec.names.kind $.Values.kinds) }}
+{{- $_ := set $found $crd.spec.names.kind $crd }}
+{{- end }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+
+{{/* {"GROUP/PLURAL": true} of the kinds that are installed, as JSON. */}}
+{{- define "steward.resources" -}}
+{{- $found := dict -}}
+{{- range $_, $crd := include "steward.kinds" . | fromJson }}
+{{- $_ := set $found (print $crd.spec.group "/" $crd.spec.names.plural) true }}
+{{- end }}
+{{- $found | toJson }}
+{{- end }}
+
+{{/* The rules of a role with the kinds of the values, as JSON: (dict "root" $ "role" NAME) */}}
+{{- define "steward.rules" -}}
+{{- $root := .root -}}
+{{- $role := .role -}}
+{{- $rules := list -}}
+{{- range $root.Values.kinds }}
+{{- $rules = concat $rules (get ($root.Files.Get (printf "files/kinds/%s.yaml" .) | fromYaml) $role) | uniq }}
+{{- end }}
+{{- dict "rules" $rules | toJson }}
+{{- end }}
+
 {{/* The folder of a certificate that somebody else keeps, or nothing. */}}
 {{- define "steward.certPath" -}}
 {{- if ne .Values.certificate.mode "own" -}}/etc/steward-tls{{- end -}}

@@ -30,6 +30,15 @@ generated_config() {
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
     generated_webhooks "$steward" "$dir/server-1.29"
     generated_crd_list "$dir/crd"
+    "$(python_with_yaml)" scripts/lib/kinds.py "$steward" components "$dir/kinds"
+    generated_argocd "$steward" "$dir/argocd"
+}
+
+# generated_argocd STEWARD FOLDER: the health check of all kinds, copied for each.
+generated_argocd() {
+    mkdir -p "$2"
+    [[ config/argocd/health.lua -ef $2/health.lua ]] || cp config/argocd/health.lua "$2/"
+    "$(python_with_yaml)" scripts/lib/kinds.py "$1" argocd "$2"
 }
 
 # generated_crd_list FOLDER: the kustomization of the CRDs in FOLDER/bases.
@@ -140,6 +149,7 @@ generated_chart() {
         cp "config/$file" "$dir/"
     done
     generated_file "$steward" webhooks --match-conditions >"$dir/webhooks.yaml"
+    "$(python_with_yaml)" scripts/lib/kinds.py "$steward" rights "$dir/kinds"
 }
 
 # generated_differences STEWARD: prints a diff between the existing and the expected files; false if
@@ -151,7 +161,7 @@ generated_differences() {
     while IFS= read -r file; do
         diff -u --label "$file" --label "what it should be" "$file" "$fresh/$file" || different=1
     done < <(cd "$fresh" && find . -type f -printf '%P\n' | sort)
-    for file in config/crd/bases/* chart/files/* chart/files/crds/*; do
+    for file in config/crd/bases/* config/kinds/*/crd.yaml config/argocd/*/*/health.lua chart/files/* chart/files/{crds,kinds}/*; do
         [[ -e $fresh/$file ]] || {
             printf '%s: nothing writes it any more\n' "$file"
             different=1

@@ -4,6 +4,7 @@
 import copy
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -388,3 +389,85 @@ def test_helm_refuses(helm, values):
     """helm has its own schema validator."""
     with pytest.raises(chart.Refused, match="schema"):
         helm(values)
+
+
+KINDS = sorted(p.stem for p in (chart.CHART / "files" / "kinds").glob("*.yaml"))
+CHOICES = [["DatabaseUser"], ["DatabaseUser", "App"], ["EtcdCluster", "EtcdRestore"], KINDS]
+
+
+def _rules(objects):
+    """{(kind, name): rules in a form that can be compared} of all roles."""
+    return {(o["kind"], o["metadata"]["name"]): sorted(json.dumps(r, sort_keys=True)
+                                                       for r in o["rules"])
+            for o in objects if "rules" in o and o["kind"] in ("Role", "ClusterRole") and o["rules"]}
+
+
+@pytest.mark.parametrize("kinds", CHOICES, ids=",".join)
+def test_kinds(render, steward_binary, kinds):
+    """Exactly the CRDs, webhooks and rights that the program prints for these kinds."""
+    rendered = list(render({"kinds": kinds, "uninstall": {"hook": False}}).values())
+
+    def printed(what):
+        text = subprocess.run([steward_binary, "print", what, "--kinds", ",".join(kinds)],
+                              check=True, capture_output=True, timeout=60).stdout
+        return [o for o in yaml.safe_load_all(text) if o]
+
+    def names(objects, kind):
+        return sorted(o["metadata"]["name"] for o in objects if o["kind"] == kind)
+    crd = "CustomResourceDefinition"
+    assert names(rendered, crd) == names(printed("crds"), crd)
+    hooks = {o["kind"]: [h["name"] for h in o["webhooks"]] for o in rendered if "webhooks" in o}
+    assert hooks == {o["kind"]: [h["name"] for h in o["webhooks"]] for o in printed("webhooks")}
+    expected = _rules(printed("rbac") + printed("user-roles"))
+    assert {k: v for k, v in _rules(rendered).items() if k in expected} == expected
+    assert {k[1] for k in set(_rules(rendered)) - set(expected)} == {"steward-metrics-reader"}
+    deployment = next(o for o in rendered if o["kind"] == "Deployment")
+    args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert f"--kinds={','.join(kinds)}" in args
+
+
+def test_a_kind_that_needs_another(render):
+    with pytest.raises(chart.Refused, match="EtcdRestore needs EtcdCluster"):
+        render({"kinds": ["EtcdRestore"]})
+
+
+@pytest.mark.skipif(jsonschema is None, reason="needs python3-jsonschema")
+def test_the_schema_knows_the_kinds():
+    assert sorted(SCHEMA["properties"]["kinds"]["items"]["enum"]) == KINDS
+
+
+@pytest.mark.parametrize("kinds", CHOICES, ids=",".join)
+def test_components(steward_binary, tmp_path, kinds):
+    """config/kinds/none and a component for each kind are what the program prints for these kinds."""
+    if gotools.missing("kustomize"):
+        pytest.skip(gotools.missing("kustomize"))
+    top = paths.TOP / "config"
+    folder = tmp_path / "config" / "mine"
+    shutil.copytree(top, tmp_path / "config", dirs_exist_ok=True)
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
+        "resources": ["../default"],
+        "components": ["../kinds/none", *(f"../kinds/{k.lower()}" for k in kinds)]}), "utf-8")
+    result = gotools.run("kustomize", "build", folder)
+    assert result.returncode == 0, result.stderr
+    built = [o for o in yaml.safe_load_all(result.stdout) if o]
+
+    def printed(what):
+        text = subprocess.run([steward_binary, "print", what, "--kinds", ",".join(kinds)],
+                              check=True, capture_output=True, timeout=60).stdout
+        return [o for o in yaml.safe_load_all(text) if o]
+
+    def unique(rules):
+        return {k: sorted(set(v)) for k, v in rules.items()}
+    expected = unique(_rules(printed("rbac") + printed("user-roles")))
+    assert {k: v for k, v in unique(_rules(built)).items() if k in expected} == expected
+    assert {k[1] for k in set(_rules(built)) - set(expected)} <= {"steward-metrics-reader"}
+    for kind in ("CustomResourceDefinition",):
+        assert (sorted(o["metadata"]["name"] for o in built if o["kind"] == kind)
+                == sorted(o["metadata"]["name"] for o in printed("crds")))
+    hooks = {o["kind"]: sorted(h["name"] for h in o["webhooks"]) for o in built if "webhooks" in o}
+    assert hooks == {o["kind"]: sorted(h["name"] for h in o["webhooks"])
+                     for o in printed("webhooks")}
+    deployment = next(o for o in built if o["kind"] == "Deployment")
+    args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert [a for a in args if a.startswith("--kinds=")] == [f"--kinds={k}" for k in kinds]
