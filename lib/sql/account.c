@@ -13,7 +13,7 @@
 
 #define TEXT_MAX_BYTES ((size_t)256 * 1024)
 
-enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16 };
+enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16, DID_DISCARD = 32 };
 
 /* The owner of an account. */
 enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };
@@ -66,6 +66,7 @@ static void note_done(struct work *w)
     w->r->password_changed |= did & DID_PASSWORD;
     w->r->options_changed |= did & DID_OPTIONS;
     w->r->hosts_changed |= did & DID_HOSTS;
+    w->r->old_discarded |= did & DID_DISCARD;
 }
 
 static int work_end(struct work *w, int result)
@@ -306,17 +307,51 @@ static void write_new(struct work *w, struct stw_login *l, const struct stw_gran
     write_mark(w, l, STW_MARK_OWNED, &p->before);
 }
 
+/* A second password that is the wanted one is not discarded: the two change places.  One that an
+ * interrupted call has just left valid is not either. */
+static bool discards(const struct work *w, const struct stw_login *l)
+{
+    bool differs = l->password == STW_PASSWORD_DIFFERS;
+    bool stays = differs ? l->old == STW_PASSWORD_SAME : w->a->keep_old;
+    return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
+}
+
+/* A server keeps two passwords: a third would end the older one before its time. */
+static bool must_wait(const struct work *w, const struct stw_login *l)
+{
+    return w->a->keep_old && l->wanted && l->password == STW_PASSWORD_DIFFERS && l->old_valid &&
+           l->old != STW_PASSWORD_SAME && !discards(w, l);
+}
+
+/* All hosts wait together: the application has one password. */
+static void find_wait(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        w->r->password_waits |= must_wait(w, &w->seen.logins[i]);
+}
+
+static void write_discard(struct work *w, struct stw_login *l)
+{
+    size_t from = w->script.count;
+    if (!discards(w, l))
+        return;
+    w->s.ops->discard(w->a, l, &w->script);
+    set_effect(w, from, DID_DISCARD);
+}
+
 static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
 {
     size_t from = w->script.count;
-    bool password = l->password == STW_PASSWORD_DIFFERS;
+    bool password = l->password == STW_PASSWORD_DIFFERS && !w->r->password_waits;
     bool settled = classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
     if (!settled || p->write_before) {
         bool adopted = classify_owner(l, w->a) != OURS;
         write_mark(w, l, STW_MARK_OWNED, &p->before);
         set_effect(w, from, adopted ? DID_ADOPT : 0);
     }
+    write_discard(w, l);
     from = w->script.count;
+    l->keep_old = password && w->a->keep_old;
     if (password || l->options_differ)
         w->s.ops->alter(&w->s.facts, w->a, l, password ? &w->verifier : NULL, l->options_differ,
                         &w->script);
@@ -482,6 +517,10 @@ static void write_report(struct work *w)
     stw_format(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
                w->a->owner_uid);
     r->owned = true;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        r->old_valid |= l->wanted && (l->keep_old || (l->old_valid && !discards(w, l)));
+    }
     if (!w->a->password.data)
         r->stored = w->a->settled;
     else if (is_as_wanted(w))
@@ -520,6 +559,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;
+    find_wait(w);
     if (check_owners(w) != 0 || look_at_rights(w) != 0 || check_adoption(w) != 0 ||
         prepare_statements(w) < 0 || write_all(w) != 0 || run_script(w) != 0)
         return -1;

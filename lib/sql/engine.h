@@ -71,6 +71,9 @@ struct stw_login {
     bool options_differ;
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
+    bool old_valid;              /* MySQL: it has a second password */
+    enum stw_password_state old; /* that one, compared with the wanted */
+    bool keep_old;               /* for `alter`: leave the current password valid */
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
     char plugin[65];                     /* MySQL: the plugin of its login */
     struct stw_hash stored;              /* hash over all ways to log in; zero: unknown */
@@ -168,6 +171,8 @@ struct stw_engine_ops {
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);
     void (*alter)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                   const struct stw_verifier *v, bool options, struct stw_script *s);
+    /* The second password is no longer valid; NULL: the engine has none. */
+    void (*discard)(const struct stw_account *a, const struct stw_login *l, struct stw_script *s);
     void (*rights)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_rights *want,
                    const struct stw_grants_plan *p, struct stw_script *s);

@@ -681,6 +681,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .prepare = stw_mysql_prepare,
     .create = stw_mysql_create,
     .alter = stw_mysql_alter,
+    .discard = stw_mysql_discard,
     .rights = stw_mysql_rights,
     .mark = stw_mysql_mark,
     .unmark = stw_mysql_unmark,

@@ -63,6 +63,8 @@ static const struct known {
     {3024, STW_SQL_CONNECT, "the statement took too long"},
     {3118, STW_SQL_AUTH, "the admin account is locked"},
     {3159, STW_SQL_TLS, "the server takes only connections with TLS"},
+    {3894, STW_SQL_UNSUPPORTED,
+     "the server keeps no password of another plugin: set the strategy InPlace for one rotation"},
     {4006, STW_SQL_OWNS_OBJECTS,
      "a routine, view, trigger or event names the account as its definer: drop it first, or give "
      "the admin account ALLOW_NONEXISTENT_DEFINER (SET_USER_ID before 8.2)"},

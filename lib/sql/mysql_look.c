@@ -72,6 +72,11 @@ static int check_grant(const struct stw_grant *g, struct stw_error *err)
     return g->table ? check_mysql_name("name of a table", g->table, err) : 0;
 }
 
+bool stw_mysql_has_two_passwords(const struct stw_facts *k)
+{
+    return !k->mariadb && k->number >= 80014;
+}
+
 int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err)
 {
     size_t max = k->mariadb ? 80 : 32;
@@ -82,6 +87,10 @@ int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a, stru
         characters += ((unsigned char)*p & 0xc0) != 0x80;
     if (characters > max)
         return stw_fail(err, STW_ERR_INVALID, "the user must be at most %zu characters", max);
+    if (a->keep_old && !stw_mysql_has_two_passwords(k))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "two valid passwords at a time need MySQL 8.0.14 or later; set the "
+                        "strategy InPlace");
     if (!a->hosts || !a->hosts[0])
         return stw_fail(err, STW_ERR_INVALID, "the account has no host");
     for (const char *const *h = a->hosts; *h; h++)
@@ -132,6 +141,18 @@ static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const
                             "max_connections,max_user_connections,account_locked) FROM mysql.user");
     }
     stw_buf_addf(out, " WHERE User=%s", user);
+}
+
+/* Dual passwords: NULL where there is none. */
+#define OLD_PASSWORD "JSON_UNQUOTE(JSON_EXTRACT(User_attributes,'$.additional_password'))"
+
+static void write_old_passwords(struct stw_buf *out, const char *user)
+{
+    stw_buf_addf(out,
+                 " UNION ALL " HEAD("o") BYTES("plugin") "," BYTES(
+                     OLD_PASSWORD) ",NULL,NULL,NULL FROM mysql.user WHERE User=%s AND " OLD_PASSWORD
+                                   " IS NOT NULL",
+                 user);
 }
 
 static void write_rights(struct stw_buf *out, const struct stw_facts *k, const char *user)
@@ -185,6 +206,8 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k, co
     const char *user = stw_buf_str(&quoted);
     out->failed |= quoted.failed;
     write_accounts(out, k, user);
+    if (stw_mysql_has_two_passwords(k))
+        write_old_passwords(out, user);
     write_rights(out, k, user);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
     if (marks)
@@ -369,6 +392,14 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
     return 0;
 }
 
+static void read_old_password(struct stw_login *l, const struct stw_account *a,
+                              const struct stw_cell *c)
+{
+    l->old_valid = true;
+    l->old = stw_mysql_password_state(get_cell_text(&c[A]), get_cell_text(&c[B]), c[B].len,
+                                      &a->password);
+}
+
 static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct mysql_look *k = ctx;
@@ -388,6 +419,10 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
         return -1;
     if (kind == 'u')
         return read_account(k, l, c);
+    if (kind == 'o') {
+        read_old_password(l, k->account, c);
+        return 0;
+    }
     return kind == 'm' ? read_mark(&l->mark, c) : read_right(k->facts, l, kind, c);
 }
 

@@ -13,6 +13,7 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
                      enum stw_sql_step step);
 
 /* mysql_look.c */
+bool stw_mysql_has_two_passwords(const struct stw_facts *k);
 int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a,
                     struct stw_error *err) STW_MUST_CHECK;
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
@@ -47,6 +48,8 @@ void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
 void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
                      const struct stw_login *l, const struct stw_verifier *v, bool options,
                      struct stw_script *s);
+void stw_mysql_discard(const struct stw_account *a, const struct stw_login *l,
+                       struct stw_script *s);
 void stw_mysql_rights(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, const struct stw_rights *want,
                       const struct stw_grants_plan *p, struct stw_script *s);

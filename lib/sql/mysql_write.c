@@ -100,10 +100,20 @@ void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
     put_account(out, a, l);
     if (v)
         put_password(out, k, a, l, v);
+    if (v && l->keep_old)
+        stw_buf_adds(out, " RETAIN CURRENT PASSWORD");
     if (options) {
         put_limits(out, a);
         stw_buf_adds(out, " ACCOUNT UNLOCK");
     }
+}
+
+void stw_mysql_discard(const struct stw_account *a, const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_ALTER, NULL)->text;
+    stw_buf_adds(out, "ALTER USER ");
+    put_account(out, a, l);
+    stw_buf_adds(out, " DISCARD OLD PASSWORD");
 }
 
 static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_t count)

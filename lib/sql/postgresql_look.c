@@ -46,6 +46,10 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
     if (check_role(a->user, err) < 0 ||
         (a->reassign_owned_to && check_pg_name("new owner", a->reassign_owned_to, err) < 0))
         return -1;
+    if (a->keep_old)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "a role of PostgreSQL has only one valid password; set the strategy "
+                        "InPlace");
     if (a->require_tls != STW_ACCOUNT_TLS_NONE)
         return stw_fail(err, STW_ERR_INVALID,
                         "PostgreSQL asks for TLS in pg_hba.conf, not for an account");

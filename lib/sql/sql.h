@@ -97,6 +97,10 @@ struct stw_account {
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
         max_connections_per_hour;    /* 0: no limit */
+    /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
+     * valid; while an older one still is, it is not set (`password_waits`). */
+    bool keep_old;
+    bool discard_old;                /* the older password is no longer valid, before a new one is set */
     const char *valid_until;         /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
                                         rights */
@@ -114,6 +118,9 @@ struct stw_account_report {
     struct stw_error err;
     bool found; /* the account existed before */
     bool created, adopted, password_changed, hosts_changed, options_changed;
+    bool old_valid;       /* an older password is valid as well, on at least one host */
+    bool old_discarded;   /* it is no longer, since this call */
+    bool password_waits;  /* the new one was not set, for the older one is still valid */
     bool owned;           /* it has our mark now */
     bool password_wanted; /* the server's passwords differ from `settled`: nothing was done, call
                              again with the password */

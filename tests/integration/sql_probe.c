@@ -133,6 +133,8 @@ static void read_account(struct command *c)
     a->owner_uid = kept(c, stw_json_get(c->root, "uid"));
     a->reassign_owned_to = kept(c, stw_json_get(c->root, "reassign"));
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
+    a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
+    a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
     a->max_user_connections = number(stw_json_at(limits, 0));
     a->max_queries_per_hour = number(stw_json_at(limits, 1));
@@ -182,6 +184,9 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_flag(out, "hosts_changed", r->hosts_changed);
     put_flag(out, "options_changed", r->options_changed);
     put_flag(out, "owned", r->owned);
+    put_flag(out, "old_valid", r->old_valid);
+    put_flag(out, "old_discarded", r->old_discarded);
+    put_flag(out, "password_waits", r->password_waits);
     stw_buf_addf(out, ",\"given\":%u,\"revoked\":%u,\"statements\":%u", r->grants_given,
                  r->grants_revoked, r->statements);
 }

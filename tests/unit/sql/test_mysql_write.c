@@ -54,6 +54,15 @@ static void test_create(void **state)
           "'ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY'");
     stw_mysql_alter(&maria, &known, &ed, &plain, false, &s);
     wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING PASSWORD('p''\\\\')");
+    static const struct stw_login keeps = {.host = "%", .keep_old = true};
+    stw_mysql_alter(&eight, &bob, &keeps, &v, true, &s);
+    wrote(&s, 9,
+          "ALTER USER `b``ob`@`%` IDENTIFIED WITH caching_sha2_password AS '*AB' RETAIN CURRENT "
+          "PASSWORD" LIMITS " ACCOUNT UNLOCK");
+    stw_mysql_alter(&eight, &bob, &keeps, NULL, true, &s);
+    wrote(&s, 10, "ALTER USER `b``ob`@`%`" LIMITS " ACCOUNT UNLOCK");
+    stw_mysql_discard(&bob, &keeps, &s);
+    wrote(&s, 11, "ALTER USER `b``ob`@`%` DISCARD OLD PASSWORD");
     stw_buf_done(&v.text);
     stw_buf_done(&plain.text);
 }
