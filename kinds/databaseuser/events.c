@@ -19,12 +19,7 @@ static bool was_settled(const struct stw_object *o)
 /* The password changed because the Secret changed. */
 static bool is_rotated(const struct dbuser *d)
 {
-    const json_t *status = d->object.status;
-    if (!d->report.password_changed)
-        return false;
-    if (*d->fingerprint)
-        return !stw_streq(d->fingerprint, stw_tree_text(status, "passwordFingerprint"));
-    return !stw_streq(d->secret.resource_version, stw_tree_text(status, "secretResourceVersion"));
+    return d->report.password_changed && dbu_password_is_new(d);
 }
 
 static void add_word(struct stw_buf *out, bool say, const char *word)
@@ -52,8 +47,9 @@ static const struct {
     {"Created", "Create", "created ", ""},
     {"Adopted", "Adopt", "took over ", ""},
     {"PasswordRotated", "Rotate", "", " has the new password of its Secret"},
+    {"OldPasswordDiscarded", "Rotate", "the old password of ", " is no longer valid"},
 };
-enum { RESTORED, CREATED, ADOPTED, ROTATED };
+enum { RESTORED, CREATED, ADOPTED, ROTATED, DISCARDED };
 
 static void report_account_event(const struct dbuser *d, int what, const char *account)
 {
@@ -92,6 +88,8 @@ void dbu_tell(const struct dbuser *d)
         report_account_event(d, ADOPTED, name);
     else
         tell_changes(d, name);
+    if (r->old_discarded)
+        report_account_event(d, DISCARDED, name);
     if (!r->created && is_rotated(d))
         report_account_event(d, ROTATED, name);
 }

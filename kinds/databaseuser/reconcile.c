@@ -247,10 +247,11 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
         d->report.trouble = STW_SQL_FAILED;
         return;
     }
+    compute_password_fingerprint(d);
+    dbu_rotation_plan(d, &desired.account);
     (void)stw_account_sync(pool, &desired.account, &d->report);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
-    compute_password_fingerprint(d);
     remember_password(d);
 }
 
@@ -296,7 +297,8 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
     sync_account(d, pool);
     if (d->report.password_wanted)
         sync_again(d, pool);
-    if (d->report.trouble == STW_SQL_FINE && d->asked)
+    /* A password that is not valid yet is not given to applications. */
+    if (d->report.trouble == STW_SQL_FINE && d->asked && !d->report.password_waits)
         dbu_connection_ensure(d);
     return 0;
 }
@@ -443,8 +445,8 @@ static const struct stw_rule rules[] = {
 };
 
 static const char *const conditions[] = {
-    "SecretResolved",         "TargetReachable", "UserSynced", "GrantsSynced",
-    "ConnectionSecretSynced", "CleanupBlocked",  NULL};
+    "SecretResolved",         "TargetReachable",  "UserSynced",     "GrantsSynced",
+    "ConnectionSecretSynced", "RotationComplete", "CleanupBlocked", NULL};
 
 const struct stw_controller stw_controller_databaseuser = {
     STW_CONTROLLER_OF("databaseuser", stw_kind_databaseuser),

@@ -2,7 +2,7 @@
  *
  * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
  * deletion (cleanup.c), the wanted account (account.c), the password
- * (secret.c), conflicts over an account (claims.c), status and events
+ * (secret.c), its rotation (rotation.c), conflicts over an account (claims.c), status and events
  * (status.c, events.c), and state kept between runs
  * (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
@@ -139,6 +139,14 @@ struct dbuser {
 bool dbu_connection_wanted(const struct dbuser *d);
 bool dbu_connection_is_settled(const struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
+
+/* Rotation; see rotation.c. */
+bool dbu_rotation_wanted(const struct dbuser *d);
+/* Whether the password of the Secret is another than the one that was last set. */
+bool dbu_password_is_new(const struct dbuser *d);
+void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);
+/* After a run: until when the old password stays valid.  false: it is not valid. */
+bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms);
 
 /* Whether steward makes the password. */
 bool dbu_password_is_generated(const struct stw_object *o);

@@ -103,6 +103,27 @@ static const struct stw_field connection_fields[] = {
     {0},
 };
 
+static const char *const strategies[] = {"Auto", "DualPassword", "InPlace", NULL};
+
+static const struct stw_field rotation_fields[] = {
+    {.name = "strategy",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_rotation, strategy),
+     .help = "What happens to the old password: DualPassword leaves it valid for overlapSeconds "
+             "(MySQL 8.0.14 and later), InPlace ends it at once.  Auto is the one by which no "
+             "login fails; servers that have none refuse it.",
+     .def = "\"Auto\"",
+     .values = strategies},
+    {.name = "overlapSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_databaseuser_rotation, overlap_seconds),
+     .help = "How long the old password stays valid, in seconds.  A newer one is set after that.",
+     .def = "3600",
+     STW_RANGE(1, 604800),
+     .format = "int32"},
+    {0},
+};
+
 static const struct stw_field limit_fields[] = {
     {.name = "maxUserConnections",
      .type = STW_T_INT,
@@ -300,6 +321,11 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_databaseuser, connection),
      .help = "A Secret that steward writes for applications: what they need to log in.",
      .fields = connection_fields},
+    {.name = "rotation",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_databaseuser, rotation),
+     .help = "How a new password of the Secret replaces the old one; when absent, at once.",
+     .fields = rotation_fields},
     {.name = "resyncSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_databaseuser, resync_seconds),
@@ -340,6 +366,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "When the password was last set on the server."},
+    {.name = "oldPasswordValidUntil",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Until when the password before the last one is valid as well."},
     {.name = "currentGrants",
      .type = STW_T_LIST,
      .help = "Rights that steward gave and that hold.",

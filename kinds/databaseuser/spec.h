@@ -50,6 +50,12 @@ struct stw_databaseuser_grant {
 };
 extern const struct stw_field stw_databaseuser_grant_fields[];
 
+/* How a password that has changed reaches the server; absent: it replaces the old one. */
+struct stw_databaseuser_rotation {
+    const char *strategy; /* "Auto", "DualPassword", "InPlace" */
+    int64_t overlap_seconds;
+};
+
 struct stw_databaseuser {
     const char *user;
     struct stw_databaseuser_password password;
@@ -65,6 +71,7 @@ struct stw_databaseuser {
     int64_t resync_seconds;
     const char *valid_until; /* PostgreSQL; NULL: as it is on the server */
     struct stw_databaseuser_connection connection;
+    struct stw_databaseuser_rotation rotation;
 };
 
 extern const struct stw_kind stw_kind_databaseuser;

@@ -590,6 +590,25 @@ static void check_connection(const struct stw_dbu_scene *s)
     check_connection_keys(s, "template", c->template, c->keys);
 }
 
+/* --- rotation */
+
+static void check_rotation(const struct stw_dbu_scene *s)
+{
+    static const char path[] = "spec.rotation.strategy";
+    const char *strategy = s->user->rotation.strategy;
+    if (!stw_json_there(stw_json_path(s->a->object, "spec.rotation")) ||
+        (!is_same_word(strategy, "Auto") && !is_same_word(strategy, "DualPassword")))
+        return;
+    if (s->target && s->target->engine != STW_ENGINE_MYSQL)
+        stw_databaseuser_add(s, path, STW_INVALID, strategy,
+                             "needs two valid passwords at a time, which %s does not have; set "
+                             "InPlace",
+                             s->engine->name);
+    else if (!s->user->connection.name)
+        stw_findings_warn(s->f, "without connectionSecret, applications may read a new password "
+                                "before it is set on the server");
+}
+
 /* --- all of it */
 
 static void check_all(const struct stw_dbu_scene *s)
@@ -599,6 +618,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_user(s);
     check_password(s);
     check_connection(s);
+    check_rotation(s);
     check_hosts(s);
     stw_databaseuser_check_grants(s);
     check_roles(s);

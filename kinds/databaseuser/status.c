@@ -14,7 +14,7 @@
 #define OBJECT_AGAIN_MS 60000 /* a missing database or table of a grant: no watch reports it */
 #define FOREIGN_MAX 50
 
-enum { SECRET, TARGET, USER, GRANTS, CONNECTION, ASPECTS };
+enum { SECRET, TARGET, USER, GRANTS, CONNECTION, ROTATION, ASPECTS };
 
 static const char *const types[] = {
     [SECRET] = "SecretResolved",
@@ -22,6 +22,7 @@ static const char *const types[] = {
     [USER] = "UserSynced",
     [GRANTS] = "GrantsSynced",
     [CONNECTION] = "ConnectionSecretSynced", /* only if the spec wants one */
+    [ROTATION] = "RotationComplete",         /* the same */
 };
 static_assert(STW_COUNT(types) == ASPECTS, "one type for each aspect");
 
@@ -314,6 +315,29 @@ static void find_connection(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
+/* An overlap is normal, and leaves the object ready. */
+static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
+{
+    char end[STW_TIME_LEN];
+    uint64_t in_ms;
+    if (!d->asked || d->report.trouble != STW_SQL_FINE)
+        return;
+    init_aspect(a, ROTATION);
+    a->reason = "Complete";
+    STW_ASPECT_SAY(a, "only the current password is valid");
+    if (!dbu_rotation_end(d, end, &in_ms))
+        return;
+    a->truth = STW_FALSE;
+    a->reason = d->report.password_waits ? "NewPasswordWaits" : "Overlap";
+    if (d->report.password_waits)
+        STW_ASPECT_SAY(a,
+                       "the password of the Secret is set when the one before the last is no "
+                       "longer valid, at %s; for an earlier change set the strategy InPlace",
+                       end);
+    else
+        STW_ASPECT_SAY(a, "the old password is valid as well, until %s", end);
+}
+
 static void find_all(const struct dbuser *d, struct stw_aspect *all)
 {
     for (int i = 0; i < ASPECTS; i++)
@@ -323,6 +347,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     find_user(d, &all[USER]);
     find_grants(d, &all[GRANTS]);
     find_connection(d, &all[CONNECTION]);
+    find_rotation(d, &all[ROTATION]);
     if (d->asked && d->report.trouble != STW_SQL_FINE) {
         int which = aspect_of(&d->report);
         init_aspect(&all[which], which);
@@ -330,12 +355,18 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     }
 }
 
+static bool is_wanted(const struct dbuser *d, int aspect)
+{
+    return aspect == CONNECTION ? dbu_connection_wanted(d)
+                                : aspect != ROTATION || dbu_rotation_wanted(d);
+}
+
 /* Aspects that were not checked keep their condition. */
 static void add_conditions(const struct dbuser *d, const struct stw_aspect *all,
                            struct stw_conditions *c)
 {
     for (int i = 0; i < ASPECTS; i++) {
-        if (i == CONNECTION && !dbu_connection_wanted(d))
+        if (!is_wanted(d, i))
             continue;
         if (all[i].type)
             stw_condition_set(c, types[i], all[i].truth, all[i].reason, "%s", all[i].message);
@@ -395,7 +426,7 @@ static void add_password(const struct dbuser *d, json_t *status, const char *now
 {
     if (d->report.created || d->report.password_changed)
         set_text(status, "lastRotationTime", now);
-    if (d->secret.state != DBU_SECRET_FOUND)
+    if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits)
         return;
     set_text(status, "secretResourceVersion", d->secret.resource_version);
     set_text(status, "passwordFingerprint", d->fingerprint);
@@ -412,8 +443,22 @@ static void add_connection(const struct dbuser *d, json_t *status)
                                             d->connection.inputs));
 }
 
+/* Written in the same status as the new fingerprint, so that an old end never counts for it. */
+static void add_rotation(const struct dbuser *d, json_t *status)
+{
+    char end[STW_TIME_LEN];
+    uint64_t in_ms;
+    if (!came_to_grants(d))
+        return;
+    if (dbu_rotation_end(d, end, &in_ms))
+        set_text(status, "oldPasswordValidUntil", end);
+    else if (d->report.trouble == STW_SQL_FINE)
+        (void)json_object_del(status, "oldPasswordValidUntil");
+}
+
 static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 {
+    add_rotation(d, status);
     add_connection(d, status);
     const struct stw_account_report *r = &d->report;
     if (d->claim == DBU_CLAIM_TAKEN)
@@ -450,6 +495,7 @@ static const char *const keep[] = {"account",
                                    "secretResourceVersion",
                                    "passwordFingerprint",
                                    "lastRotationTime",
+                                   "oldPasswordValidUntil",
                                    "currentGrants",
                                    "foreignGrants",
                                    "owned",
@@ -467,10 +513,14 @@ uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
 
 static void say_fine(const struct dbuser *d, struct stw_verdict *v)
 {
+    char end[STW_TIME_LEN];
+    uint64_t in_ms;
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     dbu_account_text(d, &account);
     v->reason = "Succeeded";
     v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
+    if (dbu_rotation_end(d, end, &in_ms))
+        v->again_ms = STW_MIN(v->again_ms, in_ms);
     stw_format(v->message, sizeof(v->message), "account \"%.400s\" on target \"%.200s\" is ready",
                stw_buf_str(&account), d->target->name);
 }
@@ -561,7 +611,7 @@ void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_sta
     stw_status_begin(&s, d->run, &d->object, keep);
     stw_verdict_conditions(v, &s.conditions);
     for (int i = 0; i < ASPECTS; i++)
-        if (i != CONNECTION || stw_condition_find(s.conditions.old, types[i]))
+        if (i < CONNECTION || stw_condition_find(s.conditions.old, types[i]))
             stw_condition_keep(&s.conditions, types[i]);
     stw_condition_set(&s.conditions, "CleanupBlocked", STW_TRUE, v->reason, "%s", v->message);
     *ret_status = stw_status_end(&s);

@@ -13,7 +13,14 @@
 
 #define TEXT_MAX_BYTES ((size_t)256 * 1024)
 
-enum { DID_CREATE = 1, DID_ADOPT = 2, DID_PASSWORD = 4, DID_OPTIONS = 8, DID_HOSTS = 16, DID_DISCARD = 32 };
+enum {
+    DID_CREATE = 1,
+    DID_ADOPT = 2,
+    DID_PASSWORD = 4,
+    DID_OPTIONS = 8,
+    DID_HOSTS = 16,
+    DID_DISCARD = 32
+};
 
 /* The owner of an account. */
 enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };

@@ -96,12 +96,12 @@ struct stw_account {
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
-        max_connections_per_hour;    /* 0: no limit */
+        max_connections_per_hour; /* 0: no limit */
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
      * valid; while an older one still is, it is not set (`password_waits`). */
     bool keep_old;
-    bool discard_old;                /* the older password is no longer valid, before a new one is set */
-    const char *valid_until;         /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
+    bool discard_old;        /* the older password is no longer valid, before a new one is set */
+    const char *valid_until; /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
                                         rights */
     const struct stw_target *target; /* only for what it allows; the pool does the login */

@@ -773,9 +773,7 @@ static void the_rest(void **state)
          "spec.resyncSeconds: Invalid value: 86401: must be between 30 and 86400\n"},
         {ON("maria", GOOD ",\"resyncSeconds\":30"), ""},
         /* planned fields, still unknown */
-        {ON("maria", GOOD ",\"authPlugin\":\"x\",\"rotation\":{}"),
-         "W: unknown field \"spec.authPlugin\"\n"
-         "W: unknown field \"spec.rotation\"\n"},
+        {ON("maria", GOOD ",\"authPlugin\":\"x\""), "W: unknown field \"spec.authPlugin\"\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
@@ -997,6 +995,29 @@ static void connection_secrets(void **state)
                   "spec.connectionSecret.name: Forbidden: field is immutable (was \"d\")\n");
     assert_answer(&stw_kind_databaseuser, ON("maria", CONNECTION("\"name\":\"c\"")),
                   ON("maria", GOOD), &env, "");
+}
+
+#define ROTATION(text) CONNECTION("\"name\":\"c\"") ",\"rotation\":{" text "}"
+
+static void rotations(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("maria", ROTATION("\"strategy\":\"InPlace\"")), ""},
+        {ON("maria", ROTATION("")),
+         "spec.rotation.strategy: Invalid value: \"Auto\": needs two valid passwords at a time, "
+         "which mariadb does not have; set InPlace\n"},
+        {ON("pg", ROTATION("\"strategy\":\"DualPassword\"")),
+         "spec.rotation.strategy: Invalid value: \"DualPassword\": needs two valid passwords at a "
+         "time, which postgresql does not have; set InPlace\n"
+         "spec.requireTLS: Invalid value: \"SSL\": not supported on postgresql\n"},
+        {ON("maria", ROTATION("\"strategy\":\"TwinAccounts\"")),
+         "spec.rotation.strategy: Unsupported value: \"TwinAccounts\": supported values: \"Auto\", "
+         "\"DualPassword\", \"InPlace\"\n"},
+        {ON("maria", ROTATION("\"strategy\":\"InPlace\",\"overlapSeconds\":0")),
+         "spec.rotation.overlapSeconds: Invalid value: 0: must be between 1 and 604800\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
 }
 
 /* --- updates */
@@ -1338,6 +1359,7 @@ int main(void)
         cmocka_unit_test(sequences),
         cmocka_unit_test(generated_passwords),
         cmocka_unit_test(connection_secrets),
+        cmocka_unit_test(rotations),
         cmocka_unit_test(the_finalizer),
         cmocka_unit_test(no_label_is_the_default_target),
         cmocka_unit_test(the_label_is_added),

@@ -364,11 +364,87 @@ static void test_cleanup(void **state)
     }
 }
 
+#define ROTATING                                                                                   \
+    "{\"user\":\"app\",\"password\":{\"name\":\"app-db\",\"key\":\"password\"},"                   \
+    "\"rotation\":{\"strategy\":\"%s\",\"overlapSeconds\":60}}"
+
+/* A run at 00:00:01, with a status that has this password and this end of an overlap. */
+static struct stw_account plan(const char *strategy, const char *fingerprint, const char *end)
+{
+    char spec[512], status[512];
+    struct stw_account a = {0};
+    (void)snprintf(spec, sizeof(spec), ROTATING, strategy);
+    (void)snprintf(status, sizeof(status),
+                   "{\"account\":\"app@%%\",\"passwordFingerprint\":\"%s\","
+                   "\"oldPasswordValidUntil\":\"%s\"}",
+                   fingerprint, end);
+    fixture_done(&f);
+    assert_int_equal(fixture_init(&f, spec, status), 0);
+    be_well(&f);
+    dbu_rotation_plan(&f.d, &a);
+    return a;
+}
+
+#define KNOWN "0123456789abcdef"
+#define SOON "2024-01-01T00:00:30Z"
+#define PAST "2024-01-01T00:00:00Z"
+
+/* Only a new password of the Secret leaves the old one valid; only an overlap that was begun ends
+ * one. */
+static void test_rotation_plan(void **state)
+{
+    (void)state;
+    assert_true(plan("Auto", "other", "").keep_old);
+    assert_false(plan("Auto", KNOWN, "").keep_old);
+    assert_false(plan("InPlace", "other", "").keep_old);
+    assert_false(plan("Auto", KNOWN, "").discard_old);
+    assert_false(plan("Auto", KNOWN, SOON).discard_old);
+    assert_true(plan("Auto", KNOWN, PAST).discard_old);
+    assert_true(plan("InPlace", KNOWN, SOON).discard_old);
+}
+
+static void assert_end(const char *want)
+{
+    json_t *status;
+    char end[STW_TIME_LEN] = "";
+    uint64_t in_ms;
+    dbu_judge(&f.d, &v, &status);
+    (void)dbu_rotation_end(&f.d, end, &in_ms);
+    assert_string_equal(end, want);
+    const char *stored = json_string_value(json_object_get(status, "oldPasswordValidUntil"));
+    assert_string_equal(stored ? stored : "", want);
+    json_decref(status);
+}
+
+/* A clock that was ahead, and a run that was killed after it set the password, do not change how
+ * long the old one is valid. */
+static void test_rotation_end(void **state)
+{
+    (void)state;
+    (void)plan("Auto", KNOWN, SOON);
+    f.d.report.old_valid = f.d.report.owned = true;
+    assert_end(SOON);
+    (void)plan("Auto", KNOWN, "2029-01-01T00:00:00Z");
+    f.d.report.old_valid = true;
+    assert_end("2024-01-01T00:01:01Z");
+    (void)plan("Auto", "other", PAST); /* killed: the status has the end of the one before */
+    f.d.report.old_valid = true;
+    assert_end("2024-01-01T00:01:01Z");
+    (void)plan("Auto", "other", PAST);
+    fixture_report(&f, STW_SQL_DENIED, STW_SQL_STEP_GRANT, "no right");
+    f.d.report.password_changed = true;
+    assert_end("2024-01-01T00:01:01Z");
+    (void)plan("Auto", KNOWN, PAST); /* discarded */
+    assert_end("");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_created, done),
         cmocka_unit_test_teardown(test_settled, done),
+        cmocka_unit_test_teardown(test_rotation_plan, done),
+        cmocka_unit_test_teardown(test_rotation_end, done),
         cmocka_unit_test_teardown(test_resync, done),
         cmocka_unit_test_teardown(test_troubles, done),
         cmocka_unit_test_teardown(test_unlooked, done),

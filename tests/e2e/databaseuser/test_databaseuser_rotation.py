@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rotation without a failed login, on a real MySQL: a client logs in all the time, and steward is
+killed at any moment."""
+
+import base64
+import random
+import threading
+import time
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import sampled
+from support import steward as stw
+from support import wait
+from support.cluster import condition
+
+FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+
+
+@pytest.fixture(scope="module")
+def mysql():
+    """The newest MySQL."""
+    line = sampled.newest("MYSQL")
+    if databases.missing(databases.MySQL, line):
+        pytest.skip(databases.missing(databases.MySQL, line))
+    one = databases.MySQL(line=line)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def rotating(installed, steward_binary, tmp_path_factory, mysql):
+    """A steward whose target "main" is MySQL."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": mysql})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(rotating, namespace):
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
+    yield namespace
+    rotating.forget(namespace)
+
+
+def create(scene, shop, overlap, strategy="Auto"):
+    """An account with a connection Secret and a rotation."""
+    return scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
+                        rotation={"overlapSeconds": overlap, "strategy": strategy})
+
+
+def connection(scene, shop):
+    """The password of the connection Secret."""
+    found = scene.cluster.get("secrets", "app-conn", shop)
+    return base64.b64decode(found["data"]["password"]).decode()
+
+
+class Client(threading.Thread):
+    """Logs in without a pause, with the password that it read last; it reads again only every
+    second, as an application that is restarted."""
+
+    def __init__(self, scene, server, shop):
+        super().__init__()
+        self.scene, self.server, self.shop = scene, server, shop
+        self.logins, self.failed, self.over = 0, [], threading.Event()
+
+    def run(self):
+        read_at, password = None, None
+        while not self.over.is_set():
+            if read_at is None or time.monotonic() > read_at + 1:
+                read_at, password = time.monotonic(), connection(self.scene, self.shop)
+            self.logins += 1
+            if not self.server.login("app", password):
+                self.failed.append((self.logins, password))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *args):
+        self.over.set()
+        self.join(30)
+
+
+def test_old_password_ends_after_the_overlap(rotating, mysql, shop):
+    """Both work, the status says until when, and then only the new one does."""
+    user = create(rotating, shop, 5)
+    assert condition(user, "RotationComplete")["reason"] == "Complete"
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert mysql.login("app", SECOND) and mysql.login("app", FIRST)
+    user = rotating.wait_ready("app", shop)
+    assert user["status"]["oldPasswordValidUntil"] > user["status"]["lastRotationTime"]
+    rotating.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert mysql.login("app", SECOND) and not mysql.login("app", FIRST)
+    assert "oldPasswordValidUntil" not in rotating.get("app", shop)["status"]
+    rotating.wait_event("app", shop, "OldPasswordDiscarded")
+
+
+def test_third_password_waits_and_in_place_does_not(rotating, mysql, shop):
+    """Two valid passwords are kept; InPlace ends them at once."""
+    create(rotating, shop, 3600)
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+    rotating.cluster.apply(dbu.secret("app", shop, THIRD))
+    rotating.wait_condition("app", shop, "RotationComplete", "NewPasswordWaits")
+    assert connection(rotating, shop) == SECOND
+    assert mysql.login("app", FIRST) and mysql.login("app", SECOND)
+    assert not mysql.login("app", THIRD)
+    rotating.patch("app", shop, rotation={"strategy": "InPlace"})
+    rotating.wait_condition("app", shop, "RotationComplete", "Complete")
+    wait.until("the third in the connection", lambda: connection(rotating, shop) == THIRD)
+    assert mysql.login("app", THIRD)
+    assert not mysql.login("app", FIRST) and not mysql.login("app", SECOND)
+
+
+def test_change_by_hand_is_not_kept(rotating, mysql, shop):
+    """An attacker on the server sets another password: it is replaced and not left valid."""
+    create(rotating, shop, 3600)
+    mysql.sql("ALTER USER 'app'@'%' IDENTIFIED BY 'by-hand-Passw0rd'")
+    rotating.poke("app", shop)
+    wait.until("the repair", lambda: mysql.login("app", FIRST))
+    assert not mysql.login("app", "by-hand-Passw0rd")
+
+
+def test_no_login_fails(rotating, mysql, shop):
+    """10 rotations while a client logs in, with SIGKILL at random moments: no login fails."""
+    dice = random.Random(19)
+    create(rotating, shop, 4)
+    with Client(rotating, mysql, shop) as client:
+        for n in range(10):
+            password = f"rotated-{n}-Passw0rd"
+            rotating.cluster.apply(dbu.secret("app", shop, password))
+            for _ in range(2):
+                end = time.monotonic() + dice.uniform(0.0, 0.4)
+                wait.until("its last moment", lambda t=end: time.monotonic() >= t, every=0.002)
+                rotating.steward.kill()
+                rotating.steward.start(ready=False)
+            wait.until("the new password", lambda p=password: connection(rotating, shop) == p, 60)
+    rotating.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert client.failed == [] and client.logins > 100, f"of {client.logins}: {client.failed}"
+    assert mysql.login("app", "rotated-9-Passw0rd") and not mysql.login("app", "rotated-8-Passw0rd")
