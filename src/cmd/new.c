@@ -87,15 +87,16 @@ static bool is_kind(const char *s)
     return true;
 }
 
-/* A struct has this name. */
+/* A struct has this name, and functions begin with it: "stw_kind" is of the library. */
 static bool is_keyword(const char *s)
 {
     static const char *const words[] = {
-        "auto",     "bool",     "break",  "case",   "char",     "const",  "continue", "default",
-        "do",       "double",   "else",   "enum",   "extern",   "float",  "for",      "goto",
-        "if",       "inline",   "int",    "long",   "register", "return", "short",    "signed",
-        "sizeof",   "static",   "struct", "switch", "typedef",  "union",  "unsigned", "void",
-        "restrict", "volatile", "while",  "true",   "false",    "main",   "linux",    "unix"};
+        "auto",    "bool",  "break",    "case",   "char",     "const",    "continue",
+        "default", "do",    "double",   "else",   "enum",     "extern",   "float",
+        "for",     "goto",  "if",       "inline", "int",      "long",     "register",
+        "return",  "short", "signed",   "sizeof", "static",   "struct",   "switch",
+        "typedef", "union", "unsigned", "void",   "restrict", "volatile", "while",
+        "true",    "false", "main",     "linux",  "unix",     "errno",    "stw"};
     for (size_t i = 0; i < STW_COUNT(words); i++)
         if (stw_streq(s, words[i]))
             return true;
@@ -133,6 +134,26 @@ static int underscore(int c)
     return c == '-' ? '_' : c;
 }
 
+/* Its program has this name: what meson keeps for itself, and what the build folder already has. */
+static bool is_target(const char *s)
+{
+    static const char *const names[] = {
+        "all",       "benchmark",   "clean",      "coverage", "dist",  "distcheck", "install",
+        "manifests", "reconfigure", "scan-build", "test",     "tests", "uninstall"};
+    for (size_t i = 0; i < STW_COUNT(names); i++)
+        if (stw_streq(s, names[i]))
+            return true;
+    return strncmp(s, "meson-", 6) == 0 || strncmp(s, "clean-", 6) == 0 ||
+           strncmp(s, "coverage-", 9) == 0;
+}
+
+/* The end of a group that others own. */
+static bool belongs_to(const char *group, const char *domain)
+{
+    size_t len = strlen(group), n = strlen(domain);
+    return ends_in(group, domain) && (len == n || group[len - n - 1] == '.');
+}
+
 /* Splits "example.org/v1/Greeting". */
 static int read_kind(const char *text, struct names *n)
 {
@@ -150,7 +171,10 @@ static int read_kind(const char *text, struct names *n)
                                "group \"%s\": must be a domain that you own, such as "
                                "example.org",
                                n->group);
-    if (ends_in(n->group, ".k8s.io") || ends_in(n->group, ".kubernetes.io"))
+    if (strlen(n->group) > STW_OPERATOR_DOMAIN_MAX)
+        return stw_usage_error("new", "group \"%s\": at most %d characters", n->group,
+                               STW_OPERATOR_DOMAIN_MAX);
+    if (belongs_to(n->group, "k8s.io") || belongs_to(n->group, "kubernetes.io"))
         return stw_usage_error("new", "group \"%s\": k8s.io and kubernetes.io belong to Kubernetes",
                                n->group);
     if (!is_version(n->version))
@@ -172,6 +196,9 @@ static int read_names(char **operands, const char *plural, struct names *n)
                                "project \"%s\": must start with a letter and hold only a-z, "
                                "0-9 and '-', at most %d",
                                operands[0], PROJECT_MAX);
+    if (is_target(operands[0]))
+        return stw_usage_error("new", "project \"%s\": is a target of meson; choose another",
+                               operands[0]);
     stw_format(n->project, sizeof(n->project), "%s", operands[0]);
     convert(n->project, n->ident, underscore);
     int rc = read_kind(operands[1], n);
@@ -180,8 +207,9 @@ static int read_names(char **operands, const char *plural, struct names *n)
     convert(n->kind, n->lower, tolower);
     convert(n->kind, n->upper, toupper);
     if (is_keyword(n->lower))
-        return stw_usage_error("new", "kind \"%s\": \"%s\" is a word of C; choose another", n->kind,
-                               n->lower);
+        return stw_usage_error("new",
+                               "kind \"%s\": \"%s\" is a word of C or libsteward; choose another",
+                               n->kind, n->lower);
     if (plural && *plural)
         stw_format(n->plural, sizeof(n->plural), "%s", plural);
     else

@@ -56,6 +56,13 @@ def test_what_it_writes(new, tmp_path):
     (["greeter", "example.org/v1/greeting"], "must be in CamelCase"),
     (["greeter", "example.org/v1/Greet-ing"], "must be in CamelCase"),
     (["greeter", "example.org/v1/Double"], '"double" is a word of C'),
+    (["greeter", "example.org/v1/Stw"], '"stw" is a word of C or libsteward'),
+    (["all", KIND], 'project "all": is a target of meson'),
+    (["tests", KIND], 'project "tests": is a target of meson'),
+    (["manifests", KIND], 'project "manifests": is a target of meson'),
+    (["meson-lamp", KIND], 'project "meson-lamp": is a target of meson'),
+    (["greeter", "k8s.io/v1/Greeting"], "belong to Kubernetes"),
+    (["greeter", "a." * 45 + "example.org/v1/Greeting"], "at most 100 characters"),
     (["greeter", KIND, "--plural=Greetings"], 'plural "Greetings"'),
 ], ids=str)
 def test_refused(new, tmp_path, words, text):
