@@ -10,17 +10,19 @@
 #include "operator/extension.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
+#include "operator/program.h"
 #include "operator/remote.h"
 #include "operator/settings.h"
 
 static const char usage[] =
-    "Usage: steward audit [OPTIONS] [KIND]\n\n"
-    "Reads the objects of steward's kinds that are stored in a cluster and gives each the verdict\n"
+    "Usage: {operator} audit [OPTIONS] [KIND]\n\n"
+    "Reads the objects of {operator}'s kinds that are stored in a cluster and gives each the "
+    "verdict\n"
     "that the admission webhook would give it today, if it were a new object: rules become\n"
     "stricter, and the webhook may have been away.  Nothing is written.  Rules that look at other\n"
     "objects apply as in admission; of two objects that claim one thing, both are reported.\n\n"
     "It needs the rights to list those kinds and what their rules look at: an administrator's, or\n"
-    "those of steward's own account.\n\n"
+    "those of {operator}'s own account.\n\n"
     "Exit status: 0 all would be accepted, 1 something would be refused, 2 something could not be\n"
     "read.  Warnings are shown and change nothing.\n";
 
@@ -47,11 +49,11 @@ static const struct stw_flag flags[] = {
      .def = "false",
      AT(quiet),
      .help = "count warnings, and do not show them"},
-    {.name = "steward-namespace",
+    {.name = "operator-namespace",
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
-     .help = "where steward is installed"},
+     .help = "where {operator} is installed"},
     {0},
 };
 
@@ -132,7 +134,7 @@ static int connect_and_look(struct audit_job *job, const struct stw_kind *only)
     job->remote.op = job->op;
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) < 0 ||
         connect_host(job, &err) != 0) {
-        fprintf(stderr, "steward audit: %s\n", err.text);
+        fprintf(stderr, "%s audit: %s\n", stw_program_name(), err.text);
         return STW_EXIT_USAGE;
     }
     job->env.op = job->host.op;
@@ -152,8 +154,7 @@ static int run_audit(const struct stw_call *call, void *settings, int count, cha
     if (stw_flags_output("audit", o->output, &job.report.json) != 0)
         return STW_EXIT_USAGE;
     if (count > 1 || (count == 1 && !only))
-        return stw_usage_error("audit", "\"%s\" is not one of steward's kinds",
-                               operands[count - 1]);
+        return stw_usage_error("audit", "\"%s\" is not one of its kinds", operands[count - 1]);
     if (stw_host_check(&job.host, &err) != 0)
         return stw_usage_error("audit", "%s", err.text);
     job.namespaces = stw_list_split(o->namespaces);

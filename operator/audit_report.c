@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/util.h"
 #include "operator/command.h"
+#include "operator/program.h"
 
 #include <inttypes.h>
 
@@ -90,7 +91,7 @@ void stw_audit_report_trouble(struct stw_audit_report *r, const char *what, cons
 {
     r->unreadable++;
     (void)fflush(r->out); /* keeps both streams in order on a terminal */
-    fprintf(stderr, "steward audit: %s: %s\n", what, why);
+    fprintf(stderr, "%s audit: %s: %s\n", stw_program_name(), what, why);
 }
 
 static void end_json(const struct stw_audit_report *r, uint64_t all)

@@ -43,13 +43,17 @@ static void add_json(struct stw_checkup *c, enum stw_check_level verdict, const 
 void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
                      const char *advice, const char *fmt, ...)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES), seen = text;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES), seen = text, todo = text;
     assert(verdict < STW_VERDICTS);
     va_list ap;
     va_start(ap, fmt);
     stw_buf_vaddf(&text, fmt, ap);
     va_end(ap);
     stw_operator_expand(c->op, stw_buf_str(&text), &seen);
+    if (advice) {
+        stw_operator_expand(c->op, advice, &todo);
+        advice = stw_buf_str(&todo);
+    }
     if (c->json)
         add_json(c, verdict, check, advice, stw_buf_str(&seen));
     else

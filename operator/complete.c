@@ -7,6 +7,7 @@
 #include "operator/completion.h"
 
 #define WORDS_MAX 4096
+#define HELP_MAX 4096
 
 /* Directives of cobra, kubectl's library. */
 enum { FILES = 0, NO_SPACE = 2, NO_FILES = 4, FOLDERS = 16 };
@@ -23,12 +24,15 @@ static int end_with(int directive)
 }
 
 /* One line, to the first ';'. */
-static void print_candidate(const char *prefix, const char *word, const char *help)
+static void print_candidate(const struct stw_operator *op, const char *prefix, const char *word,
+                            const char *help)
 {
+    stw_autobuf struct stw_buf own = STW_BUF_INIT(HELP_MAX);
     printf("%s%s", prefix, word);
     if (help) {
         putchar('\t');
-        for (const char *c = help; *c && *c != ';'; c++)
+        stw_operator_expand(op, help, &own);
+        for (const char *c = stw_buf_str(&own); *c && *c != ';'; c++)
             putchar(*c == '\n' ? ' ' : *c);
     }
     putchar('\n');
@@ -56,7 +60,7 @@ static int complete_value(const struct stw_operator *op, const char *placeholder
     for (char *word = copy ? strtok_r(copy, " ", &rest) : NULL; word;
          word = strtok_r(NULL, " ", &rest))
         if (begins(word, start))
-            print_candidate(prefix, word, NULL);
+            print_candidate(op, prefix, word, NULL);
     return end_with(NO_FILES);
 }
 
@@ -66,9 +70,9 @@ static int complete_commands(const struct stw_operator *op, const char *start)
     stw_commands_list(op, all);
     for (const struct stw_command *const *c = all; *c; c++)
         if (begins((*c)->name, start))
-            print_candidate("", (*c)->name, (*c)->summary);
+            print_candidate(op, "", (*c)->name, (*c)->summary);
     if (*start == '-' && begins("--help", start))
-        print_candidate("", "--help", NULL);
+        print_candidate(op, "", "--help", NULL);
     return end_with(NO_FILES);
 }
 
@@ -96,7 +100,8 @@ static const struct stw_flag *find_option(const struct stw_flag *table, const ch
     return NULL;
 }
 
-static int complete_options(const struct stw_flag *table, const char *start)
+static int complete_options(const struct stw_operator *op, const struct stw_flag *table,
+                            const char *start)
 {
     char word[128];
     bool takes_value = false;
@@ -104,11 +109,11 @@ static int complete_options(const struct stw_flag *table, const char *start)
         stw_format(word, sizeof(word), "--%s%s", f->name, f->type == STW_FLAG_BOOL ? "" : "=");
         if (!begins(word, start))
             continue;
-        print_candidate("", word, f->help);
+        print_candidate(op, "", word, f->help);
         takes_value |= f->type != STW_FLAG_BOOL;
     }
     if (begins("--help", start))
-        print_candidate("", "--help", NULL);
+        print_candidate(op, "", "--help", NULL);
     return end_with(takes_value ? NO_FILES | NO_SPACE : NO_FILES);
 }
 
@@ -127,7 +132,7 @@ static int complete_word(const struct stw_operator *op, const struct stw_command
     if (f && f->type != STW_FLAG_BOOL && !strchr(before, '='))
         return complete_value(op, stw_placeholder_of(f), "", word);
     if (*word == '-')
-        return complete_options(table, word);
+        return complete_options(op, table, word);
     return complete_value(op, c->operands, "", word);
 }
 

@@ -14,12 +14,13 @@
 #define WORDS_MAX 4096
 
 static const char usage[] =
-    "Usage: steward completion bash|zsh|fish\n\n"
-    "Prints a script with which the shell completes the commands, options and values of steward.\n"
+    "Usage: {operator} completion bash|zsh|fish\n\n"
+    "Prints a script with which the shell completes the commands, options and values of "
+    "{operator}.\n"
     "`meson install` puts it where the shell finds it.  For this session only:\n\n"
-    "  source <(steward completion bash)\n"
-    "  source <(steward completion zsh)\n"
-    "  steward completion fish | source\n";
+    "  source <({operator} completion bash)\n"
+    "  source <({operator} completion zsh)\n"
+    "  {operator} completion fish | source\n";
 
 static const struct stw_flag flags[] = {{0}};
 
@@ -125,8 +126,8 @@ static void print_bash(const struct stw_operator *op, struct stw_buf *out)
     const struct stw_command *all[STW_COMMANDS_MAX + 1];
     stw_commands_list(op, all);
     stw_buf_adds(out, "# shellcheck shell=bash\n"
-                      "# Written by \"steward completion bash\".\n"
-                      "_steward() {\n"
+                      "# Written by \"{operator} completion bash\".\n"
+                      "_{operator}() {\n"
                       "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
                       "    local option='' prefix='' words='' files=''\n"
                       "    if ((COMP_CWORD == 1)); then\n"
@@ -157,7 +158,7 @@ static void print_bash(const struct stw_operator *op, struct stw_buf *out)
                       "    fi\n"
                       "    COMPREPLY=(\"${COMPREPLY[@]/#/$prefix}\")\n"
                       "}\n"
-                      "complete -F _steward steward\n");
+                      "complete -F _{operator} {operator}\n");
 }
 
 /* --- zsh and fish, which show descriptions */
@@ -249,10 +250,10 @@ static void print_zsh(const struct stw_operator *op, struct stw_buf *out)
 {
     const struct stw_command *all[STW_COMMANDS_MAX + 1];
     stw_commands_list(op, all);
-    stw_buf_adds(out, "#compdef steward\n"
-                      "# Written by \"steward completion zsh\".\n"
-                      "compdef _steward steward\n"
-                      "_steward() {\n"
+    stw_buf_adds(out, "#compdef {operator}\n"
+                      "# Written by \"{operator} completion zsh\".\n"
+                      "compdef _{operator} {operator}\n"
+                      "_{operator}() {\n"
                       "    local -a commands\n"
                       "    local command=$words[2]\n"
                       "    commands=(\n");
@@ -273,8 +274,8 @@ static void print_zsh(const struct stw_operator *op, struct stw_buf *out)
         add_zsh_command(op, *c, out);
     stw_buf_adds(out, "    esac\n"
                       "}\n"
-                      "if [[ $funcstack[1] == _steward ]]; then\n"
-                      "    _steward \"$@\"\n"
+                      "if [[ $funcstack[1] == _{operator} ]]; then\n"
+                      "    _{operator} \"$@\"\n"
                       "fi\n");
 }
 
@@ -302,7 +303,7 @@ static void add_fish_values(const struct stw_operator *op, const char *placehold
 static void add_fish_option(const struct stw_operator *op, const struct stw_command *c,
                             const struct stw_flag *f, struct stw_buf *out)
 {
-    stw_buf_addf(out, "complete -c steward -n '__fish_seen_subcommand_from %s' -l %s", c->name,
+    stw_buf_addf(out, "complete -c {operator} -n '__fish_seen_subcommand_from %s' -l %s", c->name,
                  f->name);
     if (f->letter)
         stw_buf_addf(out, " -s %c", f->letter);
@@ -318,13 +319,13 @@ static void add_fish_command(const struct stw_operator *op, const struct stw_com
 {
     struct stw_flag table[STW_FLAGS_MAX];
     stw_command_flags(op, c, table);
-    stw_buf_addf(out, "complete -c steward -n __fish_use_subcommand -a %s -d '", c->name);
+    stw_buf_addf(out, "complete -c {operator} -n __fish_use_subcommand -a %s -d '", c->name);
     add_description(c->summary, "'\\", out);
     stw_buf_adds(out, "'\n");
     for (const struct stw_flag *f = table; f->name; f++)
         add_fish_option(op, c, f, out);
     if (c->operands) {
-        stw_buf_addf(out, "complete -c steward -n '__fish_seen_subcommand_from %s'", c->name);
+        stw_buf_addf(out, "complete -c {operator} -n '__fish_seen_subcommand_from %s'", c->name);
         add_fish_values(op, c->operands, out);
         stw_buf_addc(out, '\n');
     }
@@ -334,10 +335,10 @@ static void print_fish(const struct stw_operator *op, struct stw_buf *out)
 {
     const struct stw_command *all[STW_COMMANDS_MAX + 1];
     stw_commands_list(op, all);
-    stw_buf_adds(out, "# Written by \"steward completion fish\".\n"
-                      "complete -c steward -f\n"
-                      "complete -c steward -s h -l help -d 'options'\n"
-                      "complete -c steward -n __fish_use_subcommand -l version -d 'version'\n");
+    stw_buf_adds(out, "# Written by \"{operator} completion fish\".\n"
+                      "complete -c {operator} -f\n"
+                      "complete -c {operator} -s h -l help -d 'options'\n"
+                      "complete -c {operator} -n __fish_use_subcommand -l version -d 'version'\n");
     for (const struct stw_command *const *c = all; *c; c++)
         add_fish_command(op, *c, out);
 }
@@ -350,12 +351,13 @@ static int print_completion(const struct stw_operator *op, const char *shell)
         const char *name;
         void (*print)(const struct stw_operator *op, struct stw_buf *out);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    stw_autobuf struct stw_buf out = STW_BUF_INIT(OUTPUT_MAX);
+    stw_autobuf struct stw_buf marked = STW_BUF_INIT(OUTPUT_MAX), out = marked;
     for (size_t i = 0; i < STW_COUNT(shells); i++) {
         if (!stw_streq(shells[i].name, shell))
             continue;
-        shells[i].print(op, &out);
-        if (out.failed)
+        shells[i].print(op, &marked);
+        stw_operator_expand(op, stw_buf_str(&marked), &out);
+        if (marked.failed || out.failed)
             return stw_usage_error("completion", "out of memory");
         (void)fwrite(stw_buf_str(&out), 1, out.len, stdout);
         return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;

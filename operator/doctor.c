@@ -8,6 +8,7 @@
 #include "operator/extension.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
+#include "operator/program.h"
 #include "operator/settings.h"
 
 #include <stdarg.h>
@@ -15,10 +16,11 @@
 #define REQUEST_MS 5000
 
 static const char usage[] =
-    "Usage: steward doctor [OPTIONS]\n\n"
+    "Usage: {operator} doctor [OPTIONS]\n\n"
     "Checks an installation, with the rights of the kubeconfig, from anywhere: API server and\n"
     "clock, CRDs, the Deployment, webhook configurations and their certificate, Service,\n"
-    "endpoints and NetworkPolicies, the rights of steward's account, the Lease.  Each line says\n"
+    "endpoints and NetworkPolicies, the rights of {operator}'s account, the Lease.  Each line "
+    "says\n"
     "what was seen and, below, what to do next.  Nothing is changed, and no secret is shown.\n\n"
     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
 
@@ -35,13 +37,13 @@ static const struct stw_flag flags[] = {
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
-     .help = "where steward is installed"},
+     .help = "where {operator} is installed"},
     {.name = "namespaces",
      .arg = "A,B",
      AT(namespaces),
-     .help = "that steward manages; without it as its Deployment says"},
+     .help = "that {operator} manages; without it as its Deployment says"},
     STW_FLAGS_KINDS(struct doctor_options,
-                    "that steward manages; without it as its Deployment says"),
+                    "that {operator} manages; without it as its Deployment says"),
     STW_FLAGS_OUTPUT(struct doctor_options),
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
@@ -84,7 +86,7 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
     };
     struct stw_error err = {0};
     if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {
-        fprintf(stderr, "steward doctor: %s\n", err.text);
+        fprintf(stderr, "%s doctor: %s\n", stw_program_name(), err.text);
         return STW_EXIT_USAGE;
     }
     d->remote.timeout_ms = REQUEST_MS;

@@ -17,7 +17,7 @@ static void report_objects(struct doctor *d, const struct stw_kind *k, const str
         stw_checkup_add(
             &d->report, STW_CHECK_WARN, "kinds",
             doctor_advice(d,
-                          "steward uninstall --kinds=%s --finalizers=release, or manage "
+                          "{operator} uninstall --kinds=%s --finalizers=release, or manage "
                           "the kind again",
                           k->kind),
             "%s is left out, but %" PRIu64 " of %" PRIu64
@@ -58,7 +58,7 @@ static bool check_webhooks(struct doctor *d, const struct stw_kind *k)
     stw_kinds_names(d->op->kinds, &kinds);
     stw_checkup_add(&d->report, STW_CHECK_FAIL, "kinds",
                     doctor_advice(d,
-                                  "steward print webhooks --namespace %s --kinds=%s | kubectl "
+                                  "{operator} print webhooks --namespace %s --kinds=%s | kubectl "
                                   "apply -f -",
                                   d->ns, stw_buf_str(&kinds)),
                     "%s is left out, but the webhook configurations still ask about it: every "

@@ -206,11 +206,11 @@ void doctor_network_policy(struct doctor *d)
     else if (p.selecting && !p.admitting)
         stw_checkup_add(&d->report, STW_CHECK_FAIL, "NetworkPolicy",
                         "kubectl apply -k config/network-policy",
-                        "%u select steward's pods, and none lets the API server in to port %lld",
+                        "%u select {operator}'s pods, and none lets the API server in to port %lld",
                         p.selecting, (long long)p.port);
     else
         stw_checkup_add(&d->report, STW_CHECK_OK, "NetworkPolicy", NULL,
                         p.selecting ? "port %lld is open to the API server"
-                                    : "none selects steward's pods: port %lld is open",
+                                    : "none selects {operator}'s pods: port %lld is open",
                         (long long)p.port);
 }

@@ -93,9 +93,10 @@ void doctor_deployment(struct doctor *d)
                        &err) != 0) {
         d->deployment.root = STW_JSON_NONE;
         if (err.code == STW_ERR_NOT_FOUND)
-            stw_checkup_add(&d->report, STW_CHECK_WARN, "Deployment",
-                            "If steward runs nowhere else: kubectl apply -k config/default",
-                            "%s/" STW_DEPLOYMENT " is not there", d->ns);
+            stw_checkup_add(
+                &d->report, STW_CHECK_WARN, "Deployment",
+                "If {operator} runs nowhere else: kubectl apply -k FOLDER (its manifests)",
+                "%s/" STW_DEPLOYMENT " is not there", d->ns);
         else
             doctor_unread(d, "Deployment", &err);
         return;
@@ -214,18 +215,18 @@ static void tell_rights(struct rights *r)
         stw_kinds_names(d->op->kinds, &kinds);
     if (!r->missing) {
         stw_checkup_add(&d->report, STW_CHECK_OK, "rights", NULL,
-                        "%s/" STW_SERVICE_ACCOUNT " has all %u that steward needs", d->ns,
+                        "%s/" STW_SERVICE_ACCOUNT " has all %u that {operator} needs", d->ns,
                         r->asked);
         return;
     }
     if (r->missing > MISSING_SHOWN)
         stw_buf_addf(&r->text, " and %u more", r->missing - MISSING_SHOWN);
-    stw_checkup_add(&d->report, STW_CHECK_FAIL, "rights",
-                    doctor_advice(d,
-                                  "steward print rbac --namespace %s%s%s%s%s | kubectl apply -f -",
-                                  d->ns, list ? " --namespaces " : "", list ? list : "",
-                                  kinds.len ? " --kinds " : "", stw_buf_str(&kinds)),
-                    "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
+    stw_checkup_add(
+        &d->report, STW_CHECK_FAIL, "rights",
+        doctor_advice(d, "{operator} print rbac --namespace %s%s%s%s%s | kubectl apply -f -", d->ns,
+                      list ? " --namespaces " : "", list ? list : "", kinds.len ? " --kinds " : "",
+                      stw_buf_str(&kinds)),
+        "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
 }
 
 void doctor_rights(struct doctor *d)
@@ -264,7 +265,7 @@ void doctor_leader(struct doctor *d)
     if (!l.there)
         stw_checkup_add(&d->report, STW_CHECK_WARN, "leader", advice,
                         "there is no Lease %s/" STW_MANAGER_LEASE
-                        ": no replica reconciles, or steward runs without --leader-elect",
+                        ": no replica reconciles, or {operator} runs without --leader-elect",
                         d->ns);
     else if (!*l.holder)
         stw_checkup_add(&d->report, STW_CHECK_FAIL, "leader", advice,

@@ -56,7 +56,7 @@ void doctor_features(struct stw_checkup *report, int minor)
                         stw_buf_str(&lacks));
     else
         stw_checkup_add(report, STW_CHECK_OK, "features", NULL,
-                        "the server has all that steward makes use of");
+                        "the server has all that {operator} makes use of");
 }
 
 int doctor_server(struct doctor *d)
@@ -164,7 +164,7 @@ static bool is_established(struct stw_json crd)
     return false;
 }
 
-static const char apply_crds[] = "steward print crds | kubectl apply -f -";
+static const char apply_crds[] = "{operator} print crds | kubectl apply -f -";
 
 static bool check_crd(struct doctor *d, const struct stw_kind *kind)
 {

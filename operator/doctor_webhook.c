@@ -27,14 +27,14 @@ struct webhook_check {
 static const char *log_advice(struct doctor *d)
 {
     return doctor_advice(d,
-                         "steward writes it within a minute; if it does not: kubectl -n %s logs "
+                         "{operator} writes it within a minute; if it does not: kubectl -n %s logs "
                          "deployment/" STW_DEPLOYMENT " | grep -i certificate",
                          d->ns);
 }
 
 static const char *apply_advice(struct doctor *d)
 {
-    return doctor_advice(d, "steward print webhooks --namespace %s | kubectl apply -f -", d->ns);
+    return doctor_advice(d, "{operator} print webhooks --namespace %s | kubectl apply -f -", d->ns);
 }
 
 /* --- the certificate */
@@ -77,9 +77,9 @@ static char *read_leaf(struct doctor *d)
     }
     if (stw_remote_get(&d->remote, &stw_res_secret, d->ns, STW_CERTS_SECRET, &secret, &err) != 0) {
         if (err.code == STW_ERR_NOT_FOUND)
-            stw_checkup_add(&d->report, STW_CHECK_FAIL, "certificate", log_advice(d),
-                            "Secret %s/" STW_CERTS_SECRET " is not there: steward has not made it",
-                            d->ns);
+            stw_checkup_add(
+                &d->report, STW_CHECK_FAIL, "certificate", log_advice(d),
+                "Secret %s/" STW_CERTS_SECRET " is not there: {operator} has not made it", d->ns);
         else
             doctor_unread(d, "certificate", &err);
         return NULL;

@@ -284,8 +284,9 @@ static int file_entry(struct file *file, struct stw_json key, struct stw_json va
         if (stw_json_is(key, *other))
             return 0;
     stw_fail(file->err, STW_ERR_INVALID,
-             "unknown key; `steward run --help` lists the options, "
-             "written here in camelCase");
+             "unknown key; `%s run --help` lists the options, "
+             "written here in camelCase",
+             stw_program_name());
     return fail_at(file, name);
 }
 
@@ -377,7 +378,7 @@ int stw_usage_error(const char *command, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "steward %s: ", command);
+    fprintf(stderr, "%s %s: ", stw_program_name(), command);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
     fprintf(stderr, "\n`%s %s --help` says how to call it.\n", stw_program_name(), command);

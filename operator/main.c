@@ -11,6 +11,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#define SUMMARY_MAX 256
+
 void stw_commands_list(const struct stw_operator *op,
                        const struct stw_command *ret[STW_COMMANDS_MAX + 1])
 {
@@ -49,8 +51,11 @@ static void print_program_help(const struct stw_operator *op,
                                const struct stw_command *const *commands, FILE *out)
 {
     fprintf(out, "%s\nUsage: %s COMMAND [OPTIONS]\n\nCommands\n", op->about, stw_program_name());
-    for (const struct stw_command *const *c = commands; *c; c++)
-        fprintf(out, "  %-10s %s\n", (*c)->name, (*c)->summary);
+    for (const struct stw_command *const *c = commands; *c; c++) {
+        stw_autobuf struct stw_buf summary = STW_BUF_INIT(SUMMARY_MAX);
+        stw_operator_expand(op, (*c)->summary, &summary);
+        fprintf(out, "  %-10s %s\n", (*c)->name, stw_buf_str(&summary));
+    }
     fprintf(out, "\n`%s COMMAND --help` says more.\n", stw_program_name());
 }
 

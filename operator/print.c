@@ -20,21 +20,21 @@ struct print_options {
 };
 
 static const char usage[] =
-    "Usage: steward print crds|webhooks|rbac|user-roles|man [OPTIONS]\n\n"
-    "  crds        CustomResourceDefinitions of steward's kinds\n"
-    "  webhooks    Mutating- and ValidatingWebhookConfiguration; a running steward fills in "
+    "Usage: {operator} print crds|webhooks|rbac|user-roles|man [OPTIONS]\n\n"
+    "  crds        CustomResourceDefinitions of {operator}'s kinds\n"
+    "  webhooks    Mutating- and ValidatingWebhookConfiguration; a running {operator} fills in "
     "caBundle\n"
-    "  rbac        ServiceAccount, roles and bindings: exactly what `steward run` uses\n"
+    "  rbac        ServiceAccount, roles and bindings: exactly what `{operator} run` uses\n"
     "  user-roles  roles for people, which become part of the built-in admin, edit and view\n"
-    "  man         the man page steward(1), from the tables of commands and options\n\n"
-    "  steward print crds | kubectl apply -f -\n";
+    "  man         the man page {operator}(1), from the tables of commands and options\n\n"
+    "  {operator} print crds | kubectl apply -f -\n";
 
 static const struct stw_flag flags[] = {
     {.name = "namespace",
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
      .offset = offsetof(struct print_options, ns),
-     .help = "where steward runs (webhooks, rbac)"},
+     .help = "where {operator} runs (webhooks, rbac)"},
     {.name = "namespaces",
      .arg = "A,B",
      .offset = offsetof(struct print_options, namespaces),

@@ -6,6 +6,10 @@
 #include "operator/flags.h"
 #include "operator/print.h"
 
+#include <ctype.h>
+
+#define TEXT_MAX (64u << 10)
+
 /* troff prints "-" as a hyphen, and some quotes as typographic ones: what a reader copies from the
  * page must be what the shell needs. */
 static const char *const escapes[128] = {
@@ -32,9 +36,13 @@ static void add_text(const char *text, size_t len, struct stw_buf *out)
     }
 }
 
-static void add_string(const char *text, struct stw_buf *out)
+/* With the operator's own names. */
+static void add_string(const struct stw_operator *op, const char *text, struct stw_buf *out)
 {
-    add_text(text, strlen(text), out);
+    stw_autobuf struct stw_buf own = STW_BUF_INIT(TEXT_MAX);
+    stw_operator_expand(op, text, &own);
+    out->failed |= own.failed;
+    add_text(stw_buf_str(&own), own.len, out);
 }
 
 enum usage_line { LINE_EMPTY, LINE_TEXT, LINE_LITERAL };
@@ -75,29 +83,30 @@ static void add_usage(const char *usage, struct stw_buf *out)
         stw_buf_adds(out, ".fi\n");
 }
 
-static void add_flag(const struct stw_flag *f, struct stw_buf *out)
+static void add_flag(const struct stw_operator *op, const struct stw_flag *f, struct stw_buf *out)
 {
     stw_buf_adds(out, ".TP\n");
     if (f->letter)
         stw_buf_addf(out, "\\fB\\-%c\\fR, ", f->letter);
     stw_buf_adds(out, "\\fB\\-\\-");
-    add_string(f->name, out);
+    add_string(op, f->name, out);
     stw_buf_adds(out, f->type == STW_FLAG_BOOL ? "\\fR[=\\fI" : "\\fR=\\fI");
-    add_string(f->type == STW_FLAG_BOOL ? "true|false" : f->arg, out);
+    add_string(op, f->type == STW_FLAG_BOOL ? "true|false" : f->arg, out);
     stw_buf_adds(out, f->type == STW_FLAG_BOOL ? "\\fR]\n" : "\\fR\n");
-    add_string(f->help, out);
+    add_string(op, f->help, out);
     if (f->def) {
         stw_buf_adds(out, " (default ");
-        add_string(*f->def ? f->def : "empty", out);
+        add_string(op, *f->def ? f->def : "empty", out);
         stw_buf_addc(out, ')');
     }
     stw_buf_addc(out, '\n');
 }
 
-static void add_summary(const struct stw_command *c, struct stw_buf *out)
+static void add_summary(const struct stw_operator *op, const struct stw_command *c,
+                        struct stw_buf *out)
 {
     stw_buf_addf(out, ".TP\n.B %s\n", c->name);
-    add_string(c->summary, out);
+    add_string(op, c->summary, out);
     stw_buf_addc(out, '\n');
 }
 
@@ -106,24 +115,38 @@ static void add_command(const struct stw_operator *op, const struct stw_command 
 {
     struct stw_flag table[STW_FLAGS_MAX];
     stw_command_flags(op, c, table);
-    stw_buf_addf(out, ".SS steward %s\n", c->name);
-    add_usage(stw_command_usage(op, c), out);
+    stw_autobuf struct stw_buf own = STW_BUF_INIT(TEXT_MAX);
+    stw_operator_expand(op, stw_command_usage(op, c), &own);
+    out->failed |= own.failed;
+    stw_buf_adds(out, ".SS ");
+    add_string(op, "{operator} ", out);
+    stw_buf_addf(out, "%s\n", c->name);
+    add_usage(stw_buf_str(&own), out);
     for (const struct stw_flag *f = table; f->name; f++)
-        add_flag(f, out);
+        add_flag(op, f, out);
 }
 
 static void add_head(const struct stw_operator *op, struct stw_buf *out)
 {
-    stw_buf_adds(out, ".\\\" Written by \"steward print man\".\n.TH STEWARD 1 \"\" \"steward ");
-    add_string(op->version, out);
-    stw_buf_adds(out, "\" \"User Commands\"\n"
-                      ".\\\" No hyphenation and no justification: options stay whole.\n.nh\n.ad l\n"
-                      ".SH NAME\nsteward \\- admission webhook and controllers for Kubernetes\n"
-                      ".SH SYNOPSIS\n.B steward\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
-                      ".B kubectl steward\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
-                      ".B steward\n\\fB\\-\\-help\\fR | \\fB\\-\\-version\\fR\n"
-                      ".SH DESCRIPTION\n");
-    add_string(op->about, out);
+    stw_autobuf struct stw_buf name = STW_BUF_INIT(4 * STW_OPERATOR_NAME_MAX);
+    add_string(op, op->name, &name);
+    out->failed |= name.failed;
+    const char *own = stw_buf_str(&name);
+    stw_buf_addf(out, ".\\\" Written by \"%s print man\".\n.TH ", op->name);
+    for (const char *c = own; *c; c++)
+        stw_buf_addc(out, (char)toupper((unsigned char)*c));
+    stw_buf_addf(out, " 1 \"\" \"%s ", own);
+    add_string(op, op->version, out);
+    stw_buf_addf(out,
+                 "\" \"User Commands\"\n"
+                 ".\\\" No hyphenation and no justification: options stay whole.\n.nh\n.ad l\n"
+                 ".SH NAME\n%s \\- admission webhook and controllers for Kubernetes\n"
+                 ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
+                 ".B kubectl %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n"
+                 ".B %s\n\\fB\\-\\-help\\fR | \\fB\\-\\-version\\fR\n"
+                 ".SH DESCRIPTION\n",
+                 own, own, own, own);
+    add_string(op, op->about, out);
 }
 
 static void add_tail(struct stw_buf *out)
@@ -148,7 +171,7 @@ void stw_print_man(const struct stw_operator *op, struct stw_buf *out)
     stw_commands_list(op, all);
     add_head(op, out);
     for (const struct stw_command *const *c = all; *c; c++)
-        add_summary(*c, out);
+        add_summary(op, *c, out);
     stw_buf_adds(out,
                  ".SH COMMANDS\nEach command has the option \\fB\\-h\\fR, \\fB\\-\\-help\\fR.\n");
     for (const struct stw_command *const *c = all; *c; c++)

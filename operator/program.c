@@ -6,9 +6,7 @@
 
 #include <ctype.h>
 
-#define OWN "steward" /* in the texts of the framework */
-
-static char called[sizeof("kubectl ") + STW_OPERATOR_NAME_MAX] = OWN;
+static char called[sizeof("kubectl ") + STW_OPERATOR_NAME_MAX] = "operator";
 static bool completes;
 
 void stw_program_set(const struct stw_operator *op, const char *argv0)
@@ -55,11 +53,12 @@ static bool is_command(const struct stw_operator *op, const char *text)
 void stw_program_print(const struct stw_operator *op, const char *text, FILE *out)
 {
     const char *at = text, *found;
-    while ((found = strstr(at, OWN " "))) {
-        const char *next = found + sizeof(OWN) - 1;
+    size_t len = strlen(op->name);
+    while ((found = strstr(at, op->name))) {
+        const char *next = found + len;
         bool starts = found == text || is_word_end(found[-1]);
         (void)fwrite(at, 1, (size_t)(found - at), out);
-        fputs(starts && is_command(op, next + 1) ? called : OWN, out);
+        fputs(starts && *next == ' ' && is_command(op, next + 1) ? called : op->name, out);
         at = next;
     }
     fputs(at, out);

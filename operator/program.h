@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The name by which this process was called: that of the operator, "steward", or "kubectl steward" as
- * a kubectl plugin. */
+ * a kubectl plugin.  It is of the process, set once, before threads start: one program is one call. */
 #ifndef STW_OPERATOR_PROGRAM_H
 #define STW_OPERATOR_PROGRAM_H
 
@@ -15,7 +15,7 @@ void stw_program_set(const struct stw_operator *op, const char *argv0);
 const char *stw_program_name(void);
 /* Called by kubectl to complete a command line (kubectl_complete-NAME). */
 bool stw_program_completes(void);
-/* Prints a help text in which "steward" in front of commands is replaced by the name. */
+/* Prints a help text in which the operator's name in front of commands is replaced by that name. */
 void stw_program_print(const struct stw_operator *op, const char *text, FILE *out);
 
 #endif

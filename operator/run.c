@@ -19,10 +19,11 @@
 #define STOP_MS 20000
 
 static const char usage[] =
-    "Usage: steward run [OPTIONS]\n\n"
-    "Serves admission for steward's kinds and reconciles their objects, in a cluster or beside "
+    "Usage: {operator} run [OPTIONS]\n\n"
+    "Serves admission for {operator}'s kinds and reconciles their objects, in a cluster or beside "
     "it.\n"
-    "`steward print crds`, `print rbac` and `print webhooks` write what the cluster needs first.\n";
+    "`{operator} print crds`, `print rbac` and `print webhooks` write what the cluster needs "
+    "first.\n";
 
 struct run {
     struct stw_settings *settings;

@@ -30,8 +30,8 @@ static const struct stw_flag options[] = {
     {.name = "namespace",
      .arg = "NAME",
      OFFSET(ns),
-     .help = "where steward's own Lease and certificate Secret live; without it the pod's\n"
-             "namespace, else steward-system"},
+     .help = "where {operator}'s own Lease and certificate Secret live; without it the pod's\n"
+             "namespace, else {operator}-system"},
     {.name = "namespaces",
      .arg = "A,B",
      OFFSET(namespaces),
@@ -73,12 +73,13 @@ static const struct stw_flag options[] = {
      .arg = "NAME",
      .def = STW_WEBHOOK_SERVICE,
      OFFSET(webhook_service),
-     .help = "the Service that steward's own certificate is for"},
+     .help = "the Service that {operator}'s own certificate is for"},
     {.name = "webhook-hosts",
      .arg = "HOST,IP",
      OFFSET(webhook_hosts),
-     .help = "more names and addresses for steward's own certificate, when the API server reaches\n"
-             "it by URL"},
+     .help =
+         "more names and addresses for {operator}'s own certificate, when the API server reaches\n"
+         "it by URL"},
     {.name = "webhook-max-connections",
      .type = STW_FLAG_INT,
      .arg = "N",
@@ -133,7 +134,7 @@ static const struct stw_flag options[] = {
      .def = "true",
      OFFSET(metrics_secure),
      .help = "metrics over HTTPS, for tokens whose user the API server lets get /metrics\n"
-             "(ClusterRole steward-metrics-reader); false: plain HTTP for any client"},
+             "(ClusterRole {operator}-metrics-reader); false: plain HTTP for any client"},
     {.name = "metrics-cert-path",
      .arg = "FOLDER",
      OFFSET(metrics_cert_path),

@@ -13,16 +13,20 @@
 #include "operator/installed.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
+#include "operator/program.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #define POLL_US 500000
+#define TEXT_MAX 8192
 
 static const char usage[] =
-    "Usage: steward uninstall [--finalizers=wait|release] [--yes] [OPTIONS]\n\n"
-    "Prepares a cluster for the removal of steward: deletes its webhook configurations first, so "
+    "Usage: {operator} uninstall [--finalizers=wait|release] [--yes] [OPTIONS]\n\n"
+    "Prepares a cluster for the removal of {operator}: deletes its webhook configurations first, "
+    "so "
     "that\n"
     "no request waits for it, and then handles the finalizers on objects of its kinds, which "
     "would\n"
@@ -45,10 +49,10 @@ static const struct stw_flag flags[] = {
     {.name = "finalizers",
      .arg = "wait|release",
      AT(finalizers),
-     .help = "what happens to objects that have one of steward's:\n"
-             "wait: they are deleted, and the steward that runs cleans up after each, as its\n"
+     .help = "what happens to objects that have one of {operator}'s:\n"
+             "wait: they are deleted, and the {operator} that runs cleans up after each, as its\n"
              "deletionPolicy says;\n"
-             "release: steward is stopped and the finalizer removed; the objects stay, and so\n"
+             "release: {operator} is stopped and the finalizer removed; the objects stay, and so\n"
              "does what was made for them outside of the cluster"},
     {.name = "timeout",
      .type = STW_FLAG_DURATION,
@@ -57,16 +61,17 @@ static const struct stw_flag flags[] = {
      .min = 1000,
      .max = 3600000,
      AT(timeout_ms),
-     .help = "how long to wait for objects, or for steward, to go"},
+     .help = "how long to wait for objects, or for {operator}, to go"},
     {.name = "namespace",
      .letter = 'n',
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
      AT(ns),
-     .help = "where steward is installed"},
-    STW_FLAGS_KINDS(struct uninstall_options,
-                    "stop managing these only: their webhooks and finalizers go, and steward goes "
-                    "on\nwith the others"),
+     .help = "where {operator} is installed"},
+    STW_FLAGS_KINDS(
+        struct uninstall_options,
+        "stop managing these only: their webhooks and finalizers go, and {operator} goes "
+        "on\nwith the others"),
     STW_REMOTE_FLAGS(struct uninstall_options),
     {0},
 };
@@ -80,6 +85,19 @@ struct uninstall_job {
     bool release;
     uint64_t deadline_ms;
 };
+
+/* Prints with the operator's own names. */
+static void __attribute__((format(printf, 2, 3)))
+say(const struct uninstall_job *job, const char *fmt, ...)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX), own = text;
+    va_list ap;
+    va_start(ap, fmt);
+    stw_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    stw_operator_expand(job->op, stw_buf_str(&text), &own);
+    stw_program_print(job->op, stw_buf_str(&own), stdout);
+}
 
 static bool in_time(const struct uninstall_job *job)
 {
@@ -112,11 +130,12 @@ static void tell_plan_of_some(const struct uninstall_job *job)
 {
     stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
     stw_kinds_names(job->op->kinds, &kinds);
-    printf("What `steward uninstall --kinds=%s` does on %s:\n"
-           "1. It removes the webhooks of these kinds.  Their objects are then stored unchecked.\n",
-           stw_buf_str(&kinds), job->remote.kubeconfig->server);
+    say(job,
+        "What `{operator} uninstall --kinds=%s` does on %s:\n"
+        "1. It removes the webhooks of these kinds.  Their objects are then stored unchecked.\n",
+        stw_buf_str(&kinds), job->remote.kubeconfig->server);
     if (!job->held_all) {
-        printf("2. No object of these has a finalizer of steward's.\n");
+        say(job, "2. No object of these has a finalizer of {operator}'s.\n");
         return;
     }
     if (!job->options->finalizers || job->release)
@@ -126,9 +145,9 @@ static void tell_plan_of_some(const struct uninstall_job *job)
             "these\n"
             "   kinds.\n");
     if (!job->options->finalizers || !job->release)
-        printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
-               "steward that\n"
-               "   runs, still with these kinds, cleans up after each.\n");
+        say(job, "2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
+                 "{operator} that\n"
+                 "   runs, still with these kinds, cleans up after each.\n");
     tell_held(job);
 }
 
@@ -144,42 +163,46 @@ static void tell_plan(const struct uninstall_job *job)
     stw_operator_text(op, STW_CERTS_MUTATING, mutating);
     stw_operator_text(op, STW_CERTS_VALIDATING, validating);
     stw_operator_text(op, STW_DEPLOYMENT, deployment);
-    printf("What `steward uninstall` does on %s:\n"
-           "1. It deletes the webhook configurations %s\n   and %s.\n"
-           "   From then on objects are stored unchecked.\n",
-           job->remote.kubeconfig->server, mutating, validating);
+    say(job,
+        "What `{operator} uninstall` does on %s:\n"
+        "1. It deletes the webhook configurations %s\n   and %s.\n"
+        "   From then on objects are stored unchecked.\n",
+        job->remote.kubeconfig->server, mutating, validating);
     if (!job->held_all) {
-        printf("2. No object has a finalizer of steward's.\n");
+        say(job, "2. No object has a finalizer of {operator}'s.\n");
         return;
     }
     if (!job->options->finalizers || job->release)
-        printf("2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
-               "finalizers\n"
-               "   are removed.  The objects stay, and so does what was made for them elsewhere.\n",
-               ns, deployment);
+        say(job,
+            "2. With --finalizers=release, Deployment %s/%s goes to 0 replicas, and the "
+            "finalizers\n"
+            "   are removed.  The objects stay, and so does what was made for them elsewhere.\n",
+            ns, deployment);
     if (!job->options->finalizers || !job->release)
-        printf("2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
-               "steward that\n"
-               "   runs cleans up after each, as its deletionPolicy says.\n");
+        say(job, "2. With --finalizers=wait, objects that have a finalizer are deleted, and the "
+                 "{operator} that\n"
+                 "   runs cleans up after each, as its deletionPolicy says.\n");
     tell_held(job);
 }
 
-static void tell_steward(const struct uninstall_job *job)
+static void tell_operator(const struct uninstall_job *job)
 {
-    printf("   steward itself, its rights and settings:\n"
-           "      kubectl delete namespace %s\n"
-           "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
-           "prioritylevelconfiguration -l app.kubernetes.io/name=steward\n",
-           job->options->ns);
+    say(job,
+        "   {operator} itself, its rights and settings:\n"
+        "      kubectl delete namespace %s\n"
+        "      kubectl delete clusterrole,clusterrolebinding,priorityclass,flowschema,"
+        "prioritylevelconfiguration -l app.kubernetes.io/name={operator}\n",
+        job->options->ns);
 }
 
 static void tell_others(const struct uninstall_job *job)
 {
     stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
     stw_kinds_names(job->op->others, &kinds);
-    printf("   the rights on these kinds; steward goes on with the others:\n"
-           "      steward print rbac --namespace %s --kinds=%s | kubectl apply -f -\n",
-           job->options->ns, stw_buf_str(&kinds));
+    say(job,
+        "   the rights on these kinds; {operator} goes on with the others:\n"
+        "      {operator} print rbac --namespace %s --kinds=%s | kubectl apply -f -\n",
+        job->options->ns, stw_buf_str(&kinds));
 }
 
 static void tell_rest(const struct uninstall_job *job)
@@ -192,15 +215,16 @@ static void tell_rest(const struct uninstall_job *job)
     if (some)
         tell_others(job);
     else
-        tell_steward(job);
+        tell_operator(job);
     printf("   the kinds; with them every object of theirs, and all that belongs to those:\n"
            "      kubectl delete crd");
     for (size_t i = 0; job->op->kinds[i]; i++)
         printf(" %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
     printf("\n");
     if (!some)
-        printf("   or all of it at once, as it was installed: kubectl delete -k config/default "
-               "--ignore-not-found\n");
+        printf("   or all of it at once, with what installed it:\n      kubectl delete "
+               "--ignore-not-found "
+               "-k FOLDER\n");
 }
 
 /* --- the steps */
@@ -307,7 +331,7 @@ static int release_held(struct uninstall_job *job, struct stw_error *err)
         return -1;
     if (job->held_all)
         return stw_fail(err, STW_ERR_CONFLICT,
-                        "%" PRIu64 " objects have finalizers again: is there another steward?",
+                        "%" PRIu64 " objects have finalizers again: does another replica run?",
                         job->held_all);
     printf("removed the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
     return 0;
@@ -331,8 +355,8 @@ static int delete_and_wait(struct uninstall_job *job, struct stw_error *err)
                         "--finalizers=release",
                         job->held_all);
     }
-    printf("deleted %" PRIu64 " object%s, and steward has cleaned up\n", were,
-           were == 1 ? "" : "s");
+    say(job, "deleted %" PRIu64 " object%s, and {operator} has cleaned up\n", were,
+        were == 1 ? "" : "s");
     return 0;
 }
 
@@ -353,7 +377,7 @@ static int carry_out(struct uninstall_job *job, struct stw_error *err)
 static int print_failure(int status, const struct stw_error *err)
 {
     (void)fflush(stdout);
-    fprintf(stderr, "steward uninstall: %s\n", err->text);
+    fprintf(stderr, "%s uninstall: %s\n", stw_program_name(), err->text);
     return status;
 }
 
@@ -374,12 +398,12 @@ static int uninstall_steward(struct uninstall_job *job)
         return print_failure(STW_EXIT_REFUSED, &err);
     tell_rest(job);
     if (!o->yes)
-        printf("Nothing was done; `steward uninstall%s%s%s --yes` does it.\n",
-               o->kinds && *o->kinds ? " --kinds=" : "", o->kinds ? o->kinds : "",
-               !chosen          ? " --finalizers=wait|release"
-               : !job->held_all ? ""
-               : job->release   ? " --finalizers=release"
-                                : " --finalizers=wait");
+        say(job, "Nothing was done; `{operator} uninstall%s%s%s --yes` does it.\n",
+            o->kinds && *o->kinds ? " --kinds=" : "", o->kinds ? o->kinds : "",
+            !chosen          ? " --finalizers=wait|release"
+            : !job->held_all ? ""
+            : job->release   ? " --finalizers=release"
+                             : " --finalizers=wait");
     return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 
@@ -411,7 +435,7 @@ static int start_uninstall(const struct stw_call *call)
 
 const struct stw_command stw_command_uninstall = {
     .name = "uninstall",
-    .summary = "remove webhooks and finalizers, which would block changes without steward",
+    .summary = "remove webhooks and finalizers, which would block changes without {operator}",
     .usage = usage,
     .flags = flags,
     .run = start_uninstall,

@@ -11,26 +11,28 @@
 #include "operator/main.h"
 #include "operator/manifests.h"
 #include "operator/old_objects.h"
+#include "operator/program.h"
 #include "operator/report.h"
 #include "schema/kind.h"
 #include "schema/names.h"
 
 static const char usage[] =
-    "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
+    "Usage: {operator} validate [OPTIONS] FILE|FOLDER|-...\n\n"
     "Gives each object in YAML or JSON files the verdict of the API server and of the admission "
     "webhook,\n"
     "without a cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  "
     "Lists\n"
     "are taken apart.  As with `kubectl apply`, unknown fields are errors, and so are a kind and "
     "a\n"
-    "version that steward's groups do not have.  Kinds of other groups are skipped with a note.  "
+    "version that {operator}'s groups do not have.  Kinds of other groups are skipped with a note. "
+    " "
     "Rules\n"
     "that look at other objects of the cluster are not applied.  With --old, an object that is "
     "there\n"
     "is checked as the change that it makes.\n\n"
-    "  kustomize build overlays/prod | steward validate -\n"
-    "  helm template mychart | steward validate -o junit - > report.xml\n"
-    "  kubectl get RESOURCE -A -o yaml > now.yaml; steward validate --old now.yaml new/\n\n"
+    "  kustomize build overlays/prod | {operator} validate -\n"
+    "  helm template mychart | {operator} validate -o junit - > report.xml\n"
+    "  kubectl get RESOURCE -A -o yaml > now.yaml; {operator} validate --old now.yaml new/\n\n"
     "Exit status: 0 all accepted, 1 something was refused, 2 something could not be read, there "
     "was "
     "no\n"
@@ -67,7 +69,7 @@ static const struct stw_flag flags[] = {
      .offset = offsetof(struct validate_options, ns),
      .help = "namespace of objects that name none"},
     STW_FLAGS_KINDS(struct validate_options,
-                    "that the cluster has; objects of steward's other kinds are refused"),
+                    "that the cluster has; objects of {operator}'s other kinds are refused"),
     {.name = "quiet",
      .letter = 'q',
      .type = STW_FLAG_BOOL,
@@ -213,7 +215,7 @@ static int judge_with_host(struct validate_job *job, char **operands)
 {
     struct stw_error err = {0};
     if (stw_host_open(&job->host, &err) != 0) {
-        fprintf(stderr, "steward validate: %s\n",
+        fprintf(stderr, "%s validate: %s\n", stw_program_name(),
                 job->host.lines.len ? stw_buf_str(&job->host.lines) : err.text);
         return STW_EXIT_USAGE;
     }

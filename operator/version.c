@@ -17,9 +17,9 @@ struct line {
     const char *name, *value;
 };
 
-static void print_text(const struct line *lines, size_t n)
+static void print_text(const struct stw_operator *op, const struct line *lines, size_t n)
 {
-    printf("steward %s\n", lines[0].value);
+    printf("%s %s\n", op->name, lines[0].value);
     for (size_t i = 1; i < n; i++)
         printf("  %-14s %s\n", lines[i].name, lines[i].value);
 }
@@ -34,8 +34,8 @@ static void print_json(const struct line *lines, size_t n)
 }
 
 static const char usage[] =
-    "Usage: steward version [-o json]\n\n"
-    "Prints the version of steward and of the libraries that it runs with.\n";
+    "Usage: {operator} version [-o json]\n\n"
+    "Prints the version of {operator} and of the libraries that it runs with.\n";
 
 struct options {
     char *output;
@@ -77,7 +77,7 @@ static int run_version(const struct stw_call *call, void *settings, int count, c
     if (json)
         print_json(lines, n);
     else
-        print_text(lines, n);
+        print_text(call->op, lines, n);
     return fflush(stdout) == 0 ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 

@@ -8,7 +8,7 @@
 #include "operator/serve.h"
 
 static const char usage[] =
-    "Usage: steward webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"
+    "Usage: {operator} webhook --webhook-cert-path=FOLDER [OPTIONS]\n\n"
     "Serves admission alone, with the certificate in a folder, and needs no cluster.  Rules that\n"
     "look at other objects (is this node port taken?) are skipped.\n";
 

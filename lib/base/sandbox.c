@@ -104,8 +104,8 @@ void stw_sandbox_enter(const struct stw_sandbox *s, struct stw_sandbox_result *r
 
 const char *stw_sandbox_hint(int error)
 {
-    return error == EACCES && atomic_load(&fenced)
-               ? " (or it is outside of the folders that steward reads since it started: start it "
-                 "again, or with --sandbox=off)"
-               : "";
+    return error == EACCES && atomic_load(&fenced) ? " (or it is outside of the folders that the "
+                                                     "program reads since it started: start it "
+                                                     "again, or with --sandbox=off)"
+                                                   : "";
 }

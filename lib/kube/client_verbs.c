@@ -185,7 +185,7 @@ static void tell_dropped(struct stw_client *c)
     pthread_mutex_unlock(&c->lock);
     if (tell)
         stw_log(STW_LOG_WARN, "events are dropped: the API server does not accept them fast "
-                              "enough; steward_client_dropped_total counts them");
+                              "enough; the metric client_dropped_total counts them");
 }
 
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req)

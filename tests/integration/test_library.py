@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libsteward as others get it: installed into a clean prefix, or as a subproject of meson."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -67,6 +68,27 @@ def test_an_example_with_pkg_config(installed, tmp_path):
     assert crds.count("kind: CustomResourceDefinition") == 1 and "redirects.example.org" in crds
 
 
+def test_nothing_of_it_is_called_steward(installed, tmp_path):
+    """Help, man page, completion, messages and manifests have the names of struct stw_operator."""
+    program = installed.compile(tmp_path, REDIRECT / "redirect.c")
+    commands = re.findall(r"^  ([a-z]+) ", library.run(program, "--help", env=installed.env), re.MULTILINE)
+    assert {"run", "webhook", "validate", "doctor", "audit", "uninstall", "print", "version"} <= set(commands)
+    calls = [["--help"], ["version"], *([name, "--help"] for name in commands),
+             *(["completion", shell] for shell in ("bash", "zsh", "fish")),
+             *(["print", what] for what in ("crds", "rbac", "webhooks", "user-roles", "man"))]
+    for words in calls:
+        printed = library.run(program, *words, env=installed.env)
+        assert "steward" not in printed.lower(), words
+        assert "{operator}" not in printed and "{domain}" not in printed, words
+        assert "redirect" in printed, words
+    for words in (["nonsense"], ["audit", "--nonsense"], ["doctor", "--kubeconfig=/no/such/file"],
+                  ["uninstall", "--kubeconfig=/no/such/file"]):
+        done = subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, **installed.env})
+        assert done.returncode == 2 and done.stderr.startswith("redirect"), done.stderr
+        assert "steward" not in done.stderr
+
+
 def test_an_example_that_links_statically(installed, tmp_path):
     """The archive, and the shared libraries that the pkg-config file requires, are sufficient."""
     needed = installed.config("--print-requires", "--print-requires-private")
@@ -106,18 +128,26 @@ def test_the_check_of_the_interface_can_fail(installed, tmp_path):
     assert "stw_operator_was" in done.stdout
 
 
-def test_a_new_project(installed, steward_binary, tmp_path):
+@pytest.mark.parametrize("name, kind, crd, compiler", [
+    ("lamps", "home.example.org/v1/Lamp", "lamps.home.example.org", "gcc"),
+    ("edge-proxy-2", "a.b.c.example.org/v1alpha1/HTTPRoute", "httproutes.a.b.c.example.org", "clang"),
+    ("x", "9.example.org/v2beta1/Service", "services.9.example.org", "gcc"),
+], ids=["plain", "acronym", "short"])
+def test_a_new_project(installed, steward_binary, tmp_path, name, kind, crd, compiler):
     """`steward new` writes a repository that builds without warnings and passes its tests at once."""
-    project, build = tmp_path / "lamps", tmp_path / "build"
-    library.run(steward_binary, "new", "lamps", "home.example.org/v1/Lamp", f"--folder={project}")
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} is here: run 'scripts/bootstrap'")
+    project, build = tmp_path / "project", tmp_path / "build"
+    library.run(steward_binary, "new", name, kind, f"--folder={project}")
     written = {str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()}
-    assert {"meson.build", "src/lamp.c", "tests/meson.build", "config/kustomization.yaml"} <= written
+    lower = kind.rpartition("/")[2].lower()
+    assert {"meson.build", f"src/{lower}.c", "tests/meson.build", "config/kustomization.yaml"} <= written
     assert not [name for name in written if re.search(r"@[A-Z]+@", (project / name).read_text("utf-8"))]
-    installed.meson(project, build)
+    installed.meson(project, build, compiler)
     said = library.run("meson", "test", "-C", build, "--no-rebuild", env=installed.env)
     counts = dict(re.findall(r"^(Ok|Expected Fail|Fail): +(\d+)", said, re.MULTILINE))
     assert counts == {"Ok": "3", "Expected Fail": "1", "Fail": "0"}, said
     library.run("meson", "compile", "-C", build, "manifests", env=installed.env)
-    assert "lamps.home.example.org" in (project / "config" / "crds.yaml").read_text("utf-8")
+    assert crd in (project / "config" / "crds.yaml").read_text("utf-8")
     for file in yaml.safe_load((project / "config" / "kustomization.yaml").read_text("utf-8"))["resources"]:
         assert all(yaml.safe_load_all((project / "config" / file).read_text("utf-8"))), file

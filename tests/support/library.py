@@ -61,8 +61,8 @@ class Library:
             env=self.env)
         return program
 
-    def meson(self, project, folder):
+    def meson(self, project, folder, compiler="cc"):
         """The build folder of a project with a meson.build."""
-        run("meson", "setup", folder, project, "-Dwerror=true", env=self.env)
+        run("meson", "setup", folder, project, "-Dwerror=true", env={**self.env, "CC": compiler})
         run("ninja", "-C", folder, env=self.env)
         return folder
