@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 /* The built-in kinds that steward creates.  ConfigMaps, Deployments and Ingresses are watched by the label
- * app.kubernetes.io/managed-by=steward.  All Services are watched, but only ours and those with a
+ * app.kubernetes.io/managed-by=NAME.  All Services are watched, but only ours and those with a
  * node port are cached, so that a taken port can be traced to its holder (index
  * "services.nodePort"). */
 extern const struct stw_watch stw_watch_configmaps, stw_watch_deployments, stw_watch_services,

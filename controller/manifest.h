@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of the objects that steward creates, in the form in which the API server returns them: any
+ * Parts of the objects that an operator creates, in the form in which the API server returns them: any
  * difference would look like drift.  Each function returns a new tree, or NULL if out of memory. */
 #ifndef STW_CONTROLLER_MANIFEST_H
 #define STW_CONTROLLER_MANIFEST_H

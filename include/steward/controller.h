@@ -5,6 +5,7 @@
 #define STEWARD_CONTROLLER_H
 
 #include "controller/child.h"
+#include "controller/claim.h"
 #include "controller/condition.h"
 #include "controller/controller.h"
 #include "controller/dependent.h"
@@ -14,6 +15,7 @@
 #include "controller/manifest.h"
 #include "controller/object.h"
 #include "controller/outcome.h"
+#include "controller/packed.h"
 #include "controller/reconcile.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"

@@ -11,6 +11,7 @@ import yaml
 
 from support import library, paths
 
+CORE = paths.TOP / "docs" / "library" / "core.md"
 REDIRECT = library.EXAMPLES / "redirect"
 USER = """#include <stdio.h>
 #include <steward/{header}.h>
@@ -59,6 +60,46 @@ def test_each_header_is_sufficient(installed, header, tmp_path):
     installed.compile(tmp_path, source)
 
 
+def test_its_state(installed):
+    """What a whole process shares is named in docs/library/core.md; all else belongs to an object."""
+    library_file = installed.prefix / "lib" / "libsteward.so"
+    sections = dict(re.findall(r"\[ *(\d+)\] (\S+)", library.run("readelf", "--sections", "--wide", library_file)))
+    rows = [line.split() for line in library.run("readelf", "--syms", "--wide", library_file).splitlines()]
+    names = {row[7].partition(".")[0] for row in rows
+             if len(row) >= 8 and row[3] in ("OBJECT", "TLS")
+             and sections.get(row[6]) in (".bss", ".data", ".tbss", ".tdata")}
+    names -= {"__dso_handle", "__TMC_END__", "completed"}  # of the compiler
+    names -= {"dead_mark"}  # an address, never written
+    state = CORE.read_text("utf-8").partition("## State of the process")[2]
+    assert names == set(re.findall(r"`(\w+)`", state))
+
+
+def test_the_core():
+    """docs/library/core.md: ten structs and twenty functions, all of them in use."""
+    text = CORE.read_text("utf-8")
+    names = re.findall(r"^\| `(stw_\w+)` \|", text, re.MULTILINE)
+    structs = text.partition("## Functions")[0].count("\n| `stw_")
+    assert (structs, len(names) - structs) == (10, 20)
+    public = (paths.TOP / "include" / "headers.txt").read_text("utf-8").split()
+    headers = "".join((paths.TOP / name).read_text("utf-8") for name in public)
+    users = "".join(path.read_text("utf-8") for folder in ("examples", "src/new", "kinds")
+                    for path in (paths.TOP / folder).rglob("*") if path.suffix in (".c", ".h", ".in"))
+    for number, name in enumerate(names):
+        declared = rf"^struct {name} {{" if number < structs else rf"\b{name}\("
+        assert re.search(declared, headers, re.MULTILINE), name
+        assert re.search(rf"\b{name}\b", users), name
+
+
+def test_the_kinds_of_steward_use_the_public_headers():
+    """Of the modules that deal with Kubernetes they include no others, except for those that are named here."""
+    public = set((paths.TOP / "include" / "headers.txt").read_text("utf-8").split())
+    used = {name for path in (paths.TOP / "kinds").rglob("*.[ch]") for name in re.findall(
+        r'^#include "((?:kube|controller|operator|webhook)/[^"]+)"', path.read_text("utf-8"), re.MULTILINE)}
+    assert len(used) > 15
+    others = {name for name in used if not {name, f"lib/{name}"} & public}
+    assert others == {"controller/guard.h"}  # for writes of DatabaseUser besides its children
+
+
 def test_an_example_with_pkg_config(installed, tmp_path):
     """It runs with the shared library, and applies its own rules."""
     program = installed.compile(tmp_path, REDIRECT / "redirect.c")
@@ -101,13 +142,10 @@ def test_an_example_that_links_statically(installed, tmp_path):
 
 
 def test_as_a_subproject(tmp_path):
-    """meson finds it in subprojects/, and builds the library only."""
+    """meson finds it in subprojects/libsteward without a word in meson.build, and builds the library only."""
     shutil.copytree(REDIRECT, tmp_path / "project")
     (tmp_path / "project" / "subprojects").mkdir()
     (tmp_path / "project" / "subprojects" / "libsteward").symlink_to(paths.TOP)
-    build = tmp_path / "project" / "meson.build"
-    build.write_text(build.read_text("utf-8").replace(
-        "dependency('libsteward')", "subproject('libsteward').get_variable('libsteward_dep')"), "utf-8")
     compiler = {"CC": "ccache cc"} if shutil.which("ccache") else {}
     library.run("meson", "setup", tmp_path / "build", tmp_path / "project",
                 env={**compiler, "PKG_CONFIG_PATH": ""})
