@@ -16,7 +16,7 @@
 struct print_options {
     const struct stw_operator *op;
     char *ns, *namespaces, *url, *kinds;
-    bool match_conditions;
+    bool match_conditions, rules;
 };
 
 static const char usage[] =
@@ -50,6 +50,12 @@ static const struct stw_flag flags[] = {
      .offset = offsetof(struct print_options, match_conditions),
      .help = "for Kubernetes 1.28 and later: do not ask about objects that are being deleted "
              "(webhooks)"},
+    {.name = "rules",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .offset = offsetof(struct print_options, rules),
+     .help = "for Kubernetes 1.29 and later: with validation rules in CEL, which hold without the "
+             "webhook (crds)"},
     {0},
 };
 
@@ -57,7 +63,7 @@ static void print_crds(const struct print_options *o, struct stw_buf *out)
 {
     for (size_t i = 0; o->op->kinds[i]; i++) {
         stw_buf_adds(out, "---\n");
-        stw_kind_crd(o->op, o->op->kinds[i], out);
+        (o->rules ? stw_kind_crd_rules : stw_kind_crd)(o->op, o->op->kinds[i], out);
     }
 }
 

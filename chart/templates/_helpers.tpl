@@ -60,7 +60,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (replace "+" "_" .Chart.Version) }}
 {{- if and (has "EtcdRestore" .Values.kinds) (not (has "EtcdCluster" .Values.kinds)) }}
 {{- fail "kinds: EtcdRestore needs EtcdCluster, whose objects it creates: name it too" }}
 {{- end }}
-{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
+{{- $rules := semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version }}
+{{- range $path, $_ := .Files.Glob (ternary "files/crds-1.29/*.yaml" "files/crds/*.yaml" $rules) }}
 {{- $crd := $.Files.Get $path | fromYaml }}
 {{- if or (not $.Values.kinds) (has $crd.spec.names.kind $.Values.kinds) }}
 {{- $_ := set $found $crd.spec.names.kind $crd }}

@@ -15,7 +15,6 @@
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
-#define URL_MAX 4096
 #define PRIVILEGED_PORTS 1024
 
 /* --- single values */
@@ -29,6 +28,12 @@ const char *stw_app_check_path(const char *path)
             return "must not hold blanks or control characters";
     return NULL;
 }
+
+const struct stw_cel stw_app_cel_path[] = {
+    {"self.startsWith('/')", "must start with '/'"},
+    {"!self.matches(r'[\\x00-\\x20\\x7f]')", "must not hold blanks or control characters"},
+    {0},
+};
 
 /* The first label may be "*". */
 const char *stw_app_check_host(const char *host)
@@ -63,8 +68,8 @@ static bool has_password(const char *url)
 static void check_database_url(const struct stw_app_config *c, struct stw_findings *f)
 {
     const char *path = "spec.config.databaseUrl";
-    if (c->database_url && strlen(c->database_url) > URL_MAX)
-        stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes", URL_MAX);
+    if (c->database_url && strlen(c->database_url) > STW_APP_URL_MAX)
+        stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes", STW_APP_URL_MAX);
     else if (c->database_url && !is_url(c->database_url))
         stw_findings_add(f, path, STW_INVALID, NULL, "must be a URL such as postgres://host/db");
     else if (c->database_url && has_password(c->database_url))

@@ -533,7 +533,8 @@ static void check_password(const struct stw_dbu_scene *s)
     if (stw_json_type(password) != STW_JSON_OBJECT)
         return; /* the field table reports it */
     if (!generated && !stw_json_there(stw_json_get(password, "name")))
-        stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL, "%s", "");
+        stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL,
+                         "set one of name, generate");
     else if (generated && named)
         stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
                          "set only one of name, generate");

@@ -26,7 +26,7 @@ static const struct stw_field spec_fields[] = {
      .immutable = true,
      STW_RANGE(1, 253),
      .pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "targetKind",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, kind),
@@ -45,13 +45,15 @@ static const struct stw_field spec_fields[] = {
      .help = "Schedule as in crontab: minute, hour, day of month, month, day of week; or @yearly, "
              "@monthly, @weekly, @daily, @hourly.",
      .def = "\"" STW_ERU_SCHEDULE "\"",
-     STW_RANGE(1, STW_CRON_MAX)},
+     STW_RANGE(1, STW_CRON_MAX),
+     .cel = stw_cel_schedule},
     {.name = "timeZone",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, time_zone),
      .help = "Time zone of the schedule by its IANA name, such as Europe/Berlin.",
      .def = "\"" STW_ERU_TIME_ZONE "\"",
-     STW_RANGE(1, STW_TIME_ZONE_MAX)},
+     STW_RANGE(1, STW_TIME_ZONE_MAX),
+     .cel = stw_cel_time_zone},
     {.name = "startingDeadlineSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_eru, starting_deadline_seconds),
@@ -284,6 +286,15 @@ static void validate_eru(const struct stw_admission *a, const void *spec, const 
     check_windows(e, f);
 }
 
+/* What these functions refuse, in CEL. */
+static const struct stw_cel_rule rules[] = {
+    {.at = "jitterSeconds",
+     .code = STW_INVALID,
+     .rule = "self.jitterSeconds < self.startingDeadlineSeconds",
+     .message = "must be less than startingDeadlineSeconds"},
+    {0},
+};
+
 bool stw_eru_is_default(const struct stw_eru *e)
 {
     return !e->enabled && stw_streq(e->schedule, STW_ERU_SCHEDULE) &&
@@ -308,6 +319,7 @@ const struct stw_kind stw_kind_eru = {
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_eru),
     .status = status_fields,
+    .cel = rules,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
     .validate = validate_eru,

@@ -5,6 +5,7 @@
 #include "kinds/etcdbackup/spec_rules.h"
 #include "kinds/etcdcluster/spec_rules.h"
 #include "schema/check.h"
+#include "schema/core.h"
 #include "schema/names.h"
 
 #include <ctype.h>
@@ -86,13 +87,14 @@ const struct stw_field stw_etcd_s3_fields[] = {
      STW_RANGE(3, 900),
      .range_text = "must be \"bucket/key\"",
      .pattern = "^[^/ ]+/.+$",
-     .check = check_path},
+     .check = check_path,
+     .cel = stw_etcd_cel_path},
     {.name = "awsSecret",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, aws_secret),
      .help = "Secret with the key credentials, as ~/.aws/credentials has it; ca.crt in it, if "
              "there, is the CA of the endpoint.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "endpoint",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, endpoint),
@@ -110,7 +112,8 @@ const struct stw_field stw_etcd_s3_fields[] = {
      .help = "Region of the bucket.",
      .def = "\"us-east-1\"",
      STW_RANGE(1, 64),
-     .check = check_region},
+     .check = check_region,
+     .cel = stw_etcd_cel_region},
     {.name = "sse",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_s3, sse),
@@ -141,14 +144,15 @@ const struct stw_field stw_etcd_pvc_fields[] = {
      STW_FIELD_OFFSET(struct stw_etcd_pvc, claim),
      .help = "PersistentVolumeClaim in the same namespace.",
      .required = true,
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "path",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pvc, path),
      .help = "Path inside the volume, as s3.path without the bucket.",
      .required = true,
      STW_RANGE(1, 900),
-     .check = check_folder},
+     .check = check_folder,
+     .cel = stw_etcd_cel_folder},
     {0},
 };
 

@@ -34,7 +34,7 @@ static const struct stw_field storage_fields[] = {
      STW_FIELD_OFFSET(struct stw_etcdcluster, storage.storage_class),
      .help = "StorageClass of the volumes; when absent, the default one.",
      .immutable = true,
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {0},
 };
 
@@ -45,12 +45,12 @@ static const struct stw_field member_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdcluster, tls.static_.member.peer_secret),
      .help = "Secret with peer.crt, peer.key and peer-ca.crt, for traffic between members.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "serverSecret",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdcluster, tls.static_.member.server_secret),
      .help = "Secret with server.crt, server.key and server-ca.crt, for traffic with clients.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {0},
 };
 
@@ -64,7 +64,7 @@ static const struct stw_field static_fields[] = {
      STW_FIELD_OFFSET(struct stw_etcdcluster, tls.static_.operator_secret),
      .help = "Secret with etcd-client.crt, etcd-client.key and etcd-client-ca.crt, for steward's "
              "requests to the members; together with member.serverSecret.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {0},
 };
 
@@ -245,13 +245,15 @@ const struct stw_field stw_ec_spec_fields[] = {
      .range_text = "must be a version like " STW_ETCD_VERSION,
      .pattern = "^v?[0-9]+\\.[0-9]+\\.[0-9]+$",
      .skip = "v",
-     .check = stw_ec_check_version_text},
+     .check = stw_ec_check_version_text,
+     .cel = stw_ec_cel_version},
     {.name = "repository",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdcluster, repository),
      .help = "Where the images are, without a tag: the tag is v and the version.",
      .def = "\"" STW_ETCD_REPOSITORY "\"",
-     STW_RANGE(1, 1024)},
+     STW_RANGE(1, 1024),
+     .cel = stw_ec_cel_repository},
     {.name = "paused",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_etcdcluster, paused),
@@ -345,6 +347,7 @@ const struct stw_kind stw_kind_etcdcluster = {
     .spec = stw_ec_spec_fields,
     .spec_size = sizeof(struct stw_etcdcluster),
     .status = stw_ec_status_fields,
+    .cel = stw_ec_cel,
     .columns = stw_ec_columns,
     .scale = &scale,
     .operations = STW_CREATE | STW_UPDATE | STW_DELETE,

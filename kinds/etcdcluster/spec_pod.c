@@ -34,7 +34,7 @@ static const struct stw_field claim_fields[] = {
     {.name = "storageClassName",
      .type = STW_T_STRING,
      .help = "StorageClass of the volume; when absent, the default one.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "volumeMode",
      .type = STW_T_STRING,
      .help = "A member needs a file system.",
@@ -49,7 +49,7 @@ const struct stw_field stw_ec_pod_fields[] = {
      .help = "More labels of the pods; not app, etcd_* and app.kubernetes.io/*, which are "
              "steward's.",
      STW_RANGE(0, 100),
-     .item = &stw_core_text_item},
+     .item = &stw_core_label_item},
     {.name = "annotations",
      .type = STW_T_MAP,
      STW_FIELD_OFFSET(struct stw_etcd_pod, annotations),
@@ -61,7 +61,7 @@ const struct stw_field stw_ec_pod_fields[] = {
      STW_FIELD_OFFSET(struct stw_etcd_pod, node_selector),
      .help = "Labels that a node must have.",
      STW_RANGE(0, 100),
-     .item = &stw_core_text_item},
+     .item = &stw_core_label_item},
     STW_ROW_AFFINITY(struct stw_etcd_pod, affinity),
     {.name = "antiAffinity",
      .type = STW_T_BOOL,
@@ -91,12 +91,12 @@ const struct stw_field stw_ec_pod_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pod, priority_class),
      .help = "PriorityClass of the pods.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "serviceAccountName",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pod, service_account),
      .help = "ServiceAccount of the pods; they get no token of it.",
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     STW_ROW_PULL_SECRETS(struct stw_etcd_pod, image_pull_secrets),
     {.name = "etcdEnv",
      .type = STW_T_LIST,
@@ -115,7 +115,7 @@ const struct stw_field stw_ec_pod_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pod, busybox_image),
      .help = "Ignored: steward needs no second image.",
-     .check = stw_check_image},
+     STW_CHECK_IMAGE},
     {.name = "DNSTimeoutInSecond",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_etcd_pod, dns_timeout_s),
@@ -130,7 +130,7 @@ const struct stw_field stw_ec_pod_fields[] = {
      .help = "Domain of the Kubernetes cluster, such as cluster.local, for the names of members; "
              "when absent they end in .svc.",
      .immutable = true,
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {0},
 };
 
@@ -138,39 +138,14 @@ const struct stw_field stw_ec_pod_fields[] = {
 
 enum match { WHOLE, BEGIN, WITHIN, END };
 
-/* Options of etcd as named on its command line.  Every option that steward passes to etcd must be
- * here: etcd exits at once when an option is given twice. */
 static const struct {
     enum match match;
     const char *text;
     const char *use; /* the field of the spec to use instead; NULL: none */
 } reserved_options[] = {
-    {WHOLE, "name", NULL},
-    {WHOLE, "data-dir", NULL},
-    {WHOLE, "wal-dir", NULL},
-    {WHOLE, "config-file", "options.extraArgs"},
-    {BEGIN, "listen-", NULL},
-    {BEGIN, "initial-", NULL},
-    {BEGIN, "discovery", NULL},
-    {WITHIN, "advertise", NULL},
-    {END, "cert-file", "TLS"},
-    {END, "key-file", "TLS"},
-    {END, "ca-file", "TLS"},
-    {END, "auto-tls", "TLS"},
-    {END, "client-cert-auth", "TLS"},
-    {WHOLE, "strict-reconfig-check", NULL},
-    {WHOLE, "pre-vote", NULL},
-    {WHOLE, "peer-skip-client-san-verification", NULL},
-    {WHOLE, "logger", NULL},
-    {WHOLE, "force-new-cluster", NULL},
-    {WHOLE, "proxy", NULL},
-    {WHOLE, "enable-grpc-gateway", NULL},
-    {WHOLE, "quota-backend-bytes", "options.quotaBackendBytes"},
-    {WHOLE, "auto-compaction-mode", "options.autoCompactionMode"},
-    {WHOLE, "auto-compaction-retention", "options.autoCompactionRetention"},
-    {WHOLE, "snapshot-count", "options.snapshotCount"},
-    {WHOLE, "heartbeat-interval", "options.heartbeatIntervalMs"},
-    {WHOLE, "election-timeout", "options.electionTimeoutMs"},
+#define ROW(match, text, use) {match, text, use},
+    STW_ETCD_RESERVED_OPTIONS(ROW)
+#undef ROW
 };
 
 static bool is_reserved_match(enum match match, const char *text, const char *name)

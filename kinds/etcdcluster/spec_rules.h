@@ -50,6 +50,41 @@ void stw_ec_check_pod(const struct stw_ec_scene *s);
 void stw_ec_check_storage(const struct stw_ec_scene *s);
 void stw_ec_check_tls(const struct stw_ec_scene *s);
 
+/* Options of etcd as named on its command line, and the field of the spec to use instead.  Every
+ * option that steward passes to etcd must be here: etcd exits at once when an option is given
+ * twice. */
+#define STW_ETCD_RESERVED_OPTIONS(X)                                                               \
+    X(WHOLE, "name", NULL)                                                                         \
+    X(WHOLE, "data-dir", NULL)                                                                     \
+    X(WHOLE, "wal-dir", NULL)                                                                      \
+    X(WHOLE, "config-file", "options.extraArgs")                                                   \
+    X(BEGIN, "listen-", NULL)                                                                      \
+    X(BEGIN, "initial-", NULL)                                                                     \
+    X(BEGIN, "discovery", NULL)                                                                    \
+    X(WITHIN, "advertise", NULL)                                                                   \
+    X(END, "cert-file", "TLS")                                                                     \
+    X(END, "key-file", "TLS")                                                                      \
+    X(END, "ca-file", "TLS")                                                                       \
+    X(END, "auto-tls", "TLS")                                                                      \
+    X(END, "client-cert-auth", "TLS")                                                              \
+    X(WHOLE, "strict-reconfig-check", NULL)                                                        \
+    X(WHOLE, "pre-vote", NULL)                                                                     \
+    X(WHOLE, "peer-skip-client-san-verification", NULL)                                            \
+    X(WHOLE, "logger", NULL)                                                                       \
+    X(WHOLE, "force-new-cluster", NULL)                                                            \
+    X(WHOLE, "proxy", NULL)                                                                        \
+    X(WHOLE, "enable-grpc-gateway", NULL)                                                          \
+    X(WHOLE, "quota-backend-bytes", "options.quotaBackendBytes")                                   \
+    X(WHOLE, "auto-compaction-mode", "options.autoCompactionMode")                                 \
+    X(WHOLE, "auto-compaction-retention", "options.autoCompactionRetention")                       \
+    X(WHOLE, "snapshot-count", "options.snapshotCount")                                            \
+    X(WHOLE, "heartbeat-interval", "options.heartbeatIntervalMs")                                  \
+    X(WHOLE, "election-timeout", "options.electionTimeoutMs")
+
+/* The rules in CEL. */
+extern const struct stw_cel stw_ec_cel_version[], stw_ec_cel_repository[];
+extern const struct stw_cel_rule stw_ec_cel[];
+
 /* For `check` of a field table row. */
 const char *stw_ec_check_version_text(const char *version);
 

@@ -28,6 +28,19 @@ static const char *check_uri(const char *uri)
                : "must be the uri of an artifact in the EtcdBackup's status";
 }
 
+/* The same in CEL. */
+static const struct stw_cel cel_cluster_name[] = {
+    {"size(self) <= 52", "must be at most 52 characters"},
+    {"self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+     "must start with a letter and hold only a-z, 0-9 and '-', because a Service gets this name"},
+    {0},
+};
+static const struct stw_cel cel_uri[] = {
+    {"self.startsWith('s3://') || self.startsWith('pvc://')",
+     "must be the uri of an artifact in the EtcdBackup's status"},
+    {0},
+};
+
 static const struct stw_field backup_fields[] = {
     {.name = "name",
      .type = STW_T_STRING,
@@ -35,14 +48,15 @@ static const struct stw_field backup_fields[] = {
      .help = "EtcdBackup in the same namespace.",
      .required = true,
      .immutable = true,
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {.name = "uri",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcdrestore, backup.uri),
      .help = "Which of its artifacts; when absent, the newest verified one.",
      .immutable = true,
      STW_RANGE(1, 2048),
-     .check = check_uri},
+     .check = check_uri,
+     .cel = cel_uri},
     {0},
 };
 
@@ -53,7 +67,9 @@ static const struct stw_field cluster_fields[] = {
      .help = "Name of the EtcdCluster that is made.",
      .required = true,
      .immutable = true,
-     .check = check_cluster_name},
+     .check = check_cluster_name,
+     .cel = cel_cluster_name,
+     .cel_max = 253},
     {0},
 };
 
@@ -273,6 +289,34 @@ static void validate_etcdrestore(const struct stw_admission *a, const void *spec
         advise_on_backup(a, r, f);
 }
 
+/* Of these rules, what CEL can express. */
+#define SOURCES "set exactly one of s3, pvc, backupRef"
+#define MANY "(has(self.backupRef) || (has(self.s3) && has(self.pvc)))"
+static const struct stw_cel_rule rules[] = {
+    {.at = "pvc",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.s3) || !has(self.pvc)",
+     .message = SOURCES},
+    {.at = "backupRef",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.backupRef) || !(has(self.s3) || has(self.pvc))",
+     .message = SOURCES},
+    {.at = "backupRef",
+     .code = STW_REQUIRED,
+     .rule = "has(self.backupRef) || has(self.s3) || has(self.pvc) || has(self.backupStorageType)",
+     .message = SOURCES},
+    STW_CEL_STORES("backupStorageType", MANY),
+    STW_CEL_S3_ENDPOINT,
+    {.at = "template", .within = stw_ec_cel},
+    {.at = "template.storage.medium",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.template) || !has(self.template.storage) || "
+             "self.template.storage.medium != 'EmptyDir'",
+     .message = "restore needs persistent storage"},
+    STW_CEL_SAME_STORE("false"),
+    {0},
+};
+
 static const char *const short_names[] = {"etcdr", NULL};
 
 const struct stw_kind stw_kind_etcdrestore = {
@@ -287,6 +331,7 @@ const struct stw_kind stw_kind_etcdrestore = {
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_etcdrestore),
     .status = status_fields,
+    .cel = rules,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
     .validate = validate_etcdrestore,

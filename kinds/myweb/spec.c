@@ -16,6 +16,15 @@
 #define APPLY_ANNOTATION_MAX                                                                       \
     262144 /* bytes of all annotations: apimachinery's TotalAnnotationSizeLimitB */
 
+/* check_mount_path in CEL. */
+static const struct stw_cel cel_mount_path[] = {
+    {"self.startsWith('/')", "must be an absolute path"},
+    {"!self.contains(':')", "must not contain ':'"},
+    {"!self.matches(r'(^|/)\\.\\.(/|$)')", "must not contain '..'"},
+    {"self.matches(r'[^/.]|/\\.[^/]')", "must not be the root of the file system"},
+    {0},
+};
+
 static const char *check_mount_path(const char *path)
 {
     bool has_name = false;
@@ -88,7 +97,8 @@ static const struct stw_field spec_fields[] = {
      .def = "\"/usr/share/nginx/html\"",
      STW_RANGE(1, 1024),
      .pattern = "^/[^:]+$",
-     .check = check_mount_path},
+     .check = check_mount_path,
+     .cel = cel_mount_path},
     {.name = "contentUpdate",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_myweb, content_update),
@@ -293,6 +303,12 @@ static void validate_myweb(const struct stw_admission *a, const void *spec, cons
     stw_warn_of_namesake(a, "apps", "App", f);
 }
 
+/* Of these rules, what CEL can express.  The range of node ports is an option of steward. */
+static const struct stw_cel_rule rules[] = {
+    STW_CEL_RESOURCES("has(self.resources)", "self.resources", "resources"),
+    {0},
+};
+
 static const char *const short_names[] = {"web", NULL};
 static const char *const categories[] = {"all", NULL};
 
@@ -309,6 +325,7 @@ const struct stw_kind stw_kind_myweb = {
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_myweb),
     .status = status_fields,
+    .cel = rules,
     .columns = columns,
     .operations = STW_CREATE | STW_UPDATE,
     .dns1035_name = true,

@@ -36,7 +36,7 @@ static const struct stw_field pull_secret_fields[] = {
      .type = STW_T_STRING,
      .help = "Name of a Secret in the same namespace.",
      .required = true,
-     .check = stw_check_dns1123_subdomain},
+     STW_CHECK_SUBDOMAIN},
     {0},
 };
 
@@ -44,13 +44,32 @@ const struct stw_field stw_core_pull_secret = {
     .name = "", .type = STW_T_OBJECT, .fields = pull_secret_fields};
 const char *const stw_core_pull_secret_keys[] = {"name", NULL};
 
+const struct stw_cel stw_cel_dns1123_subdomain[] = {
+    {"self.matches(r'^" STW_RE_SUBDOMAIN "$')", STW_SUBDOMAIN_TEXT}, {0}};
+
+#define RE_HOST "[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?"
+#define RE_PART "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
+#define RE_DIGEST "sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}"
+
+/* The limit on the name's length and the ID of an image are not in it. */
+const struct stw_cel stw_cel_image[] = {
+    {"self.matches(r'^((" RE_HOST "(\\." RE_HOST ")*|\\[[0-9a-fA-F:]+\\])(:[0-9]+)?/)?" RE_PART
+     "(/" RE_PART ")*(:[a-zA-Z0-9_][-_.a-zA-Z0-9]{0,127})?(@(" RE_DIGEST "))?$')",
+     STW_IMAGE_TEXT},
+    {0},
+};
+
+static const char data_key_text[] = "must consist of letters, digits, '-', '_' and '.'";
+
 const char *stw_core_check_key(const char *key)
 {
-    return key[strspn(key, LETTERS DIGITS "-_.")]
-               ? "must consist of letters, digits, '-', '_' and '.'"
-               : NULL;
+    return key[strspn(key, LETTERS DIGITS "-_.")] ? data_key_text : NULL;
 }
 
+const struct stw_cel stw_core_cel_key[] = {{"self.matches(r'^[-._a-zA-Z0-9]*$')", data_key_text},
+                                           {0}};
+
+const struct stw_field stw_core_label_item = {.name = "", .type = STW_T_TEXT, .cel_max = 63};
 const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
 
 /* --- environment */
@@ -61,10 +80,7 @@ const char *stw_core_check_env_name(const char *name)
     if (strlen(name) > STW_CORE_ENV_NAME_MAX)
         return "must be no more than 253 characters";
     if (!*name || strchr(DIGITS, name[0]) || name[strspn(name, LETTERS DIGITS "_-.")])
-        return "a valid environment variable name must consist of alphabetic characters, digits, "
-               "'_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or "
-               "'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is "
-               "'[-._a-zA-Z][-._a-zA-Z0-9]*')";
+        return STW_CORE_ENV_NAME_TEXT;
     if (stw_streq(name, "."))
         return "must not be '.'";
     if (stw_streq(name, ".."))
@@ -72,12 +88,22 @@ const char *stw_core_check_env_name(const char *name)
     return strncmp(name, "..", 2) == 0 ? "must not start with '..'" : NULL;
 }
 
+const struct stw_cel stw_core_cel_env_name[] = {
+    {"self.matches(r'^[-._a-zA-Z][-._a-zA-Z0-9]*$')", STW_CORE_ENV_NAME_TEXT},
+    {"self != '.'", "must not be '.'"},
+    {"self == '..' || !self.startsWith('..')", "must not start with '..'"},
+    {"self != '..'", "must not be '..'"},
+    {0},
+};
+
 static const struct stw_field env_fields[] = {
     {.name = "name",
      .type = STW_T_STRING,
      .help = "Name of the environment variable.",
      .required = true,
-     .check = stw_core_check_env_name},
+     .check = stw_core_check_env_name,
+     .cel = stw_core_cel_env_name,
+     .cel_max = STW_CORE_ENV_NAME_MAX},
     {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
     {.name = "valueFrom",
      .type = STW_T_RAW,
@@ -108,11 +134,8 @@ void stw_core_check_env(struct stw_json env, const char *path, struct stw_findin
 
 /* --- labels and annotations */
 
-static const char key_text[] =
-    "must be a name such as example.com/name: at most 63 letters, digits, '-', '_' and '.', with a "
-    "letter or digit at both ends, after an optional DNS subdomain and '/'";
-static const char label_text[] = "must be at most 63 letters, digits, '-', '_' and '.', with a "
-                                 "letter or digit at both ends";
+static const char key_text[] = STW_CORE_KEY_TEXT;
+static const char label_text[] = STW_CORE_LABEL_TEXT;
 
 static void refuse_entry(const char *path, struct stw_json key, struct stw_json value,
                          const char *message, struct stw_findings *f)

@@ -11,9 +11,10 @@ extern const struct stw_field stw_core_resources[]; /* ResourceRequirements: lim
 extern const struct stw_field stw_core_pull_secret; /* LocalObjectReference, as `item` of a list */
 extern const char *const stw_core_pull_secret_keys[]; /* its list_keys */
 
-extern const struct stw_field stw_core_env;       /* EnvVar, as `item` of a list */
-extern const char *const stw_core_env_keys[];     /* its list_keys */
-extern const struct stw_field stw_core_text_item; /* a value of a map of strings */
+extern const struct stw_field stw_core_env;        /* EnvVar, as `item` of a list */
+extern const char *const stw_core_env_keys[];      /* its list_keys */
+extern const struct stw_field stw_core_label_item; /* the value of a label */
+extern const struct stw_field stw_core_text_item;  /* a value of a map of strings */
 
 /* Types of the members of objects that are passed on unchanged: rows for `known`, and `item`s of
  * lists. */
@@ -22,13 +23,115 @@ extern const struct stw_field stw_core_affinity[], stw_core_label_selector[],
     stw_core_pod_template[];
 extern const struct stw_field stw_core_toleration, stw_core_spread;
 
+#define STW_CORE_ENV_NAME_TEXT                                                                     \
+    "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', "  \
+    "or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or "         \
+    "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
 #define STW_CORE_ENV_NAME_MAX 253 /* as a key of a ConfigMap */
 const char *stw_core_check_env_name(const char *name);
 /* `value` and `valueFrom` of a variable exclude each other; `path` is the path of the list. */
 void stw_core_check_env(struct stw_json env, const char *path, struct stw_findings *f);
 
+/* In a row: these checks, also in CEL. */
+extern const struct stw_cel stw_cel_dns1123_subdomain[], stw_cel_image[];
+#define STW_CHECK_SUBDOMAIN                                                                        \
+    .check = stw_check_dns1123_subdomain, .cel = stw_cel_dns1123_subdomain, .cel_max = 253
+#define STW_CHECK_IMAGE .check = stw_check_image, .cel = stw_cel_image, .cel_max = 1024
+
 /* Checks a key of a Secret or a ConfigMap; for `check` of a field table row. */
 const char *stw_core_check_key(const char *key);
+extern const struct stw_cel stw_core_cel_key[], stw_core_cel_env_name[];
+
+/* Rules of state in CEL: what stw_core_check_resources and stw_core_check_env refuse.  `has_` is
+ * whether there is an object `obj` ("self.pod.resources"), `at_` its path.  Of what is finer than
+ * 1m, only fractions with that suffix are in them. */
+#define STW_CEL_QUANTITY(x) "quantity(string(" x "))"
+#define STW_CEL_IS_QUANTITY(x) "isQuantity(string(" x "))"
+#define STW_CEL_RESOURCES_OF(has_, obj, at_, list)                                                 \
+    {                                                                                              \
+        .at = at_ "." list,                                                                        \
+        .type = STW_CEL_ENTRIES,                                                                   \
+        .code = STW_INVALID,                                                                       \
+        .message = "must be cpu, memory, ephemeral-storage, hugepages-<size> or a name with a "    \
+                   "domain such as example.com/gpu",                                               \
+        .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list                           \
+                ".all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || "                          \
+                "k.startsWith('hugepages-') || k.contains('/'))",                                  \
+    },                                                                                             \
+        {                                                                                          \
+            .at = at_ "." list,                                                                    \
+            .type = STW_CEL_ENTRIES,                                                               \
+            .code = STW_INVALID,                                                                   \
+            .message = "must be greater than 0",                                                   \
+            .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list                       \
+                    ".all(k, !" STW_CEL_IS_QUANTITY(obj "." list "[k]") " || " STW_CEL_QUANTITY(   \
+                        obj "." list "[k]") ".isGreaterThan(quantity('0')))",                      \
+        },                                                                                         \
+    {                                                                                              \
+        .at = at_ "." list, .type = STW_CEL_ENTRIES, .code = STW_INVALID,                          \
+        .message = "must not be finer than 1m",                                                    \
+        .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list ".all(k, !string(" obj    \
+                "." list "[k]).matches(r'^[+]?[0-9]*\\.[0-9]{0,5}[1-9]0*m$'))",                    \
+    }
+#define STW_CEL_RESOURCES(has_, obj, at_)                                                          \
+    STW_CEL_RESOURCES_OF(has_, obj, at_, "limits"),                                                \
+        STW_CEL_RESOURCES_OF(has_, obj, at_, "requests"),                                          \
+        {                                                                                          \
+            .at = at_ ".limits",                                                                   \
+            .type = STW_CEL_ENTRIES,                                                               \
+            .code = STW_INVALID,                                                                   \
+            .message = "must be at least 4Mi, or no container starts",                             \
+            .rule =                                                                                \
+                "!(" has_ ") || !has(" obj ".limits) || !('memory' in " obj                        \
+                ".limits) || !" STW_CEL_IS_QUANTITY(                                               \
+                    obj                                                                            \
+                    ".limits['memory']") " || !" STW_CEL_QUANTITY(obj                              \
+                                                                  ".limits['memory']") ".isLessTh" \
+                                                                                       "an("       \
+                                                                                       "quantity(" \
+                                                                                       "'4Mi'))",  \
+        },                                                                                         \
+    {                                                                                              \
+        .at = at_ ".requests", .type = STW_CEL_ENTRIES, .code = STW_INVALID,                       \
+        .message = "must be less than or equal to the limit",                                      \
+        .rule =                                                                                    \
+            "!(" has_ ") || !has(" obj ".requests) || !has(" obj ".limits) || " obj                \
+            ".requests.all(k, !(k in " obj                                                         \
+            ".limits) || !" STW_CEL_IS_QUANTITY(obj ".requests[k]") " || !" STW_CEL_IS_QUANTITY(   \
+                obj                                                                                \
+                ".limits[k]") " || !" STW_CEL_QUANTITY(obj ".requests[k]") ".isGreaterThan"        \
+                                                                           "(" STW_CEL_QUANTITY(   \
+                                                                               obj ".lim"          \
+                                                                                   "its["          \
+                                                                                   "k]") "))",     \
+    }
+/* Keys of annotations or labels: what stw_core_check_annotations refuses, except their sizes. */
+#define STW_CORE_KEY_TEXT                                                                          \
+    "must be a name such as example.com/name: at most 63 letters, digits, '-', '_' and '.', with " \
+    "a letter or digit at both ends, after an optional DNS subdomain and '/'"
+#define STW_CEL_KEYS(has_, map, at_)                                                               \
+    {                                                                                              \
+        .at = (at_), .type = STW_CEL_ENTRIES, .code = STW_INVALID, .message = STW_CORE_KEY_TEXT,   \
+        .rule = "!(" has_ ") || " map ".all(k, k.matches(r'^(" STW_RE_SUBDOMAIN                    \
+                "/)?[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$'))",                                 \
+    }
+/* The values of labels. */
+#define STW_CORE_LABEL_TEXT                                                                        \
+    "must be at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+#define STW_CEL_LABELS(has_, map, at_)                                                             \
+    STW_CEL_KEYS(has_, map, at_),                                                                  \
+    {                                                                                              \
+        .at = (at_), .type = STW_CEL_ENTRIES, .code = STW_INVALID, .message = STW_CORE_LABEL_TEXT, \
+        .rule = "!(" has_ ") || " map ".all(k, size(" map "[k]) <= 63 && " map                     \
+                "[k].matches(r'^([a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?)?$'))",                  \
+    }
+#define STW_CEL_ENV(has_, list, at_)                                                               \
+    {                                                                                              \
+        .at = (at_), .type = STW_CEL_ENTRIES, .code = STW_INVALID,                                 \
+        .message = "valueFrom may not be specified when `value` is not empty",                     \
+        .rule =                                                                                    \
+            "!(" has_ ") || " list ".all(e, !has(e.valueFrom) || !has(e.value) || e.value == '')", \
+    }
 
 /* Rules beyond the table: known resource names, quantities above 0, requests within limits, memory
  * limits of at least 4Mi.  `path` is the path of `resources`. */

@@ -266,10 +266,19 @@ static const struct stw_field pod_rows[] = {
     BOOL("enableServiceLinks"),
     LIST("hostAliases", any_item),
     OBJECT("securityContext", stw_core_pod_security_context),
+    STRING("serviceAccountName"),
+    STRING("serviceAccount"),
+    BOOL("automountServiceAccountToken"),
+    LIST("imagePullSecrets", any_item),
+    OBJECT("affinity", stw_core_affinity),
+    LIST("tolerations", stw_core_toleration),
+    LIST("topologySpreadConstraints", stw_core_spread),
+    INT("terminationGracePeriodSeconds"),
+    LIST("ephemeralContainers", any_item),
     {0},
 };
 static const struct stw_field template_metadata_rows[] = {
-    {.name = "labels", .type = STW_T_MAP, .item = &stw_core_text_item},
+    {.name = "labels", .type = STW_T_MAP, .item = &stw_core_label_item},
     {.name = "annotations", .type = STW_T_MAP, .item = &stw_core_text_item},
     {0},
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Generates the CustomResourceDefinition of a kind from its tables.  The output uses only what
- * Kubernetes 1.20 accepts, and is the same on every run. */
+ * Kubernetes 1.20 accepts, and is the same on every run.  With rules (cel.c), it is for Kubernetes
+ * 1.29 and later: it only adds to the other one, so that `steward doctor` finds the other in it. */
 #include "base/util.h"
 #include "schema/kind_priv.h"
 
@@ -84,7 +85,7 @@ static void print_scalar(struct stw_buf *out, const char *text)
     stw_buf_addc(out, '\'');
 }
 
-static void print_string(struct stw_buf *out, int indent, const char *key, const char *value)
+void stw_crd_string(struct stw_buf *out, int indent, const char *key, const char *value)
 {
     if (!value)
         return;
@@ -112,13 +113,15 @@ static void print_string_list(struct stw_buf *out, int indent, const char *key,
     print_items(out, indent, list);
 }
 
-static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row);
+static void print_field_schema(struct stw_buf *out, int indent, bool rules,
+                               const struct stw_field *row);
 
-static void print_properties(struct stw_buf *out, int indent, const struct stw_field *rows)
+static void print_properties(struct stw_buf *out, int indent, bool rules,
+                             const struct stw_field *rows)
 {
     for (; rows->name; rows++) {
         print_parent_key(out, indent, rows->name);
-        print_field_schema(out, indent + 2, rows);
+        print_field_schema(out, indent + 2, rules, rows);
     }
 }
 
@@ -135,9 +138,15 @@ static void print_required(struct stw_buf *out, int indent, const struct stw_fie
     }
 }
 
+/* What the checks refuse although the row states no range.  CEL's cost estimate needs it. */
+static int64_t unstated_max(const struct stw_field *row)
+{
+    return row->type == STW_T_LIST || row->type == STW_T_MAP ? STW_ENTRIES_MAX : row->cel_max;
+}
+
 /* A row counts bytes, a schema counts characters.  The bounds below refuse nothing that the webhook
  * accepts. */
-static void print_range(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_range(struct stw_buf *out, int indent, bool rules, const struct stw_field *row)
 {
     static const struct {
         const char *min, *max;
@@ -149,69 +158,86 @@ static void print_range(struct stw_buf *out, int indent, const struct stw_field 
         [STW_T_MAP] = {"minProperties", "maxProperties"},
     };
     bool text = row->type == STW_T_STRING || row->type == STW_T_TEXT;
-    if (!row->has_range || (size_t)row->type >= STW_COUNT(words) || !words[row->type].min)
+    if ((size_t)row->type >= STW_COUNT(words) || !words[row->type].min)
         return;
+    if (!row->has_range) {
+        if (rules && unstated_max(row))
+            print_number(out, indent, words[row->type].max, unstated_max(row));
+        return;
+    }
     if (row->max != INT64_MAX)
         print_number(out, indent, words[row->type].max, row->max);
     if (row->type == STW_T_INT || row->min > 0)
         print_number(out, indent, words[row->type].min, text ? (row->min + 3) / 4 : row->min);
 }
 
-static void print_object_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_object_schema(struct stw_buf *out, int indent, bool rules,
+                                const struct stw_field *row)
 {
     if (!row->fields) {
+        if (rules && row->known) {
+            print_parent_key(out, indent, "properties");
+            print_properties(out, indent + 2, rules, row->known);
+        }
         print_plain_value(out, indent, "x-kubernetes-preserve-unknown-fields", "true");
         return;
     }
     print_parent_key(out, indent, "properties");
-    print_properties(out, indent + 2, row->fields);
+    print_properties(out, indent + 2, rules, row->fields);
     print_required(out, indent, row->fields);
 }
 
-static void print_list_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_list_schema(struct stw_buf *out, int indent, bool rules,
+                              const struct stw_field *row)
 {
     print_parent_key(out, indent, "items");
-    print_field_schema(out, indent + 2, row->item);
+    print_field_schema(out, indent + 2, rules, row->item);
+    if (rules && row->unique)
+        print_plain_value(out, indent, "x-kubernetes-list-type", "set");
     if (!row->list_keys)
         return;
     print_string_list(out, indent, "x-kubernetes-list-map-keys", row->list_keys);
     print_plain_value(out, indent, "x-kubernetes-list-type", "map");
 }
 
-static void print_map_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_map_schema(struct stw_buf *out, int indent, bool rules,
+                             const struct stw_field *row)
 {
     print_parent_key(out, indent, "additionalProperties");
-    print_field_schema(out, indent + 2, row->item);
+    print_field_schema(out, indent + 2, rules, row->item);
 }
 
 static void any_of_both(struct stw_buf *out, int indent, const char *pattern)
 {
     print_parent_key(out, indent, "anyOf");
     stw_buf_addf(out, "%*s- type: integer\n%*s- type: string\n", indent, "", indent, "");
-    print_string(out, indent, "pattern", pattern);
+    stw_crd_string(out, indent, "pattern", pattern);
     print_plain_value(out, indent, "x-kubernetes-int-or-string", "true");
 }
 
-static void print_quantity_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_quantity_schema(struct stw_buf *out, int indent, bool rules,
+                                  const struct stw_field *row)
 {
     (void)row;
+    if (rules)
+        print_number(out, indent, "maxLength", STW_QUANTITY_MAX);
     any_of_both(out, indent, quantity_pattern);
 }
 
-static void int_or_string(struct stw_buf *out, int indent, const struct stw_field *row)
+static void int_or_string(struct stw_buf *out, int indent, bool rules, const struct stw_field *row)
 {
-    (void)row;
+    (void)row, (void)rules;
     any_of_both(out, indent, NULL); /* print_field_schema() writes the row's own pattern */
 }
 
-static void print_nothing(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_nothing(struct stw_buf *out, int indent, bool rules, const struct stw_field *row)
 {
-    (void)out, (void)indent, (void)row;
+    (void)out, (void)indent, (void)rules, (void)row;
 }
 
 static const struct {
     const char *name;
-    void (*write)(struct stw_buf *out, int indent, const struct stw_field *row);
+    void (*write)(struct stw_buf *out, int indent, bool rules, const struct stw_field *row);
 } types[] = {
     [STW_T_STRING] = {"string", print_nothing},
     [STW_T_TEXT] = {"string", print_nothing},
@@ -231,33 +257,36 @@ static bool has_default(const struct stw_field *row)
     return row->def && !row->computed;
 }
 
-static void print_field_schema(struct stw_buf *out, int indent, const struct stw_field *row)
+static void print_field_schema(struct stw_buf *out, int indent, bool rules,
+                               const struct stw_field *row)
 {
-    print_string(out, indent, "description", row->help);
+    stw_crd_string(out, indent, "description", row->help);
     if (has_default(row))
         print_plain_value(out, indent, "default", row->def);
     print_string_list(out, indent, "enum", row->values);
-    print_string(out, indent, "format", row->format);
-    print_range(out, indent, row);
-    print_string(out, indent, "pattern", row->pattern);
-    print_string(out, indent, "type", types[row->type].name);
-    types[row->type].write(out, indent, row);
+    stw_crd_string(out, indent, "format", row->format);
+    print_range(out, indent, rules, row);
+    stw_crd_string(out, indent, "pattern", row->pattern);
+    stw_crd_string(out, indent, "type", types[row->type].name);
+    types[row->type].write(out, indent, rules, row);
+    if (rules)
+        stw_cel_print_value(out, indent, row);
 }
 
-static void print_status(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void print_status(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k)
 {
     print_parent_key(out, indent, "status");
-    print_string(out, indent + 2, "description", "Observed state; only {operator} writes it.");
+    stw_crd_string(out, indent + 2, "description", "Observed state; only {operator} writes it.");
     print_parent_key(out, indent + 2, "default");
     print_plain_value(out, indent + 4, "observedGeneration", "-1");
     print_plain_value(out, indent + 2, "type", "object");
     print_parent_key(out, indent + 2, "properties");
-    print_properties(out, indent + 4, stw_status_common);
+    print_properties(out, indent + 4, rules, stw_status_common);
     if (k->status)
-        print_properties(out, indent + 4, k->status);
+        print_properties(out, indent + 4, rules, k->status);
 }
 
-static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void top_schema(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k)
 {
     const struct stw_field head[] = {
         {.name = "apiVersion", .type = STW_T_STRING, .help = api_version_help},
@@ -268,16 +297,18 @@ static void top_schema(struct stw_buf *out, int indent, const struct stw_kind *k
         {.name = "spec", .type = STW_T_OBJECT, .help = "Desired state.", .fields = k->spec},
         {.name = NULL},
     };
-    print_string(out, indent, "description", k->help);
+    stw_crd_string(out, indent, "description", k->help);
     print_plain_value(out, indent, "type", "object");
     print_parent_key(out, indent, "properties");
-    print_properties(out, indent + 2, head);
+    print_properties(out, indent + 2, rules, head);
     print_parent_key(out, indent + 2, "metadata");
     print_plain_value(out, indent + 4, "type", "object");
-    print_properties(out, indent + 2, spec);
-    print_status(out, indent + 2, k);
+    print_properties(out, indent + 2, rules, spec);
+    print_status(out, indent + 2, rules, k);
     print_parent_key(out, indent, "required");
     stw_buf_addf(out, "%*s- spec\n", indent, "");
+    if (rules)
+        stw_cel_print_kind(out, indent, k);
 }
 
 static void print_columns(struct stw_buf *out, int indent, const struct stw_column *c)
@@ -285,12 +316,12 @@ static void print_columns(struct stw_buf *out, int indent, const struct stw_colu
     print_parent_key(out, indent, "additionalPrinterColumns");
     for (; c->name; c++) {
         stw_buf_addf(out, "%*s- name: %s\n", indent, "", c->name);
-        print_string(out, indent + 2, "description", c->help);
-        print_string(out, indent + 2, "format", c->format);
-        print_string(out, indent + 2, "jsonPath", c->json_path);
+        stw_crd_string(out, indent + 2, "description", c->help);
+        stw_crd_string(out, indent + 2, "format", c->format);
+        stw_crd_string(out, indent + 2, "jsonPath", c->json_path);
         if (c->priority)
             print_number(out, indent + 2, "priority", c->priority);
-        print_string(out, indent + 2, "type", c->type);
+        stw_crd_string(out, indent + 2, "type", c->type);
     }
 }
 
@@ -300,11 +331,11 @@ static void print_names(struct stw_buf *out, int indent, const struct stw_kind *
     print_parent_key(out, indent, "categories");
     print_items(out, indent, k->categories);
     print_items(out, indent, common);
-    print_string(out, indent, "kind", k->kind);
+    stw_crd_string(out, indent, "kind", k->kind);
     stw_buf_addf(out, "%*slistKind: %sList\n", indent, "", k->kind);
-    print_string(out, indent, "plural", k->plural);
+    stw_crd_string(out, indent, "plural", k->plural);
     print_string_list(out, indent, "shortNames", k->short_names);
-    print_string(out, indent, "singular", k->singular);
+    stw_crd_string(out, indent, "singular", k->singular);
 }
 
 static void print_scale(struct stw_buf *out, int indent, const struct stw_scale *s)
@@ -312,19 +343,19 @@ static void print_scale(struct stw_buf *out, int indent, const struct stw_scale 
     if (!s)
         return;
     print_parent_key(out, indent, "scale");
-    print_string(out, indent + 2, "labelSelectorPath", s->selector);
-    print_string(out, indent + 2, "specReplicasPath", s->spec_replicas);
-    print_string(out, indent + 2, "statusReplicasPath", s->status_replicas);
+    stw_crd_string(out, indent + 2, "labelSelectorPath", s->selector);
+    stw_crd_string(out, indent + 2, "specReplicasPath", s->spec_replicas);
+    stw_crd_string(out, indent + 2, "statusReplicasPath", s->status_replicas);
 }
 
-static void print_crd_version(struct stw_buf *out, int indent, const struct stw_kind *k)
+static void print_crd_version(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k)
 {
     stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
     if (k->columns)
         print_columns(out, indent + 2, k->columns);
     print_parent_key(out, indent + 2, "schema");
     print_parent_key(out, indent + 4, "openAPIV3Schema");
-    top_schema(out, indent + 6, k);
+    top_schema(out, indent + 6, rules, k);
     print_plain_value(out, indent + 2, "served", "true");
     print_plain_value(out, indent + 2, "storage", "true");
     print_parent_key(out, indent + 2, "subresources");
@@ -332,7 +363,7 @@ static void print_crd_version(struct stw_buf *out, int indent, const struct stw_
     print_plain_value(out, indent + 4, "status", "{}");
 }
 
-static void print_crd(const struct stw_kind *k, struct stw_buf *out)
+static void print_crd(const struct stw_kind *k, bool rules, struct stw_buf *out)
 {
     stw_buf_adds(out, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
     print_parent_key(out, 0, "metadata");
@@ -345,13 +376,25 @@ static void print_crd(const struct stw_kind *k, struct stw_buf *out)
     print_names(out, 4, k);
     print_plain_value(out, 2, "scope", "Namespaced");
     print_parent_key(out, 2, "versions");
-    print_crd_version(out, 2, k);
+    print_crd_version(out, 2, rules, k);
+}
+
+static void print_expanded(const struct stw_operator *op, const struct stw_kind *k, bool rules,
+                           struct stw_buf *out)
+{
+    stw_autobuf struct stw_buf marked = STW_BUF_INIT(out->max);
+    print_crd(k, rules, &marked);
+    stw_operator_expand(op, stw_buf_str(&marked), out);
+    out->failed |= marked.failed;
 }
 
 void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out)
 {
-    stw_autobuf struct stw_buf marked = STW_BUF_INIT(out->max);
-    print_crd(k, &marked);
-    stw_operator_expand(op, stw_buf_str(&marked), out);
-    out->failed |= marked.failed;
+    print_expanded(op, k, false, out);
+}
+
+void stw_kind_crd_rules(const struct stw_operator *op, const struct stw_kind *k,
+                        struct stw_buf *out)
+{
+    print_expanded(op, k, true, out);
 }

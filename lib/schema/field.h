@@ -24,6 +24,13 @@ enum stw_field_type {
     STW_TYPES
 };
 
+/* A rule in CEL, for the CRD of Kubernetes 1.29 and later.  A C check with the same message stands
+ * beside it.  A rule never refuses what the C check accepts; it may accept more. */
+struct stw_cel {
+    const char *rule; /* over `self`, the value of the row; NULL ends a list */
+    const char *message;
+};
+
 struct stw_field {
     const char *name; /* NULL ends a table */
     enum stw_field_type type;
@@ -35,6 +42,7 @@ struct stw_field {
     bool has_range; /* min and max apply */
     bool computed; /* the default needs more than a constant: not in the schema, see default_more */
     bool rule_range;  /* the range is only for the schema: a rule of the kind reports violations */
+    bool unique;      /* LIST: a set; the C check is a rule of the kind */
     bool immutable;   /* an UPDATE may not change it */
     int64_t min, max; /* value of an INT, bytes of a STRING or TEXT, entries of a LIST or MAP */
     const char *range_text; /* message when out of range; NULL: "must be between A and B" */
@@ -50,11 +58,16 @@ struct stw_field {
      * supported values. */
     const char *(*check)(const char *value);
     const char *(*warn)(const char *value);
+    const struct stw_cel *cel; /* what `check` refuses, in CEL; or NULL */
+    int64_t cel_max; /* STRING, TEXT without a range: the most characters that C accepts; or 0 */
     const struct stw_field *fields; /* OBJECT, RAW */
     const struct stw_field *known;  /* RAW without `fields`: member types; others are accepted */
     const struct stw_field *item;   /* LIST, MAP: one row; its name is "" */
     size_t offset;                  /* into the struct of the table */
 };
+
+/* Regular expressions for rules in CEL. */
+#define STW_RE_SUBDOMAIN "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 /* In a row: the member that gets the value; the range. */
 #define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)

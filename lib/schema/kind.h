@@ -91,6 +91,31 @@ static inline void stw_arena_destroyp(struct stw_arena **a)
 
 struct stw_defaults;
 
+/* How a rule judges an UPDATE. */
+enum stw_cel_rule_type {
+    /* What was refused before and has the same value at `at` stays allowed, as in C. */
+    STW_CEL_STATE,
+    /* The same for a rule over the entries of a list or map: what was refused before stays allowed,
+     * because CEL cannot tell which entry it was. */
+    STW_CEL_ENTRIES,
+    STW_CEL_TRANSITION, /* compares with the old object, and judges nothing else */
+};
+
+/* A rule over several fields in CEL, for the CRD of Kubernetes 1.29 and later.  It stands beside
+ * the C rule in the file of the kind's rules, and never refuses what the C rule accepts.
+ *
+ * `self` is the spec, `oldSelf` the old spec, `oldObject` the old object (both only in transition
+ * rules).  Objects and fields without a default may be absent. */
+struct stw_cel_rule {
+    const char *at; /* of the field in the error, below the spec; NULL ends a list */
+    const char *rule;
+    const char *message;
+    const char *expression; /* a text with values in it, in CEL; or NULL */
+    enum stw_cel_rule_type type;
+    enum stw_finding_code code;
+    const struct stw_cel_rule *within; /* these rules of state, for the object at `at`; or NULL */
+};
+
 struct stw_kind {
     union {
         struct stw_resource resource;
@@ -105,6 +130,7 @@ struct stw_kind {
     const struct stw_field *spec;     /* table of the spec struct */
     size_t spec_size;                 /* of that struct */
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
+    const struct stw_cel_rule *cel;   /* rules over several fields; or NULL */
     const struct stw_column *columns; /* ended by a NULL name; or NULL */
     const struct stw_scale *scale;    /* or NULL */
     /* Labels that are part of the desired state, as the spec is: an UPDATE that changes one is
@@ -163,5 +189,8 @@ void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f
 
 /* The CustomResourceDefinition (apiextensions.k8s.io/v1) as YAML. */
 void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out);
+/* The same with validation rules and more limits, for Kubernetes 1.29 and later. */
+void stw_kind_crd_rules(const struct stw_operator *op, const struct stw_kind *k,
+                        struct stw_buf *out);
 
 #endif

@@ -21,6 +21,7 @@ bool stw_fields_have(const struct stw_field *rows, struct stw_json key);
 #define STW_MEMBERS_MAX 1000
 #define STW_RAW_VALUES_MAX 4096
 #define STW_SPEC_VALUES_MAX 32768
+#define STW_QUANTITY_MAX 63 /* bytes of a quantity that is a string */
 
 /* The most entries that a LIST or MAP may have. */
 static inline int64_t stw_field_entries_max(const struct stw_field *row)
@@ -44,6 +45,12 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
 void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f);
 
 void stw_findings_drop(struct stw_findings *f, size_t index); /* removes one error */
+
+/* Writes `key: value` with the quotes that YAML needs; nothing when `value` is NULL. */
+void stw_crd_string(struct stw_buf *out, int indent, const char *key, const char *value);
+/* Writes x-kubernetes-validations: those of a value; those of a kind, at the root of its schema. */
+void stw_cel_print_value(struct stw_buf *out, int indent, const struct stw_field *row);
+void stw_cel_print_kind(struct stw_buf *out, int indent, const struct stw_kind *k);
 
 /* The status fields that every kind has. */
 extern const struct stw_field stw_status_common[];

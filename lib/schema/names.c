@@ -90,10 +90,7 @@ bool stw_is_qualified_name(const char *s)
 
 const char *stw_check_dns1123_subdomain(const char *s)
 {
-    return stw_is_dns1123_subdomain(s)
-               ? NULL
-               : "must consist of lower case alphanumeric characters, '-' or '.', and must start "
-                 "and end with an alphanumeric character";
+    return stw_is_dns1123_subdomain(s) ? NULL : STW_SUBDOMAIN_TEXT;
 }
 
 /* A part of a longer string. */
@@ -294,7 +291,7 @@ void stw_image_tag(const char *text, char *out, size_t out_size)
 
 const char *stw_check_image(const char *s)
 {
-    return stw_is_image(s) ? NULL : "not a valid image reference";
+    return stw_is_image(s) ? NULL : STW_IMAGE_TEXT;
 }
 
 const char *stw_warn_image(const char *s)

@@ -25,6 +25,12 @@ bool stw_image_floats(const char *s);
 /* The tag, or "" (a digest is not a tag); at most out_size - 1 bytes. */
 void stw_image_tag(const char *s, char *out, size_t out_size);
 
+/* What is wrong with a name, and with an image. */
+#define STW_SUBDOMAIN_TEXT                                                                         \
+    "must consist of lower case alphanumeric characters, '-' or '.', and must start and end with " \
+    "an alphanumeric character"
+#define STW_IMAGE_TEXT "not a valid image reference"
+
 /* The same for field table rows: NULL, or what is wrong (or worth a warning) as a constant. */
 const char *stw_check_dns1123_subdomain(const char *s);
 const char *stw_check_image(const char *s);

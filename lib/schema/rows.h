@@ -28,7 +28,7 @@ extern const struct stw_field stw_repair_fields[];
     {                                                                                              \
         .name = "image", .type = STW_T_STRING, STW_FIELD_OFFSET(type_, member), .help = (text),    \
         .required = true, STW_RANGE(1, 1024), .range_text = "not a valid image reference",         \
-        .check = stw_check_image, .warn = stw_warn_image                                           \
+        STW_CHECK_IMAGE, .warn = stw_warn_image                                                    \
     }
 #define STW_ROW_PULL_SECRETS(type_, member)                                                        \
     {                                                                                              \

@@ -22,12 +22,13 @@ generated_reference() {
 
 generated_config() {
     local steward=$1 dir=$2
-    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29" "$dir/namespaced"
+    mkdir -p "$dir/crd/bases" "$dir/rbac" "$dir/webhook" "$dir/server-1.29/crds" "$dir/namespaced"
     generated_crds "$steward" "$dir/crd/bases"
     generated_file "$steward" rbac >"$dir/rbac/rbac.yaml"
     generated_file "$steward" rbac --namespaces default >"$dir/namespaced/rbac.yaml"
     generated_file "$steward" user-roles >"$dir/rbac/user_roles.yaml"
     generated_file "$steward" webhooks >"$dir/webhook/manifests.yaml"
+    generated_crds "$steward" "$dir/server-1.29/crds" --rules
     generated_webhooks "$steward" "$dir/server-1.29"
     generated_crd_list "$dir/crd"
     "$(python_with_yaml)" scripts/lib/kinds.py "$steward" components "$dir/kinds"
@@ -83,16 +84,16 @@ generated_header() {
     printf '# Written by "steward print %s"; "scripts/lint --fix" writes it again.\n' "$1"
 }
 
-# One file per kind, named GROUP_PLURAL.yaml like kubebuilder's.
+# generated_crds STEWARD DIR [OPTION]: one file per kind, named GROUP_PLURAL.yaml like kubebuilder's.
 generated_crds() {
     local steward=$1 dir=$2 all document name
-    all=$("$steward" print crds)
+    all=$("$steward" print crds "${@:3}")
     while IFS= read -r -d $'\f' document; do
         document=$(sed '/./,$!d' <<<"$document") # without blank lines at either end
         name=$(sed -n 's/^  name: //p' <<<"$document" | head -n 1)
         [[ -n $name ]] || continue
         {
-            generated_header crds
+            generated_header "crds${3:+ $3}"
             printf '%s\n' "$document"
         } >"$dir/${name#*.}_${name%%.*}.yaml"
     done < <(printf '%s\n---\n' "$all" | sed 's/^---$/\f/')
@@ -113,13 +114,15 @@ kustomize_build() {
     fi
 }
 
-# config/default in one file.
+# config/default in one file, and config/server-1.29 in another.
 generated_install() {
     local python
     mkdir -p "$1"
     python=$(python_with_yaml)
     kustomize_build config/default |
         "$python" scripts/lib/manifest.py >"$1/install.yaml"
+    kustomize_build config/server-1.29 |
+        "$python" scripts/lib/manifest.py >"$1/install-1.29.yaml"
 }
 
 # The python3 of PATH may lack Debian's modules.
@@ -143,8 +146,9 @@ readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
 
 generated_chart() {
     local steward=$1 dir=$2 file
-    mkdir -p "$dir/crds"
+    mkdir -p "$dir/crds" "$dir/crds-1.29"
     cp config/crd/bases/*.yaml "$dir/crds/"
+    cp config/server-1.29/crds/*.yaml "$dir/crds-1.29/"
     for file in $GENERATED_CHART; do
         cp "config/$file" "$dir/"
     done
@@ -161,7 +165,8 @@ generated_differences() {
     while IFS= read -r file; do
         diff -u --label "$file" --label "what it should be" "$file" "$fresh/$file" || different=1
     done < <(cd "$fresh" && find . -type f -printf '%P\n' | sort)
-    for file in config/crd/bases/* config/kinds/*/crd.yaml config/argocd/*/*/health.lua chart/files/* chart/files/{crds,kinds}/*; do
+    for file in config/crd/bases/* config/server-1.29/crds/* config/kinds/*/crd.yaml \
+        config/argocd/*/*/health.lua chart/files/* chart/files/{crds,crds-1.29,kinds}/*; do
         [[ -e $fresh/$file ]] || {
             printf '%s: nothing writes it any more\n' "$file"
             different=1

@@ -12,7 +12,8 @@ import yaml
 
 ORDER = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Namespace",
          "PriorityClass", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole",
-         "RoleBinding", "ClusterRoleBinding", "ConfigMap", "Service", "Deployment"]
+         "RoleBinding", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema", "ConfigMap",
+         "Service", "PodDisruptionBudget", "Deployment"]
 FIRST = ["apiVersion", "kind", "metadata"]  # of each object; other fields follow by name
 
 

@@ -338,7 +338,8 @@ static void passwords(void **state)
         {ON("x", "\"user\":\"app\",\"password\":[\"changeit\"]"), sentence},
         {ON("x", "\"user\":\"app\""), "spec.password: Required value\n"},
         {ON("x", "\"user\":\"app\",\"password\":null"), "spec.password: Required value\n"},
-        {ON("x", "\"user\":\"app\",\"password\":{}"), "spec.password.name: Required value\n"},
+        {ON("x", "\"user\":\"app\",\"password\":{}"),
+         "spec.password.name: Required value: set one of name, generate\n"},
         {ON("x", "\"user\":\"app\",\"password\":{\"name\":\"My\"}"),
          "spec.password.name: Invalid value: \"My\": must consist of lower case alphanumeric "
          "characters, '-' or '.', and must start and end with an alphanumeric character\n"},
@@ -946,7 +947,8 @@ static void generated_passwords(void **state)
 {
     static const struct rule rules[] = {
         {ON("maria", WITH_PASSWORD("\"generate\":{}")), ""},
-        {ON("maria", WITH_PASSWORD("\"key\":\"k\"")), "spec.password.name: Required value\n"},
+        {ON("maria", WITH_PASSWORD("\"key\":\"k\"")),
+         "spec.password.name: Required value: set one of name, generate\n"},
         {ON("maria", WITH_PASSWORD("\"name\":\"s\",\"generate\":{}")),
          "spec.password.generate: Forbidden: set only one of name, generate\n"},
         {ON("maria", WITH_PASSWORD("\"trimNewline\":true,\"generate\":{}")),
