@@ -60,6 +60,7 @@ settings_create() {
     setting KUBERNETES "$(kubernetes_version)"
     setting MINOR "$(minor_of "$KUBERNETES")"
     setting ETCD "$(etcd_version)"
+    setting MADE_BY_RUN "${STEWARD_TEST_RUN:-}"
 }
 
 # One token for each user, so that the audit log shows which user sent a request.  All users have

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/lib/proc.sh: how it detects that a program has exited."""
 
+import os
 import subprocess
 
+import pytest
 from support import paths
 
 # Its first thread exits at once; the port stays in use until the other one exits, too.
@@ -38,3 +40,27 @@ def test_a_process_lives_until_its_last_thread_has_ended(tmp_path):
         one.stdin = None
         assert one.stdout.read() == b""  # it has no open descriptors left
         assert state() == "stopped"
+
+
+LAUNCH = """
+set -euo pipefail; LIB=$1 CLUSTER=$2
+for part in common proc; do . "$LIB/$part.sh"; done
+eval "$3"
+proc_define teller sh -c 'printf "<%s>" "$STEWARD_TEST_RUN"'
+proc_launch teller
+wait_until 30 proc_ended
+cat "$CLUSTER/log/teller.log"
+"""
+
+
+@pytest.mark.parametrize("settings, told", [("MADE_BY_RUN=''", "<>"), ("MADE_BY_RUN='7 8'", "<7 8>"),
+                                            ("", "<1 2>")])
+def test_a_component_belongs_to_the_run_that_made_its_cluster(tmp_path, settings, told):
+    """Otherwise a test that restarts a component of a given cluster would get the cluster ended by the
+    next run."""
+    for folder in ("run", "log"):
+        (tmp_path / folder).mkdir()
+    done = subprocess.run(["bash", "-c", LAUNCH, "-", paths.SCRIPTS / "lib", tmp_path,
+                           f"{settings}\nproc_ended() {{ ! proc_find teller; }}"], check=True, text=True,
+                          capture_output=True, timeout=60, env={**os.environ, "STEWARD_TEST_RUN": "1 2"})
+    assert done.stdout == told
