@@ -230,7 +230,7 @@ def test_targets_change_under_a_running_steward(scene, shop):
     ({"grants": [{"database": "a", "privileges": []}]}, "spec.grants[0].privileges"),
     ({"grants": [{"database": "a", "privileges": ["select"]}]}, "spec.grants[0].privileges"),
     ({"grantsPolicy": "All"}, "spec.grantsPolicy"),
-    ({"deletionPolicy": "Lock"}, "spec.deletionPolicy"),
+    ({"deletionPolicy": "Forget"}, "spec.deletionPolicy"),
     ({"adoptionPolicy": "Yes"}, "spec.adoptionPolicy"),
     ({"requireTLS": "TLS"}, "spec.requireTLS"),
     ({"limits": {"maxUserConnections": -1}}, "spec.limits.maxUserConnections"),
