@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "controller/lookup_lists.h"
 #include "controller/manager.h"
+#include "operator/extension.h"
 #include "operator/installed.h"
 #include "operator/names.h"
 #include "operator/print.h"
@@ -93,10 +94,10 @@ void doctor_deployment(struct doctor *d)
                        &err) != 0) {
         d->deployment.root = STW_JSON_NONE;
         if (err.code == STW_ERR_NOT_FOUND)
-            stw_checkup_add(
-                &d->report, STW_CHECK_WARN, "Deployment",
-                "If {operator} runs nowhere else: kubectl apply -k FOLDER (its manifests)",
-                "%s/" STW_DEPLOYMENT " is not there", d->ns);
+            stw_checkup_add(&d->report, STW_CHECK_WARN, "Deployment",
+                            doctor_advice(d, "If {operator} runs nowhere else: kubectl apply -k %s",
+                                          stw_manifests_folder(d->op)),
+                            "%s/" STW_DEPLOYMENT " is not there", d->ns);
         else
             doctor_unread(d, "Deployment", &err);
         return;

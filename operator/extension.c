@@ -44,6 +44,11 @@ void stw_host_close(struct stw_host *h)
     stw_buf_done(&h->lines);
 }
 
+const char *stw_manifests_folder(const struct stw_operator *op)
+{
+    return op->extension && op->extension->manifests ? op->extension->manifests : "config";
+}
+
 void stw_host_files(const struct stw_host *h, void (*add)(void *ctx, const char *path), void *ctx)
 {
     const struct stw_extension *x = h->op->extension;

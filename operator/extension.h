@@ -63,7 +63,8 @@ struct stw_host {
 };
 
 struct stw_extension {
-    const char *commit; /* of the program's sources, for `version`; NULL: not shown */
+    const char *commit;    /* of the program's sources, for `version`; NULL: not shown */
+    const char *manifests; /* folder for `kubectl apply -k`, in advice; NULL: "config" */
     const struct stw_library *libraries;
     size_t options_size; /* of the struct that the flags fill */
     const struct stw_extra_flag *flags;
@@ -89,6 +90,9 @@ struct stw_extension {
     /* More checks of doctor, ended by NULL. */
     void (*const *checks)(struct doctor *d);
 };
+
+/* The folder of the manifests of an operator, with or without an extension. */
+const char *stw_manifests_folder(const struct stw_operator *op);
 
 /* Each calls the member of that name if there is one; 0: there is none. */
 int stw_host_check(const struct stw_host *h, struct stw_error *err) STW_MUST_CHECK;

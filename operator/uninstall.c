@@ -222,9 +222,9 @@ static void tell_rest(const struct uninstall_job *job)
         printf(" %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
     printf("\n");
     if (!some)
-        printf("   or all of it at once, with what installed it:\n      kubectl delete "
-               "--ignore-not-found "
-               "-k FOLDER\n");
+        printf("   or all of it at once, as it was installed: kubectl delete -k %s "
+               "--ignore-not-found\n",
+               stw_manifests_folder(job->op));
 }
 
 /* --- the steps */

@@ -374,6 +374,7 @@ static void (*const checks[])(struct doctor *d) = {stw_doctor_targets, NULL};
 
 const struct stw_extension stw_steward_extension = {
     .commit = STW_COMMIT,
+    .manifests = "config/default",
     .libraries = libraries,
     .options_size = sizeof(struct steward_options),
     .flags = flags,

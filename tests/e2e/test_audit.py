@@ -127,7 +127,7 @@ def test_without_rights(no_door, steward_binary, namespace, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["pods"], '"pods" is not one of steward\'s kinds'),
+    (["pods"], '"pods" is not one of its kinds'),
     (["-o", "yaml"], "--output is text or json"),
     (["--kubeconfig", "/nowhere"], "/nowhere"),
 ])
