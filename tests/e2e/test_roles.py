@@ -10,7 +10,8 @@ from support import myweb, wait
 
 # The resources that the admission rules look up, and those that the certificate needs.
 LOOKUPS = {"mywebs", "apps", "erus", "databaseusers", "etcdbackups", "services",
-           "deployments/metadata", "namespaces"}
+           "daemonsets/metadata",
+           "deployments/metadata", "namespaces", "statefulsets/metadata"}
 CERTIFICATE = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 

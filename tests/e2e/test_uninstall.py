@@ -98,8 +98,8 @@ def test_nothing_hangs_after_release(abandoned, uninstall):
         abandoned.patch(dbu.KIND, name, NAMESPACE, {"metadata": {"finalizers": None}})
 
     commands = re.findall(r"kubectl (delete .*)", done.stdout)
-    assert [c.split()[1].split(",")[0] for c in commands[:-1]] == ["namespace", "clusterrole", "crd"]
-    assert commands[-1].startswith("delete --ignore-not-found -k ")
+    assert [c.split()[1].split(",")[0] for c in commands] == ["namespace", "clusterrole", "crd",
+                                                              "-k"]
     for command in commands[:-1]:
         abandoned.kubectl(*command.split(), "--timeout=90s", timeout=120)
     assert not abandoned.list("crd")
