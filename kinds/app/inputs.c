@@ -198,33 +198,3 @@ uint64_t app_inputs_wait_ms(const struct app_inputs *s, int64_t now)
     int64_t wait = s->restarted == APP_INPUTS_NEVER ? 0 : s->restarted + s->interval_s - now;
     return s->pending ? (uint64_t)(wait > 0 ? wait : RECHECK_S) * 1000 : 0;
 }
-
-/* --- the watch */
-
-static void project_version(const struct stw_operator *op, struct stw_json object,
-                            struct stw_buf *out)
-{
-    size_t len;
-    const char *version = stw_json_raw(stw_json_path(object, "metadata.resourceVersion"), &len);
-    (void)op;
-    stw_buf_addc(out, '[');
-    stw_buf_add(out, version, len);
-    stw_buf_addc(out, ']');
-}
-
-static void configmap_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                              const char *old_text, const char *new_text)
-{
-    (void)w;
-    (void)old_text;
-    (void)new_text;
-    stw_manager_wake(m, "configmap", key);
-}
-
-const struct stw_watch app_watch_configmaps = {
-    .resource = &stw_res_configmap,
-    .metadata_only = true,
-    .metrics_name = "configmaps/metadata",
-    .project = project_version,
-    .changed = configmap_changed,
-};

@@ -54,7 +54,4 @@ bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
 /* Milliseconds until a pending restart may be allowed; 0: none is pending. */
 uint64_t app_inputs_wait_ms(const struct app_inputs *state, int64_t now);
 
-/* All ConfigMaps, by their versions. */
-extern const struct stw_watch app_watch_configmaps;
-
 #endif

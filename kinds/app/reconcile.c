@@ -99,7 +99,7 @@ static bool add_version(struct app *a, const char *name, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(256);
     bool secret = strncmp(name, "secret:", strlen("secret:")) == 0;
-    const struct stw_watch *watch = secret ? &stw_watch_secrets : &app_watch_configmaps;
+    const struct stw_watch *watch = secret ? &stw_watch_secrets : &stw_watch_configmap_versions;
     char key[STW_KEY_LEN];
     stw_key_make(a->run->ns, strchr(name, ':') + 1, key);
     if (stw_informer_get(stw_run_cache(a->run, watch), key, &text, NULL) != 0)
@@ -301,7 +301,7 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &stw_watch_ingresses,
                                                   &app_watch_pods,
                                                   &stw_watch_secrets,
-                                                  &app_watch_configmaps,
+                                                  &stw_watch_configmap_versions,
                                                   &stw_watch_namespaces,
                                                   NULL};
 
