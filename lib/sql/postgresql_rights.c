@@ -199,18 +199,24 @@ static const char *get_cell_text(const struct stw_cell *c)
     return c->data ? c->data : "";
 }
 
+/* A right on all tables of a schema, of a row with the schema, the privilege and the option. */
+static struct stw_right read_right_on_all(const struct pg_rights_look *k, const struct stw_cell *c)
+{
+    return (struct stw_right){.level = STW_LEVEL_TABLE,
+                              .database = k->database,
+                              .schema = get_cell_text(&c[1]),
+                              .name = "*",
+                              .column = "",
+                              .privilege = get_cell_text(&c[4]),
+                              .option = stw_streq(get_cell_text(&c[5]), "true")};
+}
+
 /* '*', schema, all have it, some have it, privilege, option.  A wanted right is present when all
  * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
  * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
 static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
 {
-    struct stw_right r = {.level = STW_LEVEL_TABLE,
-                          .database = k->database,
-                          .schema = get_cell_text(&c[1]),
-                          .name = "*",
-                          .column = "",
-                          .privilege = get_cell_text(&c[4]),
-                          .option = stw_streq(get_cell_text(&c[5]), "true")};
+    struct stw_right r = read_right_on_all(k, c);
     const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
     if (stw_streq(get_cell_text(has), "true"))
         stw_rights_add(k->have, &r);
@@ -234,13 +240,7 @@ static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r
  * right on all of its tables. */
 static void read_future(struct pg_rights_look *k, const struct stw_cell *c)
 {
-    struct stw_right r = {.level = STW_LEVEL_TABLE,
-                          .database = k->database,
-                          .schema = get_cell_text(&c[1]),
-                          .name = "*",
-                          .column = "",
-                          .privilege = get_cell_text(&c[4]),
-                          .option = stw_streq(get_cell_text(&c[5]), "true")};
+    struct stw_right r = read_right_on_all(k, c);
     bool usage = stw_streq(r.privilege, "USAGE");
     if (!c[1].data || !stw_streq(get_cell_text(&c[2]), usage ? "S" : "r"))
         k->unknown = true;
