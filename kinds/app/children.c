@@ -33,9 +33,10 @@ json_t *app_metadata(const struct app *a, const char *name)
 static json_t *config_data(const struct app *a)
 {
     const struct stw_app_config *c = &a->spec.config;
-    json_t *data = stw_manifest_tree(c->environment);
-    if (!data)
-        data = json_object();
+    json_t *data =
+        stw_json_there(c->environment) ? stw_manifest_tree(c->environment) : json_object();
+    if (!data) /* out of memory: no variable is left out silently */
+        return NULL;
     (void)json_object_set_new(data, "LOG_LEVEL", json_string(c->log_level));
     if (c->database_url && !c->database_url_ref.name)
         (void)json_object_set_new(data, "DATABASE_URL", json_string(c->database_url));
@@ -52,8 +53,11 @@ void app_hash_config(struct app *a)
 
 json_t *app_configmap(const struct app *a)
 {
+    json_t *data = config_data(a);
+    if (!data)
+        return NULL;
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     app_metadata(a, a->config_name), "data", config_data(a));
+                     app_metadata(a, a->config_name), "data", data);
 }
 
 /* --- Service */

@@ -66,9 +66,9 @@ json_t *myweb_configmap(const void *subject)
     page_of(w, &page);
     if (page.failed)
         return NULL;
-    json_t *data = stw_manifest_tree(w->spec.files);
-    if (!data)
-        data = json_object();
+    json_t *data = stw_json_there(w->spec.files) ? stw_manifest_tree(w->spec.files) : json_object();
+    if (!data) /* out of memory: no file is left out silently */
+        return NULL;
     (void)json_object_set_new(data, "index.html", json_stringn(stw_buf_str(&page), page.len));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
                      build_myweb_metadata(w), "data", data);
