@@ -38,20 +38,20 @@ def change(cluster, kind, name, namespace, value):
     cluster.patch(kind, name, namespace, {field: {"token": value}})
 
 
-def annotation(cluster, namespace):
+def annotation(cluster, namespace, name="web"):
     """The annotation of the pod template, or None."""
-    template = app.deployment(cluster, "web", namespace)["spec"]["template"]
+    template = app.deployment(cluster, name, namespace)["spec"]["template"]
     return template["metadata"]["annotations"].get(INPUTS)
 
 
-def inputs(cluster, namespace):
+def inputs(cluster, namespace, name="web"):
     """status.inputs of the App."""
-    return cluster.get(app.KIND, "web", namespace)["status"].get("inputs", {})
+    return cluster.get(app.KIND, name, namespace)["status"].get("inputs", {})
 
 
-def wait_seen(cluster, namespace):
+def wait_seen(cluster, namespace, name="web"):
     """Until the first versions are recorded."""
-    wait.until("the versions of the inputs", lambda: inputs(cluster, namespace).get("hash"))
+    wait.until("the versions of the inputs", lambda: inputs(cluster, namespace, name).get("hash"))
 
 
 def deployment_writes(cluster, namespace):
@@ -83,8 +83,12 @@ def test_it_is_switched_on_and_off(controller, installed, namespace):
     create_inputs(installed, namespace)
     off = {**READS, "restartOnChange": {"enabled": False}}
     app.create_ready(installed, "web", namespace, **off)
+    app.create_ready(installed, "witness", namespace, **READS)
+    wait_seen(installed, namespace, "witness")
     generation = app.deployment(installed, "web", namespace)["metadata"]["generation"]
     change(installed, "secret", "creds", namespace, "b")
+    # The change and the App reach steward by different watches: one that was seen later would count.
+    wait.until("steward to see the change", lambda: annotation(installed, namespace, "witness"))
     installed.apply(app.manifest("web", namespace, **READS))
     wait_seen(installed, namespace)
     assert app.deployment(installed, "web", namespace)["metadata"]["generation"] == generation

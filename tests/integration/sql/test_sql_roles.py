@@ -121,7 +121,7 @@ MY_ADMINS = {"super": "GRANT CREATE USER ON *.* TO {r}", "all": "GRANT SELECT ON
 
 @pytest.mark.every_version("tables of roles in the catalogue")
 def test_a_role_that_becomes_admin_is_revoked(make_probe, server, readable, user):
-    """Whatever would make the tenant an administrator: refused, and revoked from who has it."""
+    """A role with rights of an administrator is refused, and revoked from an account that has it."""
     probe = make_probe(server.target("db", allowedRoles=[f"{user}_*"]))
     for what, sql in (PG_ADMINS if server.engine == "postgresql" else MY_ADMINS).items():
         role = f"{user}_{what}"
