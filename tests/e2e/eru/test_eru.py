@@ -115,6 +115,9 @@ def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
     found = eru.wait_eru(installed, "web", namespace, lambda s: s.get("nextScheduleTime"))
     assert found["status"]["nextScheduleTime"] == eru.iso(instant)
     assert eru.stamp(installed, "web", namespace) is None
+    # The audit log gets a line after the answer, which the watch may overtake.
+    wait.until("this status to be in the audit log", lambda: [
+        r for r in stw.requests(installed, namespace) if "/erus/web/status" in r[1]])
     before = len(stw.requests(installed, namespace))
     kubelet.hold.set()
     clock.leap(instant, eru.SOON)
