@@ -368,6 +368,10 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
     stw_format(rv, sizeof(rv), "%s", o->resource_version);
     for (int i = 0;; i++) {
         int rc = patch_once(run, diff, rv, err);
+        /* The cache has the answer now, and with it a change of metadata that this run has not
+         * read.  The watch event of that change is skipped, so the key is run again here. */
+        if (rc > 0 && i > 0)
+            stw_manager_enqueue(run->manager, run->controller->kind->kind, run->key);
         if (rc > 0 || !err || err->code != STW_ERR_CONFLICT || i == STATUS_TRIES)
             return rc;
         *err = (struct stw_error){0};
