@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <stdio.h>
 #include <strings.h>
@@ -639,6 +640,7 @@ void stw_client_destroy(struct stw_client *c)
     await_blocking(c);
     (void)stw_handle_expire(c, 0, true);
     free_multi(c);
+    X509_STORE_free(c->trust);
     curl_slist_free_all(c->connect_to);
     stw_auth_done(&c->auth);
     free(c->server);

@@ -15,6 +15,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -164,6 +165,7 @@ void stw_handle_destroy(struct stw_handle *h)
     if (!h)
         return;
     curl_easy_cleanup(h->easy);
+    X509_STORE_free(h->trust);
     free(h);
 }
 

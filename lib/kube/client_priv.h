@@ -16,6 +16,7 @@
 #include "kube/client.h"
 
 #include <curl/curl.h>
+#include <openssl/types.h>
 #include <stdatomic.h>
 
 enum stw_call_state { STW_CALL_IDLE, STW_CALL_WAITING, STW_CALL_ACTIVE };
@@ -95,6 +96,7 @@ struct stw_handle {
     struct curl_slist *headers; /* of the request that runs */
     unsigned generation;        /* of the credentials that are set */
     bool trusts;                /* whether any are set */
+    X509_STORE *trust;          /* the shared CA, or NULL; see client_trust.c */
     struct stw_handle *next;    /* in a pool */
     /* Of a blocking handle: */
     struct stw_client *client;
@@ -138,7 +140,10 @@ struct stw_client {
     pthread_mutex_t sessions_lock;
 
     pthread_mutex_t auth_lock;
-    struct stw_auth auth; /* auth_lock */
+    struct stw_auth auth;      /* auth_lock */
+    X509_STORE *trust;         /* auth_lock: the CA; NULL: libcurl has to read it */
+    bool trust_tried;          /* auth_lock */
+    unsigned trust_generation; /* auth_lock: of the credentials that it was read from */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;         /* the client was cancelled, or a blocking call has ended */
@@ -185,6 +190,15 @@ void stw_handle_give_back(struct stw_client *c, struct stw_handle *h);
 uint64_t stw_handle_expire(struct stw_client *c, uint64_t now_ms, bool all);
 /* Ends the requests on busy handles.  Called with the client's lock held. */
 void stw_handle_interrupt(struct stw_client *c);
+
+/* --- client_trust.c: the CA, read once for all connections */
+
+/* Makes new connections of the handle trust the CA of the credentials, and only it.  libcurl
+ * compares the folder of CAs, which is never read, and so reuses neither a connection nor a TLS
+ * session that another CA has vouched for.  False: libcurl must read the CA itself.  Called with
+ * auth_lock held. */
+bool stw_trust_share(struct stw_client *c, struct stw_handle *h) STW_MUST_CHECK;
+void stw_trust_drop(struct stw_handle *h); /* new connections use what libcurl has read */
 
 /* --- client_transfer.c: one call as one libcurl transfer, on the thread that runs it */
 

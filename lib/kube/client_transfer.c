@@ -161,6 +161,18 @@ static int set_blob(CURL *easy, CURLoption option, char *pem, bool stays)
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
+/* Only this CA: libcurl would still trust the system's.  Called with auth_lock held. */
+static int set_ca(struct stw_client *c, struct stw_handle *h)
+{
+    const struct stw_kubeconfig *k = c->auth.config;
+    int bad = (int)curl_easy_setopt(h->easy, CURLOPT_CAINFO, NULL);
+    if (stw_trust_share(c, h))
+        return bad;
+    stw_trust_drop(h);
+    bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
+    return bad | set_blob(h->easy, CURLOPT_CAINFO_BLOB, k->ca_pem, !k->ca_path);
+}
+
 /* Called with auth_lock held.  libcurl does not reuse a connection that was made with other
  * credentials: it compares them. */
 static int set_credentials(struct stw_client *c, struct stw_handle *h)
@@ -172,10 +184,8 @@ static int set_credentials(struct stw_client *c, struct stw_handle *h)
     if (k->insecure) {
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         bad |= (int)curl_easy_setopt(h->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    } else if (k->ca_pem) { /* only this CA: libcurl would still trust the system's CA folder */
-        bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAINFO, NULL);
-        bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
-        bad |= set_blob(h->easy, CURLOPT_CAINFO_BLOB, k->ca_pem, !k->ca_path);
+    } else if (k->ca_pem) {
+        bad |= set_ca(c, h);
     }
     if (k->cert_pem && k->key_pem) {
         bool stays = !k->cert_path && !k->exec;

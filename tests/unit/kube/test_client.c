@@ -473,6 +473,48 @@ static void replace_file(const char *to, const char *from)
     assert_int_equal(system(command), 0);
 }
 
+/* A 401 makes the client read its files again.  A connection or TLS session that the former CA has
+ * vouched for is not used again, whether the CA is read by us or by libcurl. */
+static void a_rotated_ca(void **state)
+{
+    struct fake tls, other;
+    struct stw_error err = {0};
+    char token[] = "/tmp/steward-token-XXXXXX", command[1200];
+    size_t len;
+    (void)state;
+    int fd = mkstemp(token);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    write_token(token, "t");
+    fake_start_tls(&tls, "api.example");
+    fake_start_tls(&other, "api.example");
+    char *ca = other.key; /* its key is not needed: a file of ours */
+    struct stw_kubeconfig config = {.token_path = token, .ca_path = ca};
+    config.tls_server_name = (char[]){"api.example"};
+    (void)snprintf(command, sizeof(command), "cat %s %s > %s", other.cert, tls.cert, ca);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(stw_read_file(ca, 1u << 20, &config.ca_pem, &len, &err), 0);
+    struct stw_client *c = fake_client(&tls, &config, NULL);
+    fake_steps(&tls, "[{'match':'/a'},{'match':'/b','status':401},{'match':'/b'},"
+                     "{'match':'/c','status':401},{'match':'/c','times':0}]");
+    if (get(c, "/a", NULL, &err) != 0)
+        fail_msg("%s", err.text);
+    replace_file(ca, tls.cert); /* still vouches for the server */
+    if (get(c, "/b", NULL, &err) != 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(fake_count(&tls, "GET /b"), 2);
+    replace_file(ca, other.cert); /* no longer */
+    assert_int_equal(get(c, "/c", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "certificate"));
+    assert_int_equal(fake_count(&tls, "GET /c"), 1);
+    stw_client_destroy(c);
+    free(config.ca_pem);
+    fake_stop(&tls);
+    fake_stop(&other);
+    (void)unlink(token);
+}
+
 static void a_rotated_client_certificate(void **state)
 {
     struct fake first, second;
@@ -529,6 +571,7 @@ int main(void)
         cmocka_unit_test(verbs),
         cmocka_unit_test(metrics),
         cmocka_unit_test(certificates),
+        cmocka_unit_test(a_rotated_ca),
         cmocka_unit_test(a_rotated_client_certificate),
     };
     return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
