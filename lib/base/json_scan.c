@@ -3,6 +3,7 @@
  * The one strict pass.  No recursion: open containers are on a stack of fixed depth, and the walk
  * goes value -> what follows it -> value until the stack is empty. */
 #include "base/json_priv.h"
+#include "base/plain_priv.h"
 #include "base/util.h"
 
 #include <math.h>
@@ -45,6 +46,8 @@ static enum scan_step no_memory(struct scan *s)
 static inline void skip_blanks(struct scan *s)
 {
     const char *p = s->p, *end = s->end;
+    if (p < end && p[0] > ' ') /* usually there are none */
+        return;
     while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     s->p = p;
@@ -106,6 +109,14 @@ static inline enum scan_step take_string(struct scan *s, enum scan_step then)
     struct stw_json_token *t = push_token(s, STW_JSON_STRING);
     if (!t)
         return STEP_FAILED;
+    const unsigned char *begin = (const unsigned char *)s->p;
+    const unsigned char *plain = stw_skip_plain(begin, (const unsigned char *)s->end);
+    if (plain < (const unsigned char *)s->end && *plain == '"') { /* no escapes, ASCII */
+        t->size = (uint32_t)(plain - begin);
+        t->end = t->start + t->size;
+        s->p = (const char *)plain + 1;
+        return then;
+    }
     const char *quote = stw_json_scan_string(s->doc->text, s->p, s->end, t, &s->fault);
     if (!quote) {
         s->code = STW_ERR_INVALID;

@@ -7,9 +7,9 @@
 #include "kube/owned_priv.h"
 
 #include <assert.h>
-#include <stdio.h>
 
-#define PART_MAX_BYTES 4096
+#define SHORT_BYTES 200
+#define LONG_TAG 0x80
 
 /* The position of a walk.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and
  * element identities ("[name=web]"). */
@@ -25,28 +25,41 @@ struct owned_sum {
     struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that we own as a whole */
     unsigned whole_count;
     bool any;
+    struct stw_json_doc keys; /* scratch: the keys of an element */
 };
 
-static struct stw_hash hash_tagged_pair(const struct stw_hash *a, char tag,
-                                        const struct stw_hash *b)
+/* hash(a, tag, bytes), in one call when they are short. */
+static struct stw_hash hash_tagged(const struct stw_hash *a, char tag, const char *bytes,
+                                   size_t len)
 {
-    unsigned char bytes[2 * sizeof(*a) + 1];
-    memcpy(bytes, a, sizeof(*a));
-    bytes[sizeof(*a)] = (unsigned char)tag;
-    memcpy(bytes + sizeof(*a) + 1, b, sizeof(*b));
-    return stw_hash_bytes(bytes, sizeof(bytes));
+    unsigned char all[sizeof(*a) + 1 + SHORT_BYTES];
+    struct stw_hash digest;
+    bool is_long = len > SHORT_BYTES;
+    if (is_long) {
+        digest = stw_hash_bytes(bytes, len);
+        bytes = (const char *)&digest;
+        len = sizeof(digest);
+    }
+    memcpy(all, a, sizeof(*a));
+    all[sizeof(*a)] = (unsigned char)(is_long ? tag | LONG_TAG : tag);
+    memcpy(all + sizeof(*a) + 1, bytes, len);
+    return stw_hash_bytes(all, sizeof(*a) + 1 + len);
 }
 
 static struct place make_place_below(const struct place *at, const char *part, size_t len,
                                      const char *name)
 {
-    struct stw_hash h = stw_hash_bytes(part, len);
-    return (struct place){hash_tagged_pair(&at->path, '/', &h), name, at->depth + 1};
+    return (struct place){hash_tagged(&at->path, '/', part, len), name, at->depth + 1};
 }
 
-/* The decoded text of a string, in the scratch buffer. */
+/* The decoded text of a string: in the document, or in the scratch buffer when it has escapes. */
 static const char *decode_text(struct owned_sum *s, struct stw_json v, size_t *ret_len)
 {
+    const char *raw = stw_json_raw(v, ret_len);
+    if (stw_json_type(v) == STW_JSON_STRING && stw_json_size(v) + 2 == *ret_len) {
+        *ret_len -= 2;
+        return raw + 1;
+    }
     stw_buf_clear(&s->part);
     stw_json_str(v, &s->part);
     *ret_len = s->part.len;
@@ -63,8 +76,7 @@ static void add_leaf(struct owned_sum *s, const struct place *at, struct stw_jso
         tag = string ? 's' : 'v';
         bytes = string ? decode_text(s, v, &len) : stw_json_raw(v, &len);
     }
-    struct stw_hash value = stw_hash_bytes(bytes, len),
-                    h = hash_tagged_pair(&at->path, tag, &value);
+    struct stw_hash h = hash_tagged(&at->path, tag, bytes, len);
     s->total.hi += h.hi;
     s->total.lo += h.lo;
     s->any = true;
@@ -79,11 +91,14 @@ static void flatten_member(struct owned_sum *s, const struct place *at, struct s
 {
     char name[256];
     size_t len;
+    name[0] = '\0';
     const char *text = decode_text(s, key, &len);
-    size_t kept = STW_MIN(len, sizeof(name) - 1);
-    memcpy(name, text, kept);
-    name[kept] = '\0';
     struct place to = make_place_below(at, text, len, name);
+    if (stw_json_type(v) >= STW_JSON_ARRAY) { /* only containers need it */
+        size_t kept = STW_MIN(len, sizeof(name) - 1);
+        memcpy(name, text, kept);
+        name[kept] = '\0';
+    }
     flatten_value(s, &to, v);
 }
 
@@ -129,6 +144,7 @@ static struct owned_sum sum_init(void)
 static struct stw_hash sum_take(struct owned_sum *s)
 {
     stw_buf_done(&s->part);
+    stw_json_done(&s->keys);
     return s->any ? s->total : (struct stw_hash){0};
 }
 
@@ -144,26 +160,39 @@ struct stw_hash stw_owned_desired(struct stw_json desired)
 static void walk_owned_fields(struct owned_sum *s, const struct place *at, struct stw_json fields,
                               struct stw_json live);
 
-struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index)
+static bool has_keys(struct stw_json element, struct stw_json keys)
 {
-    stw_autojson struct stw_json_doc doc = {0};
-    struct stw_json none, element, key, want, found = STW_JSON_NONE;
-    uint32_t index = 0;
+    struct stw_json key, want;
     char name[128];
-    if (stw_json_scan(&doc, keys, strlen(keys), NULL) != 0)
-        return found;
+    stw_json_foreach (keys, key, want)
+        if (stw_json_strcpy(key, name, sizeof(name)) != 0 ||
+            !stw_json_equal(stw_json_get(element, name), want))
+            return false;
+    return true;
+}
+
+static struct stw_json find_by_keys(struct stw_json_doc *doc, struct stw_json list,
+                                    const char *keys, uint32_t *ret_index)
+{
+    struct stw_json none, element;
+    uint32_t index = 0;
+    doc->trusted = true; /* of two keys of the same name an element must have both values */
+    if (stw_json_scan(doc, keys, strlen(keys), NULL) != 0)
+        return STW_JSON_NONE;
     stw_json_foreach (list, none, element) {
-        bool all = true;
-        stw_json_foreach (stw_json_root(&doc), key, want)
-            all = all && stw_json_strcpy(key, name, sizeof(name)) == 0 &&
-                  stw_json_equal(stw_json_get(element, name), want);
-        if (all) {
+        if (has_keys(element, stw_json_root(doc))) {
             *ret_index = index;
             return element;
         }
         index++;
     }
-    return found;
+    return STW_JSON_NONE;
+}
+
+struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    return find_by_keys(&doc, list, keys, ret_index);
 }
 
 /* "web" or 8 identifies the element of a set that equals it.  The value is not a JSON document by
@@ -196,13 +225,16 @@ static struct stw_json find_by_index(struct stw_json list, const char *text, uin
 static void walk_element(struct owned_sum *s, const struct place *at, const char *part,
                          struct stw_json fields, struct stw_json list)
 {
-    static struct stw_json (*const find[128])(struct stw_json, const char *, uint32_t *) = {
-        ['k'] = stw_owned_find, ['v'] = find_by_value, ['i'] = find_by_index};
     uint32_t index = 0;
-    unsigned char kind = (unsigned char)part[0];
-    if (kind >= 128 || !find[kind])
+    struct stw_json element;
+    if (part[0] == 'k')
+        element = find_by_keys(&s->keys, list, part + 2, &index);
+    else if (part[0] == 'v')
+        element = find_by_value(list, part + 2, &index);
+    else if (part[0] == 'i')
+        element = find_by_index(list, part + 2, &index);
+    else
         return;
-    struct stw_json element = find[kind](list, part + 2, &index);
     /* Owned but missing: counts, so that the digest differs from the desired one. */
     struct place to = stw_json_type(element) == STW_JSON_ABSENT
                           ? make_place_below(at, part, strlen(part), "")
@@ -259,11 +291,16 @@ static void walk_owned_fields(struct owned_sum *s, const struct place *at, struc
     }
     stw_json_foreach (fields, key, child) {
         char few[128];
-        bool fits = stw_json_strcpy(key, few, sizeof(few)) == 0;
+        size_t len;
+        const char *text = decode_text(s, key, &len);
+        bool fits = len < sizeof(few);
         stw_autofree char *many = fits ? NULL : stw_json_strdup(key);
-        const char *part = fits ? few : many;
-        if (part)
-            walk_child(s, at, part, child, live);
+        if (fits) {
+            memcpy(few, text, len);
+            few[len] = '\0';
+        }
+        if (fits || many)
+            walk_child(s, at, fits ? few : many, child, live);
     }
 }
 

@@ -54,7 +54,7 @@ static const struct owned_list *list_of(const char *name, struct stw_json elemen
 {
     for (size_t i = 0; i < STW_COUNT(lists); i++) {
         const struct owned_list *l = &lists[i];
-        if (!stw_streq(l->name, name))
+        if (l->name[0] != name[0] || !stw_streq(l->name, name))
             continue;
         bool fits = l->keys[0] ? stw_json_there(stw_json_get(element, l->keys[0]))
                                : stw_json_type(element) == STW_JSON_STRING;
@@ -92,7 +92,7 @@ bool stw_owned_nothing(const char *name, struct stw_json v)
     if ((type != STW_JSON_OBJECT && type != STW_JSON_ARRAY) || stw_json_size(v) > 0)
         return false;
     for (size_t i = 0; type == STW_JSON_ARRAY && i < STW_COUNT(lists); i++)
-        if (stw_streq(lists[i].name, name))
+        if (lists[i].name[0] == name[0] && stw_streq(lists[i].name, name))
             return true;
     return type == STW_JSON_OBJECT;
 }
