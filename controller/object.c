@@ -74,7 +74,8 @@ static void add_conditions(struct stw_json list, struct stw_buf *out)
     struct stw_json key, condition;
     const char *before = "";
     stw_json_foreach (list, key, condition) {
-        stw_buf_addf(out, "%s[", before);
+        stw_buf_adds(out, before);
+        stw_buf_addc(out, '[');
         before = ",";
         for (size_t i = 0; i < STW_CONDITION_PARTS; i++) {
             struct stw_json part = stw_json_get(condition, condition_keys[i]);
@@ -200,6 +201,7 @@ static int read_text(struct stw_informer *cache, const char *key, struct stw_obj
 {
     stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
     ret->text = STW_BUF_INIT(TEXT_MAX);
+    ret->doc.trusted = true;
     if (stw_informer_get(cache, key, &ret->text, ret->resource_version) != 0 ||
         stw_unpack_scan(stw_buf_str(&ret->text), ret->text.len, &unpacked, &ret->doc) != 0)
         return -1;

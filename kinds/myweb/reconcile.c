@@ -19,7 +19,7 @@ static void index_port(void *ctx, struct stw_json projected, struct stw_buf *out
 
 static int64_t port_of(const char *text)
 {
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autojson struct stw_json_doc doc = {.trusted = true};
     int64_t port = 0;
     if (text && stw_json_scan(&doc, text, strlen(text), NULL) == 0)
         (void)stw_json_int(stw_json_path(stw_json_root(&doc), "spec.nodePortNumber"), &port);
@@ -36,12 +36,15 @@ static void wake_waiting(struct stw_manager *m, int64_t was, int64_t now)
     stw_manager_wake(m, "nodePort", port);
 }
 
-/* Wakes the next claimant when a MyWeb no longer claims its port. */
+/* Wakes the next claimant when a MyWeb no longer claims its port.  The list of a start has no old
+ * texts, and reads no new ones. */
 static void myweb_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                           const char *old_text, const char *new_text)
 {
     stw_watch_own_changed(m, w, key, old_text, new_text);
-    wake_waiting(m, port_of(old_text), port_of(new_text));
+    int64_t was = port_of(old_text);
+    if (was != 0)
+        wake_waiting(m, was, port_of(new_text));
 }
 
 /* An older MyWeb that wants the same port has priority, even when its Service does not exist
