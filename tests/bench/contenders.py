@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs that scripts/bench operators compares: how each is built, and how it is started.
 
-Each implements the kind Redirect of tests/data/newkind.  A contender whose tools are not there raises
+Each implements the kind Redirect of examples/redirect.  A contender whose tools are not there raises
 Missing, with the reason, and the others go on.
 """
 
@@ -20,9 +20,7 @@ from bench.fleet import say
 from support import net, paths, wait
 
 COMPARE = paths.TOP / "examples" / "compare"
-NEWKIND = paths.TOP / "tests" / "data" / "newkind"
-# What the build of tests/e2e/test_new_kind.py copies, too.
-TREE = ("certs", "config", "controller", "kinds", "lib", "scripts", "src", "webhook")
+REDIRECT = paths.TOP / "examples" / "redirect"
 WORKERS = 4
 BUILD_SECONDS = 3600
 RESTORED_SOURCE = 'source = "registry'
@@ -149,35 +147,21 @@ def steward_version():
 
 
 def build_steward():
-    """$STEWARD_REDIRECT, else the tree with the folder of the kind and with its table rows alone."""
+    """$STEWARD_REDIRECT, else examples/redirect with the library of this tree as a static subproject."""
     given = os.environ.get("STEWARD_REDIRECT")
     if given:
         return pathlib.Path(given)
     kept = cache() / "libsteward-redirect"
     with tempfile.TemporaryDirectory(prefix="steward-bench-") as name:
-        top = pathlib.Path(name)
-        for folder in TREE:
-            shutil.copytree(paths.TOP / folder, top / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        for file in ("meson.build", "meson_options.txt"):
-            shutil.copy(paths.TOP / file, top / file)
-        shutil.copytree(NEWKIND, top / "kinds" / "redirect")
-        table = top / "kinds" / "kinds.c"
-        table.write_text(only_redirect(table.read_text("utf-8")), "utf-8")
-        env = {**os.environ, "CCACHE_BASEDIR": str(top)}
-        run(["meson", "setup", "build", "--buildtype=release", "-Dtests=disabled"], cwd=top, env=env)
-        run(["ninja", "-C", "build", "src/steward"], cwd=top, env=env)
-        run(["strip", "-o", kept, top / "build" / "src" / "steward"])
+        top = pathlib.Path(name) / "redirect"
+        shutil.copytree(REDIRECT, top)
+        (top / "subprojects").mkdir()
+        (top / "subprojects" / "libsteward").symlink_to(paths.TOP)
+        run(["meson", "setup", "build", "--buildtype=release", "--wrap-mode=forcefallback",
+             "-Ddefault_library=static"], cwd=top)
+        run(["ninja", "-C", "build", "redirect"], cwd=top)
+        run(["strip", "-o", kept, top / "build" / "redirect"])
     return kept
-
-
-def only_redirect(text):
-    """kinds.c with Redirect as the only kind of the program; the libraries of the others stay linked."""
-    for old, new in (("    row(myweb) ", "    row(redirect) \\\n    row(myweb) "),
-                     ("{ROWS(KIND) NULL}", "{KIND(redirect) NULL}"),
-                     ("{ROWS(CONTROLLER) NULL}", "{CONTROLLER(redirect) NULL}")):
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
 
 
 def start_steward(binary, ports, folder, kubeconfig):
@@ -293,7 +277,8 @@ def start_rust(_binary, ports, folder, _kubeconfig):
 
 
 ALL = (
-    Contender("libsteward", tuple(sorted(NEWKIND.iterdir())), steward_version, build_steward, start_steward),
+    Contender("libsteward", (REDIRECT / "meson.build", REDIRECT / "redirect.c"), steward_version, build_steward,
+              start_steward),
     Contender("controller-runtime", tuple(sorted(p for p in GO.glob("*.go") if not p.name.startswith("zz_"))),
               go_version, build_go, start_go),
     Contender("kube-rs", (RUST / "Cargo.toml", *sorted((RUST / "src").glob("*.rs"))),

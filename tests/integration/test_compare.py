@@ -60,9 +60,13 @@ def test_a_lock_file_is_restored():
         contenders.restored_lock(stripped, "no registry here\n")
 
 
-def test_only_redirect():
-    text = contenders.only_redirect((paths.TOP / "kinds" / "kinds.c").read_text("utf-8"))
-    assert "{KIND(redirect) NULL}" in text and "row(myweb)" in text
+def test_the_example_is_what_is_measured(tmp_path, monkeypatch):
+    """It builds, needs no libsteward.so, and has Redirect alone."""
+    monkeypatch.setattr(contenders, "cache", lambda: tmp_path)
+    monkeypatch.delenv("STEWARD_REDIRECT", raising=False)
+    program = contenders.build_steward()
+    assert "libsteward" not in contenders.run(["ldd", program])
+    assert contenders.run([program, "print", "crds"]).count("kind: CustomResourceDefinition") == 1
 
 
 def test_what_is_missing_does_not_stop_the_others(monkeypatch):
