@@ -43,14 +43,14 @@ def rss_kib(steward):
     return status_kib(steward.process.pid, "VmRSS")
 
 
-def steady_rss_kib(steward):
-    """Its resident memory, once that is stable."""
-    seen = []
+def steady_rss_kib(steward, seconds=3):
+    """Its resident memory, once that is stable for some seconds."""
+    seen, looks = [], 2 * seconds
 
     def look():
         seen.append(rss_kib(steward))
-        return len(seen) >= 6 and max(seen[-6:]) - min(seen[-6:]) <= 64
-    wait.until("memory to settle", look, 60, every=0.5)
+        return len(seen) >= looks and max(seen[-looks:]) - min(seen[-looks:]) <= 64
+    wait.until("memory to settle", look, 60 + 4 * seconds, every=0.5)
     return seen[-1]
 
 
