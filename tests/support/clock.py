@@ -2,7 +2,8 @@
 """A wall clock that a test can set, for stewards only: the machine's clock is not changed.
 
 libfaketime is preloaded into the program, and reads the offset from a file, again every second.
-The monotonic clock, file times and sleeping stay true.
+The monotonic clock, file times and sleeping stay true.  Without FORCE_MONOTONIC_FIX=0 a thread that
+waits for a condition until a monotonic time spins: that fix is for an old fault of glibc.
 """
 
 import datetime
@@ -36,7 +37,8 @@ class Clock:
         """The environment of a program that uses it."""
         return {**os.environ, "LD_PRELOAD": ":".join(_preloaded(binary)),
                 "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_CACHE_DURATION": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_FORCE_MONOTONIC_FIX": "0",
+                "NO_FAKE_STAT": "1"}
 
     def set(self, ahead):
         """Sets the clock `ahead` seconds ahead of the true time; negative: later than it shows."""
