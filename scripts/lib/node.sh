@@ -69,7 +69,7 @@ node_require() {
     local plugin
     is_root || die 'a node needs root' 'without --node there is everything but pods'
     need_commands node containerd ctr runc iptables ip6tables nft conntrack ip nsenter \
-        unshare socat dnsmasq gcc jq nginx
+        unshare socat dnsmasq gcc jq nginx python3 setpriv
     for plugin in bridge host-local loopback; do
         [[ -x $CNI_PLUGINS/$plugin ]] ||
             die "no network plugin $CNI_PLUGINS/$plugin" "run 'scripts/bootstrap node'"
@@ -284,12 +284,12 @@ gateway_define() {
 }
 
 dns_define() {
-    node_define dns bash "$LIB/node-dns.sh" "$CLUSTER" "$(apiserver_url)" "$NODE_ADDRESS" \
+    node_define dns python3 -B "$LIB/node-dns.py" "$CLUSTER" "$(apiserver_url)" "$NODE_ADDRESS" \
         "$CLUSTER_DOMAIN"
 }
 
 storage_define() {
-    node_define storage bash "$LIB/node-storage.sh" "$CLUSTER" "$(apiserver_url)" "$STORAGE_CLASS"
+    node_define storage python3 -B "$LIB/node-storage.py" "$CLUSTER" "$(apiserver_url)" "$STORAGE_CLASS"
 }
 
 node_ctr() {
