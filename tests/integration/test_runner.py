@@ -133,7 +133,7 @@ def test_a_shared_cluster_ends_after_its_last_user(tmp_path):
 
 def test_stages_share_one_node(tmp_path, monkeypatch):
     """One worker starts the cluster, the other joins it; tests for all namespaces run elsewhere."""
-    found = {"e2e/test_a.py": ["e2e/test_a.py::test"], "e2e/test_b.py": ["e2e/test_b.py::test"]}
+    found = {f"e2e/test_{x}.py": {"tests": [f"e2e/test_{x}.py::test"], "cluster": True} for x in "ab"}
     monkeypatch.setattr(plan.Plan, "collect", lambda *_: (found, ""))
     for name in [n for n in os.environ if n.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_"))]:
         monkeypatch.delenv(name)
@@ -149,6 +149,26 @@ def test_stages_share_one_node(tmp_path, monkeypatch):
     assert marks == {"stages@newest": "node and stage", "node@newest": "node and not stage",
                      "node@oldest": "node and oldest"}
     assert parts["stages@newest"].node and len(parts["node@newest"].workers) == 1
+
+
+def test_only_files_that_use_it_get_the_cluster(tmp_path, monkeypatch):
+    """Of integration; it is the first worker's, which runs what failed once more."""
+    found = {f"integration/test_{x}.py": {"tests": ["a", "b"], "cluster": x == "c"} for x in "abc"}
+    monkeypatch.setattr(plan.Plan, "collect", lambda *_: (found, ""))
+    for name in [n for n in os.environ if n.startswith(("STEWARD_CLUSTER_", "STEWARD_TEST_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(sys, "argv", ["runner", "--build", "build", "--python", sys.executable, "integration"])
+    options = runner_main.arguments()
+    options.env = {}
+    [part] = plan.Plan(options, tmp_path, "1 1").parts()
+    assert part.total == 6
+    assert [bool(one.cluster) for one in part.workers] == [True, False, False]
+    assert ["STEWARD_CLUSTER_NAME" in one.env for one in part.workers] == [True, False, False]
+    assert [files.left(one.queue) for one in part.workers] == [
+        ["integration/test_c.py"], *[["integration/test_a.py", "integration/test_b.py"]] * 2]
+    found.pop("integration/test_c.py")
+    [part] = plan.Plan(options, tmp_path, "1 1").parts()
+    assert [bool(one.cluster) for one in part.workers] == [False, False]
 
 
 def test_a_part_beside_takes_no_place(monkeypatch):

@@ -121,14 +121,14 @@ class Plan:
     def part_integration(self, name, _version):
         """The real program with real servers; the cluster has no node."""
         env = {"STEWARD_TEST_VERSIONS": "all"} if self.options.all_versions else {}
-        return self.pytest(name, "integration", workers=3, cluster=self.cluster(False), env=env)
+        return self.pytest(name, "integration", workers=3, cluster=self.cluster(False), split=True, env=env)
 
     def part_integration13(self, name, _version):
         """The tests of built programs, with Debian's next libraries and this machine's servers."""
         if not self.options.next:
             return None
         return self.pytest(name, "integration", f"not {THOROUGH}", workers=2, cluster=self.cluster(False),
-                           env={"STEWARD_BUILD_DIR": str(self.options.next)},
+                           split=True, env={"STEWARD_BUILD_DIR": str(self.options.next)},
                            words=[f"--ignore={TESTS / 'integration' / file}" for file in NOT_OF_LIBRARIES])
 
     def part_e2e(self, name, version):
@@ -186,9 +186,11 @@ class Plan:
         """The same with a node; {} without one, since nothing but skipped tests is left."""
         return self.cluster(True) if self.options.node else {}
 
-    def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, env=None, after=(), words=()):
+    def pytest(self, name, folder, marks="", workers=1, cluster=None, shared=False, split=False, env=None,
+               after=(), words=()):
         """A part of the tests of one folder that have these marks; None when there is none.  Each worker
-        has a cluster of its own, or the first one's if it is shared."""
+        has a cluster of its own, or the first one's if it is shared.  If the files are split, one worker
+        more has the only cluster, and takes the files that use it."""
         # Clusters that a test brings up for itself are of this version, too.
         version = name.partition("@")[2]
         env = {**(env or {}), **({"STEWARD_KUBERNETES": version} if version else {})}
@@ -210,17 +212,17 @@ class Plan:
             return Part(name, [], 1, error=error, again=f"scripts/test {name.partition('@')[0]}")
         if not found:
             return None
-        queue = self.logs / f"{name}.queue"
-        files.write(queue, sorted(found, key=lambda f: -self.estimate(name, f, len(found[f]))))
         if self.options.given_cluster and cluster is not None:
             workers = 1
-        part = Part(name, [], sum(map(len, found.values())), again=self.again(name), after=after,
+        total = sum(len(one["tests"]) for one in found.values())
+        part = Part(name, [], total, again=self.again(name), after=after,
                     whole=not (self.options.filter or self.options.tests or self.options.quick))
         first = None
-        for number in range(1, min(workers, len(found)) + 1):
+        queues = self.queues(name, found, workers, cluster if split else None)
+        for number, (queue, has_cluster) in enumerate(queues, 1):
             label = f"{name}.{number}" if workers > 1 else name
             report = self.logs / f"{label}.json"
-            own = first if shared and first else self.named(cluster)
+            own = first if shared and first else self.named(cluster if has_cluster else None)
             first = first or own
             joins = own["name"] if shared and own and number > 1 else ""
             part.workers.append(Worker(
@@ -232,6 +234,19 @@ class Plan:
                 cluster=None if joins else own, joins=joins, queue=queue,
                 users=self.logs / f"{name}.users" if shared and own else None))
         return part
+
+    def queues(self, name, found, workers, cluster):
+        """(queue, whether it gets a cluster) of each worker.  With a cluster, files that do not use it have
+        workers without one, since it takes CPU all the time; the worker that has it is the first."""
+        def queue(label, chosen):
+            path = self.logs / f"{name}{label}.queue"
+            files.write(path, sorted(chosen, key=lambda f: -self.estimate(name, f, len(found[f]["tests"]))))
+            return path
+
+        users = [f for f in found if found[f]["cluster"]] if cluster else list(found)
+        others = [f for f in found if f not in users]
+        first = [(queue("", users), True)] * (1 if others else min(workers, len(users)))
+        return (first if users else []) + [(queue(".others", others), False)] * min(workers, len(others))
 
     def once_more(self, part, names):
         """A part with these tests of a pytest part, in one worker with a cluster of its own."""
@@ -273,7 +288,7 @@ class Plan:
         return " ".join([*words, "'tests/{name}'"])
 
     def collect(self, name, command, env):
-        """({file: [test, ...]}, error), from pytest's own collection."""
+        """({file: {tests, cluster}}, error), from pytest's own collection."""
         path = self.logs / f"{name}.tests"
         done = subprocess.run([str(word) for word in [*command, "--collect-only", "-q"]], check=False,
                               env=dict(os.environ, **env, STEWARD_TEST_COLLECT=str(path)), text=True,
