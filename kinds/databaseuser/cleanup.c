@@ -7,6 +7,7 @@
 #include "controller/finalizer.h"
 #include "controller/outcome.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -124,19 +125,68 @@ static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
     }
 }
 
+/* The object has, or once had, another account than the one that is its user. */
+static bool is_of_twins(const struct dbuser *d)
+{
+    return *stw_tree_text(d->object.status, "login");
+}
+
+/* A login's account; another owner's does not block. */
+static void end_login(struct dbuser *d, struct stw_pool *pool, const struct stw_account *wanted,
+                      const char *name)
+{
+    struct stw_account a = *wanted;
+    bool found = d->report.found;
+    if (d->report.trouble != STW_SQL_FINE)
+        return;
+    a.user = name;
+    stw_account_report_done(&d->report);
+    d->report = (struct stw_account_report){0};
+    (void)find_ending(d)->end(pool, &a, &d->report);
+    d->report.found |= found;
+    if (d->report.trouble != STW_SQL_EXISTS && d->report.trouble != STW_SQL_NOT_OURS &&
+        d->report.trouble != STW_SQL_UNSUPPORTED) /* too long a name: it was never made */
+        return;
+    d->report.trouble = STW_SQL_FINE;
+    d->report.err = (struct stw_error){0};
+}
+
+/* On PostgreSQL the twins are members of the account, which is dropped last. */
+static void end_logins(struct dbuser *d, struct stw_pool *pool, const struct stw_account *wanted)
+{
+    char made[DBU_NAME_MAX], name[DBU_LOGIN_MAX];
+    struct stw_account a = *wanted;
+    dbu_made_user(&d->object, made);
+    if (*made)
+        a.user = made;
+    if (!a.user)
+        return;
+    for (enum dbu_login l = DBU_LOGIN_A; l < DBU_LOGINS; l++) {
+        dbu_login_make(a.user, l, name);
+        end_login(d, pool, &a, name);
+    }
+    if (d->report.trouble != STW_SQL_FINE)
+        return;
+    if (is_of_twins(d) && d->target->engine != STW_ENGINE_POSTGRESQL) {
+        end_login(d, pool, &a, a.user);
+        return;
+    }
+    bool found = d->report.found;
+    stw_account_report_done(&d->report);
+    d->report = (struct stw_account_report){0};
+    (void)find_ending(d)->end(pool, &a, &d->report);
+    d->report.found |= found;
+}
+
 /* Drops the account that was created, regardless of the current spec. */
 static void ask_server(struct dbuser *d, struct stw_pool *pool)
 {
     struct dbu_desired desired;
-    char made[DBU_NAME_MAX];
     if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
         d->report.trouble = STW_SQL_FAILED;
         return;
     }
-    dbu_made_user(&d->object, made);
-    if (*made)
-        desired.account.user = made;
-    (void)find_ending(d)->end(pool, &desired.account, &d->report);
+    end_logins(d, pool, &desired.account);
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
 }

@@ -82,6 +82,9 @@ void dbu_tell(const struct dbuser *d)
     const struct stw_account_report *r = &d->report;
     dbu_account_text(d, &account);
     const char *name = stw_buf_str(&account);
+    dbu_twins_tell(d);
+    if (dbu_twins_change(d))
+        return;
     if (r->created)
         report_account_event(d, dbu_is_created(&d->object) ? RESTORED : CREATED, name);
     else if (r->adopted)

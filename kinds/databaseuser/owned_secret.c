@@ -4,6 +4,7 @@
  * password.  They have an ownerReference, so the API server's garbage collection deletes them with
  * the object.  A Secret with another owner, or with none, is neither read nor written. */
 #include "base/base64.h"
+#include "base/fault.h"
 #include "base/hex.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -19,6 +20,7 @@
 #include <openssl/rand.h>
 
 #define CA_MAX_BYTES (256u << 10)
+#define CONNECTION "connection" /* the component of the one Secret */
 
 /* --- reading and writing */
 
@@ -46,12 +48,29 @@ static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret
     return -1;
 }
 
+/* With twins: which login the connection has. */
+static json_t *build_annotations(const struct dbuser *d)
+{
+    char login[DBU_LOGIN_MAX], number[24], names[3][STW_OWN_NAME_LEN];
+    if (!dbu_twins_used(d))
+        return NULL;
+    dbu_login_make(d->spec.user, d->twins.next, login);
+    stw_format(number, sizeof(number), "%lld", (long long)d->twins.rotation);
+    stw_operator_text(d->run->op, DBU_LOGIN_ANNOTATION, names[0]);
+    stw_operator_text(d->run->op, DBU_FINGERPRINT_ANNOTATION, names[1]);
+    stw_operator_text(d->run->op, DBU_ROTATION_ANNOTATION, names[2]);
+    return json_pack("{s:s,s:s,s:s}", names[0], login, names[1], d->fingerprint, names[2], number);
+}
+
 static json_t *build_manifest(const struct dbuser *d, const char *name, const char *component,
                               const struct stw_secret *old, json_t *data)
 {
     static const char *const pinned[] = {"resourceVersion", "uid"};
     const struct stw_naming naming = {.app = "databaseuser", .component = component, .image = ""};
     json_t *m = stw_manifest_metadata(d->run, &d->owner, &naming, name);
+    json_t *annotations = stw_streq(component, CONNECTION) ? build_annotations(d) : NULL;
+    if (annotations)
+        (void)json_object_set_new(m, "annotations", annotations);
     struct stw_json was = stw_json_get(stw_json_root(&old->doc), "metadata");
     for (size_t i = 0; i < STW_COUNT(pinned); i++) {
         stw_autofree char *text = stw_json_strdup(stw_json_get(was, pinned[i]));
@@ -85,6 +104,8 @@ static int write_owned(struct dbuser *d, const char *name, const char *component
     int rc = stw_client_do(d->run->client, &request, answer, err);
     stw_wipe_free(body);
     if (rc == 0)
+        stw_fault_point("secret");
+    if (rc == 0)
         stw_log(STW_LOG_INFO, "wrote a Secret", STW_STR("secret", name));
     return rc == 0 ? 0 : stw_error_wrap(err, "cannot write Secret \"%s\"", name);
 }
@@ -117,7 +138,7 @@ static const char *first_database(const struct dbuser *d)
 }
 
 /* What the values depend on, without the password: its Secret's version stands for it. */
-static void hash_inputs(const struct dbuser *d, const char *password_version, const char *ca,
+static void hash_inputs(struct dbuser *d, const char *password_version, const char *ca,
                         char ret[DBU_INPUTS_LEN])
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4u << 20);
@@ -125,7 +146,7 @@ static void hash_inputs(const struct dbuser *d, const char *password_version, co
     const char *raw = stw_json_raw(stw_json_path(d->object.root, "spec.connectionSecret"), &len);
     stw_buf_add(&text, raw, len);
     stw_buf_addf(&text, "\n%s\n%lld\n%d\n%s\n%s\n%s\n%d\n%s\n%s\n%s", d->target->host,
-                 (long long)d->target->port, (int)d->target->engine, d->spec.user,
+                 (long long)d->target->port, (int)d->target->engine, dbu_login_name(d),
                  d->spec.password.name, d->spec.password.key, d->spec.password.trim_newline,
                  password_version, first_database(d), ca);
     struct stw_hash h = stw_hash_bytes(stw_buf_str(&text), text.len);
@@ -143,7 +164,7 @@ static int read_ca(const struct dbuser *d, char **ret, struct stw_error *err)
     return 0;
 }
 
-bool dbu_connection_is_settled(const struct dbuser *d)
+bool dbu_connection_is_settled(struct dbuser *d)
 {
     char version[STW_RV_LEN], password[STW_RV_LEN], inputs[DBU_INPUTS_LEN];
     stw_autofree char *ca = NULL;
@@ -160,13 +181,59 @@ bool dbu_connection_is_settled(const struct dbuser *d)
     return stw_streq(stw_tree_text(was, "inputs"), inputs);
 }
 
+static void read_annotation(const struct dbuser *d, const struct stw_secret *s, const char *name,
+                            char *out, size_t size)
+{
+    char key[STW_OWN_NAME_LEN];
+    struct stw_json all = stw_json_path(stw_json_root(&s->doc), "metadata.annotations");
+    stw_operator_text(d->run->op, name, key);
+    if (stw_json_strcpy(stw_json_get(all, key), out, size) != 0)
+        *out = '\0';
+}
+
+static void read_told(const struct dbuser *d, const struct stw_secret *s, struct dbu_told *ret)
+{
+    char number[24];
+    read_annotation(d, s, DBU_LOGIN_ANNOTATION, ret->login, sizeof(ret->login));
+    read_annotation(d, s, DBU_FINGERPRINT_ANNOTATION, ret->fingerprint, sizeof(ret->fingerprint));
+    read_annotation(d, s, DBU_ROTATION_ANNOTATION, number, sizeof(number));
+    ret->rotation = strtoll(number, NULL, 10);
+}
+
+static bool has_annotations(const struct dbuser *d, const struct stw_secret *s)
+{
+    struct dbu_told told;
+    char login[DBU_LOGIN_MAX];
+    if (!dbu_twins_used(d))
+        return true;
+    read_told(d, s, &told);
+    dbu_login_make(d->spec.user, d->twins.next, login);
+    return stw_streq(told.login, login) && stw_streq(told.fingerprint, d->fingerprint) &&
+           told.rotation == d->twins.rotation;
+}
+
+enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret)
+{
+    stw_autosecret struct stw_secret now = {0};
+    enum dbu_owned_state state;
+    struct stw_error err = {0};
+    *ret = (struct dbu_told){0};
+    if (!dbu_connection_wanted(d))
+        return DBU_OWNED_UNCHECKED;
+    int rc = read_owned(d, d->spec.connection.name, &now, &state, &err);
+    if (rc != 0)
+        return rc > 0 ? DBU_OWNED_UNCHECKED : state;
+    read_told(d, &now, ret);
+    return DBU_OWNED_SYNCED;
+}
+
 static int write_connection(struct dbuser *d, const struct stw_secret *old, const char *ca)
 {
     struct dbu_owned *c = &d->connection;
     stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     stw_autojson struct stw_json_doc doc = {0};
     const struct stw_connection values = {.target = d->target,
-                                          .user = d->spec.user,
+                                          .user = dbu_login_name(d),
                                           .password = stw_buf_str(&d->secret.value),
                                           .database = first_database(d),
                                           .ca = ca};
@@ -174,7 +241,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
     if (!data)
         return -1;
     read_version(stw_json_root(&old->doc), c->version);
-    if (has_data(old, data))
+    if (has_data(old, data) && has_annotations(d, old))
         return 0;
     char what[STW_KEY_LEN + 64];
     stw_format(what, sizeof(what), "secrets/%s/%s", d->run->ns, d->spec.connection.name);
@@ -183,7 +250,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
         return stw_fail(&c->err, STW_ERR_CONFLICT,
                         "another client changes Secret \"%s\" again and again",
                         d->spec.connection.name);
-    if (write_owned(d, d->spec.connection.name, "connection", old, data, &answer, &c->err) != 0 ||
+    if (write_owned(d, d->spec.connection.name, CONNECTION, old, data, &answer, &c->err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
         return -1;
     read_version(stw_json_root(&doc), c->version);

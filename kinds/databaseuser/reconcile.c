@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/databaseuser/reconcile.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/finalizer.h"
@@ -228,7 +229,7 @@ static void recall_password(struct dbuser *d)
 {
     char version[STW_RV_LEN];
     if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
-        dbu_connection_is_settled(d))
+        dbu_connection_is_settled(d) && !dbu_twins_need_password(d))
         d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
 }
 
@@ -248,8 +249,12 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
         return;
     }
     compute_password_fingerprint(d);
-    dbu_rotation_plan(d, &desired.account);
-    (void)stw_account_sync(pool, &desired.account, &d->report);
+    if (dbu_twins_used(d)) {
+        dbu_twins_sync(d, pool, &desired);
+    } else {
+        dbu_rotation_plan(d, &desired.account);
+        (void)stw_account_sync(pool, &desired.account, &d->report);
+    }
     d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
     remember_password(d);
@@ -282,6 +287,7 @@ static void sync_again(struct dbuser *d, struct stw_pool *pool)
 static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
 {
     struct stw_error err = {0};
+    dbu_twins_recall(d);
     recall_password(d);
     if (!stw_hash_is_set(d->settled) && !read_password(d))
         return 0;
@@ -300,6 +306,8 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
     /* A password that is not valid yet is not given to applications. */
     if (d->report.trouble == STW_SQL_FINE && d->asked && !d->report.password_waits)
         dbu_connection_ensure(d);
+    if (dbu_twins_used(d))
+        dbu_twins_finish(d, pool);
     return 0;
 }
 
@@ -335,6 +343,8 @@ static void write_user_result(struct dbuser *d, struct stw_result *result)
         dbu_tell(d);
     dbu_judge(d, &verdict, &status);
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
+    if (d->twins.retired || dbu_twins_change(d))
+        stw_fault_point("status");
 }
 
 /* A generated password is in a Secret whose name follows from the object's. */

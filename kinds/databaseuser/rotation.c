@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rotation of a password without a failed login: a server with dual passwords leaves the old one
- * valid while clients change to the new one.  The server itself stores whether an old password is
+ * valid while clients change to the new one (twin.c has what other servers do).  The server itself stores whether an old password is
  * valid; the status stores only until when, so that a run that was killed is continued. */
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
@@ -14,15 +14,20 @@ bool dbu_rotation_wanted(const struct dbuser *d)
     return stw_json_there(stw_json_path(d->object.root, "spec.rotation"));
 }
 
-static bool keeps_old(const struct dbuser *d)
+bool dbu_rotation_keeps_old(const struct dbuser *d)
 {
     const char *strategy = d->spec.rotation.strategy;
-    return dbu_rotation_wanted(d) && strategy && !stw_streq(strategy, "InPlace");
+    if (!dbu_rotation_wanted(d) || !strategy)
+        return false;
+    return stw_streq(strategy, "DualPassword") ||
+           (stw_streq(strategy, "Auto") && d->target && d->target->engine == STW_ENGINE_MYSQL);
 }
 
 bool dbu_password_is_new(const struct dbuser *d)
 {
     const json_t *status = d->object.status;
+    if (dbu_twins_active(d))
+        return d->twins.is_new;
     if (d->secret.state != DBU_SECRET_FOUND || !dbu_is_created(&d->object))
         return false;
     if (*d->fingerprint)
@@ -42,9 +47,9 @@ static int64_t stored_end_us(const struct dbuser *d)
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
 {
     int64_t end_us = stored_end_us(d);
-    ret->keep_old = keeps_old(d) && dbu_password_is_new(d);
+    ret->keep_old = dbu_rotation_keeps_old(d) && dbu_password_is_new(d);
     ret->discard_old =
-        end_us != INT64_MIN && (!keeps_old(d) || stw_wall_us(d->run->clock) >= end_us);
+        end_us != INT64_MIN && (!dbu_rotation_keeps_old(d) || stw_wall_us(d->run->clock) >= end_us);
 }
 
 /* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one
@@ -61,9 +66,11 @@ static int64_t compute_end_us(const struct dbuser *d)
 
 bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms)
 {
+    if (dbu_twins_active(d))
+        return dbu_twins_end(d, ret, ret_in_ms);
     bool set = d->report.password_changed || dbu_password_is_new(d);
     bool valid = d->report.trouble == STW_SQL_FINE ? d->report.old_valid : set;
-    if (!valid || !keeps_old(d))
+    if (!valid || !dbu_rotation_keeps_old(d))
         return false;
     int64_t end_us = compute_end_us(d), now_us = stw_wall_us(d->run->clock);
     stw_time_format(end_us, ret);

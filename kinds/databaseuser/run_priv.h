@@ -2,7 +2,7 @@
  *
  * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
  * deletion (cleanup.c), the wanted account (account.c), the password
- * (secret.c), its rotation (rotation.c), conflicts over an account (claims.c), status and events
+ * (secret.c), its rotation (rotation.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
  * (status.c, events.c), and state kept between runs
  * (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
@@ -15,6 +15,7 @@
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
 #include "kinds/databaseuser/spec.h"
+#include "kinds/databaseuser/twin.h"
 #include "sql/sql.h"
 
 #define DBU_NAME_MAX 256
@@ -127,6 +128,7 @@ struct dbuser {
     char holder[STW_KEY_LEN];
     struct dbu_secret secret;
     struct dbu_owned connection;
+    struct dbu_twins twins;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
                                 which then need not be read; zero: unknown */
     bool asked;              /* the server was used, or this failed: see `report` */
@@ -137,11 +139,15 @@ struct dbuser {
 /* The connection Secret: wanted by the spec; known to be as it was written; makes it so, with the
  * password that was read. */
 bool dbu_connection_wanted(const struct dbuser *d);
-bool dbu_connection_is_settled(const struct dbuser *d);
+bool dbu_connection_is_settled(struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
+/* Reads what the connection Secret says about itself; UNCHECKED: there is none. */
+enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret);
 
 /* Rotation; see rotation.c. */
 bool dbu_rotation_wanted(const struct dbuser *d);
+/* An old password stays valid on the same account. */
+bool dbu_rotation_keeps_old(const struct dbuser *d);
 /* Whether the password of the Secret is another than the one that was last set. */
 bool dbu_password_is_new(const struct dbuser *d);
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);

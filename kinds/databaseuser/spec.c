@@ -105,15 +105,17 @@ static const struct stw_field connection_fields[] = {
     {0},
 };
 
-static const char *const strategies[] = {"Auto", "DualPassword", "InPlace", NULL};
+static const char *const strategies[] = {"Auto", "DualPassword", "TwinAccounts", "InPlace", NULL};
 
 static const struct stw_field rotation_fields[] = {
     {.name = "strategy",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser_rotation, strategy),
      .help = "What happens to the old password: DualPassword leaves it valid for overlapSeconds "
-             "(MySQL 8.0.14 and later), InPlace ends it at once.  Auto is the one by which no "
-             "login fails; servers that have none refuse it.",
+             "(MySQL 8.0.14 and later).  TwinAccounts has two logins, NAME_a and NAME_b: the new "
+             "password is given to the other one, which replaces it in the connection Secret, and "
+             "the old one works for overlapSeconds.  InPlace ends it at once.  Auto is "
+             "DualPassword on MySQL, and TwinAccounts on PostgreSQL and MariaDB.",
      .def = "\"Auto\"",
      .values = strategies},
     {.name = "overlapSeconds",
@@ -376,6 +378,16 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "Until when the password before the last one is valid as well."},
+    {.name = "login",
+     .type = STW_T_STRING,
+     .help = "With TwinAccounts: the login that the connection Secret has."},
+    {.name = "previousLogin",
+     .type = STW_T_STRING,
+     .help = "With TwinAccounts: the login before it, as long as it works."},
+    {.name = "rotation",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "With TwinAccounts: how often the login has changed."},
     {.name = "currentGrants",
      .type = STW_T_LIST,
      .help = "Rights that steward gave and that hold.",
@@ -410,6 +422,7 @@ static const struct stw_column columns[] = {
     {.name = "Rotated", .type = "date", .json_path = ".status.lastRotationTime"},
     {.name = "Engine", .type = "string", .json_path = ".status.engine", .priority = 1},
     {.name = "Secret", .type = "string", .json_path = ".spec.password.name", .priority = 1},
+    {.name = "Login", .type = "string", .json_path = ".status.login", .priority = 1},
     STW_COLUMN_AGE,
     {0},
 };

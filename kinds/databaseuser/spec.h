@@ -52,9 +52,13 @@ extern const struct stw_field stw_databaseuser_grant_fields[];
 
 /* How a password that has changed reaches the server; absent: it replaces the old one. */
 struct stw_databaseuser_rotation {
-    const char *strategy; /* "Auto", "DualPassword", "InPlace" */
+    const char *strategy; /* "Auto", "DualPassword", "TwinAccounts", "InPlace" */
     int64_t overlap_seconds;
 };
+
+/* The two logins of TwinAccounts are the user with these after it. */
+#define STW_DATABASEUSER_TWIN_A "_a"
+#define STW_DATABASEUSER_TWIN_B "_b"
 
 struct stw_databaseuser {
     const char *user;

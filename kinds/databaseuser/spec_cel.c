@@ -97,6 +97,11 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
                     "self.connectionSecret.name == oldSelf.connectionSecret.name",
      .message = "field is immutable",
      .expression = "'field is immutable (was \"' + oldSelf.connectionSecret.name + '\")'"},
+    {.at = "connectionSecret",
+     .code = STW_REQUIRED,
+     .rule = "!has(self.rotation) || !has(self.rotation.strategy) || "
+             "self.rotation.strategy != 'TwinAccounts' || has(self.connectionSecret)",
+     .message = TWINS_NEED_CONNECTION},
     CONNECTION_KEYS("keys"),
     CONNECTION_KEYS("template"),
     {.at = "connectionSecret.template",

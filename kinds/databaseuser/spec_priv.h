@@ -56,4 +56,8 @@ void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
 void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
                                       const char *value);
 
+/* Of the rules in C and in CEL. */
+#define TWINS_NEED_CONNECTION                                                                      \
+    "must be set, because TwinAccounts changes the name of the login, which applications read there"
+
 #endif

@@ -593,17 +593,99 @@ static void check_connection(const struct stw_dbu_scene *s)
 
 /* --- rotation */
 
+#define STRATEGY "spec.rotation.strategy"
+
+static bool is_twins(const struct stw_dbu_scene *s)
+{
+    const char *strategy = s->user->rotation.strategy;
+    return is_same_word(strategy, "TwinAccounts") ||
+           (is_same_word(strategy, "Auto") && s->target && s->target->engine != STW_ENGINE_MYSQL);
+}
+
+/* Applications must learn the login's name, which changes. */
+static bool holds_user(const struct stw_databaseuser_connection *c)
+{
+    static const char *const with_user[] = {"user", "uri", "jdbcUrl"};
+    struct stw_json key, value;
+    if (stw_json_size(c->keys) == 0 && stw_json_size(c->template) == 0)
+        return true;
+    for (size_t i = 0; i < STW_COUNT(with_user); i++) {
+        char in_braces[16];
+        stw_format(in_braces, sizeof(in_braces), "{{%s}}", with_user[i]);
+        stw_json_foreach (c->keys, key, value)
+            if (stw_json_is(value, with_user[i]))
+                return true;
+        stw_json_foreach (c->template, key, value) {
+            stw_autofree char *text = stw_json_strdup(value);
+            if (text && strstr(text, in_braces))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_twin_name(const struct stw_dbu_scene *s, const char *suffix)
+{
+    char name[4 * USER_MAX + 8], self[600], holder[512] = "";
+    stw_autobuf struct stw_buf key = STW_BUF_INIT(4096);
+    const struct stw_lookup *lookup = s->a->env ? s->a->env->lookup : NULL;
+    stw_format(name, sizeof(name), "%s%s", s->user->user, suffix);
+    if (s->target && (stw_engine_reserves(s->target->engine, name) ||
+                      strcasecmp(s->target->admin_user, name) == 0)) {
+        stw_databaseuser_add(s, STRATEGY, STW_FORBIDDEN, NULL, "the login \"%s\" is reserved on %s",
+                             name, s->engine->name);
+        return;
+    }
+    if (!lookup || !lookup->find || !*s->target_name)
+        return;
+    stw_databaseuser_account_key(s->target_name, name, &key);
+    stw_format(self, sizeof(self), "%s/%s", s->a->ns ? s->a->ns : "", s->a->name ? s->a->name : "");
+    s->f->failed |= key.failed;
+    if (!key.failed &&
+        lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
+        stw_databaseuser_add(s, STRATEGY, STW_FORBIDDEN, NULL,
+                             "the login \"%s\" is the account of DatabaseUser %s", name, holder);
+}
+
+static void check_twins(const struct stw_dbu_scene *s)
+{
+    const struct stw_databaseuser_connection *c = &s->user->connection;
+    const char *user = s->user->user, *strategy = s->user->rotation.strategy;
+    bool bytes = s->engine && s->engine->names_in_bytes;
+    uint32_t most = s->engine ? s->engine->user_max : USER_MAX;
+    if (!c->name)
+        stw_databaseuser_add(s, "spec.connectionSecret", STW_REQUIRED, NULL, TWINS_NEED_CONNECTION);
+    else if (!holds_user(c))
+        stw_databaseuser_add(s, "spec.connectionSecret", STW_INVALID, NULL,
+                             "keys or template must have user, uri or jdbcUrl, because "
+                             "TwinAccounts changes the name of the login");
+    if (!user || !*user || (bytes ? strlen(user) : count_characters(user)) > most)
+        return; /* reported by its own rule */
+    if ((bytes ? strlen(user) : count_characters(user)) + strlen(STW_DATABASEUSER_TWIN_A) > most) {
+        stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
+                             "spec.user must be at most %zu %s, because the logins have two more",
+                             most - strlen(STW_DATABASEUSER_TWIN_A), bytes ? "bytes" : "characters");
+        return;
+    }
+    check_twin_name(s, STW_DATABASEUSER_TWIN_A);
+    check_twin_name(s, STW_DATABASEUSER_TWIN_B);
+}
+
 static void check_rotation(const struct stw_dbu_scene *s)
 {
-    static const char path[] = "spec.rotation.strategy";
     const char *strategy = s->user->rotation.strategy;
-    if (!stw_json_there(stw_json_path(s->a->object, "spec.rotation")) ||
-        (!is_same_word(strategy, "Auto") && !is_same_word(strategy, "DualPassword")))
+    if (!stw_json_there(stw_json_path(s->a->object, "spec.rotation")))
+        return;
+    if (is_twins(s)) {
+        check_twins(s);
+        return;
+    }
+    if (!is_same_word(strategy, "Auto") && !is_same_word(strategy, "DualPassword"))
         return;
     if (s->target && s->target->engine != STW_ENGINE_MYSQL)
-        stw_databaseuser_add(s, path, STW_INVALID, strategy,
+        stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
                              "needs two valid passwords at a time, which %s does not have; set "
-                             "InPlace",
+                             "TwinAccounts or InPlace",
                              s->engine->name);
     else if (!s->user->connection.name)
         stw_findings_warn(s->f, "without connectionSecret, applications may read a new password "

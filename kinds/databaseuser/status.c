@@ -324,6 +324,10 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
         return;
     init_aspect(a, ROTATION);
     a->reason = "Complete";
+    if (dbu_twins_active(d)) {
+        dbu_twins_find(d, a);
+        return;
+    }
     STW_ASPECT_SAY(a, "only the current password is valid");
     if (!dbu_rotation_end(d, end, &in_ms))
         return;
@@ -358,7 +362,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
 static bool is_wanted(const struct dbuser *d, int aspect)
 {
     return aspect == CONNECTION ? dbu_connection_wanted(d)
-                                : aspect != ROTATION || dbu_rotation_wanted(d);
+                                : aspect != ROTATION || dbu_rotation_wanted(d) || dbu_twins_active(d);
 }
 
 /* Aspects that were not checked keep their condition. */
@@ -426,7 +430,8 @@ static void add_password(const struct dbuser *d, json_t *status, const char *now
 {
     if (d->report.created || d->report.password_changed)
         set_text(status, "lastRotationTime", now);
-    if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits)
+    if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits ||
+        (dbu_twins_used(d) && !d->twins.published))
         return;
     set_text(status, "secretResourceVersion", d->secret.resource_version);
     set_text(status, "passwordFingerprint", d->fingerprint);
@@ -443,6 +448,27 @@ static void add_connection(const struct dbuser *d, json_t *status)
                                             d->connection.inputs));
 }
 
+static void set_login(const struct dbuser *d, json_t *status, const char *field,
+                      enum dbu_login login)
+{
+    char name[DBU_LOGIN_MAX];
+    dbu_login_make(d->spec.user, login, name);
+    if (login == DBU_LOGIN_NONE)
+        (void)json_object_del(status, field);
+    else
+        set_text(status, field, name);
+}
+
+static void add_logins(const struct dbuser *d, json_t *status)
+{
+    const struct dbu_twins *t = &d->twins;
+    if (!dbu_twins_used(d) || !t->published)
+        return;
+    set_login(d, status, "login", t->next);
+    set_login(d, status, "previousLogin", t->retired ? DBU_LOGIN_NONE : t->previous);
+    (void)json_object_set_new(status, "rotation", json_integer(t->rotation));
+}
+
 /* Written in the same status as the new fingerprint, so that an old end never counts for it. */
 static void add_rotation(const struct dbuser *d, json_t *status)
 {
@@ -450,6 +476,7 @@ static void add_rotation(const struct dbuser *d, json_t *status)
     uint64_t in_ms;
     if (!came_to_grants(d))
         return;
+    add_logins(d, status);
     if (dbu_rotation_end(d, end, &in_ms))
         set_text(status, "oldPasswordValidUntil", end);
     else if (d->report.trouble == STW_SQL_FINE)
@@ -496,6 +523,9 @@ static const char *const keep[] = {"account",
                                    "passwordFingerprint",
                                    "lastRotationTime",
                                    "oldPasswordValidUntil",
+                                   "login",
+                                   "previousLogin",
+                                   "rotation",
                                    "currentGrants",
                                    "foreignGrants",
                                    "owned",
@@ -514,13 +544,13 @@ uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
 static void say_fine(const struct dbuser *d, struct stw_verdict *v)
 {
     char end[STW_TIME_LEN];
-    uint64_t in_ms;
+    uint64_t in_ms = UINT64_MAX;
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     dbu_account_text(d, &account);
     v->reason = "Succeeded";
     v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
-    if (dbu_rotation_end(d, end, &in_ms))
-        v->again_ms = STW_MIN(v->again_ms, in_ms);
+    (void)dbu_rotation_end(d, end, &in_ms);
+    v->again_ms = STW_MIN(v->again_ms, in_ms);
     stw_format(v->message, sizeof(v->message), "account \"%.400s\" on target \"%.200s\" is ready",
                stw_buf_str(&account), d->target->name);
 }

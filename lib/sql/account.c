@@ -145,6 +145,21 @@ static bool has_wide_names(const struct stw_account *a)
     return wide;
 }
 
+/* Whether the account can log in, and whether that is as wanted. */
+static void note_login(struct work *w)
+{
+    bool keeps = w->a->login == STW_LOGIN_KEEP, yes = w->a->login == STW_LOGIN_YES;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        struct stw_login *l = &w->seen.logins[i];
+        if (!l->wanted || !l->exists)
+            continue;
+        w->r->can_login |= l->can_login;
+        l->options_differ |= !keeps && l->can_login != yes;
+        if (!yes)
+            l->password = STW_PASSWORD_SAME; /* it is only for a new account */
+    }
+}
+
 static int look_up_account(struct work *w, struct stw_pool *p)
 {
     struct stw_error err = {0};
@@ -160,6 +175,7 @@ static int look_up_account(struct work *w, struct stw_pool *p)
                              "others there: use ASCII names, or set admin.database of the target");
     if (w->s.ops->look(&w->s, w->a, &w->seen, &w->f) < 0)
         return lookup_failed(w);
+    note_login(w);
     return 0;
 }
 
@@ -559,10 +575,25 @@ static int look_at_rights(struct work *w)
     return 0;
 }
 
+/* There is an account of this name that may be changed. */
+static bool is_there(const struct work *w)
+{
+    bool adopt = w->a->adopt && stw_target_allows_adoption(w->a->target, w->a->ns, w->a->user);
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        enum owner o = classify_owner(l, w->a);
+        if (o == OURS || (l->exists && adopt && o != OTHERS))
+            return true;
+    }
+    return false;
+}
+
 static int bring_about(struct work *w, struct stw_pool *p)
 {
     if (check_password(w) != 0 || look_up_account(w, p) != 0)
         return -1;
+    if (w->a->if_exists && !is_there(w))
+        return 0;
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;

@@ -306,7 +306,7 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
     for (size_t i = 0; i < STW_COUNT(names); i++)
         l->options_differ |= json_int(priv, names[i]) != want[i];
     l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
-    l->options_differ |= stw_json_bool(stw_json_get(priv, "account_locked"), false);
+    l->can_login = !stw_json_bool(stw_json_get(priv, "account_locked"), false);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
     stw_autofree char *role = stw_json_strdup(stw_json_get(priv, "default_role"));
     if (role && role[0] != '\0')
@@ -327,9 +327,12 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
     char limits[128];
     (void)limits_of(k->account, want);
-    stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld,N", (long long)want[0],
+    stw_format(limits, sizeof(limits), "%lld,%lld,%lld,%lld,", (long long)want[0],
                (long long)want[1], (long long)want[2], (long long)want[3]);
-    l->options_differ = !stw_streq(limits, get_cell_text(&c[E])) ||
+    const char *have = get_cell_text(&c[E]);
+    bool same = strncmp(have, limits, strlen(limits)) == 0;
+    l->can_login = *have && have[strlen(have) - 1] == 'N'; /* account_locked */
+    l->options_differ = !same ||
                         !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,

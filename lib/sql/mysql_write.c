@@ -89,6 +89,8 @@ void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
     put_account(out, a, l);
     put_password(out, k, a, l, v);
     put_limits(out, a);
+    if (a->login != STW_LOGIN_YES)
+        stw_buf_adds(out, " ACCOUNT LOCK");
 }
 
 void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
@@ -104,7 +106,8 @@ void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
         stw_buf_adds(out, " RETAIN CURRENT PASSWORD");
     if (options) {
         put_limits(out, a);
-        stw_buf_adds(out, " ACCOUNT UNLOCK");
+        if (a->login != STW_LOGIN_KEEP)
+            stw_buf_adds(out, a->login == STW_LOGIN_YES ? " ACCOUNT UNLOCK" : " ACCOUNT LOCK");
     }
 }
 

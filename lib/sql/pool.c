@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/pool_priv.h"
 
+#include "base/fault.h"
 #include "base/fence.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -418,6 +419,7 @@ void stw_pool_count(struct stw_pool *p, unsigned statements, bool ok)
 
 void stw_pool_sent(struct stw_pool *p)
 {
+    stw_fault_point("sql");
     if (p->config.sent)
         p->config.sent(p->config.ctx);
 }

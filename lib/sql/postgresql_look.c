@@ -44,7 +44,8 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
 {
     (void)k;
     if (check_role(a->user, err) < 0 ||
-        (a->reassign_owned_to && check_pg_name("new owner", a->reassign_owned_to, err) < 0))
+        (a->reassign_owned_to && check_pg_name("new owner", a->reassign_owned_to, err) < 0) ||
+        (a->acts_as && check_role(a->acts_as, err) < 0))
         return -1;
     if (a->keep_old)
         return stw_fail(err, STW_ERR_INVALID,
@@ -80,6 +81,21 @@ static bool needs_all_databases(const struct stw_account *a)
     return false;
 }
 
+#define CAN_LOGIN "login"
+
+/* The server stores the setting as it was given. */
+static void put_acts_as(struct stw_buf *out, const char *role)
+{
+    struct stw_buf setting = STW_BUF_INIT(1024);
+    stw_buf_addf(&setting, "role=%s", role);
+    stw_buf_adds(out, " AND EXISTS (SELECT 1 FROM pg_db_role_setting s WHERE s.setrole = r.oid AND "
+                      "s.setdatabase = 0 AND ");
+    stw_pg_string(out, stw_buf_str(&setting), setting.len);
+    stw_buf_adds(out, " = ANY (s.setconfig))");
+    out->failed |= setting.failed;
+    stw_buf_done(&setting);
+}
+
 static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                          const struct stw_account *a)
 {
@@ -91,11 +107,14 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         stw_pg_string(&until, a->valid_until, strlen(a->valid_until));
         stw_buf_adds(&until, "::timestamptz");
     }
+    if (a->acts_as)
+        put_acts_as(&until, a->acts_as);
     out->failed |= quoted.failed || until.failed;
     stw_buf_addf(
         out,
         "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
-        "r.rolcreaterole OR r.rolcreatedb)::text, (r.rolcanlogin%s)::text, r.rolconnlimit::text, "
+        "r.rolcreaterole OR r.rolcreatedb)::text, concat_ws(',', CASE WHEN r.rolcanlogin THEN "
+        "'" CAN_LOGIN "' END, CASE WHEN true%s THEN 'same' END), r.rolconnlimit::text, "
         "shobj_description(r.oid, 'pg_authid'), %s FROM %s r WHERE r.rolname = %s",
         stw_buf_str(&until), k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
@@ -149,7 +168,9 @@ static int read_role(struct pg_look *k, const struct stw_cell *c)
     l->special = is_true(&c[B]);
     stw_format(k->seen->role_oid, sizeof(k->seen->role_oid), "%s", get_cell_text(&c[A]));
     stw_format(limit, sizeof(limit), "%lld", (long long)(most > 0 ? most : -1));
-    l->options_differ = !is_true(&c[C]) || !stw_streq(get_cell_text(&c[D]), limit);
+    l->can_login = strncmp(get_cell_text(&c[C]), CAN_LOGIN, strlen(CAN_LOGIN)) == 0;
+    l->options_differ =
+        !strstr(get_cell_text(&c[C]), "same") || !stw_streq(get_cell_text(&c[D]), limit);
     if (k->facts->reads_verifiers)
         l->password =
             stw_pg_password_state(k->account->user, c[F].data, c[F].len, &k->account->password);
@@ -209,7 +230,8 @@ static bool is_expired(const struct stw_account *a)
  * any password. */
 static void try_password(struct stw_session *s, const struct stw_account *a, struct stw_login *l)
 {
-    if (!l->exists || !a->password.data || l->password != STW_PASSWORD_UNKNOWN)
+    if (!l->exists || !a->password.data || l->password != STW_PASSWORD_UNKNOWN ||
+        a->login != STW_LOGIN_YES)
         return;
     if (is_expired(a)) {
         l->password = STW_PASSWORD_SAME;

@@ -17,10 +17,12 @@ static void put_string(struct stw_buf *out, const char *text)
     stw_pg_string(out, text, strlen(text));
 }
 
-static void put_options(struct stw_buf *out, const struct stw_account *a)
+static void put_options(struct stw_buf *out, const struct stw_account *a, bool create)
 {
     long long limit = a->max_user_connections > 0 ? (long long)a->max_user_connections : -1;
-    stw_buf_addf(out, " LOGIN CONNECTION LIMIT %lld", limit);
+    if (create || a->login != STW_LOGIN_KEEP)
+        stw_buf_adds(out, a->login == STW_LOGIN_YES ? " LOGIN" : " NOLOGIN");
+    stw_buf_addf(out, " CONNECTION LIMIT %lld", limit);
     if (!a->valid_until)
         return;
     stw_buf_adds(out, " VALID UNTIL ");
@@ -35,6 +37,17 @@ static void put_password(struct stw_buf *out, const struct stw_verifier *v)
     stw_pg_string(out, stw_buf_str(&v->text), v->text.len);
 }
 
+static void write_acts_as(struct stw_script *s, enum stw_sql_step step, const struct stw_account *a)
+{
+    if (!a->acts_as)
+        return;
+    struct stw_buf *out = add_statement(s, step, NULL);
+    stw_buf_adds(out, "ALTER ROLE ");
+    stw_pg_name(out, a->user);
+    stw_buf_adds(out, " SET role = ");
+    put_string(out, a->acts_as);
+}
+
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s)
 {
@@ -43,8 +56,9 @@ void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
     (void)l;
     stw_buf_adds(out, "CREATE ROLE ");
     stw_pg_name(out, a->user);
-    put_options(out, a);
+    put_options(out, a, true);
     put_password(out, v);
+    write_acts_as(s, STW_SQL_STEP_CREATE, a);
 }
 
 void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
@@ -56,9 +70,11 @@ void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const 
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     if (options)
-        put_options(out, a);
+        put_options(out, a, false);
     if (v)
         put_password(out, v);
+    if (options)
+        write_acts_as(s, STW_SQL_STEP_ALTER, a);
 }
 
 static void put_comment(struct stw_script *s, enum stw_sql_step step, const char *user,

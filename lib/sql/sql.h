@@ -81,6 +81,15 @@ enum stw_require_tls {
     STW_ACCOUNT_TLS_MODES
 };
 
+/* Whether the account can log in.  Its password is set only for the first; the others use it only to
+ * create the account (MySQL and MariaDB need one), which then cannot log in. */
+enum stw_account_login {
+    STW_LOGIN_YES,
+    STW_LOGIN_KEEP, /* as it is */
+    STW_LOGIN_NO,
+    STW_LOGINS
+};
+
 /* The desired account; all pointers are borrowed. */
 struct stw_account {
     const char *user;
@@ -109,6 +118,11 @@ struct stw_account {
     const char *owner;               /* the object, "namespace/name"; part of the mark */
     const char *owner_uid;           /* distinguishes owners */
     bool adopt;                      /* adopt an account without a mark */
+    enum stw_account_login login;
+    bool if_exists; /* an account that does not exist or has another owner is left as it is */
+    /* PostgreSQL: a role that exists.  The account is a member of it, and its sessions begin as this
+     * role, so that the role owns what they create; NULL: none. */
+    const char *acts_as;
 };
 
 /* What was found and done. */
@@ -117,6 +131,7 @@ struct stw_account_report {
     enum stw_sql_step step; /* the one that failed */
     struct stw_error err;
     bool found; /* the account existed before */
+    bool can_login; /* it could log in before, at one of its hosts or more */
     bool created, adopted, password_changed, hosts_changed, options_changed;
     bool old_valid;       /* an older password is valid as well, on at least one host */
     bool old_discarded;   /* it is no longer, since this call */

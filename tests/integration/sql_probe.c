@@ -6,7 +6,8 @@
  *     {"op": "sync" | "drop" | "lock" | "release", "target": NAME, "user": ..., "hosts": [...],
  *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
- *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "id": N, "async": BOOL}
+ *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
+ *      "acts_as": ROLE, "id": N, "async": BOOL}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
@@ -135,6 +136,9 @@ static void read_account(struct command *c)
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
     a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
+    a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);
+    a->acts_as = kept(c, stw_json_get(c->root, "acts_as"));
+    a->login = (enum stw_account_login)number(stw_json_get(c->root, "login"));
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
     a->max_user_connections = number(stw_json_at(limits, 0));
     a->max_queries_per_hour = number(stw_json_at(limits, 1));
@@ -178,6 +182,7 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_text(out, "granted", stw_buf_str(&r->granted));
     put_text(out, "foreign", stw_buf_str(&r->foreign));
     put_flag(out, "found", r->found);
+    put_flag(out, "can_login", r->can_login);
     put_flag(out, "created", r->created);
     put_flag(out, "adopted", r->adopted);
     put_flag(out, "password_changed", r->password_changed);

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TwinAccounts: rotation without a failed login on servers that have one password an account."""
+
+import random
+import time
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import dblogin, faults, sampled
+from support import steward as stw
+from support import wait
+from support.cluster import condition
+from support.replicas import long_run
+
+FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+PG_SHOP = [{"database": "shop", "privileges": ["CONNECT"]},
+           {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]},
+           {"database": "shop", "schema": "public", "table": "*", "privileges": ["SELECT", "INSERT"]}]
+SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT", "CREATE", "CREATE VIEW"]}]
+KINDS = {"POSTGRESQL": databases.PostgreSQL, "MARIADB": databases.MariaDB, "MYSQL": databases.MySQL}
+SERVERS = [(kind, line) for name, kind in KINDS.items()
+           for line in dict.fromkeys([sampled.newest(name), sampled.oldest(name)])]
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
+def server(request):
+    """Each server in turn, the newest and the oldest."""
+    kind, line = request.param
+    if databases.missing(kind, line):
+        pytest.skip(databases.missing(kind, line))
+    one = kind(line=line)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def twins(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" is the server."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(twins, namespace):
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
+    if not twins.steward.running():
+        twins.steward.start()
+    yield namespace
+    if not twins.steward.running():
+        twins.steward.start()
+    twins.forget(namespace)
+
+
+def grants(server):
+    return PG_SHOP if server.engine == "postgresql" else SHOP
+
+
+def create(scene, server, shop, overlap=3600, password=FIRST, **more):
+    """An account "app" with twins."""
+    more = {"grants": grants(server), "connectionSecret": {"name": "app-conn"},
+            "rotation": {"overlapSeconds": overlap, "strategy": "TwinAccounts"}, **more}
+    return scene.create("app", shop, password, **more)
+
+
+def names(server):
+    """The accounts that are there."""
+    return {a.removesuffix("@%") for a in server.all_accounts() if a.startswith("app")}
+
+
+def connection(scene, shop):
+    return dblogin.connection(scene.cluster, shop, "app-conn")
+
+
+def rotate(scene, shop, password):
+    scene.cluster.apply(dbu.secret("app", shop, password))
+
+
+def rotated(scene, shop, password, seconds=60):
+    """Waits for the password in the connection; the login that it has."""
+    wait.until("the new password", lambda: (connection(scene, shop) or ["", ""])[1] == password,
+               seconds)
+    return connection(scene, shop)[0]
+
+
+def test_logins_take_turns(twins, server, shop):
+    """The old login works until the end of the overlap, is then locked, and its turn comes again."""
+    user = create(twins, server, shop, 4)
+    assert connection(twins, shop) == ("app_a", FIRST) and user["status"]["login"] == "app_a"
+    assert condition(user, "RotationComplete")["reason"] == "Complete"
+    assert server.login("app_a", FIRST) and not server.login("app_b", FIRST)
+    owner = {"app"} if server.engine == "postgresql" else set()
+    assert names(server) == {"app_a", "app_b"} | owner  # both names are taken from the start
+    assert not server.login("app", FIRST)
+    rotate(twins, shop, SECOND)
+    twins.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert connection(twins, shop) == ("app_b", SECOND)
+    assert server.login("app_b", SECOND) and server.login("app_a", FIRST)
+    assert not server.login("app_a", SECOND) and not server.login("app_b", FIRST)
+    status = twins.wait_ready("app", shop)["status"]
+    assert (status["login"], status["previousLogin"], status["rotation"]) == ("app_b", "app_a", 2)
+    assert status["oldPasswordValidUntil"] > status["lastRotationTime"]
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert server.login("app_b", SECOND) and not server.login("app_a", FIRST)
+    twins.wait_event("app", shop, "OldLoginLocked", "app_a")
+    assert "previousLogin" not in twins.get("app", shop)["status"]
+    rotate(twins, shop, THIRD)
+    assert rotated(twins, shop, THIRD) == "app_a"
+    assert server.login("app_a", THIRD) and server.login("app_b", SECOND)
+    twins.delete("app", shop)
+    assert names(server) == set()
+
+
+def test_both_logins_see_everything(twins, server, shop):
+    """Objects that one login made belong to both, and so do rights that come later."""
+    create(twins, server, shop)
+    assert server.login("app_a", FIRST, "CREATE TABLE made (n INT)")
+    assert server.login("app_a", FIRST, "CREATE VIEW seen AS SELECT n FROM orders")
+    rotate(twins, shop, SECOND)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    if server.engine == "postgresql":
+        for statement in ("ALTER TABLE made ADD m INT", "DROP TABLE made", "DROP VIEW seen"):
+            assert server.login("app_b", SECOND, statement)
+        server.sql("CREATE TABLE later (n INT)", "shop")
+        more = [*PG_SHOP[:2], {**PG_SHOP[2], "privileges": ["SELECT", "INSERT", "DELETE"]}]
+        delete = "DELETE FROM later"
+    else:
+        assert server.login("app_b", SECOND, "SELECT * FROM seen")
+        more = [{**SHOP[0], "privileges": ["SELECT", "DELETE"]}]
+        delete = "DELETE FROM orders WHERE n = 99"
+    twins.patch("app", shop, grants=more)
+    twins.wait_ready("app", shop)
+    assert server.login("app_b", SECOND, delete) and server.login("app_a", FIRST, delete)
+    twins.delete("app", shop)
+    assert names(server) == set()
+    if server.engine != "postgresql":
+        server.sql("DROP VIEW shop.seen; DROP TABLE shop.made")
+    else:
+        server.sql("DROP TABLE later", "shop")
+
+
+def test_transition_there_and_back(twins, server, shop):
+    """An account that logged in by itself gets twins, and goes back to one account: at any time the
+    login of the connection Secret works, and the one before it until the end of the overlap."""
+    user = create(twins, server, shop, rotation=None)
+    assert connection(twins, shop) == ("app", FIRST) and "login" not in user["status"]
+    assert server.login("app", FIRST, "CREATE TABLE made (n INT)")
+    twins.patch("app", shop, rotation={"strategy": "TwinAccounts", "overlapSeconds": 3})
+    twins.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert connection(twins, shop) == ("app_a", FIRST)
+    assert server.login("app", FIRST) and server.login("app_a", FIRST)
+    twins.wait_event("app", shop, "LoginChanged", "app_a")
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert not server.login("app", FIRST)
+    if server.engine == "postgresql":
+        assert server.login("app_a", FIRST, "ALTER TABLE made ADD m INT")
+    twins.patch("app", shop, rotation={"strategy": "InPlace", "overlapSeconds": 3})
+    twins.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert connection(twins, shop) == ("app", FIRST)
+    assert server.login("app", FIRST) and server.login("app_a", FIRST)
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert server.login("app", FIRST) and not server.login("app_a", FIRST)
+    rotate(twins, shop, SECOND)  # in place again
+    assert rotated(twins, shop, SECOND) == "app"
+    assert server.login("app", SECOND) and not server.login("app", FIRST)
+    twins.delete("app", shop)
+    assert names(server) == set()
+    if server.engine == "postgresql":
+        server.sql("DROP TABLE made", "shop")
+    else:
+        server.sql("DROP TABLE shop.made")
+
+
+def test_known_password_ends_at_once(twins, server, shop):
+    """InPlace with a new password ends all others, also those of twins in their overlap."""
+    create(twins, server, shop)
+    rotate(twins, shop, SECOND)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    rotate(twins, shop, THIRD)
+    twins.wait_condition("app", shop, "RotationComplete", "NewPasswordWaits")
+    assert server.login("app_a", FIRST) and server.login("app_b", SECOND)
+    twins.patch("app", shop, rotation={"strategy": "InPlace"})
+    assert rotated(twins, shop, THIRD) == "app"
+    wait.until("the end of the others", lambda: not server.login("app_a", FIRST) and
+               not server.login("app_b", SECOND))
+    assert server.login("app", THIRD)
+
+
+def test_foreign_account_is_not_touched(twins, server, shop):
+    """Another client has an account with a twin's name: it stays as it is, and so does the password
+    that applications use."""
+    make = ("CREATE ROLE app_b LOGIN PASSWORD '{}'" if server.engine == "postgresql"
+            else "CREATE USER 'app_b'@'%' IDENTIFIED BY '{}'").format(THIRD)
+    server.sql(make)
+    twins.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest(
+        "app", shop, grants=grants(server), connectionSecret={"name": "app-conn"},
+        rotation={"strategy": "TwinAccounts"})])
+    found = twins.wait_condition("app", shop, "UserSynced", "AlreadyExists")
+    assert "app_b" in found["message"]
+    assert rotated(twins, shop, FIRST) == "app_a" and server.login("app_a", FIRST)
+    rotate(twins, shop, SECOND)
+    twins.poke("app", shop)
+    twins.wait_condition("app", shop, "UserSynced", "AlreadyExists")
+    assert connection(twins, shop) == ("app_a", FIRST) and server.login("app_a", FIRST)
+    twins.delete("app", shop)
+    assert names(server) == {"app_b"}
+    drop = "DROP ROLE app_b" if server.engine == "postgresql" else "DROP USER app_b"
+    server.sql(drop)
+
+
+def test_foreign_connection_secret_stops_the_rotation(twins, server, shop):
+    """Another owner's Secret takes the place of the connection: no login changes until it is gone."""
+    create(twins, server, shop, 3)
+    twins.cluster.delete("secrets", "app-conn", shop)
+    other = dbu.secret("app-conn", shop, "of-another-owner")
+    wait.until("another owner to be first", lambda: _take(twins, shop, other))
+    rotate(twins, shop, SECOND)
+    twins.wait_condition("app", shop, "ConnectionSecretSynced", "NameConflict")
+    twins.wait_condition("app", shop, "RotationComplete", "ConnectionSecretBlocked")
+    assert server.login("app_a", FIRST) and not server.login("app_b", SECOND)
+    twins.cluster.delete("secrets", "app-conn", shop)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    assert server.login("app_b", SECOND)
+
+
+def _take(scene, shop, other):
+    scene.cluster.delete("secrets", other["metadata"]["name"], shop)
+    scene.cluster.apply(other)
+    found = scene.cluster.get("secrets", other["metadata"]["name"], shop)
+    return "ownerReferences" not in found["metadata"]
+
+
+def test_restored_secret_does_not_bring_a_login_back(twins, server, shop):
+    """The connection Secret is replaced by an older copy of itself, and is deleted: both are repaired,
+    and the locked login stays locked."""
+    create(twins, server, shop, 2)
+    old = twins.cluster.get("secrets", "app-conn", shop)
+    rotate(twins, shop, SECOND)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    twins.cluster.patch("secrets", "app-conn", shop, {
+        "data": old["data"], "metadata": {"annotations": old["metadata"]["annotations"]}})
+    assert rotated(twins, shop, SECOND) == "app_b"
+    twins.cluster.delete("secrets", "app-conn", shop)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    twins.wait_ready("app", shop)
+    assert server.login("app_b", SECOND) and not server.login("app_a", FIRST)
+
+
+def test_change_by_hand_is_repaired(twins, server, shop):
+    """The locked login is unlocked by hand, and the current one gets another password."""
+    create(twins, server, shop)
+    if server.engine == "postgresql":
+        server.sql(f"ALTER ROLE app_b LOGIN PASSWORD '{THIRD}'")
+        server.sql("ALTER ROLE app_a PASSWORD 'by-hand-Passw0rd'; ALTER ROLE app_a RESET role")
+    else:
+        server.sql(f"ALTER USER 'app_b'@'%' IDENTIFIED BY '{THIRD}' ACCOUNT UNLOCK")
+        server.sql("ALTER USER 'app_a'@'%' IDENTIFIED BY 'by-hand-Passw0rd'")
+    twins.poke("app", shop)
+    wait.until("the repair", lambda: server.login("app_a", FIRST) and
+               not server.login("app_b", THIRD))
+    assert not server.login("app_a", "by-hand-Passw0rd")
+    if server.engine == "postgresql":
+        assert server.login("app_a", FIRST, "DO $$ BEGIN ASSERT current_user = 'app'; END $$")
+
+
+class Stage:
+    """Starts builds of steward that die after a write."""
+
+    def __init__(self, scene):
+        self.scene, self.folder = scene, scene.folder
+
+    def start(self, ready=True, env=None):
+        scene = self.scene
+        one = stw.Steward(faults.binary(), scene.cluster, scene.cluster.kubeconfig_steward,
+                          scene.folder, ["--config", scene.config], name="dying")
+        one.env = {**one.env, **(env or {})}
+        return one.start(ready=ready)
+
+
+def test_killed_after_every_write(twins, server, shop):
+    """Logins go on while steward dies after each of its writes: no login fails."""
+    create(twins, server, shop, 6)
+    twins.steward.kill()
+    deaths = []
+    with dblogin.Applications(twins.cluster, server, shop, "app-conn") as apps:
+        for password in [f"rotated-{n}-Passw0rd" for n in range(long_run(2, 5))]:
+            rotate(twins, shop, password)
+            deaths += faults.Dying(Stage(twins)).until(
+                lambda p=password: _settled(twins, shop, p)).deaths
+    assert {"sql", "secret", "status"} <= set(deaths), deaths
+    assert apps.failed == [] and apps.logins > 100, f"of {apps.logins}: {apps.failed[:5]}"
+    assert set(apps.users) == {"app_a", "app_b"}
+    twins.steward.start()
+
+
+def _settled(scene, shop, password):
+    user = scene.get("app", shop)
+    return (connection(scene, shop) or ["", ""])[1] == password and \
+        condition(user, "RotationComplete")["reason"] == "Complete" and \
+        "previousLogin" not in user["status"] and user["status"]["rotation"] > 0
+
+
+def test_no_login_fails(twins, server, shop):
+    """Rotations while applications log in, with SIGKILL at random moments: no login fails."""
+    dice = random.Random(19)
+    create(twins, server, shop, 4)
+    rate = long_run(40, 100)
+    with dblogin.Applications(twins.cluster, server, shop, "app-conn", rate) as apps:
+        for n in range(long_run(3, 50)):
+            password = f"rotated-{n}-Passw0rd"
+            rotate(twins, shop, password)
+            for _ in range(2):
+                end = time.monotonic() + dice.uniform(0.0, 0.4)
+                wait.until("its last moment", lambda t=end: time.monotonic() >= t, every=0.002)
+                twins.steward.kill()
+                twins.steward.start(ready=False)
+            rotated(twins, shop, password)
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    print(f"{server.engine} {server.installed.version}: {apps.logins} logins, "
+          f"{len(apps.failed)} failed, {dict(apps.users)}")
+    assert apps.failed == [] and apps.logins > 100, f"of {apps.logins}: {apps.failed[:5]}"
+    old, new = ["app_b", "app_a"] if twins.get("app", shop)["status"]["login"] == "app_a" \
+        else ["app_a", "app_b"]
+    assert server.login(new, password)
+    assert not server.login(old, f"rotated-{long_run(3, 50) - 2}-Passw0rd")
