@@ -58,6 +58,7 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 
 /* Of the rules in C and in CEL. */
 #define TWINS_NEED_CONNECTION                                                                      \
-    "must be set, because TwinAccounts changes the name of the login, which applications read there"
+    "must be set, because TwinAccounts changes the name of the login, which applications read "    \
+    "there"
 
 #endif

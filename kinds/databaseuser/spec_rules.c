@@ -664,7 +664,8 @@ static void check_twins(const struct stw_dbu_scene *s)
     if ((bytes ? strlen(user) : count_characters(user)) + strlen(STW_DATABASEUSER_TWIN_A) > most) {
         stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
                              "spec.user must be at most %zu %s, because the logins have two more",
-                             most - strlen(STW_DATABASEUSER_TWIN_A), bytes ? "bytes" : "characters");
+                             most - strlen(STW_DATABASEUSER_TWIN_A),
+                             bytes ? "bytes" : "characters");
         return;
     }
     check_twin_name(s, STW_DATABASEUSER_TWIN_A);

@@ -361,8 +361,9 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
 
 static bool is_wanted(const struct dbuser *d, int aspect)
 {
-    return aspect == CONNECTION ? dbu_connection_wanted(d)
-                                : aspect != ROTATION || dbu_rotation_wanted(d) || dbu_twins_active(d);
+    return aspect == CONNECTION
+               ? dbu_connection_wanted(d)
+               : aspect != ROTATION || dbu_rotation_wanted(d) || dbu_twins_active(d);
 }
 
 /* Aspects that were not checked keep their condition. */

@@ -13,10 +13,11 @@
 #include <assert.h>
 
 #define US_PER_S 1000000
-#define OVERLAP_SECONDS 3600   /* without spec.rotation, on the way back to one account */
-#define UNCONFIRMED_MS 10000   /* the overlap is over, and the connection Secret is not as it should be */
-#define CHANGE_AGAIN_MS 100    /* a password waited for the end that has just been */
-#define DUE_MS 1000            /* times in the status are whole seconds */
+#define OVERLAP_SECONDS 3600 /* without spec.rotation, on the way back to one account */
+#define UNCONFIRMED_MS                                                                             \
+    10000 /* the overlap is over, and the connection Secret is not as it should be */
+#define CHANGE_AGAIN_MS 100 /* a password waited for the end that has just been */
+#define DUE_MS 1000         /* times in the status are whole seconds */
 
 /* --- names */
 
@@ -164,8 +165,7 @@ void dbu_twins_plan(struct dbuser *d)
     if (next == t->current)
         return;
     bool busy = t->previous != DBU_LOGIN_NONE || has_two_passwords(d);
-    t->waits = t->current != DBU_LOGIN_NONE &&
-               (t->blocked || (busy && !ends_at_once(d, wanted)));
+    t->waits = t->current != DBU_LOGIN_NONE && (t->blocked || (busy && !ends_at_once(d, wanted)));
     if (t->waits)
         return;
     t->begins = t->current != DBU_LOGIN_NONE;
@@ -245,8 +245,9 @@ void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
     } else if (!t->published) {
         a->truth = STW_FALSE;
         a->reason = "ConnectionSecretBlocked";
-        STW_ASPECT_SAY(a, "the next login works, and is not in the connection Secret yet; login "
-                          "\"%s\" stays valid",
+        STW_ASPECT_SAY(a,
+                       "the next login works, and is not in the connection Secret yet; login "
+                       "\"%s\" stays valid",
                        next);
     } else if (dbu_twins_end(d, end, &in_ms)) {
         a->truth = STW_FALSE;

@@ -40,9 +40,9 @@ struct dbu_told {
 enum dbu_login { DBU_LOGIN_NONE, DBU_LOGIN_BASE, DBU_LOGIN_A, DBU_LOGIN_B, DBU_LOGINS };
 
 struct dbu_twins {
-    enum dbu_login current;  /* that applications read before this run */
-    enum dbu_login next;     /* that they read after it, if `published` */
-    enum dbu_login previous; /* works as well, until the end of the overlap */
+    enum dbu_login current;               /* that applications read before this run */
+    enum dbu_login next;                  /* that they read after it, if `published` */
+    enum dbu_login previous;              /* works as well, until the end of the overlap */
     char of_current[STW_FINGERPRINT_LEN]; /* of its password; "": unknown */
     int64_t rotation;                     /* counts changes of the login; that of `next` */
     bool is_new;                          /* the Secret has another password than `current` */

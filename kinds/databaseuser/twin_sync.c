@@ -224,7 +224,8 @@ void dbu_twins_finish(struct dbuser *d, struct stw_pool *pool)
     struct dbu_desired desired;
     struct dbu_twins *t = &d->twins;
     bool fine = d->asked && is_of_grants(&d->report);
-    t->published = fine && (t->next == t->current || t->current == DBU_LOGIN_NONE || is_confirmed(d));
+    t->published =
+        fine && (t->next == t->current || t->current == DBU_LOGIN_NONE || is_confirmed(d));
     if (!fine || t->next == DBU_LOGIN_NONE || !is_confirmed(d))
         return;
     if (dbu_desired_make(d, &desired, &d->report.err) != 0) {

@@ -68,7 +68,7 @@ struct stw_login {
     bool adopting;     /* it is not ours yet, and will be adopted */
     bool more_rights;  /* it has some that `have` cannot represent */
     bool special;      /* never adopted: a superuser, a role, ... */
-    bool can_login; /* it is not locked; PostgreSQL: LOGIN */
+    bool can_login;    /* it is not locked; PostgreSQL: LOGIN */
     bool options_differ;
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;

@@ -332,8 +332,7 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     const char *have = get_cell_text(&c[E]);
     bool same = strncmp(have, limits, strlen(limits)) == 0;
     l->can_login = *have && have[strlen(have) - 1] == 'N'; /* account_locked */
-    l->options_differ = !same ||
-                        !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
+    l->options_differ = !same || !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
                              &l->have);

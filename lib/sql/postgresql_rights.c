@@ -113,8 +113,9 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
     }
     stw_roles_expand(a, "", ret);
     if (a->acts_as)
-        stw_rights_add(ret, &(struct stw_right){
-                                .level = STW_LEVEL_ROLE, .name = a->acts_as, .privilege = "MEMBER"});
+        stw_rights_add(ret, &(struct stw_right){.level = STW_LEVEL_ROLE,
+                                                .name = a->acts_as,
+                                                .privilege = "MEMBER"});
     stw_rights_sort(ret);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }

@@ -130,7 +130,7 @@ struct stw_account_report {
     enum stw_sql_trouble trouble;
     enum stw_sql_step step; /* the one that failed */
     struct stw_error err;
-    bool found; /* the account existed before */
+    bool found;     /* the account existed before */
     bool can_login; /* it could log in before, at one of its hosts or more */
     bool created, adopted, password_changed, hosts_changed, options_changed;
     bool old_valid;       /* an older password is valid as well, on at least one host */

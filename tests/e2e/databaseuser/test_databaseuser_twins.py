@@ -240,6 +240,7 @@ def test_restored_secret_does_not_bring_a_login_back(twins, server, shop):
     old = twins.cluster.get("secrets", "app-conn", shop)
     rotate(twins, shop, SECOND)
     assert rotated(twins, shop, SECOND) == "app_b"
+    wait.until("the end of the overlap", lambda: not server.login("app_a", FIRST))
     twins.wait_condition("app", shop, "RotationComplete", "Complete")
     twins.cluster.patch("secrets", "app-conn", shop, {
         "data": old["data"], "metadata": {"annotations": old["metadata"]["annotations"]}})

@@ -999,27 +999,72 @@ static void connection_secrets(void **state)
                   ON("maria", GOOD), &env, "");
 }
 
+#define ANY_HOST                                                                                   \
+    "W: the account may log in from any host without TLS; narrow hosts or set requireTLS\n"
+#define TWINS ",\"rotation\":{\"strategy\":\"TwinAccounts\"}"
+#define NEEDS_CONNECTION                                                                           \
+    "must be set, because TwinAccounts changes the name of the login, which applications read "    \
+    "there"
+/* A user, with twins. */
+#define TWINS_OF(user)                                                                             \
+    "\"user\":\"" user                                                                             \
+    "\",\"password\":{\"name\":\"s\"},\"connectionSecret\":{\"name\":\"c\"}" TWINS
 #define ROTATION(text) CONNECTION("\"name\":\"c\"") ",\"rotation\":{" text "}"
 
 static void rotations(void **state)
 {
     static const struct rule rules[] = {
         {ON("maria", ROTATION("\"strategy\":\"InPlace\"")), ""},
-        {ON("maria", ROTATION("")),
-         "spec.rotation.strategy: Invalid value: \"Auto\": needs two valid passwords at a time, "
-         "which mariadb does not have; set InPlace\n"},
+        {ON("maria", ROTATION("")), ""},
+        {ON("pg", GOOD ",\"rotation\":{}"),
+         "spec.connectionSecret: Required value: " NEEDS_CONNECTION
+         "\nspec.requireTLS: Invalid value: \"SSL\": not supported on postgresql\n"},
+        {ON("nowhere", GOOD ",\"rotation\":{\"strategy\":\"TwinAccounts\"}"),
+         "spec.connectionSecret: Required value: " NEEDS_CONNECTION "\n" MAY_USE
+         "W: target \"nowhere\" is not configured; the account is created when it is\n"},
         {ON("pg", ROTATION("\"strategy\":\"DualPassword\"")),
          "spec.rotation.strategy: Invalid value: \"DualPassword\": needs two valid passwords at a "
-         "time, which postgresql does not have; set InPlace\n"
+         "time, which postgresql does not have; set TwinAccounts or InPlace\n"
          "spec.requireTLS: Invalid value: \"SSL\": not supported on postgresql\n"},
-        {ON("maria", ROTATION("\"strategy\":\"TwinAccounts\"")),
-         "spec.rotation.strategy: Unsupported value: \"TwinAccounts\": supported values: \"Auto\", "
-         "\"DualPassword\", \"InPlace\"\n"},
+        {ON("maria", ROTATION("\"strategy\":\"TwinAccounts\"")), ""},
+        {ON("maria", ROTATION("\"strategy\":\"Twins\"")),
+         "spec.rotation.strategy: Unsupported value: \"Twins\": supported values: \"Auto\", "
+         "\"DualPassword\", \"TwinAccounts\", \"InPlace\"\n"},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"keys\":{\"P\":\"password\"},\"template\":{\"A\":"
+                                "\"{{host}}\"}") TWINS),
+         "spec.connectionSecret: Invalid value: keys or template must have user, uri or jdbcUrl, "
+         "because TwinAccounts changes the name of the login\n"},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"keys\":{\"P\":\"user\"}") TWINS), ""},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"template\":{\"P\":\"x{{jdbcUrl}}\"}") TWINS), ""},
         {ON("maria", ROTATION("\"strategy\":\"InPlace\",\"overlapSeconds\":0")),
          "spec.rotation.overlapSeconds: Invalid value: 0: must be between 1 and 604800\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
+}
+
+/* The logins are names, too: not too long, not reserved, and nobody else's. */
+static void logins_of_twins(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("pg", TWINS_OF(SIXTY "a")), ""},
+        {ON("pg", TWINS_OF(SIXTY "aa")), "spec.rotation.strategy: Invalid value: \"TwinAccounts\": "
+                                         "spec.user must be at most 61 bytes, "
+                                         "because the logins have two more\n"},
+        {ON("my", TWINS_OF(TEN TEN TEN)), ANY_HOST},
+        {ON("my", TWINS_OF(TEN TEN TEN "a")),
+         "spec.rotation.strategy: Invalid value: \"TwinAccounts\": spec.user must be at most 30 "
+         "characters, because the logins have two more\n" ANY_HOST},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+    world.account = "maria/app_b";
+    world.holder = "other/one";
+    assert_answer(&stw_kind_databaseuser, ON("maria", ROTATION("")), NULL, &env,
+                  "spec.rotation.strategy: Forbidden: the login \"app_b\" is the account of "
+                  "DatabaseUser other/one\n");
+    assert_answer(&stw_kind_databaseuser, ON("my", ROTATION("")), NULL, &env, "");
+    world.account = world.holder = NULL;
 }
 
 /* --- updates */
@@ -1362,6 +1407,7 @@ int main(void)
         cmocka_unit_test(generated_passwords),
         cmocka_unit_test(connection_secrets),
         cmocka_unit_test(rotations),
+        cmocka_unit_test(logins_of_twins),
         cmocka_unit_test(the_finalizer),
         cmocka_unit_test(no_label_is_the_default_target),
         cmocka_unit_test(the_label_is_added),

@@ -394,12 +394,12 @@ static struct stw_account plan(const char *strategy, const char *fingerprint, co
 static void test_rotation_plan(void **state)
 {
     (void)state;
-    assert_true(plan("Auto", "other", "").keep_old);
-    assert_false(plan("Auto", KNOWN, "").keep_old);
+    assert_true(plan("DualPassword", "other", "").keep_old);
+    assert_false(plan("DualPassword", KNOWN, "").keep_old);
     assert_false(plan("InPlace", "other", "").keep_old);
-    assert_false(plan("Auto", KNOWN, "").discard_old);
-    assert_false(plan("Auto", KNOWN, SOON).discard_old);
-    assert_true(plan("Auto", KNOWN, PAST).discard_old);
+    assert_false(plan("DualPassword", KNOWN, "").discard_old);
+    assert_false(plan("DualPassword", KNOWN, SOON).discard_old);
+    assert_true(plan("DualPassword", KNOWN, PAST).discard_old);
     assert_true(plan("InPlace", KNOWN, SOON).discard_old);
 }
 
@@ -421,20 +421,21 @@ static void assert_end(const char *want)
 static void test_rotation_end(void **state)
 {
     (void)state;
-    (void)plan("Auto", KNOWN, SOON);
+    (void)plan("DualPassword", KNOWN, SOON);
     f.d.report.old_valid = f.d.report.owned = true;
     assert_end(SOON);
-    (void)plan("Auto", KNOWN, "2029-01-01T00:00:00Z");
+    (void)plan("DualPassword", KNOWN, "2029-01-01T00:00:00Z");
     f.d.report.old_valid = true;
     assert_end("2024-01-01T00:01:01Z");
-    (void)plan("Auto", "other", PAST); /* killed: the status has the end of the one before */
+    (void)plan("DualPassword", "other",
+               PAST); /* killed: the status has the end of the one before */
     f.d.report.old_valid = true;
     assert_end("2024-01-01T00:01:01Z");
-    (void)plan("Auto", "other", PAST);
+    (void)plan("DualPassword", "other", PAST);
     fixture_report(&f, STW_SQL_DENIED, STW_SQL_STEP_GRANT, "no right");
     f.d.report.password_changed = true;
     assert_end("2024-01-01T00:01:01Z");
-    (void)plan("Auto", KNOWN, PAST); /* discarded */
+    (void)plan("DualPassword", KNOWN, PAST); /* discarded */
     assert_end("");
 }
 

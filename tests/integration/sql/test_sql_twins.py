@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lib/sql on real servers: accounts that cannot log in, and logins that act as an owner role."""
+
+import pytest
+
+from support.sqlprobe import account
+
+ONE, TWO, THREE = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+YES, KEEP, NO = 0, 1, 2
+
+
+@pytest.fixture
+def probe(make_probe, server):
+    """A probe with one server of each engine."""
+    return make_probe(server.target("db"))
+
+
+@pytest.mark.every_version("how an account is created locked, locked and unlocked")
+def test_locked_and_unlocked(probe, server, user):
+    """A locked account keeps its password, has another one at the moment it is unlocked, and a
+    settled one costs one statement."""
+    report = probe.sync(**account(user, ONE, login=NO))
+    assert report["created"] and not server.logs_in(user, ONE)
+    assert probe.sync(**account(user, TWO, login=NO))["statements"] == 1
+    assert probe.sync(**account(user, TWO, login=KEEP))["can_login"] is False
+    assert not server.logs_in(user, TWO)
+    report = probe.sync(**account(user, TWO))
+    assert report["password_changed"] and report["options_changed"] and server.logs_in(user, TWO)
+    report = probe.sync(**account(user, THREE, login=KEEP))
+    assert report["can_login"] and report["statements"] == 1 and server.logs_in(user, TWO)
+    report = probe.sync(**account(user, THREE, login=NO))
+    assert report["can_login"] and report["options_changed"] and not server.logs_in(user, TWO)
+    report = probe.sync(**account(user, TWO))  # the password that it still has
+    assert not report["password_changed"] and server.logs_in(user, TWO)
+
+
+def test_only_if_it_exists(probe, server, user):
+    """Nothing is created, and another owner's account is neither changed nor an error."""
+    report = probe.sync(**account(user, ONE, login=NO, if_exists=True))
+    assert report["statements"] == 1 and not report["found"] and not report["owned"]
+    probe.sync(**account(user, ONE, owner="shop/other", uid="uid-2"))
+    for login in (YES, KEEP, NO):
+        report = probe.sync(**account(user, TWO, login=login, if_exists=True))
+        assert report["statements"] == 1 and not report["owned"]
+    assert server.logs_in(user, ONE)
+    probe.fails("sync", "NOT_OURS", **account(user, TWO, login=NO))
+    assert server.logs_in(user, ONE)
+
+
+@pytest.mark.every_version("roles that are members; the options of a membership since 16")
+@pytest.mark.parametrize("superuser", [True, False])
+def test_logins_of_an_owner_role(make_probe, pg, user, superuser):
+    """What one login creates belongs to the role, and the other one may change and drop it."""
+    target = pg.target("db")
+    if not superuser:
+        pg.sql(f"CREATE ROLE {user}_admin LOGIN CREATEROLE PASSWORD 'adm1n-Pa55-word'")
+        target["admin"] = {**target["admin"], "user": f"{user}_admin"}
+    probe = make_probe(target)
+    logins = [f"{user}_a", f"{user}_b"]
+    owner = account(user, ONE, login=KEEP)
+    twins = [account(login, p, acts_as=user, owner=f"shop/{user}")
+             for login, p in zip(logins, (ONE, TWO))]
+    admin = target["admin"]["user"]
+    pg.sql(f'CREATE SCHEMA {user} AUTHORIZATION "{admin}"')
+    probe.sync(**owner)
+    pg.sql(f'SET ROLE "{admin}"; GRANT ALL ON SCHEMA {user} TO {user}')
+    for one in twins:
+        assert probe.sync(**one)["created"]
+        assert not probe.sync(**one)["options_changed"]
+
+    def run(login, password, statement):
+        return pg.run_client(statement, check=False, user=login, password=password,
+                             tcp=True).returncode == 0
+    assert not pg.logs_in(user, ONE)
+    assert run(logins[0], ONE, f"CREATE TABLE {user}.made (n INT)")
+    assert run(logins[1], TWO, f"ALTER TABLE {user}.made ADD m INT; INSERT INTO {user}.made VALUES (1)")
+    assert pg.sql(f"SELECT tableowner FROM pg_tables WHERE schemaname = '{user}'") == [[user]]
+    pg.sql(f"ALTER ROLE {logins[1]} RESET role")
+    pg.sql(f'SET ROLE "{admin}"; REVOKE {user} FROM {logins[1]}')
+    report = probe.sync(**twins[1])
+    assert report["options_changed"] and report["given"] == 1
+    assert run(logins[1], TWO, f"DROP TABLE {user}.made")
+    for one in [*twins, owner]:
+        report = probe.ask("drop", **one)
+        assert report["result"] == 0, report
+    assert not any(pg.exists(name) for name in [user, *logins])
+
+
+@pytest.mark.parametrize("die_after", range(1, 5))
+def test_killed_while_a_login_is_made(make_probe, server, user, die_after):
+    """The next run ends the work."""
+    dying = make_probe(server.target("db"), die_after=die_after)
+    twin = account(user, ONE)
+    if server.engine == "postgresql":
+        make_probe(server.target("db")).sync(**account(f"{user}_o", ONE, login=KEEP))
+        twin["acts_as"] = f"{user}_o"
+    dying.ask("sync", **{**twin, "login": NO})
+    probe = make_probe(server.target("db"))
+    probe.sync(**{**twin, "login": NO})
+    assert not server.logs_in(user, ONE)
+    probe.sync(**twin)
+    assert server.logs_in(user, ONE)
