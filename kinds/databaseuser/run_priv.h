@@ -15,7 +15,7 @@
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
 #include "kinds/databaseuser/spec.h"
-#include "kinds/databaseuser/twin.h"
+#include "kinds/databaseuser/twins_priv.h"
 #include "sql/sql.h"
 
 #define DBU_NAME_MAX 256

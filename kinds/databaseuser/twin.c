@@ -2,7 +2,7 @@
  *
  * TwinAccounts: which login applications use, which one is next, and until when the one before it
  * works.  No I/O. */
-#include "kinds/databaseuser/twin.h"
+#include "kinds/databaseuser/twins_priv.h"
 
 #include "base/log.h"
 #include "base/util.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Brings the accounts of TwinAccounts to the plan.  What lets clients in comes first, then the
- * connection Secret, and then what locks them out: a run that was killed in between locks nobody
+ * connection Secret, and then what locks them out: a run that was killed in between locks no client
  * out. */
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "kinds/databaseuser/twin.h"
+#include "kinds/databaseuser/twins_priv.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct one {
     bool if_exists;
 };
 
-/* A password that nobody knows, for accounts that are created locked. */
+/* A password that is not stored anywhere, for accounts that are created locked. */
 static int draw_password(const struct dbuser *d, struct stw_buf *ret, struct stw_error *err)
 {
     const struct stw_databaseuser_generate g = {.length = 32,

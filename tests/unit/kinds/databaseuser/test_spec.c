@@ -1043,7 +1043,7 @@ static void rotations(void **state)
     ASSERT_RULES(rules, &env);
 }
 
-/* The logins are names, too: not too long, not reserved, and nobody else's. */
+/* The logins are names, too: not too long, not reserved, and of no other object. */
 static void logins_of_twins(void **state)
 {
     static const struct rule rules[] = {

@@ -114,7 +114,7 @@ static void test_plan(void **state)
 }
 
 /* When the old login ends: a clock that was ahead does not make it valid for longer than one overlap,
- * and while nobody can read the next one there is no end. */
+ * and while no client can read the next one there is no end. */
 static void test_end(void **state)
 {
     static const struct {

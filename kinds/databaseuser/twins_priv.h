@@ -12,8 +12,8 @@
  * change are annotations of the connection Secret, written in one request with its values.  The
  * status has a copy, and the login before it.  The higher number counts: so a run that was killed
  * anywhere is continued, and an older Secret that is restored does not bring its login back. */
-#ifndef STW_KINDS_DATABASEUSER_TWIN_H
-#define STW_KINDS_DATABASEUSER_TWIN_H
+#ifndef STW_KINDS_DATABASEUSER_TWINS_PRIV_H
+#define STW_KINDS_DATABASEUSER_TWINS_PRIV_H
 
 #include "base/clock.h"
 #include "kinds/databaseuser/fingerprint.h"
