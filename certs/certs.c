@@ -238,9 +238,8 @@ static bool is_ready(struct stw_certs *c, char *why, size_t why_size)
 
 bool stw_certs_ready(struct stw_certs *c, char *why, size_t why_size)
 {
-    char unused[8];
     STW_LOCKED(&c->lock);
-    return why ? is_ready(c, why, why_size) : is_ready(c, unused, sizeof(unused));
+    return is_ready(c, why, why ? why_size : 0); /* snprintf takes NULL with a size of 0 */
 }
 
 /* --- the thread */

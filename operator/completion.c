@@ -51,7 +51,7 @@ void stw_shape_words(const struct stw_operator *op, const char *placeholder, str
             stw_buf_addf(out, "%s%s", i ? " " : "", op->kinds[i]->plural);
         return;
     }
-    for (const char *p = placeholder; *p; p++)
+    for (const char *p = placeholder; p && *p; p++)
         stw_buf_addc(out, *p == '|' ? ' ' : *p);
 }
 

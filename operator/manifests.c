@@ -51,7 +51,8 @@ static int walk_manifest(const struct manifest_walk *w, struct stw_json object,
         return stw_fail(w->err, STW_ERR_TOO_LARGE, "lists are nested too deeply");
     stw_json_foreach (items, key, item) {
         char inner[AT_MAX];
-        stw_format(inner, sizeof(inner), "%sitems[%u].", at, i++);
+        if (stw_format_whole(inner, sizeof(inner), "%sitems[%u].", at, i++) != 0)
+            return stw_fail(w->err, STW_ERR_TOO_LARGE, "lists are nested too deeply");
         if (walk_manifest(w, item, &m, inner, depth + 1) != 0)
             return -1;
     }
