@@ -61,12 +61,6 @@ static void set_time(json_t *status, const char *key, int64_t at)
     (void)json_object_set_new(status, key, json_string(text));
 }
 
-static void set_text(json_t *status, const char *key, const char *text)
-{
-    if (*text)
-        (void)json_object_set_new(status, key, json_string(text));
-}
-
 static void set_retry(const struct eb_state *s, json_t *status)
 {
     json_t *retry = json_pack("{s:I,s:s}", "count", (json_int_t)s->failures, "lastError", s->error);
@@ -85,10 +79,10 @@ void eb_state_write(const struct eb_state *s, json_t *status)
     (void)json_object_set_new(status, "prunedCount", json_integer(s->pruned));
     if (s->revision)
         (void)json_object_set_new(status, "etcdRevision", json_integer((json_int_t)s->revision));
-    set_text(status, "etcdVersion", s->version);
-    set_text(status, "sourceEndpoint", s->endpoint);
-    set_text(status, "Reason", s->reason);
-    set_text(status, "lastError", s->error);
+    stw_tree_set_text(status, "etcdVersion", s->version);
+    stw_tree_set_text(status, "sourceEndpoint", s->endpoint);
+    stw_tree_set_text(status, "Reason", s->reason);
+    stw_tree_set_text(status, "lastError", s->error);
     if (s->retry_at != EB_NEVER)
         set_retry(s, status);
     (void)json_object_set(status, "artifacts", s->artifacts);
@@ -101,8 +95,8 @@ void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const
     json_t *artifact =
         json_pack("{s:s,s:I,s:I,s:b}", "uri", uri, "revision", (json_int_t)made->revision,
                   "sizeBytes", (json_int_t)made->size_bytes, "verified", made->verified);
-    set_text(artifact, "sha256", made->sha256);
-    set_text(artifact, "etcdVersion", made->version);
+    stw_tree_set_text(artifact, "sha256", made->sha256);
+    stw_tree_set_text(artifact, "etcdVersion", made->version);
     set_time(artifact, "time", made->time);
     (void)json_array_insert_new(s->artifacts, 0, artifact);
     while (json_array_size(s->artifacts) > EB_ARTIFACTS_MAX)

@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/tree.h"
 #include "schema/names.h"
 
 #include <stdio.h>
@@ -332,12 +333,6 @@ static void set_if(json_t *to, const char *key, json_t *value)
     json_decref(value);
 }
 
-static void set_text(json_t *to, const char *key, const char *text)
-{
-    if (text)
-        (void)json_object_set_new(to, key, json_string(text));
-}
-
 static json_t *pod_spec(const struct ec *e, const char *member, const struct start *s)
 {
     const struct stw_etcd_pod *p = &e->spec.pod;
@@ -347,8 +342,8 @@ static json_t *pod_spec(const struct ec *e, const char *member, const struct sta
                   "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
                   "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext",
                   build_security_context(e), "volumes", build_pod_volumes(e, member));
-    set_text(spec, "serviceAccountName", p->service_account);
-    set_text(spec, "priorityClassName", p->priority_class);
+    stw_tree_set_text(spec, "serviceAccountName", p->service_account);
+    stw_tree_set_text(spec, "priorityClassName", p->priority_class);
     set_if(spec, "nodeSelector", stw_manifest_tree(p->node_selector));
     set_if(spec, "affinity", build_pod_affinity(e));
     set_if(spec, "tolerations", stw_manifest_tree(p->tolerations));

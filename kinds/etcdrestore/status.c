@@ -41,19 +41,13 @@ void er_state_read(const json_t *status, struct er_state *ret)
     ret->snapshot.size_bytes = (uint64_t)json_integer_value(json_object_get(snapshot, "sizeBytes"));
 }
 
-static void set_text(json_t *status, const char *key, const char *text)
-{
-    if (*text)
-        (void)json_object_set_new(status, key, json_string(text));
-}
-
 static void write_snapshot(const struct stw_snapshot *s, json_t *status)
 {
     json_t *snapshot = json_pack("{s:I}", "sizeBytes", (json_int_t)s->size_bytes);
     if (s->revision)
         (void)json_object_set_new(snapshot, "revision", json_integer((json_int_t)s->revision));
-    set_text(snapshot, "sha256", s->sha256);
-    set_text(snapshot, "storageVersion", s->version);
+    stw_tree_set_text(snapshot, "sha256", s->sha256);
+    stw_tree_set_text(snapshot, "storageVersion", s->version);
     (void)json_object_set_new(status, "snapshot", snapshot);
 }
 
@@ -70,10 +64,10 @@ static void write_state(const struct er_state *s, json_t *status)
 {
     (void)json_object_set_new(status, "phase", json_string(er_phase_names[s->phase]));
     (void)json_object_set_new(status, "succeeded", json_boolean(s->phase == ER_SUCCEEDED));
-    set_text(status, "uri", s->uri);
-    set_text(status, "seedMember", s->seed);
-    set_text(status, "newClusterID", s->cluster_id);
-    set_text(status, "reason", s->reason);
+    stw_tree_set_text(status, "uri", s->uri);
+    stw_tree_set_text(status, "seedMember", s->seed);
+    stw_tree_set_text(status, "newClusterID", s->cluster_id);
+    stw_tree_set_text(status, "reason", s->reason);
     if (*s->snapshot.sha256)
         write_snapshot(&s->snapshot, status);
     if (s->retry_at != EB_NEVER)

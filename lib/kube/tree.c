@@ -24,6 +24,12 @@ int64_t stw_tree_time(const json_t *object, const char *key, int64_t none)
     return stw_time_parse(stw_tree_text(object, key), &us) == 0 ? us / 1000000 : none;
 }
 
+void stw_tree_set_text(json_t *object, const char *key, const char *text)
+{
+    if (text && *text)
+        (void)json_object_set_new(object, key, json_string(text));
+}
+
 static int write_value(const json_t *v, struct stw_buf *out, unsigned depth);
 
 static int write_object(const json_t *object, struct stw_buf *out, unsigned depth)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jansson trees: reads members, and writes compact JSON text, the same as
+ * jansson trees: reads and sets members, and writes compact JSON text, the same as
  * json_dumps(tree, JSON_COMPACT) does, with a quarter of the instructions: a reconcile writes each
  * of its manifests. */
 #ifndef STW_KUBE_TREE_H
@@ -17,6 +17,9 @@ const char *stw_tree_text(const json_t *object, const char *key);
 void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size); /* cut */
 /* A time in seconds since the epoch; `none` if the member is not there or not a time. */
 int64_t stw_tree_time(const json_t *object, const char *key, int64_t none);
+
+/* Sets a string member; does nothing if `text` is NULL or empty. */
+void stw_tree_set_text(json_t *object, const char *key, const char *text);
 
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */
 int stw_tree_write(const json_t *tree, struct stw_buf *out) STW_MUST_CHECK;
