@@ -172,21 +172,24 @@ extern const struct stw_rule stw_manager_rules[];
 
 /* --- for watches and reconcilers */
 
-/* The cache of a watch that the controller named. */
+/* The cache of a watch that the controller named; NULL if there is none, in a test of a run without a
+ * manager.  Borrowed; it lives as long as the manager.  On any thread. */
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
 /* True while the leader term in which this run began lasts (base/fence.h).  The calls that write
- * check this themselves.  Check here before starting something that they would then leave
- * unfinished. */
+ * check this themselves and fail with STW_ERR_CANCELLED.  Check here before starting something that
+ * they would then leave unfinished.  Never blocks; on the worker of the run. */
 bool stw_run_may_write(const struct stw_run *run);
 
-/* Enqueues a key of `kind` ("MyWeb") for its controller.  Kinds without a controller are
- * skipped. */
+/* Enqueues a key ("namespace/name", copied) of `kind` ("MyWeb") for its controller.  A key that waits
+ * already is not added twice.  Kinds without a controller are skipped.  Never blocks; on any
+ * thread. */
 void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *key);
 /* An object with this key is gone.  It may have blocked the creation of a child, which has the name
  * of its owner: enqueues this key for every controller that watches `w`. */
 void stw_manager_enqueue_namesakes(struct stw_manager *m, const struct stw_watch *w,
                                    const char *key);
-/* Enqueues every custom object that is indexed under `value` of `field`. */
+/* Enqueues every custom object that is indexed under `value` of `field`, of all controllers.  Never
+ * blocks; on any thread. */
 void stw_manager_wake(struct stw_manager *m, const char *field, const char *value);
 /* Calls secret_changed() of every controller that has one. */
 void stw_manager_report_secret(struct stw_manager *m, const char *key);

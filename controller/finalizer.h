@@ -13,12 +13,14 @@ bool stw_finalizer_has(const struct stw_object *o, const char *finalizer);
 /* Whether there are others than this one. */
 bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer);
 
-/* Adds it under the resourceVersion that was read; `o` gets the new one.  1: written, 0: it was
- * there, -1: a conflict (read again) or another error. */
+/* Adds it under the resourceVersion that was read; `o` gets the new one.  Returns 1: written, 0: it
+ * was there, -1: a conflict (read again) or another error.  Blocks for at most one request; on the
+ * worker of the run. */
 int stw_finalizer_add(struct stw_run *run, struct stw_object *o, const char *finalizer,
                       struct stw_error *err) STW_MUST_CHECK;
 /* Removes it; with the last finalizer the object is gone.  It is not an error if the object is gone
- * already.  Returns as above. */
+ * already.  Returns 1: written, 0: it was not there, -1: error.  Blocks for at most one request; on
+ * the worker of the run. */
 int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *finalizer,
                          struct stw_error *err) STW_MUST_CHECK;
 

@@ -18,7 +18,9 @@ json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner
 /* The selector plus component, part-of, managed-by and version. */
 json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *owner,
                             const struct stw_naming *n);
-/* name, namespace, labels and ownerReferences of a child with this name. */
+/* name, namespace, labels and ownerReferences of a child with this name.  All parameters are
+ * borrowed; the caller owns the result, which json_pack takes with "o".  NULL: out of memory, so that
+ * json_pack fails too.  No I/O; on any thread. */
 json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
                               const struct stw_naming *n, const char *name);
 

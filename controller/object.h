@@ -67,7 +67,10 @@ int stw_object_write_status(struct stw_run *run, const struct stw_object *o, jso
 int stw_object_write_state(struct stw_run *run, const struct stw_object *o, json_t *status,
                            struct stw_error *err) STW_MUST_CHECK;
 
-/* Records an event about the object of the run; see stw_events_record. */
+/* Records an event about the object of the run.  `reason` and `action` are CamelCase; the note is a
+ * sentence, cut at 1024 bytes and cleaned of control characters.  All are copied.
+ * Repeats become one series, and the events of one object are limited, see kube/events.h; one that
+ * cannot be sent is counted and dropped.  Never blocks; on any thread. */
 void stw_object_event(const struct stw_run *run, const struct stw_object *o, bool warning,
                       const char *reason, const char *action, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));

@@ -25,8 +25,10 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
                  json_t *status, const char *const *numbers, struct stw_result *result);
 
 /* The whole end of a run that checked `all` (at least one aspect): verdict, conditions, status.
- * `members` are added to the status; takes ownership of them, NULL: none.  If the error of an aspect
- * is a conflict or a cancelled call, the run ends without writing a status. */
+ * `members` are added to the status; takes ownership of them, NULL: none.  `all` and its errors are
+ * borrowed.  If the error of an aspect is a conflict or a cancelled call, the run ends without
+ * writing a status.  `result` has how the run ended, and when the next one is due.  Blocks for at most
+ * one write; on the worker of the run. */
 void stw_run_report(struct stw_run *run, const struct stw_object *o, const struct stw_aspect *all,
                     size_t count, json_t *members, struct stw_result *result);
 
@@ -40,7 +42,11 @@ void stw_run_end_invalid(struct stw_run *run, const struct stw_object *o, json_t
 int stw_run_write(struct stw_run *run, const struct stw_object *o, json_t *status,
                   struct stw_result *result);
 
-/* An error that is not the object's fault: reported by the log and the queue's backoff. */
+/* Ends a run with an error that is not the object's fault: sets `result`, which the worker reports to
+ * the log and the queue.  After a conflict the object is soon read and reconciled again.  If it is
+ * gone, its watch says so.  After any other error the wait grows with each failure, from 1 s to
+ * 5 min, and is at least what Retry-After asked for.  `err` is copied.  No I/O; on the worker of the
+ * run. */
 void stw_run_fail(struct stw_run *run, const struct stw_error *err, struct stw_result *result);
 
 #endif

@@ -77,7 +77,9 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result);
 
 /* Prepares child `i`.  `input`: what its desired object depends on besides uid and generation. */
 void stw_children_begin(struct stw_subject *s, size_t i, int64_t input);
-/* Prepares it and makes it so. */
+/* Prepares it and makes it so: at most one write, none when the cache shows that nothing differs.
+ * What was found or failed is in s->children[i] until the end of the run, and stw_children_judge()
+ * reports it.  Blocks for one request; on the worker of the run. */
 void stw_children_ensure(struct stw_subject *s, size_t i);
 /* Computes the verdict and the status.  The caller owns *ret_status; NULL: out of memory, and the
  * verdict may then be unset. */

@@ -7,10 +7,10 @@
 #include "base/operator.h"
 
 /* Runs the command that argv names: run, webhook, validate, doctor, audit, uninstall, print,
- * completion or version for the kinds of `op`, or one of its own commands.  Call it from main(), on
- * the only thread; `run` and `webhook` block signals and create threads.  Prints errors to standard
- * error.  Returns the exit status: 0, 1 if the command failed or refused an object, 2 if it was
- * called wrongly. */
+ * completion or version for the kinds of `op`, or one of its own commands.  `op` and `argv` are
+ * borrowed and must live until it returns.  Call it from main(), on the only thread; `run` and
+ * `webhook` block signals and create threads.  Prints errors to standard error.  Returns the exit
+ * status: 0, 1 if the command failed or refused an object, 2 if it was called wrongly. */
 int stw_operator_main(const struct stw_operator *op, int argc, char **argv);
 
 /* The kind of a program, or NULL. */

@@ -33,7 +33,8 @@ struct stw_error {
     char text[512];
 };
 
-/* Sets code and text (cut when too long).  `err` may be NULL.  Always returns -1. */
+/* Sets code and text (cut at 511 bytes), and clears the rest.  `err` belongs to the caller and may be
+ * NULL.  Always returns -1, so that a function can end with it.  On any thread. */
 int stw_fail(struct stw_error *err, enum stw_err code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int stw_vfail(struct stw_error *err, enum stw_err code, const char *fmt, va_list ap)

@@ -28,7 +28,9 @@ struct stw_log_field {
 #define STW_SECONDS(k, us)                                                                         \
     ((struct stw_log_field){.key = (k), .type = STW_FIELD_SECONDS, .num = (us)})
 
-/* stw_log(STW_LOG_INFO, "listening", STW_STR("address", a), STW_INT("port", p)) */
+/* Writes a line, if the level is on: stw_log(STW_LOG_INFO, "listening", STW_STR("address", a),
+ * STW_INT("port", p)).  The message is a constant; texts are borrowed for the call and cut when they
+ * are long.  Never pass a secret.  A line that cannot be written is lost; on any thread. */
 #define stw_log(level, ...)                                                                        \
     do {                                                                                           \
         if (stw_log_on(level))                                                                     \

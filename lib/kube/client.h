@@ -72,7 +72,11 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
  * Never blocks. */
 bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
 
-/* --- verbs.  `ret` may be NULL; it gets the object as the server returned it. */
+/* --- verbs.  They block the calling thread, which must not be the client's own (a callback of a
+ * watch), up to the client's timeout.  What is passed is borrowed.  `ret` may be NULL; it gets the
+ * object as the server returned it, owned by the caller.  They return 0, or -1 with `err`, as
+ * stw_client_do() does.  A write whose leader term has ended fails with STW_ERR_CANCELLED and sends
+ * nothing. */
 
 /* An object, or with a sub its subresource: "status", "scale". */
 struct stw_place {
@@ -81,6 +85,7 @@ struct stw_place {
 };
 #define STW_PLACE(...) (&(const struct stw_place){__VA_ARGS__})
 
+/* Reads an object.  Any thread except the client's own.  STW_ERR_NOT_FOUND: there is none. */
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* The same from the server's memory, without a read of its store: the object is at least as new as
@@ -88,10 +93,14 @@ int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char 
 int stw_kube_get_since(struct stw_client *c, const struct stw_resource *r, const char *ns,
                        const char *name, const char *version, struct stw_buf *ret,
                        struct stw_error *err) STW_MUST_CHECK;
+/* Creates `object` (borrowed), which has apiVersion, kind and metadata.name.  Any thread except the
+ * client's own.  STW_ERR_EXISTS: one of this name is there. */
 int stw_kube_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const json_t *object, struct stw_buf *ret,
                     struct stw_error *err) STW_MUST_CHECK;
-/* `uid` and `resource_version` are preconditions, or NULL; background propagation. */
+/* Deletes an object, with background propagation.  `uid` and `resource_version` are preconditions,
+ * or NULL.  Any thread except the client's own.  STW_ERR_CONFLICT: a precondition does not hold;
+ * STW_ERR_NOT_FOUND: it is gone. */
 int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const char *ns,
                     const char *name, const char *uid, const char *resource_version,
                     struct stw_error *err) STW_MUST_CHECK;

@@ -78,11 +78,13 @@ const struct stw_resource *stw_informer_resource(const struct stw_informer *inf)
 /* Why it is not synced, or what the last failure was; "": no problem. */
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size);
 
-/* Copies the text of one object; `ret_rv` (may be NULL, STW_RV_LEN bytes) gets its resourceVersion.
- * Returns 0, or -1 when it is not in the cache (`out` is cleared). */
 #define STW_RV_LEN 64
+/* Copies the text of one object, as `project` made it, to `out`; `ret_rv` (may be NULL, STW_RV_LEN
+ * bytes) gets its resourceVersion.  Returns 0, or -1 when it is not in the cache (`out` is cleared).
+ * No I/O; on any thread. */
 int stw_informer_get(struct stw_informer *inf, const char *key, struct stw_buf *out, char *ret_rv);
-/* Keys under an index key, or all for NULL, each ended by '\n'. */
+/* Appends the keys under an index key, or all for NULL, to `out`, each ended by '\n'.  The result is
+ * a copy: an object of it may be gone by the time it is read.  No I/O; on any thread. */
 void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct stw_buf *out);
 /* Iterates over them, each terminated by a NUL instead: `*at` begins at 0; NULL after the last. */
 const char *stw_keys_next(struct stw_buf *keys, size_t *at);

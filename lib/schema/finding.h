@@ -62,11 +62,14 @@ void stw_findings_too_complex(struct stw_findings *f);
 void stw_findings_done(struct stw_findings *f);
 #define stw_autofindings __attribute__((cleanup(stw_findings_done)))
 
-/* `value` is JSON text or NULL; all are copied.  A value is shown without blanks between its parts,
- * with printable characters unescaped, and cut between characters with "...". */
+/* Adds an error at `path` ("spec.ports[0].port").  `value` is JSON text or NULL; all are copied.  A
+ * value is shown without blanks between its parts, with printable characters unescaped, and cut
+ * between characters with "..."; a message is cut at 2048 bytes.  Beyond 100, errors are only
+ * counted; without memory it sets f->failed.  A list of findings belongs to one thread. */
 void stw_findings_add(struct stw_findings *f, const char *path, enum stw_finding_code code,
                       const char *value, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same with a value of the object. */
 void stw_findings_at(struct stw_findings *f, const char *path, enum stw_finding_code code,
                      struct stw_json value, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -90,6 +90,26 @@ def test_the_core():
         assert re.search(rf"\b{name}\b", users), name
 
 
+def _comment(headers, name):
+    """The comment right above the declaration of a function or macro, or ""."""
+    found = re.search(rf"/\*((?:(?!\*/).)*)\*/\n(?:#define )?(?:[\w* ]+[ *])?{name}\(", headers, re.DOTALL)
+    return " ".join(found[1].replace("\n *", " ").split()) if found else ""
+
+
+def test_the_core_is_documented():
+    """Each of its functions has a comment of its own: purpose, threads, errors, and who owns what."""
+    text = CORE.read_text("utf-8").partition("## Functions")[2]
+    public = (paths.TOP / "include" / "headers.txt").read_text("utf-8").split()
+    headers = "".join((paths.TOP / name).read_text("utf-8") for name in public)
+    for name in re.findall(r"^\| `(stw_\w+)` \|", text, re.MULTILINE):
+        comment = _comment(headers, name)
+        declared = re.search(rf"\b{name}\([^;]*;", headers)[0]
+        assert len(comment) > 80, f"{name}: {comment}"
+        assert re.search(r"\bthread\b|on the worker", comment), f"{name}: which threads may call it?"
+        if name != "stw_log" and ("struct stw_error *err" in declared or "json_t *" in declared):
+            assert re.search(r"[Rr]eturn|NULL|STW_ERR_|own|borrow|copied", comment), f"{name}: errors, ownership?"
+
+
 def test_the_kinds_of_steward_use_the_public_headers():
     """Of the modules that deal with Kubernetes they include no others, except for those that are named here."""
     public = set((paths.TOP / "include" / "headers.txt").read_text("utf-8").split())
