@@ -30,7 +30,7 @@ void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum s
 }
 
 /* The position of a field in the file; for "" that of the object. */
-static void find_place(const struct stw_subject *s, const char *path, size_t *line, size_t *column)
+static void find_place(const struct stw_report_object *s, const char *path, size_t *line, size_t *column)
 {
     stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);
     *line = s->line ? s->line : 1;
@@ -44,7 +44,7 @@ static void find_place(const struct stw_subject *s, const char *path, size_t *li
     (void)stw_yaml_marks_find(s->marks, stw_buf_str(&full), line, column);
 }
 
-static void print_place(const struct stw_subject *s, const char *path)
+static void print_place(const struct stw_report_object *s, const char *path)
 {
     size_t line, column;
     if (!s->file)
@@ -57,7 +57,7 @@ static void print_place(const struct stw_subject *s, const char *path)
     printf("%s:%zu:%zu: ", s->file, line, column);
 }
 
-static void print_name(const struct stw_subject *s)
+static void print_name(const struct stw_report_object *s)
 {
     if (*s->ns)
         printf("%s %s/%s", s->kind, s->ns, *s->name ? s->name : "(no name)");
@@ -65,7 +65,7 @@ static void print_name(const struct stw_subject *s)
         printf("%s %s", s->kind, *s->name ? s->name : "(no name)");
 }
 
-static void print_verdict(const struct stw_report *r, const struct stw_subject *s,
+static void print_verdict(const struct stw_report *r, const struct stw_report_object *s,
                           const struct stw_findings *f)
 {
     for (size_t i = 0; i < f->error_count; i++) {
@@ -86,7 +86,7 @@ static void print_verdict(const struct stw_report *r, const struct stw_subject *
     printf(*s->source ? " (%s)\n" : "\n", s->source);
 }
 
-static json_t *build_subject_json(const struct stw_subject *s, const char *verdict)
+static json_t *build_subject_json(const struct stw_report_object *s, const char *verdict)
 {
     size_t line, column;
     find_place(s, "", &line, &column);
@@ -98,7 +98,7 @@ static json_t *build_subject_json(const struct stw_subject *s, const char *verdi
     return json;
 }
 
-static json_t *finding_json(const struct stw_subject *s, const struct stw_finding *e)
+static json_t *finding_json(const struct stw_report_object *s, const struct stw_finding *e)
 {
     size_t line, column;
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
@@ -109,7 +109,7 @@ static json_t *finding_json(const struct stw_subject *s, const struct stw_findin
                      (json_int_t)line, "column", (json_int_t)column);
 }
 
-static void add_verdict(struct stw_report *r, const struct stw_subject *s,
+static void add_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f)
 {
     json_t *object = build_subject_json(s, f->error_count ? "refused" : "accepted");
@@ -123,7 +123,7 @@ static void add_verdict(struct stw_report *r, const struct stw_subject *s,
     json_array_append_new(r->objects, object);
 }
 
-void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
+void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f)
 {
     if (f->failed) {
@@ -140,7 +140,7 @@ void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
         print_verdict(r, s, f);
 }
 
-void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
+void stw_report_passed_over(struct stw_report *r, const struct stw_report_object *s)
 {
     r->passed_over++;
     if (r->form != STW_REPORT_TEXT) {
@@ -152,7 +152,7 @@ void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s)
     }
 }
 
-void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why)
+void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s, const char *why)
 {
     r->unreadable++;
     if (r->form != STW_REPORT_TEXT) {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 /* The object of a finding. */
-struct stw_subject {
+struct stw_report_object {
     const char *file;                   /* NULL: the text contains it already */
     const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
     const char *at;                     /* prefix of field paths in the document, "items[2]." */
@@ -39,10 +39,10 @@ struct stw_report {
 
 void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum stw_report_form form,
                      bool quiet);
-void stw_report_verdict(struct stw_report *r, const struct stw_subject *s,
+void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f);
-void stw_report_passed_over(struct stw_report *r, const struct stw_subject *s);
-void stw_report_unreadable(struct stw_report *r, const struct stw_subject *s, const char *why);
+void stw_report_passed_over(struct stw_report *r, const struct stw_report_object *s);
+void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s, const char *why);
 /* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
 

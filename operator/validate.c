@@ -93,10 +93,10 @@ struct validate_job {
 };
 
 static void fill_subject(const struct validate_job *job, const struct stw_manifest *m,
-                         struct stw_subject *s)
+                         struct stw_report_object *s)
 {
     struct stw_json meta = stw_json_get(m->object, "metadata");
-    *s = (struct stw_subject){.file = job->file, .marks = job->marks, .at = m->at};
+    *s = (struct stw_report_object){.file = job->file, .marks = job->marks, .at = m->at};
     stw_format(s->kind, sizeof(s->kind), "%s", m->kind);
     stw_format(s->api_version, sizeof(s->api_version), "%s", m->api_version);
     stw_format(s->source, sizeof(s->source), "%s", job->source);
@@ -109,7 +109,7 @@ static void fill_subject(const struct validate_job *job, const struct stw_manife
 #define NOT_AN_OBJECT "not a Kubernetes object: apiVersion and kind must be set"
 
 static void judge_object(struct validate_job *job, const struct stw_manifest *m,
-                         const struct stw_kind *kind, const struct stw_subject *subject,
+                         const struct stw_kind *kind, const struct stw_report_object *subject,
                          struct stw_findings *findings)
 {
     struct stw_json old = stw_old_objects_find(job->old, m);
@@ -132,7 +132,7 @@ static void validate_object(void *ctx, const struct stw_manifest *m)
 {
     struct validate_job *job = ctx;
     char group[sizeof(m->api_version)], version[sizeof(m->api_version)];
-    struct stw_subject subject;
+    struct stw_report_object subject;
     stw_autofindings struct stw_findings findings = {0};
     stw_manifest_split(m->api_version, group, version, sizeof(group));
     fill_subject(job, m, &subject);
@@ -158,7 +158,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
     (void)index;
     struct validate_job *job = ctx;
     stw_autojson struct stw_json_doc doc = {0};
-    struct stw_subject subject = {.file = job->file, .line = line};
+    struct stw_report_object subject = {.file = job->file, .line = line};
     if (json->len && json->data[0] != '{') {
         stw_report_unreadable(job->report, &subject, NOT_AN_OBJECT);
         return 0;
@@ -173,7 +173,7 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
 /* `err` starts with "file:line:column: ". */
 static void report_syntax(struct validate_job *job, const char *name, const struct stw_error *err)
 {
-    struct stw_subject subject = {.file = name, .prefixed = true};
+    struct stw_report_object subject = {.file = name, .prefixed = true};
     size_t len = strlen(name);
     if (strncmp(err->text, name, len) == 0 && err->text[len] == ':')
         subject.line = strtoul(err->text + len + 1, NULL, 10);
@@ -197,7 +197,7 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
 static void report_unreadable(void *ctx, const char *name, const char *why)
 {
     struct validate_job *job = ctx;
-    stw_report_unreadable(job->report, &(struct stw_subject){.file = name}, why);
+    stw_report_unreadable(job->report, &(struct stw_report_object){.file = name}, why);
 }
 
 /* No object at all is most often a pipe whose other end has failed; apply refuses it too. */
@@ -207,7 +207,7 @@ static int judge_all(struct validate_job *job, char **operands)
     for (; *operands; operands++)
         stw_files_each(*operands, read_one, report_unreadable, job);
     if (r->accepted + r->refused + r->passed_over + r->unreadable == 0)
-        stw_report_unreadable(job->report, &(struct stw_subject){0}, "there is no object");
+        stw_report_unreadable(job->report, &(struct stw_report_object){0}, "there is no object");
     return stw_report_finish(job->report);
 }
 

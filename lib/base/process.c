@@ -15,7 +15,7 @@
 #define TICK_MS 20 /* between two looks at the child where the kernel has no pidfd (before 5.3) */
 #define CHUNK 4096
 
-struct run {
+struct child {
     const struct stw_process *p;
     struct stw_buf *out;
     pid_t pid;
@@ -65,7 +65,7 @@ static int spawn(const struct stw_process *p, int pipe, pid_t *ret)
     return rc;
 }
 
-static void end_program(const struct run *r)
+static void end_program(const struct child *r)
 {
     (void)kill(r->p->own_group ? -r->pid : r->pid, SIGKILL);
     while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
@@ -73,7 +73,7 @@ static void end_program(const struct run *r)
 }
 
 /* Reads what is there.  -1: more than the limit. */
-static int take_output(struct run *r, struct stw_error *err)
+static int take_output(struct child *r, struct stw_error *err)
 {
     char chunk[CHUNK];
     int rc = 0;
@@ -93,7 +93,7 @@ static int take_output(struct run *r, struct stw_error *err)
 }
 
 /* 1: it has ended, 0: not yet. */
-static int look_at_child(const struct run *r, int *ret_status)
+static int look_at_child(const struct child *r, int *ret_status)
 {
     pid_t pid = waitpid(r->pid, ret_status, WNOHANG);
     if (pid == r->pid)
@@ -105,7 +105,7 @@ static int look_at_child(const struct run *r, int *ret_status)
     return 0;
 }
 
-static void await_event(const struct run *r, uint64_t now_ms)
+static void await_event(const struct child *r, uint64_t now_ms)
 {
     uint64_t left = STW_MIN(r->deadline_ms - now_ms, UINT64_C(60000));
     struct pollfd fds[] = {{.fd = r->eof ? -1 : r->pipe, .events = POLLIN},
@@ -113,7 +113,7 @@ static void await_event(const struct run *r, uint64_t now_ms)
     (void)poll(fds, STW_COUNT(fds), r->pidfd < 0 ? TICK_MS : (int)left);
 }
 
-static int collect(struct run *r, int *ret_status, struct stw_error *err)
+static int collect(struct child *r, int *ret_status, struct stw_error *err)
 {
     for (;;) {
         uint64_t now = stw_now_ms(&stw_clock_system);
@@ -136,7 +136,7 @@ int stw_process_run(const struct stw_process *p, struct stw_buf *out, int *ret_s
                     struct stw_error *err)
 {
     int ends[2];
-    struct run r = {.p = p, .out = out, .pidfd = -1};
+    struct child r = {.p = p, .out = out, .pidfd = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "cannot be started: %s", strerrordesc_np(errno));
     r.pipe = ends[0];

@@ -12,13 +12,13 @@
 #include <math.h>
 #include <stdio.h>
 
-struct word {
+struct plain_word {
     const char *text;
     enum yaml_value_type type;
     double value;
 };
 
-static const struct word words[] = {
+static const struct plain_word words[] = {
     {"", YAML_VALUE_NULL, 0},
     {"~", YAML_VALUE_NULL, 0},
     {"null", YAML_VALUE_NULL, 0},

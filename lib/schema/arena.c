@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/arena.h"
+
 #include "base/util.h"
-#include "schema/kind_priv.h"
 
 #include <assert.h>
 

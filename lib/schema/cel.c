@@ -17,13 +17,13 @@
 #define PATH_MAX_BYTES 1024
 
 /* A path from the root of an object, as in the API server's fieldPath: ".spec.a.b". */
-struct place {
+struct cel_place {
     char path[PATH_MAX_BYTES];
 };
 
-static struct place find_place(const struct place *up, const char *path)
+static struct cel_place find_place(const struct cel_place *up, const char *path)
 {
-    struct place ret;
+    struct cel_place ret;
     stw_format(ret.path, sizeof(ret.path), "%.700s.%.300s", up->path, path);
     return ret;
 }
@@ -31,7 +31,7 @@ static struct place find_place(const struct place *up, const char *path)
 /* Whether `root` ("self", "oldSelf") has the field.  Every object has a spec.  Optional steps
  * (self.?a) would be shorter, but CEL's cost estimate does not know the size of what they lead to.
  */
-static void add_presence(struct stw_buf *out, const char *root, const struct place *at)
+static void add_presence(struct stw_buf *out, const char *root, const struct cel_place *at)
 {
     const char *end = at->path + strlen(".spec");
     stw_buf_addc(out, '(');
@@ -76,7 +76,7 @@ static void replace_words(struct stw_buf *out, const char *rule, const struct wo
 /* `rule` about the object that `root` ("self", "oldSelf") has at `at`.  Without that object it is
  * true. */
 static void add_rule_on(struct stw_buf *out, const char *rule, const char *root,
-                        const struct place *at)
+                        const struct cel_place *at)
 {
     char spec[PATH_MAX_BYTES + 16];
     stw_format(spec, sizeof(spec), "%s%s", root, at->path);
@@ -108,12 +108,12 @@ static const char *find_reason(enum stw_finding_code code)
     }
 }
 
-struct entry {
+struct cel_entry {
     const char *rule, *message, *expression, *path;
     enum stw_finding_code code;
 };
 
-static void print_entry(struct stw_buf *out, int indent, const struct entry *e)
+static void print_entry(struct stw_buf *out, int indent, const struct cel_entry *e)
 {
     stw_buf_addf(out, "%*s-", indent, "");
     if (e->path) {
@@ -134,14 +134,14 @@ void stw_cel_print_value(struct stw_buf *out, int indent, const struct stw_field
         return;
     stw_buf_addf(out, "%*sx-kubernetes-validations:\n", indent, "");
     for (const struct stw_cel *c = row->cel; c->rule; c++)
-        print_entry(out, indent, &(struct entry){.rule = c->rule, .message = c->message});
+        print_entry(out, indent, &(struct cel_entry){.rule = c->rule, .message = c->message});
 }
 
 /* --- immutable fields */
 
 /* What the field was, in CEL.  The cost estimate allows it for strings only: the length of string(N)
  * is unknown to it. */
-static void add_old_value(struct stw_buf *out, const struct place *at)
+static void add_old_value(struct stw_buf *out, const struct cel_place *at)
 {
     stw_buf_adds(out, "'field is immutable (was ' + (");
     add_presence(out, "oldSelf", at);
@@ -150,7 +150,7 @@ static void add_old_value(struct stw_buf *out, const struct place *at)
 
 /* Absent and the default are the same. */
 static void add_immutable_side(struct stw_buf *out, const char *root, const struct stw_field *row,
-                               const struct place *at)
+                               const struct cel_place *at)
 {
     stw_buf_addc(out, '(');
     add_presence(out, root, at);
@@ -158,7 +158,7 @@ static void add_immutable_side(struct stw_buf *out, const char *root, const stru
 }
 
 /* Whether the value is the same in both objects; absent from both counts as the same. */
-static void add_unchanged(struct stw_buf *out, const struct place *at)
+static void add_unchanged(struct stw_buf *out, const struct cel_place *at)
 {
     stw_buf_addc(out, '(');
     add_presence(out, "self", at);
@@ -170,7 +170,7 @@ static void add_unchanged(struct stw_buf *out, const struct place *at)
 }
 
 static void print_immutable(struct stw_buf *out, int indent, const struct stw_field *row,
-                            const struct place *at)
+                            const struct cel_place *at)
 {
     stw_autobuf struct stw_buf rule = STW_BUF_INIT(RULE_MAX), was = STW_BUF_INIT(RULE_MAX);
     if (row->def && !row->computed) {
@@ -182,7 +182,7 @@ static void print_immutable(struct stw_buf *out, int indent, const struct stw_fi
     }
     add_old_value(&was, at);
     print_entry(out, indent,
-                &(struct entry){.rule = stw_buf_str(&rule),
+                &(struct cel_entry){.rule = stw_buf_str(&rule),
                                 .message = "field is immutable",
                                 .expression = row->type == STW_T_STRING ? stw_buf_str(&was) : NULL,
                                 .path = at->path,
@@ -191,10 +191,10 @@ static void print_immutable(struct stw_buf *out, int indent, const struct stw_fi
 }
 
 static void print_immutables(struct stw_buf *out, int indent, const struct stw_field *rows,
-                             const struct place *up)
+                             const struct cel_place *up)
 {
     for (const struct stw_field *row = rows; row->name; row++) {
-        struct place at = find_place(up, row->name);
+        struct cel_place at = find_place(up, row->name);
         if (row->immutable)
             print_immutable(out, indent, row, &at);
         else if (row->type == STW_T_OBJECT)
@@ -205,16 +205,16 @@ static void print_immutables(struct stw_buf *out, int indent, const struct stw_f
 /* --- rules of a kind */
 
 static void print_transition(struct stw_buf *out, int indent, const struct stw_cel_rule *r,
-                             const struct place *up)
+                             const struct cel_place *up)
 {
     static const struct word words[] = {
         {"self", "self.spec"}, {"oldSelf", "oldSelf.spec"}, {"oldObject", "oldSelf"}, {NULL, NULL}};
     stw_autobuf struct stw_buf rule = STW_BUF_INIT(RULE_MAX), text = STW_BUF_INIT(RULE_MAX);
-    struct place at = find_place(up, r->at);
+    struct cel_place at = find_place(up, r->at);
     replace_words(&rule, r->rule, words);
     replace_words(&text, r->expression ? r->expression : "", words);
     print_entry(out, indent,
-                &(struct entry){.rule = stw_buf_str(&rule),
+                &(struct cel_entry){.rule = stw_buf_str(&rule),
                                 .message = r->message,
                                 .expression = r->expression ? stw_buf_str(&text) : NULL,
                                 .path = at.path,
@@ -225,7 +225,7 @@ static void print_transition(struct stw_buf *out, int indent, const struct stw_c
 /* Whether some rule with the place and the code of `r` refuses the old object.  The C ratchet does
  * not tell such rules apart either. */
 static void add_refused_before(struct stw_buf *rule, const struct stw_cel_rule *r,
-                               const struct stw_cel_rule *all, const struct place *up)
+                               const struct stw_cel_rule *all, const struct cel_place *up)
 {
     stw_buf_addc(rule, '(');
     for (const struct stw_cel_rule *one = all, *last = NULL; one->at; one++) {
@@ -240,9 +240,9 @@ static void add_refused_before(struct stw_buf *rule, const struct stw_cel_rule *
 }
 
 static void add_update_rule(struct stw_buf *rule, const struct stw_cel_rule *r,
-                            const struct stw_cel_rule *all, const struct place *up)
+                            const struct stw_cel_rule *all, const struct cel_place *up)
 {
-    struct place at = find_place(up, r->at);
+    struct cel_place at = find_place(up, r->at);
     add_rule_on(rule, r->rule, "self", up);
     stw_buf_adds(rule, " || (");
     if (r->type == STW_CEL_STATE) {
@@ -254,11 +254,11 @@ static void add_update_rule(struct stw_buf *rule, const struct stw_cel_rule *r,
 }
 
 static void print_state(struct stw_buf *out, int indent, const struct stw_cel_rule *r,
-                        const struct stw_cel_rule *all, const struct place *up)
+                        const struct stw_cel_rule *all, const struct cel_place *up)
 {
     stw_autobuf struct stw_buf made = STW_BUF_INIT(RULE_MAX), text = STW_BUF_INIT(RULE_MAX),
                                changed = STW_BUF_INIT(RULE_MAX);
-    struct place at = find_place(up, r->at);
+    struct cel_place at = find_place(up, r->at);
     char spec[PATH_MAX_BYTES + 8];
     stw_format(spec, sizeof(spec), "self%s", up->path);
     const struct word words[] = {{"self", spec}, {NULL, NULL}};
@@ -266,7 +266,7 @@ static void print_state(struct stw_buf *out, int indent, const struct stw_cel_ru
     add_rule_on(&made, r->rule, "self", up);
     add_update_rule(&changed, r, all, up);
     replace_words(&text, r->expression ? r->expression : "", words);
-    struct entry e = {.message = r->message,
+    struct cel_entry e = {.message = r->message,
                       .expression = r->expression ? stw_buf_str(&text) : NULL,
                       .path = at.path,
                       .code = r->code};
@@ -278,10 +278,10 @@ static void print_state(struct stw_buf *out, int indent, const struct stw_cel_ru
 }
 
 static void print_rules(struct stw_buf *out, int indent, const struct stw_cel_rule *all,
-                        const struct place *up, bool with_transitions)
+                        const struct cel_place *up, bool with_transitions)
 {
     for (const struct stw_cel_rule *r = all; r && r->at; r++) {
-        struct place at = find_place(up, r->at);
+        struct cel_place at = find_place(up, r->at);
         if (r->within)
             print_rules(out, indent, r->within, &at, false);
         else if (r->type != STW_CEL_TRANSITION)
@@ -293,7 +293,7 @@ static void print_rules(struct stw_buf *out, int indent, const struct stw_cel_ru
 
 void stw_cel_print_kind(struct stw_buf *out, int indent, const struct stw_kind *k)
 {
-    static const struct place spec = {".spec"};
+    static const struct cel_place spec = {".spec"};
     stw_autobuf struct stw_buf all = STW_BUF_INIT(out->max);
     print_immutables(&all, indent, k->spec, &spec);
     print_rules(&all, indent, k->cel, &spec, true);

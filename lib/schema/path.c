@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/path.h"
+
 #include "base/util.h"
-#include "schema/kind_priv.h"
 
 #define KEY_SHOWN 256 /* bytes of a map's key; keeps paths bounded */
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static int find_functions(struct stw_library *l, void *handle, struct stw_error *err)
+static int find_functions(struct stw_client_library *l, void *handle, struct stw_error *err)
 {
     for (size_t i = 0; i < l->count; i++) {
         void *found = dlsym(handle, l->names[i]);
@@ -23,7 +23,7 @@ static int find_functions(struct stw_library *l, void *handle, struct stw_error 
 
 /* The library is never unloaded: what it registers elsewhere (thread exit, OpenSSL) cannot be
  * undone. */
-static int load_shared_library(struct stw_library *l, struct stw_error *err)
+static int load_shared_library(struct stw_client_library *l, struct stw_error *err)
 {
     void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle)
@@ -33,7 +33,7 @@ static int load_shared_library(struct stw_library *l, struct stw_error *err)
     return find_functions(l, handle, err);
 }
 
-int stw_library_load(struct stw_library *l, struct stw_error *err)
+int stw_library_load(struct stw_client_library *l, struct stw_error *err)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     STW_LOCKED(&lock);

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct stw_library {
+struct stw_client_library {
     const char *file;    /* "libpq.so.5" */
     const char *package; /* Debian's name for it, for the error */
     const char *const *names;
@@ -30,7 +30,7 @@ struct stw_library {
     static struct {                                                                                \
         LIST(STW_LIBRARY_MEMBER)                                                                   \
     } table;                                                                                       \
-    static struct stw_library library = {.file = (file_),                                          \
+    static struct stw_client_library library = {.file = (file_),                                          \
                                          .package = (package_),                                    \
                                          .names = (const char *const[]){LIST(STW_LIBRARY_NAME)},   \
                                          .functions = &(table),                                    \
@@ -39,6 +39,6 @@ struct stw_library {
 
 /* Loads the library once and keeps it; thread-safe.  STW_ERR_INVALID reports what is missing and
  * what to install; the next call tries again. */
-int stw_library_load(struct stw_library *l, struct stw_error *err) STW_MUST_CHECK;
+int stw_library_load(struct stw_client_library *l, struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -3,8 +3,8 @@
 """Checks that the modules of the program use each other as lib/layers.txt says.
 
 Four rules: an include and a symbol come from a lower layer or from the module itself; a header
-named *_priv.h is included from its own folder only; files include each other in a circle only where
-layers.txt lists it; docs/architecture.md shows the layers of layers.txt.  Symbols are read from the
+named *_priv.h is included from its own folder only; headers never include each other
+in a circle, sources only where layers.txt lists it; docs/architecture.md shows the layers of layers.txt.  Symbols are read from the
 static libraries of the build directory.
 
 Usage: layers.py [--build-dir DIR] [--top DIR]
@@ -104,18 +104,32 @@ def check_includes(table, top):
                 yield f"{path.relative_to(top)}:{number}: #include \"{match[1]}\": {problem}"
 
 
+def includes(path):
+    """The headers that a file includes by module and name."""
+    return {m[1] for m in map(INCLUDE.match, path.read_text("utf-8").splitlines()) if m}
+
+
+def find_header_circles(table, top):
+    """Groups of headers that include each other.  Sources play no part."""
+    uses = {include_folder(path.relative_to(top)): includes(path)
+            for _, path in table.files(top) if path.suffix == ".h"}
+    return sorted(g for g in components.strong(uses) if len(g) > 1)
+
+
 def find_circles(table, top):
     """Groups of files, without their endings, whose headers and sources include each other."""
     uses = collections.defaultdict(set)
     for _, path in table.files(top):
         name = re.sub(r"(_priv)?\.[ch]$", "", include_folder(path.relative_to(top)))
-        uses[name] |= {re.sub(r"(_priv)?\.h$", "", m[1]) for m in
-                       map(INCLUDE.match, path.read_text("utf-8").splitlines()) if m} - {name}
+        uses[name] |= {re.sub(r"(_priv)?\.h$", "", header) for header in includes(path)} - {name}
     return sorted(g for g in components.strong(uses) if len(g) > 1)
 
 
 def check_circles(table, top):
-    """A sentence for each circle that is not listed, and for each that is listed and gone."""
+    """A sentence for each circle of headers, for each other one that is not listed, and for each that
+    is listed and gone."""
+    for group in find_header_circles(table, top):
+        yield f"these headers include each other: {' '.join(group)}"
     found = find_circles(table, top)
     for group in found:
         if group not in table.circles:

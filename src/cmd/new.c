@@ -46,7 +46,7 @@ static const struct stw_flag flags[] = {
 };
 
 /* What the placeholders stand for. */
-struct names {
+struct project {
     char project[PROJECT_MAX + 1], ident[PROJECT_MAX + 1];
     char group[254], version[64];
     char kind[KIND_MAX + 1], lower[KIND_MAX + 1], upper[KIND_MAX + 1], plural[64];
@@ -155,7 +155,7 @@ static bool belongs_to(const char *group, const char *domain)
 }
 
 /* Splits "example.org/v1/Greeting". */
-static int read_kind(const char *text, struct names *n)
+static int read_kind(const char *text, struct project *n)
 {
     const char *slash = strchr(text, '/'), *second = slash ? strchr(slash + 1, '/') : NULL;
     if (!second || (size_t)(slash - text) >= sizeof(n->group) ||
@@ -189,7 +189,7 @@ static int read_kind(const char *text, struct names *n)
     return 0;
 }
 
-static int read_names(char **operands, const char *plural, struct names *n)
+static int read_names(char **operands, const char *plural, struct project *n)
 {
     if (!is_project(operands[0]))
         return stw_usage_error("new",
@@ -222,7 +222,7 @@ static int read_names(char **operands, const char *plural, struct names *n)
 
 /* --- the files */
 
-static void fill(const char *text, const struct names *n, struct stw_buf *out)
+static void fill(const char *text, const struct project *n, struct stw_buf *out)
 {
     const struct {
         const char *mark, *value;
@@ -243,7 +243,7 @@ static void fill(const char *text, const struct names *n, struct stw_buf *out)
 }
 
 /* Where a template goes: files of the kind have its name. */
-static void place_of(const char *name, const struct names *n, char *out, size_t size)
+static void place_of(const char *name, const struct project *n, char *out, size_t size)
 {
     if (stw_streq(name, "gitignore"))
         stw_format(out, size, ".gitignore");
@@ -279,7 +279,7 @@ static int make_folders(int top, char *path, struct stw_error *err)
     return 0;
 }
 
-static int write_file(int top, const struct stw_template *t, const struct names *n,
+static int write_file(int top, const struct stw_template *t, const struct project *n,
                       struct stw_error *err)
 {
     char path[128];
@@ -303,7 +303,7 @@ static int write_file(int top, const struct stw_template *t, const struct names 
     return fclose(file) == 0 && good ? 0 : fail_errno(err, "write", path);
 }
 
-static int write_files(const char *folder, const struct names *n, struct stw_error *err)
+static int write_files(const char *folder, const struct project *n, struct stw_error *err)
 {
     int rc = 0, top = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (top < 0)
@@ -321,7 +321,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 }
 
 /* Everything, or nothing. */
-static int write_project(const char *folder, const struct names *n, struct stw_error *err)
+static int write_project(const char *folder, const struct project *n, struct stw_error *err)
 {
     if (mkdir(folder, 0777) != 0)
         return errno == EEXIST
@@ -338,7 +338,7 @@ static int create_project(const struct stw_call *call, void *settings, int count
 {
     (void)call;
     const struct new_options *o = settings;
-    struct names n = {0};
+    struct project n = {0};
     struct stw_error err = {0};
     if (count != 2)
         return stw_usage_error("new", "needs a project and GROUP/VERSION/KIND");

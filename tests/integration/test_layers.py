@@ -87,8 +87,14 @@ def test_includes(tree, name, line, problem):
 
 def test_a_circle_that_is_not_listed(tree):
     (tree / "lib" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
-    plant(tree, "lib/kinds/kind.h", '#include "kinds/more.h"')
+    plant(tree, "lib/kinds/kind.c", '#include "kinds/more.h"')
     assert check(tree) == (1, "these include each other: kinds/kind kinds/more")
+
+
+def test_a_circle_of_headers_is_not_excused_by_the_list(tree):
+    plant(tree, "lib/kube/a_priv.h", '#include "kube/b.h"')
+    plant(tree, "lib/kube/b.h", '#include "kube/a_priv.h"')
+    assert check(tree) == (1, "these headers include each other: kube/a_priv.h kube/b.h")
 
 
 def test_a_circle_that_is_gone(tree):
