@@ -30,7 +30,8 @@ void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum s
 }
 
 /* The position of a field in the file; for "" that of the object. */
-static void find_place(const struct stw_report_object *s, const char *path, size_t *line, size_t *column)
+static void find_place(const struct stw_report_object *s, const char *path, size_t *line,
+                       size_t *column)
 {
     stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);
     *line = s->line ? s->line : 1;

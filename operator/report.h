@@ -42,7 +42,8 @@ void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum s
 void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f);
 void stw_report_passed_over(struct stw_report *r, const struct stw_report_object *s);
-void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s, const char *why);
+void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s,
+                           const char *why);
 /* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
 

@@ -181,12 +181,13 @@ static void print_immutable(struct stw_buf *out, int indent, const struct stw_fi
         add_unchanged(&rule, at);
     }
     add_old_value(&was, at);
-    print_entry(out, indent,
-                &(struct cel_entry){.rule = stw_buf_str(&rule),
-                                .message = "field is immutable",
-                                .expression = row->type == STW_T_STRING ? stw_buf_str(&was) : NULL,
-                                .path = at->path,
-                                .code = STW_FORBIDDEN});
+    print_entry(
+        out, indent,
+        &(struct cel_entry){.rule = stw_buf_str(&rule),
+                            .message = "field is immutable",
+                            .expression = row->type == STW_T_STRING ? stw_buf_str(&was) : NULL,
+                            .path = at->path,
+                            .code = STW_FORBIDDEN});
     out->failed |= rule.failed || was.failed;
 }
 
@@ -215,10 +216,10 @@ static void print_transition(struct stw_buf *out, int indent, const struct stw_c
     replace_words(&text, r->expression ? r->expression : "", words);
     print_entry(out, indent,
                 &(struct cel_entry){.rule = stw_buf_str(&rule),
-                                .message = r->message,
-                                .expression = r->expression ? stw_buf_str(&text) : NULL,
-                                .path = at.path,
-                                .code = r->code});
+                                    .message = r->message,
+                                    .expression = r->expression ? stw_buf_str(&text) : NULL,
+                                    .path = at.path,
+                                    .code = r->code});
     out->failed |= rule.failed || text.failed;
 }
 
@@ -267,9 +268,9 @@ static void print_state(struct stw_buf *out, int indent, const struct stw_cel_ru
     add_update_rule(&changed, r, all, up);
     replace_words(&text, r->expression ? r->expression : "", words);
     struct cel_entry e = {.message = r->message,
-                      .expression = r->expression ? stw_buf_str(&text) : NULL,
-                      .path = at.path,
-                      .code = r->code};
+                          .expression = r->expression ? stw_buf_str(&text) : NULL,
+                          .path = at.path,
+                          .code = r->code};
     e.rule = stw_buf_str(&made);
     print_entry(out, indent, &e);
     e.rule = stw_buf_str(&changed);

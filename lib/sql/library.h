@@ -30,11 +30,12 @@ struct stw_client_library {
     static struct {                                                                                \
         LIST(STW_LIBRARY_MEMBER)                                                                   \
     } table;                                                                                       \
-    static struct stw_client_library library = {.file = (file_),                                          \
-                                         .package = (package_),                                    \
-                                         .names = (const char *const[]){LIST(STW_LIBRARY_NAME)},   \
-                                         .functions = &(table),                                    \
-                                         .count = sizeof(table) / sizeof(void *)}
+    static struct stw_client_library library = {.file = (file_),                                   \
+                                                .package = (package_),                             \
+                                                .names =                                           \
+                                                    (const char *const[]){LIST(STW_LIBRARY_NAME)}, \
+                                                .functions = &(table),                             \
+                                                .count = sizeof(table) / sizeof(void *)}
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Loads the library once and keeps it; thread-safe.  STW_ERR_INVALID reports what is missing and
