@@ -18,7 +18,7 @@ void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size
 /* A time in seconds since the epoch; `none` if the member is not there or not a time. */
 int64_t stw_tree_time(const json_t *object, const char *key, int64_t none);
 
-/* Sets a string member; does nothing if `text` is NULL or empty. */
+/* Sets a string member; NULL or "" leaves the object as it is. */
 void stw_tree_set_text(json_t *object, const char *key, const char *text);
 
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */

@@ -52,12 +52,25 @@ static void too_deep(void **state)
     json_decref(tree);
 }
 
+static void no_text_is_no_member(void **state)
+{
+    json_auto_t *tree = json_object();
+    (void)state;
+    stw_tree_set_text(tree, "a", "one");
+    stw_tree_set_text(tree, "b", "");
+    stw_tree_set_text(tree, "c", NULL);
+    assert_int_equal(json_object_size(tree), 1);
+    stw_tree_set_text(tree, "a", ""); /* what is there stays */
+    assert_string_equal(stw_tree_text(tree, "a"), "one");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_jansson),
         cmocka_unit_test(no_room),
         cmocka_unit_test(too_deep),
+        cmocka_unit_test(no_text_is_no_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
