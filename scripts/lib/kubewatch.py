@@ -19,7 +19,7 @@ GONE = (OSError, http.client.HTTPException, ValueError)
 
 
 class Refused(Exception):
-    """An answer that is no success."""
+    """An answer that is not a success."""
 
     def __init__(self, status, text):
         super().__init__(f"{status} {text.decode(errors='replace')}")

@@ -4,8 +4,8 @@
 
 Four rules: an include and a symbol come from a lower layer or from the module itself; a header
 named *_priv.h is included from its own folder only; headers never include each other
-in a circle, sources only where layers.txt lists it; docs/architecture.md shows the layers of layers.txt.  Symbols are read from the
-static libraries of the build directory.
+in a circle, sources only where layers.txt lists it; docs/architecture.md shows the layers of
+layers.txt.  Symbols are read from the static libraries of the build directory.
 
 Usage: layers.py [--build-dir DIR] [--top DIR]
 
