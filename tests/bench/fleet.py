@@ -132,7 +132,7 @@ class Fleet:
         begin = time.monotonic()
         self.steward.start(ready=False)
         wait.until("steward to be ready", lambda: self.steward.readyz("")[0] == 200, 120,
-                   every=0.002)
+                   every=0.02)
         return (time.monotonic() - begin) * 1000
 
     def stop(self):

@@ -49,7 +49,7 @@ def measure(reference, count, rounds):
     """{name: medians}, and with a reference the ratios."""
     programs = versus.binaries(reference)
     found = {name: [] for name in programs}
-    with fleet(next(iter(programs.values()))) as one:
+    with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         one.start()  # creates the certificate
         one.stop()
         for n, name in versus.in_turns(list(programs), rounds):

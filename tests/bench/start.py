@@ -60,7 +60,7 @@ def measure(reference, count, rounds):
     """{name: medians}, and with a reference the ratios."""
     programs = versus.binaries(reference)
     found, sizes = {name: [] for name in programs}, {}
-    with fleet(next(iter(programs.values()))) as one:
+    with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         for name, program in programs.items():
             one.binary = program
             one.clear()
@@ -110,7 +110,7 @@ def stalls(reference, count, starts):
     """How long each of many starts takes: a stalled one is seen at once."""
     programs = versus.binaries(reference)
     took = {name: [] for name in programs}
-    with fleet(next(iter(programs.values()))) as one:
+    with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         grown(one, count)
         for n, name in versus.in_turns(list(programs), starts):
             one.binary = programs[name]
