@@ -83,8 +83,12 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
     stw_field_manager(m->config.op, c, pool->field_manager);
     pool->queue = stw_queue_create(c->name, m->config.clock, m->config.metrics);
-    if (!pool->queue)
+    pool->failures = stw_failures_create();
+    if (!pool->queue || !pool->failures) {
+        stw_queue_destroy(pool->queue);
+        stw_failures_destroy(pool->failures);
         return stw_fail_memory(err);
+    }
     m->pool_count++;
     stw_queue_shut(pool->queue);
     stw_worker_pool_make_metrics(pool, m->config.metrics,
@@ -269,12 +273,38 @@ static bool resync_sleeps(struct stw_manager *m, uint64_t deadline)
     return stopping;
 }
 
-static bool all_synced(const struct stw_manager *m)
+/* Why a cache is not filled. */
+static void describe_unsynced(const struct stw_manager *m, struct stw_watch_cache *cache, char *why,
+                              size_t why_size)
 {
+    struct stw_informer_facts facts;
+    const struct stw_resource *r = stw_informer_resource(cache->informer);
+    const char *command = m->config.grant_command;
+    stw_informer_facts(cache->informer, &facts);
+    if (!facts.forbidden) {
+        stw_format(why, why_size, "%s are not listed yet%s%s", r->plural,
+                   *facts.problem ? ": " : "", facts.problem);
+        return;
+    }
+    stw_format(why, why_size, "the account lacks the rights list and watch on %s%s%s%s%s",
+               r->plural, *r->group ? "." : "", r->group, command ? "; to grant them: " : "",
+               command ? command : "");
+    /* Once: the reflector retries for as long as it takes. */
+    if (!atomic_exchange(&cache->denied, true))
+        stw_log(STW_LOG_ERROR, "not ready: rights are missing, as of an older version's manifests",
+                STW_STR("missing", why), STW_STR("error", facts.problem));
+}
+
+static bool all_synced(struct stw_manager *m)
+{
+    char why[512];
+    bool all = true;
     for (uint32_t i = 0; i < m->cache_count; i++)
-        if (!stw_informer_synced(m->caches[i].informer))
-            return false;
-    return true;
+        if (!stw_informer_synced(m->caches[i].informer)) {
+            describe_unsynced(m, &m->caches[i], why, sizeof(why));
+            all = false;
+        }
+    return all;
 }
 
 /* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
@@ -328,6 +358,8 @@ static void *run_resync_thread(void *ctx)
     stw_log(STW_LOG_INFO, "caches are filled",
             STW_INT("tookMs", stw_now_ms(&stw_clock_system) - begin));
     if (!m->lease) {
+        if (m->config.shadow)
+            stw_fence_set_shadow(m->fence);
         stw_fence_open(m->fence, STW_FENCE_FOREVER, &(struct stw_fence_epoch){0});
         start_leading(m);
     }
@@ -361,12 +393,9 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
 bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size)
 {
     for (uint32_t i = 0; i < m->cache_count; i++) {
-        char problem[256] = "";
         if (stw_informer_synced(m->caches[i].informer))
             continue;
-        stw_informer_problem(m->caches[i].informer, problem, sizeof(problem));
-        stw_format(why, why_size, "%s are not listed yet%s%s", m->caches[i].watch->resource->plural,
-                   *problem ? ": " : "", problem);
+        describe_unsynced(m, &m->caches[i], why, why_size);
         return false;
     }
     return true;
@@ -435,6 +464,7 @@ void stw_manager_destroy(struct stw_manager *m)
             m->pools[i].controller->close(m->pools[i].state);
         stw_events_destroy(m->pools[i].events);
         stw_queue_destroy(m->pools[i].queue);
+        stw_failures_destroy(m->pools[i].failures);
     }
     stw_guard_destroy(m->guard);
     stw_memo_destroy(m->memo);

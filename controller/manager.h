@@ -5,6 +5,7 @@
 #ifndef STW_CONTROLLER_MANAGER_H
 #define STW_CONTROLLER_MANAGER_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
@@ -34,6 +35,11 @@ struct stw_manager_config {
     const char *lease_ns, *identity;
     uint32_t resync_ms;                /* 0: 10 hours, with jitter */
     const struct stw_product *product; /* what the kinds share; passed through; or NULL */
+    /* Reports what would be written, with a client that writes nothing (kube/shadow.h): each object
+     * is reconciled once, and again when it changes, but failed runs are not repeated. */
+    bool shadow;
+    /* A command that grants the rights which this program needs, for messages; or NULL. */
+    const char *grant_command;
 };
 
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
@@ -43,6 +49,18 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err) STW_MUST_CHE
 bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size); /* readiness */
 bool stw_manager_alive(struct stw_manager *m, char *why,
                        size_t why_size); /* no reconcile hangs > 10 min */
+/* In shadow mode: every object has been reconciled, and no change is waiting. */
+bool stw_manager_settled(struct stw_manager *m);
+/* Objects whose last run failed, or in shadow mode depended on what is not asked; returns the number
+ * of others that were not kept (failures.h). */
+struct stw_failure;
+uint64_t stw_manager_each_failure(struct stw_manager *m,
+                                  void (*each)(void *ctx, const struct stw_kind *kind,
+                                               const struct stw_failure *one),
+                                  void *ctx);
+/* Appends the members of a JSON object: queues, caches, leases, the last errors of objects.  No
+ * secrets; at most some hundred KiB.  Any thread. */
+void stw_manager_facts(struct stw_manager *m, struct stw_buf *out);
 /* Look-ups in the caches for admission rules.  Valid as long as the manager. */
 const struct stw_lookup *stw_manager_lookup(struct stw_manager *m);
 /* Waits up to timeout_ms for running reconciles, stops the workers and releases the lease. */

@@ -8,6 +8,7 @@
 #include "base/fence.h"
 #include "base/util.h"
 #include "controller/controller.h"
+#include "controller/failures.h"
 #include "controller/guard.h"
 #include "controller/memo.h"
 #include "controller/queue.h"
@@ -26,6 +27,7 @@ struct stw_watch_cache {
     const struct stw_watch *watch;
     struct stw_informer *informer;
     char selector[STW_SELECTOR_LEN];
+    atomic_bool denied; /* it was logged that a right is missing */
 };
 
 /* A running controller: its queue and its workers. */
@@ -35,6 +37,7 @@ struct stw_worker_pool {
     char field_manager[STW_OWN_NAME_LEN];
     struct stw_watch_cache *own; /* of the kind itself */
     struct stw_queue *queue;
+    struct stw_failures *failures;
     struct stw_events *events;
     void *state;        /* of controller->open */
     pthread_t *threads; /* the manager's lock guards this and the three below */

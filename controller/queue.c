@@ -468,3 +468,27 @@ void stw_queue_measure(struct stw_queue *q)
     stw_series_set(q->metrics.unfinished, sum);
     stw_series_set(q->metrics.longest, longest);
 }
+
+void stw_queue_facts(struct stw_queue *q, struct stw_queue_facts *ret,
+                     void (*each)(void *ctx, const char *key, uint64_t ms), void *ctx)
+{
+    uint32_t pos = 0;
+    const struct stw_queue_entry *e;
+    STW_LOCKED(&q->lock);
+    uint64_t now = stw_now_ms(q->clock);
+    *ret = (struct stw_queue_facts){
+        .ready = q->ready.count, .delayed = q->delayed.count, .working = q->working};
+    if (q->delayed.count > 0 && q->delayed.at[0]->due_ms > now)
+        ret->next_due_ms = q->delayed.at[0]->due_ms - now;
+    while ((e = stw_table_next(&q->entries, &pos))) {
+        uint64_t ms = now > e->since_ms ? now - e->since_ms : 0;
+        ret->failing += e->failures > 0;
+        if (e->ready)
+            ret->oldest_ms = STW_MAX(ret->oldest_ms, ms);
+        if (!e->working)
+            continue;
+        ret->longest_ms = STW_MAX(ret->longest_ms, ms);
+        if (each)
+            each(ctx, e->key, ms);
+    }
+}

@@ -57,6 +57,16 @@ bool stw_queue_drain(struct stw_queue *q, uint64_t timeout_ms);
 uint32_t stw_queue_depth(const struct stw_queue *q); /* keys that are ready, without delayed ones */
 /* The ms that the longest-running work has taken so far; 0 when there is none. */
 uint64_t stw_queue_longest_ms(struct stw_queue *q);
+/* The state of a queue, for people. */
+struct stw_queue_facts {
+    uint32_t ready, delayed, working;
+    uint32_t failing; /* keys whose last run failed */
+    uint64_t oldest_ms, longest_ms,
+        next_due_ms; /* ready for; running for; until the next delayed */
+};
+/* `each` (or NULL) is called for each key that a worker has, under the queue's lock. */
+void stw_queue_facts(struct stw_queue *q, struct stw_queue_facts *ret,
+                     void (*each)(void *ctx, const char *key, uint64_t ms), void *ctx);
 /* Sets the gauges that change with time alone.  Call before each scrape. */
 void stw_queue_measure(struct stw_queue *q);
 

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#define SHADOW_PAUSE_MS (24u * 3600 * 1000)
 #define CANCELLED_PAUSE_MS 50 /* until the election closes the queue or a new term begins */
 
 static const double run_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
@@ -82,6 +83,18 @@ static void log_result(const struct stw_result *result, uint64_t took_ms)
             STW_INT("requeueAfterMs", result->after_ms), STW_INT("tookMs", took_ms));
 }
 
+/* A conflict is a matter of timing; it is neither. */
+static void keep_failure(struct stw_worker_pool *pool, const char *key,
+                         const struct stw_result *result)
+{
+    bool stalled = result->outcome == STW_RUN_STALLED;
+    if ((stalled || result->outcome == STW_RUN_FAILED) && result->err.code != STW_ERR_CANCELLED)
+        stw_failures_add(pool->failures, key, stalled, &result->err,
+                         stw_wall_us(pool->manager->config.clock));
+    else if (result->outcome == STW_RUN_DONE || result->outcome == STW_RUN_AFTER)
+        stw_failures_forget(pool->failures, key);
+}
+
 static void count_result(struct stw_worker_pool *pool, const struct stw_result *result,
                          uint64_t took_ms)
 {
@@ -115,6 +128,27 @@ static void plan_next(struct stw_queue *q, const char *key, const struct stw_res
     }
 }
 
+#define SHADOW_CONFLICTS_MAX 3
+
+/* The run is over, unless it met a conflict.  What depends on a database, an etcd or a store is not
+ * known: the object is reported. */
+static void end_shadow_run(const struct stw_run *run, struct stw_result *result)
+{
+    bool repeat = result->outcome == STW_RUN_CONFLICT && run->failures < SHADOW_CONFLICTS_MAX;
+    if (stw_fence_was_refused()) {
+        result->outcome = STW_RUN_FAILED;
+        result->err = (struct stw_error){0};
+        (void)stw_fail(
+            &result->err, STW_ERR_UNAVAILABLE,
+            "followed up to its database, etcd or store, which shadow mode does not ask");
+    } else if (result->outcome == STW_RUN_AFTER && result->err.code != STW_ERR_CANCELLED) {
+        result->outcome = STW_RUN_DONE;
+    } else if (result->outcome == STW_RUN_CONFLICT && !repeat) {
+        result->outcome = STW_RUN_FAILED;
+    }
+    result->after_ms = repeat ? result->after_ms : SHADOW_PAUSE_MS;
+}
+
 static void run_key(struct stw_worker_pool *pool, const char *key)
 {
     char ns[STW_KEY_LEN], name[STW_KEY_LEN], id[17];
@@ -146,12 +180,15 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
     stw_reconcile(&run, &result);
+    if (m->config.shadow)
+        end_shadow_run(&run, &result);
     (void)stw_fence_enter(before);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */
         result.outcome = STW_RUN_AFTER;
         result.after_ms = CANCELLED_PAUSE_MS;
     }
+    keep_failure(pool, key, &result);
     log_result(&result, took);
     stw_log_context(NULL);
     count_result(pool, &result, took);

@@ -22,11 +22,15 @@ static const char usage[] =
     "endpoints and NetworkPolicies, the rights of {operator}'s account, the Lease.  Each line "
     "says\n"
     "what was seen and, below, what to do next.  Nothing is changed, and no secret is shown.\n\n"
+    "Before an upgrade, run the new program with --upgrade: a stored object that its rules refuse\n"
+    "is a failed check, too.\n\n"
     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
 
 struct doctor_options {
+    void *extra; /* options of the extension */
     char *kubeconfig, *context, *ns, *namespaces, *output, *kinds;
     int64_t timeout_ms;
+    bool upgrade;
 };
 
 #define AT(member) .offset = offsetof(struct doctor_options, member)
@@ -52,7 +56,13 @@ static const struct stw_flag flags[] = {
      .min = 1000,
      .max = 600000,
      AT(timeout_ms),
-     .help = "for all of it"},
+     .help = "for all of it but --upgrade"},
+    {.name = "upgrade",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     AT(upgrade),
+     .help =
+         "also read the stored objects, and report those that the rules of this program refuse"},
     STW_REMOTE_FLAGS(struct doctor_options),
     {0},
 };
@@ -97,6 +107,8 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
         checks[i](d);
     for (size_t i = 0; reached == 0 && x && x->checks && x->checks[i]; i++)
         x->checks[i](d);
+    if (reached == 0 && o->upgrade)
+        doctor_upgrade(d);
     int status = stw_checkup_end(&d->report);
     return reached == 0 ? status : STW_EXIT_USAGE;
 }
@@ -104,7 +116,11 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
 static int run_doctor(const struct stw_call *call, void *settings, int count, char **operands)
 {
     const struct doctor_options *o = settings;
-    struct doctor d = {.op = call->op, .ns = o->ns, .remote = {.op = call->op}};
+    struct doctor d = {.op = call->op,
+                       .command = call->command,
+                       .extra = o->extra,
+                       .ns = o->ns,
+                       .remote = {.op = call->op}};
     (void)operands;
     d.report = (struct stw_checkup){.op = call->op, .out = stdout};
     if (count)

@@ -14,12 +14,15 @@
 
 struct doctor {
     const struct stw_operator *op; /* with the kinds that are managed */
+    const struct stw_command *command;
+    const void *extra;             /* options of the extension */
     struct stw_kind_choice choice; /* what `op` points to, if the Deployment has --kinds */
     const char *ns;                /* where steward is installed */
     char **namespaces;             /* that it manages, ended by NULL; NULL: all */
     struct stw_remote remote;
     struct stw_checkup report;
     int64_t ahead_us; /* API server's clock minus ours */
+    int minor;        /* of the server, 24 for Kubernetes 1.24; 0: unknown */
 
     struct stw_answer deployment; /* root absent: not found */
     /* The target of the webhook configurations; "" if by URL or unknown. */
@@ -50,6 +53,7 @@ void doctor_leader(struct doctor *d);
 void doctor_webhooks(struct doctor *d); /* doctor_webhook.c */
 void doctor_service(struct doctor *d);  /* doctor_net.c */
 void doctor_network_policy(struct doctor *d);
+void doctor_upgrade(struct doctor *d); /* doctor_upgrade.c: with --upgrade */
 
 /* --- functions without I/O */
 

@@ -211,9 +211,7 @@ static void tell_rights(struct rights *r)
 {
     struct doctor *d = r->d;
     stw_autofree char *list = doctor_argument(d, "--namespaces");
-    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
-    if (stw_kinds_are_some(d->op))
-        stw_kinds_names(d->op->kinds, &kinds);
+    stw_autobuf struct stw_buf command = STW_BUF_INIT(16384);
     if (!r->missing) {
         stw_checkup_add(&d->report, STW_CHECK_OK, "rights", NULL,
                         "%s/" STW_SERVICE_ACCOUNT " has all %u that {operator} needs", d->ns,
@@ -222,12 +220,9 @@ static void tell_rights(struct rights *r)
     }
     if (r->missing > MISSING_SHOWN)
         stw_buf_addf(&r->text, " and %u more", r->missing - MISSING_SHOWN);
-    stw_checkup_add(
-        &d->report, STW_CHECK_FAIL, "rights",
-        doctor_advice(d, "{operator} print rbac --namespace %s%s%s%s%s | kubectl apply -f -", d->ns,
-                      list ? " --namespaces " : "", list ? list : "", kinds.len ? " --kinds " : "",
-                      stw_buf_str(&kinds)),
-        "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
+    stw_print_rbac_command(d->op, d->ns, list, &command);
+    stw_checkup_add(&d->report, STW_CHECK_FAIL, "rights", stw_buf_str(&command),
+                    "%s/" STW_SERVICE_ACCOUNT " may not %s", d->ns, stw_buf_str(&r->text));
 }
 
 void doctor_rights(struct doctor *d)

@@ -8,6 +8,7 @@
 #include "schema/kind.h"
 
 #define CRD_MAX_BYTES (4u << 20)
+#define RULES_SINCE 29 /* Kubernetes 1.29 has all that the rules use */
 #define SKEW_WARN_S 10
 #define SKEW_FAIL_S 300 /* clock skew that certificates allow for */
 
@@ -79,8 +80,9 @@ int doctor_server(struct doctor *d)
                     d->remote.kubeconfig->server, git);
     char minor[16] = "";
     (void)stw_json_strcpy(stw_json_get(version.root, "minor"), minor, sizeof(minor));
-    if (*minor)
-        doctor_features(&d->report, (int)strtol(minor, NULL, 10)); /* "24+" in provider builds */
+    d->minor = (int)strtol(minor, NULL, 10); /* "24+" in provider builds */
+    if (d->minor > 0)
+        doctor_features(&d->report, d->minor);
     check_clock(d, date_us, before_us, after_us);
     return 0;
 }
@@ -145,13 +147,16 @@ static int compare_crd(void *ctx, unsigned index, size_t line, const struct stw_
     return 0;
 }
 
-/* Whether it matches what this program prints. */
-static bool is_our_crd(const struct doctor *d, const struct stw_kind *kind, struct stw_json crd,
-                       struct stw_buf *path)
+typedef void print_crd_fn(const struct stw_operator *op, const struct stw_kind *k,
+                          struct stw_buf *out);
+
+/* Whether it matches what this program prints: stw_kind_crd or stw_kind_crd_rules. */
+static bool is_our_crd(const struct doctor *d, const struct stw_kind *kind, print_crd_fn *print,
+                       struct stw_json crd, struct stw_buf *path)
 {
     stw_autobuf struct stw_buf yaml = STW_BUF_INIT(CRD_MAX_BYTES);
     struct comparison c = {.theirs = crd, .path = path};
-    stw_kind_crd(d->op, kind, &yaml);
+    print(d->op, kind, &yaml);
     return stw_yaml_each("crd", stw_buf_str(&yaml), yaml.len, compare_crd, &c, NULL) == 0 && c.same;
 }
 
@@ -164,9 +169,37 @@ static bool is_established(struct stw_json crd)
     return false;
 }
 
-static const char apply_crds[] = "{operator} print crds | kubectl apply -f -";
+/* With rules where the server can apply them. */
+static const char *apply_crds(struct doctor *d)
+{
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    if (stw_kinds_are_some(d->op))
+        stw_kinds_names(d->op->kinds, &kinds);
+    return doctor_advice(d, "{operator} print crds%s%s%s | kubectl apply -f -",
+                         d->minor >= RULES_SINCE ? " --rules" : "", kinds.len ? " --kinds " : "",
+                         stw_buf_str(&kinds));
+}
 
-static bool check_crd(struct doctor *d, const struct stw_kind *kind)
+/* CRDs on servers that know validation rules: how many have other rules, or none. */
+struct rules_seen {
+    unsigned without;
+    char first[512]; /* its name */
+    struct stw_buf path;
+};
+
+static void compare_rules(const struct doctor *d, const struct stw_kind *kind, struct stw_json crd,
+                          const char *name, struct rules_seen *seen)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
+    if (d->minor < RULES_SINCE || is_our_crd(d, kind, stw_kind_crd_rules, crd, &path))
+        return;
+    if (seen->without++)
+        return;
+    stw_format(seen->first, sizeof(seen->first), "%s", name);
+    stw_buf_adds(&seen->path, stw_buf_str(&path));
+}
+
+static bool check_crd(struct doctor *d, const struct stw_kind *kind, struct rules_seen *seen)
 {
     stw_autoanswer struct stw_answer crd = {0};
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
@@ -177,7 +210,8 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind)
         if (err.code != STW_ERR_NOT_FOUND)
             doctor_unread(d, name, &err);
         else
-            stw_checkup_add(&d->report, STW_CHECK_FAIL, "CRD", apply_crds, "%s is not there", name);
+            stw_checkup_add(&d->report, STW_CHECK_FAIL, "CRD", apply_crds(d), "%s is not there",
+                            name);
         return false;
     }
     if (!is_established(crd.root)) {
@@ -186,22 +220,42 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind)
                         "%s is not established: the API server does not serve it", name);
         return false;
     }
-    if (is_our_crd(d, kind, crd.root, &path))
+    if (is_our_crd(d, kind, stw_kind_crd, crd.root, &path)) {
+        compare_rules(d, kind, crd.root, name, seen);
         return true;
-    stw_checkup_add(&d->report, STW_CHECK_WARN, "CRD", apply_crds,
+    }
+    stw_checkup_add(&d->report, STW_CHECK_WARN, "CRD", apply_crds(d),
                     "%s differs from what this program (%s) prints, first at spec.%s: it is of "
                     "another version",
                     name, d->op->version, stw_buf_str(&path));
     return false;
 }
 
+static void report_rules(struct doctor *d, const struct rules_seen *seen, unsigned good)
+{
+    if (d->minor < RULES_SINCE || !good)
+        return;
+    if (!seen->without)
+        stw_checkup_add(&d->report, STW_CHECK_OK, "CRD rules", NULL,
+                        "the API server refuses bad objects by the CRDs, even without the webhook");
+    else
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "CRD rules", apply_crds(d),
+                        "%u of %u CRDs lack the validation rules for Kubernetes 1.%d and later, "
+                        "first %s at spec.%s: without the webhook the API server accepts objects "
+                        "that it would refuse",
+                        seen->without, good, RULES_SINCE, seen->first, stw_buf_str(&seen->path));
+}
+
 void doctor_crds(struct doctor *d)
 {
     unsigned count = 0, good = 0;
+    struct rules_seen seen = {.path = STW_BUF_INIT(4096)};
     for (; d->op->kinds[count]; count++)
-        good += check_crd(d, d->op->kinds[count]);
+        good += check_crd(d, d->op->kinds[count], &seen);
     if (good == count)
         stw_checkup_add(&d->report, STW_CHECK_OK, "CRDs", NULL,
                         "all %u are established, and as this program (%s) prints them", count,
                         d->op->version);
+    report_rules(d, &seen, good);
+    stw_buf_done(&seen.path);
 }

@@ -16,7 +16,7 @@
 struct print_options {
     const struct stw_operator *op;
     char *ns, *namespaces, *url, *kinds;
-    bool match_conditions, rules;
+    bool match_conditions, rules, shadow;
 };
 
 static const char usage[] =
@@ -56,6 +56,11 @@ static const struct stw_flag flags[] = {
      .offset = offsetof(struct print_options, rules),
      .help = "for Kubernetes 1.29 and later: with validation rules in CEL, which hold without the "
              "webhook (crds)"},
+    {.name = "shadow",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .offset = offsetof(struct print_options, shadow),
+     .help = "an account with the rights of `run --shadow`, which only reads (rbac)"},
     {0},
 };
 
@@ -178,7 +183,7 @@ static void print_webhooks(const struct print_options *o, struct stw_buf *out)
 
 static void print_rbac(const struct print_options *o, struct stw_buf *out)
 {
-    stw_print_rbac(o->op, o->ns, o->namespaces, out);
+    (o->shadow ? stw_print_rbac_shadow : stw_print_rbac)(o->op, o->ns, o->namespaces, out);
 }
 
 static void print_user_roles(const struct print_options *o, struct stw_buf *out)

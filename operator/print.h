@@ -11,6 +11,14 @@
 void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *namespaces,
                     struct stw_buf *out);
 
+/* The rights of `run --shadow`, all of them to read, for an account of its own. */
+void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const char *namespaces,
+                           struct stw_buf *out);
+/* The command that applies the rights of this program: with --namespaces and --kinds, if these are
+ * set. */
+void stw_print_rbac_command(const struct stw_operator *op, const char *ns, const char *namespaces,
+                            struct stw_buf *out);
+
 /* ClusterRoles for users. */
 void stw_print_user_roles(const struct stw_operator *op, struct stw_buf *out);
 

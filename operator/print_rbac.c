@@ -5,6 +5,7 @@
 #include "certs/certs.h"
 #include "controller/controller.h"
 #include "operator/extension.h"
+#include "operator/kind_choice.h"
 #include "operator/names.h"
 #include "operator/print.h"
 #include "operator/settings.h"
@@ -13,6 +14,7 @@
 #include <assert.h>
 
 struct rules {
+    const char *account; /* NULL: STW_SERVICE_ACCOUNT */
     struct stw_rule all[STW_RIGHTS_MAX];
     size_t count;
 };
@@ -97,7 +99,7 @@ static void add_role(const struct rules *rules, bool (*wants)(const struct stw_r
     stw_buf_addf(out,
                  "roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\n"
                  "subjects:\n- kind: ServiceAccount\n  name: %s\n  namespace: %s\n",
-                 role, name, STW_SERVICE_ACCOUNT, steward_ns);
+                 role, name, rules->account ? rules->account : STW_SERVICE_ACCOUNT, steward_ns);
 }
 
 static bool is_in_own_namespace(const struct stw_rule *r)
@@ -161,4 +163,69 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
         return;
     add_role(&rules, cluster_wide, "{operator}-storage-class-role", NULL, ns, out);
     add_role(&access, cluster_wide, "{operator}-metrics-auth-role", NULL, ns, out);
+}
+
+#define SHADOW_ACCOUNT "{operator}-shadow"
+
+/* Of the verbs, those that read; NULL: none does. */
+static const char *reading_verbs(const char *verbs)
+{
+    static const char *const sets[] = {NULL,    "get",       "list",       "get,list",
+                                       "watch", "get,watch", "list,watch", "get,list,watch"};
+    static const char *const words[] = {"get", "list", "watch"};
+    unsigned found = 0;
+    for (const char *p = verbs; *p;) {
+        size_t len = strcspn(p, ",");
+        for (unsigned i = 0; i < STW_COUNT(words); i++)
+            found |= strlen(words[i]) == len && strncmp(p, words[i], len) == 0 ? 1U << i : 0;
+        p += len + (p[len] == ',');
+    }
+    return sets[found];
+}
+
+/* The controllers', without the election and the certificates, which shadow mode does not have. */
+static void collect_reads(const struct stw_operator *op, struct rules *ret)
+{
+    struct rules *all = calloc(1, sizeof(*all));
+    for (size_t i = 0; all && op->controllers[i]; i++)
+        stw_controller_rules(op->controllers[i], collect_rule, all);
+    if (all && op->extension && op->extension->rules)
+        collect_rules(all, op->extension->rules);
+    for (size_t i = 0; all && i < all->count; i++) {
+        struct stw_rule rule = all->all[i];
+        rule.verbs = reading_verbs(rule.verbs);
+        if (rule.verbs)
+            collect_rule(ret, &rule);
+    }
+    free(all);
+}
+
+void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const char *namespaces,
+                           struct stw_buf *out)
+{
+    struct rules rules = {.account = SHADOW_ACCOUNT};
+    char **list = stw_list_split(namespaces);
+    collect_reads(op, &rules);
+    add_head(out, "ServiceAccount", SHADOW_ACCOUNT, ns);
+    if (!list)
+        add_role(&rules, of_objects, "{operator}-shadow-role", NULL, ns, out);
+    for (char **n = list; n && *n; n++)
+        add_role(&rules, of_objects, "{operator}-shadow-role", *n, ns, out);
+    stw_list_free(list);
+    add_role(&rules, is_in_own_namespace, "{operator}-shadow-own-role", ns, ns, out);
+    if (!namespaces || !*namespaces)
+        add_role(&rules, cluster_wide, "{operator}-shadow-storage-class-role", NULL, ns, out);
+}
+
+void stw_print_rbac_command(const struct stw_operator *op, const char *ns, const char *namespaces,
+                            struct stw_buf *out)
+{
+    stw_buf_addf(out, "%s print rbac --namespace %s", op->name, ns);
+    if (namespaces && *namespaces)
+        stw_buf_addf(out, " --namespaces %s", namespaces);
+    if (stw_kinds_are_some(op)) {
+        stw_buf_adds(out, " --kinds ");
+        stw_kinds_names(op->kinds, out);
+    }
+    stw_buf_adds(out, " | kubectl apply -f -");
 }

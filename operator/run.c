@@ -10,9 +10,12 @@
 #include "kube/kubeconfig.h"
 #include "operator/command.h"
 #include "operator/confine.h"
+#include "operator/debug_state.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
+#include "operator/print.h"
 #include "operator/serve.h"
+#include "operator/shadow.h"
 
 #include <curl/curl.h>
 
@@ -33,6 +36,9 @@ struct run {
     struct stw_manager *manager;
     char **namespaces, **hosts;
     char ns[STW_OWN_NAME_LEN];
+    struct stw_buf grant_command;
+    struct stw_debug_state debug_state;
+    struct stw_shadow *shadow; /* of --shadow */
     char identity[320];
     struct stw_buf dns[6];
     char metrics_service[STW_OWN_NAME_LEN];
@@ -106,6 +112,12 @@ static int connect_api(struct run *r, struct stw_error *err)
     if (stw_client_create(r->serve.host.op, r->kubeconfig, &stw_clock_system, r->serve.metrics,
                           &r->client, err) != 0)
         return -1;
+    if (s->shadow) {
+        r->shadow = stw_shadow_create();
+        if (!r->shadow)
+            return stw_fail_memory(err);
+        stw_client_set_shadow(r->client, r->shadow);
+    }
     r->serve.client = r->client;
     r->serve.host.client = r->client;
     return stw_host_connect(&r->serve.host, err);
@@ -115,6 +127,8 @@ static int create_manager(struct run *r, struct stw_error *err)
 {
     const struct stw_settings *s = r->settings;
     r->namespaces = stw_list_split(s->namespaces);
+    r->grant_command = STW_BUF_INIT(16384);
+    stw_print_rbac_command(r->serve.host.op, r->ns, s->namespaces, &r->grant_command);
     struct stw_manager_config config = {
         .op = r->serve.host.op,
         .client = r->client,
@@ -127,10 +141,18 @@ static int create_manager(struct run *r, struct stw_error *err)
         .lease_ns = r->ns,
         .identity = r->identity,
         .product = r->serve.host.product,
+        .shadow = s->shadow,
+        .grant_command = stw_buf_str(&r->grant_command),
     };
     if (stw_manager_create(&config, &r->manager, err) != 0)
         return -1;
     r->serve.env.lookup = stw_manager_lookup(r->manager);
+    r->debug_state.op = r->serve.host.op;
+    r->debug_state.manager = r->manager;
+    r->debug_state.ready = r->serve.ready;
+    r->debug_state.started_us = stw_wall_us(&stw_clock_system);
+    r->serve.page = (struct stw_metrics_page){
+        .path = STW_DEBUG_STATE_PATH, .write = stw_debug_state_write, .ctx = &r->debug_state};
     return 0;
 }
 
@@ -168,12 +190,14 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
 
 static int start_modules(struct run *r, struct stw_error *err)
 {
+    bool serves = !r->settings->shadow;
     if (stw_host_open(&r->serve.host, err) != 0 || connect_api(r, err) != 0 ||
-        create_manager(r, err) != 0 || open_webhook(r, err) != 0)
+        create_manager(r, err) != 0 || (serves && open_webhook(r, err) != 0))
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});
-    if (stw_serve_probes(&r->serve, err) != 0)
+    atomic_store(&r->debug_state.complete, true);
+    if (serves && stw_serve_probes(&r->serve, err) != 0)
         return -1;
     if (stw_host_start(&r->serve.host, err) != 0)
         return -1;
@@ -201,14 +225,33 @@ static void free_modules(struct run *r)
     stw_manager_destroy(r->manager);
     stw_host_close(&r->serve.host);
     stw_client_destroy(r->client);
+    stw_shadow_destroy(r->shadow);
     stw_metrics_destroy(r->serve.metrics);
     stw_kubeconfig_destroy(r->kubeconfig);
+    stw_buf_done(&r->grant_command);
     stw_list_free(r->namespaces);
     stw_list_free(r->hosts);
     for (size_t i = 0; i < STW_COUNT(r->dns); i++)
         stw_buf_done(&r->dns[i]);
 }
 
+static int report_shadow(struct run *r)
+{
+    const struct stw_shadow_job job = {
+        .op = r->serve.host.op,
+        .manager = r->manager,
+        .shadow = r->shadow,
+        .signals = &r->serve.signals,
+        .timeout_ms = r->settings->shadow_timeout_ms,
+        .json = stw_streq(r->settings->shadow_output, "json"),
+        .out = stdout,
+    };
+    bool settled = stw_shadow_wait(&job);
+    stop_controllers(r);
+    return stw_shadow_report(&job, settled);
+}
+
+/* -1, or the exit status. */
 static int run_operator(const struct stw_call *call, struct stw_settings *settings,
                         struct stw_error *err)
 {
@@ -216,7 +259,9 @@ static int run_operator(const struct stw_call *call, struct stw_settings *settin
     stw_serve_prepare(&r.serve, call, settings);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
     int status = start_modules(&r, err);
-    if (status == 0) {
+    if (status == 0 && settings->shadow) {
+        status = report_shadow(&r);
+    } else if (status == 0) {
         stw_serve_wait(&r.serve);
         stop_controllers(&r);
     }
@@ -235,10 +280,10 @@ static int start_run(const struct stw_call *call)
     if (status < 0) {
         struct stw_call chosen = *call;
         chosen.op = &choice.op;
-        status = STW_EXIT_OK;
-        if (run_operator(&chosen, &settings, &err) != 0) {
+        status = run_operator(&chosen, &settings, &err);
+        if (status < 0) {
             stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
-            status = STW_EXIT_REFUSED;
+            status = settings.shadow ? STW_EXIT_USAGE : STW_EXIT_REFUSED;
         }
     }
     stw_settings_done(call, &settings);

@@ -159,8 +159,10 @@ static int open_metrics(struct stw_serve *s, struct stw_error *err)
                                        .ctx = s->client,
                                        .clock = &stw_clock_system,
                                        .op = s->host.op};
-    struct stw_metrics_server_config config = {
-        .address = s->settings->metrics_bind, .clock = &stw_clock_system, .metrics = s->metrics};
+    struct stw_metrics_server_config config = {.address = s->settings->metrics_bind,
+                                               .clock = &stw_clock_system,
+                                               .metrics = s->metrics,
+                                               .page = s->page};
     if (!secure_metrics(s))
         return 0;
     if (stw_access_create(&access, &config.access, err) < 0 ||
@@ -262,7 +264,7 @@ static void second_signal(int number)
 
 static bool all_ready(const struct stw_serve *s)
 {
-    char why[256];
+    char why[512];
     for (const struct stw_probe *p = s->ready; p->name; p++)
         if (!p->ok(p->ctx, why, sizeof(why)))
             return false;

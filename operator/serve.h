@@ -30,6 +30,7 @@ struct stw_serve {
     char **caller_names;
     struct stw_server *server;
     struct stw_metrics_server *metrics_server;
+    struct stw_metrics_page page; /* served beside secure metrics; set it before the webhook */
     struct stw_certs *certs, *metrics_certs;
     struct stw_probes *probes;
     struct stw_probe ready[STW_PROBES_MAX + 1], live[STW_PROBES_MAX + 1];

@@ -50,6 +50,33 @@ static const struct stw_flag options[] = {
      .def = "false",
      OFFSET(leader_elect),
      .help = "with several replicas: one, elected by a Lease, reconciles; all serve admission"},
+    {.name = "shadow",
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .no_file = true,
+     OFFSET(shadow),
+     .help =
+         "reconcile every object once, write nothing, and report what would be written and which\n"
+         "pods would be restarted; with the rights of `print rbac --shadow`, beside the "
+         "{operator}\n"
+         "that runs.  Exit status: 0 nothing would be written, except statuses; 1 something\n"
+         "would; 2 not everything could be reconciled"},
+    {.name = "shadow-timeout",
+     .type = STW_FLAG_DURATION,
+     .arg = "DURATION",
+     .def = "5m",
+     .min = 1000,
+     .max = 86400000,
+     .no_file = true,
+     OFFSET(shadow_timeout_ms),
+     .help = "for all of --shadow"},
+    {.name = "output",
+     .letter = 'o',
+     .arg = "text|json",
+     .def = "text",
+     .no_file = true,
+     OFFSET(shadow_output),
+     .help = "form of the report of --shadow"},
     {.name = "workers",
      .type = STW_FLAG_INT,
      .arg = "N",
@@ -252,6 +279,11 @@ static int check_settings(const struct stw_call *call, struct stw_settings *s,
                         s->role);
     if (!stw_streq(s->sandbox, "auto") && !stw_streq(s->sandbox, "off"))
         return stw_fail(err, STW_ERR_INVALID, "--sandbox: \"%s\" is not auto or off", s->sandbox);
+    if (s->shadow && !s->reconcile)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "--shadow reconciles: it does not go with --role=webhook");
+    if (s->shadow)
+        s->webhook = s->leader_elect = false;
     const struct stw_host host = {
         .op = call->op, .command = call->command, .options = s->extra, .config = s->config};
     if (stw_host_check(&host, err) != 0)

@@ -21,6 +21,9 @@ struct stw_settings {
     bool metrics_secure;
     char *log_format, *log_level, *role, *sandbox;
     bool leader_elect;
+    bool shadow;
+    char *shadow_output;
+    int64_t shadow_timeout_ms;
     int64_t workers, shutdown_delay_ms;
     int64_t webhook_memory_mib, max_connections, request_timeout_ms, idle_timeout_ms;
 

@@ -66,8 +66,8 @@ static void answer_kept(const struct stw_operator *op, struct stw_access_answer 
     else {
         ret->code = code;
         stw_format(ret->text, sizeof(ret->text),
-                   "user \"%s\" may not get %.64s; bind it to the ClusterRole %s-metrics-reader",
-                   user, path, op->name);
+                   "user \"%s\" may not get %.64s; bind it to the ClusterRole %s-%s-reader", user,
+                   path, op->name, stw_streq(path, "/metrics") ? "metrics" : "debug");
     }
 }
 

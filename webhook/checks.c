@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define WHY_SIZE 256U
+#define WHY_SIZE 512U
 
 static bool is_excluded(const struct stw_check_query *q, const char *name)
 {

@@ -108,15 +108,19 @@ static enum MHD_Result answer_metrics_request(struct stw_metrics_server *s,
     struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     if (!stw_streq(method, MHD_HTTP_METHOD_GET) && !stw_streq(method, MHD_HTTP_METHOD_HEAD))
         return answer_text(mhd, 405, "only GET and HEAD are answered here");
-    if (!stw_streq(url, "/metrics"))
+    bool page = s->c.page.path && stw_streq(url, s->c.page.path);
+    if (!page && !stw_streq(url, "/metrics"))
         return answer_text(mhd, 404, "not found; try /metrics");
     stw_access_check(
         s->c.access,
         MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION), url, &a);
     if (a.code != 200)
         return answer_text(mhd, a.code, a.text);
-    stw_metrics_render(s->c.metrics, &text);
-    return stw_plain_answer(mhd, 200, STW_PLAIN_METRICS, NULL, &text);
+    if (page)
+        s->c.page.write(s->c.page.ctx, &text);
+    else
+        stw_metrics_render(s->c.metrics, &text);
+    return stw_plain_answer(mhd, 200, page ? STW_PLAIN_JSON : STW_PLAIN_METRICS, NULL, &text);
 }
 
 static enum MHD_Result handle_metrics_request(void *cls, struct MHD_Connection *mhd,

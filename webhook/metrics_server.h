@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * /metrics over HTTPS, with access checks by the API server (access.h). Uses a gate and one more
- * thread. That thread also sends the access reviews, so only other metrics clients wait for
- * them. */
+ * /metrics over HTTPS, and pages of the operator, with access checks by the API server (access.h).
+ * Uses a gate and one more thread. That thread also sends the access reviews, so only other metrics
+ * clients wait for them. */
 #ifndef STW_WEBHOOK_METRICS_SERVER_H
 #define STW_WEBHOOK_METRICS_SERVER_H
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/metrics.h"
@@ -14,11 +15,19 @@
 
 #include <stdint.h>
 
+/* A JSON document that is written for each request, on the server's thread. */
+struct stw_metrics_page {
+    const char *path; /* "/debug/state"; the right is to `get` this path */
+    void (*write)(void *ctx, struct stw_buf *out);
+    void *ctx;
+};
+
 struct stw_metrics_server_config {
     const char *address; /* ":8443" */
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
-    struct stw_access *access; /* owned, also when create fails */
+    struct stw_access *access;    /* owned, also when create fails */
+    struct stw_metrics_page page; /* path NULL: none */
 };
 
 struct stw_metrics_server;

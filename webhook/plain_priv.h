@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 
 #define STW_PLAIN_TEXT "text/plain; charset=utf-8"
+#define STW_PLAIN_JSON "application/json"
 #define STW_PLAIN_METRICS "text/plain; version=0.0.4; charset=utf-8"
 
 /* Takes ownership of the text. `headers`: name and value pairs, ended by NULL; or NULL. */

@@ -11,11 +11,13 @@ struct stw_fence {
     const struct stw_clock *clock;
     _Atomic uint64_t deadline_ms; /* 0: closed */
     _Atomic uint64_t term;
+    atomic_bool shadow;
     pthread_mutex_t lock; /* protects `epoch` */
     struct stw_fence_epoch epoch;
 };
 
 static _Thread_local struct stw_fence_ticket current;
+static _Thread_local bool refused;
 
 struct stw_fence *stw_fence_create(const struct stw_clock *clock)
 {
@@ -77,6 +79,7 @@ struct stw_fence_ticket stw_fence_enter(struct stw_fence_ticket t)
 {
     struct stw_fence_ticket before = current;
     current = t;
+    refused = false;
     return before;
 }
 
@@ -90,8 +93,23 @@ bool stw_fence_may_write(void)
     return stw_fence_allows(current);
 }
 
+void stw_fence_set_shadow(struct stw_fence *f)
+{
+    atomic_store(&f->shadow, true);
+}
+
+bool stw_fence_was_refused(void)
+{
+    return refused;
+}
+
 int stw_fence_check(struct stw_error *err)
 {
+    if (current.fence && atomic_load(&current.fence->shadow)) {
+        refused = true;
+        return stw_fail(err, STW_ERR_CANCELLED,
+                        "shadow mode: databases, etcd and stores are not asked");
+    }
     if (stw_fence_may_write())
         return 0;
     return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");

@@ -47,6 +47,10 @@ void stw_fence_extend(struct stw_fence *f, uint64_t deadline_ms);
 /* Ends the term. */
 void stw_fence_close(struct stw_fence *f);
 
+/* For a process that writes nothing (kube/shadow.h): from now on stw_fence_check fails under each
+ * ticket, so that nothing is sent to databases, etcd and stores, not even a read. */
+void stw_fence_set_shadow(struct stw_fence *f);
+
 /* A ticket of the current term; useless when the fence is closed. */
 struct stw_fence_ticket stw_fence_take(struct stw_fence *f);
 bool stw_fence_allows(struct stw_fence_ticket t);
@@ -58,6 +62,9 @@ struct stw_fence_ticket stw_fence_current(void);
 /* Whether this thread may write; stw_fence_check returns -1 with STW_ERR_CANCELLED if not. */
 bool stw_fence_may_write(void);
 int stw_fence_check(struct stw_error *err) STW_MUST_CHECK;
+/* Whether stw_fence_check has failed in shadow mode since this thread entered its ticket: what it
+ * does from then on is based on an answer that it did not get. */
+bool stw_fence_was_refused(void);
 /* The epoch of the ticket that this thread has entered.  False: no ticket, and `ret` is zero. */
 bool stw_fence_epoch(struct stw_fence_epoch *ret);
 

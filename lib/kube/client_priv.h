@@ -129,6 +129,7 @@ struct stw_client {
     struct curl_slist *connect_to; /* for tls-server-name, or NULL */
     bool no_proxy;                 /* the server is on this host */
     bool secure;
+    struct stw_shadow *shadow; /* or NULL; set before other threads use the client */
     struct stw_family *requests, *durations;
     struct stw_series *dropped;
     struct stw_client_tally tallies[STW_TALLIES]; /* lock: the most common ones, which come first */

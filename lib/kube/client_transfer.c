@@ -272,6 +272,10 @@ static int set_callbacks(struct stw_client *c, struct stw_call *call)
 
 int stw_transfer_prepare(struct stw_client *c, struct stw_call *call)
 {
+    /* Every request passes here: the last guard of shadow mode. */
+    if (c->shadow && !stw_streq(call->req.method, "GET"))
+        return stw_fail(&call->err, STW_ERR_INTERNAL, "shadow mode does not send %s %s",
+                        call->req.method, call->req.path);
     call->client = c;
     call->started_ms = call->heard_ms = stw_now_ms(c->clock);
     call->heard = call->counted = false;

@@ -26,10 +26,22 @@ void stw_informer_ended(struct stw_informer *inf)
     pthread_cond_broadcast(&inf->ended);
 }
 
-void stw_informer_set_problem(struct stw_reflector *r, const char *text)
+void stw_informer_set_problem(struct stw_reflector *r, const char *text, bool forbidden)
 {
     STW_LOCKED(&r->inf->lock);
     stw_format(r->problem, sizeof(r->problem), "%s", text);
+    r->forbidden = forbidden;
+    r->failed += *text != '\0';
+}
+
+void stw_informer_note(struct stw_reflector *r, bool list)
+{
+    int64_t now_us = stw_wall_us(r->inf->clock);
+    stw_series_set(r->inf->last_event, (double)now_us / 1e6);
+    STW_LOCKED(&r->inf->lock);
+    memcpy(r->seen_rv, r->rv, sizeof(r->seen_rv));
+    r->seen_us = now_us;
+    r->lists += list;
 }
 
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
@@ -242,6 +254,23 @@ void stw_index_add(struct stw_buf *out, const char *field, const char *value)
 uint32_t stw_informer_count(const struct stw_informer *inf)
 {
     return stw_cache_count((struct stw_cache *)(uintptr_t)&inf->cache, NULL);
+}
+
+void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret)
+{
+    *ret = (struct stw_informer_facts){.synced = stw_informer_synced(inf)};
+    ret->objects = stw_cache_count(&inf->cache, &ret->bytes);
+    stw_informer_problem(inf, ret->problem, sizeof(ret->problem));
+    STW_LOCKED(&inf->lock);
+    memcpy(ret->resource_version, inf->reflectors[0].seen_rv, sizeof(ret->resource_version));
+    ret->last_event_us = inf->reflectors[0].seen_us;
+    for (unsigned i = 0; i < inf->reflector_count; i++) {
+        const struct stw_reflector *r = &inf->reflectors[i];
+        ret->last_event_us = STW_MIN(ret->last_event_us, r->seen_us);
+        ret->forbidden |= r->forbidden;
+        ret->lists += r->lists;
+        ret->failures += r->failed;
+    }
 }
 
 static const struct stw_cache_scope *scope_of(const struct stw_informer *inf, const char *key)

@@ -90,6 +90,19 @@ void stw_informer_keys(struct stw_informer *inf, const char *index_key, struct s
 const char *stw_keys_next(struct stw_buf *keys, size_t *at);
 uint32_t stw_informer_count(const struct stw_informer *inf);
 
+/* The state of an informer, for people. */
+struct stw_informer_facts {
+    uint32_t objects;
+    size_t bytes;
+    bool synced;
+    bool forbidden;                    /* the last failure was a missing right */
+    char problem[256];                 /* as stw_informer_problem */
+    char resource_version[STW_RV_LEN]; /* that the watch has reached, of the first namespace */
+    int64_t last_event_us;             /* wall clock: the oldest of the namespaces; 0: never */
+    uint64_t lists, failures;          /* complete lists; failed requests; of all namespaces */
+};
+void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret);
+
 /* Puts the whole object, from the response to our own write, into the cache.  No change callback.
  * `ret` (may be NULL) gets its text as it would be cached. */
 void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, struct stw_buf *ret);

@@ -166,7 +166,7 @@ static uint64_t record_failure(struct stw_reflector *r, const char *what,
     r->failures++;
     log_failure(r, what, err);
     stw_format(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
-    stw_informer_set_problem(r, text);
+    stw_informer_set_problem(r, text, err->code == STW_ERR_FORBIDDEN);
     uint64_t wait = backoff_ms(r);
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);
 }
@@ -181,11 +181,6 @@ static void record_recovery(struct stw_reflector *r)
 }
 
 /* --- lists */
-
-static void note_event(struct stw_reflector *r)
-{
-    stw_series_set(r->inf->last_event, (double)stw_wall_us(r->inf->clock) / 1e6);
-}
 
 static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
 {
@@ -253,7 +248,7 @@ static void list_done(struct stw_reflector *r)
         list_failed(r, &err);
         return;
     }
-    note_event(r);
+    stw_informer_note(r, more == 0);
     if (more > 0) {
         r->paging = true;
         go_on(r, 0);
@@ -364,7 +359,7 @@ static int on_watch_data(struct stw_call *call, const char *data, size_t len)
         return stw_fail(&call->err, STW_ERR_TOO_LARGE, "an event of the watch is over %u bytes",
                         STW_LINE_MAX_BYTES);
     stw_informer_gauges(r->inf);
-    note_event(r);
+    stw_informer_note(r, false);
     return end;
 }
 
@@ -372,7 +367,7 @@ static int on_watch_data(struct stw_call *call, const char *data, size_t len)
 static void on_open(struct stw_call *call)
 {
     struct stw_reflector *r = call->ctx;
-    stw_informer_set_problem(r, "");
+    stw_informer_set_problem(r, "", false);
 }
 
 /* Whether the end of a watch makes its resourceVersion unusable for the next. */

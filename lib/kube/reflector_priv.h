@@ -41,7 +41,12 @@ struct stw_reflector {
     struct stw_json_doc doc; /* scratch of events */
     struct stw_buf text;     /* scratch of the projection */
     atomic_bool synced;
-    char problem[256]; /* under the informer's lock; "": no problem */
+    /* Under the informer's lock, for stw_informer_facts: */
+    char problem[256]; /* "": no problem */
+    bool forbidden;    /* it is a missing right */
+    char seen_rv[STW_RV_LEN];
+    int64_t seen_us; /* wall clock: the last list, event or bookmark */
+    uint64_t lists, failed;
 };
 
 struct stw_informer {
@@ -70,7 +75,9 @@ void stw_reflector_start(struct stw_reflector *r);
 
 /* The reflector no longer uses its call; this is its last action. */
 void stw_informer_ended(struct stw_informer *inf);
-void stw_informer_set_problem(struct stw_reflector *r, const char *text);
+void stw_informer_set_problem(struct stw_reflector *r, const char *text, bool forbidden);
+/* A list (`list`), an event or a bookmark has come in. */
+void stw_informer_note(struct stw_reflector *r, bool list);
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
                           const char *new_text);
 void stw_informer_gauges(struct stw_informer *inf);

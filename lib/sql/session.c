@@ -10,10 +10,20 @@
 #define AGAIN_TRIES 10 /* when transactions conflict */
 #define AGAIN_NS 7000000
 
+/* Also before a connection, for which the admin's password is sent. */
+static bool may_connect(struct stw_fault *f)
+{
+    if (stw_fence_check(&f->err) == 0)
+        return true;
+    f->trouble = STW_SQL_CONNECT;
+    f->step = STW_SQL_STEP_CONNECT;
+    return false;
+}
+
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f)
 {
     *s = (struct stw_session){.pool = p, .ops = stw_pool_ops(p)};
-    s->conn = stw_pool_take(p, NULL, f);
+    s->conn = may_connect(f) ? stw_pool_take(p, NULL, f) : NULL;
     if (!s->conn)
         return -1;
     s->facts = *s->ops->facts(s->conn);
@@ -49,7 +59,7 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
     give_back(s, false);
     if (database && !(s->database = strdup(database)))
         return stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
-    s->conn = stw_pool_take(s->pool, s->database, f);
+    s->conn = may_connect(f) ? stw_pool_take(s->pool, s->database, f) : NULL;
     if (!s->conn)
         return -1;
     if (!s->wide || s->ops->facts(s->conn)->utf8)

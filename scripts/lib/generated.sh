@@ -141,7 +141,7 @@ python_with_yaml() {
 readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
     manager/priority_class.yaml network-policy/allow-metrics-traffic.yaml
     network-policy/allow-webhook-traffic.yaml prometheus/monitor.yaml prometheus/rules.yaml
-    rbac/metrics_reader_role.yaml rbac/rbac.yaml rbac/user_roles.yaml
+    rbac/debug_reader_role.yaml rbac/metrics_reader_role.yaml rbac/rbac.yaml rbac/user_roles.yaml
     server-1.21/pod_disruption_budget.yaml server-1.29/flow_control.yaml webhook/service.yaml'
 
 generated_chart() {

@@ -94,6 +94,7 @@ static const struct stw_extra_flag flags[] = {
       AT(targets_file),
       .help = "configuration file of `steward run`; of it, the database `targets` are read.\n"
               "Without it they come from the ConfigMap " STW_CONFIG_MAP " of the installation"}},
+    {"doctor", "upgrade", NODE_PORT_RANGE},
     {0},
 };
 
@@ -176,7 +177,7 @@ bad:
 struct steward_state {
     struct stw_product product;
     struct stw_target_store *store; /* run, webhook */
-    struct stw_target_file file;    /* validate, audit */
+    struct stw_target_file file;    /* validate, audit, doctor */
     struct stw_reach *reach;
     char *own_image;
 };
@@ -316,9 +317,9 @@ static int connect_audit(struct stw_host *h, struct steward_state *s, struct stw
         return rc;
     if (rc != 0)
         fprintf(stderr,
-                "steward audit: DatabaseUsers are not compared with the database targets "
+                "steward %s: DatabaseUsers are not compared with the database targets "
                 "(--config): %s\n",
-                err->text);
+                h->command->name, err->text);
     use_target_file(s);
     return 0;
 }

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import re
 import shlex
 import subprocess
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from support import clock as clocks
 from support import cluster as k8s
-from support import databaseuser, paths, readme, wait
+from support import databaseuser, myweb, paths, readme, wait
 from support import steward as stw
 
 DEPLOYMENT = "steward-controller-manager"
@@ -56,6 +57,7 @@ def doctor(well, steward_binary):
         checks = {c["check"]: (c["verdict"], c["seen"], c.get("advice"))
                   for c in json.loads(result.stdout)["checks"]}
         return result.returncode, checks
+    call.binary = steward_binary
     return call
 
 
@@ -69,10 +71,18 @@ def run_advice(cluster, binary, advice):
     assert result.returncode == 0, result.stderr
 
 
+@pytest.fixture
+def knows_rules(well):
+    """Whether the API server can apply the rules of `print crds --rules`."""
+    return well.minor() >= 29
+
+
 @pytest.mark.oldest("discovery, API versions")
-def test_all_is_well(doctor):
+def test_all_is_well(doctor, knows_rules):
     status, checks = doctor()
     assert status == 0, checks
+    rules = checks.pop("CRD rules", None)
+    assert (rules is not None) == knows_rules
     assert set(checks) == {
         "API server", "clock", "CRDs", "Deployment", "certificate", "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration", "rights", "leader", "database targets", "features"}
@@ -87,7 +97,29 @@ def test_text(well, steward_binary):
     assert lines[0].startswith("ok    API server: https://127.0.0.1:")
     assert "warn  Deployment: steward-system/steward-controller-manager is not there" in lines
     assert "      -> If steward runs nowhere else: kubectl apply -k config/default" in lines
-    assert lines[-1] == "10 ok, 1 to look at, 0 failed"
+    looks = len([line for line in lines if line.startswith("warn  ")])
+    assert lines[-1] == f"10 ok, {looks} to look at, 0 failed"
+
+
+@pytest.mark.oldest("validation rules in CRDs")
+def test_crds_without_rules(doctor, well, steward_binary, knows_rules):
+    """The plain CRDs of `print crds` suit every server; a newer one could do more."""
+    try:
+        status, checks = doctor()
+        assert status == 0 and checks["CRDs"][0] == "ok"
+        if not knows_rules:
+            assert "CRD rules" not in checks
+            return
+        verdict, seen, advice = checks["CRD rules"]
+        assert (verdict, advice) == ("warn", "steward print crds --rules | kubectl apply -f -")
+        assert seen.startswith("7 of 7 CRDs lack the validation rules"), seen
+        run_advice(well, steward_binary, advice)
+        assert doctor()[1]["CRD rules"][0] == "ok"
+        assert doctor()[1]["CRDs"][0] == "ok"
+    finally:
+        well.apply(k8s.run([steward_binary, "print", "crds"]).stdout)
+        wait.until("the plain CRDs", lambda: not knows_rules
+                   or doctor()[1]["CRD rules"][0] == "warn")
 
 
 @pytest.mark.oldest("versions of kinds")
@@ -121,6 +153,36 @@ def test_rights_are_missing(doctor, well, steward_binary):
         run_advice(well, steward_binary, advice)
         wait.until("the rights to be back", lambda: doctor()[0] == 0)
     finally:
+        stw.install(well, steward_binary)
+
+
+@pytest.mark.oldest("rights")
+def test_rights_of_an_older_version(doctor, well, steward_binary, tmp_path):
+    """A new steward under the manifests of a version that did not watch DaemonSets."""
+    role = well.get("clusterrole", "steward-manager-role")
+    for rule in role["rules"]:
+        rule["resources"] = [r for r in rule["resources"] if r != "daemonsets"]
+    role["rules"] = [rule for rule in role["rules"] if rule["resources"]]
+    well.replace(role)
+    one = stw.Steward(steward_binary, well, well.kubeconfig_steward, tmp_path)
+    try:
+        verdict, seen, advice = doctor()[1]["rights"]
+        assert verdict == "fail" and "may not get daemonsets, list daemonsets" in seen
+        one.start(ready=False)
+        text = wait.until("it to report the right", lambda: next(
+            (line for line in one.readyz()[1].splitlines() if "lacks the rights" in line), None))
+        assert text == ("[-]caches failed: the account lacks the rights list and watch on "
+                        f"daemonsets.apps; to grant them: {advice}")
+        entries = [e for e in one.log() if e["msg"].startswith("not ready: rights are missing")]
+        assert len(entries) == 1 and entries[0]["level"] == "error", entries
+        assert advice in entries[0]["missing"] and "daemonsets" in entries[0]["error"]
+        assert one.running() and one.readyz()[0] == 500
+        run_advice(well, steward_binary, advice)
+        one.wait_ready()
+        assert doctor()[1]["rights"][0] == "ok"
+    finally:
+        if one.running():
+            assert one.stop() == 0, one.log_tail()
         stw.install(well, steward_binary)
 
 
@@ -202,6 +264,65 @@ def test_network_policy_and_service(doctor, well):
     finally:
         well.delete_all("networkpolicy", stw.NAMESPACE)
         well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
+
+
+@pytest.fixture
+def store(well, leader):
+    """store(objects): stores them without admission, as if they were older than its rules."""
+    def put(objects):
+        stored = [well.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS]
+        stw.uninstall_webhooks(well)
+        try:
+            wait.until("the API server to accept them",
+                       lambda: well.apply(objects, check=False).returncode == 0)
+        finally:
+            for obj in stored:
+                for field in ("resourceVersion", "uid", "managedFields", "creationTimestamp"):
+                    obj["metadata"].pop(field, None)
+                well.apply(obj)
+    assert leader.running()
+    return put
+
+
+@pytest.mark.oldest("pages of lists, objects that the schema accepts")
+def test_upgrade(doctor, store, namespace):
+    """Stored objects of several kinds, some of which today's rules refuse."""
+    def objects(count):
+        status, checks = doctor("--upgrade")
+        verdict, seen, advice = checks["stored objects"]
+        assert int(seen.removeprefix("all ").split(" ")[2 if "refused" in seen else 0]) >= count
+        return status, verdict, seen, advice, checks.get("stored object")
+    eru = {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru",
+           "metadata": {"name": "nightly", "namespace": namespace},
+           "spec": {"deploymentname": "shop", "schedule": "0 3 * * *"}}
+    store([eru, myweb.manifest("fine", namespace)])
+    status, verdict, seen, _, one = objects(2)
+    assert (status, verdict, one) == (0, "ok", None) and "are accepted by the rules" in seen
+    # The schema without rules knows no ranges of numbers in a schedule.
+    eru["spec"]["schedule"] = "61 3 * * *"
+    store(eru)
+    status, verdict, seen, advice, one = objects(2)
+    assert (status, verdict) == (1, "fail") and seen.startswith("1 of ")
+    assert "steward audit" in advice and "InvalidSpec" in advice
+    assert one[0] == "fail"
+    assert one[1].startswith(f"Eru {namespace}/nightly: spec.schedule: Invalid value: ")
+    assert one[2] == f"kubectl -n {namespace} edit erus.mtsre.meitu.com nightly"
+    assert "stored objects" not in doctor()[1]
+
+
+@pytest.mark.oldest("many pages")
+def test_upgrade_of_many(doctor, well, store, namespace):
+    """More objects than a page has, and more refused ones than are shown."""
+    erus = [{"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru",
+             "metadata": {"name": f"e{n}", "namespace": namespace},
+             "spec": {"deploymentname": "shop", "schedule": "61 3 * * *"}} for n in range(260)]
+    store(erus)
+    result = k8s.run([doctor.binary, "doctor", "--upgrade", "--kubeconfig", well.kubeconfig],
+                     check=False)
+    assert result.returncode == 1
+    shown = [line for line in result.stdout.splitlines() if line.startswith("FAIL  stored object: ")]
+    assert len(shown) == 100
+    assert re.search(r"^FAIL  stored objects: 260 of \d+ are refused", result.stdout, re.MULTILINE)
 
 
 def hook_patch(well, changes):
@@ -302,7 +423,7 @@ def test_the_commands_that_are_told(steward_binary):
     text = "".join(readme.blocks("sh", "docs/operations.md"))
     commands = [line.split() for line in text.splitlines()
                 if line.startswith(("steward doctor", "steward audit"))]
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         result = k8s.run([steward_binary, *command[1:], "--help"], check=False)
         assert result.returncode == 0, result.stderr

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to /metrics: clients that the API server authorizes, over HTTPS."""
+"""Access to /metrics and /debug/state: clients that the API server authorizes, over HTTPS."""
 
 import base64
 import contextlib
 import http.client
+import json
 import re
 import shlex
 import shutil
@@ -11,10 +12,11 @@ import ssl
 
 import pytest
 
-from support import door, net, paths, wait
+from support import databaseuser as dbu
+from support import door, myweb, net, paths, wait
 from support import steward as stw
 
-READER = "steward-metrics-reader"
+READER, DEBUGGER = "steward-metrics-reader", "steward-debug-reader"
 
 
 def token_of(cluster, namespace, account):
@@ -180,3 +182,95 @@ def test_a_certificate_of_its_own(secure, tokens, tmp_path):
             return read(one, tokens["may"], ca=pem)[0] == 200
         return False
     wait.until("the new certificate to be served", served)
+
+
+@pytest.fixture(scope="module")
+def on_call(installed, tokens):
+    """The token of an account with the right to get /debug/state; may-not still has none."""
+    token = token_of(installed, "metrics-readers", "on-call")
+    installed.kubectl("create", "clusterrolebinding", DEBUGGER, f"--clusterrole={DEBUGGER}",
+                      "--serviceaccount=metrics-readers:on-call")
+    yield token
+    installed.delete("clusterrolebinding", DEBUGGER)
+
+
+def state_of(steward, token):
+    """/debug/state as a dict."""
+    status, headers, text = read(steward, token, "/debug/state")
+    assert (status, headers["Content-Type"]) == (200, "application/json"), text
+    return json.loads(text)
+
+
+@pytest.mark.oldest("SubjectAccessReview of another path")
+def test_who_may_read_the_state(secure, run_steward, tokens, on_call):
+    one = secure()
+    assert read(one, path="/debug/state")[0] == 401
+    for name in ("may", "may-not"):
+        status, _, text = read(one, tokens[name], "/debug/state")
+        assert status == 403
+        assert f'metrics-readers:{name}" may not get /debug/state' in text and DEBUGGER in text
+    state = state_of(one, on_call)
+    assert state["build"]["program"] == "steward" and state["build"]["version"]
+    assert [c["name"] for c in state["checks"]] == ["webhook", "certificate", "caches"]
+    assert all(c["ok"] for c in state["checks"])
+    assert read(one, on_call, "/debug/state/x")[0] == 404
+    assert read(one, on_call)[0] == 200  # the role has both
+    open_to_all = run_steward()
+    assert net.http_get(f"http://127.0.0.1:{open_to_all.metrics_port}/debug/state")[0] == 404
+
+
+@pytest.mark.oldest("resourceVersions, errors")
+def test_the_state(secure, installed, on_call, namespace):
+    """Queues, caches and the object that cannot be reconciled, and its end."""
+    one = secure("--leader-elect")
+    wait.until("it to lead", lambda: state_of(one, on_call)["leases"][0]["held"], 40)
+    assert state_of(one, on_call)["reconciles"]
+    installed.apply(myweb.manifest("good", namespace))
+    installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
+                     "metadata": {"name": "taken", "namespace": namespace}})
+    installed.apply(myweb.manifest("taken", namespace))
+
+    def wrong():
+        return [e for e in state_of(one, on_call)["errors"] if e["namespace"] == namespace]
+    error = wait.until("the error", lambda: (wrong() or [None])[0])
+    assert (error["kind"], error["name"], error["stalled"]) == ("MyWeb", "taken", True)
+    assert "taken" in error["error"] and error["time"].endswith("Z") and error["streak"] >= 1
+    state = state_of(one, on_call)
+    queue = next(q for q in state["queues"] if q["kind"] == "MyWeb")
+    assert queue["runs"] >= 2 and queue["workersMax"] == 4 and queue["failedRuns"] >= 1
+    assert {len(q) for q in state["queues"]} == {len(queue)}
+    assert sorted(q["kind"] for q in state["queues"]) == [
+        "App", "DatabaseUser", "Eru", "EtcdBackup", "EtcdCluster", "EtcdRestore", "MyWeb"]
+    cache = next(c for c in state["caches"] if c["resource"] == "mywebs")
+    assert cache["objects"] >= 2 and cache["bytes"] > 100 and cache["synced"]
+    assert cache["lists"] == 1 and cache["failures"] == 0 and cache["problem"] == ""
+    assert int(cache["resourceVersion"]) > 0 and cache["lastEvent"].endswith("Z")
+    installed.delete("configmap", "taken", namespace)
+    wait.until("the error to be over", lambda: not wrong())
+
+
+def test_nothing_secret_in_the_state(installed, steward_binary, tmp_path, mariadb, on_call, namespace):
+    """No password, token or key, while objects fail whose Secrets steward has read."""
+    needle = "needle-Passw0rd-in-state"
+    scene = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})
+    scene.steward.args.append("--metrics-secure=true")
+    scene.steward.start()
+    try:
+        scene.create("app", namespace, needle)
+        scene.create("bad", namespace, needle)
+        mariadb.stop()
+        scene.cluster.apply(dbu.secret("bad", namespace, needle + "-2"))
+        wait.until("the failure", lambda: [e for e in state_of(scene.steward, on_call)["errors"]
+                                           if e["name"] == "bad"])
+        text = json.dumps(state_of(scene.steward, on_call))
+    finally:
+        if not mariadb.running():
+            mariadb.start()
+        scene.forget(namespace)
+        assert scene.steward.stop() == 0
+    serving = installed.get("secret", "steward-webhook-server-cert", stw.NAMESPACE)["data"]
+    needles = [needle, mariadb.admin_password, on_call, on_call.split(".")[2],
+               base64.b64encode(needle.encode()).decode(), "PRIVATE KEY", "Bearer",
+               *(base64.b64decode(v).decode()[40:80] for v in serving.values())]
+    assert not [n for n in needles if n in text]
+    assert len(text) < 64 * 1024, len(text)

@@ -420,7 +420,8 @@ def test_kinds(render, steward_binary, kinds):
     assert hooks == {o["kind"]: [h["name"] for h in o["webhooks"]] for o in printed("webhooks")}
     expected = _rules(printed("rbac") + printed("user-roles"))
     assert {k: v for k, v in _rules(rendered).items() if k in expected} == expected
-    assert {k[1] for k in set(_rules(rendered)) - set(expected)} == {"steward-metrics-reader"}
+    assert {k[1] for k in set(_rules(rendered)) - set(expected)} == {
+        "steward-metrics-reader", "steward-debug-reader"}
     deployment = next(o for o in rendered if o["kind"] == "Deployment")
     args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert f"--kinds={','.join(kinds)}" in args
@@ -461,7 +462,8 @@ def test_components(steward_binary, tmp_path, kinds):
         return {k: sorted(set(v)) for k, v in rules.items()}
     expected = unique(_rules(printed("rbac") + printed("user-roles")))
     assert {k: v for k, v in unique(_rules(built)).items() if k in expected} == expected
-    assert {k[1] for k in set(_rules(built)) - set(expected)} <= {"steward-metrics-reader"}
+    assert {k[1] for k in set(_rules(built)) - set(expected)} <= {"steward-metrics-reader",
+                                                              "steward-debug-reader"}
     for kind in ("CustomResourceDefinition",):
         assert (sorted(o["metadata"]["name"] for o in built if o["kind"] == kind)
                 == sorted(o["metadata"]["name"] for o in printed("crds")))

@@ -110,6 +110,24 @@ static void without_an_election_for_ever(void **state)
     assert_true(stw_fence_may_write());
 }
 
+/* Foreign systems are not asked, although the thread may write to the API server. */
+static void a_shadow_asks_no_foreign_system(void **state)
+{
+    struct stw_fence *f = *state;
+    struct stw_error err = {0};
+    stw_fence_set_shadow(f);
+    stw_fence_open(f, STW_FENCE_FOREVER, &seventh);
+    assert_int_equal(stw_fence_check(&err), 0); /* no ticket */
+    (void)stw_fence_enter(stw_fence_take(f));
+    assert_true(stw_fence_may_write());
+    assert_false(stw_fence_was_refused());
+    assert_int_equal(stw_fence_check(&err), -1);
+    assert_int_equal(err.code, STW_ERR_CANCELLED);
+    assert_true(stw_fence_was_refused());
+    (void)stw_fence_enter(stw_fence_take(f)); /* the next run */
+    assert_false(stw_fence_was_refused());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +137,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(time_asleep_counts, make, drop),
         cmocka_unit_test_setup_teardown(another_term_is_not_the_ticket_s, make, drop),
         cmocka_unit_test_setup_teardown(without_an_election_for_ever, make, drop),
+        cmocka_unit_test_setup_teardown(a_shadow_asks_no_foreign_system, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

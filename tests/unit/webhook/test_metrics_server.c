@@ -34,11 +34,21 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
     return 0;
 }
 
+static void write_page(void *ctx, struct stw_buf *out)
+{
+    stw_buf_addf(out, "{\"page\":%d}", *(int *)ctx);
+}
+
+static int page_number = 5;
+
 static struct stw_metrics_server *start(struct stw_metrics *m)
 {
     struct stw_access_config access = {.ask = ask, .clock = &stw_clock_system, .op = &op};
     struct stw_metrics_server_config c = {
-        .address = "127.0.0.1:0", .clock = &stw_clock_system, .metrics = m};
+        .address = "127.0.0.1:0",
+        .clock = &stw_clock_system,
+        .metrics = m,
+        .page = {.path = "/debug/page", .write = write_page, .ctx = &page_number}};
     struct stw_metrics_server *s = NULL;
     struct stw_error err = {0};
     if (stw_access_create(&access, &c.access, &err) != 0 ||
@@ -134,6 +144,11 @@ static void answers(void **state)
     expect(&c, "/metrics", "bad", 401, "does not know this token");
     expect(&c, "/metrics", "good", 200, "\ntest_gauge 7\n");
     expect(&c, "/", "good", 404, "try /metrics");
+    expect(&c, "/debug/page", NULL, 401, "WWW-Authenticate: Bearer");
+    expect(&c, "/debug/page", "bad", 401, "does not know this token");
+    expect(&c, "/debug/page", "good", 200, "\r\n\r\n{\"page\":5}");
+    expect(&c, "/debug/page", "good", 200, "Content-Type: application/json");
+    expect(&c, "/debug", "good", 404, "try /metrics");
     hang_up(&c);
     stw_metrics_server_destroy(s);
     stw_metrics_destroy(m);
