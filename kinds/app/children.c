@@ -129,27 +129,70 @@ static json_t *build_resource_metric(const char *resource, int64_t percent)
                      "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
 }
 
-/* Memory before CPU: servers that store autoscaling/v1 return them in this order. */
+/* Appends the metrics of the spec: those of the CPU that servers with autoscaling/v1 return last, or
+ * the others. */
+static int append_metrics(const struct stw_app_autoscaling *s, bool cpu, json_t *all)
+{
+    struct stw_json key, metric;
+    stw_json_foreach (s->metrics, key, metric)
+        if (stw_app_metric_is(metric, "cpu") == cpu &&
+            json_array_append_new(all, stw_manifest_tree(metric)) != 0)
+            return -1;
+    return 0;
+}
+
+/* The CPU last: servers that store autoscaling/v1 return the metrics in this order.  NULL if out of
+ * memory. */
 static json_t *build_metric_list(const struct stw_app_autoscaling *s)
 {
     json_t *all = json_array();
     int64_t cpu = stw_app_cpu_target(s);
+    int failed = 0;
     if (s->memory)
-        (void)json_array_append_new(all, build_resource_metric("memory", s->memory));
+        failed |= json_array_append_new(all, build_resource_metric("memory", s->memory));
+    failed |= append_metrics(s, false, all);
     if (cpu)
-        (void)json_array_append_new(all, build_resource_metric("cpu", cpu));
-    return all;
+        failed |= json_array_append_new(all, build_resource_metric("cpu", cpu));
+    failed |= append_metrics(s, true, all);
+    if (!failed)
+        return all;
+    json_decref(all);
+    return NULL;
 }
 
-/* autoscaling/v1 supports only CPU. */
-static void set_targets(json_t *spec, const struct stw_app_autoscaling *s, const char *version)
+/* What a cluster does by default without a behavior, or NULL if out of memory. */
+static json_t *build_default_behavior(void)
+{
+    return json_pack("{s:{s:s,s:i,s:[{s:s,s:i,s:i},{s:s,s:i,s:i}]},s:{s:s,s:i,s:[{s:s,s:i,s:i}]}}",
+                     "scaleUp", "selectPolicy", "Max", "stabilizationWindowSeconds", 0, "policies",
+                     "type", "Pods", "value", 4, "periodSeconds", 15, "type", "Percent", "value",
+                     100, "periodSeconds", 15, "scaleDown", "selectPolicy", "Max",
+                     "stabilizationWindowSeconds", 300, "policies", "type", "Percent", "value", 100,
+                     "periodSeconds", 15);
+}
+
+/* Servers with v2beta2 keep a behavior that is not applied any more: the autoscaler's controller,
+ * which uses v1 there, owns it as an annotation.  So these always get one. */
+static json_t *build_behavior(const struct stw_app_autoscaling *s)
+{
+    return stw_json_size(s->behavior) > 0 ? stw_manifest_tree(s->behavior)
+                                          : build_default_behavior();
+}
+
+/* autoscaling/v1 supports only CPU, and no behavior. */
+static int set_targets(json_t *spec, const struct stw_app_autoscaling *s, const char *version)
 {
     int64_t cpu = stw_app_cpu_target(s);
-    if (!stw_streq(version, "v1"))
-        (void)json_object_set_new(spec, "metrics", build_metric_list(s));
-    else if (cpu)
-        (void)json_object_set_new(spec, "targetCPUUtilizationPercentage",
-                                  json_integer((json_int_t)cpu));
+    int failed = 0;
+    if (!stw_streq(version, "v1")) {
+        failed |= json_object_set_new(spec, "metrics", build_metric_list(s));
+        if (stw_json_size(s->behavior) > 0 || stw_streq(version, "v2beta2"))
+            failed |= json_object_set_new(spec, "behavior", build_behavior(s));
+    } else if (cpu) {
+        failed |= json_object_set_new(spec, "targetCPUUtilizationPercentage",
+                                      json_integer((json_int_t)cpu));
+    }
+    return failed;
 }
 
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
@@ -159,7 +202,10 @@ json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
     json_t *spec = json_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",
                              "kind", "Deployment", "name", a->owner.name, "minReplicas",
                              (json_int_t)s->min, "maxReplicas", (json_int_t)s->max);
-    set_targets(spec, s, r->version);
-    (void)json_object_set_new(scaler, "spec", spec);
-    return scaler;
+    int failed = set_targets(spec, s, r->version); /* no metric is left out silently */
+    failed |= json_object_set_new(scaler, "spec", spec);
+    if (!failed)
+        return scaler;
+    json_decref(scaler);
+    return NULL;
 }

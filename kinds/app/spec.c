@@ -137,7 +137,7 @@ static const struct stw_field autoscaling_fields[] = {
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_app_autoscaling, cpu),
      .help = "Target of the average CPU use of the pods, in percent of their request; 80 when no "
-             "target is given.",
+             "target and no metric is given.",
      STW_RANGE(1, 1000),
      .format = "int32"},
     {.name = "targetMemoryUtilizationPercentage",
@@ -146,6 +146,18 @@ static const struct stw_field autoscaling_fields[] = {
      .help = "Target of the average memory use of the pods, in percent of their request.",
      STW_RANGE(1, 1000),
      .format = "int32"},
+    {.name = "metrics",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, metrics),
+     .help = "More metrics, as in a HorizontalPodAutoscaler; the one that asks for the most pods "
+             "decides; at most 20.",
+     STW_RANGE(0, STW_APP_METRICS_MAX),
+     .item = &stw_app_metric_item},
+    {.name = "behavior",
+     .type = STW_T_RAW,
+     STW_FIELD_OFFSET(struct stw_app_autoscaling, behavior),
+     .help = "How fast the number of pods goes up and down, as in a HorizontalPodAutoscaler.",
+     .fields = stw_app_behavior},
     {0},
 };
 
@@ -518,13 +530,15 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
     (void)a;
     if (stw_json_type(s) == STW_JSON_OBJECT && stw_json_bool(stw_json_get(s, "enabled"), false) &&
         !stw_json_there(stw_json_get(s, "targetCPUUtilizationPercentage")) &&
-        !stw_json_there(stw_json_get(s, "targetMemoryUtilizationPercentage")))
+        !stw_json_there(stw_json_get(s, "targetMemoryUtilizationPercentage")) &&
+        stw_json_size(stw_json_get(s, "metrics")) == 0)
         stw_default_add(d, "/spec/autoscaling/targetCPUUtilizationPercentage", "80");
 }
 
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a)
 {
-    return a->cpu == 0 && a->memory == 0 ? STW_APP_CPU_TARGET : a->cpu;
+    bool any = a->cpu != 0 || a->memory != 0 || stw_json_size(a->metrics) > 0;
+    return any ? a->cpu : STW_APP_CPU_TARGET;
 }
 
 static const char *const short_names[] = {"mapp", NULL};

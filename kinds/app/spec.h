@@ -25,8 +25,9 @@ struct stw_app_health {
 
 struct stw_app_autoscaling {
     bool enabled;
-    int64_t min, max;    /* max 0: not given */
-    int64_t cpu, memory; /* percent of the requests; 0: not given */
+    int64_t min, max;                  /* max 0: not given */
+    int64_t cpu, memory;               /* percent of the requests; 0: not given */
+    struct stw_json metrics, behavior; /* list of autoscaling/v2 MetricSpec; its Behavior */
 };
 
 struct stw_app {
@@ -81,9 +82,11 @@ void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
 #define STW_APP_BASELINE "Baseline"
 #define STW_APP_RESTRICTED "Restricted"
 
-/* The CPU target in percent of the request: the spec's; 80 when the spec has no target at all; 0
- * when only memory has one. */
+/* The CPU target in percent of the request: the spec's; 80 when the spec has no target and no metric
+ * at all; else 0. */
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
+/* The metric is a percentage of what the pods request of this resource, as the two targets are. */
+bool stw_app_metric_is(struct stw_json metric, const char *resource);
 /* A rollout ends the old pods before it starts new ones. */
 bool stw_app_recreates(const struct stw_app *app);
 /* How many of `replicas` pods may be unavailable during a rollout. */

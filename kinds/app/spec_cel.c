@@ -43,10 +43,34 @@ const struct stw_cel stw_app_cel_url[] = {
     "' in self.resources.requests) || (has(self.resources.limits) && '" name                       \
     "' in self.resources.limits)))"
 /* Of the CPU, 80 % is the target when none is given. */
+#define HAS_METRICS                                                                                \
+    "has(self.autoscaling) && has(self.autoscaling.metrics) && size(self.autoscaling.metrics) > 0"
 #define TARGETS_CPU                                                                                \
     "(has(self.autoscaling.targetCPUUtilizationPercentage) || "                                    \
-    "!has(self.autoscaling.targetMemoryUtilizationPercentage))"
+    "!(has(self.autoscaling.targetMemoryUtilizationPercentage) || " HAS_METRICS "))"
 #define TARGETS_MEMORY "has(self.autoscaling.targetMemoryUtilizationPercentage)"
+
+/* Metrics of an autoscaler. */
+#define OF_METRICS(code_, condition, text)                                                         \
+    {                                                                                              \
+        .at = "autoscaling.metrics", .type = STW_CEL_ENTRIES, .code = (code_),                     \
+        .rule = "!(" SCALES ") || !(" HAS_METRICS                                                  \
+                ") || self.autoscaling.metrics.all(m, " condition ")",                             \
+        .message = (text),                                                                         \
+    }
+#define SOURCE(type_, field)                                                                       \
+    OF_METRICS(STW_REQUIRED, "m.type != '" type_ "' || has(m." field ")",                          \
+               "the metric's type is " type_),                                                     \
+        OF_METRICS(STW_FORBIDDEN, "m.type == '" type_ "' || !has(m." field ")",                    \
+                   "is only for a metric of type " type_)
+#define TARGET(type_, field, types)                                                                \
+    OF_METRICS(STW_INVALID, "!has(m." field ") || m." field ".target.type in " types,              \
+               "not possible for a metric of type " type_)
+#define TARGET_VALUE(field, type_, value)                                                          \
+    OF_METRICS(STW_INVALID,                                                                        \
+               "!has(m." field ") || (m." field ".target.type == '" type_ "') == has(m." field     \
+               ".target." value ")",                                                               \
+               value " is for a target of type " type_)
 
 /* maxSurge or maxUnavailable, which is a number or a percentage. */
 #define ZERO(field) "string(self.strategy." field ").matches('^0+%?$')"
@@ -125,6 +149,25 @@ const struct stw_cel_rule stw_app_cel[] = {
      .code = STW_REQUIRED,
      .rule = "!(" SCALES ") || !" TARGETS_MEMORY " || " ASKS_FOR("memory"),
      .message = "memory autoscaling needs a memory request"},
+    SOURCE("Resource", "resource"),
+    SOURCE("ContainerResource", "containerResource"),
+    SOURCE("Pods", "pods"),
+    SOURCE("Object", "object"),
+    SOURCE("External", "external"),
+    TARGET("Resource", "resource", "['Utilization', 'AverageValue']"),
+    TARGET("ContainerResource", "containerResource", "['Utilization', 'AverageValue']"),
+    TARGET("Pods", "pods", "['AverageValue']"),
+    TARGET("Object", "object", "['Value', 'AverageValue']"),
+    TARGET("External", "external", "['Value', 'AverageValue']"),
+    TARGET_VALUE("resource", "Utilization", "averageUtilization"),
+    TARGET_VALUE("resource", "AverageValue", "averageValue"),
+    TARGET_VALUE("containerResource", "Utilization", "averageUtilization"),
+    TARGET_VALUE("containerResource", "AverageValue", "averageValue"),
+    TARGET_VALUE("pods", "AverageValue", "averageValue"),
+    TARGET_VALUE("object", "Value", "value"),
+    TARGET_VALUE("object", "AverageValue", "averageValue"),
+    TARGET_VALUE("external", "Value", "value"),
+    TARGET_VALUE("external", "AverageValue", "averageValue"),
     STW_CEL_KEYS("has(self.service) && has(self.service.annotations)", "self.service.annotations",
                  "service.annotations"),
     OWN_IN_ENV("PORT", "port", "true"),

@@ -15,6 +15,13 @@ extern const struct stw_cel stw_app_cel_path[], stw_app_cel_host[], stw_app_cel_
 extern const struct stw_cel_rule stw_app_cel[];
 #define STW_APP_URL_MAX 4096
 
+/* Rows of autoscaling.metrics and autoscaling.behavior, and what is wrong with the metrics. */
+#define STW_APP_METRICS_MAX 20
+extern const struct stw_field stw_app_metric_item, stw_app_behavior[];
+void stw_app_check_metrics(const struct stw_app_autoscaling *s, struct stw_findings *f);
+/* One of the metrics is a percentage of what the app requests of this resource. */
+bool stw_app_has_share_of(const struct stw_app_autoscaling *s, const char *resource);
+
 /* Adds what a podTemplate must not set. */
 void stw_app_check_template(const struct stw_app *app, struct stw_findings *f);
 

@@ -250,11 +250,11 @@ static void check_resources(struct stw_json resources, struct stw_findings *f)
 }
 
 /* Where no request is given, the limit is used as the request. */
-static void check_target(int64_t target, const char *resource, const char *what,
+static void check_target(bool targeted, const char *resource, const char *what,
                          struct stw_json resources, struct stw_findings *f)
 {
     char path[64];
-    if (target == 0 || has_entry(resources, resource))
+    if (!targeted || has_entry(resources, resource))
         return;
     stw_format(path, sizeof(path), "spec.resources.requests[%s]", resource);
     stw_findings_add(f, path, STW_REQUIRED, NULL, "%s autoscaling needs a %s request", what, what);
@@ -273,8 +273,11 @@ static void check_autoscaling(const struct stw_admission *a, const struct stw_ap
     else if (s->max < s->min)
         stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max,
                         "must be greater than or equal to minReplicas");
-    check_target(stw_app_cpu_target(s), "cpu", "CPU", app->resources, f);
-    check_target(s->memory, "memory", "memory", app->resources, f);
+    stw_app_check_metrics(s, f);
+    check_target(stw_app_cpu_target(s) != 0 || stw_app_has_share_of(s, "cpu"), "cpu", "CPU",
+                 app->resources, f);
+    check_target(s->memory != 0 || stw_app_has_share_of(s, "memory"), "memory", "memory",
+                 app->resources, f);
 }
 
 static void advise_on_replicas(const struct stw_app *app, const struct stw_app *old,

@@ -183,6 +183,99 @@ def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
     installed.wait_event("web", namespace, "DriftRepaired", "maxReplicas")
 
 
+def average(value):
+    """A target of an average value."""
+    return {"type": "AverageValue", "averageValue": value}
+
+
+METRICS = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {
+        "type": "Utilization", "averageUtilization": 55}}},
+    {"type": "Pods", "pods": {"metric": {"name": "rate", "selector": {"matchLabels": {"a": "b"}}},
+                              "target": average("2000m")}},
+    {"type": "Object", "object": {
+        "describedObject": {"apiVersion": "v1", "kind": "Service", "name": "web"},
+        "metric": {"name": "hits"}, "target": {"type": "Value", "value": "2k"}}},
+    {"type": "External", "external": {"metric": {"name": "queue"}, "target": average("30")}},
+]
+CONTAINER = {"type": "ContainerResource", "containerResource": {
+    "name": "memory", "container": "app", "target": {"type": "Utilization",
+                                                     "averageUtilization": 70}}}
+BEHAVIOR = {"scaleUp": {"stabilizationWindowSeconds": 0},
+            "scaleDown": {"stabilizationWindowSeconds": 600, "selectPolicy": "Min", "policies": [
+                {"type": "Percent", "value": 10, "periodSeconds": 60},
+                {"type": "Pods", "value": 1, "periodSeconds": 30}]}}
+
+
+def autoscaler(cluster, name, namespace):
+    """The HorizontalPodAutoscaler in the newest version that the server has; None: there is none."""
+    version = "v2" if cluster.minor() >= 23 else "v2beta2"
+    return cluster.get(f"horizontalpodautoscalers.{version}.autoscaling", name, namespace)
+
+
+@pytest.mark.oldest("autoscaling/v2beta2: metrics and behavior are in annotations")
+def test_any_metric_and_behavior(controller, installed, namespace):
+    """The autoscaler is as the spec says.  It is not written again although the server writes the
+    quantities, and up to 1.22 the metrics, in another way."""
+    metrics = METRICS + ([CONTAINER] if installed.minor() >= 30 else [])
+    installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
+        **AUTOSCALING, "metrics": metrics, "behavior": BEHAVIOR}))
+    wait.until("the autoscaler", lambda: autoscaler(installed, "web", namespace))
+    found = autoscaler(installed, "web", namespace)["spec"]
+    assert sorted(m["type"] for m in found["metrics"]) == sorted(m["type"] for m in metrics)
+    assert found["metrics"][-1]["resource"]["target"]["averageUtilization"] == 55
+    of = {m["type"]: m for m in found["metrics"]}
+    assert of["Pods"]["pods"]["target"] == average("2")
+    assert of["Pods"]["pods"]["metric"]["selector"] == {"matchLabels": {"a": "b"}}
+    assert of["Object"]["object"]["target"]["value"] == "2k"
+    assert found["behavior"]["scaleDown"]["policies"] == BEHAVIOR["scaleDown"]["policies"]
+    assert found["behavior"]["scaleUp"]["stabilizationWindowSeconds"] == 0
+    app.wait_condition(installed, "web", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
+    # What another client changes is repaired; a run that finds nothing to do writes nothing.
+    kind = f"horizontalpodautoscalers.{'v2' if installed.minor() >= 23 else 'v2beta2'}.autoscaling"
+    installed.patch(kind, "web", namespace, {"spec": {"behavior": {"scaleDown": {
+        "selectPolicy": "Max"}}}})
+    installed.wait_event("web", namespace, "DriftRepaired", "behavior")
+    before = autoscaler(installed, "web", namespace)
+    assert before["spec"]["behavior"] == found["behavior"]
+    installed.patch(app.KIND, "web", namespace, {"metadata": {"annotations": {
+        "steward.dev/reconcile-at": "1"}}, "spec": {"strategy": {"revisionHistoryLimit": 3}}})
+    installed.wait_for("deployment", "web", namespace,
+                       lambda d: d["spec"]["revisionHistoryLimit"] == 3)
+    app.wait_condition(installed, "web", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
+    after = autoscaler(installed, "web", namespace)
+    def ours(obj):
+        return [m.get("time") for m in obj["metadata"]["managedFields"]
+                if m["manager"] == "steward-app"]
+    assert ours(after) == ours(before)
+    # Without them the simple fields are all there is.
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {
+        "metrics": None, "behavior": None, "targetCPUUtilizationPercentage": 65}}})
+    installed.wait_for(kind, "web", namespace, lambda o: [
+        m["resource"]["target"]["averageUtilization"] for m in o["spec"]["metrics"]
+        if m["type"] == "Resource"] == [65] and len(o["spec"]["metrics"]) == 1)
+    wait.until("the behavior to go", lambda: autoscaler(installed, "web", namespace)["spec"].get(
+        "behavior", {}).get("scaleDown", {}).get("policies") in (
+            None, [{"type": "Percent", "value": 100, "periodSeconds": 15}]))
+    left = autoscaler(installed, "web", namespace)["spec"].get("behavior", {}).get("scaleDown", {})
+    assert left.get("stabilizationWindowSeconds") != 600
+
+
+@pytest.mark.oldest("metrics that the server does not have")
+def test_a_metric_that_the_server_does_not_have(controller, installed, namespace):
+    """Up to 1.26 metrics of one container are off; the App says so, and its pods run."""
+    installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
+        **AUTOSCALING, "metrics": [CONTAINER]}))
+    if installed.minor() >= 30:
+        wait.until("the autoscaler", lambda: autoscaler(installed, "web", namespace))
+        return
+    told = installed.wait_for(
+        app.KIND, "web", namespace,
+        lambda o: condition(o, "AutoscalingActive").get("status") == "False", 30)
+    assert "metric" in condition(told, "AutoscalingActive")["message"], told["status"]
+    assert condition(told, "Ready")["status"] == "False"
+
+
 @pytest.mark.oldest("autoscaling/v2beta2")
 def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):
     """For instance by hand or by KEDA: it sets the number, and steward does not fight it."""

@@ -401,6 +401,18 @@ static void test_budget(void **state)
 
 static void test_autoscaler(void **state)
 {
+#define CPU_METRIC                                                                                 \
+    "{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{"                           \
+    "\"type\":\"Utilization\",\"averageUtilization\":50}}}"
+#define DEFAULT_BEHAVIOR                                                                           \
+    "{'scaleUp':{'selectPolicy':'Max','stabilizationWindowSeconds':0,'policies':["                 \
+    "{'type':'Pods','value':4,'periodSeconds':15},{'type':'Percent','value':100,"                  \
+    "'periodSeconds':15}]},'scaleDown':{'selectPolicy':'Max','stabilizationWindowSeconds':300,"    \
+    "'policies':["                                                                                 \
+    "{'type':'Percent','value':100,'periodSeconds':15}]}}"
+#define POD_METRIC                                                                                 \
+    "{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"rate\"},\"target\":{"                     \
+    "\"type\":\"AverageValue\",\"averageValue\":\"10\"}}}"
 #define METRIC(name, n)                                                                            \
     "{'type':'Resource','resource':{'name':'" name "','target':{'type':'Utilization',"             \
     "'averageUtilization':" n "}}}"
@@ -412,18 +424,28 @@ static void test_autoscaler(void **state)
     } cases[] = {
         {"", &stw_res_autoscaler_v2, ",'metrics':[" METRIC("cpu", "80") "]"},
         {",\"targetCPUUtilizationPercentage\":50", &stw_res_autoscaler_v2beta2,
-         ",'metrics':[" METRIC("cpu", "50") "]"},
+         ",'metrics':[" METRIC("cpu", "50") "],'behavior':" DEFAULT_BEHAVIOR},
         {",\"targetMemoryUtilizationPercentage\":60", &stw_res_autoscaler_v2,
          ",'metrics':[" METRIC("memory", "60") "]"},
         {",\"targetCPUUtilizationPercentage\":50,\"targetMemoryUtilizationPercentage\":60",
          &stw_res_autoscaler_v2, ",'metrics':[" METRIC("memory", "60") "," METRIC("cpu", "50") "]"},
+        /* The metrics of the spec come before the CPU, and replace the default target. */
+        {",\"metrics\":[" CPU_METRIC "," POD_METRIC "]", &stw_res_autoscaler_v2,
+         ",'metrics':[" POD_METRIC "," CPU_METRIC "]"},
+        {",\"behavior\":{\"scaleUp\":{\"selectPolicy\":\"Min\"}}", &stw_res_autoscaler_v2beta2,
+         ",'metrics':[" METRIC("cpu", "80") "],'behavior':{'scaleUp':{'selectPolicy':'Min'}}"},
+        {",\"targetMemoryUtilizationPercentage\":60,\"metrics\":[" POD_METRIC "]",
+         &stw_res_autoscaler_v2, ",'metrics':[" METRIC("memory", "60") "," POD_METRIC "]"},
+        {",\"behavior\":{\"scaleDown\":{\"selectPolicy\":\"Min\"}}", &stw_res_autoscaler_v2,
+         ",'metrics':[" METRIC("cpu", "80") "],'behavior':{'scaleDown':{'selectPolicy':'Min'}}"},
+        {",\"behavior\":{}", &stw_res_autoscaler_v2, ",'metrics':[" METRIC("cpu", "80") "]"},
         {"", &stw_res_autoscaler_v1, ",'targetCPUUtilizationPercentage':80"},
         {",\"targetMemoryUtilizationPercentage\":60", &stw_res_autoscaler_v1, ""},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct fixture f;
-        char spec[256], want[2000];
+        char spec[1024], want[2000];
         (void)snprintf(spec, sizeof(spec),
                        "{\"image\":\"shop:1.4\",\"autoscaling\":{\"enabled\":true,"
                        "\"minReplicas\":2,\"maxReplicas\":5%s}}",

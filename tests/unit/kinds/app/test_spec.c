@@ -369,6 +369,98 @@ static void autoscaling(void **state)
                   "");
 }
 
+#define METRICS(list) SCALED("\"maxReplicas\":3,\"metrics\":[" list "]")
+#define BEHAVIOR(members) SCALED("\"maxReplicas\":3,\"behavior\":{" members "}")
+#define CPU(target)                                                                                \
+    "{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{" target "}}}"
+#define OF(type, field, members, target)                                                           \
+    "{\"type\":\"" type "\",\"" field "\":{" members ",\"target\":{" target "}}}"
+#define RATE "\"metric\":{\"name\":\"rate\"}"
+#define HALF "\"type\":\"Utilization\",\"averageUtilization\":50"
+#define TEN "\"type\":\"AverageValue\",\"averageValue\":\"10\""
+#define AT_METRIC "spec.autoscaling.metrics[0]."
+
+static void metrics(void **state)
+{
+    static const struct row rows[] = {
+        {METRICS(""), ""},
+        {METRICS(CPU(HALF)), ""},
+        {METRICS(OF("Pods", "pods", RATE, TEN)), ""},
+        {METRICS(OF("ContainerResource", "containerResource",
+                    "\"name\":\"cpu\",\"container\":\"app\"", HALF)),
+         ""},
+        {METRICS(OF("Object", "object",
+                    "\"describedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Service\","
+                    "\"name\":\"web\"}," RATE,
+                    "\"type\":\"Value\",\"value\":\"2k\"")),
+         ""},
+        {METRICS(OF("External", "external", RATE, TEN)), ""},
+        {METRICS(OF("Custom", "pods", RATE, TEN)),
+         AT_METRIC "type: Unsupported value: \"Custom\": supported values: \"Resource\", "
+                   "\"ContainerResource\", \"Pods\", \"Object\", \"External\"\n" AT_METRIC
+                   "pods: Forbidden: is only for a metric of type Pods\n"},
+        {METRICS("{\"type\":\"Pods\"}"),
+         AT_METRIC "pods: Required value: the metric's type is Pods\n"},
+        {METRICS(OF("External", "pods", RATE, TEN)),
+         AT_METRIC "pods: Forbidden: is only for a metric of type Pods\n" AT_METRIC
+                   "external: Required value: the metric's type is External\n"},
+        {METRICS("{\"type\":\"Pods\",\"pods\":{" RATE "}}"),
+         AT_METRIC "pods.target: Required value\n"},
+        {METRICS(OF("Pods", "pods", RATE, HALF)), AT_METRIC
+         "pods.target.type: Invalid value: \"Utilization\": not possible for a metric of type "
+         "Pods\n"},
+        {METRICS(OF("Pods", "pods", RATE, "\"type\":\"AverageValue\"")),
+         AT_METRIC "pods.target.averageValue: Required value: the target's type is AverageValue\n"},
+        {METRICS(OF("Pods", "pods", RATE, TEN ",\"value\":3")),
+         AT_METRIC "pods.target.value: Forbidden: is only for a target of type Value\n"},
+        {METRICS(OF("Pods", "pods", RATE, "\"type\":\"AverageValue\",\"averageValue\":\"-1\"")),
+         AT_METRIC "pods.target.averageValue: Invalid value: \"-1\": must be greater than 0\n"},
+        {METRICS(CPU("\"type\":\"Utilization\",\"averageUtilization\":0")), AT_METRIC
+         "resource.target.averageUtilization: Invalid value: 0: must be greater than 0\n"},
+        {METRICS(CPU(HALF) "," CPU(HALF)),
+         "spec.autoscaling.metrics[1].resource.name: Duplicate value: \"cpu\": there is one target "
+         "of cpu; targetCPUUtilizationPercentage also sets it\n"},
+        {SCALED(
+             "\"maxReplicas\":3,\"targetCPUUtilizationPercentage\":70,\"metrics\":[" CPU(HALF) "]"),
+         AT_METRIC "resource.name: Duplicate value: \"cpu\": there is one target of cpu; "
+                   "targetCPUUtilizationPercentage also sets it\n"},
+        {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},"
+             "\"autoscaling\":{\"enabled\":true,\"maxReplicas\":3,\"metrics\":[" CPU(HALF) "]}"),
+         "spec.resources.requests[cpu]: Required value: CPU autoscaling needs a CPU request\n"},
+        {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},"
+             "\"autoscaling\":{\"enabled\":true,\"maxReplicas\":3,\"metrics\":[" OF(
+                 "Pods", "pods", RATE, TEN) "]}"),
+         ""}, /* the default target of the CPU is not set besides */
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void behavior(void **state)
+{
+#define DOWN "spec.autoscaling.behavior.scaleDown."
+    static const struct row rows[] = {
+        {BEHAVIOR(""), ""},
+        {BEHAVIOR("\"scaleUp\":{\"selectPolicy\":\"Disabled\"},\"scaleDown\":{"
+                  "\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Percent\","
+                  "\"value\":10,\"periodSeconds\":60}]}"),
+         ""},
+        {BEHAVIOR("\"scaleDown\":{\"stabilizationWindowSeconds\":3601}"),
+         DOWN "stabilizationWindowSeconds: Invalid value: 3601: must be between 0 and 3600\n"},
+        {BEHAVIOR("\"scaleDown\":{\"selectPolicy\":\"None\"}"),
+         DOWN "selectPolicy: Unsupported value: \"None\": supported values: \"Max\", \"Min\", "
+              "\"Disabled\"\n"},
+        {BEHAVIOR("\"scaleDown\":{\"policies\":[]}"),
+         DOWN "policies: Invalid value: []: must not be empty\n"},
+        {BEHAVIOR("\"scaleDown\":{\"policies\":[{\"type\":\"Pods\",\"value\":0,"
+                  "\"periodSeconds\":1801}]}"),
+         DOWN "policies[0].value: Invalid value: 0: must be greater than 0\n" DOWN
+              "policies[0].periodSeconds: Invalid value: 1801: must be between 1 and 1800\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
 static void strategy(void **state)
 {
 #define ROLL(members) SPEC("\"strategy\":{" members "}")
@@ -745,6 +837,8 @@ int main(void)
         cmocka_unit_test(resources),
         cmocka_unit_test(health_check),
         cmocka_unit_test(autoscaling),
+        cmocka_unit_test(metrics),
+        cmocka_unit_test(behavior),
         cmocka_unit_test(strategy),
         cmocka_unit_test(how_many_may_be_missing),
         cmocka_unit_test(test_defaults),
