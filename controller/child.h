@@ -20,6 +20,8 @@ extern const struct stw_watch stw_watch_configmaps, stw_watch_deployments, stw_w
 /* In the version that the server has: v2, v2beta2 or v1 of autoscalers; v1 or v1beta1 of disruption
  * budgets. */
 extern const struct stw_watch stw_watch_autoscalers, stw_watch_disruption_budgets;
+/* Of the Prometheus operator and the Gateway API: optional. */
+extern const struct stw_watch stw_watch_pod_monitors, stw_watch_http_routes;
 
 /* The fields that `kubectl rollout status` uses. */
 struct stw_rollout {
@@ -32,9 +34,10 @@ struct stw_rollout {
     char stuck_message[256];
 };
 
-/* The condition ScalingActive of a HorizontalPodAutoscaler. */
-struct stw_autoscaler {
-    bool told, active;             /* the condition is there; it is true */
+/* What its controller reports of a child: ScalingActive of a HorizontalPodAutoscaler; of an HTTPRoute
+ * that its Gateways accept it and that what it refers to is there. */
+struct stw_report {
+    bool told, active;             /* there is a report; it is true */
     char reason[64], message[256]; /* why it is not */
 };
 
@@ -46,7 +49,7 @@ struct stw_child_live {
     struct stw_hash digest;     /* of the fields that the controller's field manager owns */
     int64_t node_port;          /* of a Service: the first; 0 for none */
     struct stw_rollout rollout; /* of a Deployment */
-    struct stw_autoscaler autoscaler;
+    struct stw_report report;
 };
 
 /* Decodes a cached text of these watches.  -1: the text is invalid. */
@@ -62,6 +65,8 @@ enum stw_child_state {
     STW_CHILD_TERMINATING, /* one of this name is being deleted: wait; see also `err` */
     STW_CHILD_FOREIGN,     /* another owner's; `err` names the owner */
     STW_CHILD_HOT_LOOP,    /* written too often */
+    STW_CHILD_NOT_SERVED,  /* of an optional watch: the server lacks the resource; see `err` */
+    STW_CHILD_NOT_ALLOWED, /* of an optional watch: it may not be listed; see `err` */
     STW_CHILD_FAILED,      /* `err` */
 };
 

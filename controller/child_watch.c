@@ -147,16 +147,16 @@ static struct stw_json find_condition(struct stw_json conditions, const char *ty
     return STW_JSON_NONE;
 }
 
-static void add_active(struct stw_json conditions, struct stw_buf *out)
+/* The report that this condition makes; nothing if there is none. */
+static void add_report(struct stw_json condition, struct stw_buf *out)
 {
-    struct stw_json active = find_condition(conditions, "ScalingActive");
-    struct stw_json status = stw_json_get(active, "status");
+    struct stw_json status = stw_json_get(condition, "status");
     if (!stw_json_there(status))
         return;
     stw_buf_addf(out, ",\"h\":{\"up\":%s", stw_json_is(status, "True") ? "true" : "false");
     if (!stw_json_is(status, "True")) {
-        add_raw_member(out, "why", stw_json_get(active, "reason"));
-        add_raw_member(out, "msg", stw_json_get(active, "message"));
+        add_raw_member(out, "why", stw_json_get(condition, "reason"));
+        add_raw_member(out, "msg", stw_json_get(condition, "message"));
     }
     stw_buf_addc(out, '}');
 }
@@ -176,7 +176,34 @@ static void project_autoscaler(const struct stw_operator *op, struct stw_json ob
     if (!stw_json_there(conditions) && text.len > 0 &&
         stw_json_scan(&doc, text.data, text.len, NULL) == 0)
         conditions = stw_json_root(&doc);
-    add_active(conditions, out);
+    add_report(find_condition(conditions, "ScalingActive"), out);
+    stw_buf_addc(out, '}');
+}
+
+/* --- HTTPRoutes */
+
+/* The first condition that is not true, else one that is. */
+static struct stw_json find_worst(struct stw_json parents)
+{
+    static const char *const types[] = {"Accepted", "ResolvedRefs"};
+    struct stw_json found = STW_JSON_NONE, key, parent;
+    stw_json_foreach (parents, key, parent)
+        for (size_t i = 0; i < STW_COUNT(types); i++) {
+            struct stw_json one = find_condition(stw_json_get(parent, "conditions"), types[i]);
+            if (stw_json_there(one))
+                found = one;
+            if (stw_json_there(one) && !stw_json_is(stw_json_get(one, "status"), "True"))
+                return one;
+        }
+    return found;
+}
+
+static void project_route(const struct stw_operator *op, struct stw_json object,
+                          struct stw_buf *out)
+{
+    if (!add_ours(op, object, out))
+        return;
+    add_report(find_worst(stw_json_path(object, "status.parents")), out);
     stw_buf_addc(out, '}');
 }
 
@@ -326,9 +353,24 @@ const struct stw_watch stw_watch_disruption_budgets = {
     .changed = child_changed,
 };
 
+const struct stw_watch stw_watch_pod_monitors = {
+    .resource = &stw_res_pod_monitor,
+    .managed = true,
+    .optional = true,
+    .project = project_plain,
+    .changed = child_changed,
+};
+const struct stw_watch stw_watch_http_routes = {
+    .resource = &stw_res_http_route,
+    .managed = true,
+    .optional = true,
+    .project = project_route,
+    .changed = child_changed,
+};
+
 /* --- decoding */
 
-static void read_autoscaler(struct stw_json h, struct stw_autoscaler *to)
+static void read_report(struct stw_json h, struct stw_report *to)
 {
     to->told = stw_json_there(h);
     to->active = stw_json_bool(stw_json_get(h, "up"), false);
@@ -367,6 +409,6 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);
-    read_autoscaler(stw_json_get(root, "h"), &ret->autoscaler);
+    read_report(stw_json_get(root, "h"), &ret->report);
     return 0;
 }

@@ -26,6 +26,7 @@
 #define STW_REASON_INVALID_SPEC "InvalidSpec"
 #define STW_REASON_NAME_CONFLICT "NameConflict"
 #define STW_REASON_FORBIDDEN "Forbidden"
+#define STW_REASON_NOT_INSTALLED "NotInstalled"
 #define STW_REASON_QUOTA "QuotaExceeded"
 #define STW_REASON_HOT_LOOP "HotLoop"
 

@@ -35,6 +35,20 @@ static void cache_changed(void *ctx, const char *key, const char *old_text, cons
     cache->watch->changed(cache->manager, cache->watch, key, old_text, new_text);
 }
 
+/* An optional resource has come or gone: every object that may own some of it is run again. */
+static void cache_available(void *ctx)
+{
+    const struct stw_watch_cache *cache = ctx;
+    struct stw_manager *m = cache->manager;
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        const struct stw_controller *c = m->pools[i].controller;
+        const struct stw_watch *w;
+        for (size_t k = 0; (w = stw_controller_watch(c, k)); k++)
+            if (w == cache->watch)
+                stw_manager_enqueue_all(m, c);
+    }
+}
+
 static void project_cached_object(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     const struct stw_watch_cache *cache = ctx;
@@ -59,11 +73,14 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
                                          .label_selector =
                                              *cache->selector ? cache->selector : NULL,
                                          .metadata_only = w->metadata_only,
+                                         .optional = w->optional,
                                          .reports_gone = w->reports_gone,
                                          .metrics_name = w->metrics_name,
                                          .project = project_cached_object,
                                          .changed = m->config.webhook_only ? NULL : cache_changed,
                                          .index = w->index,
+                                         .available =
+                                             m->config.webhook_only ? NULL : cache_available,
                                          .ctx = cache};
     if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
                             &cache->informer, err) != 0)

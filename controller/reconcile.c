@@ -40,10 +40,19 @@ void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
         .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
 }
 
+static bool is_wanted(const struct stw_subject *s, size_t i)
+{
+    const struct stw_child_row *row = &s->run->controller->children[i];
+    return !row->wanted || row->wanted(s);
+}
+
 void stw_children_ensure(struct stw_subject *s, size_t i)
 {
     stw_children_begin(s, i, 0);
-    stw_child_ensure(s->run, &s->owner, &s->children[i]);
+    if (is_wanted(s, i))
+        stw_child_ensure(s->run, &s->owner, &s->children[i]);
+    else
+        stw_child_remove(s->run, &s->owner, &s->children[i]);
 }
 
 static void find_child(struct stw_subject *s, size_t i, struct stw_aspect *a)
@@ -51,7 +60,7 @@ static void find_child(struct stw_subject *s, size_t i, struct stw_aspect *a)
     const struct stw_child_row *row = &s->run->controller->children[i];
     struct stw_rollout rollout = stw_status_rollout(&s->object, &s->children[i]);
     stw_aspect_child(a, &s->children[i]);
-    a->type = row->condition;
+    a->type = is_wanted(s, i) || a->level != STW_LEVEL_FINE ? row->condition : NULL;
     if (a->level == STW_LEVEL_FINE && row->replicas)
         stw_aspect_rollout(a, &rollout, row->replicas(s));
 }

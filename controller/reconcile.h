@@ -52,13 +52,15 @@ struct stw_subject {
 /* In a controller: the struct of one run, and the member that gets the decoded spec. */
 #define STW_RUN_STATE(type, member) .run_size = sizeof(type), .spec_offset = offsetof(type, member)
 
-/* A child that every object of the kind has, under the object's name. */
+/* A child that the objects of the kind have, under the object's name. */
 struct stw_child_row {
     const char *condition; /* its type: "ConfigMapSynced" */
     const struct stw_watch *watch;
     /* The desired object (manifest.h); owned by the caller, NULL if out of memory.  `subject` is the
      * kind's struct of this run. */
     json_t *(*make)(const void *subject);
+    /* Whether this object wants the child; if not, it is removed and has no condition.  NULL: always. */
+    bool (*wanted)(const void *subject);
     /* Of a Deployment: how many replicas are wanted; or NULL: its rollout is not judged. */
     int64_t (*replicas)(const void *subject);
     /* Reasons of `condition` that mean that the child was not applied, besides those of failures;

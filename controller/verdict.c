@@ -72,6 +72,14 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
             "it again; find out which with `kubectl get %s %s -o yaml --show-managed-fields`",
             r->kind, c->name, STW_GUARD_WRITES, r->plural, c->name);
         break;
+    case STW_CHILD_NOT_SERVED:
+    case STW_CHILD_NOT_ALLOWED: /* its watch wakes us */
+        a->level = STW_LEVEL_WAITING;
+        a->again_ms = 0;
+        a->reason = c->state == STW_CHILD_NOT_SERVED ? STW_REASON_NOT_INSTALLED
+                                                     : STW_REASON_FORBIDDEN;
+        STW_ASPECT_SAY(a, "%s", c->err.text);
+        break;
     default:
         stw_aspect_error(a, &c->err);
         STW_ASPECT_SAY(a, "%s \"%s\" could not be written: %s", r->kind, c->name, c->err.text);

@@ -80,19 +80,45 @@ json_t *app_service(const struct app *a)
 
 json_t *app_ingress(const struct app *a)
 {
+    return stw_ingress_build(&a->spec.ingress, a->owner.name, app_metadata(a, a->owner.name));
+}
+
+/* --- HTTPRoute, PodMonitor */
+
+/* With what the server would default. */
+json_t *app_route(const struct app *a)
+{
+    json_t *parent = json_pack("{s:s,s:s,s:s,s:s*,s:s*}", "group", "gateway.networking.k8s.io",
+                               "kind", "Gateway", "name", a->spec.route.gateway, "namespace",
+                               a->spec.route.gateway_ns, "sectionName", a->spec.route.listener);
     json_t *spec =
-        json_pack("{s:[{s:s,s:{s:[{s:s,s:s,s:{s:{s:s,s:{s:s}}}}]}}]}", "rules", "host",
-                  a->spec.ingress.host, "http", "paths", "path", a->spec.ingress.path, "pathType",
-                  "Prefix", "backend", "service", "name", a->owner.name, "port", "name", "http");
-    if (a->spec.ingress.class_name)
-        (void)json_object_set_new(spec, "ingressClassName",
-                                  json_string(a->spec.ingress.class_name));
-    if (a->spec.ingress.tls_secret)
-        (void)json_object_set_new(spec, "tls",
-                                  json_pack("[{s:[s],s:s}]", "hosts", a->spec.ingress.host,
-                                            "secretName", a->spec.ingress.tls_secret));
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "networking.k8s.io/v1", "kind", "Ingress",
-                     "metadata", app_metadata(a, a->owner.name), "spec", spec);
+        json_pack("{s:[o],s:[{s:[{s:{s:s,s:s}}],s:[{s:s,s:s,s:s,s:I,s:i}]}]}", "parentRefs", parent,
+                  "rules", "matches", "path", "type", "PathPrefix", "value", a->spec.route.path,
+                  "backendRefs", "group", "", "kind", "Service", "name", a->owner.name, "port",
+                  (json_int_t)a->spec.service.port, "weight", 1);
+    if (a->spec.route.host)
+        (void)json_object_set_new(spec, "hostnames", json_pack("[s]", a->spec.route.host));
+    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "gateway.networking.k8s.io/v1", "kind",
+                     "HTTPRoute", "metadata", app_metadata(a, a->owner.name), "spec", spec);
+}
+
+json_t *app_monitor(const struct app *a)
+{
+    const bool own = stw_app_has_metrics_port(&a->spec);
+    json_t *endpoint = json_pack("{s:s,s:s}", "port", own ? APP_METRICS_PORT : "http", "path",
+                                 a->spec.metrics.path);
+    json_t *metadata = app_metadata(a, a->owner.name);
+    json_auto_t *labels = stw_manifest_tree(a->spec.metrics.labels);
+    char interval[24];
+    if (a->spec.metrics.interval_s > 0) {
+        stw_format(interval, sizeof(interval), "%llds", (long long)a->spec.metrics.interval_s);
+        (void)json_object_set_new(endpoint, "interval", json_string(interval));
+    }
+    if (labels)
+        (void)json_object_update(json_object_get(metadata, "labels"), labels);
+    return json_pack("{s:s,s:s,s:o,s:{s:{s:o},s:[o]}}", "apiVersion", "monitoring.coreos.com/v1",
+                     "kind", "PodMonitor", "metadata", metadata, "spec", "selector", "matchLabels",
+                     app_selector(a), "podMetricsEndpoints", endpoint);
 }
 
 /* --- PodDisruptionBudget */

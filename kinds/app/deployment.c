@@ -103,6 +103,11 @@ static json_t *build_app_container(const struct app *a)
                           "containerPort", (json_int_t)a->spec.port, "protocol", "TCP", "resources",
                           stw_manifest_resources(a->spec.resources), "securityContext",
                           security_context(a));
+    if (stw_app_has_metrics_port(&a->spec))
+        (void)json_array_append_new(json_object_get(c, "ports"),
+                                    json_pack("{s:s,s:I,s:s}", "name", APP_METRICS_PORT,
+                                              "containerPort", (json_int_t)a->spec.metrics.port,
+                                              "protocol", "TCP"));
     if (a->spec.health.path)
         (void)json_object_set_new(c, "readinessProbe", build_http_probe(a));
     if (a->spec.health.path && a->spec.health.liveness)

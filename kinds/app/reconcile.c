@@ -21,6 +21,7 @@ static const struct stw_watch *const watch_of[] = {
     [APP_CONFIGMAP] = &stw_watch_configmaps,   [APP_DEPLOYMENT] = &stw_watch_deployments,
     [APP_SERVICE] = &stw_watch_services,       [APP_BUDGET] = &stw_watch_disruption_budgets,
     [APP_AUTOSCALER] = &stw_watch_autoscalers, [APP_INGRESS] = &stw_watch_ingresses,
+    [APP_ROUTE] = &stw_watch_http_routes,      [APP_MONITOR] = &stw_watch_pod_monitors,
 };
 static_assert(STW_COUNT(watch_of) == APP_CHILDREN, "one watch for each child");
 
@@ -75,6 +76,14 @@ static bool ensure_children(struct app *a, struct stw_result *result)
         ensure_app_child(a, APP_INGRESS, app_ingress(a));
     else
         remove_app_child(a, APP_INGRESS);
+    if (a->spec.route.gateway)
+        ensure_app_child(a, APP_ROUTE, app_route(a));
+    else
+        remove_app_child(a, APP_ROUTE);
+    if (a->spec.metrics.enabled)
+        ensure_app_child(a, APP_MONITOR, app_monitor(a));
+    else
+        remove_app_child(a, APP_MONITOR);
     if (app_wants_budget(&a->spec))
         ensure_app_child(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
     else
@@ -299,6 +308,8 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &stw_watch_disruption_budgets,
                                                   &stw_watch_autoscalers,
                                                   &stw_watch_ingresses,
+                                                  &stw_watch_http_routes,
+                                                  &stw_watch_pod_monitors,
                                                   &app_watch_pods,
                                                   &stw_watch_secrets,
                                                   &stw_watch_configmap_versions,
@@ -316,6 +327,8 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_autoscaler_v2, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_ingress, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_http_route, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &stw_res_pod_monitor, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "list,watch"},
     {.resource = &stw_res_secret, .verbs = "list,watch"}, /* only metadata is read */
     STW_RULE_NAMESPACES,
@@ -324,7 +337,8 @@ static const struct stw_rule rules[] = {
 
 static const char *const conditions[] = {
     "Available",         "Progressing", "ConfigSynced",  "ServiceReady",
-    "AutoscalingActive", "Degraded",    "IngressSynced", NULL};
+    "AutoscalingActive", "Degraded",    "IngressSynced", "RouteSynced",
+    "MonitorSynced",     NULL};
 
 const struct stw_controller stw_controller_app = {
     STW_CONTROLLER_OF("app", stw_kind_app),

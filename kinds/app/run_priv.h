@@ -22,10 +22,13 @@ enum {
     APP_BUDGET,     /* PodDisruptionBudget */
     APP_AUTOSCALER, /* HorizontalPodAutoscaler */
     APP_INGRESS,
+    APP_ROUTE,   /* HTTPRoute */
+    APP_MONITOR, /* PodMonitor */
     APP_CHILDREN
 };
 
 #define APP_REASON_FOREIGN "ForeignAutoscaler"
+#define APP_METRICS_PORT "metrics" /* the name of the port, when it is not the app's */
 #define APP_NAME "app" /* app.kubernetes.io/name, and the name of the container */
 
 /* A problem of a pod, from its status. */
@@ -59,6 +62,8 @@ json_t *app_configmap(const struct app *a);
 json_t *app_deployment(const struct app *a); /* without spec.replicas if an autoscaler sets it */
 json_t *app_service(const struct app *a);
 json_t *app_ingress(const struct app *a); /* only with a host */
+json_t *app_route(const struct app *a);   /* only with a Gateway */
+json_t *app_monitor(const struct app *a);
 json_t *app_budget(const struct app *a, const struct stw_resource *r);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
 /* Parts of the Deployment, for the podTemplate. */

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
+#include "kinds/common/ingress.h"
 #include "kinds/common/schedule.h"
 #include "schema/core.h"
 #include "schema/names.h"
@@ -202,8 +203,8 @@ static const struct stw_field ingress_fields[] = {
      STW_FIELD_OFFSET(struct stw_app, ingress.host),
      .help = "Host name of the requests; its first part may be \"*\".",
      .required = true,
-     .check = stw_app_check_host,
-     .cel = stw_app_cel_host,
+     .check = stw_ingress_check_host,
+     .cel = stw_ingress_cel_host,
      .cel_max = 255},
     {.name = "path",
      .type = STW_T_STRING,
@@ -220,6 +221,89 @@ static const struct stw_field ingress_fields[] = {
      .help = "IngressClass; when absent, the default of the cluster.",
      STW_CHECK_SUBDOMAIN},
     {.name = "tls", .type = STW_T_OBJECT, .help = "HTTPS for the host.", .fields = tls_fields},
+    {0},
+};
+
+static const struct stw_field gateway_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, route.gateway),
+     .help = "Name of the Gateway.",
+     .required = true,
+     STW_CHECK_SUBDOMAIN},
+    {.name = "namespace",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, route.gateway_ns),
+     .help = "Its namespace; when absent, that of the App. The Gateway decides which namespaces "
+             "may have routes to it.",
+     STW_CHECK_SUBDOMAIN},
+    {.name = "sectionName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, route.listener),
+     .help = "Name of one listener of the Gateway; when absent, all that fit.",
+     STW_CHECK_SUBDOMAIN},
+    {0},
+};
+
+static const struct stw_field route_fields[] = {
+    {.name = "gateway",
+     .type = STW_T_OBJECT,
+     .help = "The Gateway that sends the requests.",
+     .required = true,
+     .fields = gateway_fields},
+    {.name = "host",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, route.host),
+     .help = "Host name of the requests; its first part may be \"*\". When absent, those of the "
+             "Gateway's listener.",
+     .check = stw_ingress_check_host,
+     .cel = stw_ingress_cel_host,
+     .cel_max = 255},
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, route.path),
+     .help = "Path of the requests and of all below it.",
+     .def = "\"/\"",
+     STW_RANGE(1, 1024),
+     .pattern = "^/",
+     .check = stw_app_check_path,
+     .cel = stw_app_cel_path},
+    {0},
+};
+
+static const struct stw_field metrics_fields[] = {
+    {.name = "enabled",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_app, metrics.enabled),
+     .help = "Whether there is a PodMonitor, by which the Prometheus operator scrapes the pods.",
+     .def = "false"},
+    {.name = "path",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_app, metrics.path),
+     .help = "Path of the metrics.",
+     .def = "\"/metrics\"",
+     STW_RANGE(1, 1024),
+     .pattern = "^/",
+     .check = stw_app_check_path,
+     .cel = stw_app_cel_path},
+    {.name = "port",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, metrics.port),
+     .help = "Port of the metrics in the container of the image; when absent, that of the app.",
+     STW_RANGE(1, 65535),
+     .format = "int32"},
+    {.name = "intervalSeconds",
+     .type = STW_T_INT,
+     STW_FIELD_OFFSET(struct stw_app, metrics.interval_s),
+     .help = "Seconds between two scrapes; when absent, as Prometheus is configured.",
+     STW_RANGE(1, 86400),
+     .format = "int32"},
+    {.name = "labels",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_app, metrics.labels),
+     .help = "Labels of the PodMonitor, by which a Prometheus selects it; at most 50.",
+     STW_RANGE(0, 50),
+     .item = &stw_core_label_item},
     {0},
 };
 
@@ -358,6 +442,14 @@ static const struct stw_field spec_fields[] = {
      .type = STW_T_OBJECT,
      .help = "An Ingress for the Service; when absent, there is none.",
      .fields = ingress_fields},
+    {.name = "httpRoute",
+     .type = STW_T_OBJECT,
+     .help = "An HTTPRoute of the Gateway API for the Service; when absent, there is none.",
+     .fields = route_fields},
+    {.name = "metrics",
+     .type = STW_T_OBJECT,
+     .help = "Metrics of the app, for Prometheus.",
+     .fields = metrics_fields},
     STW_ROW_PULL_SECRETS(struct stw_app, image_pull_secrets),
     {.name = "serviceAccountName",
      .type = STW_T_STRING,
@@ -533,6 +625,11 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
         !stw_json_there(stw_json_get(s, "targetMemoryUtilizationPercentage")) &&
         stw_json_size(stw_json_get(s, "metrics")) == 0)
         stw_default_add(d, "/spec/autoscaling/targetCPUUtilizationPercentage", "80");
+}
+
+bool stw_app_has_metrics_port(const struct stw_app *app)
+{
+    return app->metrics.enabled && app->metrics.port != 0 && app->metrics.port != app->port;
 }
 
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a)

@@ -5,6 +5,7 @@
 #define STW_KINDS_APP_SPEC_H
 
 #include "kinds/common/hours.h"
+#include "kinds/common/ingress.h"
 #include "schema/kind.h"
 
 struct stw_app_config {
@@ -42,10 +43,20 @@ struct stw_app {
         int64_t port;
         struct stw_json annotations;
     } service;
+    struct stw_ingress ingress;
     struct {
-        const char *host;                           /* NULL: no Ingress */
-        const char *path, *class_name, *tls_secret; /* the latter two may be NULL */
-    } ingress;
+        const char *gateway;            /* NULL: no HTTPRoute */
+        const char *gateway_ns;         /* NULL: the App's namespace */
+        const char *listener;           /* NULL: all of the Gateway */
+        const char *host, *path;        /* host may be NULL: those of the listener */
+    } route;
+    struct {
+        bool enabled;
+        const char *path;
+        int64_t port;           /* 0: the app's port */
+        int64_t interval_s;     /* 0: Prometheus' default */
+        struct stw_json labels; /* of the PodMonitor */
+    } metrics;
     struct stw_json image_pull_secrets; /* list of {name} */
     const char *service_account;        /* or NULL */
     const char *security_profile;       /* "Baseline", "Restricted"; NULL: the namespace decides */
@@ -87,6 +98,8 @@ void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
 int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
 /* The metric is a percentage of what the pods request of this resource, as the two targets are. */
 bool stw_app_metric_is(struct stw_json metric, const char *resource);
+/* The port of the metrics is one more port of the container. */
+bool stw_app_has_metrics_port(const struct stw_app *app);
 /* A rollout ends the old pods before it starts new ones. */
 bool stw_app_recreates(const struct stw_app *app);
 /* How many of `replicas` pods may be unavailable during a rollout. */

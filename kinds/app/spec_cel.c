@@ -6,11 +6,6 @@
 #include "schema/core.h"
 #include "schema/names.h"
 
-const struct stw_cel stw_app_cel_host[] = {
-    {"self.matches(r'^(\\*\\.)?" STW_RE_SUBDOMAIN "$')", STW_SUBDOMAIN_TEXT},
-    {0},
-};
-
 const struct stw_cel stw_app_cel_url[] = {
     {"self.matches(r'^[a-zA-Z][-+.:a-zA-Z0-9]*://[^\\x00-\\x20\\x7f]+$')",
      "must be a URL such as postgres://host/db"},
@@ -170,6 +165,14 @@ const struct stw_cel_rule stw_app_cel[] = {
     TARGET_VALUE("external", "AverageValue", "averageValue"),
     STW_CEL_KEYS("has(self.service) && has(self.service.annotations)", "self.service.annotations",
                  "service.annotations"),
+    STW_CEL_LABELS("has(self.metrics) && has(self.metrics.labels)", "self.metrics.labels",
+                   "metrics.labels"),
+    {.at = "metrics.labels",
+     .type = STW_CEL_ENTRIES,
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.metrics) || !has(self.metrics.labels) || self.metrics.labels.all(k, "
+             "k != 'app' && !k.startsWith('app.kubernetes.io/'))",
+     .message = "is set by steward"},
     OWN_IN_ENV("PORT", "port", "true"),
     OWN_IN_ENV("LOG_LEVEL", "config.logLevel", "true"),
     OWN_IN_ENV("DATABASE_URL", "config.databaseUrl", HAS_URL),
@@ -244,6 +247,12 @@ const struct stw_cel_rule stw_app_cel[] = {
                   "!" IS_OWN " || !has(c.ports) || c.ports.all(p, !(has(p.name) && p.name == "
                   "'http') && !(has(p.containerPort) && p.containerPort == self.port))",
                   "the port is set by steward from spec.port"),
+    OF_CONTAINERS("containers", STW_FORBIDDEN,
+                  "!" IS_OWN " || !has(c.ports) || !has(self.metrics) || !self.metrics.enabled || "
+                  "!has(self.metrics.port) || self.metrics.port == self.port || c.ports.all(p, "
+                  "!(has(p.name) && p.name == 'metrics') && !(has(p.containerPort) && "
+                  "p.containerPort == self.metrics.port))",
+                  "the port is set by steward from spec.metrics.port"),
     OF_CONTAINERS("containers", STW_REQUIRED, IS_OWN " || (has(c.image) && c.image != '')",
                   "image is required"),
     OF_CONTAINERS("initContainers", STW_FORBIDDEN, "!" IS_OWN,

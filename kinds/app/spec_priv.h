@@ -10,8 +10,7 @@
 
 /* For `check` of a field table row. */
 const char *stw_app_check_path(const char *path);
-const char *stw_app_check_host(const char *host);
-extern const struct stw_cel stw_app_cel_path[], stw_app_cel_host[], stw_app_cel_url[];
+extern const struct stw_cel stw_app_cel_path[], stw_app_cel_url[];
 extern const struct stw_cel_rule stw_app_cel[];
 #define STW_APP_URL_MAX 4096
 

@@ -35,12 +35,6 @@ const struct stw_cel stw_app_cel_path[] = {
     {0},
 };
 
-/* The first label may be "*". */
-const char *stw_app_check_host(const char *host)
-{
-    return stw_check_dns1123_subdomain(strncmp(host, "*.", 2) == 0 ? host + 2 : host);
-}
-
 /* --- config */
 
 /* "scheme://rest".  The scheme may have parts, as in jdbc:mysql://host. */
@@ -392,6 +386,23 @@ static void check_security(const struct stw_admission *a, const struct stw_app *
 
 /* --- the rest */
 
+/* Labels that every child has. */
+static void check_metrics_labels(struct stw_json labels, struct stw_findings *f)
+{
+    struct stw_json key, value;
+    char name[STW_CORE_ENV_NAME_MAX + 64], at[512];
+    stw_core_check_labels(labels, "spec.metrics.labels", f);
+    stw_json_foreach (labels, key, value) {
+        stw_json_cut(key, name, sizeof(name));
+        if (stw_findings_spent(f))
+            return;
+        if (!stw_streq(name, "app") && strncmp(name, "app.kubernetes.io/", 18) != 0)
+            continue;
+        stw_format(at, sizeof(at), "spec.metrics.labels[%s]", name);
+        stw_findings_add(f, at, STW_FORBIDDEN, NULL, "is set by steward");
+    }
+}
+
 static void check_health(const struct stw_app_health *h, struct stw_findings *f)
 {
     char value[24];
@@ -419,6 +430,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     check_autoscaling(a, app, f);
     advise_on_replicas(app, old_spec, f);
     stw_core_check_annotations(app->service.annotations, "spec.service.annotations", f);
+    check_metrics_labels(app->metrics.labels, f);
     check_env(app, f);
     check_strategy(app, f);
     stw_check_time_zone(a, "spec.restartOnChange.timeZone", app->restart.time_zone, f);

@@ -163,9 +163,13 @@ static void check_own_ports(const struct stw_app *app, struct stw_json ports, co
         if (stw_findings_spent(f))
             return;
         stw_format(at, sizeof(at), "%s.ports[%u]", path, index++);
-        if (stw_json_is(stw_json_get(port, "name"), "http") ||
-            (stw_json_int(stw_json_get(port, "containerPort"), &n) == 0 && n == app->port))
+        (void)stw_json_int(stw_json_get(port, "containerPort"), &n);
+        if (stw_json_is(stw_json_get(port, "name"), "http") || n == app->port)
             stw_findings_add(f, at, STW_FORBIDDEN, NULL, "is set by steward from spec.port");
+        else if (stw_app_has_metrics_port(app) &&
+                 (stw_json_is(stw_json_get(port, "name"), "metrics") || n == app->metrics.port))
+            stw_findings_add(f, at, STW_FORBIDDEN, NULL,
+                             "is set by steward from spec.metrics.port");
     }
 }
 

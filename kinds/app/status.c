@@ -21,6 +21,7 @@
 #define REASON_SCALING "ScalingActive"
 #define REASON_NO_METRICS "MetricsUnavailable"
 #define REASON_SCALING_DISABLED "ScalingDisabled"
+#define REASON_NOT_ACCEPTED "RouteNotAccepted"
 #define REASON_HEALTHY "Healthy"
 
 enum {
@@ -31,6 +32,8 @@ enum {
     FIND_SCALING,
     FIND_DEGRADED,
     FIND_INGRESS,
+    FIND_ROUTE,
+    FIND_MONITOR,
     FIND_BUDGET,
     ASPECTS
 };
@@ -47,6 +50,8 @@ static const struct {
     [FIND_SCALING] = {"AutoscalingActive", APP_AUTOSCALER},
     [FIND_DEGRADED] = {"Degraded", -1},
     [FIND_INGRESS] = {"IngressSynced", APP_INGRESS},
+    [FIND_ROUTE] = {"RouteSynced", APP_ROUTE},
+    [FIND_MONITOR] = {"MonitorSynced", APP_MONITOR},
     [FIND_BUDGET] = {NULL, APP_BUDGET},
 };
 static_assert(STW_COUNT(tells) == ASPECTS, "one row for each aspect");
@@ -161,7 +166,7 @@ static void find_service(const struct app *a, struct stw_aspect *f)
 /* The App also works in a cluster without metrics, so that is not an error. */
 static void find_scaling(const struct app *a, struct stw_aspect *f)
 {
-    const struct stw_autoscaler *s = &a->children[APP_AUTOSCALER].live.autoscaler;
+    const struct stw_report *s = &a->children[APP_AUTOSCALER].live.report;
     bool disabled = stw_streq(s->reason, REASON_SCALING_DISABLED);
     if (f->level != STW_LEVEL_FINE)
         return;
@@ -189,6 +194,32 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
         STW_ASPECT_SAY(f, "%s: %s", s->reason, s->message);
 }
 
+/* What its Gateways say about the route. */
+static void find_route(const struct app *a, struct stw_aspect *f)
+{
+    const struct stw_report *r = &a->children[APP_ROUTE].live.report;
+    if (f->level != STW_LEVEL_FINE || !a->spec.route.gateway)
+        return;
+    if (!r->told) {
+        set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
+        STW_ASPECT_SAY(f, "no Gateway has accepted HTTPRoute \"%s\" yet", a->owner.name);
+    } else if (!r->active) {
+        set_aspect(f, STW_LEVEL_FINE, STW_FALSE, REASON_NOT_ACCEPTED);
+        STW_ASPECT_SAY(f, "%s: %s", r->reason, r->message);
+    } else {
+        STW_ASPECT_SAY(f, "HTTPRoute \"%s\" is accepted", a->owner.name);
+    }
+}
+
+/* The App also works in a cluster without Prometheus, or when the rights of an older version are
+ * still in force, so that is not an error. */
+static void find_monitor(const struct app *a, struct stw_aspect *f)
+{
+    enum stw_child_state state = a->children[APP_MONITOR].state;
+    if (state == STW_CHILD_NOT_SERVED || state == STW_CHILD_NOT_ALLOWED)
+        f->level = STW_LEVEL_FINE;
+}
+
 static void find_all(const struct app *a, struct stw_aspect *all)
 {
     for (size_t i = 0; i < ASPECTS; i++)
@@ -204,12 +235,18 @@ static void find_all(const struct app *a, struct stw_aspect *all)
     find_service(a, &all[FIND_SERVICE]);
     find_scaling(a, &all[FIND_SCALING]);
     find_degraded(a, &all[FIND_PROGRESS], &all[FIND_DEGRADED]);
+    find_route(a, &all[FIND_ROUTE]);
+    find_monitor(a, &all[FIND_MONITOR]);
     for (size_t i = 0; i < ASPECTS; i++)
         all[i].type = tells[i].type;
     if (!app_is_scaled(a) && all[FIND_SCALING].level == STW_LEVEL_FINE)
         all[FIND_SCALING].type = NULL;
     if (!a->spec.ingress.host && all[FIND_INGRESS].level == STW_LEVEL_FINE)
         all[FIND_INGRESS].type = NULL;
+    if (!a->spec.route.gateway && all[FIND_ROUTE].level == STW_LEVEL_FINE)
+        all[FIND_ROUTE].type = NULL;
+    if (!a->spec.metrics.enabled && all[FIND_MONITOR].level == STW_LEVEL_FINE)
+        all[FIND_MONITOR].type = NULL;
 }
 
 /* --- status */
@@ -350,7 +387,7 @@ const char *app_profile(const struct app *a)
  * otherwise. */
 bool app_was_applied(const struct app *a, int child)
 {
-    static const char *const not_applied[] = {REASON_PORT, NULL};
+    static const char *const not_applied[] = {REASON_PORT, STW_REASON_NOT_INSTALLED, NULL};
     if (!is_text(a->object.status, "securityProfile", app_profile(a)) ||
         (child == APP_DEPLOYMENT && a->restarts))
         return false;

@@ -133,11 +133,20 @@ json_t *myweb_deployment(const void *subject)
 json_t *myweb_service(const void *subject)
 {
     const struct myweb *w = subject;
-    int64_t port = w->service_port;
+    bool inside = stw_myweb_is_inside(&w->spec);
+    int64_t port = inside ? 0 : w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
                      "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
-                     "NodePort", "selector", build_myweb_selector(w), "ports", "name", "http",
+                     inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector", build_myweb_selector(w), "ports", "name", "http",
                      "port", 80, "protocol", "TCP", "targetPort",
                      (json_int_t)w->spec.container_port, "nodePort", node_port);
+}
+
+json_t *myweb_ingress(const void *subject)
+{
+    const struct myweb *w = subject;
+    struct stw_ingress all = w->spec.ingress;
+    all.path = "/";
+    return stw_ingress_build(&all, w->owner.name, build_myweb_metadata(w));
 }

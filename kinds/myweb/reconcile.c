@@ -117,7 +117,7 @@ static void ensure_service(struct myweb *w)
     bool holds = stw_streq(live.owner_uid, w->owner.uid) && live.node_port == w->spec.node_port;
     w->service_port = w->spec.node_port;
     stw_children_begin(&w->subject, MYWEB_SERVICE, w->service_port);
-    if (w->spec.node_port == 0)
+    if (w->spec.node_port == 0 && !stw_myweb_is_inside(&w->spec))
         keep_automatic_port(w, &live);
     if (w->spec.node_port && !holds && find_older_claim(w)) {
         w->port = MYWEB_PORT_TAKEN;
@@ -141,6 +141,7 @@ static void ensure_children(struct stw_subject *subject)
     stw_children_ensure(subject, MYWEB_CONFIGMAP);
     stw_children_ensure(subject, MYWEB_DEPLOYMENT);
     ensure_service(w);
+    stw_children_ensure(subject, MYWEB_INGRESS);
 }
 
 static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
@@ -168,6 +169,12 @@ static int64_t wanted_replicas(const void *subject)
     return w->spec.replicas;
 }
 
+static bool wants_ingress(const void *subject)
+{
+    const struct myweb *w = subject;
+    return w->spec.ingress.host != NULL;
+}
+
 static const struct stw_child_row children[] = {
     [MYWEB_CONFIGMAP] = {"ConfigMapSynced", &stw_watch_configmaps, myweb_configmap,
                          .not_applied = myweb_port_reasons},
@@ -175,6 +182,8 @@ static const struct stw_child_row children[] = {
                           .replicas = wanted_replicas, .not_applied = myweb_port_reasons},
     [MYWEB_SERVICE] = {"ServiceSynced", &stw_watch_services, myweb_service,
                        .not_applied = myweb_port_reasons},
+    [MYWEB_INGRESS] = {"IngressSynced", &stw_watch_ingresses, myweb_ingress,
+                       .wanted = wants_ingress},
     {0},
 };
 

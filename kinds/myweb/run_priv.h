@@ -9,7 +9,7 @@
 #include "controller/reconcile.h"
 #include "kinds/myweb/spec.h"
 
-enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_CHILDREN };
+enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_INGRESS, MYWEB_CHILDREN };
 
 enum myweb_port {
     MYWEB_PORT_FREE,      /* no problem */
@@ -34,6 +34,7 @@ void myweb_hash_content(struct myweb *w);
 json_t *myweb_configmap(const void *subject);
 json_t *myweb_deployment(const void *subject);
 json_t *myweb_service(const void *subject);
+json_t *myweb_ingress(const void *subject); /* only with a host */
 
 /* --- status; see struct stw_controller */
 #define MYWEB_PORT_CONDITION "NodePortAllocated"

@@ -46,6 +46,36 @@ static const char *check_mount_path(const char *path)
 static const char *const pull_policies[] = {"Always", "IfNotPresent", "Never", NULL};
 static const char *const content_updates[] = {"Roll", "Live", NULL};
 
+static const char *const service_types[] = {"NodePort", STW_MYWEB_CLUSTER_IP, NULL};
+
+static const struct stw_field tls_fields[] = {
+    {.name = "secretName",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, ingress.tls_secret),
+     .help = "Secret in the same namespace with tls.crt and tls.key for the host.",
+     .required = true,
+     STW_CHECK_SUBDOMAIN},
+    {0},
+};
+
+static const struct stw_field ingress_fields[] = {
+    {.name = "host",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, ingress.host),
+     .help = "Host name of the requests; its first part may be \"*\".",
+     .required = true,
+     .check = stw_ingress_check_host,
+     .cel = stw_ingress_cel_host,
+     .cel_max = 255},
+    {.name = "className",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, ingress.class_name),
+     .help = "IngressClass; when absent, the default of the cluster.",
+     STW_CHECK_SUBDOMAIN},
+    {.name = "tls", .type = STW_T_OBJECT, .help = "HTTPS for the host.", .fields = tls_fields},
+    {0},
+};
+
 static const struct stw_field spec_fields[] = {
     STW_ROW_IMAGE(struct stw_myweb, image,
                   "Image of a web server that serves the files below mountPath."),
@@ -59,6 +89,17 @@ static const struct stw_field spec_fields[] = {
      .min = 0,
      .max = 65535,
      .format = "int32"},
+    {.name = "serviceType",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_myweb, service_type),
+     .help = "NodePort: the page is on a port of every node. ClusterIP: only pods and an Ingress "
+             "reach it.",
+     .def = "\"NodePort\"",
+     .values = service_types},
+    {.name = "ingress",
+     .type = STW_T_OBJECT,
+     .help = "An Ingress for the page; when absent, there is none.",
+     .fields = ingress_fields},
     {.name = "pageContentHtml",
      .type = STW_T_TEXT,
      STW_FIELD_OFFSET(struct stw_myweb, page),
@@ -133,7 +174,8 @@ static const struct stw_field status_fields[] = {
     {.name = "availableReplicas", .type = STW_T_INT, .format = "int32", .help = "Available pods."},
     {.name = "url",
      .type = STW_T_STRING,
-     .help = "Where the page is, after the address of any node: \":<nodePort>\"."},
+     .help = "Where the page is: of the Ingress; or after the address of any node, \":<nodePort>\"; "
+             "or in the cluster."},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
     {0},
@@ -291,11 +333,19 @@ static void advise_on_page(struct stw_json page, struct stw_findings *f)
                           size, APPLY_ANNOTATION_MAX);
 }
 
+bool stw_myweb_is_inside(const struct stw_myweb *web)
+{
+    return web->service_type && stw_streq(web->service_type, STW_MYWEB_CLUSTER_IP);
+}
+
 static void validate_myweb(const struct stw_admission *a, const void *spec, const void *old_spec,
                            struct stw_findings *f)
 {
     const struct stw_myweb *web = spec, *old = old_spec;
-    check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
+    if (web->node_port != 0 && stw_myweb_is_inside(web))
+        add_port_error(f, STW_FORBIDDEN, web->node_port, "needs serviceType NodePort");
+    else
+        check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
     advise_on_page(web->page, f);
     if (!f->oversize)
         check_files(web, f);
@@ -306,6 +356,10 @@ static void validate_myweb(const struct stw_admission *a, const void *spec, cons
 /* Of these rules, what CEL can express.  The range of node ports is an option of steward. */
 static const struct stw_cel_rule rules[] = {
     STW_CEL_RESOURCES("has(self.resources)", "self.resources", "resources"),
+    {.at = "nodePortNumber",
+     .code = STW_FORBIDDEN,
+     .rule = "self.nodePortNumber == 0 || self.serviceType == 'NodePort'",
+     .message = "needs serviceType NodePort"},
     {0},
 };
 
@@ -321,7 +375,8 @@ const struct stw_kind stw_kind_myweb = {
     .singular = "myweb",
     .short_names = short_names,
     .categories = categories,
-    .help = "MyWeb serves one page of HTML from a web server's image on a port of every node.",
+    .help = "MyWeb serves one page of HTML from a web server's image, on a port of every node or by "
+            "an Ingress.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_myweb),
     .status = status_fields,

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MyWeb: an image, a page of HTML and a node port. */
+ * MyWeb: an image, a page of HTML and a node port, or an Ingress. */
 #ifndef STW_KINDS_MYWEB_SPEC_H
 #define STW_KINDS_MYWEB_SPEC_H
 
+#include "kinds/common/ingress.h"
 #include "schema/kind.h"
 
 struct stw_myweb {
     const char *image;
     int64_t node_port;       /* 0: the API server chooses */
+    const char *service_type; /* "NodePort", "ClusterIP" */
+    struct stw_ingress ingress;
     struct stw_json page;    /* text; absent: "" */
     struct stw_json files;   /* map from name to text: what is served beside the page */
     const char *pull_policy; /* NULL: as the API server chooses by the tag */
@@ -22,6 +25,10 @@ struct stw_myweb {
 };
 
 extern const struct stw_kind stw_kind_myweb;
+
+#define STW_MYWEB_CLUSTER_IP "ClusterIP"
+/* The Service has no node port. */
+bool stw_myweb_is_inside(const struct stw_myweb *web);
 
 /* The default of resources, as JSON. */
 #define STW_MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"

@@ -81,6 +81,9 @@ void myweb_find(const struct stw_subject *subject, struct stw_aspect *all)
     const struct myweb *w = (const struct myweb *)subject;
     if (w->port != MYWEB_PORT_FREE)
         find_port_trouble(w, &all[MYWEB_SERVICE]);
+    all[MYWEB_CHILDREN].level = STW_LEVEL_FINE;
+    if (stw_myweb_is_inside(&w->spec))
+        return;
     find_port(w, &all[MYWEB_CHILDREN]);
     all[MYWEB_CHILDREN].type = MYWEB_PORT_CONDITION;
 }
@@ -89,24 +92,40 @@ void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v)
 {
     const struct myweb *w = (const struct myweb *)subject;
     v->reason = REASON_COMPLETED;
-    stw_format(v->message, sizeof(v->message),
-               "the page is served on node port %lld by %lld replicas",
-               (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
+    if (stw_myweb_is_inside(&w->spec))
+        stw_format(v->message, sizeof(v->message), "the page is served by %lld replicas",
+                   (long long)w->spec.replicas);
+    else
+        stw_format(v->message, sizeof(v->message),
+                   "the page is served on node port %lld by %lld replicas",
+                   (long long)w->children[MYWEB_SERVICE].live.node_port,
+                   (long long)w->spec.replicas);
+}
+
+static void set_url(const struct myweb *w, int64_t port, json_t *status)
+{
+    const struct stw_ingress *i = &w->spec.ingress;
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(1024);
+    if (i->host)
+        stw_buf_addf(&url, "http%s://%s/", i->tls_secret ? "s" : "", i->host);
+    else if (port != 0)
+        stw_buf_addf(&url, ":%lld", (long long)port);
+    else if (stw_myweb_is_inside(&w->spec))
+        stw_buf_addf(&url, "http://%s.%s.svc", w->owner.name, w->owner.ns);
+    if (url.len > 0)
+        (void)json_object_set_new(status, "url", json_string(stw_buf_str(&url)));
 }
 
 void myweb_report(const struct stw_subject *subject, const struct stw_verdict *v, json_t *status)
 {
     const struct myweb *w = (const struct myweb *)subject;
     int64_t port = w->children[MYWEB_SERVICE].live.node_port;
-    char url[32];
-    stw_format(url, sizeof(url), ":%lld", (long long)port);
     (void)json_object_set_new(status, "completed", json_boolean(v->level == STW_LEVEL_FINE));
     (void)json_object_set_new(status, "contentHash", json_string(w->content_hash));
     (void)json_object_set_new(
         status, "availableReplicas",
         json_integer((json_int_t)w->children[MYWEB_DEPLOYMENT].live.rollout.available));
-    if (port == 0)
-        return;
-    (void)json_object_set_new(status, "nodePort", json_integer((json_int_t)port));
-    (void)json_object_set_new(status, "url", json_string(url));
+    set_url(w, port, status);
+    if (port != 0)
+        (void)json_object_set_new(status, "nodePort", json_integer((json_int_t)port));
 }

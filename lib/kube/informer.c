@@ -14,6 +14,7 @@
  * connection is tried. */
 #define LIST_SILENCE_MS 5000
 #define BACKOFF_MS 800
+#define ABSENT_MS 15000
 #define TEXT_MAX_BYTES (8u << 20)
 
 /* --- for the reflectors */
@@ -150,6 +151,8 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
         inf->config.list_silence_ms = LIST_SILENCE_MS;
     if (inf->config.backoff_ms == 0)
         inf->config.backoff_ms = BACKOFF_MS;
+    if (inf->config.absent_ms == 0)
+        inf->config.absent_ms = ABSENT_MS;
     (void)pthread_mutex_init(&inf->lock, NULL);
     (void)pthread_cond_init(&inf->ended, NULL);
     stw_cache_init(&inf->cache, config->index, config->ctx);
@@ -205,6 +208,14 @@ bool stw_informer_synced(const struct stw_informer *inf)
         if (!atomic_load(&inf->reflectors[i].synced))
             return false;
     return true;
+}
+
+enum stw_availability stw_informer_availability(const struct stw_informer *inf)
+{
+    enum stw_availability worst = STW_AVAILABLE;
+    for (unsigned i = 0; i < inf->reflector_count && worst == STW_AVAILABLE; i++)
+        worst = (enum stw_availability)atomic_load(&inf->reflectors[i].availability);
+    return worst;
 }
 
 const struct stw_resource *stw_informer_resource(const struct stw_informer *inf)

@@ -48,6 +48,9 @@ struct stw_informer_config {
      * one that the server has is used.  It is determined again before every list and when a watch
      * has reached its timeout.  NULL: `resource` is used. */
     const struct stw_resource *const *alternatives;
+    /* The server may lack the resource, such as that of a CRD which is not installed, or refuse to
+     * list it: the cache is then empty and counts as synced.  It is listed again now and then. */
+    bool optional;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     const char *label_selector;    /* or NULL */
     const char *field_selector;    /* or NULL */
@@ -57,11 +60,13 @@ struct stw_informer_config {
     stw_project_fn *project;
     stw_change_fn *changed;   /* or NULL */
     stw_index_fn *index;      /* or NULL */
-    void *ctx;                /* for the three functions */
+    void (*available)(void *ctx); /* stw_informer_availability() has changed; as changed; or NULL */
+    void *ctx;                /* for these functions */
     uint32_t page_size;       /* 0: 500 */
     uint32_t silence_ms;      /* of a watch; 0: 230000; tests pass less */
     uint32_t list_silence_ms; /* of a list that has begun; 0: 5000; tests pass less */
     uint32_t backoff_ms;      /* after a first failure; 0: 800; tests pass less */
+    uint32_t absent_ms;       /* until an optional resource is listed again; 0: 15000 */
 };
 
 /* Strings of `config` are borrowed for the informer's life. */
@@ -75,6 +80,9 @@ void stw_informer_destroy(struct stw_informer *inf); /* ends its watches; NULL i
 bool stw_informer_synced(const struct stw_informer *inf); /* the first list is complete */
 /* What is listed and watched: one of the alternatives, if there are any. */
 const struct stw_resource *stw_informer_resource(const struct stw_informer *inf);
+/* Of an optional resource: whether it can be listed, by the latest attempt. */
+enum stw_availability { STW_AVAILABLE, STW_NOT_SERVED, STW_NOT_ALLOWED };
+enum stw_availability stw_informer_availability(const struct stw_informer *inf);
 /* Why it is not synced, or what the last failure was; "": no problem. */
 void stw_informer_problem(const struct stw_informer *inf, char *out, size_t out_size);
 

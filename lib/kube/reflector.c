@@ -230,8 +230,42 @@ static int end_page(struct stw_reflector *r, struct stw_error *err)
     return r->next.len > 0 ? 1 : 0;
 }
 
+static void set_availability(struct stw_reflector *r, enum stw_availability now)
+{
+    struct stw_informer *inf = r->inf;
+    if (atomic_exchange(&r->availability, (int)now) != (int)now && inf->config.available)
+        inf->config.available(inf->config.ctx);
+}
+
+/* An optional resource cannot be listed: there are no objects of it. */
+static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
+{
+    static const char *const texts[] = {
+        [STW_NOT_SERVED] = "the API server does not serve it; looking again now and then",
+        [STW_NOT_ALLOWED] = "listing it is not allowed; looking again now and then"};
+    struct stw_informer *inf = r->inf;
+    enum stw_availability now =
+        err->code == STW_ERR_FORBIDDEN ? STW_NOT_ALLOWED : STW_NOT_SERVED;
+    if (atomic_load(&r->availability) != (int)now || !atomic_load(&r->synced))
+        stw_log(STW_LOG_INFO, texts[now], STW_STR("resource", inf->config.resource->plural),
+                STW_STR("namespace", r->scope.ns));
+    r->failures = r->watch_failures = 0;
+    report_vanished(r);
+    stw_items_done(&r->items);
+    stw_informer_gauges(inf);
+    stw_informer_set_problem(r, "");
+    set_availability(r, now);
+    atomic_store(&r->synced, true);
+    begin_list(r, inf->config.absent_ms + stw_random() % (inf->config.absent_ms / 10 + 1));
+}
+
 static void list_failed(struct stw_reflector *r, const struct stw_error *err)
 {
+    if (r->inf->config.optional &&
+        (err->code == STW_ERR_NOT_FOUND || err->code == STW_ERR_FORBIDDEN)) {
+        begin_absence(r, err);
+        return;
+    }
     /* The continue token has expired while we paged: start again, the first time without a wait. */
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
     if (err->code == STW_ERR_TOO_LARGE && r->page_size > 1)
@@ -258,6 +292,7 @@ static void list_done(struct stw_reflector *r)
     stw_items_done(&r->items);
     stw_footprint_trim();
     stw_informer_gauges(r->inf);
+    set_availability(r, STW_AVAILABLE);
     atomic_store(&r->synced, true);
     begin_watch(r, 0);
 }

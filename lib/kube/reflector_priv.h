@@ -41,6 +41,7 @@ struct stw_reflector {
     struct stw_json_doc doc; /* scratch of events */
     struct stw_buf text;     /* scratch of the projection */
     atomic_bool synced;
+    atomic_int availability; /* enum stw_availability */
     /* Under the informer's lock, for stw_informer_facts: */
     char problem[256]; /* "": no problem */
     bool forbidden;    /* it is a missing right */

@@ -36,6 +36,12 @@ const struct stw_resource stw_res_disruption_budget_v1 = {"policy", "v1", DISRUP
 const struct stw_resource stw_res_disruption_budget_v1beta1 = {"policy", "v1beta1",
                                                                DISRUPTION_BUDGET};
 
+/* Of definitions that a cluster may lack: the Prometheus operator, the Gateway API. */
+const struct stw_resource stw_res_pod_monitor = {"monitoring.coreos.com", "v1", "PodMonitor",
+                                                 "podmonitors", true};
+const struct stw_resource stw_res_http_route = {"gateway.networking.k8s.io", "v1", "HTTPRoute",
+                                                "httproutes", true};
+
 void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out)
 {
     if (r->group[0] != '\0') {

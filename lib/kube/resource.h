@@ -13,7 +13,7 @@ extern const struct stw_resource stw_res_configmap, stw_res_service, stw_res_sec
     stw_res_deployment, stw_res_lease, stw_res_event, stw_res_namespace, stw_res_crd,
     stw_res_mutating, stw_res_validating, stw_res_pod, stw_res_ingress, stw_res_autoscaler_v2,
     stw_res_autoscaler_v2beta2, stw_res_autoscaler_v1, stw_res_disruption_budget_v1,
-    stw_res_disruption_budget_v1beta1;
+    stw_res_disruption_budget_v1beta1, stw_res_pod_monitor, stw_res_http_route;
 
 /* "apps/v1", "v1" */
 void stw_resource_api_version(const struct stw_resource *r, struct stw_buf *out);

@@ -156,6 +156,51 @@ def test_files_and_pull_policy(controller, installed, namespace):
         "spec"]["template"]["metadata"]["annotations"]["steward.dev/content-hash"] != first)
 
 
+@pytest.mark.oldest("node ports of a Service whose type changes; Ingresses")
+def test_cluster_ip_and_ingress(controller, installed, namespace):
+    """The node port is released and allocated again; the Ingress is repaired and removed."""
+    web = myweb.create_settled(installed, "web", namespace, serviceType="ClusterIP",
+                               ingress={"host": "a.example.com", "className": "none-of-this-name"})
+    assert web["status"]["url"] == "http://a.example.com/"
+    assert "nodePort" not in web["status"] and not condition(web, "NodePortAllocated")
+    assert condition(web, "IngressSynced")["status"] == "True"
+    service = installed.get("service", "web", namespace)["spec"]
+    assert service["type"] == "ClusterIP" and "nodePort" not in service["ports"][0]
+    made = installed.get("ingress", "web", namespace)
+    assert made["spec"]["ingressClassName"] == "none-of-this-name"
+    assert made["spec"]["rules"][0]["host"] == "a.example.com"
+    installed.patch("ingress", "web", namespace, [
+        {"op": "replace", "path": "/spec/rules/0/host", "value": "evil.example.com"}])
+    installed.wait_event("web", namespace, "DriftRepaired", "rules")
+
+    port = myweb.free_node_port(installed)
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {
+        "serviceType": "NodePort", "nodePortNumber": port, "ingress": None}})
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert web["status"]["url"] == f":{port}" and not condition(web, "IngressSynced")
+    installed.wait_gone("ingress", "web", namespace)
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {
+        "serviceType": "ClusterIP", "nodePortNumber": 0}})
+    web = myweb.wait_settled(installed, "web", namespace)
+    assert web["status"]["url"] == f"http://web.{namespace}.svc"
+    service = installed.get("service", "web", namespace)["spec"]
+    assert service["type"] == "ClusterIP" and "nodePort" not in service["ports"][0]
+    # Another MyWeb gets the port.
+    myweb.create_settled(installed, "next", namespace, nodePortNumber=port)
+
+
+def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
+    """Another tenant's Ingress of that name is not touched."""
+    installed.apply({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+                     "metadata": {"name": "web", "namespace": namespace},
+                     "spec": {"defaultBackend": {"service": {"name": "x", "port": {"number": 1}}}}})
+    installed.apply(myweb.manifest("web", namespace, ingress={"host": "a.example.com"}))
+    myweb.wait_condition(installed, "web", namespace, "IngressSynced", "NameConflict")
+    installed.patch(myweb.KIND, "web", namespace, {"spec": {"ingress": None}})
+    myweb.wait_settled(installed, "web", namespace)
+    assert "rules" not in installed.get("ingress", "web", namespace)["spec"]
+
+
 @pytest.mark.oldest("garbage collection")
 def test_children_go_with_it(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)

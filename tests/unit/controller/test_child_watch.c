@@ -163,10 +163,42 @@ static void test_autoscalers(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct stw_child_live live;
         read_back(&stw_watch_autoscalers, cases[i].object, &live);
-        assert_int_equal(live.autoscaler.told, cases[i].told);
-        assert_int_equal(live.autoscaler.active, cases[i].active);
-        assert_string_equal(live.autoscaler.reason, cases[i].reason);
-        assert_string_equal(live.autoscaler.message, cases[i].message);
+        assert_int_equal(live.report.told, cases[i].told);
+        assert_int_equal(live.report.active, cases[i].active);
+        assert_string_equal(live.report.reason, cases[i].reason);
+        assert_string_equal(live.report.message, cases[i].message);
+    }
+}
+
+/* Each Gateway has conditions of its own; the first that is not true is reported. */
+static void test_routes(void **state)
+{
+#define ROUTE(status)                                                                              \
+    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER "},\"status\":{" status "}}"
+#define SAID(type, status)                                                                         \
+    "{\"type\":\"" type "\",\"status\":\"" status                                                 \
+    "\",\"reason\":\"Why\",\"message\":\"so\"}"
+    static const struct {
+        const char *object;
+        bool told, active;
+    } cases[] = {
+        {ROUTE(""), false, false},
+        {ROUTE("\"parents\":[]"), false, false},
+        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "True") "]}]"), true, true},
+        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "True") "]},{\"conditions\":[" SAID(
+             "ResolvedRefs", "False") "]}]"),
+         true, false},
+        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "False") "," SAID(
+             "ResolvedRefs", "True") "]}]"),
+         true, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_child_live live;
+        read_back(&stw_watch_http_routes, cases[i].object, &live);
+        assert_int_equal(live.report.told, cases[i].told);
+        assert_int_equal(live.report.active, cases[i].active);
+        assert_string_equal(live.report.reason, cases[i].told && !cases[i].active ? "Why" : "");
     }
 }
 
@@ -218,7 +250,7 @@ int main(void)
         cmocka_unit_test(test_services_and_their_ports),
         cmocka_unit_test(test_reading_rubbish),
         cmocka_unit_test(test_a_deployment_that_others_scale),
-        cmocka_unit_test(test_autoscalers),
+        cmocka_unit_test(test_autoscalers), cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -632,6 +632,52 @@ static void versions_in_the_dark(void **state)
     end(&f);
 }
 
+static void available(void *ctx)
+{
+    struct fixture *f = ctx;
+    (void)pthread_mutex_lock(&f->lock);
+    stw_buf_addf(&f->said, "!%d ", (int)stw_informer_availability(f->inf));
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+/* The resource is not there, may then not be listed, is there, and goes again: each is reported
+ * once, and the cache is synced all the time. */
+static void optional(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit= | {'times':2,'status':404}\n"
+          "limit= | {'times':2,'status':403,'body':{'kind':'Status','reason':'Forbidden'}}\n"
+          "limit= | list 5 a@1=1\n"
+          "watch=1 | watch +b@6=1 wait:gone\n"
+          "watch=1 | {'status':404}\n"
+          "limit= | {'times':99,'status':404}\n",
+          (struct stw_informer_config){
+              .optional = true, .absent_ms = 20, .available = available});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_true(stw_informer_synced(f.inf));
+    assert_int_equal(stw_informer_availability(f.inf), STW_AVAILABLE);
+    fake_go(&f.fake, "gone");
+    wait_until(stw_informer_availability(f.inf) == STW_NOT_SERVED);
+    wait_until(said(&f, "!1 !2 +n/a !0 +n/b -n/a -n/b !1 ") ||
+               said(&f, "!1 !2 +n/a !0 +n/b -n/b -n/a !1 "));
+    assert_true(stw_informer_synced(f.inf));
+    assert_int_equal(stw_informer_count(f.inf), 0);
+    end(&f);
+}
+
+/* Otherwise the same answers keep it from being synced. */
+static void not_optional(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "limit= | {'times':99,'status':404}\n", (struct stw_informer_config){0});
+    wait_until(fake_count(&f.fake, "limit=") >= 2);
+    assert_false(stw_informer_synced(f.inf));
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -645,6 +691,7 @@ int main(void)
         cmocka_unit_test(many_threads),         cmocka_unit_test(versions),
         cmocka_unit_test(versions_in_the_dark), cmocka_unit_test(a_list_that_stops),
         cmocka_unit_test(answers_in_pieces),    cmocka_unit_test(gone_without_a_trace),
+        cmocka_unit_test(optional),             cmocka_unit_test(not_optional),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

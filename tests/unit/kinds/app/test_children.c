@@ -371,6 +371,70 @@ static void test_ingress(void **state)
     }
 }
 
+static void test_route(void **state)
+{
+#define TO_SERVICE(path)                                                                           \
+    "'rules':[{'matches':[{'path':{'type':'PathPrefix','value':'" path "'}}],'backendRefs':[{"      \
+    "'group':'','kind':'Service','name':'web','port':80,'weight':1}]}]"
+#define ROUTE                                                                                      \
+    "{'apiVersion':'gateway.networking.k8s.io/v1','kind':'HTTPRoute'," METADATA("web",             \
+                                                                                "") ",'spec':{"
+#define PARENT "'parentRefs':[{'group':'gateway.networking.k8s.io','kind':'Gateway','name':'gw'"
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"{\"gateway\":{\"name\":\"gw\"}}", ROUTE PARENT "}]," TO_SERVICE("/") "}}"},
+        {"{\"gateway\":{\"name\":\"gw\",\"namespace\":\"infra\",\"sectionName\":\"https\"},"
+         "\"host\":\"*.example.com\",\"path\":\"/a\"}",
+         ROUTE PARENT ",'namespace':'infra','sectionName':'https'}],'hostnames':['*.example.com']," 
+             TO_SERVICE("/a") "}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",\"httpRoute\":%s}",
+                       cases[i].spec);
+        fixture_init(&f, spec, "");
+        json_auto_t *made = app_route(&f.app);
+        expect(made, cases[i].want);
+        fixture_done(&f);
+    }
+}
+
+/* A port of its own is one more port of the container. */
+static void test_monitor(void **state)
+{
+#define MONITOR(endpoint)                                                                          \
+    "{'apiVersion':'monitoring.coreos.com/v1','kind':'PodMonitor'," METADATA(                      \
+        "web", "") ",'spec':{'selector':{'matchLabels':{'app.kubernetes.io/name':'app',"           \
+                   "'app.kubernetes.io/instance':'web'}},'podMetricsEndpoints':[" endpoint "]}}"
+    static const struct {
+        const char *spec, *want;
+        size_t ports;
+    } cases[] = {
+        {"{\"enabled\":true}", MONITOR("{'port':'http','path':'/metrics'}"), 1},
+        {"{\"enabled\":true,\"port\":8080}", MONITOR("{'port':'http','path':'/metrics'}"), 1},
+        {"{\"enabled\":true,\"port\":9113,\"path\":\"/m\",\"intervalSeconds\":30}",
+         MONITOR("{'port':'metrics','path':'/m','interval':'30s'}"), 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",\"metrics\":%s}",
+                       cases[i].spec);
+        fixture_init(&f, spec, "");
+        json_auto_t *made = app_monitor(&f.app), *deployment = app_deployment(&f.app);
+        expect(made, cases[i].want);
+        json_t *pod = json_object_get(
+            json_object_get(json_object_get(deployment, "spec"), "template"), "spec");
+        json_t *container = json_array_get(json_object_get(pod, "containers"), 0);
+        assert_int_equal(json_array_size(json_object_get(container, "ports")), cases[i].ports);
+        fixture_done(&f);
+    }
+}
+
 static void test_budget(void **state)
 {
     static const struct {
@@ -470,7 +534,8 @@ int main(void)
         cmocka_unit_test(test_strategy),     cmocka_unit_test(test_spread),
         cmocka_unit_test(test_security),     cmocka_unit_test(test_replicas_are_left_out),
         cmocka_unit_test(test_service),      cmocka_unit_test(test_ingress),
-        cmocka_unit_test(test_budget),       cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_budget),       cmocka_unit_test(test_route),
+        cmocka_unit_test(test_monitor),            cmocka_unit_test(test_autoscaler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,8 +122,7 @@ static void simple_fields(void **state)
         {SPEC("\"pdb\":{\"enabled\":false}"), ""},
         {SPEC("\"pdb\":{\"enabled\":1}"),
          "spec.pdb.enabled: Invalid value: 1: must be a boolean\n"},
-        /* a planned field, still unknown */
-        {SPEC("\"metrics\":{\"enabled\":true}"), "W: unknown field \"spec.metrics\"\n"},
+        {SPEC("\"prometheus\":{\"enabled\":true}"), "W: unknown field \"spec.prometheus\"\n"},
         {SPEC("\"restartOnChange\":{\"enabled\":true,\"windows\":[{\"days\":[\"Sat\"],"
               "\"start\":\"22:00\",\"end\":\"02:00\"}]}"),
          ""},
@@ -456,6 +455,32 @@ static void behavior(void **state)
                   "\"periodSeconds\":1801}]}"),
          DOWN "policies[0].value: Invalid value: 0: must be greater than 0\n" DOWN
               "policies[0].periodSeconds: Invalid value: 1801: must be between 1 and 1800\n"},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
+static void metrics_and_route(void **state)
+{
+    static const struct row rows[] = {
+        {SPEC("\"metrics\":{\"enabled\":true,\"labels\":{\"release\":\"prom\"}}"), ""},
+        {SPEC("\"metrics\":{\"port\":0}"),
+         "spec.metrics.port: Invalid value: 0: must be between 1 and 65535\n"},
+        {SPEC("\"metrics\":{\"path\":\"metrics\"}"),
+         "spec.metrics.path: Invalid value: \"metrics\": must start with '/'\n"},
+        {SPEC("\"metrics\":{\"intervalSeconds\":0}"),
+         "spec.metrics.intervalSeconds: Invalid value: 0: must be between 1 and 86400\n"},
+        {SPEC("\"metrics\":{\"labels\":{\"app.kubernetes.io/name\":\"x\"}}"),
+         "spec.metrics.labels[app.kubernetes.io/name]: Forbidden: is set by steward\n"},
+        {SPEC("\"metrics\":{\"enabled\":true,\"port\":9113},\"podTemplate\":{\"spec\":{"
+              "\"containers\":[{\"name\":\"app\",\"ports\":[{\"containerPort\":9113}]}]}}"),
+         "spec.podTemplate.spec.containers[0].ports[0]: Forbidden: is set by steward from "
+         "spec.metrics.port\n"},
+        {SPEC("\"httpRoute\":{\"gateway\":{\"name\":\"gw\"}}"), ""},
+        {SPEC("\"httpRoute\":{\"host\":\"a.example.com\"}"),
+         "spec.httpRoute.gateway: Required value\n"},
+        {SPEC("\"httpRoute\":{\"gateway\":{\"name\":\"gw\"},\"path\":\"a\"}"),
+         "spec.httpRoute.path: Invalid value: \"a\": must start with '/'\n"},
     };
     (void)state;
     assert_rows(rows, STW_COUNT(rows));
@@ -838,7 +863,7 @@ int main(void)
         cmocka_unit_test(health_check),
         cmocka_unit_test(autoscaling),
         cmocka_unit_test(metrics),
-        cmocka_unit_test(behavior),
+        cmocka_unit_test(behavior), cmocka_unit_test(metrics_and_route),
         cmocka_unit_test(strategy),
         cmocka_unit_test(how_many_may_be_missing),
         cmocka_unit_test(test_defaults),

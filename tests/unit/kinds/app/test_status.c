@@ -326,8 +326,8 @@ static void test_autoscaling(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         fixture_done(&f);
         begin(SCALED, "");
-        struct stw_autoscaler *a = &f.app.children[APP_AUTOSCALER].live.autoscaler;
-        *a = (struct stw_autoscaler){.told = cases[i].told, .active = cases[i].active};
+        struct stw_report *a = &f.app.children[APP_AUTOSCALER].live.report;
+        *a = (struct stw_report){.told = cases[i].told, .active = cases[i].active};
         (void)snprintf(a->reason, sizeof(a->reason), "%s", cases[i].reason);
         json_auto_t *s = judge();
         assert_string_equal(says(s, "AutoscalingActive"), cases[i].want);

@@ -49,6 +49,7 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
     f->web.children[MYWEB_CONFIGMAP].watch = &stw_watch_configmaps;
     f->web.children[MYWEB_DEPLOYMENT].watch = &stw_watch_deployments;
     f->web.children[MYWEB_SERVICE].watch = &stw_watch_services;
+    f->web.children[MYWEB_INGRESS].watch = &stw_watch_ingresses;
     for (int i = 0; i < MYWEB_CHILDREN; i++)
         f->web.children[i].name = f->web.owner.name;
     return 0;

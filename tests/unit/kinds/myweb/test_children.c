@@ -179,6 +179,29 @@ static void test_service(void **state)
     fixture_done(&f);
 }
 
+static void test_without_a_node_port(void **state)
+{
+    struct fixture f;
+    (void)state;
+    assert_int_equal(fixture_init(&f,
+                                  "{\"image\":\"nginx:1.25\",\"serviceType\":\"ClusterIP\","
+                                  "\"ingress\":{\"host\":\"a.example.com\",\"className\":\"nginx\","
+                                  "\"tls\":{\"secretName\":\"cert\"}}}",
+                                  ""),
+                     0);
+    f.web.service_port = 30100;
+    expect(myweb_service(&f.web),
+           "{'apiVersion':'v1','kind':'Service','metadata':" METADATA
+           ",'spec':{'type':'ClusterIP','selector':" SELECTOR
+           ",'ports':[{'name':'http','port':80,'protocol':'TCP','targetPort':80}]}}");
+    expect(myweb_ingress(&f.web),
+           "{'apiVersion':'networking.k8s.io/v1','kind':'Ingress','metadata':" METADATA
+           ",'spec':{'rules':[{'host':'a.example.com','http':{'paths':[{'path':'/',"
+           "'pathType':'Prefix','backend':{'service':{'name':'web','port':{'name':'http'}}}}]}}],"
+           "'ingressClassName':'nginx','tls':[{'hosts':['a.example.com'],'secretName':'cert'}]}}");
+    fixture_done(&f);
+}
+
 /* Two MyWebs must never select each other's pods. */
 static void test_selectors_differ(void **state)
 {
@@ -197,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configmap),
+        cmocka_unit_test(test_without_a_node_port),
         cmocka_unit_test(test_empty_page_is_an_empty_file),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_deployment),

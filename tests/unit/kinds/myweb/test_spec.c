@@ -50,6 +50,18 @@ static void fields_one_by_one(void **state)
         /* nodePortNumber */
         {SPEC("\"nodePortNumber\":0"), ""},
         {SPEC("\"nodePortNumber\":30085"), ""},
+        {SPEC("\"serviceType\":\"ClusterIP\""), ""},
+        {SPEC("\"serviceType\":\"ClusterIP\",\"nodePortNumber\":30001"),
+         "spec.nodePortNumber: Forbidden: needs serviceType NodePort\n"},
+        {SPEC("\"serviceType\":\"LoadBalancer\""),
+         "spec.serviceType: Unsupported value: \"LoadBalancer\": supported values: \"NodePort\", "
+         "\"ClusterIP\"\n"},
+        {SPEC("\"ingress\":{\"host\":\"*.example.com\"}"), ""},
+        {SPEC("\"ingress\":{}"), "spec.ingress.host: Required value\n"},
+        {SPEC("\"ingress\":{\"host\":\"A.example.com\"}"),
+         "spec.ingress.host: Invalid value: \"A.example.com\": must consist of lower case "
+         "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+         "character\n"},
         {SPEC("\"nodePortNumber\":30086"),
          "W: node port 30086 may be given to a Service that asks for no specific port; 30000-30085 "
          "are kept for ports chosen by hand\n"},
@@ -320,14 +332,14 @@ static void defaults_are_few(void **state)
 {
     (void)state;
     assert_defaults(&stw_kind_myweb, WEB("\"image\":\"nginx\""),
-                    "/spec/nodePortNumber=0\n/spec/replicas=1\n"
+                    "/spec/nodePortNumber=0\n/spec/serviceType=\"NodePort\"\n/spec/replicas=1\n"
                     "/spec/containerPort=80\n/spec/mountPath=\"/usr/share/nginx/html\"\n"
                     "/spec/contentUpdate=\"Roll\"\n/spec/resources=" STW_MYWEB_RESOURCES "\n");
     assert_defaults(&stw_kind_myweb,
                     WEB("\"nodePortNumber\":\"x\",\"pageContentHtml\":1,\"replicas\":null,"
                         "\"containerPort\":[],\"mountPath\":{},\"contentUpdate\":false,"
                         "\"resources\":{\"limits\":{}}"),
-                    "/spec/replicas=1\n");
+                    "/spec/serviceType=\"NodePort\"\n/spec/replicas=1\n");
     assert_defaults(&stw_kind_myweb, "{}", "");
     assert_defaults(&stw_kind_myweb, "{\"spec\":null}", "");
     assert_defaults(&stw_kind_myweb, "{\"spec\":[]}", "");

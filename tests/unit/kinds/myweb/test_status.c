@@ -43,7 +43,7 @@ static void check_shape(const json_t *status)
 {
     static const char *const order[] = {
         "Ready",         "Reconciling",       "Stalled", "ConfigMapSynced", "DeploymentAvailable",
-        "ServiceSynced", "NodePortAllocated", NULL};
+        "ServiceSynced", "IngressSynced",     "NodePortAllocated", NULL};
     check_conditions(status, order, 3);
 }
 
@@ -71,6 +71,27 @@ static void test_completed(void **state)
     assert_int_equal(json_integer_value(json_object_get(s, "availableReplicas")), 2);
     assert_int_equal(strlen(text(s, "contentHash")), 32);
     assert_null(json_object_get(s, "repairs"));
+}
+
+/* Without a node port it is complete, too; the Ingress has a condition. */
+static void test_inside(void **state)
+{
+    (void)state;
+    f.web.spec.service_type = STW_MYWEB_CLUSTER_IP;
+    f.web.children[MYWEB_SERVICE].live.node_port = 0;
+    json_auto_t *s = judge();
+    assert_true(json_is_true(json_object_get(s, "completed")));
+    assert_null(condition(s, "NodePortAllocated"));
+    assert_null(condition(s, "IngressSynced"));
+    assert_null(json_object_get(s, "nodePort"));
+    assert_string_equal(text(s, "url"), "http://web.shop.svc");
+    f.web.spec.ingress = (struct stw_ingress){.host = "a.example.com", .tls_secret = "cert"};
+    json_auto_t *with = judge();
+    assert_string_equal(text(with, "url"), "https://a.example.com/");
+    assert_string_equal(text(condition(with, "IngressSynced"), "status"), "True");
+    f.web.children[MYWEB_INGRESS].state = STW_CHILD_TERMINATING;
+    json_auto_t *foreign = judge();
+    assert_true(json_is_false(json_object_get(foreign, "completed")));
 }
 
 /* Each of these alone means "not completed". */
@@ -370,6 +391,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_completed),
+        TEST(test_inside),
         TEST(test_not_completed),
         TEST(test_replicas_zero_completes),
         TEST(test_children),
