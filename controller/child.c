@@ -540,19 +540,19 @@ static void sync_child(struct task *t)
 static bool is_available(struct task *t)
 {
     char group[STW_KEY_LEN];
-    enum stw_availability now = t->child->watch->optional ? stw_informer_availability(t->cache)
-                                                          : STW_AVAILABLE;
+    enum stw_availability now =
+        t->child->watch->optional ? stw_informer_availability(t->cache) : STW_AVAILABLE;
     if (now == STW_AVAILABLE)
         return true;
     stw_format(group, sizeof(group), "%s.%s", t->resource->plural, t->resource->group);
     if (now == STW_NOT_SERVED)
         (void)stw_fail(&t->child->err, STW_ERR_NOT_FOUND,
-                       "the cluster has no %s (%s); %s \"%s\" is created when it has", t->resource->kind,
-                       group, t->resource->kind, t->name);
+                       "the cluster has no %s (%s); %s \"%s\" is created when it has",
+                       t->resource->kind, group, t->resource->kind, t->name);
     else
         (void)stw_fail(&t->child->err, STW_ERR_FORBIDDEN,
-                       "%s may not list %s; %s \"%s\" is created when it may", t->run->field_manager,
-                       group, t->resource->kind, t->name);
+                       "%s may not list %s; %s \"%s\" is created when it may",
+                       t->run->field_manager, group, t->resource->kind, t->name);
     set_child_state(t, now == STW_NOT_SERVED ? STW_CHILD_NOT_SERVED : STW_CHILD_NOT_ALLOWED);
     return false;
 }

@@ -31,8 +31,9 @@ struct stw_watch {
     const char *label_selector;                     /* or NULL */
     /* Only objects with the operator's label managed-by, in addition to label_selector. */
     bool managed;
-    bool metadata_only;       /* PartialObjectMetadata */
-    bool optional; /* the server may lack it, or the program the right: stw_informer_availability() */
+    bool metadata_only; /* PartialObjectMetadata */
+    bool
+        optional; /* the server may lack it, or the program the right: stw_informer_availability() */
     bool reports_gone;        /* also report deletions of objects that were not cached */
     bool for_admission;       /* struct stw_lookup (schema/kind.h) reads this cache */
     const char *metrics_name; /* set for a second watch of a resource; NULL: the plural */

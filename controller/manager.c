@@ -67,21 +67,20 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     struct stw_watch_cache *cache = &m->caches[m->cache_count];
     *cache = (struct stw_watch_cache){.manager = m, .watch = w};
     stw_watch_selector(m->config.op, w, cache->selector);
-    struct stw_informer_config config = {.resource = w->resource,
-                                         .alternatives = w->alternatives,
-                                         .namespaces = m->config.namespaces,
-                                         .label_selector =
-                                             *cache->selector ? cache->selector : NULL,
-                                         .metadata_only = w->metadata_only,
-                                         .optional = w->optional,
-                                         .reports_gone = w->reports_gone,
-                                         .metrics_name = w->metrics_name,
-                                         .project = project_cached_object,
-                                         .changed = m->config.webhook_only ? NULL : cache_changed,
-                                         .index = w->index,
-                                         .available =
-                                             m->config.webhook_only ? NULL : cache_available,
-                                         .ctx = cache};
+    struct stw_informer_config config = {
+        .resource = w->resource,
+        .alternatives = w->alternatives,
+        .namespaces = m->config.namespaces,
+        .label_selector = *cache->selector ? cache->selector : NULL,
+        .metadata_only = w->metadata_only,
+        .optional = w->optional,
+        .reports_gone = w->reports_gone,
+        .metrics_name = w->metrics_name,
+        .project = project_cached_object,
+        .changed = m->config.webhook_only ? NULL : cache_changed,
+        .index = w->index,
+        .available = m->config.webhook_only ? NULL : cache_available,
+        .ctx = cache};
     if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
                             &cache->informer, err) != 0)
         return -1;

@@ -76,8 +76,8 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
     case STW_CHILD_NOT_ALLOWED: /* its watch wakes us */
         a->level = STW_LEVEL_WAITING;
         a->again_ms = 0;
-        a->reason = c->state == STW_CHILD_NOT_SERVED ? STW_REASON_NOT_INSTALLED
-                                                     : STW_REASON_FORBIDDEN;
+        a->reason =
+            c->state == STW_CHILD_NOT_SERVED ? STW_REASON_NOT_INSTALLED : STW_REASON_FORBIDDEN;
         STW_ASPECT_SAY(a, "%s", c->err.text);
         break;
     default:

@@ -336,9 +336,8 @@ static const struct stw_rule rules[] = {
 };
 
 static const char *const conditions[] = {
-    "Available",         "Progressing", "ConfigSynced",  "ServiceReady",
-    "AutoscalingActive", "Degraded",    "IngressSynced", "RouteSynced",
-    "MonitorSynced",     NULL};
+    "Available", "Progressing",   "ConfigSynced", "ServiceReady",  "AutoscalingActive",
+    "Degraded",  "IngressSynced", "RouteSynced",  "MonitorSynced", NULL};
 
 const struct stw_controller stw_controller_app = {
     STW_CONTROLLER_OF("app", stw_kind_app),

@@ -29,7 +29,7 @@ enum {
 
 #define APP_REASON_FOREIGN "ForeignAutoscaler"
 #define APP_METRICS_PORT "metrics" /* the name of the port, when it is not the app's */
-#define APP_NAME "app" /* app.kubernetes.io/name, and the name of the container */
+#define APP_NAME "app"             /* app.kubernetes.io/name, and the name of the container */
 
 /* A problem of a pod, from its status. */
 struct app_trouble {

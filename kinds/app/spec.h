@@ -45,10 +45,10 @@ struct stw_app {
     } service;
     struct stw_ingress ingress;
     struct {
-        const char *gateway;            /* NULL: no HTTPRoute */
-        const char *gateway_ns;         /* NULL: the App's namespace */
-        const char *listener;           /* NULL: all of the Gateway */
-        const char *host, *path;        /* host may be NULL: those of the listener */
+        const char *gateway;     /* NULL: no HTTPRoute */
+        const char *gateway_ns;  /* NULL: the App's namespace */
+        const char *listener;    /* NULL: all of the Gateway */
+        const char *host, *path; /* host may be NULL: those of the listener */
     } route;
     struct {
         bool enabled;

@@ -24,8 +24,7 @@ json_t *stw_ingress_build(const struct stw_ingress *i, const char *service, json
         (void)json_object_set_new(spec, "ingressClassName", json_string(i->class_name));
     if (i->tls_secret)
         (void)json_object_set_new(
-            spec, "tls",
-            json_pack("[{s:[s],s:s}]", "hosts", i->host, "secretName", i->tls_secret));
+            spec, "tls", json_pack("[{s:[s],s:s}]", "hosts", i->host, "secretName", i->tls_secret));
     return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "networking.k8s.io/v1", "kind", "Ingress",
                      "metadata", metadata, "spec", spec);
 }

@@ -138,9 +138,10 @@ json_t *myweb_service(const void *subject)
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
                      "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
-                     inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector", build_myweb_selector(w), "ports", "name", "http",
-                     "port", 80, "protocol", "TCP", "targetPort",
-                     (json_int_t)w->spec.container_port, "nodePort", node_port);
+                     inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector",
+                     build_myweb_selector(w), "ports", "name", "http", "port", 80, "protocol",
+                     "TCP", "targetPort", (json_int_t)w->spec.container_port, "nodePort",
+                     node_port);
 }
 
 json_t *myweb_ingress(const void *subject)

@@ -174,8 +174,9 @@ static const struct stw_field status_fields[] = {
     {.name = "availableReplicas", .type = STW_T_INT, .format = "int32", .help = "Available pods."},
     {.name = "url",
      .type = STW_T_STRING,
-     .help = "Where the page is: of the Ingress; or after the address of any node, \":<nodePort>\"; "
-             "or in the cluster."},
+     .help =
+         "Where the page is: of the Ingress; or after the address of any node, \":<nodePort>\"; "
+         "or in the cluster."},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
     {0},
@@ -375,8 +376,9 @@ const struct stw_kind stw_kind_myweb = {
     .singular = "myweb",
     .short_names = short_names,
     .categories = categories,
-    .help = "MyWeb serves one page of HTML from a web server's image, on a port of every node or by "
-            "an Ingress.",
+    .help =
+        "MyWeb serves one page of HTML from a web server's image, on a port of every node or by "
+        "an Ingress.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_myweb),
     .status = status_fields,

@@ -9,7 +9,7 @@
 
 struct stw_myweb {
     const char *image;
-    int64_t node_port;       /* 0: the API server chooses */
+    int64_t node_port;        /* 0: the API server chooses */
     const char *service_type; /* "NodePort", "ClusterIP" */
     struct stw_ingress ingress;
     struct stw_json page;    /* text; absent: "" */

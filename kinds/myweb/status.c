@@ -96,10 +96,9 @@ void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v)
         stw_format(v->message, sizeof(v->message), "the page is served by %lld replicas",
                    (long long)w->spec.replicas);
     else
-        stw_format(v->message, sizeof(v->message),
-                   "the page is served on node port %lld by %lld replicas",
-                   (long long)w->children[MYWEB_SERVICE].live.node_port,
-                   (long long)w->spec.replicas);
+        stw_format(
+            v->message, sizeof(v->message), "the page is served on node port %lld by %lld replicas",
+            (long long)w->children[MYWEB_SERVICE].live.node_port, (long long)w->spec.replicas);
 }
 
 static void set_url(const struct myweb *w, int64_t port, json_t *status)

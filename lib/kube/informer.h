@@ -58,15 +58,15 @@ struct stw_informer_config {
     bool reports_gone;             /* call changed() also for a deleted object that was not kept */
     const char *metrics_name;      /* label of its gauges; NULL: the resource's plural */
     stw_project_fn *project;
-    stw_change_fn *changed;   /* or NULL */
-    stw_index_fn *index;      /* or NULL */
+    stw_change_fn *changed;       /* or NULL */
+    stw_index_fn *index;          /* or NULL */
     void (*available)(void *ctx); /* stw_informer_availability() has changed; as changed; or NULL */
-    void *ctx;                /* for these functions */
-    uint32_t page_size;       /* 0: 500 */
-    uint32_t silence_ms;      /* of a watch; 0: 230000; tests pass less */
-    uint32_t list_silence_ms; /* of a list that has begun; 0: 5000; tests pass less */
-    uint32_t backoff_ms;      /* after a first failure; 0: 800; tests pass less */
-    uint32_t absent_ms;       /* until an optional resource is listed again; 0: 15000 */
+    void *ctx;                    /* for these functions */
+    uint32_t page_size;           /* 0: 500 */
+    uint32_t silence_ms;          /* of a watch; 0: 230000; tests pass less */
+    uint32_t list_silence_ms;     /* of a list that has begun; 0: 5000; tests pass less */
+    uint32_t backoff_ms;          /* after a first failure; 0: 800; tests pass less */
+    uint32_t absent_ms;           /* until an optional resource is listed again; 0: 15000 */
 };
 
 /* Strings of `config` are borrowed for the informer's life. */

@@ -244,8 +244,7 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
         [STW_NOT_SERVED] = "the API server does not serve it; looking again now and then",
         [STW_NOT_ALLOWED] = "listing it is not allowed; looking again now and then"};
     struct stw_informer *inf = r->inf;
-    enum stw_availability now =
-        err->code == STW_ERR_FORBIDDEN ? STW_NOT_ALLOWED : STW_NOT_SERVED;
+    enum stw_availability now = err->code == STW_ERR_FORBIDDEN ? STW_NOT_ALLOWED : STW_NOT_SERVED;
     if (atomic_load(&r->availability) != (int)now || !atomic_load(&r->synced))
         stw_log(STW_LOG_INFO, texts[now], STW_STR("resource", inf->config.resource->plural),
                 STW_STR("namespace", r->scope.ns));
@@ -253,7 +252,7 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
     report_vanished(r);
     stw_items_done(&r->items);
     stw_informer_gauges(inf);
-    stw_informer_set_problem(r, "");
+    stw_informer_set_problem(r, "", false);
     set_availability(r, now);
     atomic_store(&r->synced, true);
     begin_list(r, inf->config.absent_ms + stw_random() % (inf->config.absent_ms / 10 + 1));

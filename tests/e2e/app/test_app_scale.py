@@ -244,6 +244,7 @@ def test_any_metric_and_behavior(controller, installed, namespace):
                        lambda d: d["spec"]["revisionHistoryLimit"] == 3)
     app.wait_condition(installed, "web", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
     after = autoscaler(installed, "web", namespace)
+
     def ours(obj):
         return [m.get("time") for m in obj["metadata"]["managedFields"]
                 if m["manager"] == "steward-app"]

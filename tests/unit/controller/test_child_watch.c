@@ -176,8 +176,7 @@ static void test_routes(void **state)
 #define ROUTE(status)                                                                              \
     "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\"," OWNER "},\"status\":{" status "}}"
 #define SAID(type, status)                                                                         \
-    "{\"type\":\"" type "\",\"status\":\"" status                                                 \
-    "\",\"reason\":\"Why\",\"message\":\"so\"}"
+    "{\"type\":\"" type "\",\"status\":\"" status "\",\"reason\":\"Why\",\"message\":\"so\"}"
     static const struct {
         const char *object;
         bool told, active;
@@ -185,11 +184,11 @@ static void test_routes(void **state)
         {ROUTE(""), false, false},
         {ROUTE("\"parents\":[]"), false, false},
         {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "True") "]}]"), true, true},
-        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "True") "]},{\"conditions\":[" SAID(
-             "ResolvedRefs", "False") "]}]"),
+        {ROUTE("\"parents\":[{\"conditions\":[" SAID(
+             "Accepted", "True") "]},{\"conditions\":[" SAID("ResolvedRefs", "False") "]}]"),
          true, false},
-        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "False") "," SAID(
-             "ResolvedRefs", "True") "]}]"),
+        {ROUTE("\"parents\":[{\"conditions\":[" SAID("Accepted", "False") "," SAID("ResolvedRefs",
+                                                                                   "True") "]}]"),
          true, false},
     };
     (void)state;
@@ -250,7 +249,8 @@ int main(void)
         cmocka_unit_test(test_services_and_their_ports),
         cmocka_unit_test(test_reading_rubbish),
         cmocka_unit_test(test_a_deployment_that_others_scale),
-        cmocka_unit_test(test_autoscalers), cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_autoscalers),
+        cmocka_unit_test(test_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

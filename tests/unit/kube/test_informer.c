@@ -653,8 +653,7 @@ static void optional(void **state)
           "watch=1 | watch +b@6=1 wait:gone\n"
           "watch=1 | {'status':404}\n"
           "limit= | {'times':99,'status':404}\n",
-          (struct stw_informer_config){
-              .optional = true, .absent_ms = 20, .available = available});
+          (struct stw_informer_config){.optional = true, .absent_ms = 20, .available = available});
     wait_until(fake_count(&f.fake, "watch=1") == 1);
     assert_true(stw_informer_synced(f.inf));
     assert_int_equal(stw_informer_availability(f.inf), STW_AVAILABLE);
@@ -681,17 +680,28 @@ static void not_optional(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list_then_watch),      cmocka_unit_test(gone),
-        cmocka_unit_test(gone_while_paging),    cmocka_unit_test(cut_in_a_string),
-        cmocka_unit_test(garbage_in_a_watch),   cmocka_unit_test(a_silent_watch),
-        cmocka_unit_test(faults_pass),          cmocka_unit_test(a_busy_server_is_no_warning),
-        cmocka_unit_test(a_page_too_large),     cmocka_unit_test(a_store_that_went_back),
-        cmocka_unit_test(own_writes),           cmocka_unit_test(a_write_while_a_list_is_read),
-        cmocka_unit_test(several_namespaces),   cmocka_unit_test(ended_any_time),
-        cmocka_unit_test(many_threads),         cmocka_unit_test(versions),
-        cmocka_unit_test(versions_in_the_dark), cmocka_unit_test(a_list_that_stops),
-        cmocka_unit_test(answers_in_pieces),    cmocka_unit_test(gone_without_a_trace),
-        cmocka_unit_test(optional),             cmocka_unit_test(not_optional),
+        cmocka_unit_test(list_then_watch),
+        cmocka_unit_test(gone),
+        cmocka_unit_test(gone_while_paging),
+        cmocka_unit_test(cut_in_a_string),
+        cmocka_unit_test(garbage_in_a_watch),
+        cmocka_unit_test(a_silent_watch),
+        cmocka_unit_test(faults_pass),
+        cmocka_unit_test(a_busy_server_is_no_warning),
+        cmocka_unit_test(a_page_too_large),
+        cmocka_unit_test(a_store_that_went_back),
+        cmocka_unit_test(own_writes),
+        cmocka_unit_test(a_write_while_a_list_is_read),
+        cmocka_unit_test(several_namespaces),
+        cmocka_unit_test(ended_any_time),
+        cmocka_unit_test(many_threads),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(versions_in_the_dark),
+        cmocka_unit_test(a_list_that_stops),
+        cmocka_unit_test(answers_in_pieces),
+        cmocka_unit_test(gone_without_a_trace),
+        cmocka_unit_test(optional),
+        cmocka_unit_test(not_optional),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

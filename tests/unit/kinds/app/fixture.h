@@ -31,7 +31,7 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
     static const struct stw_watch *const watches[APP_CHILDREN] = {
         &stw_watch_configmaps,         &stw_watch_deployments, &stw_watch_services,
         &stw_watch_disruption_budgets, &stw_watch_autoscalers, &stw_watch_ingresses,
-        &stw_watch_http_routes, &stw_watch_pod_monitors};
+        &stw_watch_http_routes,        &stw_watch_pod_monitors};
     struct stw_error err = {0};
     *f = (struct fixture){.now = {1000}};
     f->clock = (struct stw_clock){&f->now, fake_monotonic, fake_wall};

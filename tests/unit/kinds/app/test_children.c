@@ -374,7 +374,7 @@ static void test_ingress(void **state)
 static void test_route(void **state)
 {
 #define TO_SERVICE(path)                                                                           \
-    "'rules':[{'matches':[{'path':{'type':'PathPrefix','value':'" path "'}}],'backendRefs':[{"      \
+    "'rules':[{'matches':[{'path':{'type':'PathPrefix','value':'" path "'}}],'backendRefs':[{"     \
     "'group':'','kind':'Service','name':'web','port':80,'weight':1}]}]"
 #define ROUTE                                                                                      \
     "{'apiVersion':'gateway.networking.k8s.io/v1','kind':'HTTPRoute'," METADATA("web",             \
@@ -386,8 +386,9 @@ static void test_route(void **state)
         {"{\"gateway\":{\"name\":\"gw\"}}", ROUTE PARENT "}]," TO_SERVICE("/") "}}"},
         {"{\"gateway\":{\"name\":\"gw\",\"namespace\":\"infra\",\"sectionName\":\"https\"},"
          "\"host\":\"*.example.com\",\"path\":\"/a\"}",
-         ROUTE PARENT ",'namespace':'infra','sectionName':'https'}],'hostnames':['*.example.com']," 
-             TO_SERVICE("/a") "}}"},
+         ROUTE PARENT
+         ",'namespace':'infra','sectionName':'https'}],'hostnames':['*.example.com']," TO_SERVICE(
+             "/a") "}}"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -535,7 +536,7 @@ int main(void)
         cmocka_unit_test(test_security),     cmocka_unit_test(test_replicas_are_left_out),
         cmocka_unit_test(test_service),      cmocka_unit_test(test_ingress),
         cmocka_unit_test(test_budget),       cmocka_unit_test(test_route),
-        cmocka_unit_test(test_monitor),            cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_monitor),      cmocka_unit_test(test_autoscaler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,9 +41,9 @@ static struct stw_rollout *rollout(void)
 
 static void check_shape(const json_t *status)
 {
-    static const char *const order[] = {
-        "Ready",         "Reconciling",       "Stalled", "ConfigMapSynced", "DeploymentAvailable",
-        "ServiceSynced", "IngressSynced",     "NodePortAllocated", NULL};
+    static const char *const order[] = {"Ready",           "Reconciling",         "Stalled",
+                                        "ConfigMapSynced", "DeploymentAvailable", "ServiceSynced",
+                                        "IngressSynced",   "NodePortAllocated",   NULL};
     check_conditions(status, order, 3);
 }
 
