@@ -182,6 +182,8 @@ static void end_logins(struct dbuser *d, struct stw_pool *pool, const struct stw
 static void ask_server(struct dbuser *d, struct stw_pool *pool)
 {
     struct dbu_desired desired;
+    if (!dbu_databases_drop(d, pool))
+        return;
     if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
         d->report.trouble = STW_SQL_FAILED;
         return;

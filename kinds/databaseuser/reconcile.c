@@ -283,6 +283,21 @@ static void sync_again(struct dbuser *d, struct stw_pool *pool)
         sync_account(d, pool);
 }
 
+/* The grants that failed may be on schemas that have just been created. */
+static void sync_rest(struct dbuser *d, struct stw_pool *pool)
+{
+    struct stw_account_report first = d->report;
+    d->report = (struct stw_account_report){0};
+    sync_account(d, pool);
+    d->report.created |= first.created;
+    d->report.adopted |= first.adopted;
+    d->report.password_changed |= first.password_changed;
+    d->report.hosts_changed |= first.hosts_changed;
+    d->report.options_changed |= first.options_changed;
+    d->report.old_discarded |= first.old_discarded;
+    stw_account_report_done(&first);
+}
+
 /* The work during a visit to the target: finalizer, password, account.  -1: `result` is set. */
 static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
 {
@@ -300,9 +315,13 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
         stw_run_fail(d->run, &err, result);
         return -1;
     }
+    if (!dbu_databases_create(d, pool))
+        return 0;
     sync_account(d, pool);
     if (d->report.password_wanted)
         sync_again(d, pool);
+    if (dbu_databases_add_schemas(d, pool))
+        sync_rest(d, pool);
     /* A password that is not valid yet is not given to applications. */
     if (d->report.trouble == STW_SQL_FINE && d->asked && !d->report.password_waits)
         dbu_connection_ensure(d);
@@ -455,8 +474,9 @@ static const struct stw_rule rules[] = {
 };
 
 static const char *const conditions[] = {
-    "SecretResolved",         "TargetReachable",  "UserSynced",     "GrantsSynced",
-    "ConnectionSecretSynced", "RotationComplete", "CleanupBlocked", NULL};
+    "SecretResolved",  "TargetReachable",        "UserSynced",
+    "GrantsSynced",    "ConnectionSecretSynced", "RotationComplete",
+    "DatabasesSynced", "CleanupBlocked",         NULL};
 
 const struct stw_controller stw_controller_databaseuser = {
     STW_CONTROLLER_OF("databaseuser", stw_kind_databaseuser),

@@ -16,6 +16,7 @@
 #include "kinds/databaseuser/pools.h"
 #include "kinds/databaseuser/spec.h"
 #include "kinds/databaseuser/twins_priv.h"
+#include "sql/databases.h"
 #include "sql/sql.h"
 
 #define DBU_NAME_MAX 256
@@ -107,6 +108,18 @@ struct dbu_owned {
     struct stw_error err;
 };
 
+/* --- databases */
+
+/* Parallel lists of `count` entries, in the memory of the run: those of the spec first, then those
+ * that only the status still has. */
+struct dbu_databases {
+    struct stw_database *items;
+    struct stw_database_report *reports;
+    const char **policies;
+    size_t count, in_spec;
+    bool asked;
+};
+
 /* --- the run */
 
 enum dbu_claim {
@@ -129,6 +142,7 @@ struct dbuser {
     struct dbu_secret secret;
     struct dbu_owned connection;
     struct dbu_twins twins;
+    struct dbu_databases databases;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
                                 which then need not be read; zero: unknown */
     bool asked;              /* the server was used, or this failed: see `report` */
@@ -143,6 +157,20 @@ bool dbu_connection_is_settled(struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
 /* Reads what the connection Secret says about itself; UNCHECKED: there is none. */
 enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret);
+
+/* Databases: created before the account, schemas after it, and dropped only when that was asked for
+ * twice; see databases.c. */
+bool dbu_databases_wanted(const struct dbuser *d);
+/* False: the server cannot be used, which d->report has. */
+bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool);
+/* After the account.  True: grants that failed may be possible now. */
+bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool);
+/* For the deletion of the object.  False: one could not be dropped, which d->report has. */
+bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool);
+
+/* Pure. */
+void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a);
+void dbu_databases_add_status(const struct dbuser *d, json_t *status);
 
 /* Rotation; see rotation.c. */
 bool dbu_rotation_wanted(const struct dbuser *d);

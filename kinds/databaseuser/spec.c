@@ -216,6 +216,9 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
 static const struct stw_field grant = {
     .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_grant_fields};
 
+static const struct stw_field database = {
+    .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_database_fields};
+
 static const struct stw_field role = {.name = "",
                                       .type = STW_T_STRING,
                                       .required = true,
@@ -265,6 +268,13 @@ static const struct stw_field spec_fields[] = {
      .help = "Rights of the account; none when absent.",
      STW_RANGE(0, STW_DATABASEUSER_GRANTS_MAX),
      .item = &grant},
+    {.name = "databases",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, databases),
+     .help = "Databases that are created for this account, from the target's allowCreateDatabases; "
+             "none when absent.  Rights on them are in grants.",
+     STW_RANGE(0, STW_DATABASEUSER_DATABASES_MAX),
+     .item = &database},
     {.name = "roles",
      .type = STW_T_LIST,
      STW_FIELD_OFFSET(struct stw_databaseuser, roles),
@@ -353,6 +363,17 @@ static const struct stw_field status_connection[] = {
     {0},
 };
 
+static const struct stw_field status_database_fields[] = {
+    {.name = "name", .type = STW_T_STRING, .help = "Name of the database."},
+    {.name = "deletionPolicy",
+     .type = STW_T_STRING,
+     .help = "What happens to it when its entry is taken out of the spec."},
+    {0},
+};
+
+static const struct stw_field status_database = {
+    .name = "", .type = STW_T_OBJECT, .fields = status_database_fields};
+
 static const struct stw_field status_fields[] = {
     {.name = "account",
      .type = STW_T_STRING,
@@ -405,6 +426,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "When the account was last compared with the server."},
+    {.name = "databases",
+     .type = STW_T_LIST,
+     .help = "Databases on the server that this object created.",
+     .item = &status_database},
     {.name = "connectionSecret",
      .type = STW_T_OBJECT,
      .help = "The Secret with the connection.",

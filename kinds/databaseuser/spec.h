@@ -50,6 +50,27 @@ struct stw_databaseuser_grant {
 };
 extern const struct stw_field stw_databaseuser_grant_fields[];
 
+#define STW_DATABASEUSER_DATABASES_MAX 20
+#define STW_DATABASEUSER_EXTENSIONS_MAX 20 /* of one database */
+#define STW_DATABASEUSER_SCHEMAS_MAX 20
+
+/* Has the names of databases that may be dropped, separated by commas; for stw_operator_text. */
+#define STW_DATABASEUSER_CONFIRM_DROP "{domain}/confirm-drop"
+#define STW_DATABASEUSER_CONFIRM_DROP_TEXT                                                         \
+    "steward.dev/confirm-drop" /* where no operator is known */
+
+/* One element of `databases`, read with stw_databaseuser_database_fields. */
+struct stw_databaseuser_database {
+    const char *name;
+    struct stw_json extensions, schemas;   /* lists of strings */
+    const char *character_set, *collation; /* NULL: the server's default */
+    const char *deletion_policy;           /* "Retain", "Delete" */
+};
+extern const struct stw_field stw_databaseuser_database_fields[];
+
+/* Whether the object's annotation has the name of this database. */
+bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, const char *name);
+
 /* How a password that has changed reaches the server; absent: it replaces the old one. */
 struct stw_databaseuser_rotation {
     const char *strategy; /* "Auto", "DualPassword", "TwinAccounts", "InPlace" */
@@ -65,6 +86,7 @@ struct stw_databaseuser {
     struct stw_databaseuser_password password;
     struct stw_json hosts;     /* list of strings; absent: ["%"] */
     struct stw_json grants;    /* list; absent: none */
+    struct stw_json databases; /* list; absent: none */
     struct stw_json roles;     /* list of strings; absent: none */
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */

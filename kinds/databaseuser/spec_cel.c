@@ -126,6 +126,12 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .rule = "!has(self.hosts) || self.hosts.all(h, "
              "self.hosts.exists_one(i, i.lowerAscii() == h.lowerAscii()))",
      .message = "hosts must differ"},
+    {.at = "databases",
+     .type = STW_CEL_ENTRIES,
+     .code = STW_DUPLICATE,
+     .rule = "!has(self.databases) || self.databases.all(d, !has(d.name) || "
+             "self.databases.exists_one(e, has(e.name) && e.name == d.name))",
+     .message = "databases must differ"},
     {.at = "reassignOwnedTo",
      .code = STW_INVALID,
      .rule = "!has(self.reassignOwnedTo) || !has(self.user) || self.reassignOwnedTo != self.user",

@@ -2,7 +2,7 @@
  *
  * Shared by the files of DatabaseUser.  databaseuser.c has the table, which names the rules on
  * single values.  spec_rules.c has the rules on the whole object, spec_grants.c
- * those on grants. */
+ * and spec_databases.c those on grants and databases. */
 #ifndef STW_KINDS_DATABASEUSER_SPEC_PRIV_H
 #define STW_KINDS_DATABASEUSER_SPEC_PRIV_H
 
@@ -42,6 +42,9 @@ struct stw_dbu_scene {
 };
 
 void stw_databaseuser_check_grants(const struct stw_dbu_scene *s);
+void stw_databaseuser_check_databases(const struct stw_dbu_scene *s);
+/* Warns before the deletion of an object what happens to its databases. */
+void stw_databaseuser_advise_databases(const struct stw_admission *a, struct stw_findings *f);
 
 /* Returns false, with a finding, when the engine would not store the name unchanged: it is longer
  * than `max` (in the engine's unit), or, on engines that compare names padded and store three bytes

@@ -704,6 +704,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_connection(s);
     check_rotation(s);
     check_hosts(s);
+    stw_databaseuser_check_databases(s);
     stw_databaseuser_check_grants(s);
     check_roles(s);
     check_tls(s);
@@ -735,6 +736,7 @@ void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_fi
     char account[256], target[LABEL_MAX + 1];
     struct stw_json status = stw_json_get(a->old_object, "status");
     struct stw_json policy = stw_json_path(a->old_object, "spec.deletionPolicy");
+    stw_databaseuser_advise_databases(a, f);
     if (stw_json_strcpy(stw_json_get(status, "account"), account, sizeof(account)) != 0 ||
         stw_json_strcpy(stw_json_get(status, "target"), target, sizeof(target)) != 0 || !*account)
         return;

@@ -14,7 +14,7 @@
 #define OBJECT_AGAIN_MS 60000 /* a missing database or table of a grant: no watch reports it */
 #define FOREIGN_MAX 50
 
-enum { SECRET, TARGET, USER, GRANTS, CONNECTION, ROTATION, ASPECTS };
+enum { SECRET, TARGET, USER, GRANTS, CONNECTION, ROTATION, DATABASES, ASPECTS };
 
 static const char *const types[] = {
     [SECRET] = "SecretResolved",
@@ -23,6 +23,7 @@ static const char *const types[] = {
     [GRANTS] = "GrantsSynced",
     [CONNECTION] = "ConnectionSecretSynced", /* only if the spec wants one */
     [ROTATION] = "RotationComplete",         /* the same */
+    [DATABASES] = "DatabasesSynced",         /* the same */
 };
 static_assert(STW_COUNT(types) == ASPECTS, "one type for each aspect");
 
@@ -342,6 +343,28 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
         STW_ASPECT_SAY(a, "the old password is valid as well, until %s", end);
 }
 
+static bool is_wanted(const struct dbuser *d, int aspect)
+{
+    switch (aspect) {
+    case CONNECTION:
+        return dbu_connection_wanted(d);
+    case ROTATION:
+        return dbu_rotation_wanted(d) || dbu_twins_active(d);
+    case DATABASES:
+        return dbu_databases_wanted(d) || json_object_get(d->object.status, "databases");
+    default:
+        return true;
+    }
+}
+
+static void find_databases(const struct dbuser *d, struct stw_aspect *a)
+{
+    if (!d->databases.asked || !is_wanted(d, DATABASES))
+        return;
+    init_aspect(a, DATABASES);
+    dbu_databases_judge(d, a);
+}
+
 static void find_all(const struct dbuser *d, struct stw_aspect *all)
 {
     for (int i = 0; i < ASPECTS; i++)
@@ -352,18 +375,12 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
     find_grants(d, &all[GRANTS]);
     find_connection(d, &all[CONNECTION]);
     find_rotation(d, &all[ROTATION]);
+    find_databases(d, &all[DATABASES]);
     if (d->asked && d->report.trouble != STW_SQL_FINE) {
         int which = aspect_of(&d->report);
         init_aspect(&all[which], which);
         find_trouble(d, &all[which]);
     }
-}
-
-static bool is_wanted(const struct dbuser *d, int aspect)
-{
-    return aspect == CONNECTION
-               ? dbu_connection_wanted(d)
-               : aspect != ROTATION || dbu_rotation_wanted(d) || dbu_twins_active(d);
 }
 
 /* Aspects that were not checked keep their condition. */
@@ -488,6 +505,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 {
     add_rotation(d, status);
     add_connection(d, status);
+    dbu_databases_add_status(d, status);
     const struct stw_account_report *r = &d->report;
     if (d->claim == DBU_CLAIM_TAKEN)
         (void)json_object_set_new(status, "owned", json_false());
@@ -533,6 +551,7 @@ static const char *const keep[] = {"account",
                                    "ownershipMark",
                                    "lastVerifiedTime",
                                    "connectionSecret",
+                                   "databases",
                                    NULL};
 
 uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)

@@ -126,22 +126,14 @@ static int set_fault_from_error(struct work *w, enum stw_sql_trouble trouble,
     return stw_fault_set(&w->f, trouble, step, "%s", err->text);
 }
 
-static bool is_wide(const char *name)
-{
-    for (; name && *name; name++)
-        if ((unsigned char)*name >= 0x80)
-            return true;
-    return false;
-}
-
 static bool has_wide_names(const struct stw_account *a)
 {
-    bool wide = is_wide(a->user) || is_wide(a->reassign_owned_to);
+    bool wide = stw_sql_is_wide(a->user) || stw_sql_is_wide(a->reassign_owned_to);
     for (size_t i = 0; i < a->grant_count && !wide; i++)
-        wide = is_wide(a->grants[i].database) || is_wide(a->grants[i].schema) ||
-               is_wide(a->grants[i].table);
+        wide = stw_sql_is_wide(a->grants[i].database) || stw_sql_is_wide(a->grants[i].schema) ||
+               stw_sql_is_wide(a->grants[i].table);
     for (size_t i = 0; a->roles && a->roles[i] && !wide; i++)
-        wide = is_wide(a->roles[i]);
+        wide = stw_sql_is_wide(a->roles[i]);
     return wide;
 }
 

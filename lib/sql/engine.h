@@ -112,6 +112,7 @@ struct stw_verifier {
 };
 
 struct stw_conn; /* defined by the engine */
+struct stw_database_ops;
 struct stw_session;
 
 struct stw_login_as {
@@ -192,6 +193,7 @@ struct stw_engine_ops {
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     /* Where the mark is, for messages: "steward.accounts". */
     const char *mark_place;
+    const struct stw_database_ops *databases;
 };
 
 #ifdef STW_WITH_MYSQL
@@ -207,6 +209,8 @@ int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sq
 /* Resolves a target's host, within its connect timeout. */
 struct stw_addresses;
 int stw_target_resolve(const struct stw_target *t, struct stw_addresses *ret, struct stw_fault *f);
+/* Whether the name has characters beyond ASCII; `name` may be NULL. */
+bool stw_sql_is_wide(const char *name);
 /* Keeps the part of a server's message that cannot contain a part of a statement: everything before
  * the first quotation mark and before "near".  `out_size` is at least 8. */
 void stw_clean_message(const char *message, char *out, size_t out_size);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Connections to MySQL and MariaDB through libmariadb. */
+#include "sql/databases_priv.h"
 #include "sql/library.h"
 #include "sql/mysql_priv.h"
 #include "sql/mysql_privileges.h"
@@ -689,4 +690,5 @@ const struct stw_engine_ops stw_engine_mysql = {
     .lock = stw_mysql_lock,
     .end_sessions = stw_mysql_end_sessions,
     .mark_place = "steward.accounts",
+    .databases = &stw_mysql_databases,
 };

@@ -12,15 +12,18 @@ static const struct known {
     enum stw_sql_trouble trouble;
     const char *sentence; /* NULL: the server's own message, cleaned */
 } known[] = {
+    {1007, STW_SQL_EXISTS, "it exists on the server and was not created for this object"},
+    {1008, STW_SQL_LOOKUP, "another client dropped the database at this moment"},
     {1040, STW_SQL_BUSY, "the server has too many connections"},
     {1044, STW_SQL_DENIED, "the admin account may not give rights on this database"},
     {1045, STW_SQL_AUTH, "the server refused the login"},
     {1049, STW_SQL_NO_OBJECT, "the database does not exist"},
     {1054, STW_SQL_UNSUPPORTED, "a table of the server's has another form than expected"},
-    {1062, STW_SQL_NOT_OURS, "another client marked the account at this moment"},
+    {1062, STW_SQL_NOT_OURS, "another client wrote the mark at this moment"},
     {1095, STW_SQL_DENIED, NULL},
     {1102, STW_SQL_UNSUPPORTED, "the server does not take such a database name"},
     {1103, STW_SQL_UNSUPPORTED, "the server does not take such a table name"},
+    {1115, STW_SQL_UNSUPPORTED, "the server does not have this character set"},
     {1129, STW_SQL_CONNECT, "the server has blocked this host after too many errors"},
     {1130, STW_SQL_AUTH, "the server takes no connections from this host"},
     {1133, STW_SQL_LOOKUP, "another client dropped the account at this moment"},
@@ -36,6 +39,8 @@ static const struct known {
     {1221, STW_SQL_UNSUPPORTED, "the server does not give such rights at this place"},
     {1226, STW_SQL_BUSY, "the admin account has reached a limit of its own"},
     {1227, STW_SQL_DENIED, "the admin account lacks a global privilege, such as CREATE USER"},
+    {1253, STW_SQL_UNSUPPORTED, "the collation is not one of the character set"},
+    {1273, STW_SQL_UNSUPPORTED, "the server does not have this collation"},
     {1305, STW_SQL_NO_OBJECT, "the routine does not exist"},
     {1317, STW_SQL_CONNECT, "the statement was interrupted"},
     {1372, STW_SQL_UNSUPPORTED, "the server does not take a password in this form"},

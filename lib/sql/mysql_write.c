@@ -35,6 +35,13 @@ void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s)
                  "ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (user, host)) ENGINE=InnoDB "
                  "ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='whose accounts are whose; kept by steward'");
+    stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
+                 "CREATE TABLE IF NOT EXISTS steward.databases (name VARCHAR(64) NOT NULL, "
+                 "owner VARCHAR(319) NOT NULL, owner_uid VARCHAR(127) NOT NULL, "
+                 "state VARCHAR(16) NOT NULL, changed TIMESTAMP(6) NOT NULL DEFAULT "
+                 "CURRENT_TIMESTAMP(6), PRIMARY KEY (name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC "
+                 "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
+                 "COMMENT='whose databases are whose; kept by steward'");
 }
 
 static void put_limits(struct stw_buf *out, const struct stw_account *a)

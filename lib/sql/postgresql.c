@@ -2,6 +2,7 @@
  *
  * Connections to PostgreSQL through libpq, which is only used in its non-blocking form: every wait
  * has a deadline. */
+#include "sql/databases_priv.h"
 #include "sql/library.h"
 #include "sql/postgresql_priv.h"
 #include "sql/resolve.h"
@@ -439,12 +440,22 @@ static const struct stw_facts *conn_facts(const struct stw_conn *c)
     return &c->facts;
 }
 
+/* A statement on a database cannot be in the transaction of the guard, which is asked just before. */
+static int ask_guard(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
+    stw_takeover_pg_guard(&text);
+    return text.len > 0 ? run_query(c, stw_buf_str(&text), step, NULL, NULL, f) : 0;
+}
+
 static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t count,
                     stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
     struct stw_buf text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
     text.secret = true;
-    if (!row) /* in the same transaction as the changes */
+    if (st->alone && ask_guard(c, st->step, f) != 0)
+        return -1;
+    if (!row && !st->alone) /* in the same transaction as the changes */
         stw_takeover_pg_guard(&text);
     /* Several statements in one query are one transaction. */
     for (size_t i = 0; i < count; i++) {
@@ -504,4 +515,5 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .drop = stw_pg_drop,
     .lock = stw_pg_lock,
     .mark_place = "comment on the role",
+    .databases = &stw_pg_databases,
 };

@@ -16,7 +16,7 @@
 #define CUT_TO 33    /* and so is this with an underscore and 16 digits */
 
 /* Names of namespaces have no underscore, so that two of them never share an heir. */
-static void name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
+void stw_pg_name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
 {
     if (strlen(ns) <= PLAIN_MAX)
         stw_format(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%s", ns);
@@ -119,7 +119,7 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
     if (a->reassign_owned_to)
         stw_format(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
     else
-        name_heir(a->ns, seen->heir);
+        stw_pg_name_heir(a->ns, seen->heir);
     write_lookup(&st->text, seen->heir, seen->role_oid);
     if (stw_session_ask(s, st, read_heir_row, &k, f) < 0)
         return -1;

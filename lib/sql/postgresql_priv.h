@@ -51,6 +51,8 @@ int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
 /* postgresql_heir.c: the new owner of what a role owns.  The first function runs before a drop; it
  * finds and checks the new owner, and fails with OWNS_OBJECTS before anything is changed. */
 #define STW_PG_HEIR_PREFIX "steward_heir_"
+/* The role of a namespace that gets what its dropped accounts own. */
+void stw_pg_name_heir(const char *ns, char out[STW_PG_NAME_SIZE]);
 int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);
 void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,

@@ -15,6 +15,7 @@ struct stw_statement {
     enum stw_sql_step step;
     bool must_match; /* it must find a row; if not, another client made a change */
     bool may_fail;   /* nothing depends on it */
+    bool alone;      /* it cannot be part of a transaction */
     uint8_t effect;  /* set by the writer: what has been done once the statement is */
     bool done;
 };

@@ -108,9 +108,9 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
 static size_t count_group(const struct stw_session *s, const struct stw_statement *st, size_t left)
 {
     size_t n = 1;
-    if (!s->ops->transactional || st->may_fail)
+    if (!s->ops->transactional || st->may_fail || st->alone)
         return 1;
-    while (n < left && !st[n].may_fail &&
+    while (n < left && !st[n].may_fail && !st[n].alone &&
            (st[n].database && st->database ? stw_streq(st[n].database, st->database)
                                            : st[n].database == st->database))
         n++;

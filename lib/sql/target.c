@@ -49,7 +49,7 @@ struct written {
     struct admin admin;
     struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
-        allowed_owners, allowed_roles;
+        allowed_owners, allowed_roles, allow_create, allowed_extensions;
     bool allow_all_databases, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
@@ -257,6 +257,18 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .max = PATTERNS_MAX,
      .item = &pattern_row},
+    {.name = "allowCreateDatabases",
+     .type = STW_T_LIST,
+     WRITTEN(allow_create),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
+    {.name = "allowedExtensions",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_extensions),
+     .has_range = true,
+     .max = PATTERNS_MAX,
+     .item = &pattern_row},
     {.name = "allowAllDatabases", .type = STW_T_BOOL, WRITTEN(allow_all_databases), .def = "false"},
     {.name = "default", .type = STW_T_BOOL, WRITTEN(is_default), .def = "false"},
     {.name = "maxUsers",
@@ -345,6 +357,8 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allow_adoption = copy_list(p, w->allow_adoption),
         .allowed_owners = copy_list(p, w->allowed_owners),
         .allowed_roles = copy_list(p, w->allowed_roles),
+        .allow_create = copy_list(p, w->allow_create),
+        .allowed_extensions = copy_list(p, w->allowed_extensions),
         .allow_all_databases = w->allow_all_databases,
         .is_default = w->is_default,
         .max_users = w->max_users,
@@ -408,6 +422,10 @@ static void check_engine_fields(struct parser *p, size_t index, const struct stw
     }
     if (t->allowed_owners && !engine->has_owned_objects) {
         path_to(path, sizeof(path), index, "allowedOwners");
+        stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
+    }
+    if (t->allowed_extensions && !engine->has_schemas) {
+        path_to(path, sizeof(path), index, "allowedExtensions");
         stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
     }
 }
@@ -643,6 +661,16 @@ bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const c
 bool stw_target_allows_role(const struct stw_target *t, const char *ns, const char *role)
 {
     return is_allowed(t->allowed_roles, ns, role);
+}
+
+bool stw_target_allows_create(const struct stw_target *t, const char *ns, const char *database)
+{
+    return is_allowed(t->allow_create, ns, database);
+}
+
+bool stw_target_allows_extension(const struct stw_target *t, const char *ns, const char *extension)
+{
+    return is_allowed(t->allowed_extensions, ns, extension);
 }
 
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege)

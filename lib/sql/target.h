@@ -49,8 +49,10 @@ struct stw_target {
     const char *const *allow_adoption;    /* accounts that may be adopted; default: none */
     const char *const *allowed_owners;    /* PostgreSQL: values of reassignOwnedTo; default: none */
     const char *const *allowed_roles;     /* roles that accounts may be members of; default: none */
-    int64_t max_users;                    /* accounts made by steward; 0: no limit */
-    int64_t max_connections;              /* of the pool; default 4 */
+    const char *const *allow_create;      /* databases that steward may create; default: none */
+    const char *const *allowed_extensions; /* PostgreSQL, of those databases; default: none */
+    int64_t max_users;                     /* accounts made by steward; 0: no limit */
+    int64_t max_connections;               /* of the pool; default 4 */
     int64_t connect_timeout_seconds, statement_timeout_seconds; /* defaults 5, 10 */
 };
 
@@ -70,12 +72,15 @@ size_t stw_targets_count(const struct stw_targets *t);
 const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i);
 
 /* Whether objects of namespace `ns` may have rights on the database, adopt the account, name the
- * role in reassignOwnedTo, or be members of the role.  In the patterns of a target, '*' matches any
+ * role in reassignOwnedTo, be members of the role, have the database created, or have the extension
+ * in it.  In the patterns of a target, '*' matches any
  * number of characters, and "{namespace}" is replaced with `ns`.  Case-sensitive. */
 bool stw_target_allows_database(const struct stw_target *t, const char *ns, const char *database);
 bool stw_target_allows_adoption(const struct stw_target *t, const char *ns, const char *user);
 bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const char *role);
 bool stw_target_allows_role(const struct stw_target *t, const char *ns, const char *role);
+bool stw_target_allows_create(const struct stw_target *t, const char *ns, const char *database);
+bool stw_target_allows_extension(const struct stw_target *t, const char *ns, const char *extension);
 /* Whether allowedPrivileges has it.  "GRANT OPTION" is a privilege here. */
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
 

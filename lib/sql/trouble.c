@@ -26,6 +26,14 @@ int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sq
     return -1;
 }
 
+bool stw_sql_is_wide(const char *name)
+{
+    for (; name && *name; name++)
+        if ((unsigned char)*name >= 0x80)
+            return true;
+    return false;
+}
+
 void stw_clean_message(const char *message, char *out, size_t out_size)
 {
     size_t n = 0, end = strcspn(message, "'\"`");

@@ -8,6 +8,9 @@
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
  *      "acts_as": ROLE, "id": N, "async": BOOL}
+ *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
+ *      "uid": ..., "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
+ *      "keep"}]}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
@@ -19,6 +22,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "sql/databases.h"
 #include "sql/sql.h"
 
 #include <signal.h>
@@ -50,6 +54,7 @@ struct command {
     struct stw_grant grants[LIST_MAX];
     const char *roles[LIST_MAX + 1];
     const char *privileges[LIST_MAX][LIST_MAX + 1];
+    struct stw_database databases[LIST_MAX];
 };
 
 /* A string that lives as long as the command. */
@@ -251,6 +256,69 @@ static void do_account(struct command *c, struct stw_pool *p)
     answer(&out);
 }
 
+static size_t read_databases(struct command *c)
+{
+    struct stw_json key, d, all = stw_json_get(c->root, "databases");
+    size_t n = 0;
+    stw_json_foreach (all, key, d) {
+        if (n == LIST_MAX / 2)
+            break;
+        (void)list(c, stw_json_get(d, "extensions"), c->privileges[2 * n]);
+        (void)list(c, stw_json_get(d, "schemas"), c->privileges[2 * n + 1]);
+        c->databases[n] = (struct stw_database){
+            .name = kept(c, stw_json_get(d, "name")),
+            .extensions = c->privileges[2 * n],
+            .schemas = c->privileges[2 * n + 1],
+            .character_set = kept(c, stw_json_get(d, "characterSet")),
+            .collation = kept(c, stw_json_get(d, "collation")),
+            .keep = stw_json_bool(stw_json_get(d, "keep"), false),
+        };
+        n++;
+    }
+    return n;
+}
+
+static void put_database(struct stw_buf *out, const struct stw_database_report *r)
+{
+    stw_buf_addf(out, "{\"result\":0");
+    put_text(out, "trouble", troubles[r->trouble]);
+    put_text(out, "error", r->err.text);
+    put_flag(out, "owned", r->owned);
+    put_flag(out, "immutable", r->immutable);
+    put_flag(out, "created", r->created);
+    put_flag(out, "changed", r->changed);
+    put_flag(out, "extended", r->extended);
+    put_flag(out, "schemas_added", r->schemas_added);
+    put_flag(out, "dropped", r->dropped);
+    stw_buf_addc(out, '}');
+}
+
+static void do_databases(struct command *c, struct stw_pool *p)
+{
+    struct stw_database_report each[LIST_MAX] = {{.trouble = STW_SQL_FINE}};
+    struct stw_buf out = STW_BUF_INIT(4u << 20);
+    struct stw_json op = stw_json_get(c->root, "op");
+    read_account(c);
+    const struct stw_databases want = {.items = c->databases,
+                                       .count = read_databases(c),
+                                       .target = target_of(c),
+                                       .owner = c->account.owner,
+                                       .owner_uid = c->account.owner_uid,
+                                       .ns = namespace_of(c),
+                                       .user = c->account.user};
+    int result = stw_json_is(op, "undatabases") ? stw_databases_drop(p, &want, each)
+                                                : stw_databases_create(p, &want, each);
+    if (stw_json_is(op, "schemas"))
+        result |= stw_databases_add_schemas(p, &want, each);
+    stw_buf_addf(&out, "{\"result\":%d,\"each\":[", result);
+    for (size_t i = 0; i < want.count; i++) {
+        stw_buf_adds(&out, i > 0 ? "," : "");
+        put_database(&out, &each[i]);
+    }
+    stw_buf_addc(&out, ']');
+    answer(&out);
+}
+
 static void do_other(struct command *c, struct stw_pool *p)
 {
     struct stw_json op = stw_json_get(c->root, "op");
@@ -278,6 +346,9 @@ static void *obey(void *ctx)
     if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "lock") ||
               stw_json_is(op, "release")))
         do_account(c, p);
+    else if (p && (stw_json_is(op, "databases") || stw_json_is(op, "schemas") ||
+                   stw_json_is(op, "undatabases")))
+        do_databases(c, p);
     else
         do_other(c, p);
     stw_buf_done(&c->password);

@@ -14,11 +14,13 @@ static const char targets_json[] =
     "\"allowedDatabases\":[\"*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"maria\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
-    "\"allowedDatabases\":[\"*\"],\"allowAdoption\":[\"*\"],"
+    "\"allowedDatabases\":[\"*\"],\"allowAdoption\":[\"*\"],\"allowCreateDatabases\":[\"*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowedDatabases\":[\"*\"],"
     "\"allowedOwners\":[\"{namespace}-*\",\"boss\",\"post*\"],"
     "\"allowedRoles\":[\"team_*\",\"post*\",\"app\",\"chief\"],"
+    "\"allowCreateDatabases\":[\"{namespace}\",\"{namespace}_*\"],"
+    "\"allowedExtensions\":[\"pg_trgm\",\"{namespace}_x\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"Narrow\",\"engine\":\"mariadb\",\"host\":\"h\","
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},"
@@ -1373,9 +1375,108 @@ static void account_keys(void **state)
     assert_string_equal(stw_buf_str(&key), "orders-db/App");
 }
 
+/* --- databases */
+
+#define DATABASES(list) GOOD ",\"databases\":[" list "]"
+#define PG_DATABASES(list) PG_GOOD ",\"databases\":[" list "]"
+#define DATABASE(members) "{\"name\":" members "}"
+#define NOT_CREATED(i, ns, name)                                                                   \
+    "spec.databases[" i "].name: Forbidden: target \"pg\" does not allow namespace \"" ns          \
+    "\" to create the database \"" name                                                            \
+    "\"; have it added to allowCreateDatabases of the target\n"
+
+static void test_databases(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("pg", PG_DATABASES(DATABASE("\"shop\",\"extensions\":[\"pg_trgm\",\"shop_x\"],"
+                                        "\"schemas\":[\"a\",\"b \\\" c\"],\"characterSet\":"
+                                        "\"UTF8\",\"collation\":\"en_US.UTF-8@x\""))),
+         ""},
+        {ON("maria", DATABASES(DATABASE("\"a`b\",\"characterSet\":\"utf8mb4\",\"collation\":"
+                                        "\"utf8mb4_bin\",\"deletionPolicy\":\"Delete\""))),
+         "W: spec.databases[0]: deletionPolicy is Delete: the database is dropped with all its "
+         "data when this object is deleted and has the annotation steward.dev/confirm-drop: "
+         "a`b\n"},
+        {ON("pg",
+            PG_DATABASES(DATABASE("\"shop_a\"") "," DATABASE("\"other\"") "," DATABASE(
+                "\"postgres"
+                "\"") "," DATABASE("\"template1\"") "," DATABASE("\"*\"") "," DATABASE("\"steward_"
+                                                                                       "new_1\"") "," DATABASE("\"shop_a\"") "," DATABASE("\"shop_" SIXTY
+                                                                                                                                          "\""))),
+         "spec.databases[4].name: Invalid value: \"*\": must be the name of one database\n"
+         "spec.databases[5].name: Invalid value: \"steward_new_1\": must not begin with "
+         "\"steward_new_\", which is for databases that are being created\n" NOT_CREATED(
+             "1", "shop", "other") "spec.databases[2].name: Forbidden: \"postgres\" is reserved on "
+                                   "postgresql\n"
+                                   "spec.databases[3].name: Forbidden: \"template1\" is reserved "
+                                   "on postgresql\n" NOT_CREATED("4", "shop", "*") NOT_CREATED(
+                                       "5", "shop",
+                                       "steward_new_1") "spec.databases[6].name: Duplicate value: "
+                                                        "\"shop_a\"\n"
+                                                        "spec.databases[7].name: Invalid value: "
+                                                        "\"shop_" SIXTY
+                                                        "\": must be at most 63 bytes for "
+                                                        "postgresql\n"},
+        {ON("pg", PG_DATABASES(DATABASE("\"shop\",\"extensions\":[\"file_fdw\",\"a'b\",\"pg_trgm\","
+                                        "\"pg_trgm\"],\"schemas\":[\"public\",\"pg_x\",\"a\","
+                                        "\"a\"],\"characterSet\":\"a b\",\"collation\":\"a'\""))),
+         "spec.databases[0].extensions[1]: Invalid value: \"a'b\": must consist of letters, "
+         "digits, "
+         "'-' and '_'\n"
+         "spec.databases[0].schemas[0]: Invalid value: \"public\": must be left out: each database "
+         "has this schema; grants gives rights on it\n"
+         "spec.databases[0].characterSet: Invalid value: \"a b\": must consist of letters, digits "
+         "and '_'\n"
+         "spec.databases[0].collation: Invalid value: \"a'\": must consist of letters, digits, "
+         "'-', "
+         "'_', '.' and '@'\n"
+         "spec.databases[0].extensions[3]: Duplicate value: \"pg_trgm\"\n"
+         "spec.databases[0].schemas[3]: Duplicate value: \"a\"\n"
+         "spec.databases[0].extensions[0]: Forbidden: target \"pg\" does not allow the extension "
+         "\"file_fdw\"; have it added to allowedExtensions of the target\n"
+         "spec.databases[0].extensions[1]: Forbidden: target \"pg\" does not allow the extension "
+         "\"a'b\"; have it added to allowedExtensions of the target\n"
+         "spec.databases[0].schemas[1]: Forbidden: \"pg_x\" is reserved on postgresql\n"},
+        {ON("maria", DATABASES(DATABASE("\"mysql\"") "," DATABASE(
+                         "\"b\",\"extensions\":[\"x\"],\"schemas\":[\"y\"],\"collation\":"
+                         "\"en_US.UTF-8\",\"deletionPolicy\":\"Drop\""))),
+         "spec.databases[1].deletionPolicy: Unsupported value: \"Drop\": supported values: "
+         "\"Retain\", \"Delete\"\n"
+         "spec.databases[0].name: Forbidden: \"mysql\" is reserved on mariadb\n"
+         "spec.databases[1].extensions[0]: Invalid value: \"x\": not supported on mariadb\n"
+         "spec.databases[1].schemas[0]: Invalid value: \"y\": not supported on mariadb\n"
+         "spec.databases[1].collation: Invalid value: \"en_US.UTF-8\": must consist of letters, "
+         "digits and '_' on mariadb\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
+static void test_confirmation(void **state)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    static const char object[] =
+        "{\"metadata\":{\"annotations\":{\"d/one\":\"a\",\"d/more\":\" a , b,c d ,\","
+        "\"d/comma\":\"a,b\",\"d/none\":\"\"}}}";
+    (void)state;
+    scan(&doc, object);
+    struct stw_json o = stw_json_root(&doc);
+    assert_true(stw_databaseuser_confirms(o, "d/one", "a"));
+    assert_false(stw_databaseuser_confirms(o, "d/one", "A"));
+    assert_false(stw_databaseuser_confirms(o, "d/other", "a"));
+    assert_true(stw_databaseuser_confirms(o, "d/more", "a"));
+    assert_true(stw_databaseuser_confirms(o, "d/more", "b"));
+    assert_true(stw_databaseuser_confirms(o, "d/more", "c d"));
+    assert_false(stw_databaseuser_confirms(o, "d/more", "c"));
+    assert_true(stw_databaseuser_confirms(o, "d/comma", "a,b"));
+    assert_false(stw_databaseuser_confirms(o, "d/none", "a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_databases),
+        cmocka_unit_test(test_confirmation),
         cmocka_unit_test(the_label),
         cmocka_unit_test(namespaces),
         cmocka_unit_test(no_target_is_configured),

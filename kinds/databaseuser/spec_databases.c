@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The databases of a DatabaseUser: their fields, and the rules on them. */
+#include "kinds/databaseuser/spec_priv.h"
+
+#include "base/util.h"
+#include "schema/arena.h"
+#include "sql/databases.h"
+
+#include <stdio.h>
+
+#define PATH_MAX_BYTES 96
+#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+#define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
+
+/* --- single values */
+
+static const char *check_database(const char *name)
+{
+    if (stw_streq(name, "*"))
+        return "must be the name of one database";
+    if (strncmp(name, STW_DATABASE_NEW_PREFIX, strlen(STW_DATABASE_NEW_PREFIX)) == 0)
+        return "must not begin with \"" STW_DATABASE_NEW_PREFIX
+               "\", which is for databases that are being created";
+    return stw_databaseuser_check_text(name);
+}
+
+static const char *check_schema(const char *name)
+{
+    if (stw_streq(name, "public"))
+        return "must be left out: each database has this schema; grants gives rights on it";
+    return stw_databaseuser_check_text(name);
+}
+
+static const char *check_extension(const char *name)
+{
+    return name[strspn(name, WORD "-")] ? "must consist of letters, digits, '-' and '_'" : NULL;
+}
+
+static const char *check_character_set(const char *name)
+{
+    return name[strspn(name, WORD)] ? "must consist of letters, digits and '_'" : NULL;
+}
+
+static const char *check_collation(const char *name)
+{
+    return name[strspn(name, WORD "-.@")] ? "must consist of letters, digits, '-', '_', '.' and '@'"
+                                          : NULL;
+}
+
+static const struct stw_cel cel_database[] = {
+    {"self != '*'", "must be the name of one database"},
+    {"!self.startsWith('" STW_DATABASE_NEW_PREFIX "')",
+     "must not begin with \"" STW_DATABASE_NEW_PREFIX
+     "\", which is for databases that are being created"},
+    {"!self.matches(r'[\\x00-\\x1f\\x7f-\\x{9f}]')", "must not hold control characters"},
+    {0},
+};
+
+static const struct stw_cel cel_schema[] = {
+    {"self != 'public'",
+     "must be left out: each database has this schema; grants gives rights on it"},
+    {"!self.matches(r'[\\x00-\\x1f\\x7f-\\x{9f}]')", "must not hold control characters"},
+    {0},
+};
+
+/* --- the table */
+
+static const struct stw_field extension = {.name = "",
+                                           .type = STW_T_STRING,
+                                           .required = true,
+                                           STW_RANGE(1, 63),
+                                           .pattern = "^[-_a-zA-Z0-9]+$",
+                                           .check = check_extension};
+static const struct stw_field schema = {.name = "",
+                                        .type = STW_T_STRING,
+                                        .required = true,
+                                        STW_RANGE(1, 63),
+                                        .pattern = NO_CONTROL,
+                                        .check = check_schema,
+                                        .cel = cel_schema};
+static const char *const policies[] = {"Retain", "Delete", NULL};
+
+#define MEMBER(member) STW_FIELD_OFFSET(struct stw_databaseuser_database, member)
+const struct stw_field stw_databaseuser_database_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     MEMBER(name),
+     .help = "Name of the database.  It is created if there is none; one that this object did not "
+             "create is left as it is.",
+     .required = true,
+     STW_RANGE(1, 255),
+     .pattern = NO_CONTROL,
+     .check = check_database,
+     .cel = cel_database},
+    {.name = "extensions",
+     .type = STW_T_LIST,
+     MEMBER(extensions),
+     .help = "PostgreSQL: extensions that are created in it, in this order, from the target's "
+             "allowedExtensions.",
+     .unique = true,
+     STW_RANGE(0, STW_DATABASEUSER_EXTENSIONS_MAX),
+     .item = &extension},
+    {.name = "schemas",
+     .type = STW_T_LIST,
+     MEMBER(schemas),
+     .help = "PostgreSQL: schemas that are created in it; the account owns them.",
+     .unique = true,
+     STW_RANGE(0, STW_DATABASEUSER_SCHEMAS_MAX),
+     .item = &schema},
+    {.name = "characterSet",
+     .type = STW_T_STRING,
+     MEMBER(character_set),
+     .help = "Character set of new tables, such as utf8mb4; on PostgreSQL the encoding, which "
+             "cannot change.  When absent, the server's default.",
+     STW_RANGE(1, 64),
+     .pattern = "^[_a-zA-Z0-9]+$",
+     .check = check_character_set},
+    {.name = "collation",
+     .type = STW_T_STRING,
+     MEMBER(collation),
+     .help =
+         "Collation of new tables; on PostgreSQL the locale, which cannot change.  When absent, "
+         "the server's default.",
+     STW_RANGE(1, 64),
+     .pattern = "^[-_.@a-zA-Z0-9]+$",
+     .check = check_collation},
+    {.name = "deletionPolicy",
+     .type = STW_T_STRING,
+     MEMBER(deletion_policy),
+     .help = "What happens to the database when this object or the entry is deleted: Retain keeps "
+             "it.  Delete drops it with all its data, if the annotation {domain}/confirm-drop "
+             "has its name, and else keeps it.",
+     .def = "\"Retain\"",
+     .values = policies},
+    {0},
+};
+
+/* --- rules */
+
+struct subject {
+    const struct stw_dbu_scene *s;
+    uint32_t index;
+    struct stw_databaseuser_database db; /* members of a wrong type are left out */
+};
+
+static void path_to(const struct subject *d, const char *field, char path[PATH_MAX_BYTES])
+{
+    stw_format(path, PATH_MAX_BYTES, "spec.databases[%u]%s", d->index, field);
+}
+
+/* The admin logs in to its own database. */
+static bool is_reserved(const struct stw_target *t, const char *name)
+{
+    return stw_engine_reserves_database(t->engine, name) ||
+           (t->engine == STW_ENGINE_POSTGRESQL && stw_streq(name, "postgres")) ||
+           (t->admin_database && stw_streq(name, t->admin_database));
+}
+
+static void check_name(const struct subject *d)
+{
+    char path[PATH_MAX_BYTES];
+    const struct stw_dbu_scene *s = d->s;
+    const char *ns = s->a->ns, *name = d->db.name;
+    path_to(d, ".name", path);
+    if (!name || !*name || !stw_databaseuser_check_name(s, path, name, s->engine->name_max))
+        return;
+    if (is_reserved(s->target, name))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
+                             s->engine->name);
+    else if (ns && *ns && !stw_target_allows_create(s->target, ns, name))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow namespace \"%s\" to create the database "
+                             "\"%.64s\"; have it added to allowCreateDatabases of the target",
+                             s->target_name, ns, name);
+}
+
+static void check_extensions(const struct subject *d)
+{
+    uint32_t count = stw_json_size(d->db.extensions);
+    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_EXTENSIONS_MAX); i++) {
+        char path[PATH_MAX_BYTES], name[64];
+        stw_format(path, sizeof(path), "spec.databases[%u].extensions[%u]", d->index, i);
+        if (stw_json_strcpy(stw_json_at(d->db.extensions, i), name, sizeof(name)) != 0 || !*name)
+            continue; /* the field table reports it */
+        if (!d->s->engine->has_schemas)
+            stw_databaseuser_add_unsupported(d->s, path, name);
+        else if (d->s->a->ns && !stw_target_allows_extension(d->s->target, d->s->a->ns, name))
+            stw_databaseuser_add(d->s, path, STW_FORBIDDEN, NULL,
+                                 "target \"%s\" does not allow the extension \"%s\"; have it added "
+                                 "to allowedExtensions of the target",
+                                 d->s->target_name, name);
+    }
+}
+
+static void check_schemas(const struct subject *d)
+{
+    uint32_t count = stw_json_size(d->db.schemas);
+    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_SCHEMAS_MAX); i++) {
+        char path[PATH_MAX_BYTES], name[256];
+        stw_format(path, sizeof(path), "spec.databases[%u].schemas[%u]", d->index, i);
+        if (stw_json_strcpy(stw_json_at(d->db.schemas, i), name, sizeof(name)) != 0 || !*name)
+            continue; /* the field table reports it */
+        if (!d->s->engine->has_schemas)
+            stw_databaseuser_add_unsupported(d->s, path, name);
+        else if (stw_engine_reserves_schema(d->s->target->engine, name))
+            stw_databaseuser_add(d->s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
+                                 d->s->engine->name);
+        else
+            (void)stw_databaseuser_check_name(d->s, path, name, d->s->engine->name_max);
+    }
+}
+
+static void check_locale(const struct subject *d)
+{
+    char path[PATH_MAX_BYTES];
+    const char *collation = d->db.collation;
+    path_to(d, ".collation", path);
+    if (collation && !d->s->engine->has_schemas && collation[strspn(collation, WORD)])
+        stw_databaseuser_add(d->s, path, STW_INVALID, collation,
+                             "must consist of letters, digits and '_' on %s", d->s->engine->name);
+}
+
+static void check_duplicates(const struct subject *d, struct stw_json list, const char *field)
+{
+    for (uint32_t i = 1; i < STW_MIN(stw_json_size(list), STW_DATABASEUSER_SCHEMAS_MAX); i++) {
+        char path[PATH_MAX_BYTES];
+        bool again = false;
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = stw_json_equal(stw_json_at(list, i), stw_json_at(list, k));
+        stw_format(path, sizeof(path), "spec.databases[%u].%s[%u]", d->index, field, i);
+        if (again)
+            stw_findings_at(d->s->f, path, STW_DUPLICATE, stw_json_at(list, i), "%s", "");
+    }
+}
+
+static void check_same_name(const struct subject *all, uint32_t index)
+{
+    char path[PATH_MAX_BYTES];
+    const char *name = all[index].db.name;
+    for (uint32_t i = 0; i < index && name; i++) {
+        if (!stw_same(name, all[i].db.name))
+            continue;
+        path_to(&all[index], ".name", path);
+        stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, name, "%s", "");
+        return;
+    }
+}
+
+static void advise(const struct subject *d)
+{
+    if (d->db.deletion_policy && stw_streq(d->db.deletion_policy, "Delete"))
+        stw_findings_warn(d->s->f,
+                          "spec.databases[%u]: deletionPolicy is Delete: the database is dropped "
+                          "with all its data when this object is deleted and has the "
+                          "annotation " STW_DATABASEUSER_CONFIRM_DROP_TEXT ": %.64s",
+                          d->index, d->db.name ? d->db.name : "");
+}
+
+static void check_one(const struct subject *all, uint32_t i)
+{
+    const struct subject *d = &all[i];
+    check_same_name(all, i);
+    check_duplicates(d, d->db.extensions, "extensions");
+    check_duplicates(d, d->db.schemas, "schemas");
+    advise(d);
+    if (!d->s->target || !d->s->engine)
+        return;
+    check_name(d);
+    check_extensions(d);
+    check_schemas(d);
+    check_locale(d);
+}
+
+void stw_databaseuser_check_databases(const struct stw_dbu_scene *s)
+{
+    struct stw_arena arena;
+    struct stw_json list = s->user->databases;
+    uint32_t count = stw_json_size(list);
+    if (count == 0 || count > STW_DATABASEUSER_DATABASES_MAX)
+        return; /* the field table reports it */
+    stw_arena_init(&arena);
+    struct subject *all = stw_arena_alloc(&arena, count * sizeof(*all));
+    s->f->failed |= !all;
+    for (uint32_t i = 0; all && i < count; i++) {
+        all[i] = (struct subject){.s = s, .index = i};
+        /* wrong types have been reported already */
+        (void)stw_fields_decode(stw_databaseuser_database_fields, stw_json_at(list, i), &arena,
+                                &all[i].db);
+        check_one(all, i);
+    }
+    stw_arena_done(&arena);
+}
+
+/* --- before a deletion */
+
+bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, const char *name)
+{
+    char text[STW_DATABASEUSER_DATABASES_MAX * 260];
+    struct stw_json value = stw_json_get(stw_json_path(object, "metadata.annotations"), annotation);
+    char *rest = text;
+    if (stw_json_strcpy(value, text, sizeof(text)) != 0)
+        return false;
+    if (stw_streq(text, name))
+        return true;
+    for (char *one; (one = strsep(&rest, ","));) {
+        one += strspn(one, " ");
+        size_t len = strlen(one);
+        while (len > 0 && one[len - 1] == ' ')
+            one[--len] = '\0';
+        if (stw_streq(one, name))
+            return true;
+    }
+    return false;
+}
+
+void stw_databaseuser_advise_databases(const struct stw_admission *a, struct stw_findings *f)
+{
+    char annotation[STW_OWN_NAME_LEN] = STW_DATABASEUSER_CONFIRM_DROP_TEXT;
+    struct stw_json key, one, list = stw_json_path(a->old_object, "status.databases");
+    if (a->env && a->env->op)
+        stw_operator_text(a->env->op, STW_DATABASEUSER_CONFIRM_DROP, annotation);
+    stw_json_foreach (list, key, one) {
+        char name[260];
+        bool drop = stw_json_is(stw_json_get(one, "deletionPolicy"), "Delete");
+        if (stw_json_strcpy(stw_json_get(one, "name"), name, sizeof(name)) != 0)
+            continue;
+        if (drop && stw_databaseuser_confirms(a->old_object, annotation, name))
+            stw_findings_warn(f, "database %s is dropped with all its data", name);
+        else
+            stw_findings_warn(f, "database %s stays%s%s", name,
+                              drop ? ": it would be dropped with the annotation " : "",
+                              drop ? annotation : "");
+    }
+}

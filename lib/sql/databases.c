@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Databases of an object, the same for every engine: look one up, check whose it is, and write only
+ * what differs. */
+#include "sql/databases.h"
+
+#include "base/util.h"
+#include "sql/databases_priv.h"
+#include "sql/pool_priv.h"
+
+#include <stdio.h>
+
+/* The owner of a database, by its mark. */
+enum owner { NOBODYS, OURS, FORMER_OURS, OTHERS };
+
+struct work {
+    const struct stw_databases *want;
+    const struct stw_database *db;
+    const struct stw_database_ops *ops;
+    struct stw_database_report *r;
+    struct stw_session s;
+    struct stw_database_seen seen;
+    struct stw_fault f;
+};
+
+typedef int step_fn(struct work *w);
+
+static bool has_wide_names(const struct stw_databases *want)
+{
+    bool wide = stw_sql_is_wide(want->user);
+    for (size_t i = 0; i < want->count; i++) {
+        const struct stw_database *db = &want->items[i];
+        wide |= stw_sql_is_wide(db->name);
+        for (const char *const *n = db->schemas; n && *n; n++)
+            wide |= stw_sql_is_wide(*n);
+    }
+    return wide;
+}
+
+static int begin(struct work *w, struct stw_pool *p)
+{
+    if (stw_session_begin(&w->s, p, &w->f) != 0)
+        return -1;
+    w->ops = w->s.ops->databases;
+    w->s.wide = has_wide_names(w->want);
+    if (!w->s.wide || w->s.facts.utf8)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
+                         "the admin's database is not UTF-8, and names beyond ASCII could be "
+                         "others there");
+}
+
+static enum owner classify_owner(const struct work *w)
+{
+    const struct stw_mark *m = &w->seen.mark;
+    if (m->state == STW_MARK_NONE)
+        return NOBODYS;
+    if (stw_streq(m->uid, w->want->owner_uid))
+        return OURS;
+    return stw_streq(m->owner, w->want->owner) ? FORMER_OURS : OTHERS;
+}
+
+static int refuse_unmarked(struct work *w)
+{
+    return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+                         "it exists on the server and was not created for this object; it is left "
+                         "as it is: take it out of spec.databases, or choose another name");
+}
+
+/* Objects of other namespaces are not disclosed to this one. */
+static int refuse_others(struct work *w)
+{
+    const char *owner = w->seen.mark.owner;
+    size_t len = strlen(w->want->ns);
+    bool same = strncmp(owner, w->want->ns, len) == 0 && owner[len] == '/';
+    return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+                         "it belongs to %s%s; it is left as it is: take it out of spec.databases, "
+                         "or choose another name",
+                         same ? "DatabaseUser " : "an object of another namespace",
+                         same ? owner : "");
+}
+
+static int refuse_owner(struct work *w)
+{
+    return stw_fault_set(
+        &w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+        "its mark names this object, but the database belongs to a role that could "
+        "have written the mark; make the admin account its owner, or choose "
+        "another name");
+}
+
+static int check_owner(struct work *w)
+{
+    enum owner o = classify_owner(w);
+    if (o == OTHERS)
+        return refuse_others(w);
+    if (!w->seen.exists)
+        return 0;
+    if (o == NOBODYS)
+        return refuse_unmarked(w);
+    if (w->seen.foreign)
+        return refuse_owner(w);
+    /* Another client may have created it, after the mark of an interrupted creation. */
+    return w->seen.mark.state == STW_MARK_CREATING && !w->seen.empty ? refuse_unmarked(w) : 0;
+}
+
+static int look(struct work *w)
+{
+    if (w->ops->look(&w->s, w->want, w->db, &w->seen, &w->f) == 0)
+        return 0;
+    /* Whether it exists is unknown. */
+    if (w->f.trouble == STW_SQL_FAILED || w->f.trouble == STW_SQL_NO_OBJECT)
+        w->f.trouble = STW_SQL_LOOKUP;
+    return -1;
+}
+
+static int explain_refusal(struct work *w)
+{
+    static const char *const of_properties[] = {"42704", "42809", "22023",
+                                                "42P17"}; /* PostgreSQL */
+    if (w->f.trouble == STW_SQL_DENIED)
+        return stw_fault_set(&w->f, STW_SQL_DENIED, w->f.step, "the admin account needs %s",
+                             w->ops->create_right);
+    for (size_t i = 0; i < STW_COUNT(of_properties); i++)
+        if (stw_streq(w->f.state, of_properties[i]))
+            return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, w->f.step,
+                                 "the server does not have this characterSet or collation, or they "
+                                 "do not go together (SQLSTATE %s)",
+                                 of_properties[i]);
+    return -1;
+}
+
+static void undo_creation(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_fault ignored = {0};
+    if (w->f.lost || !w->s.conn)
+        return;
+    w->ops->clear(&w->s.facts, w->want, w->db, &script);
+    (void)stw_session_run(&w->s, &script, &ignored);
+}
+
+static int create(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (w->seen.no_table)
+        w->s.ops->prepare(&w->s.facts, &script);
+    w->ops->create(&w->s.facts, w->want, w->db, &w->seen, &script);
+    if (stw_session_run(&w->s, &script, &w->f) != 0) {
+        undo_creation(w);
+        return explain_refusal(w);
+    }
+    w->r->created = true;
+    return 0;
+}
+
+static int mark(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (classify_owner(w) == OURS && w->seen.mark.state == STW_MARK_OWNED)
+        return 0;
+    w->r->created |= w->seen.mark.state == STW_MARK_CREATING;
+    w->ops->mark(&w->s.facts, w->want, w->db, &w->seen, &script);
+    return stw_session_run(&w->s, &script, &w->f);
+}
+
+static int refuse_change(struct work *w)
+{
+    w->r->immutable = true;
+    return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_ALTER,
+                         "it has another %s, which cannot change on this server: change it back in "
+                         "spec.databases, or move the data to another database",
+                         w->seen.character_set_differs ? "characterSet" : "collation");
+}
+
+static int alter(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (!w->seen.character_set_differs && !w->seen.collation_differs)
+        return 0;
+    if (!w->ops->alter)
+        return refuse_change(w);
+    w->ops->alter(w->db, &script);
+    if (stw_session_run(&w->s, &script, &w->f) != 0)
+        return -1;
+    w->r->changed = true;
+    return 0;
+}
+
+static int clear(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (!w->seen.unfinished)
+        return 0;
+    w->ops->clear(&w->s.facts, w->want, w->db, &script);
+    if (!w->seen.exists)
+        stw_mark_done(&w->seen.mark);
+    return stw_session_run(&w->s, &script, &w->f);
+}
+
+/* A property that differs does not keep the rest from being done. */
+static int finish_creation(struct work *w)
+{
+    struct stw_fault first;
+    w->r->owned = true;
+    int r = w->seen.exists ? alter(w) : 0;
+    first = w->f;
+    if (r != 0 && !w->r->immutable)
+        return r;
+    w->f = (struct stw_fault){0};
+    if (w->ops->extend && w->ops->extend(&w->s, w->want, w->db, w->r, &w->f) != 0)
+        return -1;
+    w->f = first;
+    return r;
+}
+
+static int bring_about(struct work *w)
+{
+    if (look(w) != 0 || clear(w) != 0 || check_owner(w) != 0)
+        return -1;
+    if ((w->seen.exists ? mark(w) : create(w)) != 0)
+        return -1;
+    return finish_creation(w);
+}
+
+static int add_schemas(struct work *w)
+{
+    if (!w->r->owned || !w->ops->add_schemas)
+        return 0;
+    return w->ops->add_schemas(&w->s, w->want, w->db, w->r, &w->f);
+}
+
+static int drop(struct work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (look(w) != 0)
+        return -1;
+    if (clear(w) != 0)
+        return -1;
+    if (w->db->keep || classify_owner(w) != OURS || check_owner(w) != 0) {
+        w->f = (struct stw_fault){0};
+        return 0;
+    }
+    w->ops->drop(&w->s.facts, w->want, w->db, &w->seen, &script);
+    if (stw_session_run(&w->s, &script, &w->f) != 0)
+        return -1;
+    w->r->dropped = w->seen.exists;
+    return 0;
+}
+
+static void note_failure(struct work *w)
+{
+    w->r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
+    w->r->err = w->f.err;
+    if (w->f.step != STW_SQL_STEP_CONNECT)
+        (void)stw_error_wrap(&w->r->err, "database \"%.64s\"", w->db->name);
+}
+
+static int run_all(struct stw_pool *p, const struct stw_databases *want,
+                   struct stw_database_report *each, step_fn *step)
+{
+    struct work w = {.want = want};
+    bool begun = begin(&w, p) == 0;
+    int result = begun ? 0 : -1;
+    for (size_t i = 0; i < want->count; i++) {
+        w.db = &want->items[i];
+        w.r = &each[i];
+        if (begun && !(w.f.lost || w.f.trouble == STW_SQL_CONNECT)) {
+            w.f = (struct stw_fault){0};
+            (void)step(&w);
+            stw_mark_done(&w.seen.mark);
+            w.seen = (struct stw_database_seen){0};
+        }
+        if (w.f.trouble == STW_SQL_FINE)
+            continue;
+        note_failure(&w);
+        result = -1;
+    }
+    if (begun)
+        stw_session_end(&w.s);
+    return result;
+}
+
+int stw_databases_create(struct stw_pool *p, const struct stw_databases *want,
+                         struct stw_database_report *each)
+{
+    return run_all(p, want, each, bring_about);
+}
+
+int stw_databases_add_schemas(struct stw_pool *p, const struct stw_databases *want,
+                              struct stw_database_report *each)
+{
+    return run_all(p, want, each, add_schemas);
+}
+
+int stw_databases_drop(struct stw_pool *p, const struct stw_databases *want,
+                       struct stw_database_report *each)
+{
+    return run_all(p, want, each, drop);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Databases of MySQL and MariaDB.  Neither has a comment of a database in all versions, nor
+ * transactions that create one.  So a row of steward.databases says that one is being created, and
+ * after that whose it is.  Between the two the database is ours only while it is empty. */
+#include "sql/databases_priv.h"
+#include "sql/mysql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#include <strings.h>
+
+static void put_string(struct stw_buf *out, const struct stw_facts *k, const char *text)
+{
+    stw_mysql_string(out, text, strlen(text), k->no_backslash);
+}
+
+/* The name as the server stores it. */
+static void put_stored_name(struct stw_buf *out, const struct stw_facts *k,
+                            const struct stw_database *db)
+{
+    stw_buf_adds(out, k->fold_names ? "LOWER(" : "");
+    put_string(out, k, db->name);
+    stw_buf_adds(out, k->fold_names ? ")" : "");
+}
+
+enum { KIND, A, B, C, CELLS };
+
+#define IS_EMPTY(table, column)                                                                    \
+    "NOT EXISTS (SELECT 1 FROM information_schema." table " t WHERE t." column "=d.SCHEMA_NAME)"
+
+static void write_lookup(struct stw_buf *out, const struct stw_facts *k,
+                         const struct stw_database *db, bool marks)
+{
+    stw_buf_adds(
+        out,
+        "SELECT 'd', d.DEFAULT_CHARACTER_SET_NAME, d.DEFAULT_COLLATION_NAME, "
+        "IF(" IS_EMPTY("TABLES", "TABLE_SCHEMA") " AND " IS_EMPTY(
+            "ROUTINES",
+            "ROUTINE_SCHEMA") " AND " IS_EMPTY("EVENTS",
+                                               "EVENT_SCHEMA") ",'empty','') "
+                                                               "FROM information_schema.SCHEMATA d "
+                                                               "WHERE CAST(d.SCHEMA_NAME AS "
+                                                               "BINARY)="
+                                                               "CAST(");
+    put_stored_name(out, k, db);
+    stw_buf_adds(out, " AS BINARY)");
+    if (!marks)
+        return;
+    stw_buf_adds(out, " UNION ALL SELECT 'm', owner, owner_uid, state FROM steward.databases WHERE "
+                      "name=");
+    put_stored_name(out, k, db);
+}
+
+struct mysql_database_look {
+    const struct stw_database *db;
+    struct stw_database_seen *seen;
+};
+
+static const char *get_cell_text(const struct stw_cell *c)
+{
+    return c->data ? c->data : "";
+}
+
+/* "utf8" and "utf8mb3" are one; MariaDB's "uca1400_ai_ci" is stored with its character set. */
+static bool same_set(const char *stored, const char *wanted)
+{
+    size_t skip_stored = strncasecmp(stored, "utf8mb3", 7) == 0 ? 7 : 0;
+    size_t skip_wanted = strncasecmp(wanted, "utf8mb3", 7) == 0 ? 7 : 0;
+    size_t stored_len = strlen(stored), wanted_len = strlen(wanted);
+    if (skip_stored && !skip_wanted && strncasecmp(wanted, "utf8", 4) == 0 &&
+        (wanted[4] == '\0' || wanted[4] == '_'))
+        return strcasecmp(stored + 7, wanted + 4) == 0;
+    if (skip_wanted && !skip_stored && strncasecmp(stored, "utf8", 4) == 0 &&
+        (stored[4] == '\0' || stored[4] == '_'))
+        return strcasecmp(stored + 4, wanted + 7) == 0;
+    if (strncasecmp(wanted, "uca1400", 7) == 0 && stored_len > wanted_len)
+        return strcasecmp(stored + stored_len - wanted_len, wanted) == 0;
+    return strcasecmp(stored, wanted) == 0;
+}
+
+static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct mysql_database_look *k = ctx;
+    struct stw_database_seen *seen = k->seen;
+    if (count < CELLS || !c[KIND].data)
+        return -1;
+    if (c[KIND].data[0] == 'd') {
+        seen->exists = true;
+        seen->empty = get_cell_text(&c[C])[0] != '\0';
+        seen->character_set_differs =
+            k->db->character_set && !same_set(get_cell_text(&c[A]), k->db->character_set);
+        seen->collation_differs =
+            k->db->collation && !same_set(get_cell_text(&c[B]), k->db->collation);
+        return 0;
+    }
+    seen->mark.state =
+        stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
+    stw_format(seen->mark.owner, sizeof(seen->mark.owner), "%s", get_cell_text(&c[A]));
+    stw_format(seen->mark.uid, sizeof(seen->mark.uid), "%s", get_cell_text(&c[B]));
+    return 0;
+}
+
+static int ask(struct stw_session *s, const struct stw_databases *want,
+               const struct stw_database *db, bool marks, struct stw_database_seen *seen,
+               struct stw_fault *f)
+{
+    struct mysql_database_look k = {db, seen};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    write_lookup(&st->text, &s->facts, db, marks);
+    int r = stw_session_ask(s, st, read_database_row, &k, f);
+    seen->unfinished = !seen->exists && seen->mark.state == STW_MARK_CREATING &&
+                       stw_streq(seen->mark.uid, want->owner_uid);
+    return r;
+}
+
+static int look(struct stw_session *s, const struct stw_databases *want,
+                const struct stw_database *db, struct stw_database_seen *seen, struct stw_fault *f)
+{
+    int r = ask(s, want, db, true, seen, f);
+    if (r != 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
+        *f = (struct stw_fault){0};
+        *seen = (struct stw_database_seen){.no_table = true};
+        r = ask(s, want, db, false, seen, f);
+    }
+    if (r != 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_LOOKUP,
+                             "the admin account needs ALL on steward.*, where the marks are kept "
+                             "(error %u)",
+                             f->number);
+    return r;
+}
+
+/* Adds the row of a new database, or takes over the one that was found. */
+static void write_mark(const struct stw_facts *k, const struct stw_databases *want,
+                       const struct stw_database *db, const char *found_uid, const char *state,
+                       struct stw_script *s)
+{
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
+    struct stw_buf *out = &st->text;
+    stw_buf_adds(out, found_uid ? "UPDATE steward.databases SET owner="
+                                : "INSERT INTO steward.databases SET owner=");
+    put_string(out, k, want->owner);
+    stw_buf_adds(out, ", owner_uid=");
+    put_string(out, k, want->owner_uid);
+    stw_buf_addf(out, ", state='%s', changed=CURRENT_TIMESTAMP(6)%s name=", state,
+                 found_uid ? " WHERE" : ",");
+    put_stored_name(out, k, db);
+    if (!found_uid)
+        return;
+    stw_buf_adds(out, " AND owner_uid=");
+    put_string(out, k, found_uid);
+    st->must_match = true;
+}
+
+static void put_properties(struct stw_buf *out, const struct stw_database *db)
+{
+    if (db->character_set)
+        stw_buf_addf(out, " CHARACTER SET %s", db->character_set);
+    if (db->collation)
+        stw_buf_addf(out, " COLLATE %s", db->collation);
+}
+
+/* Both are keywords of the statement: only what cannot end one is written. */
+static bool are_words(const struct stw_database *db)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    return (!db->character_set || db->character_set[strspn(db->character_set, letters)] == '\0') &&
+           (!db->collation || db->collation[strspn(db->collation, letters)] == '\0');
+}
+
+static void write_database(const char *verb, const struct stw_database *db, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    s->failed |= !are_words(db);
+    stw_buf_adds(out, verb);
+    stw_mysql_name(out, db->name);
+    put_properties(out, db);
+}
+
+static void create(const struct stw_facts *k, const struct stw_databases *want,
+                   const struct stw_database *db, const struct stw_database_seen *seen,
+                   struct stw_script *s)
+{
+    bool marked = seen->mark.state != STW_MARK_NONE;
+    write_mark(k, want, db, marked ? seen->mark.uid : NULL, "creating", s);
+    write_database("CREATE DATABASE ", db, s);
+    write_mark(k, want, db, want->owner_uid, "owned", s);
+}
+
+static void write_unmark(const struct stw_facts *k, const struct stw_databases *want,
+                         const struct stw_database *db, const char *state, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+    stw_buf_adds(out, "DELETE FROM steward.databases WHERE name=");
+    put_stored_name(out, k, db);
+    stw_buf_adds(out, " AND owner_uid=");
+    put_string(out, k, want->owner_uid);
+    stw_buf_adds(out, state);
+}
+
+static void clear(const struct stw_facts *k, const struct stw_databases *want,
+                  const struct stw_database *db, struct stw_script *s)
+{
+    write_unmark(k, want, db, " AND state='creating'", s);
+}
+
+static void mark(const struct stw_facts *k, const struct stw_databases *want,
+                 const struct stw_database *db, const struct stw_database_seen *seen,
+                 struct stw_script *s)
+{
+    write_mark(k, want, db, seen->mark.uid, "owned", s);
+}
+
+static void alter(const struct stw_database *db, struct stw_script *s)
+{
+    write_database("ALTER DATABASE ", db, s);
+}
+
+/* The mark is last, so that the next call completes an interrupted drop. */
+static void drop(const struct stw_facts *k, const struct stw_databases *want,
+                 const struct stw_database *db, const struct stw_database_seen *seen,
+                 struct stw_script *s)
+{
+    if (seen->exists) {
+        struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+        stw_buf_adds(out, "DROP DATABASE ");
+        stw_mysql_name(out, db->name);
+    }
+    write_unmark(k, want, db, "", s);
+}
+
+const struct stw_database_ops stw_mysql_databases = {
+    .look = look,
+    .create = create,
+    .clear = clear,
+    .mark = mark,
+    .alter = alter,
+    .drop = drop,
+    .create_right = "CREATE and DROP on the databases of allowCreateDatabases, and ALL on "
+                    "steward.*, where the marks are kept",
+};

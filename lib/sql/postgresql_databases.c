@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Databases of PostgreSQL.  A database is created under another name, is marked by its comment, and
+ * then gets its name in the same transaction.  So one with the name has its mark, wherever a
+ * creation is interrupted.  The admin stays its owner: an owner could drop it and change its mark. */
+#include "sql/databases_priv.h"
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+
+static void put_string(struct stw_buf *out, const char *text)
+{
+    stw_pg_string(out, text, strlen(text));
+}
+
+/* The same for each attempt, and another one for each object and name. */
+static void name_new(const struct stw_databases *want, const struct stw_database *db,
+                     char out[STW_PG_NAME_SIZE])
+{
+    struct stw_hash h = stw_hash_bytes(want->owner_uid, strlen(want->owner_uid));
+    const struct stw_hash parts[] = {h, stw_hash_bytes(db->name, strlen(db->name))};
+    h = stw_hash_bytes(parts, sizeof(parts));
+    stw_format(out, STW_PG_NAME_SIZE, STW_DATABASE_NEW_PREFIX "%016llx%016llx",
+               (unsigned long long)h.hi, (unsigned long long)h.lo);
+}
+
+/* The server truncates longer names without an error, so that two names would become one. */
+static bool is_name(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 0 && len < STW_PG_NAME_SIZE;
+}
+
+static int check_names(const struct stw_database *db, struct stw_fault *f)
+{
+    bool fit = is_name(db->name);
+    for (const char *const *n = db->schemas; n && *n; n++)
+        fit &= is_name(*n) && strncmp(*n, "pg_", 3) != 0;
+    for (const char *const *n = db->extensions; n && *n; n++)
+        fit &= is_name(*n);
+    return fit ? 0
+               : stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
+                               "a name is empty, longer than 63 bytes, or the server's own");
+}
+
+enum { NEW, COMMENT, FOREIGN, SET, COLLATION, CELLS };
+
+/* Names of locales differ in case and hyphens only. */
+#define LOCALE(column) "lower(replace(" column ",'-','')) <> lower(replace("
+
+static void put_locale_differs(struct stw_buf *out, const char *collation)
+{
+    if (!collation) {
+        stw_buf_adds(out, "'false'");
+        return;
+    }
+    stw_buf_adds(out, "(" LOCALE("datcollate"));
+    put_string(out, collation);
+    stw_buf_adds(out, ",'-','')) OR " LOCALE("datctype"));
+    put_string(out, collation);
+    stw_buf_adds(out, ",'-','')))::text");
+}
+
+static void write_lookup(struct stw_buf *out, const struct stw_databases *want,
+                         const struct stw_database *db)
+{
+    char fresh[STW_PG_NAME_SIZE];
+    name_new(want, db, fresh);
+    stw_buf_adds(out, "SELECT (datname = ");
+    put_string(out, fresh);
+    stw_buf_adds(out, ")::text, shobj_description(d.oid, 'pg_database'), (o.rolname <> "
+                      "current_user AND NOT o.rolsuper)::text, ");
+    if (db->character_set) {
+        stw_buf_adds(out, "(encoding <> pg_char_to_encoding(");
+        put_string(out, db->character_set);
+        stw_buf_adds(out, "))::text, ");
+    } else {
+        stw_buf_adds(out, "'false', ");
+    }
+    put_locale_differs(out, db->collation);
+    stw_buf_adds(out, " FROM pg_database d JOIN pg_roles o ON o.oid = d.datdba WHERE datname IN (");
+    put_string(out, db->name);
+    stw_buf_addc(out, ',');
+    put_string(out, fresh);
+    stw_buf_addc(out, ')');
+}
+
+static bool is_true(const struct stw_cell *c)
+{
+    return c->data && stw_streq(c->data, "true");
+}
+
+static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct stw_database_seen *seen = ctx;
+    if (count < CELLS)
+        return -1;
+    if (is_true(&c[NEW])) {
+        seen->unfinished = true;
+        return 0;
+    }
+    seen->exists = true;
+    seen->foreign = is_true(&c[FOREIGN]);
+    seen->character_set_differs = is_true(&c[SET]);
+    seen->collation_differs = is_true(&c[COLLATION]);
+    return stw_mark_parse(c[COMMENT].data ? c[COMMENT].data : "", c[COMMENT].len, &seen->mark);
+}
+
+static int look(struct stw_session *s, const struct stw_databases *want,
+                const struct stw_database *db, struct stw_database_seen *seen, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    if (check_names(db, f) != 0)
+        return -1;
+    write_lookup(&st->text, want, db);
+    return stw_session_ask(s, st, read_database_row, seen, f);
+}
+
+/* --- the database itself */
+
+/* Statements on databases cannot be in a transaction. */
+static struct stw_buf *add_alone(struct stw_script *s, enum stw_sql_step step)
+{
+    struct stw_statement *st = stw_script_add(s, step, NULL);
+    st->alone = true;
+    return &st->text;
+}
+
+static void put_comment(struct stw_script *s, const struct stw_databases *want, const char *name)
+{
+    static const struct stw_mark none = {0};
+    static const struct stw_rights no_rights = {0};
+    struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    stw_mark_json(&none, want->owner, want->owner_uid, &no_rights, &json);
+    s->failed |= json.failed;
+    stw_buf_adds(out, "COMMENT ON DATABASE ");
+    stw_pg_name(out, name);
+    stw_buf_adds(out, " IS ");
+    put_string(out, stw_buf_str(&json));
+    stw_buf_done(&json);
+}
+
+static void put_properties(struct stw_buf *out, const struct stw_facts *k,
+                           const struct stw_database *db)
+{
+    if (!db->character_set && !db->collation)
+        return;
+    stw_buf_adds(out, " TEMPLATE template0"); /* others have an encoding already */
+    if (db->character_set) {
+        stw_buf_adds(out, " ENCODING ");
+        put_string(out, db->character_set);
+    }
+    if (!db->collation)
+        return;
+    stw_buf_adds(out, " LC_COLLATE ");
+    put_string(out, db->collation);
+    stw_buf_adds(out, " LC_CTYPE ");
+    put_string(out, db->collation);
+    stw_buf_adds(out, k->number >= 150000 ? " LOCALE_PROVIDER libc" : "");
+}
+
+/* Others may not even connect, unless a grant lets them. */
+static void create(const struct stw_facts *k, const struct stw_databases *want,
+                   const struct stw_database *db, const struct stw_database_seen *seen,
+                   struct stw_script *s)
+{
+    char fresh[STW_PG_NAME_SIZE];
+    struct stw_buf *out = add_alone(s, STW_SQL_STEP_CREATE);
+    (void)seen;
+    name_new(want, db, fresh);
+    stw_buf_adds(out, "CREATE DATABASE ");
+    stw_pg_name(out, fresh);
+    put_properties(out, k, db);
+    put_comment(s, want, fresh);
+    out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    stw_buf_adds(out, "REVOKE CONNECT, TEMPORARY ON DATABASE ");
+    stw_pg_name(out, fresh);
+    stw_buf_adds(out, " FROM PUBLIC");
+    out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    stw_buf_adds(out, "ALTER DATABASE ");
+    stw_pg_name(out, fresh);
+    stw_buf_adds(out, " RENAME TO ");
+    stw_pg_name(out, db->name);
+}
+
+static void mark(const struct stw_facts *k, const struct stw_databases *want,
+                 const struct stw_database *db, const struct stw_database_seen *seen,
+                 struct stw_script *s)
+{
+    (void)k;
+    (void)seen;
+    put_comment(s, want, db->name);
+}
+
+static void clear(const struct stw_facts *k, const struct stw_databases *want,
+                  const struct stw_database *db, struct stw_script *s)
+{
+    char fresh[STW_PG_NAME_SIZE];
+    struct stw_buf *out = add_alone(s, STW_SQL_STEP_DROP);
+    (void)k;
+    name_new(want, db, fresh);
+    stw_buf_adds(out, "DROP DATABASE IF EXISTS ");
+    stw_pg_name(out, fresh);
+}
+
+static void drop(const struct stw_facts *k, const struct stw_databases *want,
+                 const struct stw_database *db, const struct stw_database_seen *seen,
+                 struct stw_script *s)
+{
+    (void)want;
+    if (!seen->exists)
+        return;
+    struct stw_buf *out = add_alone(s, STW_SQL_STEP_DROP);
+    stw_buf_adds(out, "DROP DATABASE ");
+    stw_pg_name(out, db->name);
+    stw_buf_adds(out, k->number >= 130000 ? " WITH (FORCE)" : "");
+}
+
+/* --- extensions */
+
+static void put_array(struct stw_buf *out, const char *const *names)
+{
+    const char *comma = "";
+    stw_buf_adds(out, "unnest(ARRAY[");
+    for (; *names; names++) {
+        stw_buf_adds(out, comma);
+        put_string(out, *names);
+        comma = ",";
+    }
+    stw_buf_adds(out, "]::text[]) WITH ORDINALITY x(name, nr)");
+}
+
+/* What a superuser's script runs can be hijacked by any account that may create objects in its schema.  The
+ * server's own `trusted` extensions are made for that. */
+#define OTHERS_CREATE                                                                              \
+    "EXISTS (SELECT FROM pg_namespace n CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, "         \
+    "acldefault('n', n.nspowner))) g LEFT JOIN pg_roles r ON r.oid = g.grantee WHERE n.nspname = " \
+    "'public' AND g.privilege_type = 'CREATE' AND (r.oid IS NULL OR NOT (r.rolsuper OR r.rolname " \
+    "IN (current_user, 'pg_database_owner'))))"
+
+enum { NAME, KNOWN, TRUSTED, SCHEMA, OPEN, EXTENSION_CELLS };
+enum { EXTENSIONS_MAX = 64 };
+
+struct extension {
+    char name[STW_PG_NAME_SIZE];
+    bool known, trusted, fixed_schema, open;
+};
+
+struct extensions {
+    struct extension items[EXTENSIONS_MAX];
+    size_t count;
+};
+
+static int read_extension_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct extensions *all = ctx;
+    if (count < EXTENSION_CELLS || !c[NAME].data || all->count == EXTENSIONS_MAX)
+        return -1;
+    struct extension *e = &all->items[all->count++];
+    stw_format(e->name, sizeof(e->name), "%s", c[NAME].data);
+    e->known = is_true(&c[KNOWN]);
+    e->trusted = is_true(&c[TRUSTED]);
+    e->fixed_schema = c[SCHEMA].data != NULL;
+    e->open = is_true(&c[OPEN]);
+    return 0;
+}
+
+/* Those that are missing. */
+static int look_extensions(struct stw_session *s, const struct stw_database *db,
+                           struct extensions *all, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, db->name);
+    stw_buf_addf(&st->text,
+                 "SELECT x.name, (v.name IS NOT NULL)::text, %s, v.schema::text, " OTHERS_CREATE
+                 "::text FROM ",
+                 s->facts.number >= 130000 ? "v.trusted::text" : "NULL");
+    put_array(&st->text, db->extensions);
+    stw_buf_adds(&st->text, " LEFT JOIN pg_available_extensions a ON a.name = x.name LEFT JOIN "
+                            "pg_available_extension_versions v ON v.name = a.name AND v.version = "
+                            "a.default_version WHERE NOT EXISTS (SELECT FROM pg_extension e WHERE "
+                            "e.extname = x.name) ORDER BY x.nr");
+    return stw_session_ask(s, st, read_extension_row, all, f);
+}
+
+static int check_extension(const struct stw_databases *want, const struct extension *e,
+                           struct stw_fault *f)
+{
+    if (!stw_target_allows_extension(want->target, want->ns, e->name))
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_ALTER,
+                             "the extension \"%s\" is not in allowedExtensions of the target",
+                             e->name);
+    if (!e->known)
+        return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_ALTER,
+                             "the server has no extension \"%s\"; its files must be installed",
+                             e->name);
+    if (e->open && !e->trusted)
+        return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_ALTER,
+                             "the extension \"%s\" is not created while accounts may create "
+                             "objects in the schema public, which its script could run; take "
+                             "CREATE on that schema out of grants, or name the extension before",
+                             e->name);
+    return 0;
+}
+
+static int create_extension(struct stw_session *s, const struct stw_database *db,
+                            const struct extension *e, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_buf *out = &stw_script_add(&script, STW_SQL_STEP_ALTER, db->name)->text;
+    stw_buf_adds(out, "CREATE EXTENSION IF NOT EXISTS ");
+    stw_pg_name(out, e->name);
+    stw_buf_adds(out, e->fixed_schema ? "" : " SCHEMA public");
+    if (stw_session_run(s, &script, f) == 0)
+        return 0;
+    if (stw_streq(f->state, "42704"))
+        return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_ALTER,
+                             "the extension \"%s\" needs another one; name that before it",
+                             e->name);
+    (void)stw_error_wrap(&f->err, "extension \"%s\"", e->name);
+    return -1;
+}
+
+static int extend(struct stw_session *s, const struct stw_databases *want,
+                  const struct stw_database *db, struct stw_database_report *r, struct stw_fault *f)
+{
+    struct extensions missing = {0};
+    if (!db->extensions || !db->extensions[0])
+        return 0;
+    if (look_extensions(s, db, &missing, f) != 0)
+        return -1;
+    for (size_t i = 0; i < missing.count; i++) {
+        if (check_extension(want, &missing.items[i], f) != 0 ||
+            create_extension(s, db, &missing.items[i], f) != 0)
+            return -1;
+        r->extended = true;
+    }
+    return 0;
+}
+
+/* --- schemas */
+
+enum { SCHEMA_NAME, SCHEMA_OWNER, ROLE, SCHEMA_CELLS };
+
+struct schema_look {
+    const struct stw_databases *want;
+    struct stw_script *script;
+    const char *database;
+    struct stw_fault *f;
+    const struct stw_facts *facts;
+};
+
+/* Without rights of a superuser, the admin must be a member of the roles of both owners. */
+static void write_membership(const struct schema_look *k, const char *role)
+{
+    struct stw_buf *out;
+    if (k->facts->superuser)
+        return;
+    out = &stw_script_add(k->script, STW_SQL_STEP_CREATE, k->database)->text;
+    stw_buf_adds(out, "GRANT ");
+    stw_pg_name(out, role);
+    stw_buf_adds(out, " TO CURRENT_USER");
+}
+
+static void write_schema(const struct schema_look *k, const char *verb, const char *name,
+                         const char *to)
+{
+    write_membership(k, k->want->user);
+    struct stw_buf *out = &stw_script_add(k->script, STW_SQL_STEP_CREATE, k->database)->text;
+    stw_buf_adds(out, verb);
+    stw_pg_name(out, name);
+    stw_buf_adds(out, to);
+    stw_pg_name(out, k->want->user);
+}
+
+/* A schema of an account that was dropped goes to the next one: its namespace is the same. */
+static void judge_owner(const struct schema_look *k, const char *name, const char *owner)
+{
+    char heir[STW_PG_NAME_SIZE];
+    stw_pg_name_heir(k->want->ns, heir);
+    if (stw_streq(owner, k->want->user))
+        return;
+    if (stw_streq(owner, heir)) {
+        write_membership(k, heir);
+        write_schema(k, "ALTER SCHEMA ", name, " OWNER TO ");
+    } else if (k->f->trouble == STW_SQL_FINE) {
+        (void)stw_fault_set(k->f, STW_SQL_EXISTS, STW_SQL_STEP_CREATE,
+                            "the schema \"%s\" exists and belongs to the role \"%s\"; have its "
+                            "owner changed, or take it out of spec.databases",
+                            name, owner);
+    }
+}
+
+static int read_schema_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct schema_look *k = ctx;
+    if (count < SCHEMA_CELLS || !c[SCHEMA_NAME].data)
+        return -1;
+    if (!is_true(&c[ROLE]))
+        return 0; /* there is no account yet */
+    if (c[SCHEMA_OWNER].data)
+        judge_owner(k, c[SCHEMA_NAME].data, c[SCHEMA_OWNER].data);
+    else
+        write_schema(k, "CREATE SCHEMA ", c[SCHEMA_NAME].data, " AUTHORIZATION ");
+    return 0;
+}
+
+static void write_schema_lookup(struct stw_buf *out, const struct stw_databases *want,
+                                const struct stw_database *db)
+{
+    stw_buf_adds(out, "SELECT x.name, pg_get_userbyid(n.nspowner)::text, EXISTS (SELECT FROM "
+                      "pg_roles WHERE rolname = ");
+    put_string(out, want->user);
+    stw_buf_adds(out, ")::text FROM ");
+    put_array(out, db->schemas);
+    stw_buf_adds(out, " LEFT JOIN pg_namespace n ON n.nspname = x.name ORDER BY x.nr");
+}
+
+static int add_schemas(struct stw_session *s, const struct stw_databases *want,
+                       const struct stw_database *db, struct stw_database_report *r,
+                       struct stw_fault *f)
+{
+    stw_autoscript struct stw_script query = {0}, script = {0};
+    struct stw_fault conflict = {0};
+    struct schema_look k = {want, &script, db->name, &conflict, &s->facts};
+    if (!db->schemas || !db->schemas[0])
+        return 0;
+    struct stw_statement *st = stw_script_add(&query, STW_SQL_STEP_LOOKUP, db->name);
+    write_schema_lookup(&st->text, want, db);
+    if (stw_session_ask(s, st, read_schema_row, &k, f) != 0 || stw_session_run(s, &script, f) != 0)
+        return -1;
+    r->schemas_added = script.count > 0;
+    *f = conflict;
+    return f->trouble == STW_SQL_FINE ? 0 : -1;
+}
+
+const struct stw_database_ops stw_pg_databases = {
+    .look = look,
+    .create = create,
+    .mark = mark,
+    .drop = drop,
+    .clear = clear,
+    .extend = extend,
+    .add_schemas = add_schemas,
+    .create_right = "CREATEDB, and to own the databases of allowCreateDatabases",
+};

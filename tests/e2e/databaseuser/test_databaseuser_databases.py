@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases that a DatabaseUser creates, on the oldest and the newest servers.  The webhook of a second
+steward admits the objects."""
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import sampled
+from support import steward as stw
+from support import wait
+from support.cluster import condition
+
+FIRST = "first-Passw0rd-1"
+SERVERS = [(databases.PostgreSQL, sampled.oldest("POSTGRESQL")),
+           (databases.PostgreSQL, sampled.newest("POSTGRESQL")),
+           (databases.MariaDB, sampled.oldest("MARIADB")),
+           (databases.MySQL, sampled.newest("MYSQL"))]
+ALLOWED = {"allowCreateDatabases": ["{namespace}", "{namespace}_*"], "allowedDatabases": ["*"]}
+EXTENSIONS = {"allowedExtensions": ["pg_trgm"]}
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
+def server(request):
+    """Each server in turn."""
+    kind, line = request.param
+    if databases.missing(kind, line):
+        pytest.skip(databases.missing(kind, line))
+    one = kind(line=line)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def making(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" creates databases on the server."""
+    stw.uninstall_webhooks(installed)
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
+    one.write_targets(server.target("main", **ALLOWED, **(EXTENSIONS if is_pg(server) else {})))
+    one.steward.start()
+    with one.door():
+        yield one
+    assert one.steward.stop() == 0, one.steward.log_tail()
+
+
+@pytest.fixture
+def shop(making, namespace):
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
+    yield namespace
+    making.forget(namespace)
+
+
+def is_pg(server):
+    """Whether it is PostgreSQL."""
+    return server.engine == "postgresql"
+
+
+def names(server):
+    """The databases of the server."""
+    query = "SELECT datname FROM pg_database" if is_pg(server) else "SHOW DATABASES"
+    return {row[0] for row in server.sql(query)}
+
+
+def drop(server, name):
+    """By hand."""
+    server.sql(f'DROP DATABASE "{name}" WITH (FORCE)' if is_pg(server) else f"DROP DATABASE `{name}`")
+
+
+def fields(server, name, **more):
+    """The fields of an account with one database, in which it may create a table."""
+    database = {"name": name, **({"schemas": ["own"]} if is_pg(server) else {}), **more}
+    grants = [{"database": name, "privileges": ["CONNECT"] if is_pg(server) else [
+        "CREATE", "SELECT", "INSERT"]}]
+    if is_pg(server):
+        grants.append({"database": name, "schema": "own", "privileges": ["USAGE"]})
+    return {"databases": [database], "grants": grants}
+
+
+def can_make(server, name, user="app", table="t"):
+    """Whether the account may create a table."""
+    return server.login(user, FIRST, f"CREATE TABLE {'own.' if is_pg(server) else ''}{table} (n INT)",
+                        database=name)
+
+
+def confirm(scene, shop, *databases_):
+    """Annotates the object with the names of the databases that may be dropped."""
+    scene.annotate("app", shop, {"steward.dev/confirm-drop": ", ".join(databases_)})
+
+
+def listed(user):
+    """The names in status.databases."""
+    return [d["name"] for d in user["status"].get("databases", [])]
+
+
+def test_created_and_retained(making, server, shop):
+    """The account works in it at once.  The object is deleted without a confirmation: the database
+    stays, and goes to the object that is created again."""
+    user = making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete"))
+    assert listed(user) == [shop] and condition(user, "DatabasesSynced")["status"] == "True"
+    assert can_make(server, shop)
+    making.wait_event("app", shop, "DatabaseCreated", shop)
+    confirm(making, shop, f"{shop}_other", "app")
+    making.delete("app", shop)
+    making.wait_event("app", shop, "DatabaseRetained", shop)
+    assert shop in names(server) and not server.login("app", FIRST, database=shop)
+    making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete"))
+    assert can_make(server, shop, table="second")
+    confirm(making, shop, f"{shop}_other", shop)
+    warned = making.delete("app", shop)
+    making.wait_event("app", shop, "DatabaseDropped", shop)
+    assert shop not in names(server), warned
+
+
+def test_entry_taken_out(making, server, shop):
+    """With a confirmation it is dropped, and else it stays, with an event."""
+    second = f"{shop}_2"
+    making.create("app", shop, FIRST, databases=[{"name": shop, "deletionPolicy": "Delete"},
+                                                 {"name": second, "deletionPolicy": "Delete"}],
+                  grants=[])
+    confirm(making, shop, second)
+    making.patch("app", shop, databases=[])
+    making.wait_event("app", shop, "DatabaseDropped", second)
+    making.wait_event("app", shop, "DatabaseRetained", shop)
+    assert shop in names(server) and second not in names(server)
+    wait.until("an empty list", lambda: listed(making.get("app", shop)) == [])
+    drop(server, shop)
+
+
+def test_dropped_beneath(making, server, shop):
+    """It is created again, and the event says that it is empty."""
+    making.create("app", shop, FIRST, **fields(server, shop))
+    drop(server, shop)
+    making.poke("app", shop)
+    making.wait_event("app", shop, "DriftRepaired", "created again, empty")
+    making.wait_ready("app", shop)
+    wait.until("the rights", lambda: can_make(server, shop))
+    drop(server, shop)
+
+
+def test_two_objects(making, server, shop):
+    """The first has it.  The second has a condition that names the first, its own account, and does
+    not drop what is not its own."""
+    making.create("app", shop, FIRST, databases=[{"name": shop}], grants=[])
+    second = dbu.manifest("second", shop, grants=[],
+                          databases=[{"name": shop, "deletionPolicy": "Delete"}],
+                          annotations={"steward.dev/confirm-drop": shop})
+    making.cluster.apply([dbu.secret("second", shop, FIRST), second])
+    found = making.wait_condition("second", shop, "DatabasesSynced", "Conflict")
+    assert f"DatabaseUser {shop}/app" in found["message"]
+    assert making.get("second", shop)["status"]["account"].startswith("second")
+    making.delete("second", shop)
+    assert shop in names(server)
+    drop(server, shop)
+
+
+def test_what_others_have(making, server, shop, installed):
+    """A database without an owner is left as it is; the rest of the object is done."""
+    server.sql(f'CREATE DATABASE "{shop}"' if is_pg(server) else f"CREATE DATABASE `{shop}`")
+    manifest = dbu.manifest("app", shop, grants=[], databases=[
+        {"name": shop, "deletionPolicy": "Delete"}, {"name": f"{shop}_2"}],
+        annotations={"steward.dev/confirm-drop": shop})
+    installed.apply([dbu.secret("app", shop, FIRST), manifest])
+    found = making.wait_condition("app", shop, "DatabasesSynced", "Conflict")
+    assert "was not created for this object" in found["message"]
+    assert listed(making.get("app", shop)) == [f"{shop}_2"]
+    making.delete("app", shop)
+    assert {shop, f"{shop}_2"} <= names(server)
+    drop(server, shop)
+    drop(server, f"{shop}_2")
+
+
+def test_refused(making, server, shop, installed):
+    """Names of other namespaces, of the server and of steward; lists that the engine has not."""
+    system = "template1" if is_pg(server) else "mysql"
+    manifest = dbu.manifest("app", shop, grants=[], databases=[
+        {"name": "other"}, {"name": system}, {"name": "steward_new_1"}, {"name": f"{shop}_{'x' * 64}"},
+        {"name": f"{shop}_1", "extensions": ["plpython3u"], "schemas": ["pg_x"]},
+        {"name": f"{shop}_1", "collation": "it's", "characterSet": "utf8; DROP"}])
+    text = installed.apply(manifest, check=False).stderr
+    for field, part in ((0, f'does not allow namespace "{shop}" to create'), (1, "is reserved on"),
+                        (2, "must not begin with"), (3, "must be at most 6"),
+                        (5, "Duplicate value")):
+        assert any(f"spec.databases[{field}].name" in line and part in line
+                   for line in text.splitlines()), (field, part, text)
+    assert "spec.databases[5].collation" in text and "spec.databases[5].characterSet" in text
+    if is_pg(server):
+        assert 'does not allow the extension "plpython3u"' in text and '"pg_x" is reserved' in text
+    else:
+        assert text.count(f"not supported on {server.engine}") == 2
+
+
+def test_what_cannot_change(making, server, shop):
+    """PostgreSQL's encoding is a condition, and MySQL's default is changed."""
+    sets = ("UTF8", "SQL_ASCII") if is_pg(server) else ("utf8mb4", "latin1")
+    making.create("app", shop, FIRST, grants=[], databases=[
+        {"name": shop, "characterSet": sets[0], **({"extensions": ["pg_trgm"]} if is_pg(server) else {})}])
+    making.patch("app", shop, databases=[{"name": shop, "characterSet": sets[1]}])
+    if is_pg(server):
+        found = making.wait_condition("app", shop, "DatabasesSynced", "Immutable")
+        assert "another characterSet, which cannot change" in found["message"]
+        assert server.sql("SELECT extname FROM pg_extension WHERE extname = 'pg_trgm'", shop)
+        making.patch("app", shop, databases=[{"name": shop, "characterSet": "utf8"}])
+    making.wait_ready("app", shop)
+    drop(server, shop)
+
+
+def test_the_server_is_away(making, server, shop):
+    """Nothing is taken for missing; when it is back, the database is created."""
+    server.pause()
+    try:
+        making.cluster.apply([dbu.secret("app", shop, FIRST),
+                              dbu.manifest("app", shop, **fields(server, shop))])
+        making.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
+    finally:
+        server.resume()
+    making.wait_ready("app", shop, 120)
+    assert can_make(server, shop)
+    drop(server, shop)

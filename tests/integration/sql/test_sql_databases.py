@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases that an object creates, and those that it must leave as they are."""
+
+import pytest
+
+from support import dbserver, pause, wait
+from support.sqlprobe import account
+
+ALL = {"allowCreateDatabases": ["*"]}
+HARD = "da'ta \"%` \\ *{}"  # in every kind of quotation mark
+
+
+def is_pg(server):
+    """Whether it is PostgreSQL, where only a database itself has schemas and extensions."""
+    return server.engine == "postgresql"
+
+
+def literal(text):
+    """The text as a string; the servers' strings differ in backslashes, which these avoid."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_of(server, text):
+    """The text as an identifier."""
+    mark = '"' if is_pg(server) else "`"
+    return mark + text.replace(mark, 2 * mark) + mark
+
+
+def names(server):
+    """The databases of the server."""
+    query = "SELECT datname FROM pg_database" if is_pg(server) else "SHOW DATABASES"
+    return {row[0].replace("\\\\", "\\") for row in server.sql(query)}
+
+
+def make(server, name):
+    """A database that another client created, with a table."""
+    server.sql(f"CREATE DATABASE {name_of(server, name)}")
+    fill(server, name)
+
+
+def fill(server, name):
+    """A table in it."""
+    if is_pg(server):
+        server.sql("CREATE TABLE kept (n int)", name)
+    else:
+        server.sql(f"CREATE TABLE {name_of(server, name)}.kept (n int)")
+
+
+def has_table(server, name):
+    """Whether it still has the table."""
+    if is_pg(server):
+        return server.sql("SELECT count(*) FROM pg_tables WHERE tablename = 'kept'", name) == [["1"]]
+    return server.sql(f"SHOW TABLES IN {name_of(server, name)}") == [["kept"]]
+
+
+def wants(user, *databases, uid=None, **more):
+    """A command's object; databases are names, or dicts."""
+    return {**account(user, uid=uid or f"uid-{user}", **more),
+            "databases": [{"name": d} if isinstance(d, str) else d for d in databases]}
+
+
+def each(probe, op, command):
+    """The reports of the databases."""
+    report = probe.ask(op, **command)
+    assert report is not None
+    return report["each"]
+
+
+def one(probe, op, command):
+    """The report of the only database."""
+    [report] = each(probe, op, command)
+    return report
+
+
+def marks(server):
+    """How many databases have a mark."""
+    if is_pg(server):
+        return server.sql("SELECT count(*) FROM pg_database d WHERE shobj_description(d.oid, "
+                          "'pg_database') LIKE '{\"steward\"%'")[0][0]
+    return server.sql("SELECT count(*) FROM steward.databases")[0][0]
+
+
+def unfinished(server):
+    """What is left of interrupted creations."""
+    return [n for n in names(server) if n.startswith("steward_new_")]
+
+
+@pytest.mark.every_version("how databases are created and dropped")
+def test_created_kept_and_dropped(make_probe, server, user):
+    """Twice is once; only its own object drops it; a name may hold anything."""
+    name = f"{user} {HARD}"
+    probe = make_probe(server.target("db", **ALL))
+    report = one(probe, "databases", wants(user, name))
+    assert report["trouble"] == "FINE" and report["created"] and report["owned"], report
+    assert name in names(server) and unfinished(server) == []
+    fill(server, name)
+    report = one(probe, "databases", wants(user, name))
+    assert report["owned"] and not report["created"]
+    for other in (wants(user, name, uid="uid-2"), wants(f"{user}x", name, uid="uid-3")):
+        assert not one(probe, "undatabases", other)["dropped"]
+    assert not one(probe, "undatabases", wants(user, {"name": name, "keep": True}))["dropped"]
+    assert has_table(server, name)
+    before = marks(server)
+    assert one(probe, "undatabases", wants(user, name))["dropped"]
+    assert name not in names(server) and int(marks(server)) == int(before) - 1
+    assert one(probe, "undatabases", wants(user, name))["trouble"] == "FINE"
+
+
+@pytest.mark.every_version("how databases are marked")
+def test_what_others_created(make_probe, server, user):
+    """One without a mark, one of another object, and those of the server are not touched."""
+    probe = make_probe(server.target("db", **ALL))
+    make(server, f"{user}_foreign")
+    own = "postgres" if is_pg(server) else "mysql"
+    assert one(probe, "databases", wants(f"{user}b", f"{user}_theirs"))["created"]
+    command = wants(user, f"{user}_foreign", f"{user}_theirs", own, f"{user}_new")
+    for _ in range(2):
+        foreign, theirs, system, new = each(probe, "databases", command)
+        assert foreign["trouble"] == "EXISTS" and "not created for this object" in foreign["error"]
+        assert theirs["trouble"] == "NOT_OURS" and f"DatabaseUser shop/{user}b" in theirs["error"]
+        assert system["trouble"] == "EXISTS" and new["owned"]
+        assert not foreign["owned"] and not theirs["owned"] and not system["owned"]
+    [_, _, _, new] = reports = each(probe, "undatabases", command)
+    assert new["dropped"] and not any(r["dropped"] for r in reports[:3])
+    assert has_table(server, f"{user}_foreign") and f"{user}_theirs" in names(server)
+    other = {**wants(user, f"{user}_theirs"), "owner": "other/app"}
+    assert "an object of another namespace; it is left" in one(probe, "databases", other)["error"]
+
+
+@pytest.mark.every_version("how databases are marked")
+def test_an_object_of_the_same_name_takes_over(make_probe, server, user):
+    """As after a restore: it has another UID.  The former one can no longer drop the database."""
+    probe = make_probe(server.target("db", **ALL))
+    one(probe, "databases", wants(user, f"{user}_d"))
+    fill(server, f"{user}_d")
+    report = one(probe, "databases", wants(user, f"{user}_d", uid="uid-2"))
+    assert report["owned"] and not report["created"]
+    assert not one(probe, "undatabases", wants(user, f"{user}_d"))["dropped"]
+    assert has_table(server, f"{user}_d")
+    assert one(probe, "undatabases", wants(user, f"{user}_d", uid="uid-2"))["dropped"]
+
+
+@pytest.mark.every_version("how databases are created and dropped")
+def test_dropped_beneath(make_probe, server, user):
+    """It is created again, and belongs to the object."""
+    probe = make_probe(server.target("db", **ALL))
+    one(probe, "databases", wants(user, f"{user}_d"))
+    server.sql(f"DROP DATABASE {name_of(server, f'{user}_d')}")
+    report = one(probe, "databases", wants(user, f"{user}_d"))
+    assert report["created"] and report["owned"] and f"{user}_d" in names(server)
+    assert one(probe, "undatabases", wants(user, f"{user}_d"))["dropped"]
+
+
+@pytest.mark.every_version("how databases are created and dropped")
+@pytest.mark.parametrize("op", ["databases", "undatabases"])
+def test_killed_after_each_statement(make_probe, server, user, op):
+    """SIGKILL after the n-th statement, for all n: the next run completes the work, and nothing is
+    left of it."""
+    target = server.target("db", **ALL)
+    steady = make_probe(target)
+    one(steady, "databases", wants(f"{user}w", f"{user}_w"))  # the table of the marks
+    killed, report = 0, None
+    for number in range(1, 12):
+        command = wants(f"{user}{number}", f"{user}_{number}")
+        if op == "undatabases":
+            one(steady, "databases", command)
+        report = make_probe(target, die_after=number).ask(op, **command)
+        killed += report is None
+        if op == "databases":
+            assert one(steady, "databases", command)["owned"]
+            fill(server, f"{user}_{number}")
+            assert not one(steady, "databases", command)["created"]
+        one(steady, "undatabases", command)
+        assert f"{user}_{number}" not in names(server) and unfinished(server) == []
+        if report is not None:
+            break
+    assert killed >= 2 - (op == "undatabases" and is_pg(server)) and report is not None
+    assert one(steady, "undatabases", wants(f"{user}w", f"{user}_w"))["dropped"]
+
+
+def test_server_killed_in_the_middle(make_probe, make_postgres, user):
+    """PostgreSQL dies between the creation and the mark; when it is back, there is one database."""
+    pg = make_postgres()
+    probe = make_probe(pg.target("db", **ALL), pause_after=1)
+    probe.send("databases", **wants(user, f"{user}_d"))
+    wait.until("the probe to stop", lambda: pause.stopped(probe.process.pid))
+    assert len(unfinished(pg)) == 1 and f"{user}_d" not in names(pg)
+    pg.kill()
+    pause.resume(probe.process)
+    [report] = probe.read()["each"]
+    assert report["trouble"] == "CONNECT" and not report["owned"]
+    pg.start()
+    steady = make_probe(pg.target("db", **ALL))
+    assert one(steady, "databases", wants(user, f"{user}_d"))["created"]
+    assert unfinished(pg) == []
+
+
+def test_another_client_is_faster(make_probe, server, user):
+    """The name is taken between the lookup and the creation: it stays the other client's."""
+    target = server.target("db", **ALL)
+    one(make_probe(target), "databases", wants(f"{user}w", f"{user}_w"))
+    probe = make_probe(target, pause_after=1)  # the mark, or the database without its name
+    probe.send("databases", **wants(user, f"{user}_d"))
+    wait.until("the probe to stop", lambda: pause.stopped(probe.process.pid))
+    make(server, f"{user}_d")
+    pause.resume(probe.process)
+    [report] = probe.read()["each"]
+    assert report["trouble"] == "EXISTS" and not report["owned"], report
+    for op in ("databases", "undatabases"):
+        assert not one(make_probe(target), op, wants(user, f"{user}_d"))["dropped"]
+        assert has_table(server, f"{user}_d") and unfinished(server) == []
+    one(make_probe(target), "undatabases", wants(f"{user}w", f"{user}_w"))
+
+
+@pytest.mark.every_version("character sets and collations")
+def test_character_set(make_probe, server, user):
+    """Set at creation; changed on MySQL and MariaDB, and refused on PostgreSQL."""
+    probe = make_probe(server.target("db", **ALL))
+    first = {"name": f"{user}_d", "characterSet": "latin1"}
+    later = {"name": f"{user}_d", "characterSet": "utf8mb4", "collation": "utf8mb4_bin"}
+    if is_pg(server):
+        first = {"name": f"{user}_d", "characterSet": "utf8", "collation": "C"}
+        later = {"name": f"{user}_d", "characterSet": "SQL_ASCII", "collation": "c"}
+    assert one(probe, "databases", wants(user, first))["created"]
+    assert not one(probe, "databases", wants(user, first))["changed"]
+    report = one(probe, "databases", wants(user, later))
+    assert report["owned"] and report["changed"] != is_pg(server)
+    assert report["immutable"] == is_pg(server)
+    if is_pg(server):
+        assert "another characterSet, which cannot change" in report["error"]
+        assert server.sql("SELECT pg_encoding_to_char(encoding), datcollate FROM pg_database WHERE "
+                          f"datname = '{user}_d'") == [["UTF8", "C"]]
+    else:
+        assert not one(probe, "databases", wants(user, later))["changed"]
+        assert server.sql("SELECT default_collation_name FROM information_schema.schemata WHERE "
+                          f"schema_name = '{user}_d'") == [["utf8mb4_bin"]]
+    bad = {"name": f"{user}_bad", "characterSet": "klingon8"}
+    report = one(probe, "databases", wants(user, bad))
+    assert report["trouble"] == "UNSUPPORTED" and "does not have this character" in report["error"]
+    assert f"{user}_bad" not in names(server) and unfinished(server) == []
+    one(probe, "undatabases", wants(user, first))
+
+
+@pytest.mark.parametrize("attack", ["utf8mb4 COMMENT", "utf8; DROP", "a'b", "a`b"])
+def test_character_set_is_one_word(make_probe, hosted, user, attack):
+    """It is a keyword of the statement, and never more than that."""
+    probe = make_probe(hosted.target("db", **ALL))
+    for field in ("characterSet", "collation"):
+        report = one(probe, "databases", wants(user, {"name": f"{user}_d", field: attack}))
+        assert report["trouble"] == "FAILED" and f"{user}_d" not in names(hosted)
+
+
+def test_admin_without_the_right(make_probe, server, user):
+    """The message names the right; nothing is left."""
+    admin = f"low{user}"
+    if is_pg(server):
+        server.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    else:
+        server.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY '{dbserver.ADMIN_PASSWORD}'; GRANT "
+                   f"CREATE USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; "
+                   f"GRANT ALL ON steward.* TO {admin}@'%'")
+    target = server.target("db", **ALL, admin={"user": admin, "passwordFile": str(server.admin_file)})
+    report = one(make_probe(target), "databases", wants(user, f"{user}_d"))
+    assert report["trouble"] == "DENIED" and "CREATE" in report["error"], report
+    assert f"{user}_d" not in names(server) and unfinished(server) == []
+    make(server, f"{user}_d")  # later, by another client
+    assert not one(make_probe(target), "databases", wants(user, f"{user}_d"))["owned"]
+
+
+def test_lower_case_names(make_probe, make_mariadb, user):
+    """A server that folds names has one database and one mark for both spellings."""
+    maria = make_mariadb("--lower-case-table-names=1")
+    probe = make_probe(maria.target("db", **ALL))
+    assert one(probe, "databases", wants(user, "Shop"))["created"]
+    assert one(probe, "databases", wants(user, "Shop"))["owned"]
+    assert one(probe, "databases", wants(f"{user}b", "sHOP"))["trouble"] == "NOT_OURS"
+    assert one(probe, "undatabases", wants(user, "shop"))["dropped"] and marks(maria) == "0"
+
+
+# --- PostgreSQL
+
+
+def extensions(pg, database):
+    """The extensions of a database, beside the server's own."""
+    return {r[0] for r in pg.sql("SELECT extname FROM pg_extension", database)} - {"plpgsql"}
+
+
+@pytest.mark.every_version("comments and privileges of databases")
+def test_others_cannot_connect(make_probe, pg, user):
+    """An account of another tenant may not even connect, and may not change the mark."""
+    probe = make_probe(pg.target("db", **ALL))
+    probe.sync(**account(user))
+    one(probe, "databases", wants(f"{user}o", f"{user}_d"))
+    assert not pg.logs_in(user, "s3cret-Pa55", f"{user}_d")
+    pg.sql(f"GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {user}_d TO {user}")
+    for text in (f"COMMENT ON DATABASE {user}_d IS NULL", f"DROP DATABASE {user}_d",
+                 f"ALTER DATABASE {user}_d RENAME TO other"):
+        result = pg.run_client(text, check=False, user=user, password="s3cret-Pa55",
+                               database=f"{user}_d" if "COMMENT" in text else "postgres", tcp=True)
+        assert "must be owner of database" in result.stderr
+    assert one(probe, "undatabases", wants(f"{user}o", f"{user}_d"))["dropped"]
+    probe.drop(**account(user))
+
+
+@pytest.mark.every_version("comments and privileges of databases")
+def test_forged_mark(make_probe, pg, user):
+    """A tenant that owns a database writes another object's mark on it: it stays the tenant's."""
+    probe = make_probe(pg.target("db", **ALL, allowedExtensions=["*"]))
+    one(probe, "databases", wants(user, f"{user}_model"))
+    mark = pg.sql("SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = "
+                  f"'{user}_model'")[0][0]
+    pg.sql(f"CREATE ROLE attacker{user}")
+    pg.sql(f"CREATE DATABASE {user}_trap OWNER attacker{user}")
+    pg.sql(f"SET ROLE attacker{user}; COMMENT ON DATABASE {user}_trap IS {literal(mark)}")
+    command = wants(user, {"name": f"{user}_trap", "extensions": ["dblink"]})
+    report = one(probe, "databases", command)
+    assert report["trouble"] == "EXISTS" and "could have written the mark" in report["error"]
+    assert extensions(pg, f"{user}_trap") == set()
+    assert not one(probe, "undatabases", command)["dropped"]
+
+
+@pytest.mark.every_version("extensions")
+def test_extensions(make_probe, pg, user):
+    """In order, from the target's list only; one that the server has not, or that needs another."""
+    probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pg_trgm", "cube", "earth*", "no*"]))
+
+    def tried(*wanted):
+        return one(probe, "databases", wants(user, {"name": f"{user}_d", "extensions": wanted}))
+    assert tried("pg_trgm")["extended"] and extensions(pg, f"{user}_d") == {"pg_trgm"}
+    assert not tried("pg_trgm")["extended"]
+    report = tried("dblink")
+    assert report["trouble"] == "DENIED" and "not in allowedExtensions" in report["error"]
+    report = tried("nosuch")
+    assert report["trouble"] == "NO_OBJECT" and "has no extension" in report["error"]
+    report = tried("earthdistance")
+    assert report["trouble"] == "NO_OBJECT" and "needs another one" in report["error"]
+    assert tried("cube", "earthdistance")["trouble"] == "FINE"
+    assert extensions(pg, f"{user}_d") == {"pg_trgm", "cube", "earthdistance"}
+    one(probe, "undatabases", wants(user, f"{user}_d"))
+
+
+@pytest.mark.every_version("extensions")
+def test_planted_objects(make_probe, pg, user):
+    """While accounts can create objects where the script of an extension finds them, only trusted
+    ones are created."""
+    probe = make_probe(pg.target("db", **ALL, allowedExtensions=["dblink", "pg_trgm", "pageinspect"]))
+    first = {"name": f"{user}_d", "extensions": ["dblink"]}
+    assert one(probe, "databases", wants(user, first))["extended"]
+    pg.sql(f"CREATE ROLE planter{user}; GRANT CREATE ON SCHEMA public TO planter{user}", f"{user}_d")
+    report = one(probe, "databases", wants(user, {**first, "extensions": ["dblink", "pageinspect"]}))
+    assert report["trouble"] == "DENIED" and "schema public" in report["error"]
+    assert one(probe, "databases", wants(user, {**first, "extensions": ["pg_trgm"]}))["extended"]
+    pg.sql(f"REVOKE CREATE ON SCHEMA public FROM planter{user}", f"{user}_d")
+    assert one(probe, "databases", wants(user, {**first, "extensions": ["pageinspect"]}))["extended"]
+    pg.sql("GRANT CREATE ON SCHEMA public TO PUBLIC; DROP EXTENSION dblink", f"{user}_d")
+    assert one(probe, "databases", wants(user, first))["trouble"] == "DENIED"
+    one(probe, "undatabases", wants(user, f"{user}_d"))
+
+
+@pytest.mark.every_version("schemas")
+@pytest.mark.parametrize("admin", ["superuser", "createrole"])
+def test_schemas(make_probe, pg, user, admin):
+    """The account owns them; one that belongs to another role stays its own."""
+    more = {}
+    if admin == "createrole":
+        pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE CREATEDB PASSWORD "
+               f"'{dbserver.ADMIN_PASSWORD}'")
+        more["admin"] = {"user": f"low{user}", "passwordFile": str(pg.admin_file)}
+    probe = make_probe(pg.target("db", **ALL, **more))
+    hard = "sche'ma \"$guard$"
+    wanted = wants(user, {"name": f"{user}_d", "schemas": ["one", hard]})
+    assert one(probe, "databases", wanted)["created"]
+    assert not one(probe, "schemas", wanted)["schemas_added"]  # there is no account yet
+    probe.sync(**account(user))
+    report = one(probe, "schemas", wanted)
+    assert report["trouble"] == "FINE" and report["schemas_added"], report
+    assert not one(probe, "schemas", wanted)["schemas_added"]
+    rows = pg.sql("SELECT nspname, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname IN "
+                  f"('one', {literal(hard)})", f"{user}_d")
+    assert sorted(rows) == sorted([["one", user], [hard, user]])
+    pg.sql("CREATE SCHEMA theirs", f"{user}_d")
+    report = one(probe, "schemas", wants(user, {"name": f"{user}_d", "schemas": ["theirs"]}))
+    assert report["trouble"] == "EXISTS" and "belongs to the role" in report["error"]
+    assert one(probe, "undatabases", wanted)["dropped"]
+    probe.drop(**account(user))
+
+
+@pytest.mark.every_version("names")
+def test_names_that_the_server_cuts(make_probe, pg, user):
+    """Two names of more than 63 bytes would become one."""
+    probe = make_probe(pg.target("db", **ALL))
+    for wanted in ({"name": f"{user}{'x' * 64}"}, {"name": f"{user}_d", "schemas": ["y" * 64]},
+                   {"name": f"{user}_d", "schemas": ["pg_toast"]}):
+        report = one(probe, "databases", wants(user, wanted))
+        assert report["trouble"] == "UNSUPPORTED" and not report["owned"]
+    assert not [n for n in names(pg) if n.startswith(user)]
