@@ -345,6 +345,23 @@ static int generate(struct dbuser *d, const struct stw_secret *old, struct stw_e
                 : stw_fail_memory(err);
 }
 
+/* Only the password of the account is replaced: a newer one has to reach the server first. */
+void dbu_password_renew(struct dbuser *d)
+{
+    stw_autosecret struct stw_secret now = {0};
+    enum dbu_owned_state state;
+    struct stw_error err = {0};
+    if (d->secret.state != DBU_SECRET_FOUND || !*d->fingerprint ||
+        !stw_streq(d->fingerprint, stw_tree_text(d->object.status, "passwordFingerprint")))
+        return;
+    if (read_owned(d, d->spec.password.name, &now, &state, &err) != 0 ||
+        generate(d, &now, &err) != 0)
+        stw_log(STW_LOG_WARN, "a password that is due was not made yet",
+                STW_STR("object", d->run->key), STW_STR("error", err.text));
+    else
+        dbu_password_ensure(d);
+}
+
 void dbu_password_ensure(struct dbuser *d)
 {
     struct dbu_secret *s = &d->secret;

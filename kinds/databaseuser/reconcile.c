@@ -225,11 +225,17 @@ static bool is_settled(const struct dbuser *d, const char *version)
            (stw_streq(reason, "Resolved") || stw_streq(reason, "PasswordHasNewline"));
 }
 
+/* The clock asks for another password. */
+static bool renews(const struct dbuser *d)
+{
+    return dbu_password_is_generated(&d->object) && dbu_rotation_is_due(d);
+}
+
 static void recall_password(struct dbuser *d)
 {
     char version[STW_RV_LEN];
     if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
-        dbu_connection_is_settled(d) && !dbu_twins_need_password(d))
+        dbu_connection_is_settled(d) && !dbu_twins_need_password(d) && !renews(d))
         d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
 }
 
@@ -267,6 +273,10 @@ static bool read_password(struct dbuser *d)
         dbu_password_ensure(d);
     else
         dbu_secret_read(d->run, &d->spec.password, &d->secret);
+    if (renews(d)) {
+        compute_password_fingerprint(d);
+        dbu_password_renew(d);
+    }
     if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
         return false; /* there is no password to create the account with */
     return d->secret.state != DBU_SECRET_ERROR;
@@ -442,6 +452,7 @@ static void forget_user(struct stw_run *run)
 {
     struct dbu_state *state = run->state;
     dbu_compared_forget(state->compared, run->key);
+    dbu_ends_forget(state->ends, run->key);
 }
 
 static void free_run_state(struct stw_subject *subject)

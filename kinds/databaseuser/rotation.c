@@ -47,9 +47,10 @@ static int64_t stored_end_us(const struct dbuser *d)
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
 {
     int64_t end_us = stored_end_us(d);
+    uint64_t left_ms;
     ret->keep_old = dbu_rotation_keeps_old(d) && dbu_password_is_new(d);
-    ret->discard_old =
-        end_us != INT64_MIN && (!dbu_rotation_keeps_old(d) || stw_wall_us(d->run->clock) >= end_us);
+    ret->discard_old = end_us != INT64_MIN &&
+                       (!dbu_rotation_keeps_old(d) || dbu_overlap_is_over(d, end_us, &left_ms));
 }
 
 /* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one
@@ -72,9 +73,10 @@ bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *
     bool valid = d->report.trouble == STW_SQL_FINE ? d->report.old_valid : set;
     if (!valid || !dbu_rotation_keeps_old(d))
         return false;
-    int64_t end_us = compute_end_us(d), now_us = stw_wall_us(d->run->clock);
+    int64_t end_us = compute_end_us(d);
     stw_time_format(end_us, ret);
     /* The text has whole seconds; a run shortly before the end would find nothing to do. */
-    *ret_in_ms = (uint64_t)(STW_MAX(end_us - now_us, 0) / 1000) + 1000;
+    (void)dbu_overlap_is_over(d, end_us / US_PER_S * US_PER_S, ret_in_ms);
+    *ret_in_ms += 1000;
     return true;
 }

@@ -2,7 +2,7 @@
  *
  * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
  * deletion (cleanup.c), the wanted account (account.c), the password
- * (secret.c), its rotation (rotation.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
+ * (secret.c), its rotation (rotation.c, rotation_clock.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
  * (status.c, events.c), and state kept between runs
  * (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
@@ -69,6 +69,15 @@ void dbu_compared_put(struct dbu_compared *c, const char *key, struct stw_hash s
 struct stw_hash dbu_compared_get(struct dbu_compared *c, const char *key, struct stw_hash secret);
 void dbu_compared_forget(struct dbu_compared *c, const char *key);
 
+/* When overlaps end by the monotonic clock, since this process has first seen them.  Any thread. */
+struct dbu_ends;
+struct dbu_ends *dbu_ends_create(void) STW_MUST_CHECK; /* NULL: no memory */
+void dbu_ends_destroy(struct dbu_ends *e);             /* `e` may be NULL */
+void dbu_ends_forget(struct dbu_ends *e, const char *key);
+/* Milliseconds until an end at `end_us` by the wall clock; 0: it is over by both clocks. */
+uint64_t dbu_ends_left_ms(struct dbu_ends *e, const char *key, int64_t end_us, int64_t wall_us,
+                          uint64_t now_ms);
+
 /* --- state kept between runs */
 
 struct dbu_state {
@@ -78,6 +87,7 @@ struct dbu_state {
     struct stw_pools *pools;
     struct stw_fingerprints *fingerprints;
     struct dbu_compared *compared;
+    struct dbu_ends *ends;
     struct stw_target_store *store; /* the store of the configuration, or NULL */
     struct stw_targets *known;      /* the list at its last change; for the store's thread */
 };
@@ -182,10 +192,20 @@ void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);
 /* After a run: until when the old password stays valid.  false: it is not valid. */
 bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms);
 
+/* Rotation by the clock; see rotation_clock.c.  The time has come for a new password. */
+bool dbu_rotation_is_due(const struct dbuser *d);
+/* When the next one is; `last`: of the status that is being written, or NULL.  false: none. */
+bool dbu_rotation_next(const struct dbuser *d, const char *last, char ret[STW_TIME_LEN],
+                       uint64_t *ret_in_ms);
+/* An overlap that ends at `end_us` is over by both clocks. */
+bool dbu_overlap_is_over(const struct dbuser *d, int64_t end_us, uint64_t *ret_left_ms);
+
 /* Whether steward makes the password. */
 bool dbu_password_is_generated(const struct stw_object *o);
 /* Reads the generated password into `secret`, and makes it if there is none. */
 void dbu_password_ensure(struct dbuser *d);
+/* Makes another one, if the one that was read is that of the account; reads it. */
+void dbu_password_renew(struct dbuser *d);
 /* A new password; `ret` is secret. */
 int dbu_password_draw(const struct stw_databaseuser_generate *g, struct stw_buf *ret,
                       struct stw_error *err) STW_MUST_CHECK;

@@ -125,6 +125,16 @@ static const struct stw_field rotation_fields[] = {
      .def = "3600",
      STW_RANGE(1, 604800),
      .format = "int32"},
+    {.name = "every",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_rotation, every),
+     .help =
+         "With password.generate: steward makes another password when the last one has been set "
+         "for this time, such as 30d, 12h or 90m.",
+     STW_RANGE(1, 5),
+     .pattern = "^[1-9][0-9]{0,3}[mhd]$",
+     .check = stw_databaseuser_check_every,
+     .cel = stw_databaseuser_cel_every},
     {0},
 };
 
@@ -399,6 +409,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_STRING,
      .format = "date-time",
      .help = "Until when the password before the last one is valid as well."},
+    {.name = "nextRotationTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "With rotation.every: when steward makes the next password."},
     {.name = "login",
      .type = STW_T_STRING,
      .help = "With TwinAccounts: the login that the connection Secret has."},

@@ -75,7 +75,10 @@ bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, c
 struct stw_databaseuser_rotation {
     const char *strategy; /* "Auto", "DualPassword", "TwinAccounts", "InPlace" */
     int64_t overlap_seconds;
+    const char *every; /* "30d", "12h", "90m"; NULL: only when the Secret changes */
 };
+/* In seconds; 0: none. */
+int64_t stw_databaseuser_interval_s(const char *every);
 
 /* The two logins of TwinAccounts are the user with these after it. */
 #define STW_DATABASEUSER_TWIN_A "_a"

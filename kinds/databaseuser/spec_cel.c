@@ -38,6 +38,12 @@ const struct stw_cel stw_databaseuser_cel_alphabet[] = {
     {0},
 };
 
+const struct stw_cel stw_databaseuser_cel_every[] = {
+    {"self.matches(r'^[1-9][0-9]{0,3}[mhd]$')",
+     "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d"},
+    {0},
+};
+
 /* --- rules */
 
 #define HAS_CONNECTION(object) "has(" object ".connectionSecret)"
@@ -97,6 +103,11 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
                     "self.connectionSecret.name == oldSelf.connectionSecret.name",
      .message = "field is immutable",
      .expression = "'field is immutable (was \"' + oldSelf.connectionSecret.name + '\")'"},
+    {.at = "rotation.every",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.rotation) || !has(self.rotation.every) || self.rotation.every == '' || "
+             "!has(self.password) || has(self.password.generate)",
+     .message = EVERY_NEEDS_GENERATE},
     {.at = "connectionSecret",
      .code = STW_REQUIRED,
      .rule = "!has(self.rotation) || !has(self.rotation.strategy) || "

@@ -15,11 +15,13 @@ const char *stw_databaseuser_check_text(const char *text);
 const char *stw_databaseuser_check_host(const char *host);
 const char *stw_databaseuser_check_key(const char *key);
 const char *stw_databaseuser_check_until(const char *until);
+const char *stw_databaseuser_check_every(const char *every);
 const char *stw_databaseuser_check_alphabet(const char *alphabet);
 
 /* The same and the rules in CEL. */
 extern const struct stw_cel stw_databaseuser_cel_user[], stw_databaseuser_cel_text[],
-    stw_databaseuser_cel_key[], stw_databaseuser_cel_until[], stw_databaseuser_cel_alphabet[];
+    stw_databaseuser_cel_key[], stw_databaseuser_cel_until[], stw_databaseuser_cel_every[],
+    stw_databaseuser_cel_alphabet[];
 extern const struct stw_cel_rule stw_databaseuser_cel[];
 
 void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
@@ -60,6 +62,8 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
                                       const char *value);
 
 /* Of the rules in C and in CEL. */
+#define EVERY_NEEDS_GENERATE                                                                       \
+    "needs spec.password.generate: the password of a named Secret is changed by who writes it"
 #define TWINS_NEED_CONNECTION                                                                      \
     "must be set, because TwinAccounts changes the name of the login, which applications read "    \
     "there"

@@ -70,6 +70,15 @@ const char *stw_databaseuser_check_alphabet(const char *alphabet)
     return NULL;
 }
 
+const char *stw_databaseuser_check_every(const char *every)
+{
+    size_t digits = strspn(every, "0123456789");
+    return digits >= 1 && digits <= 4 && *every != '0' && strlen(every) == digits + 1 &&
+                   strchr("mhd", every[digits])
+               ? NULL
+               : "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d";
+}
+
 const char *stw_databaseuser_check_until(const char *until)
 {
     int64_t wall_us;
@@ -672,11 +681,25 @@ static void check_twins(const struct stw_dbu_scene *s)
     check_twin_name(s, STW_DATABASEUSER_TWIN_B);
 }
 
+static void check_every(const struct stw_dbu_scene *s)
+{
+    static const char path[] = "spec.rotation.every";
+    const struct stw_databaseuser_rotation *r = &s->user->rotation;
+    if (!r->every || !*r->every || stw_databaseuser_check_every(r->every))
+        return; /* the field table reports it */
+    if (!is_generated(s))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, EVERY_NEEDS_GENERATE);
+    else if (!is_same_word(r->strategy, "InPlace") &&
+             stw_databaseuser_interval_s(r->every) <= r->overlap_seconds)
+        stw_databaseuser_add(s, path, STW_INVALID, r->every, "must be longer than overlapSeconds");
+}
+
 static void check_rotation(const struct stw_dbu_scene *s)
 {
     const char *strategy = s->user->rotation.strategy;
     if (!stw_json_there(stw_json_path(s->a->object, "spec.rotation")))
         return;
+    check_every(s);
     if (is_twins(s)) {
         check_twins(s);
         return;

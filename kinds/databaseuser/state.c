@@ -123,7 +123,8 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
     s->compared = dbu_compared_create();
-    if (!s->pools || !s->fingerprints || !s->compared ||
+    s->ends = dbu_ends_create();
+    if (!s->pools || !s->fingerprints || !s->compared || !s->ends ||
         subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail_memory(err);
@@ -153,5 +154,6 @@ void dbu_state_close(void *state)
     stw_pools_destroy(s->pools);
     stw_fingerprints_destroy(s->fingerprints);
     dbu_compared_destroy(s->compared);
+    dbu_ends_destroy(s->ends);
     free(s);
 }

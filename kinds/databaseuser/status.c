@@ -4,6 +4,7 @@
 #include "controller/status.h"
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kube/tree.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -495,6 +496,10 @@ static void add_rotation(const struct dbuser *d, json_t *status)
     if (!came_to_grants(d))
         return;
     add_logins(d, status);
+    if (dbu_rotation_next(d, stw_tree_text(status, "lastRotationTime"), end, &in_ms))
+        set_text(status, "nextRotationTime", end);
+    else
+        (void)json_object_del(status, "nextRotationTime");
     if (dbu_rotation_end(d, end, &in_ms))
         set_text(status, "oldPasswordValidUntil", end);
     else if (d->report.trouble == STW_SQL_FINE)
@@ -503,7 +508,6 @@ static void add_rotation(const struct dbuser *d, json_t *status)
 
 static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 {
-    add_rotation(d, status);
     add_connection(d, status);
     dbu_databases_add_status(d, status);
     const struct stw_account_report *r = &d->report;
@@ -518,6 +522,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
         set_lines(status, "currentGrants", &r->granted, SIZE_MAX);
         set_lines(status, "foreignGrants", &r->foreign, FOREIGN_MAX);
     }
+    add_rotation(d, status);
 }
 
 /* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
@@ -545,6 +550,7 @@ static const char *const keep[] = {"account",
                                    "login",
                                    "previousLogin",
                                    "rotation",
+                                   "nextRotationTime",
                                    "currentGrants",
                                    "foreignGrants",
                                    "owned",
@@ -571,6 +577,8 @@ static void say_fine(const struct dbuser *d, struct stw_verdict *v)
     v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
     (void)dbu_rotation_end(d, end, &in_ms);
     v->again_ms = STW_MIN(v->again_ms, in_ms);
+    if (dbu_rotation_next(d, NULL, end, &in_ms))
+        v->again_ms = STW_MIN(v->again_ms, in_ms);
     stw_format(v->message, sizeof(v->message), "account \"%.400s\" on target \"%.200s\" is ready",
                stw_buf_str(&account), d->target->name);
 }

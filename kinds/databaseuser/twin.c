@@ -193,9 +193,16 @@ static int64_t compute_end_us(const struct dbuser *d)
     return d->twins.begins || stored == INT64_MIN ? latest : STW_MIN(stored, latest);
 }
 
+/* As the status has it. */
+static int64_t whole_end_us(const struct dbuser *d)
+{
+    return compute_end_us(d) / US_PER_S * US_PER_S;
+}
+
 bool dbu_twins_is_over(const struct dbuser *d)
 {
-    return !d->twins.begins && compute_end_us(d) <= stw_wall_us(d->run->clock);
+    uint64_t left_ms;
+    return !d->twins.begins && dbu_overlap_is_over(d, whole_end_us(d), &left_ms);
 }
 
 bool dbu_twins_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms)
@@ -205,9 +212,9 @@ bool dbu_twins_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret
         *ret_in_ms = CHANGE_AGAIN_MS;
     if (t->previous == DBU_LOGIN_NONE || t->retired || !t->published)
         return false;
-    int64_t end = compute_end_us(d), now = stw_wall_us(d->run->clock);
-    stw_time_format(end, ret);
-    *ret_in_ms = end > now ? (uint64_t)(end - now) / 1000 + DUE_MS : UNCONFIRMED_MS;
+    stw_time_format(compute_end_us(d), ret);
+    bool over = dbu_overlap_is_over(d, whole_end_us(d), ret_in_ms);
+    *ret_in_ms = over ? UNCONFIRMED_MS : *ret_in_ms + DUE_MS;
     return true;
 }
 
@@ -249,11 +256,21 @@ void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
                        "the next login works, and is not in the connection Secret yet; login "
                        "\"%s\" stays valid",
                        next);
+    } else if (t->sessions > 0) {
+        a->truth = STW_FALSE;
+        a->reason = "OldLoginInUse";
+        STW_ASPECT_SAY(a,
+                       "login \"%s\" is the current one; \"%s\" still has %u session%s on the "
+                       "server, and works until they have ended: restart what uses it",
+                       next, previous, t->sessions, t->sessions == 1 ? "" : "s");
     } else if (dbu_twins_end(d, end, &in_ms)) {
         a->truth = STW_FALSE;
         a->reason = "Overlap";
-        STW_ASPECT_SAY(a, "login \"%s\" is the current one; \"%s\" works as well, until %s", next,
-                       previous, end);
+        STW_ASPECT_SAY(a, "login \"%s\" is the current one; \"%s\" works as well, until %s%s", next,
+                       previous, end,
+                       t->hidden ? "; its sessions are not waited for, because the server does not "
+                                   "show them to steward's admin: give it PROCESS"
+                                 : "");
     }
 }
 

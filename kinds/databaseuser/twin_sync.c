@@ -19,7 +19,7 @@ static bool has_owner_role(const struct dbuser *d)
 struct one {
     enum dbu_login which;
     enum stw_account_login login;
-    bool if_exists;
+    bool if_exists, wait_sessions;
 };
 
 /* A password that is not stored anywhere, for accounts that are created locked. */
@@ -49,6 +49,7 @@ static void sync_one(struct dbuser *d, struct stw_pool *pool, const struct stw_a
     a.user = name;
     a.login = o->login;
     a.if_exists = o->if_exists;
+    a.wait_sessions = o->wait_sessions;
     if (has_owner_role(d) && o->which != DBU_LOGIN_BASE)
         limit_to_membership(d, &a);
     if (o->login != STW_LOGIN_YES) {
@@ -150,7 +151,8 @@ static void sync_previous(struct dbuser *d, struct stw_pool *pool, const struct 
     struct stw_account_report r = {0};
     enum dbu_login previous = d->twins.previous;
     if (previous != DBU_LOGIN_NONE && (previous != DBU_LOGIN_BASE || !has_owner_role(d)))
-        sync_one(d, pool, wanted, &(struct one){previous, STW_LOGIN_KEEP, true}, &r);
+        sync_one(d, pool, wanted, &(struct one){previous, STW_LOGIN_KEEP, true, true}, &r);
+    d->twins.hidden = r.sessions_hidden;
     take_trouble(d, &r);
     stw_account_report_done(&r);
 }
@@ -206,9 +208,13 @@ static void lock_one(struct dbuser *d, struct stw_pool *pool, const struct stw_a
 {
     struct stw_account_report r = {0};
     bool needed = which == DBU_LOGIN_BASE ? has_owner_role(d) : dbu_twins_wanted(d);
-    sync_one(d, pool, wanted, &(struct one){which, STW_LOGIN_NO, !needed}, &r);
-    if (which == d->twins.previous)
-        d->twins.retired = is_of_grants(&r);
+    bool previous = which == d->twins.previous;
+    sync_one(d, pool, wanted, &(struct one){which, STW_LOGIN_NO, !needed, previous}, &r);
+    if (previous) {
+        d->twins.sessions = r.sessions;
+        d->twins.hidden = r.sessions_hidden;
+        d->twins.retired = is_of_grants(&r) && r.sessions == 0;
+    }
     take_trouble(d, &r);
     stw_account_report_done(&r);
 }

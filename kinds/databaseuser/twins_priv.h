@@ -48,10 +48,12 @@ struct dbu_twins {
     bool is_new;                          /* the Secret has another password than `current` */
     bool begins;                          /* `previous` is one since this run */
     bool waits;                           /* `next` stays `current` for now */
-    bool blocked;   /* because the connection Secret cannot be read, or is another's */
-    bool told;      /* the connection Secret was seen to name `next` */
-    bool published; /* `next` counts: applications can read it */
-    bool retired;   /* `previous` was locked in this run */
+    bool blocked;      /* because the connection Secret cannot be read, or is another's */
+    bool told;         /* the connection Secret was seen to name `next` */
+    bool published;    /* `next` counts: applications can read it */
+    unsigned sessions; /* of `previous` on the server; it is not locked while it has any */
+    bool hidden;       /* the server does not show them to steward */
+    bool retired;      /* `previous` was locked in this run */
 };
 
 /* The strategy, resolved for the engine of the target. */

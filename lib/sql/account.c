@@ -580,12 +580,26 @@ static bool is_there(const struct work *w)
     return false;
 }
 
+/* An account whose sessions have to end by themselves before it is locked.  1: it has some. */
+static int look_at_sessions(struct work *w)
+{
+    struct stw_account_report *r = w->r;
+    if (!w->a->wait_sessions || !r->can_login)
+        return 0;
+    if (w->s.ops->count_sessions(&w->s, w->a, &r->sessions, &r->sessions_hidden, &w->f) != 0)
+        return lookup_failed(w);
+    return w->a->login == STW_LOGIN_NO && r->sessions > 0;
+}
+
 static int bring_about(struct work *w, struct stw_pool *p)
 {
     if (check_password(w) != 0 || look_up_account(w, p) != 0)
         return -1;
     if (w->a->if_exists && !is_there(w))
         return 0;
+    int sessions = look_at_sessions(w);
+    if (sessions != 0)
+        return sessions < 0 ? -1 : 0;
     w->r->password_wanted = wants_password(w);
     if (w->r->password_wanted)
         return 0;

@@ -191,6 +191,9 @@ struct stw_engine_ops {
                  struct stw_script *s);
     /* Ends the sessions that `drop` and `lock` have no statement for; NULL: none. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
+    /* Counts the sessions of the account; `ret_hidden`: others' sessions are not shown. */
+    int (*count_sessions)(struct stw_session *s, const struct stw_account *a, unsigned *ret,
+                          bool *ret_hidden, struct stw_fault *f);
     /* Where the mark is, for messages: "steward.accounts". */
     const char *mark_place;
     const struct stw_database_ops *databases;

@@ -689,6 +689,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .drop = stw_mysql_drop,
     .lock = stw_mysql_lock,
     .end_sessions = stw_mysql_end_sessions,
+    .count_sessions = stw_mysql_count_sessions,
     .mark_place = "steward.accounts",
     .databases = &stw_mysql_databases,
 };

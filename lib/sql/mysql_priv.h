@@ -37,6 +37,8 @@ bool stw_mysql_find_defaults(const struct stw_facts *k, const struct stw_account
                              const struct stw_rights *take, struct stw_rights *ret);
 
 /* mysql_sessions.c */
+int stw_mysql_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
+                             bool *ret_hidden, struct stw_fault *f);
 int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
                            struct stw_fault *f) STW_MUST_CHECK;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ends the sessions of an account of MySQL, which has no statement for all of them.  Those of other
- * accounts are only shown to an admin with PROCESS. */
+ * Counts the sessions of an account; ends those of MySQL, which has no statement for all of them.
+ * Sessions of other accounts are only shown to an admin with PROCESS. */
 #include "sql/mysql_priv.h"
+#include "sql/quote.h"
 
 #include "base/util.h"
 
@@ -40,5 +41,43 @@ int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a, s
     if (r == 0)
         r = stw_session_run(s, &k.kill, f);
     stw_script_done(&k.kill);
+    return r;
+}
+
+/* --- counting */
+
+struct session_count {
+    const char *user;
+    unsigned sessions, processes;
+};
+
+static int read_count(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct session_count *k = ctx;
+    if (count < 2 || !c[0].data || !c[1].data)
+        return -1;
+    if (c[0].data[0] == 'p')
+        k->processes++;
+    else
+        k->sessions += stw_streq(c[1].data, k->user); /* the server may compare without case */
+    return 0;
+}
+
+/* A privilege that the admin has only through a role is not seen. */
+int stw_mysql_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
+                             bool *ret_hidden, struct stw_fault *f)
+{
+    struct session_count k = {.user = a->user};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(&st->text, "SELECT 's', USER FROM information_schema.PROCESSLIST WHERE USER = ");
+    stw_mysql_string(&st->text, a->user, strlen(a->user), s->facts.no_backslash);
+    stw_buf_adds(&st->text,
+                 " UNION ALL SELECT 'p', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES "
+                 "WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('''', "
+                 "REPLACE(CURRENT_USER(), '@', '''@'''), '''')");
+    int r = stw_session_ask(s, st, read_count, &k, f);
+    *ret = k.sessions;
+    *ret_hidden = k.processes == 0;
     return r;
 }

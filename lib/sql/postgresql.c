@@ -514,6 +514,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .unmark = stw_pg_unmark,
     .drop = stw_pg_drop,
     .lock = stw_pg_lock,
+    .count_sessions = stw_pg_count_sessions,
     .mark_place = "comment on the role",
     .databases = &stw_pg_databases,
 };

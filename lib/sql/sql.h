@@ -119,7 +119,8 @@ struct stw_account {
     const char *owner_uid;           /* distinguishes owners */
     bool adopt;                      /* adopt an account without a mark */
     enum stw_account_login login;
-    bool if_exists; /* an account that does not exist or has another owner is left as it is */
+    bool wait_sessions; /* count the sessions; STW_LOGIN_NO: not while it has some */
+    bool if_exists;     /* an account that does not exist or has another owner is left as it is */
     /* PostgreSQL: a role that exists.  The account is a member of it, and its sessions begin as this
      * role, so that the role owns what they create; NULL: none. */
     const char *acts_as;
@@ -130,8 +131,10 @@ struct stw_account_report {
     enum stw_sql_trouble trouble;
     enum stw_sql_step step; /* the one that failed */
     struct stw_error err;
-    bool found;     /* the account existed before */
-    bool can_login; /* it could log in before, at one of its hosts or more */
+    bool found;           /* the account existed before */
+    unsigned sessions;    /* with wait_sessions */
+    bool sessions_hidden; /* with wait_sessions: the admin may not see those of other accounts */
+    bool can_login;       /* it could log in before, at one of its hosts or more */
     bool created, adopted, password_changed, hosts_changed, options_changed;
     bool old_valid;       /* an older password is valid as well, on at least one host */
     bool old_discarded;   /* it is no longer, since this call */

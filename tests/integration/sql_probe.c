@@ -7,7 +7,7 @@
  *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
- *      "acts_as": ROLE, "id": N, "async": BOOL}
+ *      "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
  *      "uid": ..., "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
  *      "keep"}]}
@@ -142,6 +142,7 @@ static void read_account(struct command *c)
     a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);
+    a->wait_sessions = stw_json_bool(stw_json_get(c->root, "wait_sessions"), false);
     a->acts_as = kept(c, stw_json_get(c->root, "acts_as"));
     a->login = (enum stw_account_login)number(stw_json_get(c->root, "login"));
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
@@ -188,6 +189,8 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_text(out, "foreign", stw_buf_str(&r->foreign));
     put_flag(out, "found", r->found);
     put_flag(out, "can_login", r->can_login);
+    put_flag(out, "sessions_hidden", r->sessions_hidden);
+    stw_buf_addf(out, ",\"sessions\":%u", r->sessions);
     put_flag(out, "created", r->created);
     put_flag(out, "adopted", r->adopted);
     put_flag(out, "password_changed", r->password_changed);

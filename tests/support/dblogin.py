@@ -5,7 +5,6 @@ libraries."""
 import base64
 import collections
 import ctypes
-import ctypes.util
 import threading
 import time
 
@@ -14,59 +13,116 @@ from . import wait
 THREADS = 4
 
 
-class _Pq:
+class _Client:
+    """What both libraries do."""
+
+    def login(self, user, password):
+        """"" or the error."""
+        conn = self.open(user, password)
+        try:
+            return self.error(conn)
+        finally:
+            self.close(conn)
+
+
+class _Pq(_Client):
     """libpq."""
 
-    def __init__(self, server):
+    def __init__(self, server, database):
         self.lib = ctypes.CDLL("libpq.so.5")
-        self.lib.PQconnectdb.restype = ctypes.c_void_p
-        self.lib.PQconnectdb.argtypes = [ctypes.c_char_p]
-        self.lib.PQerrorMessage.restype = ctypes.c_char_p
-        for name in ("PQstatus", "PQfinish", "PQerrorMessage"):
-            getattr(self.lib, name).argtypes = [ctypes.c_void_p]
-        self.where = f"host=127.0.0.1 port={server.port} dbname=shop sslmode=require connect_timeout=10"
+        for name, returned, more in (("PQconnectdb", ctypes.c_void_p, None),
+                                     ("PQerrorMessage", ctypes.c_char_p, []),
+                                     ("PQexec", ctypes.c_void_p, [ctypes.c_char_p]),
+                                     ("PQresultStatus", ctypes.c_int, []),
+                                     ("PQstatus", ctypes.c_int, []), ("PQclear", None, []),
+                                     ("PQfinish", None, [])):
+            function = getattr(self.lib, name)
+            function.restype = returned
+            function.argtypes = [ctypes.c_char_p] if more is None else [ctypes.c_void_p, *more]
+        self.where = f"host=127.0.0.1 port={server.port} dbname={database} sslmode=require " \
+                     "connect_timeout=10"
 
-    def login(self, user, password):
-        """"" or the error."""
-        conn = self.lib.PQconnectdb(f"{self.where} user='{user}' password='{password}'".encode())
-        try:
-            return "" if self.lib.PQstatus(conn) == 0 else self.lib.PQerrorMessage(conn).decode()
-        finally:
-            self.lib.PQfinish(conn)
+    def open(self, user, password):
+        """A connection, also one that failed."""
+        return self.lib.PQconnectdb(f"{self.where} user='{user}' password='{password}'".encode())
+
+    def error(self, conn):
+        """Of its login; "" if it works."""
+        return "" if self.lib.PQstatus(conn) == 0 else self.lib.PQerrorMessage(conn).decode()
+
+    def ping(self, conn):
+        """Whether a statement works."""
+        result = self.lib.PQexec(conn, b"SELECT 1")
+        done = self.lib.PQresultStatus(result)
+        self.lib.PQclear(result)
+        return done == 2  # PGRES_TUPLES_OK
+
+    def close(self, conn):
+        """Ends it."""
+        self.lib.PQfinish(conn)
 
 
-class _Maria:
+class _Maria(_Client):
     """libmariadb."""
 
-    def __init__(self, server):
+    def __init__(self, server, database):
         self.lib = ctypes.CDLL("libmariadb.so.3")
-        self.lib.mysql_init.restype = ctypes.c_void_p
-        self.lib.mysql_init.argtypes = [ctypes.c_void_p]
         text, pointer = ctypes.c_char_p, ctypes.c_void_p
-        self.lib.mysql_ssl_set.argtypes = [pointer, text, text, text, text, text]
-        self.lib.mysql_real_connect.restype = pointer
-        self.lib.mysql_real_connect.argtypes = [pointer, text, text, text, text, ctypes.c_uint, text,
-                                                ctypes.c_ulong]
-        self.lib.mysql_error.restype = text
-        for name in ("mysql_error", "mysql_close"):
-            getattr(self.lib, name).argtypes = [pointer]
-        self.port, self.ca = server.port, str(server.ca).encode()
+        for name, returned, arguments in (
+                ("mysql_init", pointer, []), ("mysql_ssl_set", ctypes.c_int, [text] * 5),
+                ("mysql_real_connect", pointer, [text, text, text, text, ctypes.c_uint, text,
+                                                 ctypes.c_ulong]),
+                ("mysql_error", text, []), ("mysql_ping", ctypes.c_int, []),
+                ("mysql_close", None, [])):
+            function = getattr(self.lib, name)
+            function.restype, function.argtypes = returned, [pointer, *arguments]
+        self.port, self.ca, self.database = server.port, str(server.ca).encode(), database.encode()
 
-    def login(self, user, password):
-        """"" or the error."""
+    def open(self, user, password):
+        """A connection, also one that failed."""
         conn = self.lib.mysql_init(None)
-        try:
-            self.lib.mysql_ssl_set(conn, None, None, self.ca, None, None)
-            done = self.lib.mysql_real_connect(conn, b"127.0.0.1", user.encode(), password.encode(),
-                                               b"shop", self.port, None, 0)
-            return "" if done else self.lib.mysql_error(conn).decode()
-        finally:
-            self.lib.mysql_close(conn)
+        self.lib.mysql_ssl_set(conn, None, None, self.ca, None, None)
+        self.lib.mysql_real_connect(conn, b"127.0.0.1", user.encode(), password.encode(),
+                                    self.database, self.port, None, 0)
+        return conn
+
+    def error(self, conn):
+        """Of its login; "" if it works."""
+        return self.lib.mysql_error(conn).decode()
+
+    def ping(self, conn):
+        """Whether the server answers."""
+        return self.lib.mysql_ping(conn) == 0
+
+    def close(self, conn):
+        """Ends it."""
+        self.lib.mysql_close(conn)
 
 
-def client(server):
+class Session:
+    """A session that is open in a `with` block."""
+
+    def __init__(self, server, user, password, database=None):
+        lib = client(server, database)
+        self.lib, self.conn = lib, lib.open(user, password)
+        assert not lib.error(self.conn), lib.error(self.conn)
+
+    def works(self):
+        """Whether the server still answers."""
+        return self.lib.ping(self.conn)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.lib.close(self.conn)
+
+
+def client(server, database=None):
     """The client library for a server of support.databases."""
-    return (_Pq if server.engine == "postgresql" else _Maria)(server)
+    postgresql = server.engine == "postgresql"
+    database = database or ("postgres" if postgresql else "information_schema")
+    return (_Pq if postgresql else _Maria)(server, database)
 
 
 def connection(cluster, namespace, name):
@@ -91,7 +147,7 @@ class Applications:
         self.over, self.lock, self.threads = threading.Event(), threading.Lock(), []
 
     def _run(self):
-        lib = client(self.server)
+        lib = client(self.server, "shop")
         started, login, at = None, None, time.monotonic()
         while not self.over.wait(max(0.0, at - time.monotonic())):
             now = time.monotonic()

@@ -189,6 +189,22 @@ def test_known_password_ends_at_once(twins, server, shop):
     assert server.login("app", THIRD)
 
 
+def test_open_session_stops_the_end(twins, server, shop):
+    """A client of the old login is still connected when the overlap is over: both logins go on
+    working, and so does its session; when that ends, the login is locked."""
+    create(twins, server, shop, 1)
+    with dblogin.Session(server, "app_a", FIRST, "shop") as session:
+        rotate(twins, shop, SECOND)
+        found = twins.wait_condition("app", shop, "RotationComplete", "OldLoginInUse")
+        assert '"app_a" still has 1 session on the server' in found["message"]
+        rotate(twins, shop, THIRD)
+        twins.wait_condition("app", shop, "RotationComplete", "NewPasswordWaits")
+        assert session.works() and server.login("app_a", FIRST) and server.login("app_b", SECOND)
+    twins.poke("app", shop)
+    assert rotated(twins, shop, THIRD) == "app_a"
+    assert server.login("app_b", SECOND) and not server.login("app_a", FIRST)
+
+
 def test_foreign_account_is_not_touched(twins, server, shop):
     """Another client has an account with a twin's name: it stays as it is, and so does the password
     that applications use."""

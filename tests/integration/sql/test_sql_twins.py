@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import dblogin, wait
 from support.sqlprobe import account
 
 ONE, TWO, THREE = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
@@ -45,6 +46,35 @@ def test_only_if_it_exists(probe, server, user):
     assert server.logs_in(user, ONE)
     probe.fails("sync", "NOT_OURS", **account(user, TWO, login=NO))
     assert server.logs_in(user, ONE)
+
+
+@pytest.mark.every_version("the list of sessions, and who may see it")
+def test_locked_after_its_last_session(probe, server, user):
+    """Open sessions are counted, exactly those of this account, and none is ended."""
+    probe.sync(**account(user, ONE))
+    probe.sync(**account(f"{user}x", ONE))
+    with dblogin.Session(server, user, ONE) as first, dblogin.Session(server, user, ONE), \
+            dblogin.Session(server, f"{user}x", ONE):
+        report = probe.sync(**account(user, ONE, login=NO, wait_sessions=True))
+        assert report["sessions"] == 2 and not report["sessions_hidden"]
+        assert not report["options_changed"] and server.logs_in(user, ONE) and first.works()
+    wait.until("no session", lambda: probe.sync(
+        **account(user, ONE, login=NO, wait_sessions=True))["sessions"] == 0)
+    assert not server.logs_in(user, ONE)
+
+
+def test_hidden_sessions(make_probe, hosted, user):
+    """An admin without PROCESS does not see them, and the report says so."""
+    admin = f"{user}_admin"
+    hosted.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY 'adm1n-Pa55-word'")
+    hosted.sql(f"GRANT CREATE USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'")
+    hosted.sql(f"GRANT ALL ON steward.* TO {admin}@'%'")
+    target = hosted.target("db")
+    probe = make_probe({**target, "admin": {**target["admin"], "user": admin}})
+    probe.sync(**account(user, ONE))
+    with dblogin.Session(hosted, user, ONE):
+        report = probe.sync(**account(user, ONE, login=NO, wait_sessions=True))
+    assert report["sessions"] == 0 and report["sessions_hidden"] and report["options_changed"]
 
 
 @pytest.mark.every_version("roles that are members; the options of a membership since 16")

@@ -1045,6 +1045,38 @@ static void rotations(void **state)
     ASSERT_RULES(rules, &env);
 }
 
+#define EVERY(password, text)                                                                      \
+    "\"user\":\"app\",\"password\":{" password "},\"requireTLS\":\"SSL\",\"connectionSecret\":"    \
+    "{\"name\":\"c\"},\"rotation\":{" text "}"
+#define MADE "\"generate\":{}"
+
+static void rotations_by_the_clock(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("maria", EVERY(MADE, "\"every\":\"30d\"")), ""},
+        {ON("maria", EVERY(MADE, "\"every\":\"61m\"")), ""},
+        {ON("maria", EVERY(MADE, "\"every\":\"1m\",\"strategy\":\"InPlace\"")), ""},
+        {ON("maria", EVERY(MADE, "\"every\":\"60m\"")),
+         "spec.rotation.every: Invalid value: \"60m\": must be longer than overlapSeconds\n"},
+        {ON("maria", EVERY("\"name\":\"s\"", "\"every\":\"30d\"")),
+         "spec.rotation.every: Forbidden: needs spec.password.generate: the password of a named "
+         "Secret is changed by who writes it\n"},
+        {ON("maria", EVERY(MADE, "\"every\":\"0d\"")),
+         "spec.rotation.every: Invalid value: \"0d\": must be 1 to 9999 minutes, hours or days, "
+         "such "
+         "as 90m, 12h or 30d\n"},
+        {ON("maria", EVERY(MADE, "\"every\":\"30\"")),
+         "spec.rotation.every: Invalid value: \"30\": must be 1 to 9999 minutes, hours or days, "
+         "such "
+         "as 90m, 12h or 30d\n"},
+        {ON("maria", EVERY(MADE, "\"every\":\"1h30m\"")),
+         "spec.rotation.every: Invalid value: \"1h30m\": must be 1 to 9999 minutes, hours or days, "
+         "such as 90m, 12h or 30d\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 /* The logins are names, too: not too long, not reserved, and of no other object. */
 static void logins_of_twins(void **state)
 {
@@ -1509,6 +1541,7 @@ int main(void)
         cmocka_unit_test(connection_secrets),
         cmocka_unit_test(rotations),
         cmocka_unit_test(logins_of_twins),
+        cmocka_unit_test(rotations_by_the_clock),
         cmocka_unit_test(the_finalizer),
         cmocka_unit_test(no_label_is_the_default_target),
         cmocka_unit_test(the_label_is_added),
