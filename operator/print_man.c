@@ -27,7 +27,7 @@ static void add_char(char c, struct stw_buf *out)
 }
 
 /* A "." that begins a line would begin a request. */
-static void add_text(const char *text, size_t len, struct stw_buf *out)
+static void add_roff(const char *text, size_t len, struct stw_buf *out)
 {
     for (size_t i = 0; i < len; i++) {
         if (text[i] == '.' && (i == 0 || text[i - 1] == '\n'))
@@ -42,7 +42,7 @@ static void add_string(const struct stw_operator *op, const char *text, struct s
     stw_autobuf struct stw_buf own = STW_BUF_INIT(TEXT_MAX);
     stw_operator_expand(op, text, &own);
     out->failed |= own.failed;
-    add_text(stw_buf_str(&own), own.len, out);
+    add_roff(stw_buf_str(&own), own.len, out);
 }
 
 enum usage_line { LINE_EMPTY, LINE_TEXT, LINE_LITERAL };
@@ -73,7 +73,7 @@ static void add_usage(const char *usage, struct stw_buf *out)
         if (now == LINE_LITERAL && before != LINE_LITERAL)
             stw_buf_adds(out, ".nf\n");
         if (now != LINE_EMPTY) {
-            add_text(p, len, out);
+            add_roff(p, len, out);
             stw_buf_addc(out, '\n');
         }
         before = now;

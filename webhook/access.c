@@ -33,7 +33,7 @@ const struct stw_rule stw_access_rules[] = {
     {0},
 };
 
-struct kept {
+struct decision {
     unsigned char digest[DIGEST]; /* of token and path */
     uint64_t at_ms;               /* 0: free */
     int code;
@@ -42,10 +42,10 @@ struct kept {
 
 struct stw_access {
     struct stw_access_config c;
-    struct kept allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
+    struct decision allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
                                                  permission */
-    uint64_t tokens, refilled_ms;             /* of the bucket */
-    uint64_t failed_ms, told_ms;              /* 0: never */
+    uint64_t tokens, refilled_ms;                 /* of the bucket */
+    uint64_t failed_ms, told_ms;                  /* 0: never */
 };
 
 /* --- answers */
@@ -84,7 +84,7 @@ static int make_digest(const char *token, const char *path, unsigned char out[DI
     return bad ? -1 : 0;
 }
 
-static struct kept *find_kept(struct kept *list, const unsigned char digest[DIGEST])
+static struct decision *find_kept(struct decision *list, const unsigned char digest[DIGEST])
 {
     for (unsigned i = 0; i < KEPT; i++)
         if (list[i].at_ms && memcmp(list[i].digest, digest, DIGEST) == 0)
@@ -93,22 +93,22 @@ static struct kept *find_kept(struct kept *list, const unsigned char digest[DIGE
 }
 
 /* The entry of the same token and path, or the oldest entry. */
-static struct kept *choose_entry(struct kept *list, const unsigned char digest[DIGEST])
+static struct decision *choose_entry(struct decision *list, const unsigned char digest[DIGEST])
 {
-    struct kept *oldest = &list[0], *same = find_kept(list, digest);
+    struct decision *oldest = &list[0], *same = find_kept(list, digest);
     for (unsigned i = 1; i < KEPT; i++)
         if (list[i].at_ms < oldest->at_ms)
             oldest = &list[i];
     return same ? same : oldest;
 }
 
-static void clear_entry(struct kept *k)
+static void clear_entry(struct decision *k)
 {
     if (k)
-        *k = (struct kept){0};
+        *k = (struct decision){0};
 }
 
-static bool is_younger(const struct kept *k, uint64_t now, uint64_t ms)
+static bool is_younger(const struct decision *k, uint64_t now, uint64_t ms)
 {
     return k && now - k->at_ms < ms;
 }
@@ -117,7 +117,7 @@ static void cache_answer(struct stw_access *a, const unsigned char digest[DIGEST
                          const char *user, uint64_t now)
 {
     clear_entry(find_kept(code == 200 ? a->refused : a->allowed, digest));
-    struct kept *k = choose_entry(code == 200 ? a->allowed : a->refused, digest);
+    struct decision *k = choose_entry(code == 200 ? a->allowed : a->refused, digest);
     memcpy(k->digest, digest, DIGEST);
     k->at_ms = now;
     k->code = code;
@@ -263,7 +263,7 @@ static const char *parse_bearer_token(const char *authorization)
     return len > 0 && len <= TOKEN_MAX ? token : NULL;
 }
 
-static void answer_unasked(const struct kept *old, uint64_t now, struct stw_access_answer *ret)
+static void answer_unasked(const struct decision *old, uint64_t now, struct stw_access_answer *ret)
 {
     if (is_younger(old, now, STALE_MS))
         set_answer(ret, 200, "");
@@ -277,9 +277,9 @@ static void answer_unasked(const struct kept *old, uint64_t now, struct stw_acce
 static void find_out(struct stw_access *a, const char *token, const char *path,
                      const unsigned char digest[DIGEST], struct stw_access_answer *ret)
 {
-    char user[sizeof(((struct kept *)0)->user)];
+    char user[sizeof(((struct decision *)0)->user)];
     struct stw_error err = {0};
-    struct kept *old = find_kept(a->allowed, digest);
+    struct decision *old = find_kept(a->allowed, digest);
     uint64_t now = stw_now_ms(a->c.clock);
     if (a->failed_ms && now - a->failed_ms < ASK_AGAIN_MS) {
         answer_unasked(old, now, ret);
@@ -315,7 +315,7 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
         set_answer(ret, 503, "no memory to look at the token");
         return;
     }
-    const struct kept *yes = find_kept(a->allowed, digest), *no = find_kept(a->refused, digest);
+    const struct decision *yes = find_kept(a->allowed, digest), *no = find_kept(a->refused, digest);
     if (is_younger(yes, now, ALLOWED_MS))
         set_answer(ret, 200, "");
     else if (is_younger(no, now, REFUSED_MS))

@@ -192,7 +192,7 @@ static const struct source {
     {"Object", "object", VALUE | AVERAGE_VALUE},
     {"External", "external", VALUE | AVERAGE_VALUE},
 };
-static const struct target {
+static const struct metric_target {
     const char *type, *field;
     unsigned bit;
 } targets[] = {

@@ -169,8 +169,8 @@ static bool fail_memory(struct dbuser *d)
 
 /* --- events */
 
-static void tell(const struct dbuser *d, bool warning, const char *reason, const char *name,
-                 const char *text)
+static void post_event(const struct dbuser *d, bool warning, const char *reason, const char *name,
+                       const char *text)
 {
     stw_object_event(d->run, &d->object, warning, reason, "Sync",
                      "database \"%.64s\" on target \"%s\" %s", name, d->target->name, text);
@@ -184,13 +184,14 @@ static void tell_created(const struct dbuser *d)
         const struct stw_database_report *r = &d->databases.reports[i];
         const char *name = d->databases.items[i].name;
         if (r->created && find_in_status(d, name))
-            tell(d, true, "DriftRepaired", name, "had been dropped and was created again, empty");
+            post_event(d, true, "DriftRepaired", name,
+                       "had been dropped and was created again, empty");
         else if (r->created)
-            tell(d, false, "DatabaseCreated", name, "was created");
+            post_event(d, false, "DatabaseCreated", name, "was created");
         if (r->changed)
-            tell(d, false, "DatabaseUpdated", name, "has another default for new tables");
+            post_event(d, false, "DatabaseUpdated", name, "has another default for new tables");
         if (r->extended)
-            tell(d, false, "DatabaseUpdated", name, "has new extensions");
+            post_event(d, false, "DatabaseUpdated", name, "has new extensions");
     }
 }
 
@@ -209,12 +210,13 @@ static void tell_ended(const struct dbuser *d, size_t i)
     const struct stw_database *db = &d->databases.items[i];
     const struct stw_database_report *r = &d->databases.reports[i];
     if (r->dropped)
-        tell(d, false, "DatabaseDropped", db->name, "was dropped with all its data");
+        post_event(d, false, "DatabaseDropped", db->name, "was dropped with all its data");
     else if (r->trouble == STW_SQL_FINE && find_in_status(d, db->name))
-        tell(d, false, "DatabaseRetained", db->name,
-             db->keep ? "stays, with its data: spec.databases and the annotation confirm-drop do "
-                        "not both ask for its end"
-                      : "no longer has the mark of this object, and is left as it is");
+        post_event(d, false, "DatabaseRetained", db->name,
+                   db->keep
+                       ? "stays, with its data: spec.databases and the annotation confirm-drop do "
+                         "not both ask for its end"
+                       : "no longer has the mark of this object, and is left as it is");
 }
 
 /* Those of the lists from `first` on. */
@@ -274,14 +276,14 @@ bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool)
         if (!d->databases.reports[i].schemas_added)
             continue;
         added = true;
-        tell(d, false, "DatabaseUpdated", want.items[i].name, "has new schemas");
+        post_event(d, false, "DatabaseUpdated", want.items[i].name, "has new schemas");
     }
     return added && t == STW_SQL_NO_OBJECT;
 }
 
 /* --- status */
 
-static void describe(const struct stw_database_report *r, struct stw_aspect *a)
+static void describe_report(const struct stw_database_report *r, struct stw_aspect *a)
 {
     a->level = meanings[r->trouble].level;
     a->truth = r->trouble == STW_SQL_LOOKUP ? STW_UNKNOWN : STW_FALSE;
@@ -313,7 +315,7 @@ void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a)
     }
     if (!first)
         return;
-    describe(first, a);
+    describe_report(first, a);
     if (bad > 1)
         STW_ASPECT_SAY(a, "%s (and %zu more)", first->err.text, bad - 1);
     else

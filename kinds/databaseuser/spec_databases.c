@@ -138,13 +138,13 @@ const struct stw_field stw_databaseuser_database_fields[] = {
 
 /* --- rules */
 
-struct subject {
+struct checked_database {
     const struct stw_dbu_scene *s;
     uint32_t index;
     struct stw_databaseuser_database db; /* members of a wrong type are left out */
 };
 
-static void path_to(const struct subject *d, const char *field, char path[PATH_MAX_BYTES])
+static void path_to(const struct checked_database *d, const char *field, char path[PATH_MAX_BYTES])
 {
     stw_format(path, PATH_MAX_BYTES, "spec.databases[%u]%s", d->index, field);
 }
@@ -157,7 +157,7 @@ static bool is_reserved(const struct stw_target *t, const char *name)
            (t->admin_database && stw_streq(name, t->admin_database));
 }
 
-static void check_name(const struct subject *d)
+static void check_name(const struct checked_database *d)
 {
     char path[PATH_MAX_BYTES];
     const struct stw_dbu_scene *s = d->s;
@@ -175,7 +175,7 @@ static void check_name(const struct subject *d)
                              s->target_name, ns, name);
 }
 
-static void check_extensions(const struct subject *d)
+static void check_extensions(const struct checked_database *d)
 {
     uint32_t count = stw_json_size(d->db.extensions);
     for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_EXTENSIONS_MAX); i++) {
@@ -193,7 +193,7 @@ static void check_extensions(const struct subject *d)
     }
 }
 
-static void check_schemas(const struct subject *d)
+static void check_schemas(const struct checked_database *d)
 {
     uint32_t count = stw_json_size(d->db.schemas);
     for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_SCHEMAS_MAX); i++) {
@@ -211,7 +211,7 @@ static void check_schemas(const struct subject *d)
     }
 }
 
-static void check_locale(const struct subject *d)
+static void check_locale(const struct checked_database *d)
 {
     char path[PATH_MAX_BYTES];
     const char *collation = d->db.collation;
@@ -221,7 +221,8 @@ static void check_locale(const struct subject *d)
                              "must consist of letters, digits and '_' on %s", d->s->engine->name);
 }
 
-static void check_duplicates(const struct subject *d, struct stw_json list, const char *field)
+static void check_duplicates(const struct checked_database *d, struct stw_json list,
+                             const char *field)
 {
     for (uint32_t i = 1; i < STW_MIN(stw_json_size(list), STW_DATABASEUSER_SCHEMAS_MAX); i++) {
         char path[PATH_MAX_BYTES];
@@ -234,7 +235,7 @@ static void check_duplicates(const struct subject *d, struct stw_json list, cons
     }
 }
 
-static void check_same_name(const struct subject *all, uint32_t index)
+static void check_same_name(const struct checked_database *all, uint32_t index)
 {
     char path[PATH_MAX_BYTES];
     const char *name = all[index].db.name;
@@ -247,7 +248,7 @@ static void check_same_name(const struct subject *all, uint32_t index)
     }
 }
 
-static void advise(const struct subject *d)
+static void warn_of_deletion(const struct checked_database *d)
 {
     if (d->db.deletion_policy && stw_streq(d->db.deletion_policy, "Delete"))
         stw_findings_warn(d->s->f,
@@ -257,13 +258,13 @@ static void advise(const struct subject *d)
                           d->index, d->db.name ? d->db.name : "");
 }
 
-static void check_one(const struct subject *all, uint32_t i)
+static void check_one(const struct checked_database *all, uint32_t i)
 {
-    const struct subject *d = &all[i];
+    const struct checked_database *d = &all[i];
     check_same_name(all, i);
     check_duplicates(d, d->db.extensions, "extensions");
     check_duplicates(d, d->db.schemas, "schemas");
-    advise(d);
+    warn_of_deletion(d);
     if (!d->s->target || !d->s->engine)
         return;
     check_name(d);
@@ -280,10 +281,10 @@ void stw_databaseuser_check_databases(const struct stw_dbu_scene *s)
     if (count == 0 || count > STW_DATABASEUSER_DATABASES_MAX)
         return; /* the field table reports it */
     stw_arena_init(&arena);
-    struct subject *all = stw_arena_alloc(&arena, count * sizeof(*all));
+    struct checked_database *all = stw_arena_alloc(&arena, count * sizeof(*all));
     s->f->failed |= !all;
     for (uint32_t i = 0; all && i < count; i++) {
-        all[i] = (struct subject){.s = s, .index = i};
+        all[i] = (struct checked_database){.s = s, .index = i};
         /* wrong types have been reported already */
         (void)stw_fields_decode(stw_databaseuser_database_fields, stw_json_at(list, i), &arena,
                                 &all[i].db);

@@ -36,7 +36,7 @@
  * after a longer pause is handled at once. */
 #define BATCH_MS 20
 
-static void list_append(struct stw_call_list *l, struct stw_call *call)
+static void list_append(struct stw_call_list *l, struct stw_http_call *call)
 {
     call->next = NULL;
     call->prev = l->last;
@@ -47,7 +47,7 @@ static void list_append(struct stw_call_list *l, struct stw_call *call)
     l->last = call;
 }
 
-static void list_remove(struct stw_call_list *l, struct stw_call *call)
+static void list_remove(struct stw_call_list *l, struct stw_http_call *call)
 {
     if (call->prev)
         call->prev->next = call->next;
@@ -70,7 +70,7 @@ static void wake_client_thread(struct stw_client *c)
 /* The client whose thread this is, or NULL. */
 static _Thread_local const struct stw_client *own;
 
-void stw_call_start(struct stw_client *c, struct stw_call *call)
+void stw_call_start(struct stw_client *c, struct stw_http_call *call)
 {
     assert(call->state == STW_CALL_IDLE);
     assert(call->req.method && call->req.path);
@@ -90,7 +90,7 @@ void stw_call_start(struct stw_client *c, struct stw_call *call)
         wake_client_thread(c);
 }
 
-void stw_call_cancel(struct stw_client *c, struct stw_call *call)
+void stw_call_cancel(struct stw_client *c, struct stw_http_call *call)
 {
     pthread_mutex_lock(&c->lock);
     call->cancelled = true;
@@ -102,7 +102,7 @@ void stw_call_cancel(struct stw_client *c, struct stw_call *call)
 /* --- on the client's thread */
 
 /* Gives the call a handle and adds it to the multi.  -1 with call->err. */
-static int begin_transfer(struct stw_client *c, struct stw_call *call)
+static int begin_transfer(struct stw_client *c, struct stw_http_call *call)
 {
     struct stw_handle *h = c->pool;
     if (h) {
@@ -122,7 +122,7 @@ static int begin_transfer(struct stw_client *c, struct stw_call *call)
     return 0;
 }
 
-static void end_transfer(struct stw_client *c, struct stw_call *call)
+static void end_transfer(struct stw_client *c, struct stw_http_call *call)
 {
     struct stw_handle *h = call->handle;
     if (!h)
@@ -139,7 +139,7 @@ static void end_transfer(struct stw_client *c, struct stw_call *call)
     c->pooled++;
 }
 
-static void complete_call(struct stw_client *c, struct stw_call *call)
+static void complete_call(struct stw_client *c, struct stw_http_call *call)
 {
     if (call->state == STW_CALL_ACTIVE)
         end_transfer(c, call);
@@ -149,7 +149,7 @@ static void complete_call(struct stw_client *c, struct stw_call *call)
     call->on_done(call);
 }
 
-static void wait_again(struct stw_client *c, struct stw_call *call)
+static void wait_again(struct stw_client *c, struct stw_http_call *call)
 {
     end_transfer(c, call);
     call->state = STW_CALL_WAITING;
@@ -157,7 +157,7 @@ static void wait_again(struct stw_client *c, struct stw_call *call)
     call->err = (struct stw_error){0};
 }
 
-static void begin_call(struct stw_client *c, struct stw_call *call, uint64_t now)
+static void begin_call(struct stw_client *c, struct stw_http_call *call, uint64_t now)
 {
     uint32_t timeout = call->req.timeout_ms ? call->req.timeout_ms : STW_CLIENT_TIMEOUT_MS;
     if (call->deadline_ms == 0)
@@ -175,7 +175,7 @@ static void begin_call(struct stw_client *c, struct stw_call *call, uint64_t now
 /* Moves calls from the backlog to `calls` until `max` background calls are there. */
 static void take_backlog(struct stw_client *c, unsigned max)
 {
-    for (struct stw_call *call; c->background < max && (call = c->backlog.first);) {
+    for (struct stw_http_call *call; c->background < max && (call = c->backlog.first);) {
         list_remove(&c->backlog, call);
         list_append(&c->calls, call);
         c->background++;
@@ -219,7 +219,7 @@ static void take_in(struct stw_client *c)
     bool all = c->cancelled, some = c->cancels;
     c->cancels = false;
     while (in.first) {
-        struct stw_call *call = in.first;
+        struct stw_http_call *call = in.first;
         list_remove(&in, call);
         some = some || call->cancelled;
         list_append(call->background ? &c->backlog : &c->calls, call);
@@ -228,7 +228,7 @@ static void take_in(struct stw_client *c)
         take_backlog(c, UINT_MAX);
     /* on_done runs without the lock: calls are selected here and ended below. */
     struct stw_call_list ended = {0};
-    for (struct stw_call *call = c->calls.first, *next; (all || some) && call; call = next) {
+    for (struct stw_http_call *call = c->calls.first, *next; (all || some) && call; call = next) {
         next = call->next;
         if (all || call->cancelled) {
             list_remove(&c->calls, call);
@@ -237,7 +237,7 @@ static void take_in(struct stw_client *c)
     }
     pthread_mutex_unlock(&c->lock);
     while (ended.first) {
-        struct stw_call *call = ended.first;
+        struct stw_http_call *call = ended.first;
         list_remove(&ended, call);
         list_append(&c->calls, call);
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was cancelled: stopping");
@@ -250,14 +250,14 @@ static void take_in(struct stw_client *c)
 static bool waits_for_first(const struct stw_client *c, uint64_t now)
 {
     bool active = false;
-    for (const struct stw_call *call = c->calls.first; call; call = call->next)
+    for (const struct stw_http_call *call = c->calls.first; call; call = call->next)
         active = active || (call->state == STW_CALL_ACTIVE && call->started_ms + FIRST_MS > now);
     return active && c->secure && !atomic_load(&c->answered);
 }
 
 static void start_due(struct stw_client *c, uint64_t now)
 {
-    for (struct stw_call *call = c->calls.first, *next; call; call = next) {
+    for (struct stw_http_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
         if (waits_for_first(c, now))
             break;
@@ -271,7 +271,7 @@ static void collect_finished_calls(struct stw_client *c)
 {
     int left;
     for (CURLMsg *m; (m = curl_multi_info_read(c->multi, &left));) {
-        struct stw_call *call = NULL;
+        struct stw_http_call *call = NULL;
         CURLcode code = m->data.result;
         if (m->msg != CURLMSG_DONE ||
             curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&call) != CURLE_OK)
@@ -284,7 +284,7 @@ static void collect_finished_calls(struct stw_client *c)
 }
 
 /* When the call times out unless the server sends something; UINT64_MAX: no limit. */
-static uint64_t silent_until_ms(const struct stw_call *call)
+static uint64_t silent_until_ms(const struct stw_http_call *call)
 {
     uint32_t limit = call->heard ? call->silence_ms : call->answer_ms;
     return call->state == STW_CALL_ACTIVE && limit > 0 ? call->heard_ms + limit : UINT64_MAX;
@@ -293,7 +293,7 @@ static uint64_t silent_until_ms(const struct stw_call *call)
 /* libcurl closes the connection of a transfer that is ended early. */
 static void end_silent(struct stw_client *c, uint64_t now)
 {
-    for (struct stw_call *call = c->calls.first, *next; call; call = next) {
+    for (struct stw_http_call *call = c->calls.first, *next; call; call = next) {
         next = call->next;
         if (now < silent_until_ms(call))
             continue;
@@ -309,7 +309,7 @@ static int idle_ms(struct stw_client *c, uint64_t now)
     bool waits = waits_for_first(c, now);
     uint64_t next = STW_MIN(now + POLL_MAX_MS, backlog_turn_ms(c));
     next = STW_MIN(next, stw_handle_expire(c, now, false));
-    for (const struct stw_call *call = c->calls.first; call; call = call->next) {
+    for (const struct stw_http_call *call = c->calls.first; call; call = call->next) {
         next = STW_MIN(next, silent_until_ms(call));
         if (call->state == STW_CALL_WAITING)
             next = STW_MIN(next, waits ? now + FIRST_MS : call->start_at_ms);
@@ -372,7 +372,7 @@ static void work_on(struct stw_client *c, const struct epoll_event *event)
 /* True when only background calls and open watches run and the queue is not half full. */
 static bool may_gather(struct stw_client *c)
 {
-    for (const struct stw_call *call = c->calls.first; call; call = call->next)
+    for (const struct stw_http_call *call = c->calls.first; call; call = call->next)
         if (!call->background && !(call->watch && call->heard))
             return false;
     return !is_pressed(c);

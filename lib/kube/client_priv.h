@@ -21,7 +21,7 @@
 
 enum stw_call_state { STW_CALL_IDLE, STW_CALL_WAITING, STW_CALL_ACTIVE };
 
-struct stw_call {
+struct stw_http_call {
     /* Set by the owner; the strings of `req` must live until on_done. */
     struct stw_request req;
     uint64_t start_at_ms; /* not before this time of the client's clock; 0: at once */
@@ -33,10 +33,10 @@ struct stw_call {
     /* Called with the body of a 200 response as it arrives; the body is then not stored.  A
      * non-zero result ends the call with the error that was set in `err`, else with
      * STW_ERR_CANCELLED.  It must not start or end this or any other call. */
-    int (*on_body)(struct stw_call *call, const char *data, size_t len);
-    void (*on_open)(struct stw_call *call); /* the response is a 200; or NULL */
+    int (*on_body)(struct stw_http_call *call, const char *data, size_t len);
+    void (*on_open)(struct stw_http_call *call); /* the response is a 200; or NULL */
     /* On the client's thread.  `err.code` is STW_OK, or the failure. */
-    void (*on_done)(struct stw_call *call);
+    void (*on_done)(struct stw_http_call *call);
     void *ctx;
 
     /* The result, for on_done, which may take the body. */
@@ -47,7 +47,7 @@ struct stw_call {
     struct stw_client *client;
     struct stw_fence_ticket fence; /* of a request that changes something */
     enum stw_call_state state;
-    struct stw_call *next, *prev;
+    struct stw_http_call *next, *prev;
     bool cancelled; /* under the client's lock; never reset */
     bool retried_auth, retried_reset, counted, heard;
     struct stw_handle *handle;
@@ -56,13 +56,13 @@ struct stw_call {
 };
 
 /* Any thread.  After stw_client_cancel, on_done is still called, with STW_ERR_CANCELLED. */
-void stw_call_start(struct stw_client *c, struct stw_call *call);
+void stw_call_start(struct stw_client *c, struct stw_http_call *call);
 /* Any thread; returns before on_done was called.  A call cancelled once never runs again. */
-void stw_call_cancel(struct stw_client *c, struct stw_call *call);
+void stw_call_cancel(struct stw_client *c, struct stw_http_call *call);
 
 /* A list of calls. */
 struct stw_call_list {
-    struct stw_call *first, *last;
+    struct stw_http_call *first, *last;
 };
 
 /* Credentials and CA, read from files that may be replaced at any time. */
@@ -204,12 +204,12 @@ void stw_trust_drop(struct stw_handle *h); /* new connections use what libcurl h
 /* --- client_transfer.c: one call as one libcurl transfer, on the thread that runs it */
 
 /* Sets the request of `call` on its handle.  -1 with call->err. */
-int stw_transfer_prepare(struct stw_client *c, struct stw_call *call);
+int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call);
 /* After the transfer: frees what belongs to this request only. */
-void stw_transfer_clear(struct stw_call *call);
+void stw_transfer_clear(struct stw_http_call *call);
 /* The transfer has ended: sets call->err.  Returns true when it must be repeated at
  * call->start_at_ms. */
-bool stw_transfer_result(struct stw_client *c, struct stw_call *call, CURLcode code);
+bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLcode code);
 
 /* --- client_status.c: failures as struct stw_error */
 

@@ -13,13 +13,13 @@
 
 /* --- during the transfer */
 
-static void note_heard(struct stw_call *call)
+static void note_heard(struct stw_http_call *call)
 {
     call->heard = true;
     call->heard_ms = stw_now_ms(call->client->clock);
 }
 
-static long status_of(const struct stw_call *call)
+static long status_of(const struct stw_http_call *call)
 {
     long status = 0;
     (void)curl_easy_getinfo(call->handle->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -46,7 +46,7 @@ static struct stw_client_tally *admission_metrics_of(struct stw_client *c, const
 
 /* Counts a transfer once, when its headers have arrived, so that a watch is counted while it is
  * open. */
-static void count_transfer(struct stw_call *call, long status)
+static void count_transfer(struct stw_http_call *call, long status)
 {
     struct stw_client *c = call->client;
     if (call->counted)
@@ -60,7 +60,7 @@ static void count_transfer(struct stw_call *call, long status)
     stw_series_observe(t.durations, seconds);
 }
 
-static void note_date(struct stw_call *call, const char *data, size_t len)
+static void note_date(struct stw_http_call *call, const char *data, size_t len)
 {
     char text[64];
     if (len >= sizeof(text) || len < 6 || strncasecmp(data, "date: ", 6) != 0)
@@ -74,7 +74,7 @@ static void note_date(struct stw_call *call, const char *data, size_t len)
 
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
-    struct stw_call *call = ctx;
+    struct stw_http_call *call = ctx;
     if (call->req.ret_date_us)
         note_date(call, data, size * n);
     if (size * n > 2 || (data[0] != '\r' && data[0] != '\n'))
@@ -91,7 +91,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 
 static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 {
-    struct stw_call *call = ctx;
+    struct stw_http_call *call = ctx;
     size_t len = size * n;
     note_heard(call);
     if (call->on_body && status_of(call) == 200) {
@@ -197,7 +197,7 @@ static int set_credentials(struct stw_client *c, struct stw_handle *h)
     return bad;
 }
 
-static int set_headers(struct stw_client *c, struct stw_call *call)
+static int set_headers(struct stw_client *c, struct stw_http_call *call)
 {
     const struct stw_request *r = &call->req;
     struct stw_handle *h = call->handle;
@@ -233,7 +233,7 @@ static int set_agent(const struct stw_client *c, CURL *easy)
     return (int)curl_easy_setopt(easy, CURLOPT_USERAGENT, agent);
 }
 
-static int set_request(struct stw_client *c, struct stw_call *call)
+static int set_request(struct stw_client *c, struct stw_http_call *call)
 {
     const struct stw_request *r = &call->req;
     CURL *easy = call->handle->easy;
@@ -253,7 +253,7 @@ static int set_request(struct stw_client *c, struct stw_call *call)
     return bad | (int)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, plain ? NULL : r->method);
 }
 
-static int set_callbacks(struct stw_client *c, struct stw_call *call)
+static int set_callbacks(struct stw_client *c, struct stw_http_call *call)
 {
     CURL *easy = call->handle->easy;
     uint64_t now = stw_now_ms(c->clock);
@@ -270,7 +270,7 @@ static int set_callbacks(struct stw_client *c, struct stw_call *call)
 
 /* --- begin and end */
 
-int stw_transfer_prepare(struct stw_client *c, struct stw_call *call)
+int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call)
 {
     /* Every request passes here: the last guard of shadow mode. */
     if (c->shadow && !stw_streq(call->req.method, "GET"))
@@ -292,7 +292,7 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_call *call)
     return 0;
 }
 
-void stw_transfer_clear(struct stw_call *call)
+void stw_transfer_clear(struct stw_http_call *call)
 {
     struct stw_handle *h = call->handle;
     (void)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, NULL);
@@ -305,7 +305,7 @@ void stw_transfer_clear(struct stw_call *call)
 
 /* --- results */
 
-static bool in_time(struct stw_client *c, struct stw_call *call, uint64_t wait_ms)
+static bool in_time(struct stw_client *c, struct stw_http_call *call, uint64_t wait_ms)
 {
     uint64_t at = stw_now_ms(c->clock) + wait_ms;
     if (at >= call->deadline_ms)
@@ -315,7 +315,7 @@ static bool in_time(struct stw_client *c, struct stw_call *call, uint64_t wait_m
 }
 
 /* 429, and 503 with Retry-After, mean that nothing was done and the request may be repeated. */
-static bool retry_throttled(struct stw_client *c, struct stw_call *call, long status)
+static bool retry_throttled(struct stw_client *c, struct stw_http_call *call, long status)
 {
     curl_off_t seconds = 0;
     (void)curl_easy_getinfo(call->handle->easy, CURLINFO_RETRY_AFTER, &seconds);
@@ -327,7 +327,7 @@ static bool retry_throttled(struct stw_client *c, struct stw_call *call, long st
     return in_time(c, call, seconds > 0 ? (uint64_t)seconds * 1000 : RETRY_AFTER_DEFAULT_MS);
 }
 
-static bool retry_auth(struct stw_client *c, struct stw_call *call)
+static bool retry_auth(struct stw_client *c, struct stw_http_call *call)
 {
     if (call->retried_auth)
         return false;
@@ -343,7 +343,7 @@ static bool retry_auth(struct stw_client *c, struct stw_call *call)
 /* The server may close a persistent connection at the moment when it is used.  Idempotent requests
  * are then retried once.  POST is not: the first attempt may have been processed.  Nor is DELETE:
  * the second attempt would get a 404. */
-static bool retry_reset(struct stw_client *c, struct stw_call *call, CURLcode code)
+static bool retry_reset(struct stw_client *c, struct stw_http_call *call, CURLcode code)
 {
     static const CURLcode cut[] = {CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING,
                                    CURLE_PARTIAL_FILE};
@@ -361,7 +361,7 @@ static bool retry_reset(struct stw_client *c, struct stw_call *call, CURLcode co
     return in_time(c, call, 0);
 }
 
-bool stw_transfer_result(struct stw_client *c, struct stw_call *call, CURLcode code)
+bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLcode code)
 {
     long status = status_of(call);
     count_transfer(call, code == CURLE_OK ? status : 0);

@@ -31,7 +31,7 @@ static void wait_until(struct stw_client *c, uint64_t at_ms)
 }
 
 /* One attempt.  Returns true when it must be repeated at call->start_at_ms. */
-static bool attempt_request(struct stw_client *c, struct stw_call *call)
+static bool attempt_request(struct stw_client *c, struct stw_http_call *call)
 {
     bool again = false;
     if (!stw_fence_allows(call->fence)) { /* also before a retry */
@@ -55,7 +55,7 @@ static bool is_cancelled(struct stw_client *c)
     return c->cancelled;
 }
 
-static void perform_call(struct stw_client *c, struct stw_call *call)
+static void perform_call(struct stw_client *c, struct stw_http_call *call)
 {
     const struct stw_request *r = &call->req;
     if (!stw_streq(r->method, "GET"))
@@ -81,7 +81,7 @@ static void perform_call(struct stw_client *c, struct stw_call *call)
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err)
 {
-    struct stw_call call = {.req = *req};
+    struct stw_http_call call = {.req = *req};
     if (c->shadow && !stw_streq(req->method, "GET"))
         return stw_shadow_answer(c->shadow, c, req, ret, err);
     perform_call(c, &call);
@@ -102,7 +102,7 @@ struct reader {
     void *ctx;
 };
 
-static int hand_on(struct stw_call *call, const char *data, size_t len)
+static int hand_on(struct stw_http_call *call, const char *data, size_t len)
 {
     const struct reader *r = call->ctx;
     return r->fn(r->ctx, data, len, &call->err);
@@ -112,7 +112,7 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
                     struct stw_error *err)
 {
     struct reader reader = {fn, ctx};
-    struct stw_call call = {.req = *req, .on_body = hand_on, .ctx = &reader};
+    struct stw_http_call call = {.req = *req, .on_body = hand_on, .ctx = &reader};
     perform_call(c, &call);
     stw_buf_done(&call.body);
     if (call.err.code != STW_OK && err)
@@ -122,7 +122,7 @@ int stw_client_read(struct stw_client *c, const struct stw_request *req, stw_rea
 
 /* --- fire and forget: one block of memory with the call and copies of all texts */
 
-static void free_submitted_call(struct stw_call *call)
+static void free_submitted_call(struct stw_http_call *call)
 {
     struct stw_client *c = call->client;
     pthread_mutex_lock(&c->lock);
@@ -148,12 +148,12 @@ static size_t text_len(const char *text)
     return text ? strlen(text) : 0;
 }
 
-static struct stw_call *copy_request(const struct stw_request *r)
+static struct stw_http_call *copy_request(const struct stw_request *r)
 {
     size_t method = strlen(r->method), path = strlen(r->path), type = text_len(r->content_type),
            accept = text_len(r->accept);
-    size_t bytes = sizeof(struct stw_call) + method + path + type + accept + r->body_len + 5;
-    struct stw_call *call = calloc(1, bytes);
+    size_t bytes = sizeof(struct stw_http_call) + method + path + type + accept + r->body_len + 5;
+    struct stw_http_call *call = calloc(1, bytes);
     if (!call)
         return NULL;
     call->bytes = bytes;
@@ -197,7 +197,7 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req)
         return false;
     if (c->shadow)
         return true; /* an event */
-    struct stw_call *call = copy_request(req);
+    struct stw_http_call *call = copy_request(req);
     bool taken = call && reserve_queue_bytes(c, call->bytes);
     if (taken) {
         stw_call_start(c, call);

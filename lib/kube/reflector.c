@@ -81,10 +81,10 @@ static void make_path(struct stw_reflector *r)
     add_query(&r->path, "resourceVersion", r->rv);
 }
 
-static int on_watch_data(struct stw_call *call, const char *data, size_t len);
-static int on_list_data(struct stw_call *call, const char *data, size_t len);
-static void on_open(struct stw_call *call);
-static void on_done(struct stw_call *call);
+static int on_watch_data(struct stw_http_call *call, const char *data, size_t len);
+static int on_list_data(struct stw_http_call *call, const char *data, size_t len);
+static void on_open(struct stw_http_call *call);
+static void on_done(struct stw_http_call *call);
 
 /* Begins the request for `phase`, after a wait. */
 static void go_on(struct stw_reflector *r, uint64_t wait_ms)
@@ -198,7 +198,7 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
     return 0;
 }
 
-static int on_list_data(struct stw_call *call, const char *data, size_t len)
+static int on_list_data(struct stw_http_call *call, const char *data, size_t len)
 {
     struct stw_reflector *r = call->ctx;
     return stw_items_feed(&r->items, data, len, take_item, r, &call->err);
@@ -385,7 +385,7 @@ static int on_event_line(void *ctx, const char *line, size_t len)
 }
 
 /* A batch of events. */
-static int on_watch_data(struct stw_call *call, const char *data, size_t len)
+static int on_watch_data(struct stw_http_call *call, const char *data, size_t len)
 {
     struct stw_reflector *r = call->ctx;
     int end = stw_lines_feed(&r->lines, data, len, on_event_line, r);
@@ -398,7 +398,7 @@ static int on_watch_data(struct stw_call *call, const char *data, size_t len)
 }
 
 /* Clears the reported problem.  The backoff is not reset before something arrives. */
-static void on_open(struct stw_call *call)
+static void on_open(struct stw_http_call *call)
 {
     struct stw_reflector *r = call->ctx;
     stw_informer_set_problem(r, "", false);
@@ -481,7 +481,7 @@ static void choose_api_version(struct stw_reflector *r, const struct stw_error *
 
 /* --- one step */
 
-static void on_done(struct stw_call *call)
+static void on_done(struct stw_http_call *call)
 {
     struct stw_reflector *r = call->ctx;
     struct stw_error err = call->err;

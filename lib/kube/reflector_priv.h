@@ -23,7 +23,7 @@ enum stw_reflector_phase {
 struct stw_reflector {
     struct stw_informer *inf;
     struct stw_cache_scope scope;
-    struct stw_call call;
+    struct stw_http_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;
     bool must_list; /* always list after the choice; else only when the choice has changed */

@@ -31,7 +31,7 @@ struct stw_shadow {
 };
 
 /* The parts of a path. */
-struct target {
+struct shadow_target {
     char path[3072]; /* of the object, without the subresource and the query */
     char group[PART_LEN], resource[PART_LEN], ns[PART_LEN], name[PART_LEN], sub[PART_LEN];
     char manager[PART_LEN]; /* fieldManager */
@@ -101,11 +101,11 @@ static void take_manager(const char *query, char out[PART_LEN])
         stw_format(out, PART_LEN, "%.*s", (int)strcspn(at + 13, "&"), at + 13);
 }
 
-static int read_path(const char *path, struct target *t)
+static int read_path(const char *path, struct shadow_target *t)
 {
     char version[PART_LEN], word[PART_LEN];
     const char *at = path, *end;
-    *t = (struct target){0};
+    *t = (struct shadow_target){0};
     if (strncmp(at, "/apis/", 6) == 0)
         at += 6;
     else if (strncmp(at, "/api/", 5) == 0)
@@ -127,7 +127,7 @@ static int read_path(const char *path, struct target *t)
 }
 
 /* The name of a create is in its body. */
-static void take_new_name(const struct stw_request *req, struct target *t)
+static void take_new_name(const struct stw_request *req, struct shadow_target *t)
 {
     stw_autojson struct stw_json_doc doc = {0};
     char name[PART_LEN] = "";
@@ -143,7 +143,7 @@ static void take_new_name(const struct stw_request *req, struct target *t)
 
 /* --- records */
 
-static struct kept *make_kept(const struct target *t, const char *verb)
+static struct kept *make_kept(const struct shadow_target *t, const char *verb)
 {
     const char *const parts[] = {t->ns, t->name, t->resource, t->group, t->sub, verb};
     const char *at[STW_COUNT(parts)];
@@ -178,7 +178,7 @@ static struct kept *make_kept(const struct target *t, const char *verb)
     return k;
 }
 
-static void record_write(struct stw_shadow *s, const struct target *t, const char *verb,
+static void record_write(struct stw_shadow *s, const struct shadow_target *t, const char *verb,
                          const char *fields, bool restarts, int64_t pods)
 {
     if (stw_fence_was_refused())
@@ -233,7 +233,7 @@ struct stored {
     int64_t replicas;
 };
 
-static int read_stored(struct stw_client *c, const struct target *t, struct stored *ret,
+static int read_stored(struct stw_client *c, const struct shadow_target *t, struct stored *ret,
                        struct stw_error *err)
 {
     struct stw_error e = {0};
@@ -259,7 +259,7 @@ static int read_stored(struct stw_client *c, const struct target *t, struct stor
     return 0;
 }
 
-static int fail_conflict(const struct target *t, struct stw_error *err)
+static int fail_conflict(const struct shadow_target *t, struct stw_error *err)
 {
     return stw_fail(err, STW_ERR_CONFLICT, "%s \"%s\" is not what the request expects", t->resource,
                     t->name);
@@ -298,7 +298,8 @@ static void give_stored(struct stored *now, struct stw_buf *ret)
 
 /* The object as if the server had created it.  Of a Secret no tree is made, which would not be
  * wiped. */
-static void give_new(const struct target *t, const struct stw_request *req, struct stw_buf *ret)
+static void give_new(const struct shadow_target *t, const struct stw_request *req,
+                     struct stw_buf *ret)
 {
     bool secret = stw_streq(t->resource, "secrets");
     json_auto_t *object = secret ? NULL : json_loadb(req->body, req->body_len, 0, NULL);
@@ -314,7 +315,7 @@ static void give_new(const struct target *t, const struct stw_request *req, stru
 }
 
 /* RFC 7396 */
-static void merge(json_t *to, const json_t *patch)
+static void merge_patch(json_t *to, const json_t *patch)
 {
     const char *key;
     json_t *value;
@@ -326,7 +327,7 @@ static void merge(json_t *to, const json_t *patch)
         if (json_is_object(value) && !json_is_object(json_object_get(to, key)))
             (void)json_object_set_new(to, key, json_object());
         if (json_is_object(value))
-            merge(json_object_get(to, key), value);
+            merge_patch(json_object_get(to, key), value);
         else
             (void)json_object_set(to, key, value);
     }
@@ -337,7 +338,7 @@ static void give_merged(const struct stw_request *req, struct stored *now, struc
     json_auto_t *object = json_loadb(stw_buf_str(&now->text), now->text.len, 0, NULL);
     json_auto_t *patch = json_loadb(req->body, req->body_len, 0, NULL);
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    merge(object, patch);
+    merge_patch(object, patch);
     if (object && stw_tree_write(object, &text) == 0)
         give_text(stw_buf_str(&text), text.len, false, ret);
     else
@@ -346,13 +347,13 @@ static void give_merged(const struct stw_request *req, struct stored *now, struc
 
 /* --- verbs */
 
-static bool is_workload(const struct target *t)
+static bool is_workload(const struct shadow_target *t)
 {
     return stw_streq(t->resource, "deployments") || stw_streq(t->resource, "statefulsets") ||
            stw_streq(t->resource, "daemonsets");
 }
 
-static void record_change(struct stw_shadow *s, const struct target *t,
+static void record_change(struct stw_shadow *s, const struct shadow_target *t,
                           const struct stw_request *req, const struct stored *now, bool apply)
 {
     stw_autobuf struct stw_buf fields = STW_BUF_INIT(FIELDS_MAX);
@@ -364,8 +365,9 @@ static void record_change(struct stw_shadow *s, const struct target *t,
                  now->replicas);
 }
 
-static int answer_patch(struct stw_shadow *s, const struct target *t, const struct stw_request *req,
-                        struct stored *now, struct stw_buf *ret, struct stw_error *err)
+static int answer_patch(struct stw_shadow *s, const struct shadow_target *t,
+                        const struct stw_request *req, struct stored *now, struct stw_buf *ret,
+                        struct stw_error *err)
 {
     bool apply = strstr(req->content_type, "apply-patch");
     bool merges = strstr(req->content_type, "merge-patch");
@@ -389,8 +391,9 @@ static int answer_patch(struct stw_shadow *s, const struct target *t, const stru
     return 0;
 }
 
-static int answer_post(struct stw_shadow *s, const struct target *t, const struct stw_request *req,
-                       struct stored *now, struct stw_buf *ret, struct stw_error *err)
+static int answer_post(struct stw_shadow *s, const struct shadow_target *t,
+                       const struct stw_request *req, struct stored *now, struct stw_buf *ret,
+                       struct stw_error *err)
 {
     bool evicts = stw_streq(t->sub, "eviction");
     if (evicts && !now->there)
@@ -405,7 +408,7 @@ static int answer_post(struct stw_shadow *s, const struct target *t, const struc
     return 0;
 }
 
-static int answer_delete(struct stw_shadow *s, const struct target *t, struct stored *now,
+static int answer_delete(struct stw_shadow *s, const struct shadow_target *t, struct stored *now,
                          struct stw_buf *ret, struct stw_error *err)
 {
     if (!now->there)
@@ -415,8 +418,9 @@ static int answer_delete(struct stw_shadow *s, const struct target *t, struct st
     return 0;
 }
 
-static int answer_put(struct stw_shadow *s, const struct target *t, const struct stw_request *req,
-                      struct stored *now, struct stw_buf *ret, struct stw_error *err)
+static int answer_put(struct stw_shadow *s, const struct shadow_target *t,
+                      const struct stw_request *req, struct stored *now, struct stw_buf *ret,
+                      struct stw_error *err)
 {
     if (!now->there)
         return stw_fail(err, STW_ERR_NOT_FOUND, "%s \"%s\" not found", t->resource, t->name);
@@ -428,7 +432,7 @@ static int answer_put(struct stw_shadow *s, const struct target *t, const struct
 int stw_shadow_answer(struct stw_shadow *s, struct stw_client *c, const struct stw_request *req,
                       struct stw_buf *ret, struct stw_error *err)
 {
-    struct target *t = malloc(sizeof(*t));
+    struct shadow_target *t = malloc(sizeof(*t));
     struct stored now = {0};
     int rc = -1;
     if (!t)

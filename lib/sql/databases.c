@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 /* The owner of a database, by its mark. */
-enum owner { NOBODYS, OURS, FORMER_OURS, OTHERS };
+enum database_owner { NOBODYS, OURS, FORMER_OURS, OTHERS };
 
-struct work {
+struct database_work {
     const struct stw_databases *want;
     const struct stw_database *db;
     const struct stw_database_ops *ops;
@@ -23,7 +23,7 @@ struct work {
     struct stw_fault f;
 };
 
-typedef int step_fn(struct work *w);
+typedef int step_fn(struct database_work *w);
 
 static bool has_wide_names(const struct stw_databases *want)
 {
@@ -37,7 +37,7 @@ static bool has_wide_names(const struct stw_databases *want)
     return wide;
 }
 
-static int begin(struct work *w, struct stw_pool *p)
+static int begin_session(struct database_work *w, struct stw_pool *p)
 {
     if (stw_session_begin(&w->s, p, &w->f) != 0)
         return -1;
@@ -50,7 +50,7 @@ static int begin(struct work *w, struct stw_pool *p)
                          "others there");
 }
 
-static enum owner classify_owner(const struct work *w)
+static enum database_owner classify_owner(const struct database_work *w)
 {
     const struct stw_mark *m = &w->seen.mark;
     if (m->state == STW_MARK_NONE)
@@ -60,7 +60,7 @@ static enum owner classify_owner(const struct work *w)
     return stw_streq(m->owner, w->want->owner) ? FORMER_OURS : OTHERS;
 }
 
-static int refuse_unmarked(struct work *w)
+static int refuse_unmarked(struct database_work *w)
 {
     return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
                          "it exists on the server and was not created for this object; it is left "
@@ -68,7 +68,7 @@ static int refuse_unmarked(struct work *w)
 }
 
 /* Objects of other namespaces are not disclosed to this one. */
-static int refuse_others(struct work *w)
+static int refuse_others(struct database_work *w)
 {
     const char *owner = w->seen.mark.owner;
     size_t len = strlen(w->want->ns);
@@ -80,7 +80,7 @@ static int refuse_others(struct work *w)
                          same ? owner : "");
 }
 
-static int refuse_owner(struct work *w)
+static int refuse_owner(struct database_work *w)
 {
     return stw_fault_set(
         &w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
@@ -89,9 +89,9 @@ static int refuse_owner(struct work *w)
         "another name");
 }
 
-static int check_owner(struct work *w)
+static int check_owner(struct database_work *w)
 {
-    enum owner o = classify_owner(w);
+    enum database_owner o = classify_owner(w);
     if (o == OTHERS)
         return refuse_others(w);
     if (!w->seen.exists)
@@ -104,7 +104,7 @@ static int check_owner(struct work *w)
     return w->seen.mark.state == STW_MARK_CREATING && !w->seen.empty ? refuse_unmarked(w) : 0;
 }
 
-static int look(struct work *w)
+static int look_at_database(struct database_work *w)
 {
     if (w->ops->look(&w->s, w->want, w->db, &w->seen, &w->f) == 0)
         return 0;
@@ -114,7 +114,7 @@ static int look(struct work *w)
     return -1;
 }
 
-static int explain_refusal(struct work *w)
+static int explain_refusal(struct database_work *w)
 {
     static const char *const of_properties[] = {"42704", "42809", "22023",
                                                 "42P17"}; /* PostgreSQL */
@@ -130,7 +130,7 @@ static int explain_refusal(struct work *w)
     return -1;
 }
 
-static void undo_creation(struct work *w)
+static void undo_creation(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_fault ignored = {0};
@@ -140,7 +140,7 @@ static void undo_creation(struct work *w)
     (void)stw_session_run(&w->s, &script, &ignored);
 }
 
-static int create(struct work *w)
+static int create_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     if (w->seen.no_table)
@@ -154,7 +154,7 @@ static int create(struct work *w)
     return 0;
 }
 
-static int mark(struct work *w)
+static int mark_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     if (classify_owner(w) == OURS && w->seen.mark.state == STW_MARK_OWNED)
@@ -164,7 +164,7 @@ static int mark(struct work *w)
     return stw_session_run(&w->s, &script, &w->f);
 }
 
-static int refuse_change(struct work *w)
+static int refuse_change(struct database_work *w)
 {
     w->r->immutable = true;
     return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_ALTER,
@@ -173,7 +173,7 @@ static int refuse_change(struct work *w)
                          w->seen.character_set_differs ? "characterSet" : "collation");
 }
 
-static int alter(struct work *w)
+static int alter_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     if (!w->seen.character_set_differs && !w->seen.collation_differs)
@@ -187,7 +187,7 @@ static int alter(struct work *w)
     return 0;
 }
 
-static int clear(struct work *w)
+static int clear_way(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     if (!w->seen.unfinished)
@@ -199,11 +199,11 @@ static int clear(struct work *w)
 }
 
 /* A property that differs does not keep the rest from being done. */
-static int finish_creation(struct work *w)
+static int finish_creation(struct database_work *w)
 {
     struct stw_fault first;
     w->r->owned = true;
-    int r = w->seen.exists ? alter(w) : 0;
+    int r = w->seen.exists ? alter_database(w) : 0;
     first = w->f;
     if (r != 0 && !w->r->immutable)
         return r;
@@ -214,28 +214,28 @@ static int finish_creation(struct work *w)
     return r;
 }
 
-static int bring_about(struct work *w)
+static int bring_about(struct database_work *w)
 {
-    if (look(w) != 0 || clear(w) != 0 || check_owner(w) != 0)
+    if (look_at_database(w) != 0 || clear_way(w) != 0 || check_owner(w) != 0)
         return -1;
-    if ((w->seen.exists ? mark(w) : create(w)) != 0)
+    if ((w->seen.exists ? mark_database(w) : create_database(w)) != 0)
         return -1;
     return finish_creation(w);
 }
 
-static int add_schemas(struct work *w)
+static int add_schemas(struct database_work *w)
 {
     if (!w->r->owned || !w->ops->add_schemas)
         return 0;
     return w->ops->add_schemas(&w->s, w->want, w->db, w->r, &w->f);
 }
 
-static int drop(struct work *w)
+static int drop_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
-    if (look(w) != 0)
+    if (look_at_database(w) != 0)
         return -1;
-    if (clear(w) != 0)
+    if (clear_way(w) != 0)
         return -1;
     if (w->db->keep || classify_owner(w) != OURS || check_owner(w) != 0) {
         w->f = (struct stw_fault){0};
@@ -248,7 +248,7 @@ static int drop(struct work *w)
     return 0;
 }
 
-static void note_failure(struct work *w)
+static void note_failure(struct database_work *w)
 {
     w->r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
     w->r->err = w->f.err;
@@ -259,8 +259,8 @@ static void note_failure(struct work *w)
 static int run_all(struct stw_pool *p, const struct stw_databases *want,
                    struct stw_database_report *each, step_fn *step)
 {
-    struct work w = {.want = want};
-    bool begun = begin(&w, p) == 0;
+    struct database_work w = {.want = want};
+    bool begun = begin_session(&w, p) == 0;
     int result = begun ? 0 : -1;
     for (size_t i = 0; i < want->count; i++) {
         w.db = &want->items[i];
@@ -296,5 +296,5 @@ int stw_databases_add_schemas(struct stw_pool *p, const struct stw_databases *wa
 int stw_databases_drop(struct stw_pool *p, const struct stw_databases *want,
                        struct stw_database_report *each)
 {
-    return run_all(p, want, each, drop);
+    return run_all(p, want, each, drop_database);
 }

@@ -11,7 +11,7 @@
 
 #include <strings.h>
 
-static void put_string(struct stw_buf *out, const struct stw_facts *k, const char *text)
+static void put_quoted(struct stw_buf *out, const struct stw_facts *k, const char *text)
 {
     stw_mysql_string(out, text, strlen(text), k->no_backslash);
 }
@@ -21,7 +21,7 @@ static void put_stored_name(struct stw_buf *out, const struct stw_facts *k,
                             const struct stw_database *db)
 {
     stw_buf_adds(out, k->fold_names ? "LOWER(" : "");
-    put_string(out, k, db->name);
+    put_quoted(out, k, db->name);
     stw_buf_adds(out, k->fold_names ? ")" : "");
 }
 
@@ -30,8 +30,8 @@ enum { KIND, A, B, C, CELLS };
 #define IS_EMPTY(table, column)                                                                    \
     "NOT EXISTS (SELECT 1 FROM information_schema." table " t WHERE t." column "=d.SCHEMA_NAME)"
 
-static void write_lookup(struct stw_buf *out, const struct stw_facts *k,
-                         const struct stw_database *db, bool marks)
+static void write_database_lookup(struct stw_buf *out, const struct stw_facts *k,
+                                  const struct stw_database *db, bool marks)
 {
     stw_buf_adds(
         out,
@@ -102,28 +102,29 @@ static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count
     return 0;
 }
 
-static int ask(struct stw_session *s, const struct stw_databases *want,
-               const struct stw_database *db, bool marks, struct stw_database_seen *seen,
-               struct stw_fault *f)
+static int ask_for_rows(struct stw_session *s, const struct stw_databases *want,
+                        const struct stw_database *db, bool marks, struct stw_database_seen *seen,
+                        struct stw_fault *f)
 {
     struct mysql_database_look k = {db, seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    write_lookup(&st->text, &s->facts, db, marks);
+    write_database_lookup(&st->text, &s->facts, db, marks);
     int r = stw_session_ask(s, st, read_database_row, &k, f);
     seen->unfinished = !seen->exists && seen->mark.state == STW_MARK_CREATING &&
                        stw_streq(seen->mark.uid, want->owner_uid);
     return r;
 }
 
-static int look(struct stw_session *s, const struct stw_databases *want,
-                const struct stw_database *db, struct stw_database_seen *seen, struct stw_fault *f)
+static int look_at_database(struct stw_session *s, const struct stw_databases *want,
+                            const struct stw_database *db, struct stw_database_seen *seen,
+                            struct stw_fault *f)
 {
-    int r = ask(s, want, db, true, seen, f);
+    int r = ask_for_rows(s, want, db, true, seen, f);
     if (r != 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
         *f = (struct stw_fault){0};
         *seen = (struct stw_database_seen){.no_table = true};
-        r = ask(s, want, db, false, seen, f);
+        r = ask_for_rows(s, want, db, false, seen, f);
     }
     if (r != 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))
         return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_LOOKUP,
@@ -142,16 +143,16 @@ static void write_mark(const struct stw_facts *k, const struct stw_databases *wa
     struct stw_buf *out = &st->text;
     stw_buf_adds(out, found_uid ? "UPDATE steward.databases SET owner="
                                 : "INSERT INTO steward.databases SET owner=");
-    put_string(out, k, want->owner);
+    put_quoted(out, k, want->owner);
     stw_buf_adds(out, ", owner_uid=");
-    put_string(out, k, want->owner_uid);
+    put_quoted(out, k, want->owner_uid);
     stw_buf_addf(out, ", state='%s', changed=CURRENT_TIMESTAMP(6)%s name=", state,
                  found_uid ? " WHERE" : ",");
     put_stored_name(out, k, db);
     if (!found_uid)
         return;
     stw_buf_adds(out, " AND owner_uid=");
-    put_string(out, k, found_uid);
+    put_quoted(out, k, found_uid);
     st->must_match = true;
 }
 
@@ -180,9 +181,9 @@ static void write_database(const char *verb, const struct stw_database *db, stru
     put_properties(out, db);
 }
 
-static void create(const struct stw_facts *k, const struct stw_databases *want,
-                   const struct stw_database *db, const struct stw_database_seen *seen,
-                   struct stw_script *s)
+static void write_create(const struct stw_facts *k, const struct stw_databases *want,
+                         const struct stw_database *db, const struct stw_database_seen *seen,
+                         struct stw_script *s)
 {
     bool marked = seen->mark.state != STW_MARK_NONE;
     write_mark(k, want, db, marked ? seen->mark.uid : NULL, "creating", s);
@@ -197,32 +198,32 @@ static void write_unmark(const struct stw_facts *k, const struct stw_databases *
     stw_buf_adds(out, "DELETE FROM steward.databases WHERE name=");
     put_stored_name(out, k, db);
     stw_buf_adds(out, " AND owner_uid=");
-    put_string(out, k, want->owner_uid);
+    put_quoted(out, k, want->owner_uid);
     stw_buf_adds(out, state);
 }
 
-static void clear(const struct stw_facts *k, const struct stw_databases *want,
-                  const struct stw_database *db, struct stw_script *s)
+static void write_clear(const struct stw_facts *k, const struct stw_databases *want,
+                        const struct stw_database *db, struct stw_script *s)
 {
     write_unmark(k, want, db, " AND state='creating'", s);
 }
 
-static void mark(const struct stw_facts *k, const struct stw_databases *want,
-                 const struct stw_database *db, const struct stw_database_seen *seen,
-                 struct stw_script *s)
+static void write_own_mark(const struct stw_facts *k, const struct stw_databases *want,
+                           const struct stw_database *db, const struct stw_database_seen *seen,
+                           struct stw_script *s)
 {
     write_mark(k, want, db, seen->mark.uid, "owned", s);
 }
 
-static void alter(const struct stw_database *db, struct stw_script *s)
+static void write_alter(const struct stw_database *db, struct stw_script *s)
 {
     write_database("ALTER DATABASE ", db, s);
 }
 
 /* The mark is last, so that the next call completes an interrupted drop. */
-static void drop(const struct stw_facts *k, const struct stw_databases *want,
-                 const struct stw_database *db, const struct stw_database_seen *seen,
-                 struct stw_script *s)
+static void write_drop(const struct stw_facts *k, const struct stw_databases *want,
+                       const struct stw_database *db, const struct stw_database_seen *seen,
+                       struct stw_script *s)
 {
     if (seen->exists) {
         struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
@@ -233,12 +234,12 @@ static void drop(const struct stw_facts *k, const struct stw_databases *want,
 }
 
 const struct stw_database_ops stw_mysql_databases = {
-    .look = look,
-    .create = create,
-    .clear = clear,
-    .mark = mark,
-    .alter = alter,
-    .drop = drop,
+    .look = look_at_database,
+    .create = write_create,
+    .clear = write_clear,
+    .mark = write_own_mark,
+    .alter = write_alter,
+    .drop = write_drop,
     .create_right = "CREATE and DROP on the databases of allowCreateDatabases, and ALL on "
                     "steward.*, where the marks are kept",
 };

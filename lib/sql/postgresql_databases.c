@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-static void put_string(struct stw_buf *out, const char *text)
+static void put_quoted(struct stw_buf *out, const char *text)
 {
     stw_pg_string(out, text, strlen(text));
 }
@@ -58,33 +58,33 @@ static void put_locale_differs(struct stw_buf *out, const char *collation)
         return;
     }
     stw_buf_adds(out, "(" LOCALE("datcollate"));
-    put_string(out, collation);
+    put_quoted(out, collation);
     stw_buf_adds(out, ",'-','')) OR " LOCALE("datctype"));
-    put_string(out, collation);
+    put_quoted(out, collation);
     stw_buf_adds(out, ",'-','')))::text");
 }
 
-static void write_lookup(struct stw_buf *out, const struct stw_databases *want,
-                         const struct stw_database *db)
+static void write_database_lookup(struct stw_buf *out, const struct stw_databases *want,
+                                  const struct stw_database *db)
 {
     char fresh[STW_PG_NAME_SIZE];
     name_new(want, db, fresh);
     stw_buf_adds(out, "SELECT (datname = ");
-    put_string(out, fresh);
+    put_quoted(out, fresh);
     stw_buf_adds(out, ")::text, shobj_description(d.oid, 'pg_database'), (o.rolname <> "
                       "current_user AND NOT o.rolsuper)::text, ");
     if (db->character_set) {
         stw_buf_adds(out, "(encoding <> pg_char_to_encoding(");
-        put_string(out, db->character_set);
+        put_quoted(out, db->character_set);
         stw_buf_adds(out, "))::text, ");
     } else {
         stw_buf_adds(out, "'false', ");
     }
     put_locale_differs(out, db->collation);
     stw_buf_adds(out, " FROM pg_database d JOIN pg_roles o ON o.oid = d.datdba WHERE datname IN (");
-    put_string(out, db->name);
+    put_quoted(out, db->name);
     stw_buf_addc(out, ',');
-    put_string(out, fresh);
+    put_quoted(out, fresh);
     stw_buf_addc(out, ')');
 }
 
@@ -109,14 +109,15 @@ static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count
     return stw_mark_parse(c[COMMENT].data ? c[COMMENT].data : "", c[COMMENT].len, &seen->mark);
 }
 
-static int look(struct stw_session *s, const struct stw_databases *want,
-                const struct stw_database *db, struct stw_database_seen *seen, struct stw_fault *f)
+static int look_at_database(struct stw_session *s, const struct stw_databases *want,
+                            const struct stw_database *db, struct stw_database_seen *seen,
+                            struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     if (check_names(db, f) != 0)
         return -1;
-    write_lookup(&st->text, want, db);
+    write_database_lookup(&st->text, want, db);
     return stw_session_ask(s, st, read_database_row, seen, f);
 }
 
@@ -141,7 +142,7 @@ static void put_comment(struct stw_script *s, const struct stw_databases *want, 
     stw_buf_adds(out, "COMMENT ON DATABASE ");
     stw_pg_name(out, name);
     stw_buf_adds(out, " IS ");
-    put_string(out, stw_buf_str(&json));
+    put_quoted(out, stw_buf_str(&json));
     stw_buf_done(&json);
 }
 
@@ -153,21 +154,21 @@ static void put_properties(struct stw_buf *out, const struct stw_facts *k,
     stw_buf_adds(out, " TEMPLATE template0"); /* others have an encoding already */
     if (db->character_set) {
         stw_buf_adds(out, " ENCODING ");
-        put_string(out, db->character_set);
+        put_quoted(out, db->character_set);
     }
     if (!db->collation)
         return;
     stw_buf_adds(out, " LC_COLLATE ");
-    put_string(out, db->collation);
+    put_quoted(out, db->collation);
     stw_buf_adds(out, " LC_CTYPE ");
-    put_string(out, db->collation);
+    put_quoted(out, db->collation);
     stw_buf_adds(out, k->number >= 150000 ? " LOCALE_PROVIDER libc" : "");
 }
 
 /* Others may not even connect, unless a grant lets them. */
-static void create(const struct stw_facts *k, const struct stw_databases *want,
-                   const struct stw_database *db, const struct stw_database_seen *seen,
-                   struct stw_script *s)
+static void write_create(const struct stw_facts *k, const struct stw_databases *want,
+                         const struct stw_database *db, const struct stw_database_seen *seen,
+                         struct stw_script *s)
 {
     char fresh[STW_PG_NAME_SIZE];
     struct stw_buf *out = add_alone(s, STW_SQL_STEP_CREATE);
@@ -188,17 +189,17 @@ static void create(const struct stw_facts *k, const struct stw_databases *want,
     stw_pg_name(out, db->name);
 }
 
-static void mark(const struct stw_facts *k, const struct stw_databases *want,
-                 const struct stw_database *db, const struct stw_database_seen *seen,
-                 struct stw_script *s)
+static void write_mark(const struct stw_facts *k, const struct stw_databases *want,
+                       const struct stw_database *db, const struct stw_database_seen *seen,
+                       struct stw_script *s)
 {
     (void)k;
     (void)seen;
     put_comment(s, want, db->name);
 }
 
-static void clear(const struct stw_facts *k, const struct stw_databases *want,
-                  const struct stw_database *db, struct stw_script *s)
+static void write_clear(const struct stw_facts *k, const struct stw_databases *want,
+                        const struct stw_database *db, struct stw_script *s)
 {
     char fresh[STW_PG_NAME_SIZE];
     struct stw_buf *out = add_alone(s, STW_SQL_STEP_DROP);
@@ -208,9 +209,9 @@ static void clear(const struct stw_facts *k, const struct stw_databases *want,
     stw_pg_name(out, fresh);
 }
 
-static void drop(const struct stw_facts *k, const struct stw_databases *want,
-                 const struct stw_database *db, const struct stw_database_seen *seen,
-                 struct stw_script *s)
+static void write_drop(const struct stw_facts *k, const struct stw_databases *want,
+                       const struct stw_database *db, const struct stw_database_seen *seen,
+                       struct stw_script *s)
 {
     (void)want;
     if (!seen->exists)
@@ -229,7 +230,7 @@ static void put_array(struct stw_buf *out, const char *const *names)
     stw_buf_adds(out, "unnest(ARRAY[");
     for (; *names; names++) {
         stw_buf_adds(out, comma);
-        put_string(out, *names);
+        put_quoted(out, *names);
         comma = ",";
     }
     stw_buf_adds(out, "]::text[]) WITH ORDINALITY x(name, nr)");
@@ -246,22 +247,22 @@ static void put_array(struct stw_buf *out, const char *const *names)
 enum { NAME, KNOWN, TRUSTED, SCHEMA, OPEN, EXTENSION_CELLS };
 enum { EXTENSIONS_MAX = 64 };
 
-struct extension {
+struct database_extension {
     char name[STW_PG_NAME_SIZE];
     bool known, trusted, fixed_schema, open;
 };
 
-struct extensions {
-    struct extension items[EXTENSIONS_MAX];
+struct extension_list {
+    struct database_extension items[EXTENSIONS_MAX];
     size_t count;
 };
 
 static int read_extension_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct extensions *all = ctx;
+    struct extension_list *all = ctx;
     if (count < EXTENSION_CELLS || !c[NAME].data || all->count == EXTENSIONS_MAX)
         return -1;
-    struct extension *e = &all->items[all->count++];
+    struct database_extension *e = &all->items[all->count++];
     stw_format(e->name, sizeof(e->name), "%s", c[NAME].data);
     e->known = is_true(&c[KNOWN]);
     e->trusted = is_true(&c[TRUSTED]);
@@ -272,7 +273,7 @@ static int read_extension_row(void *ctx, const struct stw_cell *c, unsigned coun
 
 /* Those that are missing. */
 static int look_extensions(struct stw_session *s, const struct stw_database *db,
-                           struct extensions *all, struct stw_fault *f)
+                           struct extension_list *all, struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, db->name);
@@ -288,7 +289,7 @@ static int look_extensions(struct stw_session *s, const struct stw_database *db,
     return stw_session_ask(s, st, read_extension_row, all, f);
 }
 
-static int check_extension(const struct stw_databases *want, const struct extension *e,
+static int check_extension(const struct stw_databases *want, const struct database_extension *e,
                            struct stw_fault *f)
 {
     if (!stw_target_allows_extension(want->target, want->ns, e->name))
@@ -309,7 +310,7 @@ static int check_extension(const struct stw_databases *want, const struct extens
 }
 
 static int create_extension(struct stw_session *s, const struct stw_database *db,
-                            const struct extension *e, struct stw_fault *f)
+                            const struct database_extension *e, struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_buf *out = &stw_script_add(&script, STW_SQL_STEP_ALTER, db->name)->text;
@@ -326,10 +327,11 @@ static int create_extension(struct stw_session *s, const struct stw_database *db
     return -1;
 }
 
-static int extend(struct stw_session *s, const struct stw_databases *want,
-                  const struct stw_database *db, struct stw_database_report *r, struct stw_fault *f)
+static int create_extensions(struct stw_session *s, const struct stw_databases *want,
+                             const struct stw_database *db, struct stw_database_report *r,
+                             struct stw_fault *f)
 {
-    struct extensions missing = {0};
+    struct extension_list missing = {0};
     if (!db->extensions || !db->extensions[0])
         return 0;
     if (look_extensions(s, db, &missing, f) != 0)
@@ -415,7 +417,7 @@ static void write_schema_lookup(struct stw_buf *out, const struct stw_databases 
 {
     stw_buf_adds(out, "SELECT x.name, pg_get_userbyid(n.nspowner)::text, EXISTS (SELECT FROM "
                       "pg_roles WHERE rolname = ");
-    put_string(out, want->user);
+    put_quoted(out, want->user);
     stw_buf_adds(out, ")::text FROM ");
     put_array(out, db->schemas);
     stw_buf_adds(out, " LEFT JOIN pg_namespace n ON n.nspname = x.name ORDER BY x.nr");
@@ -440,12 +442,12 @@ static int add_schemas(struct stw_session *s, const struct stw_databases *want,
 }
 
 const struct stw_database_ops stw_pg_databases = {
-    .look = look,
-    .create = create,
-    .mark = mark,
-    .drop = drop,
-    .clear = clear,
-    .extend = extend,
+    .look = look_at_database,
+    .create = write_create,
+    .mark = write_mark,
+    .drop = write_drop,
+    .clear = write_clear,
+    .extend = create_extensions,
     .add_schemas = add_schemas,
     .create_right = "CREATEDB, and to own the databases of allowCreateDatabases",
 };
