@@ -2,6 +2,7 @@
 """The rules of `steward print crds --rules`, judged by an API server without webhooks and by
 `steward validate`.  The API server may accept more than steward, and never less."""
 
+import json
 import random
 import subprocess
 
@@ -110,6 +111,12 @@ def cases(server, with_rules, tmp_path_factory):
     for case in every:
         case.answer = ask(server, case)
     return every
+
+
+def test_kubectl_apply_can_store_them():
+    """It writes the whole definition into an annotation, and all annotations have at most 256 KiB."""
+    for definition in printed("--rules"):
+        assert len(json.dumps(definition, separators=(",", ":"))) < 250000, definition["metadata"]["name"]
 
 
 def test_never_stricter_than_steward(server, cases):

@@ -322,7 +322,9 @@ def test_upgrade_of_many(doctor, well, store, namespace):
     assert result.returncode == 1
     shown = [line for line in result.stdout.splitlines() if line.startswith("FAIL  stored object: ")]
     assert len(shown) == 100
-    assert re.search(r"^FAIL  stored objects: 260 of \d+ are refused", result.stdout, re.MULTILINE)
+    # Those of the test before may not be gone yet.
+    count = re.search(r"^FAIL  stored objects: (\d+) of \d+ are refused", result.stdout, re.MULTILINE)
+    assert 260 <= int(count[1]) <= 262
 
 
 def hook_patch(well, changes):

@@ -100,11 +100,17 @@ class _AuditLog:
 _audit_log = functools.cache(_AuditLog)
 
 
+# Kinds of others that steward looks for again and again until they are installed.
+OPTIONAL = ("/httproutes", "/podmonitors")
+
+
 def requests(cluster, namespace, changing=False):
     """steward's requests to the API server in this namespace, as (verb, path, status), from the
-    server's own audit log.  Watches span namespaces and are not in it."""
+    server's own audit log.  Watches span namespaces and are not in it; those of a steward that is
+    confined to its namespace are, but for lists of kinds that are not installed."""
     return [r for r in _audit_log(cluster.audit_log).of(namespace)
-            if not changing or r[0] not in ("get", "list", "watch")]
+            if not (r[0] == "list" and r[1].partition("?")[0].endswith(OPTIONAL))
+            and (not changing or r[0] not in ("get", "list", "watch"))]
 
 
 def wait_requests(cluster, namespace, least):
