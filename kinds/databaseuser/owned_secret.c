@@ -221,8 +221,13 @@ enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret)
     if (!dbu_connection_wanted(d))
         return DBU_OWNED_UNCHECKED;
     int rc = read_owned(d, d->spec.connection.name, &now, &state, &err);
-    if (rc != 0)
-        return rc > 0 ? DBU_OWNED_UNCHECKED : state;
+    if (rc > 0)
+        return DBU_OWNED_UNCHECKED;
+    if (rc < 0) { /* said also when nothing is written in this run */
+        d->connection.state = state;
+        d->connection.err = err;
+        return state;
+    }
     read_told(d, &now, ret);
     return DBU_OWNED_SYNCED;
 }

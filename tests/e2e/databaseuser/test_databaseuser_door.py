@@ -199,7 +199,7 @@ def test_columns_and_short_name(scene, shop):
     apply(scene, user("app", shop))
     shown = scene.cluster.kubectl("get", "dbu", "-n", shop, "-o", "wide").stdout.splitlines()[0]
     assert shown.split() == ["NAME", "USER", "TARGET", "READY", "REASON", "ROTATED", "ENGINE",
-                             "SECRET", "AGE"]
+                             "SECRET", "LOGIN", "AGE"]
 
 
 def closed(reply):

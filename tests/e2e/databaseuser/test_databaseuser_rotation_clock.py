@@ -75,6 +75,7 @@ def test_rotation_by_the_clock(timed, namespace, mariadb):
     poked(timed, namespace, "the next one to be near",
           lambda: DAY - 60 < due_in(timed, namespace) <= DAY)
     assert connection(timed, namespace) == second and mariadb.login(*second)
+    timed.cluster.apply(manifest(namespace, 60))
     timed.clock.set(DAY + 30)
     poked(timed, namespace, "a rotation", lambda: connection(timed, namespace)[0] == "app_a")
     assert mariadb.login(*connection(timed, namespace)) and mariadb.login(*second)
