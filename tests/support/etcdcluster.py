@@ -198,6 +198,8 @@ class EtcdCluster:
     def wait_has_all(self, member):
         """Waits until a member stores all that has been written so far."""
         revision = int(self.served().status()["header"]["revision"])
+        wait.until(f"{member} to have an address",
+                   lambda: self.pods().get(member, {}).get("status", {}).get("podIP"), 20)
         one = self.at(member)
         wait.until(f"{member} to reach revision {revision}",
                    lambda: int(one.status()["header"]["revision"]) >= revision, 20)
