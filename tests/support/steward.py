@@ -107,7 +107,7 @@ OPTIONAL = ("/httproutes", "/podmonitors")
 def requests(cluster, namespace, changing=False):
     """steward's requests to the API server in this namespace, as (verb, path, status), from the
     server's own audit log.  Watches span namespaces and are not in it; those of a steward that is
-    confined to its namespace are, but for lists of kinds that are not installed."""
+    confined to its namespace are, except lists of kinds that are not installed."""
     return [r for r in _audit_log(cluster.audit_log).of(namespace)
             if not (r[0] == "list" and r[1].partition("?")[0].endswith(OPTIONAL))
             and (not changing or r[0] not in ("get", "list", "watch"))]
