@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import paths, readme
+from support import paths, readme, wait
 
 
 @pytest.mark.parametrize("command, output", readme.commands("kubectl"))
@@ -20,6 +20,8 @@ def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output
 
 def test_samples_are_accepted(steward, cluster, namespace):
     assert steward.running()
+    # Another test's EtcdBackup of the sample's place may still be on its way out.
+    wait.until("the EtcdBackups of other tests to be gone", lambda: not cluster.list("etcdbackups"), 60)
     result = cluster.kubectl("apply", "-f", str(paths.SAMPLES), "-n", namespace)
     assert "myweb.operator.k8s-summit.org/" in result.stdout
     # They name objects that a fresh cluster lacks: a database server, a Deployment.
