@@ -25,6 +25,6 @@ int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     (void)seen;
     stw_buf_adds(&st->text, "SELECT COUNT(*) FROM mysql.proxies_priv WHERE User=");
-    stw_mysql_string(&st->text, a->user, strlen(a->user), s->facts.no_backslash);
+    stw_mysql_strz(&st->text, a->user, s->facts.no_backslash);
     return stw_session_ask(s, st, read_proxy_row, excess, f);
 }

@@ -11,17 +11,12 @@
 
 #include <strings.h>
 
-static void put_quoted(struct stw_buf *out, const struct stw_facts *k, const char *text)
-{
-    stw_mysql_string(out, text, strlen(text), k->no_backslash);
-}
-
 /* The name as the server stores it. */
 static void put_stored_name(struct stw_buf *out, const struct stw_facts *k,
                             const struct stw_database *db)
 {
     stw_buf_adds(out, k->fold_names ? "LOWER(" : "");
-    put_quoted(out, k, db->name);
+    stw_mysql_strz(out, db->name, k->no_backslash);
     stw_buf_adds(out, k->fold_names ? ")" : "");
 }
 
@@ -143,16 +138,16 @@ static void write_mark(const struct stw_facts *k, const struct stw_databases *wa
     struct stw_buf *out = &st->text;
     stw_buf_adds(out, found_uid ? "UPDATE steward.databases SET owner="
                                 : "INSERT INTO steward.databases SET owner=");
-    put_quoted(out, k, want->owner);
+    stw_mysql_strz(out, want->owner, k->no_backslash);
     stw_buf_adds(out, ", owner_uid=");
-    put_quoted(out, k, want->owner_uid);
+    stw_mysql_strz(out, want->owner_uid, k->no_backslash);
     stw_buf_addf(out, ", state='%s', changed=CURRENT_TIMESTAMP(6)%s name=", state,
                  found_uid ? " WHERE" : ",");
     put_stored_name(out, k, db);
     if (!found_uid)
         return;
     stw_buf_adds(out, " AND owner_uid=");
-    put_quoted(out, k, found_uid);
+    stw_mysql_strz(out, found_uid, k->no_backslash);
     st->must_match = true;
 }
 
@@ -198,7 +193,7 @@ static void write_unmark(const struct stw_facts *k, const struct stw_databases *
     stw_buf_adds(out, "DELETE FROM steward.databases WHERE name=");
     put_stored_name(out, k, db);
     stw_buf_adds(out, " AND owner_uid=");
-    put_quoted(out, k, want->owner_uid);
+    stw_mysql_strz(out, want->owner_uid, k->no_backslash);
     stw_buf_adds(out, state);
 }
 

@@ -50,7 +50,7 @@ int stw_mysql_look_create(struct stw_session *s, const struct stw_account *a, bo
                      "%sSELECT CAST(%s AS BINARY) AS d,CAST(DEFINER AS BINARY) AS u FROM %s",
                      i ? " UNION ALL " : "", places[i][1], places[i][0]);
     stw_buf_adds(&st->text, ") AS x WHERE " USER "=CAST(");
-    stw_mysql_string(&st->text, a->user, strlen(a->user), s->facts.no_backslash);
+    stw_mysql_strz(&st->text, a->user, s->facts.no_backslash);
     stw_buf_adds(&st->text, " AS BINARY)");
     return stw_session_ask(s, st, read_database, &reading, f);
 }

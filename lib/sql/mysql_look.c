@@ -202,7 +202,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k, co
                          bool marks)
 {
     struct stw_buf quoted = STW_BUF_INIT(4096), *out = &st->text;
-    stw_mysql_string(&quoted, name, strlen(name), k->no_backslash);
+    stw_mysql_strz(&quoted, name, k->no_backslash);
     const char *user = stw_buf_str(&quoted);
     out->failed |= quoted.failed;
     write_accounts(out, k, user);

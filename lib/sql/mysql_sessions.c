@@ -71,7 +71,7 @@ int stw_mysql_count_sessions(struct stw_session *s, const struct stw_account *a,
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     stw_buf_adds(&st->text, "SELECT 's', USER FROM information_schema.PROCESSLIST WHERE USER = ");
-    stw_mysql_string(&st->text, a->user, strlen(a->user), s->facts.no_backslash);
+    stw_mysql_strz(&st->text, a->user, s->facts.no_backslash);
     stw_buf_adds(&st->text,
                  " UNION ALL SELECT 'p', PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES "
                  "WHERE PRIVILEGE_TYPE = 'PROCESS' AND GRANTEE = CONCAT('''', "

@@ -16,11 +16,6 @@ static void put_account(struct stw_buf *out, const struct stw_account *a, const 
     stw_mysql_name(out, l->host);
 }
 
-static void put_string(struct stw_buf *out, const struct stw_facts *k, const char *text)
-{
-    stw_mysql_string(out, text, strlen(text), k->no_backslash);
-}
-
 void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s)
 {
     (void)k;
@@ -218,13 +213,13 @@ static void put_values(struct stw_buf *out, const struct stw_facts *k, const str
     struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
     stw_rights_json(rights, &json);
     stw_buf_adds(out, "owner=");
-    put_string(out, k, a->owner);
+    stw_mysql_strz(out, a->owner, k->no_backslash);
     stw_buf_adds(out, ", owner_uid=");
-    put_string(out, k, a->owner_uid);
+    stw_mysql_strz(out, a->owner_uid, k->no_backslash);
     stw_buf_addf(
         out, ", state='%s', made='%s', rights=", state == STW_MARK_CREATING ? "creating" : "owned",
         state == STW_MARK_CREATING ? made : "");
-    put_string(out, k, stw_buf_str(&json));
+    stw_mysql_strz(out, stw_buf_str(&json), k->no_backslash);
     out->failed |= json.failed;
     stw_buf_done(&json);
 }
@@ -233,11 +228,11 @@ static void put_where(struct stw_buf *out, const struct stw_facts *k, const stru
                       const struct stw_login *l)
 {
     stw_buf_adds(out, " WHERE user=");
-    put_string(out, k, a->user);
+    stw_mysql_strz(out, a->user, k->no_backslash);
     stw_buf_adds(out, " AND host=");
-    put_string(out, k, l->host);
+    stw_mysql_strz(out, l->host, k->no_backslash);
     stw_buf_adds(out, " AND owner_uid=");
-    put_string(out, k, l->mark_written ? a->owner_uid : l->mark.uid);
+    stw_mysql_strz(out, l->mark_written ? a->owner_uid : l->mark.uid, k->no_backslash);
 }
 
 /* Two objects may request one name at different hosts at the same moment; the key of the table does
@@ -261,15 +256,15 @@ static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const st
                       "rights) SELECT ");
     for (size_t i = 0; i < STW_COUNT(values); i++) {
         stw_buf_adds(out, i ? ", " : "");
-        put_string(out, k, values[i]);
+        stw_mysql_strz(out, values[i], k->no_backslash);
     }
     stw_buf_adds(out, " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM steward.accounts AS others WHERE "
                       "others.user=");
-    put_string(out, k, a->user);
+    stw_mysql_strz(out, a->user, k->no_backslash);
     stw_buf_adds(out, " AND others.owner_uid<>");
-    put_string(out, k, a->owner_uid);
+    stw_mysql_strz(out, a->owner_uid, k->no_backslash);
     stw_buf_adds(out, " AND others.owner<>");
-    put_string(out, k, a->owner);
+    stw_mysql_strz(out, a->owner, k->no_backslash);
     stw_buf_addc(out, ')');
     out->failed |= json.failed;
     stw_buf_done(&json);

@@ -11,11 +11,6 @@
 
 #include <stdio.h>
 
-static void put_quoted(struct stw_buf *out, const char *text)
-{
-    stw_pg_string(out, text, strlen(text));
-}
-
 /* The same for each attempt, and another one for each object and name. */
 static void name_new(const struct stw_databases *want, const struct stw_database *db,
                      char out[STW_PG_NAME_SIZE])
@@ -58,9 +53,9 @@ static void put_locale_differs(struct stw_buf *out, const char *collation)
         return;
     }
     stw_buf_adds(out, "(" LOCALE("datcollate"));
-    put_quoted(out, collation);
+    stw_pg_strz(out, collation);
     stw_buf_adds(out, ",'-','')) OR " LOCALE("datctype"));
-    put_quoted(out, collation);
+    stw_pg_strz(out, collation);
     stw_buf_adds(out, ",'-','')))::text");
 }
 
@@ -70,21 +65,21 @@ static void write_database_lookup(struct stw_buf *out, const struct stw_database
     char fresh[STW_PG_NAME_SIZE];
     name_new(want, db, fresh);
     stw_buf_adds(out, "SELECT (datname = ");
-    put_quoted(out, fresh);
+    stw_pg_strz(out, fresh);
     stw_buf_adds(out, ")::text, shobj_description(d.oid, 'pg_database'), (o.rolname <> "
                       "current_user AND NOT o.rolsuper)::text, ");
     if (db->character_set) {
         stw_buf_adds(out, "(encoding <> pg_char_to_encoding(");
-        put_quoted(out, db->character_set);
+        stw_pg_strz(out, db->character_set);
         stw_buf_adds(out, "))::text, ");
     } else {
         stw_buf_adds(out, "'false', ");
     }
     put_locale_differs(out, db->collation);
     stw_buf_adds(out, " FROM pg_database d JOIN pg_roles o ON o.oid = d.datdba WHERE datname IN (");
-    put_quoted(out, db->name);
+    stw_pg_strz(out, db->name);
     stw_buf_addc(out, ',');
-    put_quoted(out, fresh);
+    stw_pg_strz(out, fresh);
     stw_buf_addc(out, ')');
 }
 
@@ -142,7 +137,7 @@ static void put_comment(struct stw_script *s, const struct stw_databases *want, 
     stw_buf_adds(out, "COMMENT ON DATABASE ");
     stw_pg_name(out, name);
     stw_buf_adds(out, " IS ");
-    put_quoted(out, stw_buf_str(&json));
+    stw_pg_strz(out, stw_buf_str(&json));
     stw_buf_done(&json);
 }
 
@@ -154,14 +149,14 @@ static void put_properties(struct stw_buf *out, const struct stw_facts *k,
     stw_buf_adds(out, " TEMPLATE template0"); /* others have an encoding already */
     if (db->character_set) {
         stw_buf_adds(out, " ENCODING ");
-        put_quoted(out, db->character_set);
+        stw_pg_strz(out, db->character_set);
     }
     if (!db->collation)
         return;
     stw_buf_adds(out, " LC_COLLATE ");
-    put_quoted(out, db->collation);
+    stw_pg_strz(out, db->collation);
     stw_buf_adds(out, " LC_CTYPE ");
-    put_quoted(out, db->collation);
+    stw_pg_strz(out, db->collation);
     stw_buf_adds(out, k->number >= 150000 ? " LOCALE_PROVIDER libc" : "");
 }
 
@@ -230,7 +225,7 @@ static void put_array(struct stw_buf *out, const char *const *names)
     stw_buf_adds(out, "unnest(ARRAY[");
     for (; *names; names++) {
         stw_buf_adds(out, comma);
-        put_quoted(out, *names);
+        stw_pg_strz(out, *names);
         comma = ",";
     }
     stw_buf_adds(out, "]::text[]) WITH ORDINALITY x(name, nr)");
@@ -417,7 +412,7 @@ static void write_schema_lookup(struct stw_buf *out, const struct stw_databases 
 {
     stw_buf_adds(out, "SELECT x.name, pg_get_userbyid(n.nspowner)::text, EXISTS (SELECT FROM "
                       "pg_roles WHERE rolname = ");
-    put_quoted(out, want->user);
+    stw_pg_strz(out, want->user);
     stw_buf_adds(out, ")::text FROM ");
     put_array(out, db->schemas);
     stw_buf_adds(out, " LEFT JOIN pg_namespace n ON n.nspname = x.name ORDER BY x.nr");

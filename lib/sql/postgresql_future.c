@@ -13,11 +13,6 @@
 
 #include "base/util.h"
 
-static void put_string(struct stw_buf *out, const char *text)
-{
-    stw_pg_string(out, text, strlen(text));
-}
-
 static bool is_usage(const struct stw_right *r)
 {
     return stw_streq(r->privilege, "USAGE");
@@ -33,7 +28,7 @@ static void put_creators(struct stw_buf *out, const char *user)
                  "aclexplode(n.nspacl) x WHERE x.grantee = r.oid AND x.privilege_type = 'CREATE') "
                  "OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relowner = "
                  "r.oid)) AND r.rolname <> ");
-    put_string(out, user);
+    stw_pg_strz(out, user);
     stw_buf_addc(out, ')');
 }
 
@@ -81,7 +76,7 @@ static void put_loop(struct stw_buf *out, bool give, const char *user, const str
                      is_usage(r) ? "S" : "r");
     }
     stw_buf_adds(out, " WHERE n.nspname = ");
-    put_string(out, r->schema);
+    stw_pg_strz(out, r->schema);
 }
 
 void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
@@ -100,12 +95,12 @@ void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                     : "REVOKE",
         privileges, is_usage(r) ? "SEQUENCES" : "TABLES", give ? "TO" : "FROM",
         give && r->option ? " WITH GRANT OPTION" : "");
-    put_string(&body, r->schema);
+    stw_pg_strz(&body, r->schema);
     stw_buf_adds(&body, ", ");
-    put_string(&body, user);
+    stw_pg_strz(&body, user);
     stw_buf_adds(&body, "); END LOOP; END");
     s->failed |= body.failed;
     stw_buf_adds(out, "DO ");
-    put_string(out, stw_buf_str(&body));
+    stw_pg_strz(out, stw_buf_str(&body));
     stw_buf_done(&body);
 }

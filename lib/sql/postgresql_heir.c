@@ -44,7 +44,7 @@ static void write_lookup(struct stw_buf *out, const char *heir, const char *oid)
                  "THEN 'is not NOLOGIN NOINHERIT' END), "
                  "shobj_description(r.oid, 'pg_authid') FROM pg_roles r WHERE rolname = ",
                  oid);
-    stw_pg_string(out, heir, strlen(heir));
+    stw_pg_strz(out, heir);
 }
 
 struct pg_heir_look {

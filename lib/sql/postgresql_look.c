@@ -100,11 +100,11 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                          const struct stw_account *a)
 {
     struct stw_buf quoted = STW_BUF_INIT(4096), until = STW_BUF_INIT(4096), *out = &st->text;
-    stw_pg_string(&quoted, a->user, strlen(a->user));
+    stw_pg_strz(&quoted, a->user);
     const char *user = stw_buf_str(&quoted), *table = k->reads_verifiers ? "pg_authid" : "pg_roles";
     if (a->valid_until) {
         stw_buf_adds(&until, " AND coalesce(r.rolvaliduntil, 'infinity') = ");
-        stw_pg_string(&until, a->valid_until, strlen(a->valid_until));
+        stw_pg_strz(&until, a->valid_until);
         stw_buf_adds(&until, "::timestamptz");
     }
     if (a->acts_as)

@@ -173,7 +173,7 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
 {
     bool sequences = stw_streq(r->privilege, "USAGE");
     stw_buf_adds(out, " UNION ALL SELECT '*', ");
-    stw_pg_string(out, r->schema, strlen(r->schema));
+    stw_pg_strz(out, r->schema);
     stw_buf_adds(out, ", (q.whole AND ");
     stw_pg_put_future(out, r, user, oid, true);
     stw_buf_adds(out, ")::text, (q.part OR ");
@@ -187,7 +187,7 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
                  r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
                  r->option ? " AND x.is_grantable" : "",
                  sequences ? "= 'S'" : "IN ('r', 'v', 'm', 'p', 'f')");
-    stw_pg_string(out, r->schema, strlen(r->schema));
+    stw_pg_strz(out, r->schema);
 }
 
 struct pg_rights_look {

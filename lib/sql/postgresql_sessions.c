@@ -22,6 +22,6 @@ int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, un
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     *ret_hidden = false;
     stw_buf_adds(&st->text, "SELECT count(*)::text FROM pg_stat_activity WHERE usename = ");
-    stw_pg_string(&st->text, a->user, strlen(a->user));
+    stw_pg_strz(&st->text, a->user);
     return stw_session_ask(s, st, read_count, ret, f);
 }

@@ -12,11 +12,6 @@ static struct stw_buf *add_statement(struct stw_script *s, enum stw_sql_step ste
     return &stw_script_add(s, step, database)->text;
 }
 
-static void put_string(struct stw_buf *out, const char *text)
-{
-    stw_pg_string(out, text, strlen(text));
-}
-
 static void put_options(struct stw_buf *out, const struct stw_account *a, bool create)
 {
     long long limit = a->max_user_connections > 0 ? (long long)a->max_user_connections : -1;
@@ -26,7 +21,7 @@ static void put_options(struct stw_buf *out, const struct stw_account *a, bool c
     if (!a->valid_until)
         return;
     stw_buf_adds(out, " VALID UNTIL ");
-    put_string(out, a->valid_until);
+    stw_pg_strz(out, a->valid_until);
 }
 
 static void put_password(struct stw_buf *out, const struct stw_verifier *v)
@@ -45,7 +40,7 @@ static void write_acts_as(struct stw_script *s, enum stw_sql_step step, const st
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " SET role = ");
-    put_string(out, a->acts_as);
+    stw_pg_strz(out, a->acts_as);
 }
 
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
@@ -85,7 +80,7 @@ static void put_comment(struct stw_script *s, enum stw_sql_step step, const char
     stw_pg_name(out, user);
     stw_buf_adds(out, " IS ");
     if (comment)
-        put_string(out, comment);
+        stw_pg_strz(out, comment);
     else
         stw_buf_adds(out, "NULL");
 }
@@ -314,7 +309,7 @@ void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const s
     st->may_fail = true;
     stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                             "pid <> pg_backend_pid() AND usename = ");
-    put_string(&st->text, a->user);
+    stw_pg_strz(&st->text, a->user);
 }
 
 /* First the role can no longer log in, and its sessions are terminated.  Then, in every database

@@ -30,6 +30,11 @@ void stw_mysql_string(struct stw_buf *out, const char *text, size_t len, bool no
     append_quoted(out, text, len, '\'', !no_backslash);
 }
 
+void stw_mysql_strz(struct stw_buf *out, const char *text, bool no_backslash)
+{
+    stw_mysql_string(out, text, strlen(text), no_backslash);
+}
+
 void stw_pg_name(struct stw_buf *out, const char *name)
 {
     append_quoted(out, name, strlen(name), '"', false);
@@ -41,4 +46,9 @@ void stw_pg_string(struct stw_buf *out, const char *text, size_t len)
     if (backslash)
         stw_buf_addc(out, 'E');
     append_quoted(out, text, len, '\'', backslash);
+}
+
+void stw_pg_strz(struct stw_buf *out, const char *text)
+{
+    stw_pg_string(out, text, strlen(text));
 }

@@ -14,11 +14,13 @@
 void stw_mysql_name(struct stw_buf *out, const char *name);
 /* 'text'; `no_backslash` is the connection's SERVER_STATUS_NO_BACKSLASH_ESCAPES. */
 void stw_mysql_string(struct stw_buf *out, const char *text, size_t len, bool no_backslash);
+void stw_mysql_strz(struct stw_buf *out, const char *text, bool no_backslash);
 
 /* "name" */
 void stw_pg_name(struct stw_buf *out, const char *name);
 /* 'text', or E'text' when there is a backslash, which means the same with either value of
  * standard_conforming_strings. */
 void stw_pg_string(struct stw_buf *out, const char *text, size_t len);
+void stw_pg_strz(struct stw_buf *out, const char *text);
 
 #endif

@@ -34,9 +34,9 @@ void stw_roles_list(const struct stw_account *a, const struct stw_facts *mysql, 
         const char *role = a->roles[i];
         stw_buf_addc(out, i == 0 ? '(' : ',');
         if (mysql)
-            stw_mysql_string(out, role, strlen(role), mysql->no_backslash);
+            stw_mysql_strz(out, role, mysql->no_backslash);
         else
-            stw_pg_string(out, role, strlen(role));
+            stw_pg_strz(out, role);
     }
     stw_buf_addc(out, ')');
 }
