@@ -188,24 +188,12 @@ static const struct stw_field service_fields[] = {
 };
 
 static const struct stw_field tls_fields[] = {
-    {.name = "secretName",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_app, ingress.tls_secret),
-     .help = "Secret in the same namespace with tls.crt and tls.key for the host.",
-     .required = true,
-     STW_CHECK_SUBDOMAIN},
+    STW_INGRESS_TLS_SECRET(struct stw_app),
     {0},
 };
 
 static const struct stw_field ingress_fields[] = {
-    {.name = "host",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_app, ingress.host),
-     .help = "Host name of the requests; its first part may be \"*\".",
-     .required = true,
-     .check = stw_ingress_check_host,
-     .cel = stw_ingress_cel_host,
-     .cel_max = 255},
+    STW_INGRESS_HOST(struct stw_app),
     {.name = "path",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_app, ingress.path),
@@ -215,11 +203,7 @@ static const struct stw_field ingress_fields[] = {
      .pattern = "^/",
      .check = stw_app_check_path,
      .cel = stw_app_cel_path},
-    {.name = "className",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_app, ingress.class_name),
-     .help = "IngressClass; when absent, the default of the cluster.",
-     STW_CHECK_SUBDOMAIN},
+    STW_INGRESS_CLASS(struct stw_app),
     {.name = "tls", .type = STW_T_OBJECT, .help = "HTTPS for the host.", .fields = tls_fields},
     {0},
 };

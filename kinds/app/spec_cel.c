@@ -55,20 +55,14 @@ const struct stw_cel stw_app_cel_url[] = {
     }
 /* Of each of the five types.  One rule for all: every rule of a field repeats those of its siblings. */
 /* clang-format off */
+#define OF_EACH_TYPE(condition) \
+    condition("Resource", "resource") \
+    " && " condition("ContainerResource", "containerResource") \
+    " && " condition("Pods", "pods") \
+    " && " condition("Object", "object") \
+    " && " condition("External", "external")
 #define SOURCE(type_, field) "(m.type != '" type_ "' || has(m." field "))"
-#define SOURCES \
-    SOURCE("Resource", "resource") \
-    " && " SOURCE("ContainerResource", "containerResource") \
-    " && " SOURCE("Pods", "pods") \
-    " && " SOURCE("Object", "object") \
-    " && " SOURCE("External", "external")
 #define NO_SOURCE(type_, field) "(m.type == '" type_ "' || !has(m." field "))"
-#define NO_SOURCES \
-    NO_SOURCE("Resource", "resource") \
-    " && " NO_SOURCE("ContainerResource", "containerResource") \
-    " && " NO_SOURCE("Pods", "pods") \
-    " && " NO_SOURCE("Object", "object") \
-    " && " NO_SOURCE("External", "external")
 #define TARGET(field, types) "(!has(m." field ") || m." field ".target.type in " types ")"
 #define TARGETS \
     TARGET("resource", "['Utilization', 'AverageValue']") \
@@ -84,12 +78,7 @@ const struct stw_cel stw_app_cel_url[] = {
 #define VALUES \
     GIVES("object", "Value", "value") \
     " && " GIVES("external", "Value", "value")
-#define AVERAGES \
-    GIVES("resource", "AverageValue", "averageValue") \
-    " && " GIVES("containerResource", "AverageValue", "averageValue") \
-    " && " GIVES("pods", "AverageValue", "averageValue") \
-    " && " GIVES("object", "AverageValue", "averageValue") \
-    " && " GIVES("external", "AverageValue", "averageValue")
+#define AVERAGE(type_, field) GIVES(field, "AverageValue", "averageValue")
 /* clang-format on */
 
 /* maxSurge or maxUnavailable, which is a number or a percentage. */
@@ -169,12 +158,13 @@ const struct stw_cel_rule stw_app_cel[] = {
      .code = STW_REQUIRED,
      .rule = "!(" SCALES ") || !" TARGETS_MEMORY " || " ASKS_FOR("memory"),
      .message = "memory autoscaling needs a memory request"},
-    OF_METRICS(STW_REQUIRED, SOURCES, "a metric needs the field of its type"),
-    OF_METRICS(STW_FORBIDDEN, NO_SOURCES, "a metric has only the field of its type"),
+    OF_METRICS(STW_REQUIRED, OF_EACH_TYPE(SOURCE), "a metric needs the field of its type"),
+    OF_METRICS(STW_FORBIDDEN, OF_EACH_TYPE(NO_SOURCE), "a metric has only the field of its type"),
     OF_METRICS(STW_INVALID, TARGETS, "target.type is not possible for a metric of this type"),
     OF_METRICS(STW_INVALID, UTILIZATIONS, "averageUtilization is for a target of type Utilization"),
     OF_METRICS(STW_INVALID, VALUES, "value is for a target of type Value"),
-    OF_METRICS(STW_INVALID, AVERAGES, "averageValue is for a target of type AverageValue"),
+    OF_METRICS(STW_INVALID, OF_EACH_TYPE(AVERAGE),
+               "averageValue is for a target of type AverageValue"),
     STW_CEL_KEYS("has(self.service) && has(self.service.annotations)", "self.service.annotations",
                  "service.annotations"),
     STW_CEL_LABELS("has(self.metrics) && has(self.metrics.labels)", "self.metrics.labels",

@@ -49,29 +49,13 @@ static const char *const content_updates[] = {"Roll", "Live", NULL};
 static const char *const service_types[] = {"NodePort", STW_MYWEB_CLUSTER_IP, NULL};
 
 static const struct stw_field tls_fields[] = {
-    {.name = "secretName",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_myweb, ingress.tls_secret),
-     .help = "Secret in the same namespace with tls.crt and tls.key for the host.",
-     .required = true,
-     STW_CHECK_SUBDOMAIN},
+    STW_INGRESS_TLS_SECRET(struct stw_myweb),
     {0},
 };
 
 static const struct stw_field ingress_fields[] = {
-    {.name = "host",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_myweb, ingress.host),
-     .help = "Host name of the requests; its first part may be \"*\".",
-     .required = true,
-     .check = stw_ingress_check_host,
-     .cel = stw_ingress_cel_host,
-     .cel_max = 255},
-    {.name = "className",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_myweb, ingress.class_name),
-     .help = "IngressClass; when absent, the default of the cluster.",
-     STW_CHECK_SUBDOMAIN},
+    STW_INGRESS_HOST(struct stw_myweb),
+    STW_INGRESS_CLASS(struct stw_myweb),
     {.name = "tls", .type = STW_T_OBJECT, .help = "HTTPS for the host.", .fields = tls_fields},
     {0},
 };
