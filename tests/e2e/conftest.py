@@ -104,24 +104,16 @@ def pods_stay_pending(installed):
         installed.cordon(node, False)
 
 
-def _server(kind):
-    if databases.missing(kind):
-        pytest.skip(databases.missing(kind))
-    one = kind()
-    yield one
-    one.close()
-
-
 @pytest.fixture(scope="module")
 def mariadb():
     """A support.databases.MariaDB.  A test that stops it starts it again."""
-    yield from _server(databases.MariaDB)
+    yield from databases.running(databases.MariaDB)
 
 
 @pytest.fixture(scope="module")
 def postgresql():
     """A support.databases.PostgreSQL."""
-    yield from _server(databases.PostgreSQL)
+    yield from databases.running(databases.PostgreSQL)
 
 
 @pytest.fixture(scope="module")

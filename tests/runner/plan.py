@@ -243,10 +243,14 @@ class Plan:
             files.write(path, sorted(chosen, key=lambda f: -self.estimate(name, f, len(found[f]["tests"]))))
             return path
 
-        users = [f for f in found if found[f]["cluster"]] if cluster else list(found)
+        users = [f for f in found if not cluster or found[f]["cluster"]]
         others = [f for f in found if f not in users]
-        first = [(queue("", users), True)] * (1 if others else min(workers, len(users)))
-        return (first if users else []) + [(queue(".others", others), False)] * min(workers, len(others))
+        chosen = []
+        if users:
+            chosen += [(queue("", users), True)] * (1 if others else min(workers, len(users)))
+        if others:
+            chosen += [(queue(".others", others), False)] * min(workers, len(others))
+        return chosen
 
     def once_more(self, part, names):
         """A part with these tests of a pytest part, in one worker with a cluster of its own."""

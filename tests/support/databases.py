@@ -4,6 +4,8 @@ on which to grant rights, what the tests read from them, and how the tests distu
 
 import signal
 
+import pytest
+
 from . import dbserver, mariadb, mysql8, postgres, sampled
 
 SYSTEM_USERS = {"root", "mariadb.sys", "mysql", "PUBLIC", "", dbserver.ADMIN}
@@ -101,3 +103,20 @@ def missing(kind, line=None):
     """Why there can be no such server, of the newest line by default; "" when there can."""
     module = {"mariadb": mariadb, "postgresql": postgres, "mysql": mysql8}[kind.engine]
     return module.missing(line or sampled.newest(kind.engine.upper()))
+
+
+def running(kind, line=None):
+    """The body of a fixture: such a server, until the end.  Where there can be none, tests are skipped."""
+    if missing(kind, line):
+        pytest.skip(missing(kind, line))
+    one = kind(line=line)
+    yield one
+    one.close()
+
+
+def each(servers):
+    """A fixture of a module, for the name `server`: each of these (kind, line) in turn."""
+    @pytest.fixture(scope="module", params=servers, ids=lambda s: f"{s[0].engine}-{s[1]}", name="server")
+    def server(request):
+        yield from running(*request.param)
+    return server

@@ -48,6 +48,16 @@ def secret(name, namespace, password, key="password"):
             "stringData": {key: password} if password is not None else {}}
 
 
+def running_scene(cluster, binary, folder, server):
+    """The body of a fixture: a Scene without a webhook whose target "main" is the server."""
+    stw.uninstall_webhooks(cluster)
+    one = Scene(cluster, binary, folder, {"main": server})
+    one.steward.start()
+    yield one
+    if one.steward.running():
+        assert one.steward.stop() == 0, one.steward.log_tail()
+
+
 class Scene:
     """One steward process for the cluster, with targets in its configuration file."""
 

@@ -18,11 +18,7 @@ PASSWORD = "first-Passw0rd-1"
 @pytest.fixture(scope="module")
 def pg():
     """A PostgreSQL for this module."""
-    if databases.missing(databases.PostgreSQL):
-        pytest.skip(databases.missing(databases.PostgreSQL))
-    one = databases.PostgreSQL()
-    yield one
-    one.close()
+    yield from databases.running(databases.PostgreSQL)
 
 
 @pytest.fixture(scope="module")

@@ -16,17 +16,7 @@ SERVERS = [(databases.PostgreSQL, sampled.oldest("POSTGRESQL")),
            (databases.MySQL, sampled.newest("MYSQL"))]
 ALLOWED = {"allowCreateDatabases": ["{namespace}", "{namespace}_*"], "allowedDatabases": ["*"]}
 EXTENSIONS = {"allowedExtensions": ["pg_trgm"]}
-
-
-@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
-def server(request):
-    """Each server in turn."""
-    kind, line = request.param
-    if databases.missing(kind, line):
-        pytest.skip(databases.missing(kind, line))
-    one = kind(line=line)
-    yield one
-    one.close()
+server = databases.each(SERVERS)
 
 
 @pytest.fixture(scope="module")

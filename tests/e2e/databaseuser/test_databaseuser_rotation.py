@@ -10,7 +10,6 @@ import time
 import pytest
 from support import databases, databaseuser as dbu
 from support import sampled
-from support import steward as stw
 from support import wait
 from support.cluster import condition
 
@@ -20,23 +19,13 @@ FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-
 @pytest.fixture(scope="module")
 def mysql():
     """The newest MySQL."""
-    line = sampled.newest("MYSQL")
-    if databases.missing(databases.MySQL, line):
-        pytest.skip(databases.missing(databases.MySQL, line))
-    one = databases.MySQL(line=line)
-    yield one
-    one.close()
+    yield from databases.running(databases.MySQL, sampled.newest("MYSQL"))
 
 
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, mysql):
     """A steward whose target "main" is MySQL."""
-    stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": mysql})
-    one.steward.start()
-    yield one
-    if one.steward.running():
-        assert one.steward.stop() == 0, one.steward.log_tail()
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), mysql)
 
 
 @pytest.fixture

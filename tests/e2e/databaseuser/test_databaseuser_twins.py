@@ -20,28 +20,13 @@ SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT", "CREATE", "CREAT
 KINDS = {"POSTGRESQL": databases.PostgreSQL, "MARIADB": databases.MariaDB, "MYSQL": databases.MySQL}
 SERVERS = [(kind, line) for name, kind in KINDS.items()
            for line in dict.fromkeys([sampled.newest(name), sampled.oldest(name)])]
-
-
-@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
-def server(request):
-    """Each server in turn, the newest and the oldest."""
-    kind, line = request.param
-    if databases.missing(kind, line):
-        pytest.skip(databases.missing(kind, line))
-    one = kind(line=line)
-    yield one
-    one.close()
+server = databases.each(SERVERS)
 
 
 @pytest.fixture(scope="module")
 def twins(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
-    one.steward.start()
-    yield one
-    if one.steward.running():
-        assert one.steward.stop() == 0, one.steward.log_tail()
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
 
 
 @pytest.fixture

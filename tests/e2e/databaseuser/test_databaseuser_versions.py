@@ -5,7 +5,6 @@ MariaDB and PostgreSQL."""
 import pytest
 from support import databases, databaseuser as dbu
 from support import sampled
-from support import steward as stw
 from support import wait
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -16,28 +15,13 @@ PG_READS = [{"database": "shop", "privileges": ["CONNECT"]},
 SERVERS = [(databases.MySQL, sampled.newest("MYSQL")),
            (databases.MariaDB, sampled.oldest("MARIADB")),
            (databases.PostgreSQL, sampled.oldest("POSTGRESQL"))]
-
-
-@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
-def server(request):
-    """Each server in turn."""
-    kind, line = request.param
-    if databases.missing(kind, line):
-        pytest.skip(databases.missing(kind, line))
-    one = kind(line=line)
-    yield one
-    one.close()
+server = databases.each(SERVERS)
 
 
 @pytest.fixture(scope="module")
 def other_scene(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is `server`."""
-    stw.uninstall_webhooks(installed)
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
-    one.steward.start()
-    yield one
-    if one.steward.running():
-        assert one.steward.stop() == 0, one.steward.log_tail()
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
 
 
 @pytest.fixture
