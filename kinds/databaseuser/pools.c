@@ -26,7 +26,8 @@ struct stw_pools_entry {
     const struct stw_target *target;
     uint32_t inside;
     uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
-    bool troubled;
+    bool troubled, seen;   /* seen: a visit with a result has ended, at */
+    uint64_t seen_ms;
     struct waiting *first, *last; /* first come, first served */
     struct stw_table waiting;     /* the same, each key once */
     char name[];                  /* in lower case */
@@ -37,6 +38,7 @@ struct stw_pools {
     pthread_mutex_t lock;
     struct stw_table entries;
     uint32_t suspects; /* open visits to suspect targets */
+    uint64_t made_ms;
     bool cancelled;
 };
 
@@ -62,6 +64,7 @@ struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
     p->config = *config;
     p->config.workers = STW_MAX(p->config.workers, 1U);
     p->entries = STW_TABLE_INIT(entry_name);
+    p->made_ms = stw_now_ms(config->clock);
     return p;
 }
 
@@ -198,7 +201,7 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     e->pool = pool;
     e->targets = stw_targets_ref(targets);
     e->target = target;
-    e->troubled = false;
+    e->troubled = e->seen = false;
     e->last_sign_ms = stw_now_ms(p->config.clock);
     return 0;
 }
@@ -308,8 +311,11 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
     e->inside--;
     p->suspects -= v->suspicious;
     e->last_sign_ms = stw_now_ms(p->config.clock);
-    if (trouble != STW_SQL_BUSY)
+    if (trouble != STW_SQL_BUSY) {
         e->troubled = is_of_server(trouble);
+        e->seen = true;
+        e->seen_ms = e->last_sign_ms;
+    }
     bool recovered = was_troubled && !e->troubled;
     stw_format(name, sizeof(name), "%s", e->name);
     struct waiting *next = take_waiting(p, e);
@@ -337,6 +343,18 @@ bool stw_pools_troubled(struct stw_pools *p, const char *target)
     STW_LOCKED(&p->lock);
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     return e && e->troubled;
+}
+
+enum stw_pools_sight stw_pools_sight(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    uint64_t now = stw_now_ms(p->config.clock);
+    stw_lower(target, name, sizeof(name));
+    STW_LOCKED(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e && e->seen && now - e->seen_ms < STW_POOLS_FRESH_MS)
+        return e->troubled ? STW_POOLS_TROUBLED : STW_POOLS_ANSWERS;
+    return now - p->made_ms < STW_POOLS_FRESH_MS ? STW_POOLS_NOT_YET : STW_POOLS_UNSEEN;
 }
 
 /* The pool of the next entry from *pos on, with a reference; NULL at the end. */

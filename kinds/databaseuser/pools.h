@@ -56,6 +56,15 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
 
 /* Whether the server of a target could not be used at the last visit. */
 bool stw_pools_troubled(struct stw_pools *p, const char *target);
+/* What the visits of the last STW_POOLS_FRESH_MS say about the server of a target. */
+enum stw_pools_sight {
+    STW_POOLS_NOT_YET, /* nothing, and these pools are younger than that */
+    STW_POOLS_UNSEEN,  /* nothing */
+    STW_POOLS_ANSWERS,
+    STW_POOLS_TROUBLED,
+};
+#define STW_POOLS_FRESH_MS (15u * 60000)
+enum stw_pools_sight stw_pools_sight(struct stw_pools *p, const char *target);
 /* The next visit is let through to the server: something about its login has changed. */
 void stw_pools_poke(struct stw_pools *p, const char *target);
 /* Closes connections that were not used for a minute. */

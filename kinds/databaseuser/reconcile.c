@@ -445,7 +445,13 @@ static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked 
     if (why == STW_UNCHECKED_INVALID)
         stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
                 STW_STR("object", subject->run->key), STW_STR("why", findings));
-    return stw_status_unchecked(subject, why, findings);
+    json_t *status = stw_status_unchecked(subject, why, findings);
+    struct dbuser *d = (struct dbuser *)subject;
+    d->state = d->run->state;
+    if (!d->targets)
+        d->targets = stw_product_targets(d->run->env);
+    dbu_targets_add_status(d, status);
+    return status;
 }
 
 static void forget_user(struct stw_run *run)

@@ -182,6 +182,9 @@ bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool);
 void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a);
 void dbu_databases_add_status(const struct dbuser *d, json_t *status);
 
+/* The targets that the namespace may use; see targets_status.c. */
+void dbu_targets_add_status(const struct dbuser *d, json_t *status);
+
 /* Rotation; see rotation.c. */
 bool dbu_rotation_wanted(const struct dbuser *d);
 /* An old password stays valid on the same account. */

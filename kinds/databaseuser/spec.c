@@ -384,6 +384,36 @@ static const struct stw_field status_database_fields[] = {
 static const struct stw_field status_database = {
     .name = "", .type = STW_T_OBJECT, .fields = status_database_fields};
 
+static const struct stw_field status_target_fields[] = {
+    {.name = "name", .type = STW_T_STRING, .help = "Value of the label target."},
+    {.name = "engine", .type = STW_T_STRING, .help = "Engine of the server."},
+    {.name = "state",
+     .type = STW_T_STRING,
+     .help = "Reachable, Unreachable, or Unknown if steward has not used it lately; as of the last "
+             "check of this object."},
+    {.name = "default",
+     .type = STW_T_BOOL,
+     .help = "Whether it is the target of objects without the label."},
+    {.name = "databases",
+     .type = STW_T_LIST,
+     .help = "Databases that grants may name: names and patterns, the first 10.",
+     .item = &status_text,
+     STW_RANGE(0, STW_DATABASEUSER_PATTERNS_SHOWN)},
+    {.name = "createDatabases",
+     .type = STW_T_LIST,
+     .help = "Databases that the spec may have created: names and patterns, the first 10.",
+     .item = &status_text,
+     STW_RANGE(0, STW_DATABASEUSER_PATTERNS_SHOWN)},
+    {.name = "leftOut",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "How many names and patterns were left out of both lists."},
+    {0},
+};
+
+static const struct stw_field status_target = {
+    .name = "", .type = STW_T_OBJECT, .fields = status_target_fields};
+
 static const struct stw_field status_fields[] = {
     {.name = "account",
      .type = STW_T_STRING,
@@ -444,6 +474,15 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_LIST,
      .help = "Databases on the server that this object created.",
      .item = &status_database},
+    {.name = "targets",
+     .type = STW_T_LIST,
+     .help = "Targets that this namespace may use, the first 20.",
+     .item = &status_target,
+     STW_RANGE(0, STW_DATABASEUSER_TARGETS_SHOWN)},
+    {.name = "targetsLeftOut",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "How many targets were left out of that list."},
     {.name = "connectionSecret",
      .type = STW_T_OBJECT,
      .help = "The Secret with the connection.",

@@ -54,6 +54,10 @@ extern const struct stw_field stw_databaseuser_grant_fields[];
 #define STW_DATABASEUSER_EXTENSIONS_MAX 20 /* of one database */
 #define STW_DATABASEUSER_SCHEMAS_MAX 20
 
+/* Of the targets in the status, and of the patterns of one. */
+#define STW_DATABASEUSER_TARGETS_SHOWN 20
+#define STW_DATABASEUSER_PATTERNS_SHOWN 10
+
 /* Has the names of databases that may be dropped, separated by commas; for stw_operator_text. */
 #define STW_DATABASEUSER_CONFIRM_DROP "{domain}/confirm-drop"
 #define STW_DATABASEUSER_CONFIRM_DROP_TEXT                                                         \

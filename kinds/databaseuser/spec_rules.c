@@ -17,7 +17,6 @@
 #define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
-#define TARGETS_SHOWN 20
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 
 /* --- single values */
@@ -153,16 +152,6 @@ bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path
 
 /* --- the target */
 
-static bool accepts_namespace(const struct stw_target *t, const char *ns)
-{
-    if (!t->allowed_namespaces)
-        return true;
-    for (const char *const *allowed = t->allowed_namespaces; *allowed; allowed++)
-        if (ns && stw_streq(*allowed, ns))
-            return true;
-    return false;
-}
-
 /* Names the targets that the namespace may use, and none of the others. */
 static void advise_on_targets(const struct stw_dbu_scene *s, const struct stw_targets *all)
 {
@@ -173,9 +162,9 @@ static void advise_on_targets(const struct stw_dbu_scene *s, const struct stw_ta
         return;
     for (size_t i = 0; i < stw_targets_count(all); i++) {
         const struct stw_target *t = stw_targets_at(all, i);
-        if (!accepts_namespace(t, ns))
+        if (!stw_target_accepts_namespace(t, ns))
             continue;
-        if (shown == TARGETS_SHOWN) {
+        if (shown == STW_DATABASEUSER_TARGETS_SHOWN) {
             more++;
             continue;
         }
@@ -213,7 +202,7 @@ static void check_target(const struct stw_dbu_scene *s)
                              "target cannot change from \"%s\" to \"%s\": the account would be "
                              "left behind",
                              made, s->target_name);
-    if (s->target && !accepts_namespace(s->target, s->a->ns))
+    if (s->target && !stw_target_accepts_namespace(s->target, s->a->ns))
         stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
                              "target \"%s\" does not accept namespace \"%s\"", s->target_name,
                              s->a->ns ? s->a->ns : "");
@@ -748,7 +737,7 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
     if (read_label(a, targets, f, name))
         s.target = stw_targets_find(targets, name);
     s.engine = s.target ? stw_engine_info(s.target->engine) : NULL;
-    if (!s.target || (a->ns && !accepts_namespace(s.target, a->ns)))
+    if (!s.target || (a->ns && !stw_target_accepts_namespace(s.target, a->ns)))
         advise_on_targets(&s, targets);
     check_all(&s);
     stw_targets_unref(targets);

@@ -509,6 +509,7 @@ static void add_rotation(const struct dbuser *d, json_t *status)
 static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 {
     add_connection(d, status);
+    dbu_targets_add_status(d, status);
     dbu_databases_add_status(d, status);
     const struct stw_account_report *r = &d->report;
     if (d->claim == DBU_CLAIM_TAKEN)
@@ -558,6 +559,8 @@ static const char *const keep[] = {"account",
                                    "lastVerifiedTime",
                                    "connectionSecret",
                                    "databases",
+                                   "targets",
+                                   "targetsLeftOut",
                                    NULL};
 
 uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)

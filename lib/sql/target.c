@@ -599,7 +599,7 @@ const struct stw_target *stw_targets_at(const struct stw_targets *t, size_t i)
 
 /* --- permissions of a namespace */
 
-static void put_pattern(const char *pattern, const char *ns, struct stw_buf *out)
+void stw_target_put_pattern(const char *pattern, const char *ns, struct stw_buf *out)
 {
     for (const char *at; (at = strstr(pattern, NAMESPACE)); pattern = at + strlen(NAMESPACE)) {
         stw_buf_add(out, pattern, (size_t)(at - pattern));
@@ -636,16 +636,31 @@ static bool is_allowed(const char *const *patterns, const char *ns, const char *
         stw_autobuf struct stw_buf pattern = STW_BUF_INIT(PATTERN_MAX_BYTES);
         if (!ns && strstr(*patterns, NAMESPACE))
             continue;
-        put_pattern(*patterns, ns, &pattern);
+        stw_target_put_pattern(*patterns, ns, &pattern);
         found = !pattern.failed && is_glob_match(stw_buf_str(&pattern), name);
     }
     return found;
 }
 
-bool stw_target_allows_database(const struct stw_target *t, const char *ns, const char *database)
+bool stw_target_accepts_namespace(const struct stw_target *t, const char *ns)
+{
+    if (!t->allowed_namespaces)
+        return true;
+    for (const char *const *allowed = t->allowed_namespaces; *allowed; allowed++)
+        if (ns && stw_streq(*allowed, ns))
+            return true;
+    return false;
+}
+
+const char *const *stw_target_databases(const struct stw_target *t)
 {
     static const char *const own[] = {NAMESPACE, NAMESPACE "-*", NAMESPACE "_*", NULL};
-    return is_allowed(t->allowed_databases ? t->allowed_databases : own, ns, database);
+    return t->allowed_databases ? t->allowed_databases : own;
+}
+
+bool stw_target_allows_database(const struct stw_target *t, const char *ns, const char *database)
+{
+    return is_allowed(stw_target_databases(t), ns, database);
 }
 
 bool stw_target_allows_adoption(const struct stw_target *t, const char *ns, const char *user)

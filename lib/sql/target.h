@@ -7,6 +7,7 @@
 #ifndef STW_SQL_TARGET_H
 #define STW_SQL_TARGET_H
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "schema/finding.h"
@@ -81,6 +82,12 @@ bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const c
 bool stw_target_allows_role(const struct stw_target *t, const char *ns, const char *role);
 bool stw_target_allows_create(const struct stw_target *t, const char *ns, const char *database);
 bool stw_target_allows_extension(const struct stw_target *t, const char *ns, const char *extension);
+/* Whether objects of the namespace may name the target; `ns` NULL: unknown, and only "all" has it. */
+bool stw_target_accepts_namespace(const struct stw_target *t, const char *ns);
+/* The patterns of its databases, also if they are the default; ended by NULL. */
+const char *const *stw_target_databases(const struct stw_target *t);
+/* Appends a pattern of a target with the namespace in it. */
+void stw_target_put_pattern(const char *pattern, const char *ns, struct stw_buf *out);
 /* Whether allowedPrivileges has it.  "GRANT OPTION" is a privilege here. */
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
 

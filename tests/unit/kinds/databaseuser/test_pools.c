@@ -247,6 +247,39 @@ static void test_troubled(void **state)
     end(&s);
 }
 
+/* What is known of a server lasts for a while, and an answer of a former login does not count. */
+static void test_sight(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
+    IN(&s, "one", "a", &v);
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
+    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
+    s.now.ms += STW_POOLS_FRESH_MS;
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
+    IN(&s, "one", "a", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_DENIED); /* it answered */
+    assert_int_equal(stw_pools_sight(s.pools, "ONE"), STW_POOLS_ANSWERS);
+    s.now.ms += STW_POOLS_FRESH_MS - 1;
+    IN(&s, "one", "a", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_TROUBLED);
+    assert_int_equal(stw_pools_sight(s.pools, "two"), STW_POOLS_UNSEEN);
+    stw_targets_unref(s.targets);
+    s.targets = targets_of("[" T("one", "3399") "]");
+    IN(&s, "one", "a", &v);
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
+    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_ANSWERS);
+    s.now.ms += STW_POOLS_FRESH_MS;
+    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
+    end(&s);
+}
+
 /* No key has left for a while: a new one would only wait, too. */
 static void test_slow(void **state)
 {
@@ -379,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_one_server_gets_all),
         cmocka_unit_test(test_room_by_connections),
         cmocka_unit_test(test_troubled),
+        cmocka_unit_test(test_sight),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_many_dead),
         cmocka_unit_test(test_changed_target),
