@@ -2,6 +2,8 @@
 """Follows docs/databaseuser.md, "Try it", literally: the rights that it grants to the admin
 suffice, and kubectl prints what the page shows."""
 
+import shlex
+
 import pytest
 import yaml
 from support import databaseuser as dbu
@@ -50,8 +52,8 @@ def test_try_it(following, server, namespace, tmp_path):
     (tmp_path / "shop.yaml").write_text(readme.blocks("yaml", PAGE)[0], encoding="utf-8")
     cluster.delete("secret", "orders-admin", dbu.stw.NAMESPACE)
     for command, output in readme.commands("kubectl", PAGE):
-        arguments = [str(tmp_path / a) if a == "shop.yaml" else a.strip("'")
-                     for a in command.split()[1:]]
+        arguments = [str(tmp_path / a) if a == "shop.yaml" else a
+                     for a in shlex.split(command)[1:]]
         where = [] if "-n" in arguments else ["-n", namespace]
         result = cluster.kubectl(*arguments, *where)
         printed = readme.printed(result, namespace)
