@@ -72,6 +72,7 @@ static int add_grants(const struct dbuser *d, struct dbu_desired *w)
         w->grants[w->account.grant_count++] = (struct stw_grant){.database = g.database,
                                                                  .schema = g.schema,
                                                                  .table = g.table,
+                                                                 .routine = g.routine,
                                                                  .privileges = privileges,
                                                                  .grant_option = g.grant_option};
     }

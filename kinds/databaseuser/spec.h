@@ -42,9 +42,10 @@ struct stw_databaseuser_limits {
 
 /* One element of `grants`, read with stw_fields_decode(stw_databaseuser_grant_fields, ...). */
 struct stw_databaseuser_grant {
-    const char *database;       /* "*": all */
-    const char *schema;         /* PostgreSQL; NULL: the database itself */
-    const char *table;          /* NULL: the database or schema itself; "*": all tables in it */
+    const char *database; /* "*": all */
+    const char *schema;   /* PostgreSQL; NULL: the database itself */
+    const char *routine;  /* PostgreSQL, instead of `table`; NULL: none; "*": all in the schema */
+    const char *table;    /* NULL: the database or schema itself; "*": all tables in it */
     struct stw_json privileges; /* list of strings, in upper case */
     bool grant_option;
 };

@@ -149,8 +149,9 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .message = "must be another role than spec.user"},
     OF_GRANTS(STW_DUPLICATE,
               "self.grants.exists_one(h, " SAME("database") " && " SAME("schema") " && " SAME(
-                  "table") ")",
+                  "table") " && " SAME("routine") ")",
               "two are for the same; put the privileges into one list"),
+    OF_GRANTS(STW_FORBIDDEN, "!has(g.table) || !has(g.routine)", ONE_OF_TABLE_ROUTINE),
     OF_GRANTS(STW_INVALID,
               "!has(g.privileges) || size(g.privileges) == 1 || !('ALL' in g.privileges)",
               "the other privileges must be left out, because ALL is in the list"),

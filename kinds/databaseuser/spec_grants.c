@@ -32,6 +32,8 @@ static bool is_all(const char *text)
 
 static unsigned find_grant_place(const struct subject *g)
 {
+    if (g->grant.routine && g->s->engine->has_schemas)
+        return STW_ON_ROUTINE;
     if (g->grant.table && !(is_all(g->grant.table) && !g->s->engine->has_schemas))
         return STW_ON_TABLE;
     if (g->grant.schema && g->s->engine->has_schemas)
@@ -73,6 +75,28 @@ static void check_schema(const struct subject *g)
     path_to(g, ".table", path);
     stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.table,
                          "leave table out for all tables of a database");
+}
+
+static void check_routine(const struct subject *g)
+{
+    char path[PATH_MAX_BYTES];
+    const struct stw_engine_info *engine = g->s->engine;
+    path_to(g, ".routine", path);
+    if (!g->grant.routine)
+        return;
+    if (g->grant.table)
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, ONE_OF_TABLE_ROUTINE);
+    if (!engine)
+        return;
+    (void)stw_databaseuser_check_name(g->s, path, g->grant.routine, engine->name_max);
+    if (!engine->has_schemas) {
+        stw_databaseuser_add_unsupported(g->s, path, g->grant.routine);
+        return;
+    }
+    path_to(g, ".schema", path);
+    if (!g->grant.schema)
+        stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a function of %s is in a schema",
+                             engine->name);
 }
 
 static void check_names(const struct subject *g)
@@ -231,6 +255,7 @@ static void check_option(const struct subject *g)
 
 static void check_grant(const struct subject *g)
 {
+    check_routine(g);
     if (g->s->engine) {
         check_names(g);
         check_reserved(g);
@@ -251,7 +276,7 @@ static void check_duplicate(const struct subject *all, uint32_t index)
     for (uint32_t i = 0; i < index && g->database; i++) {
         other = &all[i].grant;
         if (!stw_same(g->database, other->database) || !stw_same(g->schema, other->schema) ||
-            !stw_same(g->table, other->table))
+            !stw_same(g->table, other->table) || !stw_same(g->routine, other->routine))
             continue;
         path_to(&all[index], "", path);
         stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, NULL,

@@ -10,6 +10,7 @@
 #define DATABASE STW_ON_DATABASE
 #define SCHEMA STW_ON_SCHEMA
 #define TABLE STW_ON_TABLE
+#define ROUTINE STW_ON_ROUTINE
 
 /* From "Privileges Provided by MySQL", with the levels at which GRANT accepts each.  Privileges
  * that reach beyond the data (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...)  are left to
@@ -74,10 +75,11 @@ static const struct stw_engine_privilege mariadb_privileges[] = {
 /* PostgreSQL 18, "Privileges", table 5.2.  USAGE at the level of tables is for sequences, which
  * share their names; MAINTAIN is new in 17. */
 static const struct stw_engine_privilege postgresql_privileges[] = {
-    {"ALL", DATABASE | SCHEMA | TABLE},
+    {"ALL", DATABASE | SCHEMA | TABLE | ROUTINE},
     {"CONNECT", DATABASE},
     {"CREATE", DATABASE | SCHEMA},
     {"DELETE", TABLE},
+    {"EXECUTE", ROUTINE},
     {"INSERT", TABLE},
     {"MAINTAIN", TABLE},
     {"REFERENCES", TABLE},

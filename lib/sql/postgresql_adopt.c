@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a role of PostgreSQL has besides its rights on databases, schemas and tables: what it owns,
- * and rights on functions, types, parameters and others that steward does not give.  One catalogue
+ * What a role of PostgreSQL has besides its rights on databases, schemas, tables and functions: what it owns,
+ * and rights on types, parameters and others that steward does not give.  One catalogue
  * of the server lists which kinds of objects of which databases refer to a role. */
 #include "sql/adopt.h"
 #include "sql/postgresql_priv.h"
@@ -18,7 +18,8 @@ struct pg_adopt_look {
 static bool is_seen_right(const char *class)
 {
     return stw_streq(class, "pg_database") || stw_streq(class, "pg_namespace") ||
-           stw_streq(class, "pg_class") || stw_streq(class, "pg_default_acl");
+           stw_streq(class, "pg_class") || stw_streq(class, "pg_proc") ||
+           stw_streq(class, "pg_default_acl");
 }
 
 static int read_dependency_row(void *ctx, const struct stw_cell *c, unsigned count)

@@ -42,6 +42,9 @@ static const struct known {
     {"55000", STW_SQL_CONNECT, "the database takes no connections"},
     {"55006", STW_SQL_FAILED, "other sessions use it"},
     {"55P03", STW_SQL_CONNECT, "the statement waited too long for a lock"},
+    {STW_PG_STATE_WITHHELD, STW_SQL_DENIED,
+     "the function is not given: it is of an extension, in a language that is not trusted, or runs "
+     "with the rights of a privileged owner"},
     {"57014", STW_SQL_CONNECT, "the statement took too long"},
     {"57", STW_SQL_CONNECT, "the server is starting or shutting down"},
 };

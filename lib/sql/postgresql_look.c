@@ -65,7 +65,8 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
                             g->schema);
         if (check_pg_name("name of a database", g->database, err) < 0 ||
             (g->schema && check_pg_name("name of a schema", g->schema, err) < 0) ||
-            (g->table && check_pg_name("name of a table", g->table, err) < 0))
+            (g->table && check_pg_name("name of a table", g->table, err) < 0) ||
+            (g->routine && check_pg_name("name of a function", g->routine, err) < 0))
             return -1;
     }
     return 0;

@@ -29,13 +29,32 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
                   struct stw_error *err) STW_MUST_CHECK;
 int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
+/* Also all sequences or functions: what a right at the level of tables is on follows from its
+ * privilege. */
 bool stw_pg_is_all_tables(const struct stw_right *r);
+enum stw_pg_what { STW_PG_TABLES, STW_PG_SEQUENCES, STW_PG_ROUTINES, STW_PG_WHATS };
+enum stw_pg_what stw_pg_what(const struct stw_right *r);
 
-/* postgresql_future.c: rights on the tables (or sequences, for USAGE) that a schema will have. */
+/* postgresql_routines.c: EXECUTE on functions and procedures. */
+#define STW_PG_STATE_WITHHELD                                                                      \
+    "STW01" /* our SQLSTATE: there are only functions that are not given */
+/* A condition: the role with this oid is privileged, also through others. */
+void stw_pg_put_privileged(struct stw_buf *out, const char *oid);
+/* 'x', schema, whether all have it, whether one has it, name, option. */
+void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, const char *user,
+                                const char *oid);
+/* All that the role has: 'p', schema, name, NULL, privilege, option. */
+void stw_pg_write_routines_have(struct stw_buf *out, const char *oid);
+void stw_pg_write_routines(struct stw_script *s, bool give, const char *user,
+                           const struct stw_right *r);
+
+/* postgresql_future.c: rights on the tables, sequences or functions that a schema will have. */
 /* A condition on the schema `n`: whether all who may create a table there, or any role, give the
  * right to the role `user` with this oid. */
 void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const char *user,
                        const char *oid, bool all);
+/* pg_default_acl.defaclobjtype of these. */
+const char *stw_pg_future_type(const struct stw_right *r);
 /* Gives or revokes `privileges`, a list for one statement; `r` has the scope and the option. */
 void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                          const struct stw_right *r, const char *privileges);

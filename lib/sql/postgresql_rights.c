@@ -2,10 +2,10 @@
  *
  * Rights on PostgreSQL: those that a grant requests, and those that a role has on the schemas and
  * tables of a database.  Rights that all roles have through PUBLIC do not count, and neither do
- * those on functions, types and languages.
+ * those on types and languages.  Rights on functions count only where a grant or the mark has them.
  *
- * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences, and on later
- * ones by default privileges (postgresql_future.c).  A mark has it as "*". */
+ * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences, or, for
+ * EXECUTE, on all functions, and on later ones by default privileges (postgresql_future.c).  A mark has it as "*". */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 #include "sql/roles.h"
@@ -16,6 +16,7 @@
 #define ON_SCHEMA 2u
 #define ON_TABLE 4u
 #define ON_SEQUENCE 8u
+#define ON_ROUTINE 16u
 
 static const struct privilege {
     const char *name;
@@ -28,6 +29,7 @@ static const struct privilege {
     {"UPDATE", ON_TABLE, 0},       {"DELETE", ON_TABLE, 0},
     {"TRUNCATE", ON_TABLE, 0},     {"REFERENCES", ON_TABLE, 0},
     {"TRIGGER", ON_TABLE, 0},      {"MAINTAIN", ON_TABLE, 170000},
+    {"EXECUTE", ON_ROUTINE, 0},
 };
 
 bool stw_pg_is_all_tables(const struct stw_right *r)
@@ -35,14 +37,27 @@ bool stw_pg_is_all_tables(const struct stw_right *r)
     return r->level == STW_LEVEL_TABLE && stw_streq(r->name, "*");
 }
 
+enum stw_pg_what stw_pg_what(const struct stw_right *r)
+{
+    if (r->level != STW_LEVEL_TABLE)
+        return STW_PG_TABLES;
+    return stw_streq(r->privilege, "USAGE")     ? STW_PG_SEQUENCES
+           : stw_streq(r->privilege, "EXECUTE") ? STW_PG_ROUTINES
+                                                : STW_PG_TABLES;
+}
+
 static const char *const places[] = {[STW_LEVEL_DATABASE] = "a database",
                                      [STW_LEVEL_SCHEMA] = "a schema",
                                      [STW_LEVEL_TABLE] = "a table or sequence"};
 
-static unsigned on_of(uint8_t level)
+/* ALL on tables does not include the right on sequences. */
+static unsigned on_of(const struct stw_grant *g, uint8_t level, bool all)
 {
+    if (g->routine)
+        return ON_ROUTINE;
     return level == STW_LEVEL_DATABASE ? ON_DATABASE
            : level == STW_LEVEL_SCHEMA ? ON_SCHEMA
+           : all                       ? ON_TABLE
                                        : ON_TABLE | ON_SEQUENCE;
 }
 
@@ -54,13 +69,12 @@ static void add_right_and_option(struct stw_right r, bool option, struct stw_rig
         stw_rights_add(ret, &r);
 }
 
-static int add_privilege(struct stw_right r, const char *name, bool option,
+static int add_privilege(const struct stw_grant *g, struct stw_right r, const char *name,
                          const struct stw_facts *k, struct stw_rights *ret, struct stw_error *err)
 {
     bool all = stw_streq(name, "ALL") || stw_streq(name, "ALL PRIVILEGES"), found = false;
     unsigned since = 0;
-    /* ALL on tables does not include the right on sequences. */
-    unsigned on = all && r.level == STW_LEVEL_TABLE ? ON_TABLE : on_of(r.level);
+    unsigned on = on_of(g, r.level, all);
     if (stw_streq(name, "TEMP"))
         name = "TEMPORARY";
     for (size_t i = 0; i < STW_COUNT(privileges); i++) {
@@ -72,7 +86,7 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
             continue;
         }
         r.privilege = p->name;
-        add_right_and_option(r, option, ret);
+        add_right_and_option(r, g->grant_option, ret);
         found = true;
     }
     if (found)
@@ -81,22 +95,23 @@ static int add_privilege(struct stw_right r, const char *name, bool option,
         return stw_fail(err, STW_ERR_INVALID, "%s needs PostgreSQL %u or newer", name,
                         since / 10000);
     return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of PostgreSQL", name,
-                    places[r.level]);
+                    g->routine ? "a function" : places[r.level]);
 }
 
 static int expand_in(const struct stw_grant *g, const char *database, const struct stw_facts *k,
                      struct stw_rights *ret, struct stw_error *err)
 {
-    struct stw_right r = {.level = g->table    ? STW_LEVEL_TABLE
+    const char *name = g->routine ? g->routine : g->table;
+    struct stw_right r = {.level = name        ? STW_LEVEL_TABLE
                                    : g->schema ? STW_LEVEL_SCHEMA
                                                : STW_LEVEL_DATABASE,
                           .database = database,
-                          .schema = g->table && !g->schema ? "public" : g->schema,
-                          .name = g->table};
+                          .schema = name && !g->schema ? "public" : g->schema,
+                          .name = name};
     if (g->schema && stw_streq(g->schema, "*"))
         return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is not a schema");
     for (const char *const *p = g->privileges; *p; p++)
-        if (add_privilege(r, *p, g->grant_option, k, ret, err) != 0)
+        if (add_privilege(g, r, *p, k, ret, err) != 0)
             return -1;
     return 0;
 }
@@ -226,15 +241,29 @@ static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
         stw_rights_add(k->have, &r);
 }
 
+/* 'x', schema, all have it, one has it, name, option; as above. */
+static void read_routines(struct pg_rights_look *k, const struct stw_cell *c)
+{
+    struct stw_right r = read_right_on_all(k, c);
+    r.name = get_cell_text(&c[4]);
+    r.privilege = "EXECUTE";
+    const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
+    if (stw_streq(get_cell_text(has), "true"))
+        stw_rights_add(k->have, &r);
+}
+
 /* Whether a right on one table is only a part of our right on all tables.  Then it does not count
  * by itself; when the object starts to request it, it is granted again, so that it gets into the
  * mark. */
-static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r, bool sequence)
+static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r,
+                       enum stw_pg_what what)
 {
     struct stw_right all = *r;
     all.name = "*";
-    if (r->level != STW_LEVEL_TABLE || sequence != stw_streq(r->privilege, "USAGE"))
+    if (r->level != STW_LEVEL_TABLE || what != stw_pg_what(r))
         return false;
+    if (what == STW_PG_ROUTINES) /* a row of all functions with this name */
+        return stw_rights_has(k->recorded, r) || stw_rights_has(k->recorded, &all);
     if (stw_rights_has(k->want, r))
         return stw_rights_has(k->recorded, &all) && !stw_rights_has(k->recorded, r);
     return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
@@ -245,9 +274,12 @@ static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r
 static void read_future(struct pg_rights_look *k, const struct stw_cell *c)
 {
     struct stw_right r = read_right_on_all(k, c);
-    bool usage = stw_streq(r.privilege, "USAGE");
-    if (!c[1].data || !stw_streq(get_cell_text(&c[2]), usage ? "S" : "r"))
+    bool routines = stw_pg_what(&r) == STW_PG_ROUTINES;
+    if (!c[1].data || !stw_streq(get_cell_text(&c[2]), stw_pg_future_type(&r)) ||
+        (routines && !is_covered(k, &r, STW_PG_ROUTINES)))
         k->unknown = true;
+    else if (routines)
+        return; /* a row of all functions */
     else if (!stw_rights_has(k->want, &r))
         stw_rights_add(k->have, &r);
 }
@@ -266,6 +298,10 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
         read_future(k, c);
         return 0;
     }
+    if (kind == 'x') {
+        read_routines(k, c);
+        return 0;
+    }
     struct stw_right r = {.level = kind == 's'   ? STW_LEVEL_SCHEMA
                                    : kind == 'c' ? STW_LEVEL_COLUMN
                                                  : STW_LEVEL_TABLE,
@@ -275,10 +311,17 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
                           .column = get_cell_text(&c[3]),
                           .privilege = get_cell_text(&c[4])};
     bool option = stw_streq(get_cell_text(&c[5]), "true");
-    if (!is_covered(k, &r, kind == 'q'))
+    enum stw_pg_what what = kind == 'q'   ? STW_PG_SEQUENCES
+                            : kind == 'p' ? STW_PG_ROUTINES
+                                          : STW_PG_TABLES;
+    if (kind == 'p') { /* of others: it may be on a function that steward does not give */
+        k->unknown |= !is_covered(k, &r, what);
+        return 0;
+    }
+    if (!is_covered(k, &r, what))
         stw_rights_add(k->have, &r);
     r.option = true;
-    if (option && !is_covered(k, &r, kind == 'q'))
+    if (option && !is_covered(k, &r, what))
         stw_rights_add(k->have, &r);
     return 0;
 }
@@ -286,10 +329,15 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 static void write_all(struct stw_buf *out, const struct stw_rights *rights, const char *database,
                       const char *user, const char *oid)
 {
-    for (size_t i = 0; i < rights->count; i++)
-        if (stw_pg_is_all_tables(&rights->items[i]) &&
-            stw_streq(rights->items[i].database, database))
-            write_all_tables(out, &rights->items[i], user, oid);
+    for (size_t i = 0; i < rights->count; i++) {
+        const struct stw_right *r = &rights->items[i];
+        if (!stw_streq(r->database, database))
+            continue;
+        if (stw_pg_what(r) == STW_PG_ROUTINES)
+            stw_pg_write_routines_look(out, r, user, oid);
+        else if (stw_pg_is_all_tables(r))
+            write_all_tables(out, r, user, oid);
+    }
 }
 
 static bool has_rights_inside_database(const struct stw_rights *rights, const char *database)
@@ -315,8 +363,10 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
     write_have(&st->text, oid);
-    if (k->adopting)
+    if (k->adopting) {
         write_future(&st->text, oid);
+        stw_pg_write_routines_have(&st->text, oid);
+    }
     write_all(&st->text, k->recorded, k->database, k->user, oid);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)

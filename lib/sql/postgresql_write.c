@@ -130,15 +130,10 @@ static void put_object(struct stw_buf *out, const struct stw_right *r)
     stw_pg_name(out, r->name);
 }
 
-static bool is_usage_on_sequences(const struct stw_right *r)
-{
-    return r->level == STW_LEVEL_TABLE && stw_streq(r->privilege, "USAGE");
-}
-
 /* Whether a right of the same scope can be in one statement with `first`. */
 static bool goes_with(const struct stw_right *first, const struct stw_right *r)
 {
-    return r->option == first->option && is_usage_on_sequences(r) == is_usage_on_sequences(first);
+    return r->option == first->option && stw_pg_what(r) == stw_pg_what(first);
 }
 
 static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_t count,
@@ -158,8 +153,8 @@ static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_
     }
 }
 
-static void write_one(struct stw_script *s, bool give, const char *user, const struct stw_right *r,
-                      size_t count, const struct stw_right *first)
+static void write_statement(struct stw_script *s, bool give, const char *user,
+                            const struct stw_right *r, size_t count, const struct stw_right *first)
 {
     const char *database =
         r->level == STW_LEVEL_DATABASE || r->level == STW_LEVEL_ROLE ? NULL : r->database;
@@ -178,6 +173,15 @@ static void write_one(struct stw_script *s, bool give, const char *user, const s
     stw_pg_name(out, user);
     if (give && first->option)
         stw_buf_adds(out, " WITH GRANT OPTION");
+}
+
+static void write_one(struct stw_script *s, bool give, const char *user, const struct stw_right *r,
+                      size_t count, const struct stw_right *first)
+{
+    if (stw_pg_what(first) == STW_PG_ROUTINES)
+        stw_pg_write_routines(s, give, user, first);
+    else
+        write_statement(s, give, user, r, count, first);
     if (!stw_pg_is_all_tables(first))
         return;
     struct stw_buf list = STW_BUF_INIT(4096);

@@ -66,6 +66,8 @@ struct stw_grant {
     const char *table;    /* NULL: on the database or schema itself; "*": on all tables in it */
     const char *const *privileges; /* upper case, ended by NULL */
     bool grant_option;
+    const char *routine; /* PostgreSQL, instead of `table`: a function or procedure, "*": all in the
+                            schema */
 };
 
 enum stw_grants_policy {

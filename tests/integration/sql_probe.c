@@ -4,7 +4,7 @@
  * input, one JSON object a line, and answers each with one line of JSON.
  *
  *     {"op": "sync" | "drop" | "lock" | "release", "target": NAME, "user": ..., "hosts": [...],
- *      "password": BASE64, "grants": [{"database", "schema", "table", "privileges", "option"}],
+ *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
  *      "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
@@ -109,6 +109,7 @@ static void read_grants(struct command *c)
             .database = kept(c, stw_json_get(g, "database")),
             .schema = kept(c, stw_json_get(g, "schema")),
             .table = kept(c, stw_json_get(g, "table")),
+            .routine = kept(c, stw_json_get(g, "routine")),
             .privileges = c->privileges[n],
             .grant_option = stw_json_bool(stw_json_get(g, "option"), false),
         };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rights on sequences, MAINTAIN, and validUntil, on the oldest and the newest PostgreSQL.  The webhook of a second
-steward admits the objects."""
+"""Rights on sequences and functions, MAINTAIN, and validUntil, on the oldest and the newest PostgreSQL.
+The webhook of a second steward admits the objects."""
 
 import pytest
 from support import databases, databaseuser as dbu
@@ -90,6 +90,54 @@ def test_later_tables(pg_scene, server, shop):
     assert not server.login("app", FIRST, "SELECT * FROM third_later")
     pg_scene.delete("app", shop)
     server.sql("DROP OWNED BY maker; DROP ROLE maker; DROP TABLE first_later", database="shop")
+
+
+def calls(name, *privileges):
+    """A grant on functions in the schema public of the database shop."""
+    return {"database": "shop", "schema": "public", "routine": name,
+            "privileges": list(privileges or ("EXECUTE",))}
+
+
+def test_functions(pg_scene, server, shop):
+    """Granted by name and repaired; all, with later ones; locked and adopted; revoked.  One that runs as a
+    superuser is not given."""
+    server.sql("CREATE ROLE maker; GRANT CREATE, USAGE ON SCHEMA public TO maker; ALTER DEFAULT "
+               "PRIVILEGES FOR ROLE maker REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC; SET ROLE maker; "
+               "CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'; "
+               "CREATE FUNCTION two() RETURNS int LANGUAGE sql AS 'SELECT 2'", database="shop")
+    server.sql("CREATE FUNCTION root() RETURNS text LANGUAGE sql SECURITY DEFINER AS "
+               "'SELECT current_user::text'; REVOKE EXECUTE ON FUNCTION root FROM PUBLIC",
+               database="shop")
+    user = pg_scene.create("app", shop, FIRST, grants=READS + [calls("one")])
+    assert "EXECUTE ON shop.public.one" in user["status"]["currentGrants"]
+    assert server.login("app", FIRST, "SELECT one()")
+    assert not server.login("app", FIRST, "SELECT two()")
+    server.sql("REVOKE EXECUTE ON FUNCTION one FROM app", database="shop")
+    pg_scene.poke("app", shop)
+    wait.until("the repair", lambda: server.login("app", FIRST, "SELECT one()"))
+
+    pg_scene.patch("app", shop, grants=READS + [calls("root")])
+    told = pg_scene.wait_condition("app", shop, "GrantsSynced", "NotAllowed")
+    assert "privileged owner" in told["message"]
+    pg_scene.patch("app", shop, grants=READS + [calls("*", "ALL")], deletionPolicy="Lock")
+    pg_scene.wait_ready("app", shop)
+    server.sql("SET ROLE maker; CREATE FUNCTION three() RETURNS int LANGUAGE sql AS 'SELECT 3'",
+               database="shop")
+    for name in ("one", "two", "three"):
+        assert server.login("app", FIRST, f"SELECT {name}()")
+    assert not server.login("app", FIRST, "SELECT root()")
+
+    pg_scene.delete("app", shop)  # rights that steward gave do not prevent that it comes back
+    pg_scene.cluster.apply(dbu.manifest("app", shop, grants=READS + [calls("two")],
+                                        adoptionPolicy="Adopt"))
+    pg_scene.wait_ready("app", shop)
+    assert server.login("app", FIRST, "SELECT two()")
+    for name in ("one", "three"):
+        assert not server.login("app", FIRST, f"SELECT {name}()")
+    pg_scene.patch("app", shop, grants=READS)
+    wait.until("no rights", lambda: not server.login("app", FIRST, "SELECT two()"))
+    pg_scene.delete("app", shop)
+    server.sql("DROP FUNCTION root; DROP OWNED BY maker; DROP ROLE maker", database="shop")
 
 
 def test_maintain(pg_scene, server, shop):

@@ -587,6 +587,19 @@ static void grants_by_engine(void **state)
                                                         "\"table\":\"*\",\"privileges\":"
                                                         "[\"SELECT\",\"TRUNCATE\"]}")),
          ""},
+        {ON("pg", PG_GRANTS("{\"database\":\"a\",\"schema\":\"s\",\"routine\":\"f\","
+                            "\"privileges\":[\"EXECUTE\"]},{\"database\":\"a\",\"schema\":\"s\","
+                            "\"routine\":\"*\",\"privileges\":[\"EXECUTE\"],\"grantOption\":false},"
+                            "{\"database\":\"a\",\"schema\":\"s\",\"table\":\"f\","
+                            "\"privileges\":[\"SELECT\"]}")),
+         ""},
+        {ON("pg", PG_GRANTS("{\"database\":\"a\",\"routine\":\"f\",\"table\":\"t\","
+                            "\"privileges\":[\"SELECT\"]}")),
+         "spec.grants[0].routine: Forbidden: set only one of table, routine\n"
+         "spec.grants[0].schema: Required value: a function of postgresql is in a schema\n"
+         "spec.grants[0].schema: Required value: a table of postgresql is in a schema\n"
+         "spec.grants[0].privileges[0]: Unsupported value: \"SELECT\": supported values: \"ALL\", "
+         "\"EXECUTE\"\n"},
         {ON("pg", PG_GRANTS("{\"database\":\"a\",\"table\":\"t\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].schema: Required value: a table of postgresql is in a schema\n"},
         {ON("pg", PG_GRANTS(GRANT("a", "\"SELECT\""))),
@@ -597,6 +610,8 @@ static void grants_by_engine(void **state)
          "\"CREATE\", \"USAGE\"\n"},
         /* what the target allows */
         {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"INSERT\""))), ""},
+        {ON("narrow", GRANTS("{\"database\":\"a\",\"routine\":\"f\",\"privileges\":[\"SELECT\"]}")),
+         "spec.grants[0].routine: Invalid value: \"f\": not supported on mariadb\n"},
         {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"DELETE\""))),
          "spec.grants[0].privileges[1]: Forbidden: target \"narrow\" does not allow DELETE\n"},
         {ON("narrow", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"],"

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * EXECUTE on functions and procedures of PostgreSQL: on all with one name, or on all in a schema.
+ *
+ * Some functions would make their callers admins of the server, which is why only chosen roles may
+ * execute them: those of extensions (dblink_connect_u), those in languages that are not trusted (C),
+ * and those that run with the rights of a privileged owner.  They are never given.  Others run with
+ * the rights of their callers, or of an owner whose rights are only in databases. */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#define DO_MAX_BYTES (64u << 10)
+
+static const char privileged[] =
+    "(SELECT w.oid FROM pg_roles w WHERE w.rolsuper OR w.rolcreaterole OR w.rolcreatedb OR "
+    "w.rolreplication OR w.rolbypassrls OR w.rolname = current_user OR (w.rolname ~ '^pg_' AND "
+    "w.rolname <> 'pg_database_owner'))";
+
+void stw_pg_put_privileged(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out, "EXISTS (SELECT FROM %s v WHERE pg_has_role(%s, v.oid, 'MEMBER'))",
+                 privileged, oid);
+}
+
+/* Whether EXECUTE on the function `p` may be given. */
+static void put_may(struct stw_buf *out)
+{
+    stw_buf_adds(out, "(NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass "
+                      "AND e.objid = p.oid AND e.deptype = 'e') AND EXISTS (SELECT FROM "
+                      "pg_language l WHERE l.oid = p.prolang AND l.lanpltrusted) AND NOT "
+                      "(p.prosecdef AND ");
+    stw_pg_put_privileged(out, "p.proowner");
+    stw_buf_adds(out, "))");
+}
+
+/* The functions of the right, among pg_proc p and pg_namespace n. */
+static void put_named(struct stw_buf *out, const struct stw_right *r)
+{
+    stw_buf_adds(out, "p.pronamespace = n.oid AND n.nspname = ");
+    stw_pg_strz(out, r->schema);
+    if (stw_pg_is_all_tables(r))
+        return;
+    stw_buf_adds(out, " AND p.proname = ");
+    stw_pg_strz(out, r->name);
+}
+
+void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, const char *user,
+                                const char *oid)
+{
+    bool all = stw_pg_is_all_tables(r);
+    stw_buf_adds(out, " UNION ALL SELECT 'x', ");
+    stw_pg_strz(out, r->schema);
+    stw_buf_adds(out, ", (q.whole");
+    if (all) {
+        stw_buf_adds(out, " AND ");
+        stw_pg_put_future(out, r, user, oid, true);
+    }
+    stw_buf_adds(out, ")::text, (q.part");
+    if (all) {
+        stw_buf_adds(out, " OR ");
+        stw_pg_put_future(out, r, user, oid, false);
+    }
+    stw_buf_adds(out, ")::text, ");
+    stw_pg_strz(out, r->name);
+    stw_buf_addf(out,
+                 ", '%s' FROM pg_namespace n CROSS JOIN LATERAL (SELECT coalesce(bool_and(h.own OR "
+                 "CASE WHEN h.may THEN h.has ELSE NOT h.any END), true)%s AS whole, "
+                 "coalesce(bool_or(h.own OR h.has), false) AS part FROM (SELECT p.proowner = %s AS "
+                 "own, EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s%s) AS has, "
+                 "EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s) AS any, ",
+                 r->option ? "true" : "false",
+                 all ? "" : " AND coalesce(bool_or(h.own OR h.may), false)", oid, oid,
+                 r->option ? " AND x.is_grantable" : "", oid);
+    put_may(out);
+    stw_buf_adds(out, " AS may FROM pg_proc p WHERE ");
+    put_named(out, r);
+    stw_buf_adds(out, ") h) q WHERE n.nspname = ");
+    stw_pg_strz(out, r->schema);
+}
+
+void stw_pg_write_routines_have(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out,
+                 " UNION ALL SELECT 'p', n.nspname::text, p.proname::text, NULL, "
+                 "x.privilege_type, bool_or(x.is_grantable)::text FROM pg_proc p JOIN pg_namespace "
+                 "n ON n.oid = p.pronamespace CROSS JOIN LATERAL aclexplode(p.proacl) x WHERE "
+                 "x.grantee = %s AND p.proowner <> %s GROUP BY 2, 3, 5",
+                 oid, oid);
+}
+
+/* Whether the role was given the function `p`. */
+static void put_given(struct stw_buf *out, const char *user)
+{
+    stw_buf_adds(out, "EXISTS (SELECT FROM aclexplode(p.proacl) x JOIN pg_roles u ON u.oid = "
+                      "x.grantee WHERE u.rolname = ");
+    stw_pg_strz(out, user);
+    stw_buf_addc(out, ')');
+}
+
+static void put_execute(struct stw_buf *out, const char *verb, const char *to, const char *user)
+{
+    stw_buf_addf(out, "EXECUTE format('%s EXECUTE ON ROUTINE %%s %s', o.f, ", verb, to);
+    stw_pg_strz(out, user);
+    stw_buf_adds(out, "); ");
+}
+
+static void put_select(struct stw_buf *out, const struct stw_right *r, const char *user)
+{
+    stw_buf_adds(out, "DECLARE o record; given int := 0; BEGIN FOR o IN SELECT "
+                      "p.oid::regprocedure::text AS f, ");
+    put_given(out, user);
+    stw_buf_adds(out, " AS has, ");
+    put_may(out);
+    stw_buf_adds(out, " AS may FROM pg_proc p, pg_namespace n WHERE ");
+    put_named(out, r);
+    stw_buf_adds(out, " LOOP ");
+}
+
+/* A function that may no longer be given is taken back. */
+static void put_give(struct stw_buf *out, const struct stw_right *r, const char *user)
+{
+    stw_buf_adds(out, "IF o.may THEN given := given + 1; ");
+    put_execute(out, "GRANT", r->option ? "TO %I WITH GRANT OPTION" : "TO %I", user);
+    stw_buf_adds(out, "ELSIF o.has THEN ");
+    put_execute(out, "REVOKE", "FROM %I", user);
+    stw_buf_adds(out, "END IF; END LOOP;");
+}
+
+static void put_take(struct stw_buf *out, const struct stw_right *r, const char *user)
+{
+    stw_buf_adds(out, "IF o.has THEN ");
+    put_execute(out, r->option ? "REVOKE GRANT OPTION FOR" : "REVOKE", "FROM %I", user);
+    stw_buf_adds(out, "END IF; END LOOP;");
+}
+
+/* A grant on a name that no function has, or only functions that may not be given, is an error. */
+static void put_missing(struct stw_buf *out, const struct stw_right *r)
+{
+    stw_buf_adds(out, " IF given = 0 THEN IF EXISTS (SELECT FROM pg_proc p, pg_namespace n WHERE ");
+    put_named(out, r);
+    stw_buf_adds(out, ") THEN RAISE EXCEPTION USING ERRCODE = '" STW_PG_STATE_WITHHELD
+                      "', MESSAGE = 'withheld'; END IF; RAISE EXCEPTION USING ERRCODE = "
+                      "'undefined_function', MESSAGE = 'missing'; END IF;");
+}
+
+void stw_pg_write_routines(struct stw_script *s, bool give, const char *user,
+                           const struct stw_right *r)
+{
+    struct stw_buf body = STW_BUF_INIT(DO_MAX_BYTES);
+    struct stw_buf *out =
+        &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database)->text;
+    put_select(&body, r, user);
+    if (give)
+        put_give(&body, r, user);
+    else
+        put_take(&body, r, user);
+    if (give && !stw_pg_is_all_tables(r))
+        put_missing(&body, r);
+    stw_buf_adds(&body, " END");
+    s->failed |= body.failed;
+    stw_buf_adds(out, "DO ");
+    stw_pg_strz(out, stw_buf_str(&body));
+    stw_buf_done(&body);
+}
