@@ -119,6 +119,8 @@ const struct stw_cel stw_ec_cel_repository[] = {
 #define FROM "(" KNOWS("currentVersion") " ? " CURRENT " : oldSelf.version)"
 #define OLDER(a, b)                                                                                \
     "(" MINOR(a) " < " MINOR(b) " || (" MINOR(a) " == " MINOR(b) " && " PATCH(a) " < " PATCH(b) "))"
+/* No cluster is made of a version before 3.4. */
+#define NEVER_RAN "(!" KNOWS("currentVersion") " && " MINOR("oldSelf.version") " < 4)"
 /* Some member already runs a newer version. */
 #define HAS_MOVED                                                                                  \
     "(has(oldObject.status.memberList) && oldObject.status.memberList.exists(m, has(m.version) "   \
@@ -128,7 +130,7 @@ const struct stw_cel stw_ec_cel_repository[] = {
 #define STEP(condition, text)                                                                      \
     {                                                                                              \
         .at = "version", .type = STW_CEL_TRANSITION, .code = STW_INVALID, .message = (text),       \
-        .rule = "!(" HAVE_VERSIONS ") || " MOVES " || " condition,                                 \
+        .rule = "!(" HAVE_VERSIONS ") || " MOVES " || " NEVER_RAN " || " condition,                \
     }
 
 const struct stw_cel_rule stw_ec_cel[] = {
@@ -277,7 +279,7 @@ const struct stw_cel_rule stw_ec_cel[] = {
     {.at = "version",
      .type = STW_CEL_TRANSITION,
      .code = STW_FORBIDDEN,
-     .rule = "!(" HAVE_VERSIONS ") || self.size == oldSelf.size",
+     .rule = "!(" HAVE_VERSIONS ") || " NEVER_RAN " || self.size == oldSelf.size",
      .message = "change size and version in separate steps"},
     STEP("(" MINOR("self.version") " <= " MINOR(FROM) " + 1)", "upgrade one minor at a time"),
     STEP("(" MINOR("self.version") " >= " MINOR(FROM) " - 1)", "downgrade one minor at a time"),

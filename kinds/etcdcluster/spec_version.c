@@ -121,6 +121,13 @@ static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
     stw_findings_warn(s->f, "upgrade to %s or newer first: %s", text, step.why);
 }
 
+/* No cluster is made of such a version, so that one without a running version has no member and no
+ * data: any version may follow. */
+static bool never_ran(struct stw_semver current, struct stw_semver old)
+{
+    return !stw_semver_known(current) && !stw_etcd_has(old, STW_ETCD_LEARNERS);
+}
+
 static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
 {
     struct stw_semver old = {0}, current = version_of(stw_json_get(s->status, "currentVersion"));
@@ -128,7 +135,7 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
     struct stw_error err = {0};
     char text[STW_SEMVER_LEN];
     if (!s->old->version || stw_semver_parse(s->old->version, &old) != 0 ||
-        stw_semver_compare(old, wanted) == 0)
+        stw_semver_compare(old, wanted) == 0 || never_ran(current, old))
         return;
     struct stw_semver from = stw_semver_known(current) ? current : old;
     bool upgrading = stw_semver_known(current) && stw_semver_known(target) &&

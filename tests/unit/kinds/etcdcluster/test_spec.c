@@ -193,6 +193,11 @@ static void upgrades(void **state)
         {VERSION("3.5.1"), VERSION("3.4.23"),
          "spec.version: Invalid value: \"3.5.1\": has a known data corruption bug\n"},
         {VERSION("new"), VERSION("3.4.23"), NO_VERSION("new")},
+        /* no cluster was made of it: there is nothing to upgrade */
+        {VERSION("3.5.24"), VERSION("3.2.13"), ""},
+        {VERSION("3.7.3"), VERSION("3.3.27"), ""},
+        {VERSION("3.6.0"), RUNS("3.3.27", "3.3.27"),
+         "spec.version: Invalid value: \"3.6.0\": upgrade one minor at a time: next is 3.4\n"},
         /* compared with the running version */
         {VERSION("3.5.16"), RUNS("3.4.23", "3.5.21"),
          "spec.version: Invalid value: \"3.5.16\": downgrade from 3.5.21 is not supported\n"},
