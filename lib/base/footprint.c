@@ -27,9 +27,14 @@ static int each_object(struct dl_phdr_info *object, size_t size, void *ctx)
     return 0;
 }
 
-void stw_footprint_shrink(void)
+void stw_footprint_drop_code(void)
 {
     (void)dl_iterate_phdr(each_object, NULL);
+}
+
+void stw_footprint_shrink(void)
+{
+    stw_footprint_drop_code();
     stw_footprint_trim();
 }
 

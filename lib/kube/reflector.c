@@ -248,6 +248,8 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
     if (atomic_load(&r->availability) != (int)now || !atomic_load(&r->synced))
         stw_log(STW_LOG_INFO, texts[now], STW_STR("resource", inf->config.resource->plural),
                 STW_STR("namespace", r->scope.ns));
+    else
+        stw_footprint_drop_code(); /* often the only request in 15 s; it needs 3 MiB of code */
     r->failures = r->watch_failures = 0;
     report_vanished(r);
     stw_items_done(&r->items);

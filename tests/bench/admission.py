@@ -3,7 +3,8 @@
 
 `steward webhook` and a bare handler that returns a constant run side by side, pinned to one core,
 the load generator to another.  They take turns in short rounds, so that other load on the machine
-affects both.  The medians of the rounds are compared.
+affects both.  The medians of the rounds are compared.  With --reference the steward of another
+commit takes part, and both stewards are release builds.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from bench import bodies  # noqa: E402
+from bench import bodies, versus  # noqa: E402
 from support import paths  # noqa: E402
 
 PRIORITIES = ("NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM:+AES-256-GCM:"
@@ -30,6 +31,7 @@ SMALL, LARGE = 1536, 20480
 # At 8 connections steward must reach this part of the bare handler's rate.
 TARGETS = {("validate", SMALL): 0.5, ("mutate", SMALL): 0.4,
            ("validate", LARGE): 0.4, ("mutate", LARGE): 0.4}
+REFERENCE_TARGET = 0.97
 TICKS = os.sysconf("SC_CLK_TCK")
 WARM_UP_S = 0.2
 
@@ -78,9 +80,9 @@ def start_bare(build, folder, cpu, mode):
     return Server(process, int(process.stdout.readline()))
 
 
-def start_steward(binary, folder, cpu):
+def start_steward(binary, folder, cpu, name="steward"):
     """Starts `steward webhook`; the port is read from its log."""
-    log_path = folder / "steward.log"
+    log_path = folder / f"{name}.log"
     with open(log_path, "w", encoding="utf-8") as log:
         process = subprocess.Popen(
             [binary, "webhook", "--webhook-cert-path", folder, "--webhook-bind-address", "127.0.0.1:0",
@@ -130,9 +132,8 @@ def measure(loads, rounds, seconds):
     results = {name: [] for name in loads}
     for load in loads.values():
         load.run(WARM_UP_S)
-    for _ in range(rounds):
-        for name, load in loads.items():
-            results[name].append(load.run(seconds))
+    for _, name in versus.in_turns(list(loads), rounds):
+        results[name].append(loads[name].run(seconds))
     return {name: {key: statistics.median(r[key] for r in runs)
                    for key in ("rate", "p50_us", "p99_us", "cpu_s_10k")}
             for name, runs in results.items()}
@@ -158,9 +159,12 @@ def run_case(build, servers, folder, case, options, cpu):
     finally:
         for load in loads.values():
             load.close()
-    return {"webhook": webhook, "body_bytes": body.stat().st_size, "connections": connections,
-            **medians, "rate_ratio": medians["steward"]["rate"] / medians["bare"]["rate"],
-            "target": TARGETS.get((webhook, size)) if connections == 8 else None}
+    row = {"webhook": webhook, "body_bytes": body.stat().st_size, "connections": connections,
+           **medians, "rate_ratio": medians["steward"]["rate"] / medians["bare"]["rate"],
+           "target": TARGETS.get((webhook, size)) if connections == 8 else None}
+    if "reference" in medians:
+        row["ratio"] = versus.ratios(medians["steward"], medians["reference"])
+    return row
 
 
 HEAD = (f"{'webhook':9}{'body':>7}{'conns':>6}{'req/s':>9}{'p50 us':>8}{'p99 us':>8}{'CPU s/10k':>10}"
@@ -173,6 +177,9 @@ def line_of(row):
         return (f"{r['rate']:{width}.0f}{r['p50_us']:8.0f}{r['p99_us']:8.0f}"
                 f"{r['cpu_s_10k']:10.3f}")
     target = "" if row["target"] is None else f"  >= {row['target']:.0%}"
+    if "ratio" in row:
+        target = (f"  {target:8}rate {row['ratio']['rate']:.2f}, CPU {row['ratio']['cpu_s_10k']:.2f} "
+                  "of the reference")
     return (f"{row['webhook']:9}{row['body_bytes']:7}{row['connections']:6}"
             f"{columns(row['steward'], 9)}{columns(row['bare'], 12)}{row['rate_ratio']:7.0%}{target}")
 
@@ -194,16 +201,40 @@ def parse():
                    help="validate,mutate")
     p.add_argument("--bare-mode", choices=["poll", "epoll"], default="poll",
                    help="event loop of the bare handler (default: steward's)")
-    p.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
+    p.add_argument("--reference", metavar="COMMIT", help="measure this one's steward, too")
+    p.add_argument("--check", action="store_true",
+                   help="exit 1 when a target is missed, or the rates are less than "
+                        f"{REFERENCE_TARGET} of the reference's (geometric mean)")
     p.add_argument("-o", "--output", choices=["text", "json"], default="text")
     return p.parse_args()
+
+
+def of_reference(rows):
+    """The geometric mean of all rates compared with the reference's, or None without one."""
+    ratios = [r["ratio"]["rate"] for r in rows if "ratio" in r]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
+def verdict(rows):
+    """Says which targets are missed; returns whether any is."""
+    missed = [r for r in rows if r["target"] and r["rate_ratio"] < r["target"]]
+    for row in missed:
+        say(f"below its target: {row['webhook']}, {row['body_bytes']} bytes")
+    mean = of_reference(rows)
+    if mean is not None:
+        say(f"rate, all cases: {mean:.3f} of the reference")
+    return bool(missed) or (mean is not None and mean < REFERENCE_TARGET)
 
 
 def main():
     """Runs all cases and prints the table."""
     options = parse()
-    binary = paths.steward_binary()
-    build = pathlib.Path(binary).resolve().parents[1]
+    binary = pathlib.Path(paths.steward_binary()).resolve()
+    build = binary.parents[1]  # has the bare handler and the load generator
+    programs = {"steward": binary}
+    if options.reference:
+        two = versus.binaries(options.reference)
+        programs = {"reference": two["reference"], "steward": two["now"]}
     cores = sorted(os.sched_getaffinity(0))
     server_cpu, load_cpu = cores[0], cores[min(1, len(cores) - 1)]
     if len(cores) == 1:
@@ -214,7 +245,8 @@ def main():
         make_certificate(folder)
         servers = {"bare": start_bare(build, folder, server_cpu, options.bare_mode)}
         try:
-            servers["steward"] = start_steward(binary, folder, server_cpu)
+            for name, program in programs.items():
+                servers[name] = start_steward(program, folder, server_cpu, name)
             for case in cases(options):
                 say("{} {} bytes, {} connections".format(*case))
                 rows.append(run_case(build, servers, folder, case, options, load_cpu))
@@ -225,9 +257,7 @@ def main():
         print(json.dumps(rows, indent=2))
     else:
         print("\n".join([HEAD, *map(line_of, rows)]))
-    missed = [r for r in rows if r["target"] and r["rate_ratio"] < r["target"]]
-    for row in missed:
-        say(f"below its target: {row['webhook']}, {row['body_bytes']} bytes")
+    missed = verdict(rows)
     sys.exit(1 if missed and options.check else 0)
 
 
