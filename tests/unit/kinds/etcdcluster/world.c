@@ -13,22 +13,6 @@ const char *const world_names[WORLD_SLOTS] = {
 
 /* --- facts */
 
-bool world_blank(const struct slot *s)
-{
-    return !s->listed && s->pod == WP_ABSENT && !s->claim && !s->action && !s->force && !s->named &&
-           !s->lagging_view && !s->late;
-}
-
-bool world_voter(const struct slot *s)
-{
-    return s->listed && !s->learner;
-}
-
-bool world_connected(const struct slot *s)
-{
-    return s->up && s->cut != CUT_OFF;
-}
-
 unsigned world_count_voters(const struct world *w, bool fresh_only, bool connected_only)
 {
     unsigned n = 0;
@@ -44,7 +28,13 @@ unsigned world_quorum(const struct world *w)
 
 bool world_serves(const struct world *w)
 {
-    return world_count_voters(w, false, true) >= world_quorum(w);
+    unsigned voters = 0, connected = 0;
+    each_const(s, w)
+    {
+        voters += world_voter(s);
+        connected += world_voter(s) && world_connected(s);
+    }
+    return connected >= voters / 2 + 1;
 }
 
 /* The actual state, whether steward sees it or not. */

@@ -280,8 +280,9 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
 
 static bool something_flows(const struct world *w)
 {
-    each_const(s, w) if (possible_to(w, EV_START, s) || possible_to(w, EV_GONE, s) ||
-                         possible_to(w, EV_CATCH_UP, s)) return true;
+    each_const(s, w) if (!world_empty(s) &&
+                         (possible_to(w, EV_START, s) || possible_to(w, EV_GONE, s) ||
+                          possible_to(w, EV_CATCH_UP, s))) return true;
     return false;
 }
 
@@ -315,7 +316,7 @@ static bool possible(const struct world *w, struct event e)
     case EV_VERSION:
         return e.arg <= 2 && e.arg != w->version;
     default:
-        return possible_to(w, e.kind, &w->slots[e.arg]);
+        return !world_empty(&w->slots[e.arg]) && possible_to(w, e.kind, &w->slots[e.arg]);
     }
 }
 
@@ -445,7 +446,7 @@ bool world_flow(struct world *w, const char **broken)
         more = false;
         for (size_t k = 0; k < sizeof(kinds); k++) {
             for (uint8_t i = 0; i < WORLD_SLOTS; i++) {
-                if (!possible_to(w, kinds[k], &w->slots[i]))
+                if (world_empty(&w->slots[i]) || !possible_to(w, kinds[k], &w->slots[i]))
                     continue;
                 const char *why = world_apply(w, (struct event){kinds[k], i});
                 *broken = *broken ? *broken : why;
