@@ -128,6 +128,8 @@ apiserver_define() {
 			kind: Policy
 			omitStages: [RequestReceived]
 			rules:
+			- level: None
+			  users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
 			- level: Metadata
 		END
         # One file, without rotation: readers of the log need all of it.
@@ -137,8 +139,7 @@ apiserver_define() {
     # This plugin requires ServiceAccounts that only a controller manager creates.
     program kube-controller-manager >/dev/null ||
         extra+=(--disable-admission-plugins=ServiceAccount)
-    # Its garbage collector takes a fifth of the CPU time of its start; memory is plentiful.
-    proc_define apiserver env GOGC="${GOGC:-400}" "$(program kube-apiserver)" \
+    proc_define apiserver env GOGC="${GOGC:-800}" "$(program kube-apiserver)" \
         --bind-address=127.0.0.1 --secure-port="$(port apiserver)" \
         --advertise-address="$NODE_ADDRESS" \
         --etcd-servers="http://127.0.0.1:$(port etcd)" \

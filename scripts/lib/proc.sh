@@ -64,12 +64,14 @@ proc_define() {
 # that neither Ctrl-C nor a closed terminal affects it, and without our lock descriptors (7 to 9).
 # It belongs to the run of scripts/test that made the cluster, not to one that restarts a component:
 # the next run ends what belongs to an earlier one.
+# Most programs are Go's: their garbage collector runs less often, since memory is plentiful, and new
+# goroutines get a stack of the usual size, which is otherwise copied several times for each request.
 proc_launch() {
     local name=$1 argv pid
     local run=${MADE_BY_RUN-${STEWARD_TEST_RUN:-}}
     shift
     mapfile -d '' -t argv <"$CLUSTER/run/$name.argv"
-    STEWARD_TEST_RUN=$run setsid "$@" "${argv[@]}" </dev/null >>"$CLUSTER/log/$name.log" 2>&1 7<&- 8<&- 9<&- &
+    GOGC=${GOGC:-400} GODEBUG=${GODEBUG:-adaptivestackstart=1} STEWARD_TEST_RUN=$run setsid "$@" "${argv[@]}" </dev/null >>"$CLUSTER/log/$name.log" 2>&1 7<&- 8<&- 9<&- &
     pid=$!
     disown "$pid"
     proc_stat "$pid" || PROC_START=ended
