@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image of a release, and steward from it in pods, installed as the README shows."""
+"""The image of a release.  Nothing here needs a node, so the parts that do find the images built."""
 
 import hashlib
 import json
@@ -10,10 +10,7 @@ import tarfile
 
 import pytest
 
-from support import images, net, wait
-from support.cluster import condition
-
-pytestmark = pytest.mark.node
+from support import images
 
 MAX_BYTES = 28 * 1024 * 1024
 
@@ -33,6 +30,11 @@ def root(image, tmp_path_factory):
 
 def test_two_builds_are_one_image(image, tmp_path):
     assert images.build(tmp_path / "again.tar") == image[1]
+
+
+def test_images_of_two_commits_differ(image, tmp_path):
+    with images.before(tmp_path) as (_, archive):
+        assert images.digest(archive) != image[1]
 
 
 def test_it_is_small(root):
@@ -91,46 +93,3 @@ def test_the_program_is_hardened(root):
     assert "RWE" not in stack
     assert "BIND_NOW" in readelf("-d") or "NOW" in readelf("-d")
     assert "__stack_chk_fail" in readelf("-W", "--dyn-syms")
-
-
-# --- in pods
-
-
-def test_it_is_taken_under_another_name(cluster, image, namespace):
-    """With `scripts/cluster image TAR NAME:TAG`, which gives two versions different names."""
-    cluster.component("image", image[0], "steward:renamed")
-    cluster.apply({"apiVersion": "v1", "kind": "Pod",
-                   "metadata": {"name": "renamed", "namespace": namespace},
-                   "spec": {"restartPolicy": "Never", "containers": [
-                       {"name": "steward", "image": "steward:renamed", "imagePullPolicy": "Never",
-                        "args": ["version"]}]}})
-    cluster.wait_for("pod", "renamed", namespace,
-                     lambda o: o["status"].get("phase") == "Succeeded", 60)
-
-
-def web(name, namespace, **spec):
-    return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"image": "nginx:1.22", "pageContentHtml": "<p>from a pod", **spec}}
-
-
-@pytest.mark.oldest("the kubelet runs the image, webhooks by a Service")
-def test_admission_and_controllers_work_from_pods(in_pods, namespace):
-    cluster = in_pods.cluster
-
-    def refused():
-        result = cluster.apply(web("bad", namespace, nodePortNumber=80), check=False)
-        return "must be 0 or between 30000 and 32767" in result.stderr
-    wait.until("a bad MyWeb to be refused", refused, 30, every=0.5)
-    cluster.apply(web("good", namespace))
-    found = cluster.wait_for("myweb", "good", namespace,
-                             lambda o: condition(o, "Ready").get("status") == "True", 90)
-    port = found["status"]["nodePort"]
-    wait.until("the page", lambda: net.http_get(f"http://127.0.0.1:{port}/") ==
-               (200, "<p>from a pod"), 30, every=0.2)
-
-
-@pytest.mark.oldest("Leases of pods")
-def test_one_of_two_leads(in_pods):
-    assert in_pods.leader() in in_pods.names()
-    assert len(in_pods.names()) == 2

@@ -6,8 +6,6 @@ image, tagged steward:previous.
 """
 
 import contextlib
-import os
-import pathlib
 import re
 
 import pytest
@@ -15,12 +13,11 @@ import pytest
 from support import app, databaseuser, eru, etcd, etcdbackup, etcdcluster, images, myweb, paths, wait
 from support import replicas as replica
 from support import steward as stw
-from support.cluster import condition, is_ready, run
+from support.cluster import condition, is_ready
 from support.stream import Stream
 
 pytestmark = pytest.mark.node
 
-OLD_TAG = "steward:previous"
 # The image of nginx runs as root, and listens on a port below 1024.
 ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
 KINDS = (myweb.KIND, app.KIND, eru.KIND, databaseuser.KIND, etcdcluster.KIND, etcdbackup.KIND,
@@ -33,23 +30,12 @@ def before(tmp_path_factory):
     """(a work tree of the previous commit, its image)"""
     if images.missing() or etcd.missing("3.5"):
         pytest.skip(images.missing() or etcd.missing("3.5"))
-    commit = os.environ.get("STEWARD_UPGRADE_FROM", "HEAD~1")
-    git = ["git", "-C", paths.TOP]
-    if run([*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=False).returncode != 0:
-        pytest.skip(f"{commit} is not in this clone")
-    folder = tmp_path_factory.mktemp("before")
-    tree = folder / "tree"
-    run([*git, "worktree", "add", "--detach", tree, commit])
-    try:
-        given = os.environ.get("STEWARD_UPGRADE_IMAGE")
-        archive = pathlib.Path(given) if given else images.shared(tree, OLD_TAG)[0]
+    with images.before(tmp_path_factory.mktemp("before")) as (tree, archive):
         manager = tree / "config" / "manager"
         text = (manager / "kustomization.yaml").read_text("utf-8")
-        text = re.sub(r"newTag: .*", "newTag: " + OLD_TAG.partition(":")[2], text)
+        text = re.sub(r"newTag: .*", "newTag: " + images.OLD_TAG.partition(":")[2], text)
         (manager / "kustomization.yaml").write_text(text, "utf-8")
         yield tree, archive
-    finally:
-        run([*git, "worktree", "remove", "--force", tree])
 
 
 @contextlib.contextmanager

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The container image for users, built by scripts/image."""
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import tarfile
+
+import pytest
 
 from . import paths
 from .cluster import run
 
 
 KEPT = 3  # images kept for reuse
+OLD_TAG = "steward:previous"
 
 
 def missing():
@@ -71,3 +76,20 @@ def shared(top=paths.TOP, tag=None):
             fresh.with_name(fresh.name + ".spdx.json").rename(f"{path}.spdx.json")
             fresh.rename(path)
     return path, digest(path)
+
+
+@contextlib.contextmanager
+def before(folder):
+    """(a work tree of the previous commit, the archive of its image), in this folder.
+    $STEWARD_UPGRADE_FROM names another commit, and $STEWARD_UPGRADE_IMAGE an existing archive."""
+    commit = os.environ.get("STEWARD_UPGRADE_FROM", "HEAD~1")
+    git = ["git", "-C", paths.TOP]
+    if run([*git, "rev-parse", "--verify", f"{commit}^{{commit}}"], check=False).returncode != 0:
+        pytest.skip(f"{commit} is not in this clone")
+    tree = folder / "tree"
+    run([*git, "worktree", "add", "--detach", tree, commit])
+    try:
+        given = os.environ.get("STEWARD_UPGRADE_IMAGE")
+        yield tree, pathlib.Path(given) if given else shared(tree, OLD_TAG)[0]
+    finally:
+        run([*git, "worktree", "remove", "--force", tree])
