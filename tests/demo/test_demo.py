@@ -19,9 +19,10 @@ def demo(binary, *args, **kwargs):
     """Starts the demo on the build under test."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("STEWARD_CLUSTER_")}
     build = binary.parent.parent
-    return subprocess.Popen([paths.SCRIPTS / "demo", "--no-bootstrap", "--build-dir", build, *args],
-                            env=env, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
+    # A shell cannot trap a signal that was ignored when it started, as SIGINT is in a background job.
+    command = ["env", "--default-signal=INT", paths.SCRIPTS / "demo", "--no-bootstrap", "--build-dir", build]
+    return subprocess.Popen([*command, *args], env=env, stdin=subprocess.DEVNULL, text=True,
+                            start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kwargs)
 
 
 def processes_that_name(what):
