@@ -122,7 +122,7 @@ kube_make() {
     shift 2
     cd "$src"
     env -u GOFLAGS GOPATH="$src/.go" HOME="$src/.home" GOCACHE="$src/.home/cache" CGO_ENABLED="$cgo" \
-        GOPROXY=off KUBE_GIT_VERSION_FILE="$src/.version" \
+        GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" KUBE_GIT_VERSION_FILE="$src/.version" \
         nice make WHAT="${*/#/cmd/}"
 }
 
