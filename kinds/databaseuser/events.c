@@ -76,12 +76,24 @@ static void tell_changes(const struct dbuser *d, const char *account)
             STW_STR("target", d->target->name), STW_STR("fields", stw_buf_str(&words)));
 }
 
+/* A rollout that hangs stops the rotation: once, until that has changed. */
+static void tell_stuck(const struct dbuser *d)
+{
+    const json_t *was =
+        stw_condition_find(json_object_get(d->object.status, "conditions"), "RotationComplete");
+    if (!dbu_rotation_is_stuck(d) || stw_streq(stw_condition_reason(was), DBU_NOT_RESTARTED))
+        return;
+    stw_object_event(d->run, &d->object, true, DBU_NOT_RESTARTED, "Rotate",
+                     "the older credential stays valid: %s", d->readers.first);
+}
+
 void dbu_tell(const struct dbuser *d)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     const struct stw_account_report *r = &d->report;
     dbu_account_text(d, &account);
     const char *name = stw_buf_str(&account);
+    tell_stuck(d);
     dbu_twins_tell(d);
     if (dbu_twins_change(d))
         return;

@@ -232,6 +232,15 @@ enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret)
     return DBU_OWNED_SYNCED;
 }
 
+/* The API server notes when each client last changed something. */
+static void read_since(const struct dbuser *d, struct stw_json secret, char ret[STW_TIME_LEN])
+{
+    struct stw_json key, one;
+    stw_json_foreach (stw_json_path(secret, "metadata.managedFields"), key, one)
+        if (stw_json_is(stw_json_get(one, "manager"), d->run->field_manager))
+            (void)stw_json_strcpy(stw_json_get(one, "time"), ret, STW_TIME_LEN);
+}
+
 static int write_connection(struct dbuser *d, const struct stw_secret *old, const char *ca)
 {
     struct dbu_owned *c = &d->connection;
@@ -246,6 +255,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
     if (!data)
         return -1;
     read_version(stw_json_root(&old->doc), c->version);
+    read_since(d, stw_json_root(&old->doc), c->since);
     if (has_data(old, data) && has_annotations(d, old))
         return 0;
     char what[STW_KEY_LEN + 64];
@@ -259,6 +269,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
         stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
         return -1;
     read_version(stw_json_root(&doc), c->version);
+    read_since(d, stw_json_root(&doc), c->since);
     c->written = true;
     return 0;
 }

@@ -258,6 +258,7 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
     if (dbu_twins_used(d)) {
         dbu_twins_sync(d, pool, &desired);
     } else {
+        dbu_rotation_before_end(d);
         dbu_rotation_plan(d, &desired.account);
         (void)stw_account_sync(pool, &desired.account, &d->report);
     }
@@ -337,6 +338,8 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
         dbu_connection_ensure(d);
     if (dbu_twins_used(d))
         dbu_twins_finish(d, pool);
+    else
+        dbu_rotation_follow(d);
     return 0;
 }
 
@@ -372,7 +375,8 @@ static void write_user_result(struct dbuser *d, struct stw_result *result)
         dbu_tell(d);
     dbu_judge(d, &verdict, &status);
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
-    if (d->twins.retired || dbu_twins_change(d))
+    if (d->twins.retired || dbu_twins_change(d) || d->report.old_discarded ||
+        dbu_rotation_begins(d))
         stw_fault_point("status");
 }
 
@@ -482,11 +486,16 @@ static const struct stw_watch own_watch = {
 static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
 
 /* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
- * the fingerprints are in steward's own namespace. */
+ * the fingerprints are in steward's own namespace.  Workloads and pods are what reads a connection
+ * Secret; a steward without these rights does the rest. */
 static const struct stw_rule rules[] = {
     {.resource = &stw_kind_databaseuser.resource, .verbs = "get,list,watch,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
     {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
+    {.resource = &stw_res_deployment, .verbs = "list,patch"},
+    {.resource = &stw_res_statefulset, .verbs = "list,patch"},
+    {.resource = &stw_res_daemonset, .verbs = "list,patch"},
+    {.resource = &stw_res_pod, .verbs = "list"},
     {0},
 };
 

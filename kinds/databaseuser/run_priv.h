@@ -2,7 +2,7 @@
  *
  * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
  * deletion (cleanup.c), the wanted account (account.c), the password
- * (secret.c), its rotation (rotation.c, rotation_clock.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
+ * (secret.c), its rotation (rotation.c, rotation_clock.c, restarts.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
  * (status.c, events.c), and state kept between runs
  * (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
@@ -14,6 +14,7 @@
 #include "controller/verdict.h"
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
+#include "kinds/databaseuser/readers_priv.h"
 #include "kinds/databaseuser/spec.h"
 #include "kinds/databaseuser/twins_priv.h"
 #include "sql/databases.h"
@@ -115,6 +116,7 @@ struct dbu_owned {
     enum dbu_owned_state state;
     bool written;
     char version[STW_RV_LEN], inputs[DBU_INPUTS_LEN]; /* for SYNCED */
+    char since[STW_TIME_LEN]; /* when steward last changed it, by the API server's clock; or "" */
     struct stw_error err;
 };
 
@@ -152,6 +154,7 @@ struct dbuser {
     struct dbu_secret secret;
     struct dbu_owned connection;
     struct dbu_twins twins;
+    struct dbu_readers readers; /* of the connection Secret */
     struct dbu_databases databases;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
                                 which then need not be read; zero: unknown */
@@ -192,6 +195,22 @@ bool dbu_rotation_keeps_old(const struct dbuser *d);
 /* Whether the password of the Secret is another than the one that was last set. */
 bool dbu_password_is_new(const struct dbuser *d);
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);
+/* An overlap that is over: looks whether something still has the old password, before the plan. */
+void dbu_rotation_before_end(struct dbuser *d);
+/* After the connection Secret: restarts what reads it, while the old credential is valid. */
+void dbu_rotation_follow(struct dbuser *d);
+/* The connection Secret has another credential since this run. */
+bool dbu_rotation_begins(const struct dbuser *d);
+/* The time at which the older credential ends has passed. */
+bool dbu_rotation_is_over(const struct dbuser *d);
+/* When the connection Secret got the credential that it has now; "": unknown. */
+void dbu_rotation_published(const struct dbuser *d, char ret[STW_TIME_LEN]);
+/* The overlap is over, and something that reads the connection Secret has not been restarted. */
+bool dbu_rotation_is_stuck(const struct dbuser *d);
+/* Adds to the message of the condition what is waited for. */
+void dbu_rotation_add_readers(const struct dbuser *d, struct stw_aspect *a);
+/* `in_ms` until the next run, or sooner, to look at what reads the connection Secret. */
+uint64_t dbu_rotation_look_again_ms(const struct dbuser *d, uint64_t in_ms);
 /* After a run: until when the old password stays valid.  false: it is not valid. */
 bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms);
 

@@ -381,6 +381,26 @@ static const struct stw_field status_connection[] = {
     {0},
 };
 
+static const struct stw_field status_rotation[] = {
+    {.name = "publishedTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the connection Secret got the new credential."},
+    {.name = "restarted",
+     .type = STW_T_INT,
+     .format = "int32",
+     .help = "How many workloads were restarted, because they ask for it."},
+    {.name = "replacedTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Since when no pod is left that has read the older one, as far as steward can see."},
+    {.name = "endTime",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "When the older one ended."},
+    {0},
+};
+
 static const struct stw_field status_database_fields[] = {
     {.name = "name", .type = STW_T_STRING, .help = "Name of the database."},
     {.name = "deletionPolicy",
@@ -461,6 +481,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_INT,
      .format = "int64",
      .help = "With TwinAccounts: how often the login has changed."},
+    {.name = "lastRotation",
+     .type = STW_T_OBJECT,
+     .help = "The steps of the latest rotation, of those that keep the older credential.",
+     .fields = status_rotation},
     {.name = "currentGrants",
      .type = STW_T_LIST,
      .help = "Rights that steward gave and that hold.",

@@ -334,14 +334,19 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
     if (!dbu_rotation_end(d, end, &in_ms))
         return;
     a->truth = STW_FALSE;
-    a->reason = d->report.password_waits ? "NewPasswordWaits" : "Overlap";
-    if (d->report.password_waits)
+    a->reason = dbu_rotation_is_stuck(d)   ? DBU_NOT_RESTARTED
+                : d->report.password_waits ? "NewPasswordWaits"
+                                           : "Overlap";
+    if (dbu_rotation_is_stuck(d))
+        STW_ASPECT_SAY(a, "the old password is valid as long as it is needed");
+    else if (d->report.password_waits)
         STW_ASPECT_SAY(a,
                        "the password of the Secret is set when the one before the last is no "
                        "longer valid, at %s; for an earlier change set the strategy InPlace",
                        end);
     else
         STW_ASPECT_SAY(a, "the old password is valid as well, until %s", end);
+    dbu_rotation_add_readers(d, a);
 }
 
 static bool is_wanted(const struct dbuser *d, int aspect)
@@ -488,14 +493,48 @@ static void add_logins(const struct dbuser *d, json_t *status)
     (void)json_object_set_new(status, "rotation", json_integer(t->rotation));
 }
 
+/* Also by a run that was killed before it wrote the status. */
+static bool has_ended(const struct dbuser *d)
+{
+    if (d->report.trouble != STW_SQL_FINE || dbu_rotation_begins(d))
+        return false;
+    if (dbu_twins_active(d))
+        return d->twins.retired || (d->twins.published && d->twins.previous == DBU_LOGIN_NONE);
+    return !d->report.old_valid;
+}
+
+/* When the latest rotation came to which step. */
+static void add_steps(const struct dbuser *d, json_t *status, const char *now)
+{
+    const struct dbu_readers *r = &d->readers;
+    char published[STW_TIME_LEN];
+    json_t *last = json_object_get(status, "lastRotation");
+    last = last && !dbu_rotation_begins(d) ? json_deep_copy(last) : json_object();
+    dbu_rotation_published(d, published);
+    if (dbu_rotation_begins(d))
+        set_text(last, "publishedTime", published);
+    if (r->looked && !r->unseen)
+        (void)json_object_set_new(last, "restarted", json_integer(r->restarted));
+    if (r->waits > 0)
+        (void)json_object_del(last, "replacedTime");
+    else if (r->looked && !r->unseen && !json_object_get(last, "replacedTime"))
+        set_text(last, "replacedTime", now);
+    if (has_ended(d) && !json_object_get(last, "endTime"))
+        set_text(last, "endTime", now);
+    if (json_object_get(last, "publishedTime"))
+        (void)json_object_set(status, "lastRotation", last);
+    json_decref(last);
+}
+
 /* Written in the same status as the new fingerprint, so that an old end never counts for it. */
-static void add_rotation(const struct dbuser *d, json_t *status)
+static void add_rotation(const struct dbuser *d, json_t *status, const char *now)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms;
     if (!came_to_grants(d))
         return;
     add_logins(d, status);
+    add_steps(d, status, now);
     if (dbu_rotation_next(d, stw_tree_text(status, "lastRotationTime"), end, &in_ms))
         set_text(status, "nextRotationTime", end);
     else
@@ -523,7 +562,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
         set_lines(status, "currentGrants", &r->granted, SIZE_MAX);
         set_lines(status, "foreignGrants", &r->foreign, FOREIGN_MAX);
     }
-    add_rotation(d, status);
+    add_rotation(d, status, now);
 }
 
 /* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
@@ -551,6 +590,7 @@ static const char *const keep[] = {"account",
                                    "login",
                                    "previousLogin",
                                    "rotation",
+                                   "lastRotation",
                                    "nextRotationTime",
                                    "currentGrants",
                                    "foreignGrants",

@@ -214,7 +214,7 @@ bool dbu_twins_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret
         return false;
     stw_time_format(compute_end_us(d), ret);
     bool over = dbu_overlap_is_over(d, whole_end_us(d), ret_in_ms);
-    *ret_in_ms = over ? UNCONFIRMED_MS : *ret_in_ms + DUE_MS;
+    *ret_in_ms = dbu_rotation_look_again_ms(d, over ? UNCONFIRMED_MS : *ret_in_ms + DUE_MS);
     return true;
 }
 
@@ -247,8 +247,15 @@ void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
     put_login(d, t->previous, previous);
     a->reason = "Complete";
     STW_ASPECT_SAY(a, "login \"%s\" is the only one that works", next);
-    if (t->waits) {
+    if (dbu_rotation_is_stuck(d)) {
+        a->truth = STW_FALSE;
+        a->reason = DBU_NOT_RESTARTED;
+        STW_ASPECT_SAY(a, "login \"%s\" is the current one; \"%s\" works as long as it is needed",
+                       next, previous);
+        dbu_rotation_add_readers(d, a);
+    } else if (t->waits) {
         say_waiting(d, a, next);
+        dbu_rotation_add_readers(d, a);
     } else if (!t->published) {
         a->truth = STW_FALSE;
         a->reason = "ConnectionSecretBlocked";
@@ -271,6 +278,7 @@ void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
                        t->hidden ? "; its sessions are not waited for, because the server does not "
                                    "show them to steward's admin: give it PROCESS"
                                  : "");
+        dbu_rotation_add_readers(d, a);
     }
 }
 

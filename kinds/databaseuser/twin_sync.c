@@ -138,9 +138,10 @@ static void sync_next(struct dbuser *d, struct stw_pool *pool, const struct stw_
     struct stw_account a = *wanted;
     if (t->waits && t->is_new)
         a.password = (struct stw_sql_secret){0};
-    if (t->next == DBU_LOGIN_BASE && t->current == DBU_LOGIN_BASE)
+    if (t->next == DBU_LOGIN_BASE && t->current == DBU_LOGIN_BASE) {
+        dbu_rotation_before_end(d);
         dbu_rotation_plan(d, &a);
-    else if (t->next == DBU_LOGIN_BASE)
+    } else if (t->next == DBU_LOGIN_BASE)
         a.discard_old = true; /* from a time when the account had two */
     sync_one(d, pool, &a, &(struct one){t->next, STW_LOGIN_YES, false}, &d->report);
 }
@@ -222,7 +223,8 @@ static void lock_one(struct dbuser *d, struct stw_pool *pool, const struct stw_a
 static bool may_lock(const struct dbuser *d, enum dbu_login which)
 {
     const struct dbu_twins *t = &d->twins;
-    return which != t->next && (which != t->previous || dbu_twins_is_over(d));
+    return which != t->next &&
+           (which != t->previous || (dbu_twins_is_over(d) && d->readers.waits == 0));
 }
 
 void dbu_twins_finish(struct dbuser *d, struct stw_pool *pool)
@@ -238,6 +240,7 @@ void dbu_twins_finish(struct dbuser *d, struct stw_pool *pool)
         d->report.trouble = STW_SQL_FAILED;
         return;
     }
+    dbu_rotation_follow(d);
     for (enum dbu_login l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++)
         if (may_lock(d, l))
             lock_one(d, pool, &desired.account, l);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kinds of workload that an Eru can restart, and how the progress of each is read. */
+#include "kinds/common/workloads.h"
 #include "kinds/eru/run_priv.h"
-
-static const struct stw_resource res_statefulset = {"apps", "v1", "StatefulSet", "statefulsets",
-                                                    true};
-static const struct stw_resource res_daemonset = {"apps", "v1", "DaemonSet", "daemonsets", true};
 
 static void read_number(struct stw_json v, int64_t *to)
 {
@@ -77,9 +74,9 @@ static void read_daemonset(struct stw_json spec, struct stw_json status, struct 
 static const struct eru_workload workloads[] = {
     {"Deployment", "deployment", "DeploymentNotFound", &stw_res_deployment, &eru_watch_deployments,
      read_deployment},
-    {"StatefulSet", "statefulset", "StatefulSetNotFound", &res_statefulset, &eru_watch_statefulsets,
-     read_statefulset},
-    {"DaemonSet", "daemonset", "DaemonSetNotFound", &res_daemonset, &eru_watch_daemonsets,
+    {"StatefulSet", "statefulset", "StatefulSetNotFound", &stw_res_statefulset,
+     &eru_watch_statefulsets, read_statefulset},
+    {"DaemonSet", "daemonset", "DaemonSetNotFound", &stw_res_daemonset, &eru_watch_daemonsets,
      read_daemonset},
 };
 
@@ -90,15 +87,16 @@ static const struct eru_workload workloads[] = {
     }
 const struct stw_watch eru_watch_deployments =
     ERU_WATCH(stw_res_deployment, "deployments/metadata");
-const struct stw_watch eru_watch_statefulsets = ERU_WATCH(res_statefulset, "statefulsets/metadata");
-const struct stw_watch eru_watch_daemonsets = ERU_WATCH(res_daemonset, "daemonsets/metadata");
+const struct stw_watch eru_watch_statefulsets =
+    ERU_WATCH(stw_res_statefulset, "statefulsets/metadata");
+const struct stw_watch eru_watch_daemonsets = ERU_WATCH(stw_res_daemonset, "daemonsets/metadata");
 
 #define WORKLOAD_VERBS "get,list,watch,patch"
 const struct stw_rule eru_rules[] = {
     {.resource = &stw_kind_eru.resource, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_deployment, .verbs = WORKLOAD_VERBS},
-    {.resource = &res_statefulset, .verbs = WORKLOAD_VERBS},
-    {.resource = &res_daemonset, .verbs = WORKLOAD_VERBS},
+    {.resource = &stw_res_statefulset, .verbs = WORKLOAD_VERBS},
+    {.resource = &stw_res_daemonset, .verbs = WORKLOAD_VERBS},
     {0},
 };
 

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 
 from . import paths
+from . import steward as stw
 from .cluster import run
 
 
@@ -26,6 +27,21 @@ def binary():
                  "-Dwerror=true"])
         run(["ninja", "-C", faults, "src/steward"], timeout=600)
     return faults / "src" / "steward"
+
+
+class OfScene:
+    """A stage that starts such a build with the targets of a databaseuser.Scene."""
+
+    def __init__(self, scene):
+        self.scene, self.folder = scene, scene.folder
+
+    def start(self, ready=True, env=None):
+        """A steward; `env` has where it dies."""
+        scene = self.scene
+        one = stw.Steward(binary(), scene.cluster, scene.cluster.kubeconfig_steward, scene.folder,
+                          ["--config", scene.config], name="dying")
+        one.env = {**one.env, **(env or {})}
+        return one.start(ready=ready)
 
 
 class Dying:

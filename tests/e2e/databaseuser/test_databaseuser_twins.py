@@ -7,7 +7,6 @@ import time
 import pytest
 from support import databases, databaseuser as dbu
 from support import dblogin, faults, sampled
-from support import steward as stw
 from support import wait
 from support.cluster import condition
 from support.replicas import long_run
@@ -269,20 +268,6 @@ def test_change_by_hand_is_repaired(twins, server, shop):
         assert server.login("app_a", FIRST, "DO $$ BEGIN ASSERT current_user = 'app'; END $$")
 
 
-class Stage:
-    """Starts builds of steward that die after a write."""
-
-    def __init__(self, scene):
-        self.scene, self.folder = scene, scene.folder
-
-    def start(self, ready=True, env=None):
-        scene = self.scene
-        one = stw.Steward(faults.binary(), scene.cluster, scene.cluster.kubeconfig_steward,
-                          scene.folder, ["--config", scene.config], name="dying")
-        one.env = {**one.env, **(env or {})}
-        return one.start(ready=ready)
-
-
 def test_killed_after_every_write(twins, server, shop):
     """Logins go on while steward dies after each of its writes: no login fails."""
     create(twins, server, shop, 6)
@@ -291,7 +276,7 @@ def test_killed_after_every_write(twins, server, shop):
     with dblogin.Applications(twins.cluster, server, shop, "app-conn") as apps:
         for password in [f"rotated-{n}-Passw0rd" for n in range(long_run(2, 5))]:
             rotate(twins, shop, password)
-            deaths += faults.Dying(Stage(twins)).until(
+            deaths += faults.Dying(faults.OfScene(twins)).until(
                 lambda p=password: _settled(twins, shop, p)).deaths
     assert {"sql", "secret", "status"} <= set(deaths), deaths
     assert apps.failed == [] and apps.logins > 100, f"of {apps.logins}: {apps.failed[:5]}"

@@ -39,11 +39,12 @@ static void say(const struct stw_findings *f, struct stw_buf *out)
         stw_buf_addf(out, "Warning: %s\n", f->warnings[i]);
 }
 
-/* NULL for a built-in kind that is shown with ours, such as a Secret. */
+/* NULL for a built-in kind that is shown with ours, such as a Secret or a Deployment. */
 static const struct stw_kind *kind_of(struct stw_json object)
 {
     char version[256], kind[64];
-    if (stw_json_is(stw_json_get(object, "apiVersion"), "v1"))
+    if (stw_json_is(stw_json_get(object, "apiVersion"), "v1") ||
+        stw_json_is(stw_json_get(object, "apiVersion"), "apps/v1"))
         return NULL;
     assert_int_equal(stw_json_strcpy(stw_json_get(object, "apiVersion"), version, sizeof(version)),
                      0);

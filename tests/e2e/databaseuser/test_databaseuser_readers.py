@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rotation restarts what reads the connection Secret, and the older credential ends after that."""
+
+import pytest
+from support import app, databases, databaseuser as dbu
+from support import dblogin, dbreaders, faults
+from support import sampled
+from support import steward as stw
+from support import wait
+from support.cluster import condition, is_rolled_out
+
+FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+SECRET = "app-conn"
+# Two logins, and two passwords of one account.
+server = databases.each([(databases.PostgreSQL, sampled.newest("POSTGRESQL")),
+                         (databases.MySQL, sampled.newest("MYSQL"))])
+pytestmark = pytest.mark.usefixtures("pods_stay_pending")
+
+
+@pytest.fixture(scope="module")
+def rotating(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" is the server."""
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+
+
+@pytest.fixture
+def shop(rotating, namespace):
+    """A namespace with a kubelet.  Its DatabaseUsers and their accounts are deleted before it is."""
+    if not rotating.steward.running():
+        rotating.steward.start()
+    with dbreaders.Kubelet(rotating.cluster, namespace) as kubelet:
+        rotating.kubelet = kubelet
+        yield namespace
+        rotating.kubelet.hold.clear()
+        if not rotating.steward.running():
+            rotating.steward.start()
+        rotating.forget(namespace)
+
+
+def create(scene, server, shop, overlap=1):
+    """An account "app" whose rotation is Auto."""
+    rights = [{"database": "shop", "privileges":
+               ["CONNECT" if server.engine == "postgresql" else "SELECT"]}]
+    return scene.create("app", shop, FIRST, grants=rights, connectionSecret={"name": SECRET},
+                        rotation={"overlapSeconds": overlap})
+
+
+def connection(scene, shop):
+    return dblogin.connection(scene.cluster, shop, SECRET)
+
+
+def rotate(scene, shop, password):
+    scene.cluster.apply(dbu.secret("app", shop, password))
+    wait.until("the new password", lambda: (connection(scene, shop) or ["", ""])[1] == password, 60)
+    return connection(scene, shop)
+
+
+def complete(scene, shop, seconds=60):
+    """Waits for the end of a rotation to the present password; its steps."""
+    version = scene.cluster.get("secrets", "app", shop)["metadata"]["resourceVersion"]
+
+    def done(user):
+        return user["status"]["secretResourceVersion"] == version and \
+            condition(user, "RotationComplete")["reason"] == "Complete"
+    user = scene.cluster.wait_for(dbu.KIND, "app", shop, done, seconds, "the end of the rotation")
+    return user["status"]["lastRotation"]
+
+
+def run_reader(scene, shop, kind="deployment", name="web", **more):
+    """A workload whose pods run."""
+    scene.cluster.apply(dbreaders.reader(kind, name, shop, SECRET, **more))
+    if kind != "daemonset":
+        wait.until(f"{kind} {name} to run", lambda: (scene.cluster.get(kind, name, shop).get(
+            "status", {}).get("readyReplicas") or 0) == scene.cluster.get(
+                kind, name, shop)["spec"]["replicas"], 60)
+
+
+def pods(scene, shop):
+    return {p["metadata"]["uid"] for p in scene.cluster.list("pods", shop)}
+
+
+def test_workloads_are_restarted(rotating, server, shop):
+    """Those that ask for it, each once a rotation; the older credential ends when they are done."""
+    create(rotating, server, shop)
+    for kind in dbreaders.BUILD:
+        run_reader(rotating, shop, kind, restart_on=f"other, {SECRET}")
+    rotating.cluster.apply(dbreaders.reader("deployment", "asks-for-another", shop, "other",
+                                            restart_on=f"{SECRET}-2", replicas=0))
+    rotating.cluster.apply(dbreaders.reader("deployment", "asks-for-none", shop, "other", replicas=0))
+    first, stamps, before = connection(rotating, shop), set(), pods(rotating, shop)
+    for password in (SECOND, THIRD):
+        new = rotate(rotating, shop, password)
+        steps = complete(rotating, shop)
+        assert server.login(*new) and not server.login(*first)
+        found = {dbreaders.stamp(rotating.cluster, kind, "web", shop) for kind in dbreaders.BUILD}
+        assert len(found) == 1 and None not in found and not found & stamps
+        assert steps["restarted"] == 3
+        assert steps["publishedTime"] <= steps["replacedTime"] <= steps["endTime"]
+        after = pods(rotating, shop)
+        assert len(after) == 3 and not after & before
+        first, before, stamps = new, after, stamps | found
+    for kind in dbreaders.BUILD.values():
+        rotating.wait_event("app", shop, "Restarted", kind("web", shop)["kind"])
+    for name in ("asks-for-another", "asks-for-none"):
+        assert dbreaders.stamp(rotating.cluster, "deployment", name, shop) is None
+
+
+def test_other_namespaces_are_not_restarted(rotating, server, shop):
+    """A tenant creates a Secret's namesake: workloads of another namespace ask for their own."""
+    create(rotating, server, shop)
+    other = f"{shop}-other"
+    rotating.cluster.create_namespace(other)
+    try:
+        rotating.cluster.apply(dbreaders.reader("deployment", "web", other, SECRET,
+                                                restart_on=SECRET, replicas=0))
+        rotate(rotating, shop, SECOND)
+        complete(rotating, shop)
+        assert dbreaders.stamp(rotating.cluster, "deployment", "web", other) is None
+        assert not [r for r in stw.requests(rotating.cluster, other)
+                    if "/deployments" in r[1] and "labelSelector" not in r[1]]
+    finally:
+        rotating.cluster.delete_namespace(other)
+
+
+def test_stuck_rollout_stops_the_rotation(rotating, server, shop):
+    """New pods do not start: both credentials go on working, the condition and an event name the
+    workload, and a later password waits.  When the pods start, the rotation ends."""
+    create(rotating, server, shop)
+    run_reader(rotating, shop, restart_on=SECRET)
+    first = connection(rotating, shop)
+    rotating.kubelet.hold.set()
+    second = rotate(rotating, shop, SECOND)
+    found = rotating.wait_condition("app", shop, "RotationComplete", "ReadersNotRestarted")
+    assert 'Deployment "web" has not replaced all of its pods yet: see kubectl rollout status ' \
+        "deployment/web" in found["message"]
+    rotating.wait_event("app", shop, "ReadersNotRestarted", 'Deployment "web"')
+    rotating.cluster.apply(dbu.secret("app", shop, THIRD))
+    rotating.poke("app", shop)
+    rotating.wait_condition("app", shop, "Ready", "Succeeded")
+    assert connection(rotating, shop) == second
+    assert server.login(*first) and server.login(*second)
+    assert "endTime" not in rotating.get("app", shop)["status"]["lastRotation"]
+    rotating.kubelet.hold.clear()
+    wait.until("the third password", lambda: connection(rotating, shop)[1] == THIRD, 60)
+    complete(rotating, shop)
+    assert server.login(*connection(rotating, shop))
+    assert not server.login(*second) and not server.login(*first)
+
+
+def test_pod_that_has_read_it_stops_the_end(rotating, server, shop):
+    """A Deployment that does not ask for a restart still has the older credential."""
+    create(rotating, server, shop)
+    run_reader(rotating, shop)
+    first = connection(rotating, shop)
+    wait.until("a later second", lambda: rotating.cluster.list("pods", shop)[0]["metadata"][
+        "creationTimestamp"] < _time(rotating), every=0.2)
+    second = rotate(rotating, shop, SECOND)
+    found = rotating.wait_condition("app", shop, "RotationComplete", "ReadersNotRestarted")
+    pod = rotating.cluster.list("pods", shop)[0]["metadata"]["name"]
+    assert f'Pod "{pod}" of ReplicaSet "web-' in found["message"]
+    assert server.login(*first) and server.login(*second)
+    assert dbreaders.stamp(rotating.cluster, "deployment", "web", shop) is None
+    rotating.cluster.delete("pod", pod, shop)
+    steps = complete(rotating, shop)
+    assert steps["restarted"] == 0 and not server.login(*first)
+
+
+def _time(scene):
+    """The API server's clock, to the second."""
+    name = "clock"
+    scene.cluster.delete("configmap", name, "default", wait_gone=True)
+    scene.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                         "metadata": {"name": name, "namespace": "default"}})
+    return scene.cluster.get("configmap", name, "default")["metadata"]["creationTimestamp"]
+
+
+def test_app_whose_image_never_starts(rotating, server, shop):
+    """An App restarts by itself when the Secret changes; its new pods do not start: both credentials
+    go on working.  With an image that starts, the rotation ends."""
+    create(rotating, server, shop)
+    rotating.cluster.apply(app.manifest(
+        "shop", shop, replicas=1, restartOnChange={"enabled": True},
+        config={"databaseUrlSecretRef": {"name": SECRET, "key": "uri"}}))
+    app.wait_ready(rotating.cluster, "shop", shop)
+    first = connection(rotating, shop)
+    wait.until("a later second", lambda: rotating.cluster.list("pods", shop)[0]["metadata"][
+        "creationTimestamp"] < _time(rotating), every=0.2)
+    rotating.kubelet.hold.set()
+    second = rotate(rotating, shop, SECOND)
+    found = rotating.wait_condition("app", shop, "RotationComplete", "ReadersNotRestarted")
+    assert 'of ReplicaSet "shop-' in found["message"]
+    assert server.login(*first) and server.login(*second)
+    rotating.kubelet.hold.clear()
+    rotating.cluster.patch(app.KIND, "shop", shop, {"spec": {"image": "registry.invalid/mended:2.0"}})
+    complete(rotating, shop)
+    assert server.login(*second) and not server.login(*first)
+
+
+@pytest.fixture
+def limited(rotating, shop, steward_binary, tmp_path):
+    """A function that starts a steward whose account lacks verbs on workloads and pods, instead of
+    the one of the scene; it returns the account."""
+    account = dbreaders.Account(rotating.cluster, steward_binary, "limited-steward")
+    one = None
+
+    def start(*verbs):
+        nonlocal one
+        account.may_not(*verbs)
+        rotating.wait_ready("app", shop)
+        assert rotating.steward.stop() == 0, rotating.steward.log_tail()
+        one = stw.Steward(steward_binary, rotating.cluster, account.kubeconfig(tmp_path), tmp_path,
+                          ["--config", rotating.config, "--kinds", "DatabaseUser"], name="limited")
+        one.start()
+        return account
+    yield start
+    assert one.stop() == 0, one.log_tail()
+    account.close()
+    rotating.steward.start()
+
+
+def test_refused_restart_stops_the_rotation(rotating, server, shop, limited):
+    """The API server refuses the changes: the condition says so until it takes them."""
+    create(rotating, server, shop)
+    run_reader(rotating, shop, restart_on=SECRET)
+    first = connection(rotating, shop)
+    account = limited("patch")
+    second = rotate(rotating, shop, SECOND)
+    found = rotating.wait_condition("app", shop, "RotationComplete", "ReadersNotRestarted")
+    assert 'Deployment "web" cannot be restarted: ' in found["message"]
+    assert server.login(*first) and server.login(*second)
+    account.may_not()
+    complete(rotating, shop)
+    assert dbreaders.stamp(rotating.cluster, "deployment", "web", shop)
+    assert not server.login(*first)
+
+
+def test_upgraded_before_its_roles(rotating, server, shop, limited):
+    """A steward without the new rights becomes ready and rotates as before, and says what it lacks."""
+    create(rotating, server, shop, 5)
+    run_reader(rotating, shop, restart_on=SECRET)
+    first = connection(rotating, shop)
+    limited("list", "patch")
+    second = rotate(rotating, shop, SECOND)
+    found = rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert "may not list workloads and pods" in found["message"]
+    steps = complete(rotating, shop)
+    assert server.login(*second) and not server.login(*first)
+    assert "restarted" not in steps and "replacedTime" not in steps
+    assert dbreaders.stamp(rotating.cluster, "deployment", "web", shop) is None
+
+
+def test_killed_after_every_write(rotating, server, shop):
+    """steward dies after each of its writes, also of a restart: each workload is restarted once."""
+    create(rotating, server, shop, 3)
+    run_reader(rotating, shop, name="web", restart_on=SECRET)
+    run_reader(rotating, shop, "statefulset", name="db", restart_on=SECRET)
+    first = connection(rotating, shop)
+    generation = rotating.cluster.get("deployment", "web", shop)["metadata"]["generation"]
+    rotating.steward.kill()
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+
+    def done():
+        status = rotating.get("app", shop)["status"]
+        return connection(rotating, shop)[1] == SECOND and "endTime" in status.get(
+            "lastRotation", {}) and not server.login(*first)
+    deaths = faults.Dying(faults.OfScene(rotating)).until(done).deaths
+    assert {"secret", "restart", "status"} <= set(deaths), deaths
+    assert deaths.count("restart") == 2, deaths
+    web = rotating.cluster.get("deployment", "web", shop)
+    assert web["metadata"]["generation"] == generation + 1 and is_rolled_out(web)
+    assert server.login(*connection(rotating, shop))
+    rotating.steward.start()
+    assert condition(rotating.wait_ready("app", shop), "RotationComplete")["reason"] == "Complete"
