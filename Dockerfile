@@ -27,6 +27,8 @@ RUN mkdir /rootfs \
 FROM scratch
 COPY --from=build /rootfs/ /
 ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
+# What each thread keeps for itself after a burst of work: docs/decisions/glibc-malloc.md.
+ENV GLIBC_TUNABLES=glibc.malloc.tcache_max=128
 USER 65532:65532
 EXPOSE 9443 8443 8081
 ENTRYPOINT ["/usr/bin/steward"]

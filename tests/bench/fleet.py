@@ -108,12 +108,14 @@ class Deployments(threading.Thread):
 
 
 class Fleet:
-    """Objects of one kind in a cluster of their own, and one steward process."""
+    """Objects of one kind in a cluster of their own, and one steward process.  `env` has variables of
+    its environment that differ."""
 
     def __init__(self, cluster, binary, folder, kind="MyWeb"):
         self.cluster, self.binary, self.folder, self.kind = cluster, binary, folder, kind
         self.api = cluster.api
         self.count = 0
+        self.env = None
         self.kubeconfig = None
         self.steward = None
 
@@ -128,7 +130,7 @@ class Fleet:
     def start(self, *args):
         """Starts steward; returns the milliseconds from exec to ready."""
         self.steward = stw.Steward(self.binary, self.cluster, self.kubeconfig, self.folder,
-                                   ["--log-level", "warn", *args])
+                                   ["--log-level", "warn", *args], env=self.env)
         begin = time.monotonic()
         self.steward.start(ready=False)
         wait.until("steward to be ready", lambda: self.steward.readyz("")[0] == 200, 120,

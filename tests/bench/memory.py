@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from bench import versus  # noqa: E402
 from bench.fleet import fleet, say, steady_rss_kib  # noqa: E402
 from support import paths, wait  # noqa: E402
 
@@ -36,6 +37,7 @@ def restarted(one, times):
 def measure(sizes):
     """One dict for each size, the first without MyWebs."""
     with fleet(paths.steward_binary()) as one:
+        one.env = versus.image_env()
         one.start()  # the first start also creates the certificate
         start_ms, idle = restarted(one, 5)
         found = [{"mywebs": 0, "rss_kib": idle, "start_ms": round(start_ms, 1)}]

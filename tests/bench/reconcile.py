@@ -47,13 +47,13 @@ def one_round(one, count):
 
 def measure(reference, count, rounds):
     """{name: medians}, and with a reference the ratios."""
-    programs = versus.binaries(reference)
+    programs, env = versus.binaries(reference), versus.environments(reference)
     found = {name: [] for name in programs}
     with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         one.start()  # creates the certificate
         one.stop()
         for n, name in versus.in_turns(list(programs), rounds):
-            one.binary = programs[name]
+            one.binary, one.env = programs[name], env[name]
             found[name].append(one_round(one, count))
             say(f"Round {n + 1} of {rounds}, {name}: "
                 f"{found[name][-1]['cpu_ms_each']:.2f} ms of CPU for each")

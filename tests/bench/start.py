@@ -58,16 +58,16 @@ def grown(one, count):
 
 def measure(reference, count, rounds):
     """{name: medians}, and with a reference the ratios."""
-    programs = versus.binaries(reference)
+    programs, env = versus.binaries(reference), versus.environments(reference)
     found, sizes = {name: [] for name in programs}, {}
     with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         for name, program in programs.items():
-            one.binary = program
+            one.binary, one.env = program, env[name]
             one.clear()
             say(f"{name}: makes {count} MyWebs")
             sizes[name] = grown(one, count)
         for n, name in versus.in_turns(list(programs), rounds):
-            one.binary = programs[name]
+            one.binary, one.env = programs[name], env[name]
             found[name].append(one_start(one))
             say(f"Start {n + 1} of {rounds}, {name}: ready after {found[name][-1]['ready_s']:.3f} s")
     result = {}
@@ -96,6 +96,7 @@ def relists(count, times):
     with fleet(versus.binaries(None)["now"]) as one:
         grown(one, count)
         relay = Relay(one.api, one.folder)
+        one.env = versus.image_env()
         one.kubeconfig = relay.kubeconfig(one.kubeconfig, one.folder / "through-relay")
         one.start()
         for n in range(times):
@@ -108,12 +109,12 @@ def relists(count, times):
 
 def stalls(reference, count, starts):
     """How long each of many starts takes: a stalled one is seen at once."""
-    programs = versus.binaries(reference)
+    programs, env = versus.binaries(reference), versus.environments(reference)
     took = {name: [] for name in programs}
     with fleet(programs["now"]) as one:  # rights for both: the newer one needs more
         grown(one, count)
         for n, name in versus.in_turns(list(programs), starts):
-            one.binary = programs[name]
+            one.binary, one.env = programs[name], env[name]
             took[name].append(one.start() / 1000)
             one.steward.kill()
             if (n + 1) % 20 == 0:

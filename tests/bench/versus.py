@@ -7,6 +7,7 @@ measured in turns differs much less.
 
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -55,6 +56,19 @@ def binaries(reference):
     given = os.environ.get("STEWARD_BINARY")
     now = pathlib.Path(given) if given else released()
     return {**({"reference": released(reference)} if reference else {}), "now": now}
+
+
+def image_env(commit=None):
+    """The variables for the allocator that the image of a commit sets; of the work tree for None."""
+    text = (paths.TOP / "Dockerfile").read_text("utf-8") if commit is None else subprocess.run(
+        ["git", "-C", paths.TOP, "show", f"{commit}:Dockerfile"],
+        check=True, capture_output=True, text=True).stdout
+    return dict(re.findall(r"^ENV (GLIBC_TUNABLES)=(\S+)$", text, re.MULTILINE))
+
+
+def environments(reference):
+    """{name: variables}, for the programs of binaries()."""
+    return {"now": image_env(), **({"reference": image_env(reference)} if reference else {})}
 
 
 def usage(pid):
