@@ -34,8 +34,8 @@ struct stw_rollout {
     char stuck_message[256];
 };
 
-/* What its controller reports of a child: ScalingActive of a HorizontalPodAutoscaler; of an HTTPRoute
- * that its Gateways accept it and that what it refers to is there. */
+/* What its controller reports of a child: ScalingActive of a HorizontalPodAutoscaler; of an Ingress
+ * that it has an address; of an HTTPRoute that its Gateways accept it and that what it refers to is there. */
 struct stw_report {
     bool told, active;             /* there is a report; it is true */
     char reason[64], message[256]; /* why it is not */

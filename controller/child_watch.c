@@ -207,6 +207,19 @@ static void project_route(const struct stw_operator *op, struct stw_json object,
     stw_buf_addc(out, '}');
 }
 
+/* --- Ingresses */
+
+/* The report is that a controller has given it an address. */
+static void project_ingress(const struct stw_operator *op, struct stw_json object,
+                            struct stw_buf *out)
+{
+    if (!add_ours(op, object, out))
+        return;
+    if (stw_json_size(stw_json_path(object, "status.loadBalancer.ingress")) > 0)
+        stw_buf_adds(out, ",\"h\":{\"up\":true}");
+    stw_buf_addc(out, '}');
+}
+
 /* --- Services */
 
 static unsigned add_ports(struct stw_json object, struct stw_buf *out)
@@ -322,7 +335,7 @@ const struct stw_watch stw_watch_deployments = {
 const struct stw_watch stw_watch_ingresses = {
     .resource = &stw_res_ingress,
     .managed = true,
-    .project = project_plain,
+    .project = project_ingress,
     .changed = child_changed,
 };
 const struct stw_watch stw_watch_services = {

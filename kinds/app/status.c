@@ -22,6 +22,7 @@
 #define REASON_NO_METRICS "MetricsUnavailable"
 #define REASON_SCALING_DISABLED "ScalingDisabled"
 #define REASON_NOT_ACCEPTED "RouteNotAccepted"
+#define REASON_NO_ADDRESS "NoAddress"
 #define REASON_HEALTHY "Healthy"
 
 enum {
@@ -194,6 +195,26 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
         STW_ASPECT_SAY(f, "%s: %s", s->reason, s->message);
 }
 
+/* Without a right on IngressClasses, all that shows that a class has a controller is the address.
+ * Some controllers give none, so that this is not an error. */
+static void find_ingress(const struct app *a, struct stw_aspect *f)
+{
+    const struct stw_ingress *i = &a->spec.ingress;
+    if (f->level != STW_LEVEL_FINE || !i->host || a->children[APP_INGRESS].live.report.told)
+        return;
+    f->reason = REASON_NO_ADDRESS;
+    if (i->class_name)
+        STW_ASPECT_SAY(f,
+                       "no controller has given Ingress \"%s\" an address; check that the "
+                       "IngressClass \"%s\" exists and has a controller",
+                       a->owner.name, i->class_name);
+    else
+        STW_ASPECT_SAY(f,
+                       "no controller has given Ingress \"%s\" an address; check that the cluster "
+                       "has a default IngressClass",
+                       a->owner.name);
+}
+
 /* What its Gateways say about the route. */
 static void find_route(const struct app *a, struct stw_aspect *f)
 {
@@ -235,6 +256,7 @@ static void find_all(const struct app *a, struct stw_aspect *all)
     find_service(a, &all[FIND_SERVICE]);
     find_scaling(a, &all[FIND_SCALING]);
     find_degraded(a, &all[FIND_PROGRESS], &all[FIND_DEGRADED]);
+    find_ingress(a, &all[FIND_INGRESS]);
     find_route(a, &all[FIND_ROUTE]);
     find_monitor(a, &all[FIND_MONITOR]);
     for (size_t i = 0; i < ASPECTS; i++)

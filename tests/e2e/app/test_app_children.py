@@ -352,6 +352,26 @@ def test_ingress(controller, installed, namespace):
     assert "IngressSynced" not in [c["type"] for c in found["status"]["conditions"]]
 
 
+@pytest.mark.oldest("the status of Ingresses")
+def test_an_ingress_class_that_does_not_exist(controller, installed, namespace):
+    """The condition names the class until a controller has given the Ingress an address."""
+    found = app.create_ready(installed, "web", namespace, ingress={
+        "host": "shop.example.com", "className": "no-such-class"})
+    told = condition(found, "IngressSynced")
+    assert (told["status"], told["reason"]) == ("True", "NoAddress")
+    assert 'IngressClass "no-such-class" exists' in told["message"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": {"className": None}}})
+    installed.wait_for(app.KIND, "web", namespace, lambda o: "default IngressClass" in condition(
+        o, "IngressSynced")["message"], 30)
+    installed.patch("ingress", "web", namespace, {"status": {"loadBalancer": {
+        "ingress": [{"ip": "192.0.2.7"}]}}}, subresource="status")
+    app.wait_condition(installed, "web", namespace, "IngressSynced", "Synced")
+    installed.patch("ingress", "web", namespace, {"status": {"loadBalancer": {"ingress": None}}},
+                    subresource="status")
+    app.wait_condition(installed, "web", namespace, "IngressSynced", "NoAddress")
+    assert "repairs" not in installed.get(app.KIND, "web", namespace)["status"]
+
+
 def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
     other = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
              "metadata": {"name": "web", "namespace": namespace},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An autoscaler, a changing podTemplate and restarts by two clients act on one Deployment at the
-same time.  Nobody's change is lost, and steward never writes a number of pods."""
+same time.  No change is lost, and steward never writes a number of pods."""
 
 import threading
 
