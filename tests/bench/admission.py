@@ -178,7 +178,7 @@ def line_of(row):
                 f"{r['cpu_s_10k']:10.3f}")
     target = "" if row["target"] is None else f"  >= {row['target']:.0%}"
     if "ratio" in row:
-        target = (f"  {target:8}rate {row['ratio']['rate']:.2f}, CPU {row['ratio']['cpu_s_10k']:.2f} "
+        target = (f"{target:10}rate {row['ratio']['rate']:.2f}, CPU {row['ratio']['cpu_s_10k']:.2f} "
                   "of the reference")
     return (f"{row['webhook']:9}{row['body_bytes']:7}{row['connections']:6}"
             f"{columns(row['steward'], 9)}{columns(row['bare'], 12)}{row['rate_ratio']:7.0%}{target}")
