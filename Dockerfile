@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   docker build -t steward:0.1.0 .        (or: scripts/image, which needs no registry)
+#   docker build --platform linux/arm64 -t steward:0.1.0 .
 #
 # The last stage contains only the program, the libraries that it needs, CA certificates and time
 # zones: no shell, no package manager.  /usr/share/sbom lists the packages of these files.
 
 ARG BASE=debian:13-slim
-FROM ${BASE} AS build
+# It runs on the build machine; an image of another architecture is cross-compiled.
+FROM --platform=$BUILDPLATFORM ${BASE} AS build
+ARG TARGETARCH
+COPY scripts/lib/image-packages.sh /
 # Nothing is installed if the base has these already, like the base of scripts/image.
-ARG PACKAGES="ca-certificates gcc git libc6-dev libcurl4-openssl-dev libexpat1-dev libgnutls28-dev \
-        libjansson-dev libmariadb-dev libmicrohttpd-dev libpq-dev libsodium-dev libssl-dev \
-        libxxhash-dev libyaml-dev meson pkg-config python3 tzdata zlib1g-dev"
-RUN dpkg -s ${PACKAGES} >/dev/null 2>&1 \
-    || { apt-get update && apt-get install -y --no-install-recommends ${PACKAGES}; }
-# The commit that `steward version` prints if .git is not part of the context.
+RUN own=$(dpkg --print-architecture) && packages=$(/image-packages.sh "$own" "${TARGETARCH:-$own}") \
+    && { dpkg -s ${packages} >/dev/null 2>&1 \
+    || { dpkg --add-architecture "${TARGETARCH:-$own}" && apt-get update \
+        && apt-get install -y --no-install-recommends ${packages}; }; }
+# The commit that `steward version` prints if .git is not part of the context, and its time.
 ARG COMMIT=unknown
+ARG SOURCE_DATE_EPOCH=0
 COPY . /src
-RUN git config --global --add safe.directory /src \
+RUN own=$(dpkg --print-architecture) && [ "${TARGETARCH:-$own}" = "$own" ] \
+        || cross=--cross-file=/src/scripts/lib/cross/$TARGETARCH.ini; \
+    git config --global --add safe.directory /src \
     && meson setup /build /src --buildtype=release --prefix=/usr --strip -Dtests=disabled -Dlibrary=false \
-        -Dcommit="${COMMIT}" \
+        -Dcommit="${COMMIT}" ${cross:-} \
     && DESTDIR=/install meson install -C /build
 RUN mkdir /rootfs \
     && python3 /src/scripts/lib/rootfs.py /install/usr/bin/steward /rootfs /sbom.json \

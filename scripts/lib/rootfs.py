@@ -6,7 +6,8 @@ Usage: rootfs.py PROGRAM ROOT SBOM
 
 Copies PROGRAM, every library that it needs or loads on demand, CA certificates and time zones to
 the empty folder ROOT, and writes to SBOM (SPDX 2.3, JSON) which Debian package each file is from.
-The output depends on those files only, so that two builds give the same image.
+The output depends on those files only, and on the time SOURCE_DATE_EPOCH, so that two builds give the
+same image.  Nothing of PROGRAM is run: it may be of another architecture.
 """
 
 import hashlib
@@ -17,7 +18,10 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
+TOP = pathlib.Path(__file__).parents[2]
+FOLDERS = {"Advanced Micro Devices X86-64": "x86_64-linux-gnu", "AArch64": "aarch64-linux-gnu"}
 PLUGINS = ("caching_sha2_password", "client_ed25519", "mysql_clear_password", "sha256_password")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 ZONES = "/usr/share/zoneinfo"
@@ -30,18 +34,38 @@ ACCOUNTS = {
 }
 
 
-def libraries_of(file):
-    """The libraries that the dynamic loader finds for the file, and the loader."""
-    text = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
-    if "not found" in text:
-        sys.exit(f"rootfs: {file}: {text}")
-    return re.findall(r"(/\S+) \(0x", text)
+def readelf(file, *options):
+    return subprocess.run(["readelf", "-W", *options, file], check=True, capture_output=True, text=True,
+                          env={**os.environ, "LC_ALL": "C"}).stdout
 
 
-def opened_later(program):
+def loader_of(program):
+    """The path of its dynamic loader."""
+    return re.search(r"program interpreter: (\S+)\]", readelf(program, "-l"))[1]
+
+
+def folder_of(program):
+    """Debian's folder of libraries for the machine of the program, which may be a foreign one."""
+    machine = re.search(r"Machine: +(.*)", readelf(program, "-h"))[1]
+    if machine not in FOLDERS:
+        sys.exit(f"rootfs: {program} is for {machine}: only {', '.join(FOLDERS)}")
+    return pathlib.Path("/usr/lib", FOLDERS[machine])
+
+
+def libraries_of(file, folder, found):
+    """Adds to `found` the paths of the libraries that the file needs, and of those that they need.
+    Unlike ldd it runs nothing, so that the file may be of another architecture."""
+    for name in re.findall(r"\(NEEDED\) +Shared library: \[(.*)\]", readelf(file, "-d")):
+        path = folder / name
+        if not path.exists():
+            sys.exit(f"rootfs: {file} needs {name}, which {folder} does not have")
+        if str(path) not in found:
+            found.add(str(path))
+            libraries_of(str(path), folder, found)
+
+
+def opened_later(program, folder):
     """Libraries that the program loads by name; some may not be installed."""
-    folder = pathlib.Path("/usr/lib") / subprocess.run(
-        ["gcc", "-print-multiarch"], check=True, capture_output=True, text=True).stdout.strip()
     names = set(re.findall(rb"\blib(?:mariadb|pq)\.so\.\d+\b", pathlib.Path(program).read_bytes()))
     yield from (str(folder / name.decode()) for name in sorted(names))
     yield from (str(folder / "libmariadb3" / "plugin" / f"{plugin}.so") for plugin in PLUGINS)
@@ -49,11 +73,14 @@ def opened_later(program):
 
 def files_of(program):
     """{path in the image: source path}."""
+    folder = folder_of(program)
+    loader = loader_of(program)
+    libraries = {f for f in opened_later(program, folder) if os.path.exists(f)}
+    for file in [program, *sorted(libraries)]:
+        libraries_of(file, folder, libraries)
+    libraries.discard(str(folder / os.path.basename(loader)))
     files = {"/usr/bin/steward": program}
-    later = [f for f in opened_later(program) if os.path.exists(f)]
-    for file in [program, *later]:
-        for library in [*libraries_of(file), *([] if file == program else [file])]:
-            files[library] = os.path.realpath(library)
+    files.update((path, os.path.realpath(path)) for path in sorted({*libraries, loader}))
     files[CERTIFICATES] = CERTIFICATES
     for path in sorted(pathlib.Path(ZONES).rglob("*")):
         if path.is_file() and path.relative_to(ZONES).parts[0] not in NOT_ZONES:
@@ -115,6 +142,11 @@ def file_entry(number, target, root):
             "licenseConcluded": "NOASSERTION", "copyrightText": "NOASSERTION"}
 
 
+def created():
+    """SOURCE_DATE_EPOCH, as SPDX writes a time."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", 0))))
+
+
 def sbom(files, root, version):
     digest = hashlib.sha256()
     for target in sorted(files):
@@ -133,7 +165,7 @@ def sbom(files, root, version):
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
         "name": f"steward-{version}",
         "documentNamespace": f"https://steward.dev/spdx/steward-{version}-{digest.hexdigest()}",
-        "creationInfo": {"created": "1970-01-01T00:00:00Z", "creators": ["Tool: rootfs.py"]},
+        "creationInfo": {"created": created(), "creators": ["Tool: rootfs.py"]},
         "packages": [own, *others],
         "files": listed,
         "relationships": [
@@ -150,8 +182,7 @@ def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     program, root, out = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    version = subprocess.run([program, "version"], check=True, capture_output=True,
-                             text=True).stdout.split()[1]
+    version = re.search(r"^  version: '(.*)',", (TOP / "meson.build").read_text("utf-8"), re.M)[1]
     files = files_of(program)
     copy(files, root)
     out.write_text(json.dumps(sbom(files, root, version), indent=1) + "\n", "utf-8")
