@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Builds programs that are Go modules: Kubernetes, etcd, helm and kustomize, each in the versions of
-# versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
+# Builds programs that are Go modules: Kubernetes, etcd, helm, kustomize and OLM's operator-verify, each
+# in the versions of versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
 # replacements, and a `tool` line for each program.  This repository contains none of their sources.
 # Sourced by scripts/cluster and scripts/bootstrap, after common, apt, versions and cache.
 #
@@ -12,9 +12,10 @@
 
 readonly GO_MODULES=$LIB/gomod
 # Increased when the build procedure changes, so that earlier builds are no longer used.
-readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1)
+readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1 [olm]=.r1)
 readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etcd/server/v3
-    [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5)
+    [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
+    [olm]=github.com/operator-framework/api)
 readonly GO_BUILD_NEEDS_MB=9000
 # All programs of a cluster that runs pods.  Versions before the newest are for contract tests,
 # which need only the API server.
@@ -173,6 +174,11 @@ go_try_kustomize() {
     "$1/kustomize" version | grep -F "v$2"
 }
 
+# It does not report a version.
+go_try_olm() {
+    "$1/operator-verify" manifests --help | grep -F 'operator-verify manifests'
+}
+
 # --- adding a new version, with the module proxy; a maintainer does this once
 
 # go_vendor NAME VERSION: writes gomod/NAME-VERSION/go.mod and go.sum.
@@ -232,6 +238,7 @@ go_vendor_packages() {
     etcd) printf 'go.etcd.io/etcd/%s\n' server/v3 etcdctl/v3 etcdutl/v3 ;;
     helm) echo helm.sh/helm/v4/cmd/helm ;;
     kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
+    olm) echo github.com/operator-framework/api/cmd/operator-verify ;;
     esac
 }
 

@@ -64,6 +64,7 @@ programs_all() {
     tr ' ' '\n' <<<"$KUBERNETES_VERSIONS" | sort -rV | sed 's/^/kubernetes-/'
     printf 'helm-%s\n' "$HELM_VERSIONS"
     printf 'kustomize-%s\n' "$KUSTOMIZE_VERSIONS"
+    printf 'olm-%s\n' "$OLM_VERSIONS"
 }
 
 # etcd_folders: the cached builds of etcd that versions.sh lists, one a line.

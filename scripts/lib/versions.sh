@@ -22,3 +22,6 @@ readonly POSTGRESQL_VERSIONS='15 18.6'
 # Tools with which users install steward; Go modules.  kustomize 5.8.3 requires Go 1.27.
 readonly HELM_VERSIONS='4.3.1'
 readonly KUSTOMIZE_VERSIONS='5.8.2'
+
+# operator-verify of the Operator Framework, which checks the OLM bundle of a release; a Go module.
+readonly OLM_VERSIONS='0.37.0'

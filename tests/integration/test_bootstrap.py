@@ -81,7 +81,7 @@ def test_a_version_without_a_go_mod_is_left_out(tmp_path):
     assert "'scripts/cluster vendor kubernetes-1.2.3' writes one" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["KUBERNETES", "HELM", "KUSTOMIZE"])
+@pytest.mark.parametrize("name", ["KUBERNETES", "HELM", "KUSTOMIZE", "OLM"])
 def test_every_version_can_be_built(tmp_path, name):
     """The oldest Kubernetes is built from Debian's source package; all others have a go.mod."""
     for version in versions.table()[name][1 if name == "KUBERNETES" else 0:]:
