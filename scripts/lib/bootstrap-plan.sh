@@ -41,6 +41,7 @@ group_parts() {
     kubernetes) kubernetes_parts "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
     debian13) echo "debian-$NEXT_VERSION" ;;
     sweep) kubernetes_parts ${KUBERNETES_VERSIONS} ;;
+    release) echo "olm-${OLM_VERSIONS##* }" "kustomize-${KUSTOMIZE_VERSIONS##* }" ;;
     lint) echo "kustomize-${KUSTOMIZE_VERSIONS##* }" ;; # kubectl's own is too old in Debian 12
     esac
 }

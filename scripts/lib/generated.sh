@@ -116,13 +116,13 @@ kustomize_build() {
 
 # config/default in one file, and config/server-1.29 in another.
 generated_install() {
-    local python
+    local python again='in one file; "scripts/lint --fix generated" writes it again.'
     mkdir -p "$1"
     python=$(python_with_yaml)
     kustomize_build config/default |
-        "$python" scripts/lib/manifest.py >"$1/install.yaml"
+        "$python" scripts/lib/manifest.py "config/default $again" >"$1/install.yaml"
     kustomize_build config/server-1.29 |
-        "$python" scripts/lib/manifest.py >"$1/install-1.29.yaml"
+        "$python" scripts/lib/manifest.py "config/server-1.29 $again" >"$1/install-1.29.yaml"
 }
 
 # The python3 of PATH may lack Debian's modules.

@@ -4,7 +4,9 @@ every version of kubectl.
 
 The order suits both directions.  `kubectl apply -f` creates an object before those that need it.
 `kubectl delete -f` also goes from top to bottom: it removes the webhooks first, so that no request
-is refused because steward is gone."""
+is refused because steward is gone.
+
+Usage: manifest.py COMMENT, which becomes the first line"""
 
 import sys
 
@@ -48,7 +50,7 @@ def in_order(value, first=()):
 
 
 def main():
-    print('# config/default in one file; "scripts/lint --fix generated" writes it again.')
+    print(f"# {sys.argv[1]}")
     for obj in sorted((o for o in yaml.safe_load_all(sys.stdin) if o), key=place):
         print("---")
         print(yaml.dump(in_order(obj, FIRST), Dumper=Dumper, sort_keys=False, width=10000,

@@ -28,10 +28,6 @@ def root(image, tmp_path_factory):
     return folder, config
 
 
-def test_two_builds_are_one_image(image, tmp_path):
-    assert images.build(tmp_path / "again.tar") == image[1]
-
-
 def test_images_of_two_commits_differ(image, tmp_path):
     with images.before(tmp_path) as (_, archive):
         assert images.digest(archive) != image[1]
