@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The symbols of libsteward: those of its modules that a public header (include/headers.txt) names.
 
-Prints the version script include/libsteward.map."""
+Prints the version script include/libsteward.map; or with --sort, writes the interface that abidw has
+described (--type-id-style hash) in an order that small changes of the source do not alter."""
 
 import argparse
 import pathlib
 import re
 import subprocess
+import sys
+import xml.etree.ElementTree as xml
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 WORD = re.compile(r"\bstw_\w+")
@@ -30,12 +33,43 @@ def defined(archive):
     return {line.split()[0] for line in text.splitlines() if len(line.split()) > 2}
 
 
+def name_base_types(root):
+    """abidw's hashes of base types collide, and then depend on the order in which it met them."""
+    names = {one.get("id"): "type-" + one.get("name").replace(" ", "-")
+             for one in root.iter("type-decl")}
+    for element in root.iter():
+        for key in ("id", "type-id"):
+            if element.get(key) in names:
+                element.set(key, names[element.get(key)])
+
+
+def sort_interface(source, target):
+    """One unit instead of those of the sources, with each type once, by kind and name."""
+    tree = xml.parse(source)
+    root = tree.getroot()
+    name_base_types(root)
+    units = root.findall("abi-instr")
+    texts = {xml.tostring(one).strip(): one for unit in units for one in unit}
+    for unit in units:
+        root.remove(unit)
+    merged = xml.SubElement(root, "abi-instr", {**units[0].attrib, "path": "libsteward"})
+    merged.extend(texts[text] for text in sorted(
+        texts, key=lambda text: (texts[text].tag, texts[text].get("name") or "", text)))
+    xml.indent(tree)
+    tree.write(target)
+
+
 def main():
-    """Prints the map."""
+    """Prints the map, or sorts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--top", type=pathlib.Path, default=TOP)
     parser.add_argument("--build-dir", type=pathlib.Path, default="build")
+    parser.add_argument("--sort", type=pathlib.Path, metavar="FILE",
+                        help="sort what abidw prints, from standard input into FILE")
     args = parser.parse_args()
+    if args.sort:
+        sort_interface(sys.stdin, args.sort)
+        return
     archive = args.top / args.build_dir / "include" / "static" / "libsteward.a"
     symbols = sorted(named(args.top) & defined(archive))
     print(HEAD + "STEWARD_0 {\nglobal:\n" + "".join(f"    {one};\n" for one in symbols) +
