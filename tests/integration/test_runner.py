@@ -320,6 +320,22 @@ def test_what_failed_runs_once_more(own_tests, monkeypatch, capsys, words, statu
     assert ("FLAKY demo: demo/test_a.py::test_fails_at_first" in said) == bool(words)
 
 
+def test_two_runs_do_not_share_a_folder_of_logs(own_tests, monkeypatch):
+    """The second one says whom to wait for, and leaves the logs of the first alone."""
+    (own_tests / "test_a.py").write_text("def test_good(): pass\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["runner", "demo", "--no-node", "--build", str(own_tests),
+                                      "--python", sys.executable])
+    logs = own_tests.parent / "logs"
+    logs.mkdir()
+    (logs / "mine").touch()
+    with runner_main.alone(logs):
+        with pytest.raises(SystemExit) as refused:
+            runner_main.main()
+        assert (logs / "mine").exists()
+    assert f"Process {os.getpid()} runs tests" in refused.value.code
+    assert runner_main.main() == 0
+
+
 def test_a_worker_that_dies_names_its_test(tmp_path):
     (tmp_path / "test_a.py").write_text("import os\ndef test_x(): os._exit(3)\n", "utf-8")
     report = run_pytest(tmp_path, "test_a.py")

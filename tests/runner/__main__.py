@@ -2,6 +2,8 @@
 """Runs parts of the suite; called by scripts/test when the program is built."""
 
 import argparse
+import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -111,6 +113,12 @@ def main():
     run = process.identity(os.getpid())
     leftovers.clean(paths.SCRIPTS, say)
     logs = pathlib.Path(os.environ.get("STEWARD_TEST_LOGS") or f"{options.build}/test-logs")
+    with alone(logs):
+        return run_parts(options, run, logs)
+
+
+def run_parts(options, run, logs):
+    """Runs what the options ask for; the exit status."""
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     options.env = {"STEWARD_TEST_RIGHTS": str(logs / "seen-rights"),
@@ -130,6 +138,23 @@ def main():
     if options.retry and not runs.interrupted:
         retry(planned, runs, options, run)
     return report(runs, logs)
+
+
+@contextlib.contextmanager
+def alone(logs):
+    """Keeps the folder of logs for this run; ends the program when another one uses it."""
+    logs.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{logs}.lock", "a+", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            sys.exit(f"Process {lock.read()} runs tests with the logs in {logs}: wait for it, or give "
+                     "another --build-dir")
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 def retry(planned, runs, options, run):
