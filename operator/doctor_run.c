@@ -115,7 +115,8 @@ void doctor_deployment(struct doctor *d)
 
 struct rights {
     struct doctor *d;
-    bool self; /* we are logged in as steward's account */
+    bool self;                    /* we are logged in as steward's account */
+    const struct stw_rule *first; /* of all rules */
     unsigned asked, missing;
     struct stw_buf text; /* the first missing rights */
     struct stw_error err;
@@ -173,6 +174,29 @@ static int review_access(struct rights *r, const struct stw_rule *rule, const ch
     return stw_json_bool(stw_json_path(answer.root, "status.allowed"), false);
 }
 
+static bool has_verb(const char *verbs, const char *verb)
+{
+    size_t len = strlen(verb);
+    for (const char *p = verbs; *p; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+        if (n == len && memcmp(p, verb, len) == 0)
+            return true;
+        p += n;
+    }
+    return false;
+}
+
+/* Rules of several kinds overlap. */
+static bool was_asked(const struct rights *r, const struct stw_rule *rule, const char *verb)
+{
+    for (const struct stw_rule *one = r->first; one < rule; one++)
+        if (one->resource == rule->resource && stw_same(one->subresource, rule->subresource) &&
+            stw_same(one->name, rule->name) && one->own_namespace == rule->own_namespace &&
+            has_verb(one->verbs, verb))
+            return true;
+    return false;
+}
+
 static int ask_verbs(struct rights *r, const struct stw_rule *rule, const char *ns)
 {
     char verb[32];
@@ -180,6 +204,8 @@ static int ask_verbs(struct rights *r, const struct stw_rule *rule, const char *
         size_t len = strcspn(p, ",");
         stw_format(verb, sizeof(verb), "%.*s", (int)len, p);
         p += len + (p[len] == ',');
+        if (was_asked(r, rule, verb))
+            continue;
         int may = review_access(r, rule, verb, ns);
         if (may < 0)
             return -1;
@@ -229,7 +255,7 @@ void doctor_rights(struct doctor *d)
 {
     struct stw_rule rules[STW_RIGHTS_MAX];
     size_t count = stw_rights_collect(d->op, rules);
-    struct rights r = {.d = d, .text = STW_BUF_INIT(4096)};
+    struct rights r = {.d = d, .first = rules, .text = STW_BUF_INIT(4096)};
     int rc = ask_rule(&r, &rules[0]);
     if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {
         /* A caller that may not send SubjectAccessReviews may be that account. */

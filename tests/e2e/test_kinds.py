@@ -93,21 +93,26 @@ def test_a_kind_alone(own, steward_binary, start, kind):
     and each resource that it may watch and that exists is watched."""
     namespace = grant(own, steward_binary, rights.KINDS[kind])
     one = start(rights.KINDS[kind], namespace)
+    grants = rights.granted(steward_binary, rights.KINDS[kind], namespace)
     obj = sample(kind)
     obj["metadata"]["namespace"] = namespace
     own.apply(obj)
+
+    def unwatched(through):
+        return [g for g in rights.idle(grants, through)
+                if g[3] == "watch" and g[2] not in ("leases", *NOT_INSTALLED)]
     try:
         wait.until(f"a status of the {kind}",
                    lambda: own.get(kind, obj["metadata"]["name"], namespace).get("status"), 30)
+        # A watch follows its list, and the log follows both.
+        wait.until("all watches in the audit log", lambda: not unwatched(one.used(own)[0]), 30)
         through, forbidden = one.used(own)
     finally:
         own.delete(kind, obj["metadata"]["name"], namespace, wait_gone=False)
         assert one.stop() == 0, one.log_tail()
-    grants = rights.granted(steward_binary, rights.KINDS[kind], namespace)
     assert not forbidden
     assert rights.beyond(grants, through) == []
-    assert [g for g in rights.idle(grants, through)
-            if g[3] == "watch" and g[2] not in ("leases", *NOT_INSTALLED)] == []
+    assert unwatched(through) == []
     rights.leave_kind(kind, through)
 
 

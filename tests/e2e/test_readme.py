@@ -20,9 +20,14 @@ def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output
 
 def test_samples_are_accepted(steward, cluster, namespace):
     assert steward.running()
-    # Another test's EtcdBackup of the sample's place may still be on its way out.
+    # Another test's EtcdBackup of the sample's place may still be on its way out, or its node port.
     wait.until("the EtcdBackups of other tests to be gone", lambda: not cluster.list("etcdbackups"), 60)
-    result = cluster.kubectl("apply", "-f", str(paths.SAMPLES), "-n", namespace)
+
+    def apply():
+        done = cluster.kubectl("apply", "-f", str(paths.SAMPLES), "-n", namespace, check=False)
+        return None if "is taken by MyWeb in another namespace" in done.stderr else done
+    result = wait.until("the node port to be free", apply)
+    assert result.returncode == 0, result.stderr
     assert "myweb.operator.k8s-summit.org/" in result.stdout
     # They name objects that a fresh cluster lacks: a database server, a Deployment.
     warnings = [line for line in result.stderr.splitlines() if line.startswith("Warning")]

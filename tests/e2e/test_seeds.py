@@ -71,7 +71,8 @@ def test_app(world, cluster):
         for pod in running:
             assert pod["spec"]["containers"][0]["image"] == "nginx:latest"
             assert pod["spec"]["containers"][0]["imagePullPolicy"] == "Always"
-            assert net.http_get(f"http://{pod['status']['podIP']}:80/")[0] == 200
+            wait.until("its page", lambda ip=pod["status"]["podIP"]: net.http_get(
+                f"http://{ip}:80/")[0] == 200, 30)
         assert world.registry.requests[before:], "the image was not pulled"
     finally:
         cluster.delete(app.KIND, "test-app", "default")

@@ -173,6 +173,8 @@ def test_every_option_that_the_documents_name_exists(steward_says):
     text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
     known = "".join(steward_says(c, "--help") for c in ("run", "print", "uninstall", "audit",
                                                             "doctor", "validate"))
+    known += "".join(subprocess.run([paths.SCRIPTS / name, "--help"], text=True, capture_output=True,
+                                    timeout=60, check=True).stdout for name in ("release", "image"))
     options = set(re.findall(r"`(--[a-z-]+)", text)) - {"--service-node-port-range", "--validate"}
     assert len(options) > 10
     assert [o for o in options if f"  {o}" not in known and f", {o}" not in known] == []

@@ -35,6 +35,10 @@ def shop(rotating, namespace):
     rotating.forget(namespace)
 
 
+OVERLAP_S = 4
+LATE_S = OVERLAP_S - 1.1  # the status keeps whole seconds of the end
+
+
 def create(scene, shop, overlap, strategy="Auto"):
     """An account with a connection Secret and a rotation."""
     return scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
@@ -54,7 +58,7 @@ class Client(threading.Thread):
     def __init__(self, scene, server, shop):
         super().__init__()
         self.scene, self.server, self.shop = scene, server, shop
-        self.logins, self.failed, self.over = 0, [], threading.Event()
+        self.logins, self.failed, self.late, self.over = 0, [], 0, threading.Event()
 
     def run(self):
         read_at, password = None, None
@@ -62,8 +66,12 @@ class Client(threading.Thread):
             if read_at is None or time.monotonic() > read_at + 1:
                 read_at, password = time.monotonic(), connection(self.scene, self.shop)
             self.logins += 1
-            if not self.server.login("app", password):
+            if self.server.login("app", password):
+                continue
+            if time.monotonic() < read_at + LATE_S:
                 self.failed.append((self.logins, password))
+            else:  # this client was stopped for longer than the overlap allows
+                self.late += 1
 
     def __enter__(self):
         self.start()
@@ -118,7 +126,7 @@ def test_change_by_hand_is_not_kept(rotating, mysql, shop):
 def test_no_login_fails(rotating, mysql, shop):
     """10 rotations while a client logs in, with SIGKILL at random moments: no login fails."""
     dice = random.Random(19)
-    create(rotating, shop, 4)
+    create(rotating, shop, OVERLAP_S)
     with Client(rotating, mysql, shop) as client:
         for n in range(10):
             password = f"rotated-{n}-Passw0rd"
@@ -131,4 +139,5 @@ def test_no_login_fails(rotating, mysql, shop):
             wait.until("the new password", lambda p=password: connection(rotating, shop) == p, 60)
     rotating.wait_condition("app", shop, "RotationComplete", "Complete")
     assert client.failed == [] and client.logins > 100, f"of {client.logins}: {client.failed}"
+    assert client.late <= 3
     assert mysql.login("app", "rotated-9-Passw0rd") and not mysql.login("app", "rotated-8-Passw0rd")

@@ -148,11 +148,12 @@ def test_a_pause_is_one(etcd, stage):
 def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
     claims = set(etcd.claims())
     stage.cluster.delete(ecs.KIND, "ec", etcd.namespace)
-    wait.until("its pods to be gone", lambda: not etcd.pods(), 60)
+    # The collector of 1.20 reads all CRDs again after a change of one, for up to a minute.
+    wait.until("its pods to be gone", lambda: not etcd.pods(), 120)
     assert set(etcd.claims()) == claims
 
     other = stage.etcd("gone")
     other.apply(size=1, volumeRetention={"whenDeleted": "Delete"})
     other.wait_settled(1)
     stage.cluster.delete(ecs.KIND, "gone", other.namespace)
-    wait.until("its pods and claims to be gone", lambda: not other.pods() and not other.claims(), 60)
+    wait.until("its pods and claims to be gone", lambda: not other.pods() and not other.claims(), 120)
