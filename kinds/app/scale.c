@@ -24,13 +24,35 @@ static int64_t start_value(const struct stw_app *spec)
     return STW_MIN(n, spec->autoscaling.max);
 }
 
-static int apply_replicas(struct app *a, const char *uid, int64_t n, struct stw_error *err)
+/* spec.replicas of the Deployment as the server has it, and the version of the Deployment.  The
+ * cache may not have the last number of an autoscaler yet. */
+static int read_number(struct app *a, const char *uid, char version[static STW_RV_LEN],
+                       int64_t *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    if (stw_kube_get(a->run->client, &stw_res_deployment, a->owner.ns, a->owner.name, &answer,
+                     err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+        return -1;
+    struct stw_json root = stw_json_root(&doc);
+    if (!stw_json_is(stw_json_path(root, "metadata.uid"), uid) ||
+        stw_json_strcpy(stw_json_path(root, "metadata.resourceVersion"), version, STW_RV_LEN) !=
+            0 ||
+        stw_json_int(stw_json_path(root, "spec.replicas"), ret) != 0)
+        return stw_fail(err, STW_ERR_CONFLICT, "Deployment \"%s\" is another one now",
+                        a->owner.name);
+    return 0;
+}
+
+/* STW_ERR_CONFLICT: the Deployment has changed since `version`, perhaps its number. */
+static int apply_replicas(struct app *a, const char *version, int64_t n, struct stw_error *err)
 {
     struct stw_run *run = a->run;
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *object =
-        json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:I}}", "apiVersion", "apps/v1", "kind", "Deployment",
-                  "metadata", "name", a->owner.name, "uid", uid, "spec", "replicas", (json_int_t)n);
+    json_auto_t *object = json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:I}}", "apiVersion", "apps/v1",
+                                    "kind", "Deployment", "metadata", "name", a->owner.name,
+                                    "resourceVersion", version, "spec", "replicas", (json_int_t)n);
     if (!object)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
@@ -61,11 +83,11 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
 
 /* spec.replicas of the App was not changed since autoscaling was on, and the Deployment has another
  * number. */
-static bool must_keep(const struct app *a, const struct stw_rollout *r)
+static bool must_keep(const struct app *a, int64_t number)
 {
     const json_t *start = json_object_get(a->object.status, "startReplicas");
-    return json_is_integer(start) && json_integer_value(start) == a->spec.replicas &&
-           r->wanted > 0 && r->wanted != a->spec.replicas;
+    return json_is_integer(start) && json_integer_value(start) == a->spec.replicas && number > 0 &&
+           number != a->spec.replicas;
 }
 
 /* --- autoscalers of other owners */
@@ -150,25 +172,32 @@ bool app_begun(const struct app *a, const json_t *status)
 /* The Deployment that is applied next differs by our own action, so it does not count as drift. */
 static int give_up_number(struct app *a, const struct stw_child_live *live, struct stw_error *err)
 {
-    bool as_it_is = live->rollout.wanted > 0 || *a->foreign;
-    int64_t n = as_it_is ? live->rollout.wanted : start_value(&a->spec);
+    char version[STW_RV_LEN];
+    int64_t n;
     if (!live->rollout.scaled_by_us)
         return 0;
+    if (read_number(a, live->uid, version, &n, err) != 0)
+        return -1;
     a->children[APP_DEPLOYMENT].applied_before = false;
-    return apply_replicas(a, live->uid, n, err);
+    return apply_replicas(a, version, n > 0 || *a->foreign ? n : start_value(&a->spec), err);
 }
 
 /* 1: the number was written into the App, 0: not needed, -1: error. */
 static int hand_over(struct app *a, const struct stw_child_live *live, struct stw_error *err)
 {
-    const struct stw_rollout *r = &live->rollout;
-    if (find_foreign(a, r, err) != 0)
+    char version[STW_RV_LEN];
+    int64_t n;
+    if (find_foreign(a, &live->rollout, err) != 0)
         return -1;
     if (app_is_scaled(a))
         return is_beginning(a, live) ? 0 : give_up_number(a, live, err);
-    if (!must_keep(a, r))
+    if (!must_keep(a, live->rollout.wanted))
         return 0;
-    return keep_number(a, r->wanted, err) == 0 ? 1 : -1;
+    if (read_number(a, live->uid, version, &n, err) != 0)
+        return -1;
+    if (!must_keep(a, n))
+        return 0;
+    return keep_number(a, n, err) == 0 ? 1 : -1;
 }
 
 bool app_hand_over(struct app *a, struct stw_result *result)

@@ -5,7 +5,7 @@ never overwrite each other, and the number does not jump when ownership changes.
 import threading
 
 import pytest
-from support import app, wait
+from support import app, hooks, wait
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -159,6 +159,56 @@ def test_what_it_starts_with(controller, installed, namespace, watched):
         wait.until("the number to be given up",
                    lambda n=name: "steward-app" not in owners(installed, n, namespace))
         assert set(seen.end(other)) == {want, other}
+
+
+@pytest.fixture
+def hook(installed, namespace, tmp_path):
+    """hook(answer): the API server asks `answer` about each update of a Deployment here."""
+    served = hooks.Hooks(None, tmp_path)
+    name = f"{namespace}-deployments"
+
+    def start(answer):
+        served.answers["/"] = answer
+        installed.kubectl("label", "namespace", namespace, f"hook={namespace}")
+        installed.apply({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": name}, "webhooks": [{
+                "name": "deployments.test.steward.dev", "admissionReviewVersions": ["v1"],
+                "sideEffects": "None", "failurePolicy": "Fail",
+                "namespaceSelector": {"matchLabels": {"hook": namespace}},
+                "clientConfig": {"url": served.url + "/", "caBundle": served.bundle},
+                "rules": [{"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
+                           "resources": ["deployments"]}]}]})
+        return served
+    yield start
+    installed.kubectl("delete", "validatingwebhookconfiguration", name, "--ignore-not-found")
+    served.end()
+
+
+@pytest.mark.oldest("ownership of spec.replicas")
+def test_an_autoscaler_while_the_number_is_given_up(controller, installed, namespace, watched, hook):
+    """Another client scales while steward writes the number that it has seen."""
+    installed.apply(app.manifest("web", namespace, replicas=2, autoscaling=AUTOSCALING))
+    wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
+    wait_replicas(installed, "web", namespace, 2)
+    seen, given_up = watched("web"), []
+
+    def answer(request):
+        if request["options"].get("fieldManager") == "steward-app-replicas":
+            given_up.append(request["object"]["spec"]["replicas"])
+            if len(given_up) == 1:
+                stand_in(installed, "web", namespace, 7)
+        return hooks.allow(request)
+    served = hook(answer)
+    wait.until("the API server to use the hook", lambda: installed.patch(
+        "deployment", "web", namespace, {"metadata": {"annotations": {
+            "example.com/probe": f"{len(served.calls)}"}}}) and served.calls)
+    installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
+    wait.until("the number to be given up",
+               lambda: "steward-app" not in owners(installed, "web", namespace))
+    assert given_up[0] == 2 and set(given_up[1:]) <= {7}, given_up
+    values = seen.end(7)
+    assert set(values) == {2, 7} and values == sorted(values), values  # never 2 again
 
 
 def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
