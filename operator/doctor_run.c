@@ -174,25 +174,13 @@ static int review_access(struct rights *r, const struct stw_rule *rule, const ch
     return stw_json_bool(stw_json_path(answer.root, "status.allowed"), false);
 }
 
-static bool has_verb(const char *verbs, const char *verb)
-{
-    size_t len = strlen(verb);
-    for (const char *p = verbs; *p; p += *p == ',') {
-        size_t n = strcspn(p, ",");
-        if (n == len && memcmp(p, verb, len) == 0)
-            return true;
-        p += n;
-    }
-    return false;
-}
-
 /* Rules of several kinds overlap. */
 static bool was_asked(const struct rights *r, const struct stw_rule *rule, const char *verb)
 {
     for (const struct stw_rule *one = r->first; one < rule; one++)
         if (one->resource == rule->resource && stw_same(one->subresource, rule->subresource) &&
             stw_same(one->name, rule->name) && one->own_namespace == rule->own_namespace &&
-            has_verb(one->verbs, verb))
+            stw_rule_has_verb(one->verbs, verb))
             return true;
     return false;
 }

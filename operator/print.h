@@ -30,4 +30,7 @@ void stw_print_man(const struct stw_operator *op, struct stw_buf *out);
 struct stw_rule;
 size_t stw_rights_collect(const struct stw_operator *op, struct stw_rule *ret);
 
+/* `verbs` is comma-separated, as in struct stw_rule. */
+bool stw_rule_has_verb(const char *verbs, const char *verb);
+
 #endif

@@ -167,6 +167,18 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
 
 #define SHADOW_ACCOUNT "{operator}-shadow"
 
+bool stw_rule_has_verb(const char *verbs, const char *verb)
+{
+    size_t len = strlen(verb);
+    for (const char *p = verbs; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == len && memcmp(p, verb, len) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}
+
 /* Of the verbs, those that read; NULL: none does. */
 static const char *reading_verbs(const char *verbs)
 {
@@ -174,12 +186,8 @@ static const char *reading_verbs(const char *verbs)
                                        "watch", "get,watch", "list,watch", "get,list,watch"};
     static const char *const words[] = {"get", "list", "watch"};
     unsigned found = 0;
-    for (const char *p = verbs; *p;) {
-        size_t len = strcspn(p, ",");
-        for (unsigned i = 0; i < STW_COUNT(words); i++)
-            found |= strlen(words[i]) == len && strncmp(p, words[i], len) == 0 ? 1U << i : 0;
-        p += len + (p[len] == ',');
-    }
+    for (unsigned i = 0; i < STW_COUNT(words); i++)
+        found |= stw_rule_has_verb(verbs, words[i]) ? 1U << i : 0;
     return sets[found];
 }
 

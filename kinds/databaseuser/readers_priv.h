@@ -16,26 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct dbuser;
-
 #define DBU_RESTART_ON "{domain}/restart-on"       /* on a workload: names of Secrets */
 #define DBU_RESTARTED_FOR "{domain}/restarted-for" /* on its pod template */
-#define DBU_NOT_RESTARTED "ReadersNotRestarted"    /* the reason of the condition */
-
-struct dbu_readers {
-    bool looked;
-    char credential[80]; /* for which */
-    unsigned restarted;  /* workloads that have the annotation for this credential */
-    unsigned waits;      /* workloads that are not done, and pods that are too old */
-    char first[600];     /* one of them, and what to do */
-    bool unseen;         /* steward may not list them: they are not waited for */
-};
-
-/* Restarts and looks, once a run for a credential.  `credential` differs for each one, and is no
- * secret; `since`: when the Secret got it, RFC 3339. */
-void dbu_readers_look(struct dbuser *d, const char *credential, const char *since);
-
-/* --- pure */
 
 /* A list of names, separated by commas or blanks, has this one. */
 bool dbu_readers_has_name(const char *list, const char *name);

@@ -10,6 +10,7 @@
 #include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/common/workloads.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "schema/arena.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Declarations shared by the files of the DatabaseUser controller: the run itself (databaseuser.c),
- * deletion (cleanup.c), the wanted account (account.c), the password
- * (secret.c), its rotation (rotation.c, rotation_clock.c, restarts.c, twin.c, twin_sync.c), conflicts over an account (claims.c), status and events
- * (status.c, events.c), and state kept between runs
- * (state.c). */
+ * Declarations shared by the files of the DatabaseUser controller: the run itself (reconcile.c),
+ * deletion (cleanup.c), the wanted account (account.c), the password (secret.c), its rotation
+ * (rotation.c, rotation_clock.c, readers.c, twin.c, twin_sync.c), conflicts over an account
+ * (claims.c), status and events (status.c, events.c), and state kept between runs (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
 #define STW_KINDS_DATABASEUSER_RUN_PRIV_H
 
@@ -14,7 +13,6 @@
 #include "controller/verdict.h"
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
-#include "kinds/databaseuser/readers_priv.h"
 #include "kinds/databaseuser/spec.h"
 #include "kinds/databaseuser/twins_priv.h"
 #include "sql/databases.h"
@@ -140,6 +138,18 @@ enum dbu_claim {
     DBU_CLAIM_FULL,  /* the target has its maximum of accounts */
 };
 
+/* What reads the connection Secret; see readers.c. */
+#define DBU_NOT_RESTARTED "ReadersNotRestarted" /* the reason of the condition */
+
+struct dbu_readers {
+    bool looked;
+    char credential[80]; /* for which */
+    unsigned restarted;  /* workloads that have the annotation for this credential */
+    unsigned waits;      /* workloads that are not done, and pods that are too old */
+    char first[600];     /* one of them, and what to do */
+    bool unseen;         /* steward may not list them: they are not waited for */
+};
+
 struct dbuser {
     STW_SUBJECT;
     struct dbu_state *state;
@@ -187,6 +197,10 @@ void dbu_databases_add_status(const struct dbuser *d, json_t *status);
 
 /* The targets that the namespace may use; see targets_status.c. */
 void dbu_targets_add_status(const struct dbuser *d, json_t *status);
+
+/* Restarts and looks, once a run for a credential.  `credential` differs for each one, and is no
+ * secret; `since`: when the Secret got it, RFC 3339. */
+void dbu_readers_look(struct dbuser *d, const char *credential, const char *since);
 
 /* Rotation; see rotation.c. */
 bool dbu_rotation_wanted(const struct dbuser *d);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What reads a connection Secret, by the objects of the API server. */
+#include "kinds/databaseuser/readers_priv.h"
+
 #include "fixture.h"
 
 #include <setjmp.h>
