@@ -260,6 +260,17 @@ def kinds(cluster):
             if o["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") == "steward"}
 
 
+def wait_served(cluster):
+    """Until the API server can read objects of the kinds.  A definition that is deleted before has its
+    finalizer tried again after minutes ("storage is (re)initializing")."""
+    for crd in cluster.list("crd"):
+        spec = crd["spec"]
+        version, = [v["name"] for v in spec["versions"] if v["storage"]]
+        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}?resourceVersion=0"
+        wait.until(f"{path} to be served",
+                   lambda path=path: cluster.api.request("GET", path).status == 200, 30)
+
+
 def log_level(cluster):
     text = cluster.get("configmap", "steward-config", stw.NAMESPACE)["data"]["steward.yaml"]
     return yaml.safe_load(text)["logLevel"]
@@ -284,6 +295,7 @@ def test_helm_installs_upgrades_and_removes_the_archive(bare, helm, release):
     for kind, name in stw.WEBHOOK_CONFIGURATIONS:
         assert bare.get(kind, name) is None
     assert kinds(bare) == before  # crds.keep
+    wait_served(bare)
     bare.kubectl("delete", "crd", *sorted(before))
     bare.kubectl("delete", "namespace", stw.NAMESPACE)  # helm leaves it
 
@@ -299,6 +311,7 @@ def test_kubectl_applies_and_deletes_one_file_without_a_warning(bare, release):
     again = bare.kubectl("apply", "-f", str(path))
     assert again.stderr == ""
     assert kinds(bare) == {o["metadata"]["name"] for o in objects if o["kind"] == "CustomResourceDefinition"}
+    wait_served(bare)
     bare.kubectl("delete", "-f", str(path), "--wait=false", "--ignore-not-found")
     wait.until("the kinds to be gone", lambda: not kinds(bare), 60)
     for kind, name in stw.WEBHOOK_CONFIGURATIONS:
