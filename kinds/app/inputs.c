@@ -109,7 +109,8 @@ void app_inputs_read(const json_t *status, struct app_inputs *i)
     const json_t *from = json_object_get(status, "inputs");
     *i = (struct app_inputs){.restarted = stw_tree_time(from, "lastRestartTime", APP_INPUTS_NEVER),
                              .interval_s =
-                                 json_integer_value(json_object_get(from, "intervalSeconds"))};
+                                 json_integer_value(json_object_get(from, "intervalSeconds")),
+                             .restarting = json_is_true(json_object_get(from, "restarting"))};
     stw_tree_copy(from, "hash", i->digest, sizeof(i->digest));
     stw_tree_copy(from, "namesHash", i->names, sizeof(i->names));
     stw_tree_copy(from, "restartHash", i->applied, sizeof(i->applied));
@@ -135,6 +136,8 @@ void app_inputs_write(const struct app_inputs *i, json_t *status)
     }
     if (i->pending)
         (void)json_object_set_new(to, "pending", json_true());
+    if (i->restarting)
+        (void)json_object_set_new(to, "restarting", json_true());
     if (json_object_size(to) > 0)
         (void)json_object_set_new(status, "inputs", to);
     else
@@ -151,6 +154,7 @@ static void restart(const struct stw_app *spec, const char *digest, int64_t now,
     bool soon = s->restarted != APP_INPUTS_NEVER && now - s->restarted < 2 * s->interval_s;
     s->interval_s = soon ? STW_MIN(STW_MAX(2 * s->interval_s, least), APP_INPUTS_MOST_S) : least;
     s->restarted = now;
+    s->restarting = true;
     stw_format(s->digest, sizeof(s->digest), "%s", digest);
     stw_format(s->applied, sizeof(s->applied), "%s", digest);
 }
@@ -164,7 +168,7 @@ static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, 
     return rested && zone && stw_hours_at(&hours, zone, now) == STW_HOURS_ALLOWED;
 }
 
-bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *s)
 {
     s->pending = false;
@@ -173,24 +177,23 @@ bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
     s->interval_s = STW_MIN(STW_MAX(s->interval_s, 0), APP_INPUTS_MOST_S);
     if (!spec->restart.enabled) { /* the annotation stays: removing it would restart the pods */
         s->digest[0] = s->names[0] = '\0';
-        return false;
+        return;
     }
     if (!stw_streq(s->names, seen->names)) { /* the pod template has changed with them */
         s->digest[0] = '\0';
         stw_format(s->names, sizeof(s->names), "%s", seen->names);
     }
     if (seen->missing) /* new pods could not start */
-        return false;
+        return;
     if (!*s->digest) {
         stw_format(s->digest, sizeof(s->digest), "%s", seen->digest);
-        return false;
+        return;
     }
     if (stw_streq(s->digest, seen->digest))
-        return false;
+        return;
     s->pending = !is_allowed(spec, zone, now, s);
     if (!s->pending)
         restart(spec, seen->digest, now, s);
-    return !s->pending;
 }
 
 uint64_t app_inputs_wait_ms(const struct app_inputs *s, int64_t now)

@@ -4,7 +4,10 @@
  *
  * Only versions are compared: no value is read or kept.  What was seen is in the status; the pod
  * template gets an annotation with the digest of the versions at each restart, and none before the
- * first.  So nothing is restarted when an App is adopted or steward is upgraded. */
+ * first.  So nothing is restarted when an App is adopted or steward is upgraded.
+ *
+ * A restart is in the status before it is in the pod template: the annotation of a restart that no
+ * status has would be removed by the next run, which would restart the pods again. */
 #ifndef STW_KINDS_APP_INPUTS_H
 #define STW_KINDS_APP_INPUTS_H
 
@@ -37,6 +40,7 @@ struct app_inputs {
     int64_t restarted;          /* seconds since the epoch, or APP_INPUTS_NEVER */
     int64_t interval_s;         /* from that restart to the next, at least */
     bool pending;               /* they have changed, and the restart is not allowed yet */
+    bool restarting;            /* decided, and not known to be in the Deployment */
 };
 
 void app_inputs_read(const json_t *status, struct app_inputs *ret);
@@ -48,8 +52,8 @@ struct app_seen {
     bool missing; /* one of them does not exist */
 };
 
-/* Updates the state.  True: the pods are restarted now.  No I/O. */
-bool app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+/* Updates the state, with `restarting` when the pods must be restarted now.  No I/O. */
+void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *state);
 /* Milliseconds until a pending restart may be allowed; 0: none is pending. */
 uint64_t app_inputs_wait_ms(const struct app_inputs *state, int64_t now);

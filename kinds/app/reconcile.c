@@ -159,22 +159,39 @@ static void follow_inputs(struct app *a)
         return;
     const struct stw_zone *zone =
         a->spec.restart.time_zone && zones ? stw_zones_get(zones, a->spec.restart.time_zone) : NULL;
-    a->restarts = app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
+    app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
 }
 
-/* A restart that could not be written is decided again. */
+/* Writes a restart that was decided by this run into the status.  False: the run is over, the next
+ * one restarts the pods. */
+static bool record_restart(struct app *a, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    if (!a->inputs.restarting || a->inputs_before.restarting)
+        return true;
+    json_auto_t *status = json_deep_copy(a->object.status);
+    if (!status)
+        (void)stw_fail_memory(&err);
+    else
+        app_inputs_write(&a->inputs, status);
+    if (!status || stw_object_write_state(a->run, &a->object, status, &err) < 0)
+        stw_run_fail(a->run, &err, result);
+    else
+        *result = (struct stw_result){.outcome = STW_RUN_AFTER, .after_ms = 1};
+    return false;
+}
+
 static void tell_restart(struct app *a)
 {
-    const struct stw_child *c = &a->children[APP_DEPLOYMENT];
-    if (!a->restarts)
+    enum stw_child_state state = a->children[APP_DEPLOYMENT].state;
+    if (!a->inputs.restarting)
         return;
-    if (c->state == STW_CHILD_UPDATED)
+    if (state == STW_CHILD_UPDATED)
         stw_object_event(a->run, &a->object, false, "Restarted", "Restart",
                          "restarted the pods, because a Secret or ConfigMap that they read has "
                          "changed");
-    else if (c->state != STW_CHILD_SYNCED && c->state != STW_CHILD_REPAIRED &&
-             c->state != STW_CHILD_CREATED)
-        a->inputs = a->inputs_before;
+    a->inputs.restarting = state != STW_CHILD_UPDATED && state != STW_CHILD_SYNCED &&
+                           state != STW_CHILD_REPAIRED && state != STW_CHILD_CREATED;
 }
 
 /* --- the run */
@@ -235,6 +252,8 @@ static void reconcile_app(struct stw_subject *subject, struct stw_result *result
     stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
     follow_inputs(a);
+    if (!record_restart(a, result))
+        return;
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);
     tell_restart(a);

@@ -48,7 +48,6 @@ struct app {
     char config_name[300]; /* of the ConfigMap */
     char config_hash[STW_HASH_LEN];
     struct app_inputs inputs, inputs_before; /* after this run, and by the status */
-    bool restarts; /* this run restarts the pods because of their inputs */
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */

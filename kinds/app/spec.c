@@ -528,6 +528,9 @@ static const struct stw_field inputs_fields[] = {
     {.name = "pending",
      .type = STW_T_BOOL,
      .help = "They have changed, and the restart waits for the interval or a window."},
+    {.name = "restarting",
+     .type = STW_T_BOOL,
+     .help = "A restart is decided, and the Deployment may not have it yet."},
     {0},
 };
 

@@ -411,7 +411,7 @@ bool app_was_applied(const struct app *a, int child)
 {
     static const char *const not_applied[] = {REASON_PORT, STW_REASON_NOT_INSTALLED, NULL};
     if (!is_text(a->object.status, "securityProfile", app_profile(a)) ||
-        (child == APP_DEPLOYMENT && a->restarts))
+        (child == APP_DEPLOYMENT && a->inputs.restarting))
         return false;
     for (size_t i = 0; i < ASPECTS; i++)
         if (tells[i].child == child)

@@ -2,7 +2,7 @@
 """spec.restartOnChange: restarts after changes of the Secrets and ConfigMaps that the pods read."""
 
 import pytest
-from support import app, wait
+from support import app, hooks, wait
 from support import steward as stw
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -97,6 +97,42 @@ def test_it_is_switched_on_and_off(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace, **off))
     wait.until("the App without it", lambda: "hash" not in inputs(installed, namespace))
     assert annotation(installed, namespace) == first
+
+
+@pytest.mark.oldest("conflicts of a status")
+def test_it_is_switched_off_during_a_restart(controller, installed, namespace, hook):
+    """While steward writes the restart into the Deployment: the pods are restarted once, not again."""
+    create_inputs(installed, namespace)
+    app.create_ready(installed, "web", namespace, **READS)
+    wait_seen(installed, namespace)
+    templates, switched = [], []
+
+    def answer(request):
+        templates.append(request["object"]["spec"]["template"])
+        if INPUTS in templates[-1]["metadata"]["annotations"] and not switched:
+            switched.append(True)
+            installed.patch(app.KIND, "web", namespace,
+                            {"spec": {"restartOnChange": {"enabled": False}}})
+        return hooks.allow(request)
+    hook(answer, "web")
+    change(installed, "secret", "creds", namespace, "b")
+    first = wait.until("the restart", lambda: annotation(installed, namespace))
+    found = wait.until("the App without it", lambda: _switched_off(installed, namespace))
+    assert found["inputs"]["restartHash"] == first == annotation(installed, namespace)
+    assert "repairs" not in found
+    hashes = [t["metadata"]["annotations"].get(INPUTS) for t in templates]
+    assert hashes == sorted(hashes, key=lambda h: h is not None), hashes
+    assert set(hashes) == {None, first}
+
+
+def _switched_off(cluster, namespace):
+    """The status of the App once its generation without restarts was reconciled, or None."""
+    found = cluster.get(app.KIND, "web", namespace)
+    status = found["status"]
+    done = (status["observedGeneration"] == found["metadata"]["generation"]
+            and not found["spec"]["restartOnChange"]["enabled"]
+            and "restarting" not in status.get("inputs", {}) and "hash" not in status["inputs"])
+    return status if done else None
 
 
 def test_a_flood_of_changes(controller, installed, namespace):

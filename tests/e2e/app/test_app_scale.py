@@ -161,30 +161,6 @@ def test_what_it_starts_with(controller, installed, namespace, watched):
         assert set(seen.end(other)) == {want, other}
 
 
-@pytest.fixture
-def hook(installed, namespace, tmp_path):
-    """hook(answer): the API server asks `answer` about each update of a Deployment here."""
-    served = hooks.Hooks(None, tmp_path)
-    name = f"{namespace}-deployments"
-
-    def start(answer):
-        served.answers["/"] = answer
-        installed.kubectl("label", "namespace", namespace, f"hook={namespace}")
-        installed.apply({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": name}, "webhooks": [{
-                "name": "deployments.test.steward.dev", "admissionReviewVersions": ["v1"],
-                "sideEffects": "None", "failurePolicy": "Fail",
-                "namespaceSelector": {"matchLabels": {"hook": namespace}},
-                "clientConfig": {"url": served.url + "/", "caBundle": served.bundle},
-                "rules": [{"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"],
-                           "resources": ["deployments"]}]}]})
-        return served
-    yield start
-    installed.kubectl("delete", "validatingwebhookconfiguration", name, "--ignore-not-found")
-    served.end()
-
-
 @pytest.mark.oldest("ownership of spec.replicas")
 def test_an_autoscaler_while_the_number_is_given_up(controller, installed, namespace, watched, hook):
     """Another client scales while steward writes the number that it has seen."""
@@ -199,10 +175,7 @@ def test_an_autoscaler_while_the_number_is_given_up(controller, installed, names
             if len(given_up) == 1:
                 stand_in(installed, "web", namespace, 7)
         return hooks.allow(request)
-    served = hook(answer)
-    wait.until("the API server to use the hook", lambda: installed.patch(
-        "deployment", "web", namespace, {"metadata": {"annotations": {
-            "example.com/probe": f"{len(served.calls)}"}}}) and served.calls)
+    hook(answer, "web")
     installed.patch(app.KIND, "web", namespace, {"spec": {"image": "registry.invalid/none:2.0"}})
     wait.until("the number to be given up",
                lambda: "steward-app" not in owners(installed, "web", namespace))

@@ -88,15 +88,42 @@ static void set_digest(struct world *w, const char *digest)
     (void)snprintf(w->seen.digest, sizeof(w->seen.digest), "%s", digest);
 }
 
-/* One run, whose state goes through the status; true: the pods were restarted. */
-static bool run_at(struct world *w, int64_t now)
+/* One run, whose state goes through the status. */
+static void decide_at(struct world *w, int64_t now)
 {
     app_inputs_read(w->status, &w->state);
-    bool restarted = app_inputs_decide(&w->spec, &stw_zone_utc, &w->seen, now, &w->state);
+    app_inputs_decide(&w->spec, &stw_zone_utc, &w->seen, now, &w->state);
     json_decref(w->status);
     w->status = json_object();
     app_inputs_write(&w->state, w->status);
+}
+
+/* The same, and what follows once the Deployment has the annotation; true: the pods were restarted. */
+static bool run_at(struct world *w, int64_t now)
+{
+    decide_at(w, now);
+    bool restarted = w->state.restarting;
+    (void)json_object_del(json_object_get(w->status, "inputs"), "restarting");
     return restarted;
+}
+
+/* What was decided stays decided until the Deployment has it, also when it is switched off. */
+static void a_decision_stays(void **state)
+{
+    struct world w;
+    (void)state;
+    init(&w);
+    assert_false(run_at(&w, 1000));
+    set_digest(&w, "two");
+    decide_at(&w, 2000);
+    assert_true(w.state.restarting);
+    decide_at(&w, 2001);
+    assert_true(w.state.restarting);
+    w.spec.restart.enabled = false;
+    decide_at(&w, 2002);
+    assert_true(w.state.restarting);
+    assert_string_equal(w.state.applied, "two");
+    json_decref(w.status);
 }
 
 /* Neither a new App nor an upgraded steward nor switching it on restarts anything. */
@@ -294,6 +321,7 @@ int main(void)
         cmocka_unit_test(all_places_of_names),
         cmocka_unit_test(names_of_attackers),
         cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(a_decision_stays),
         cmocka_unit_test(the_first_look_restarts_nothing),
         cmocka_unit_test(switched_off_and_on),
         cmocka_unit_test(other_names),
