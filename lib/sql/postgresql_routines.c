@@ -118,12 +118,16 @@ static void put_select(struct stw_buf *out, const struct stw_right *r, const cha
     stw_buf_adds(out, " LOOP ");
 }
 
-/* A function that may no longer be given is taken back. */
 static void put_give(struct stw_buf *out, const struct stw_right *r, const char *user)
 {
     stw_buf_adds(out, "IF o.may THEN given := given + 1; ");
     put_execute(out, "GRANT", r->option ? "TO %I WITH GRANT OPTION" : "TO %I", user);
-    stw_buf_adds(out, "ELSIF o.has THEN ");
+    stw_buf_adds(out, "END IF; END LOOP;");
+}
+
+static void put_take_withheld(struct stw_buf *out, const char *user)
+{
+    stw_buf_adds(out, "IF o.has AND NOT o.may THEN ");
     put_execute(out, "REVOKE", "FROM %I", user);
     stw_buf_adds(out, "END IF; END LOOP;");
 }
@@ -145,22 +149,37 @@ static void put_missing(struct stw_buf *out, const struct stw_right *r)
                       "'undefined_function', MESSAGE = 'missing'; END IF;");
 }
 
-void stw_pg_write_routines(struct stw_script *s, bool give, const char *user,
-                           const struct stw_right *r)
+enum what { GIVE, TAKE, TAKE_WITHHELD };
+
+static void add_block(struct stw_script *s, enum what what, const char *user,
+                      const struct stw_right *r)
 {
     struct stw_buf body = STW_BUF_INIT(DO_MAX_BYTES);
-    struct stw_buf *out =
-        &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database)->text;
+    struct stw_statement *st = stw_script_add(
+        s, what == GIVE ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
+    st->alone = what == TAKE_WITHHELD;
     put_select(&body, r, user);
-    if (give)
+    if (what == GIVE)
         put_give(&body, r, user);
-    else
+    else if (what == TAKE)
         put_take(&body, r, user);
-    if (give && !stw_pg_is_all_tables(r))
+    else
+        put_take_withheld(&body, user);
+    if (what == GIVE && !stw_pg_is_all_tables(r))
         put_missing(&body, r);
     stw_buf_adds(&body, " END");
     s->failed |= body.failed;
-    stw_buf_adds(out, "DO ");
-    stw_pg_strz(out, stw_buf_str(&body));
+    stw_buf_adds(&st->text, "DO ");
+    stw_pg_strz(&st->text, stw_buf_str(&body));
     stw_buf_done(&body);
+}
+
+/* A function that may no longer be given is taken back, in a transaction of its own: the error for a
+ * name that has no other function would undo it. */
+void stw_pg_write_routines(struct stw_script *s, bool give, const char *user,
+                           const struct stw_right *r)
+{
+    if (give)
+        add_block(s, TAKE_WITHHELD, user, r);
+    add_block(s, give ? GIVE : TAKE, user, r);
 }

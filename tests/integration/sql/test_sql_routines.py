@@ -147,6 +147,20 @@ def test_an_owner_that_becomes_privileged(post, pg, user, team):
 
 
 @pytest.mark.every_version(WHY)
+def test_the_only_one_becomes_privileged(post, pg, user, team):
+    """A function that was given by name, and may no longer be given: refused, and taken back."""
+    grants = [routine(team, "g")]
+    post.sync(**account(user, grants=grants))
+    assert may(pg, team, user, "g()")
+    pg.sql(f"GRANT pg_read_server_files TO maker{user}; "
+           f"ALTER FUNCTION {quoted(SCHEMA)}.g() SECURITY DEFINER", team)
+    for _ in range(2):
+        found = post.fails("sync", "DENIED", **account(user, grants=grants))
+        assert "privileged owner" in found["error"], found
+        assert not may(pg, team, user, "g()")
+
+
+@pytest.mark.every_version(WHY)
 def test_of_an_extension(post, pg, user, team):
     """An extension that is installed after the grant: its functions are not given."""
     post.sync(**account(user, grants=[routine(team, "*")]))
