@@ -155,8 +155,8 @@ static void add_block(struct stw_script *s, enum what what, const char *user,
                       const struct stw_right *r)
 {
     struct stw_buf body = STW_BUF_INIT(DO_MAX_BYTES);
-    struct stw_statement *st = stw_script_add(
-        s, what == GIVE ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
+    struct stw_statement *st =
+        stw_script_add(s, what == GIVE ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
     st->alone = what == TAKE_WITHHELD;
     put_select(&body, r, user);
     if (what == GIVE)
