@@ -93,6 +93,21 @@ static void add_queue(struct stw_worker_pool *pool, struct stw_buf *out)
 
 /* --- errors */
 
+/* null: nothing has planned one. */
+static void add_next_run(struct stw_worker_pool *pool, const char *key, struct stw_buf *out)
+{
+    int64_t ms = stw_queue_due_ms(pool->queue, key);
+    if (ms < 0)
+        stw_buf_adds(out, "\"nextRunInSeconds\":null,");
+    else
+        add_seconds(out, "nextRunInSeconds", (uint64_t)ms);
+}
+
+struct errors {
+    struct stw_worker_pool *pool;
+    struct stw_buf *out;
+};
+
 struct each_failure {
     void (*each)(void *ctx, const struct stw_kind *kind, const struct stw_failure *one);
     void *ctx;
@@ -118,17 +133,32 @@ uint64_t stw_manager_each_failure(struct stw_manager *m,
     return dropped;
 }
 
-static void add_error(void *ctx, const struct stw_kind *kind, const struct stw_failure *one)
+static void add_error(void *ctx, const struct stw_failure *one)
 {
-    struct stw_buf *out = ctx;
+    const struct errors *e = ctx;
+    struct stw_buf *out = e->out;
     stw_buf_addc(out, '{');
-    add_text(out, "kind", kind->kind);
+    add_text(out, "kind", e->pool->controller->kind->kind);
     add_key(out, one->key);
+    add_text(out, "reason", stw_err_name(one->code));
+    add_time(out, "since", one->since_us);
     add_time(out, "time", one->at_us);
+    add_next_run(e->pool, one->key, out);
     add_number(out, "streak", one->streak);
     stw_buf_addf(out, "\"stalled\":%s,", one->stalled ? "true" : "false");
     add_text(out, "error", one->text);
     end_list(out, '}');
+}
+
+/* Returns how many were dropped. */
+static uint64_t add_errors(struct stw_manager *m, struct stw_buf *out)
+{
+    uint64_t dropped = 0;
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        struct errors e = {.pool = &m->pools[i], .out = out};
+        dropped += stw_failures_each(m->pools[i].failures, add_error, &e);
+    }
+    return dropped;
 }
 
 /* --- caches */
@@ -188,7 +218,7 @@ void stw_manager_facts(struct stw_manager *m, struct stw_buf *out)
         add_watch(&m->caches[i], out);
     end_list(out, ']');
     stw_buf_adds(out, "\"errors\":[");
-    uint64_t dropped = stw_manager_each_failure(m, add_error, out);
+    uint64_t dropped = add_errors(m, out);
     end_list(out, ']');
     stw_buf_addf(out, "\"errorsDropped\":%" PRIu64, dropped);
 }

@@ -75,8 +75,10 @@ void stw_failures_add(struct stw_failures *f, const char *key, bool stalled,
     f->at[0] = one;
     f->count++;
     one->stalled = stalled;
+    one->code = err->code;
     one->at_us = now_us;
-    one->streak++;
+    if (one->streak++ == 0)
+        one->since_us = now_us;
     stw_format(one->text, sizeof(one->text), "%.255s", err->text);
 }
 

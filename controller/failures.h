@@ -17,10 +17,12 @@ struct stw_failures;
 
 struct stw_failure {
     const char *key;
-    bool stalled;    /* only a change by a user can fix it */
-    int64_t at_us;   /* wall clock: of the last failure */
-    uint64_t streak; /* failures in a row, as far as they were kept */
-    char text[256];  /* as in the log */
+    bool stalled;      /* only a change by a user can fix it */
+    enum stw_err code; /* of the last failure */
+    int64_t since_us;  /* wall clock: of the first failure of the streak, as far as it was kept */
+    int64_t at_us;     /* wall clock: of the last failure */
+    uint64_t streak;   /* failures in a row, as far as they were kept */
+    char text[256];    /* as in the log */
 };
 
 struct stw_failures *stw_failures_create(void) STW_MUST_CHECK; /* NULL: no memory */

@@ -348,6 +348,16 @@ uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key)
     return e && e->early && e->retry_ms > now ? e->retry_ms - now : 0;
 }
 
+int64_t stw_queue_due_ms(struct stw_queue *q, const char *key)
+{
+    STW_LOCKED(&q->lock);
+    const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
+    uint64_t now = stw_now_ms(q->clock);
+    if (!e || (!e->ready && !e->working && e->heap_at == STW_QUEUE_NOT_DELAYED))
+        return -1;
+    return !e->ready && !e->working && e->due_ms > now ? (int64_t)(e->due_ms - now) : 0;
+}
+
 /* Sleeps on the system clock until the earliest delay has passed on q->clock. */
 static void wait_for_more(struct stw_queue *q)
 {

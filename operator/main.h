@@ -6,7 +6,7 @@
 
 #include "base/operator.h"
 
-/* Runs the command that argv names: run, webhook, validate, doctor, audit, uninstall, print,
+/* Runs the command that argv names: run, webhook, validate, doctor, audit, top, uninstall, print,
  * completion or version for the kinds of `op`, or one of its own commands.  `op` and `argv` are
  * borrowed and must live until it returns.  Call it from main(), on the only thread; `run` and
  * `webhook` block signals and create threads.  Prints errors to standard error.  Returns the exit

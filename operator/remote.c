@@ -8,16 +8,27 @@
 
 #define PATH_MAX_BYTES 4096
 
-int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
-                    struct stw_error *err)
+static void prepare_process(void)
 {
     stw_log_setup(STW_LOG_TEXT, STW_LOG_ERROR, STDERR_FILENO);
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int stw_remote_connect(struct stw_remote *r, struct stw_error *err)
+{
+    prepare_process();
+    return stw_client_create(r->op, r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
+}
+
+int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
+                    struct stw_error *err)
+{
+    prepare_process();
     if (stw_kubeconfig_load_for_person(path && *path ? path : NULL,
                                        context && *context ? context : NULL, &r->kubeconfig,
                                        err) != 0)
         return -1;
-    return stw_client_create(r->op, r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
+    return stw_remote_connect(r, err);
 }
 
 void stw_remote_done(struct stw_remote *r)

@@ -39,6 +39,8 @@ struct stw_remote {
  * --context. Sets the log to errors only, because these programs print their own results. */
 int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
                     struct stw_error *err) STW_MUST_CHECK;
+/* The same with r->kubeconfig, which the caller has made and which is freed by done(). */
+int stw_remote_connect(struct stw_remote *r, struct stw_error *err) STW_MUST_CHECK;
 void stw_remote_done(struct stw_remote *r);
 #define stw_autoremote __attribute__((cleanup(stw_remote_done)))
 

@@ -18,6 +18,10 @@
 
 struct stw_access;
 
+/* Has the token of a request that comes through the API server's proxy, which removes
+ * Authorization. */
+#define STW_PROXIED_AUTHORIZATION "X-Proxied-Authorization"
+
 /* POSTs a review and returns the object from the response. In `run` this is stw_client_do. */
 typedef int stw_access_ask_fn(void *ctx, const char *path, const struct stw_buf *review,
                               struct stw_buf *ret, struct stw_error *err);

@@ -100,6 +100,14 @@ static enum MHD_Result answer_text(struct MHD_Connection *mhd, int code, const c
                             &text);
 }
 
+/* The API server's proxy removes Authorization, because that is for itself. */
+static const char *find_authorization(struct MHD_Connection *mhd)
+{
+    const char *own =
+        MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+    return own ? own : MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, STW_PROXIED_AUTHORIZATION);
+}
+
 static enum MHD_Result answer_metrics_request(struct stw_metrics_server *s,
                                               struct MHD_Connection *mhd, const char *url,
                                               const char *method)
@@ -111,9 +119,7 @@ static enum MHD_Result answer_metrics_request(struct stw_metrics_server *s,
     bool page = s->c.page.path && stw_streq(url, s->c.page.path);
     if (!page && !stw_streq(url, "/metrics"))
         return answer_text(mhd, 404, "not found; try /metrics");
-    stw_access_check(
-        s->c.access,
-        MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION), url, &a);
+    stw_access_check(s->c.access, find_authorization(mhd), url, &a);
     if (a.code != 200)
         return answer_text(mhd, a.code, a.text);
     if (page)

@@ -48,6 +48,7 @@ struct stw_request {
     const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none; borrowed until the call returns, copied by submit */
     size_t body_len;
+    const char *header;   /* one more, "Name: value", or NULL; not for submit */
     uint32_t timeout_ms;  /* 0: STW_CLIENT_TIMEOUT_MS */
     bool no_retry;        /* return a 429 at once */
     bool secret;          /* the response is wiped when freed */

@@ -110,15 +110,20 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 
 /* --- options */
 
-static int add_header(struct stw_handle *h, const char *name, const char *value)
+static int add_line(struct stw_handle *h, const char *line)
 {
-    char line[512];
-    stw_format(line, sizeof(line), "%s: %s", name, value);
     struct curl_slist *more = curl_slist_append(h->headers, line);
     if (!more)
         return -1;
     h->headers = more;
     return 0;
+}
+
+static int add_header(struct stw_handle *h, const char *name, const char *value)
+{
+    char line[512];
+    stw_format(line, sizeof(line), "%s: %s", name, value);
+    return add_line(h, line);
 }
 
 /* Called with auth_lock held. */
@@ -130,12 +135,9 @@ static int add_impersonation(struct stw_client *c, struct stw_handle *h)
     if (text && !lines)
         return -1;
     for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        struct curl_slist *more = curl_slist_append(h->headers, line);
-        if (!more)
+         line = strtok_r(NULL, "\n", &rest))
+        if (add_line(h, line) != 0)
             return -1;
-        h->headers = more;
-    }
     return 0;
 }
 
@@ -209,6 +211,8 @@ static int set_headers(struct stw_client *c, struct stw_http_call *call)
     }
     if (c->connect_to)
         bad |= add_header(h, "Host", c->host);
+    if (r->header)
+        bad |= add_line(h, r->header);
     pthread_mutex_lock(&c->auth_lock);
     stw_auth_refresh(&c->auth, stw_now_ms(c->clock), false);
     bad |= add_auth(c, h);

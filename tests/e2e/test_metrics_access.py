@@ -235,6 +235,7 @@ def test_the_state(secure, installed, on_call, namespace):
     error = wait.until("the error", lambda: (wrong() or [None])[0])
     assert (error["kind"], error["name"], error["stalled"]) == ("MyWeb", "taken", True)
     assert "taken" in error["error"] and error["time"].endswith("Z") and error["streak"] >= 1
+    assert error["reason"] and error["since"] <= error["time"] and error["nextRunInSeconds"] >= 0
     state = state_of(one, on_call)
     queue = next(q for q in state["queues"] if q["kind"] == "MyWeb")
     assert queue["runs"] >= 2 and queue["workersMax"] == 4 and queue["failedRuns"] >= 1

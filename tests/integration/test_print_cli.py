@@ -172,7 +172,7 @@ def test_configuration_file_errors_name_the_line(steward_binary, tmp_path):
 def test_every_option_that_the_documents_name_exists(steward_says):
     text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
     known = "".join(steward_says(c, "--help") for c in ("run", "print", "uninstall", "audit",
-                                                            "doctor", "validate"))
+                                                            "doctor", "validate", "top"))
     known += "".join(subprocess.run([paths.SCRIPTS / name, "--help"], text=True, capture_output=True,
                                     timeout=60, check=True).stdout for name in ("release", "image"))
     options = set(re.findall(r"`(--[a-z-]+)", text)) - {"--service-node-port-range", "--validate"}

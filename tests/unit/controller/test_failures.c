@@ -47,12 +47,15 @@ static void latest_first(void **state)
     assert_string_equal(seen.copy.text, "three");
     assert_int_equal(seen.copy.streak, 2);
     assert_int_equal(seen.copy.at_us, 3);
+    assert_int_equal(seen.copy.since_us, 1);
+    assert_int_equal(seen.copy.code, STW_ERR_UNAVAILABLE);
     stw_failures_forget(f, "ns/a");
     stw_failures_forget(f, "ns/none");
     add(f, "ns/a", "four", 4);
     seen = (struct seen){0};
     (void)stw_failures_each(f, see, &seen);
     assert_int_equal(seen.copy.streak, 1); /* a success ended the streak */
+    assert_int_equal(seen.copy.since_us, 4);
     stw_failures_destroy(f);
 }
 

@@ -121,6 +121,31 @@ static void test_delays(void **state)
     stw_queue_destroy(q);
 }
 
+static void test_when_a_key_is_due(void **state)
+{
+    (void)state;
+    FAKE_CLOCK(now);
+    struct stw_queue *q = stw_queue_create("t", &now_clock, NULL);
+    assert_int_equal(stw_queue_due_ms(q, "a"), -1);
+    stw_queue_add_failed(q, "a", 100);
+    now.ms += 30;
+    assert_int_equal(stw_queue_due_ms(q, "a"), 70);
+    now.ms += 100;
+    assert_int_equal(stw_queue_due_ms(q, "a"), 0); /* late */
+    expect_next(q, "a");
+    assert_int_equal(stw_queue_due_ms(q, "a"), 0); /* being worked on */
+    stw_queue_add_after(q, "a", 50);
+    assert_int_equal(stw_queue_due_ms(q, "a"), 0);
+    stw_queue_done(q, "a");
+    assert_int_equal(stw_queue_due_ms(q, "a"), 50);
+    stw_queue_add(q, "a", 0);
+    assert_int_equal(stw_queue_due_ms(q, "a"), 0); /* ready */
+    expect_next(q, "a");
+    stw_queue_done(q, "a");
+    assert_int_equal(stw_queue_due_ms(q, "a"), -1); /* kept for its failures only */
+    stw_queue_destroy(q);
+}
+
 static void test_a_delay_ends_when_the_key_is_handed_out(void **state)
 {
     (void)state;
@@ -602,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_edits_go_before_resyncs),
         cmocka_unit_test(test_namespaces_take_turns),
         cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_when_a_key_is_due),
         cmocka_unit_test(test_a_delay_ends_when_the_key_is_handed_out),
         cmocka_unit_test(test_a_delay_that_ends_during_work_comes_afterwards),
         cmocka_unit_test(test_backoff_doubles_up_to_its_cap),

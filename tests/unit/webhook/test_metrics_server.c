@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /metrics over HTTPS in this process, with concurrent readers.  The API server is a function here;
- * tests/e2e/test_metrics_access.py uses a real one. */
+ * tests/e2e/test_metrics_access.py and test_top.py use a real one. */
 #include "webhook/metrics_server.h"
 
 #include "base/util.h"
@@ -93,14 +93,18 @@ static void hang_up(struct client *c)
     (void)close(c->fd);
 }
 
-/* The status of one request on a connection that stays open; 0 if the connection ended. */
+/* The status of one request on a connection that stays open; 0 if the connection ended.  A token with
+ * a colon is headers. */
 static int get(struct client *c, const char *path, const char *token, char *reply, size_t size)
 {
     char head[512];
     size_t got = 0;
-    int status = 0, len = snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s%s%s\r\n",
-                                   path, token ? "Authorization: Bearer " : "", token ? token : "",
-                                   token ? "\r\n" : "");
+    int status = 0,
+        len = snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s%s%s\r\n", path,
+                       !token               ? ""
+                       : strchr(token, ':') ? ""
+                                            : "Authorization: Bearer ",
+                       token ? token : "", token ? "\r\n" : "");
     reply[0] = '\0';
     if (gnutls_record_send(c->tls, head, (size_t)len) != len)
         return 0;
@@ -149,6 +153,13 @@ static void answers(void **state)
     expect(&c, "/debug/page", "good", 200, "\r\n\r\n{\"page\":5}");
     expect(&c, "/debug/page", "good", 200, "Content-Type: application/json");
     expect(&c, "/debug", "good", 404, "try /metrics");
+    /* Through the API server's proxy, which removes Authorization. */
+    expect(&c, "/debug/page", "X-Proxied-Authorization: Bearer good", 200, "{\"page\":5}");
+    expect(&c, "/metrics", "X-Proxied-Authorization: Bearer good", 200, "\ntest_gauge 7\n");
+    expect(&c, "/debug/page", "X-Proxied-Authorization: Bearer bad", 401, "does not know");
+    expect(&c, "/debug/page", "X-Proxied-Authorization: good", 401, "Bearer TOKEN");
+    expect(&c, "/debug/page", "Authorization: Bearer bad\r\nX-Proxied-Authorization: Bearer good",
+           401, "does not know");
     hang_up(&c);
     stw_metrics_server_destroy(s);
     stw_metrics_destroy(m);
