@@ -28,7 +28,7 @@ int stw_remote_open(struct stw_remote *r, const char *path, const char *context,
                                        context && *context ? context : NULL, &r->kubeconfig,
                                        err) != 0)
         return -1;
-    return stw_remote_connect(r, err);
+    return stw_client_create(r->op, r->kubeconfig, &stw_clock_system, NULL, &r->client, err);
 }
 
 void stw_remote_done(struct stw_remote *r)
