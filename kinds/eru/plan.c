@@ -15,10 +15,7 @@ static int64_t get_now_seconds(const struct eru *e)
     return e->now_us / 1000000;
 }
 
-static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void add_eru_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+void eru_plan_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     if (e->event_count == ERU_EVENTS_MAX)
@@ -31,8 +28,8 @@ static void add_eru_event(struct eru *e, bool warning, const char *reason, const
     va_end(ap);
 }
 
-static void record_instant_result(struct eru *e, int64_t instant, enum eru_result result,
-                                  const char *reason, int64_t seconds)
+void eru_plan_result(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
+                     int64_t seconds)
 {
     assert(result < ERU_RESULTS);
     eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
@@ -63,11 +60,15 @@ static int64_t get_created_seconds(const struct eru *e)
     return stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : get_now_seconds(e);
 }
 
+static int64_t seen_generation(const struct eru *e)
+{
+    return json_integer_value(json_object_get(e->object.status, "observedGeneration"));
+}
+
 static void put_into_force(struct eru *e)
 {
     struct eru_state *s = &e->state;
-    bool first = json_object_size(e->object.status) == 0 ||
-                 json_integer_value(json_object_get(e->object.status, "observedGeneration")) < 1;
+    bool first = json_object_size(e->object.status) == 0 || seen_generation(e) < 1;
     if (!e->spec.enabled) {
         s->active.there = false;
         return;
@@ -87,7 +88,7 @@ static void put_into_force(struct eru *e)
 static void end_rollout(struct eru *e, enum eru_result result, const char *reason)
 {
     struct eru_state *s = &e->state;
-    record_instant_result(e, s->rollout.instant, result, reason, e->took_ms / 1000);
+    eru_plan_result(e, s->rollout.instant, result, reason, e->took_ms / 1000);
     s->rollout.there = false;
 }
 
@@ -102,20 +103,7 @@ static void rollout_failed(struct eru *e, const char *reason, const char *fmt, .
     va_end(ap);
     e->rollout_reason = stw_streq(reason, "RolloutTimeout") ? reason : "RolloutFailed";
     end_rollout(e, ERU_FAILED, reason);
-    add_eru_event(e, true, "RolloutFailed", "%s", e->rollout_message);
-}
-
-static bool is_complete(const struct eru_target *t)
-{
-    return t->observed_generation >= t->generation && t->updated >= t->to_update &&
-           t->replicas == t->updated && t->available >= t->wanted;
-}
-
-static bool has_stamp(const struct eru_target *t, int64_t instant)
-{
-    char stamp[STW_TIME_LEN];
-    eru_time_text(instant, stamp);
-    return stw_streq(t->stamp, stamp);
+    eru_plan_event(e, true, "RolloutFailed", "%s", e->rollout_message);
 }
 
 /* Setting the clock during a rollout neither ends nor prolongs it. */
@@ -136,14 +124,14 @@ static void follow_rollout(struct eru *e)
     if (!t->there) {
         rollout_failed(e, e->workload->not_found, "%s \"%s\" was deleted during its rollout", kind,
                        name);
-    } else if (!has_stamp(t, s->rollout.instant)) {
+    } else if (!eru_has_stamp(t, s->rollout.instant)) {
         rollout_failed(e, "Replaced", "%s \"%s\" was replaced or rolled back during its rollout",
                        kind, name);
-    } else if (is_complete(t)) {
+    } else if (eru_is_complete(t)) {
         end_rollout(e, ERU_SUCCEEDED, "RolloutSucceeded");
         e->rollout_reason = "Complete";
-        add_eru_event(e, false, "RolloutSucceeded", "%s \"%s\" was restarted within %lld s", kind,
-                      name, (long long)(e->took_ms / 1000));
+        eru_plan_event(e, false, "RolloutSucceeded", "%s \"%s\" was restarted within %lld s", kind,
+                       name, (long long)(e->took_ms / 1000));
     } else if (t->stuck && t->observed_generation >= t->generation) {
         rollout_failed(e, "RolloutFailed", "%s \"%s\": %s", kind, name, t->stuck_message);
     } else if (e->took_ms >= e->spec.rollout_timeout_seconds * 1000) {
@@ -153,77 +141,6 @@ static void follow_rollout(struct eru *e)
                        kind, name, (long long)e->spec.rollout_timeout_seconds,
                        (long long)t->updated, (long long)t->to_update, (long long)t->available);
     }
-}
-
-/* --- whether the workload may be restarted */
-
-struct skip {
-    const char *reason; /* NULL: it may be restarted */
-    char why[300];
-};
-
-static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void skip_for(struct skip *s, const char *reason, const char *fmt, ...)
-{
-    va_list ap;
-    s->reason = reason;
-    va_start(ap, fmt);
-    stw_vformat(s->why, sizeof(s->why), fmt, ap);
-    va_end(ap);
-}
-
-static bool is_rolling(const struct eru_target *t)
-{
-    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->to_update ||
-                         t->replicas > t->updated);
-}
-
-/* Checks that also apply to manual restarts. */
-static void check_target(const struct eru *e, struct skip *s)
-{
-    const struct eru_target *t = &e->target;
-    if (!t->there)
-        skip_for(s, "SkippedTargetNotFound", "there is no such %s", e->workload->kind);
-    else if (t->paused)
-        skip_for(s, "SkippedTargetPaused", "its rollouts are paused");
-    else if (t->by_hand)
-        skip_for(s, "SkippedOnDelete", "its updateStrategy is OnDelete");
-    else if (t->to_update == 0)
-        skip_for(s, "SkippedScaledToZero", "%s",
-                 t->wanted > 0 ? "its partition keeps all pods as they are"
-                               : "it is scaled to zero");
-}
-
-/* A restart that is late must be in the allowed hours too, not only its instant. */
-static void check_hours(const struct eru *e, int64_t instant, struct skip *s)
-{
-    const int64_t times[] = {instant, get_now_seconds(e)};
-    for (size_t i = 0; !s->reason && i < STW_COUNT(times); i++) {
-        const char *late = i > 0 ? "it is late, and now " : "";
-        enum stw_hours_verdict hours = stw_hours_at(&e->spec.hours, e->zone, times[i]);
-        if (hours == STW_HOURS_EXCLUDED)
-            skip_for(s, "SkippedExcluded", "%sthe date in %s is one of excludeDates", late,
-                     e->spec.time_zone);
-        else if (hours == STW_HOURS_OUTSIDE)
-            skip_for(s, "SkippedExcluded", "%sthe time in %s is outside of all windows", late,
-                     e->spec.time_zone);
-    }
-}
-
-static void check_scheduled(const struct eru *e, struct skip *s)
-{
-    const struct eru_target *t = &e->target;
-    bool forbid = stw_streq(e->spec.concurrency_policy, "Forbid");
-    check_target(e, s);
-    if (s->reason)
-        return;
-    if (forbid && (e->state.rollout.there || is_rolling(t)))
-        skip_for(s, "SkippedRolloutRunning", "a rollout of it is still running");
-    else if (e->spec.require_healthy && !is_rolling(t) && t->available < t->wanted)
-        skip_for(s, "SkippedTargetUnhealthy", "%lld of %lld replicas are available",
-                 (long long)t->available, (long long)t->wanted);
 }
 
 /* --- a restart */
@@ -241,8 +158,8 @@ static void begin_rollout(struct eru *e, int64_t instant)
     s->rollout.generation = e->target.generation;
     s->last_restart = get_now_seconds(e);
     eru_time_text(instant, text);
-    add_eru_event(e, false, "Restarted", "restarted %s \"%s\" for %s", e->workload->kind,
-                  e->spec.deployment, text);
+    eru_plan_event(e, false, "Restarted", "restarted %s \"%s\" for %s", e->workload->kind,
+                   e->spec.deployment, text);
 }
 
 /* Returns true if the workload has the stamp, from this run or an earlier one. */
@@ -250,20 +167,21 @@ static bool restart_workload(struct eru *e, int64_t instant)
 {
     char stamp[STW_TIME_LEN];
     eru_time_text(instant, stamp);
-    if (!has_stamp(&e->target, instant) && e->ops->stamp(e, stamp, &e->err) != 0)
+    if (!eru_has_stamp(&e->target, instant) &&
+        e->ops->stamp(e, e->spec.deployment, stamp, &e->err) != 0)
         return false;
     if (!e->state.rollout.there || e->state.rollout.instant != instant)
         begin_rollout(e, instant);
     return true;
 }
 
-static void skip_instant(struct eru *e, int64_t instant, const struct skip *s)
+void eru_plan_skip(struct eru *e, int64_t instant, const struct eru_skip *s)
 {
-    char text[STW_TIME_LEN];
+    char text[STW_TIME_LEN], what[ERU_WHAT_LEN];
     eru_time_text(instant, text);
-    record_instant_result(e, instant, ERU_SKIPPED, s->reason, -1);
-    add_eru_event(e, true, s->reason, "did not restart %s \"%s\" at %s: %s", e->workload->kind,
-                  e->spec.deployment, text, s->why);
+    eru_what(e, what);
+    eru_plan_result(e, instant, ERU_SKIPPED, s->reason, -1);
+    eru_plan_event(e, true, s->reason, "did not restart %s at %s: %s", what, text, s->why);
 }
 
 /* --- instants of the schedule */
@@ -286,8 +204,8 @@ static void note_older(struct eru *e, int64_t newest)
     s->missed_count += count;
     s->last_missed = last;
     eru_time_text(last, text);
-    add_eru_event(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
-                  count == ERU_MISSED_MAX ? "at least " : "", count, text);
+    eru_plan_event(e, true, "MissedSchedule", "missed %s%u instants, the latest at %s",
+                   count == ERU_MISSED_MAX ? "at least " : "", count, text);
 }
 
 static void record_missed_instant(struct eru *e, int64_t instant)
@@ -297,48 +215,52 @@ static void record_missed_instant(struct eru *e, int64_t instant)
     eru_time_text(instant, text);
     s->missed_count++;
     s->last_missed = instant;
-    record_instant_result(e, instant, ERU_MISSED, "MissedSchedule", -1);
-    add_eru_event(e, true, "MissedSchedule",
-                  "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
-                  (long long)(get_now_seconds(e) - instant),
-                  (long long)e->spec.starting_deadline_seconds);
+    eru_plan_result(e, instant, ERU_MISSED, "MissedSchedule", -1);
+    eru_plan_event(e, true, "MissedSchedule",
+                   "missed the restart of %s: it is %lld s late, and %lld s are allowed", text,
+                   (long long)(get_now_seconds(e) - instant),
+                   (long long)e->spec.starting_deadline_seconds);
 }
 
-/* A restart that is newer than this instant was made by another leader, whose status write we have
- * not seen yet. */
-static bool is_obsolete(const struct eru *e, int64_t instant)
+static bool act_on_selected(struct eru *e, int64_t instant)
 {
-    int64_t us;
-    if (stw_time_parse(e->target.stamp, &us) != 0)
-        return false;
-    return us / 1000000 > instant && us <= e->now_us;
+    struct eru_skip s = {0};
+    eru_check_hours(e, instant, &s);
+    if (!s.reason && e->state.rollout.there && stw_streq(e->spec.concurrency_policy, "Forbid"))
+        eru_skip_for(&s, "SkippedRolloutRunning", "an earlier restart is still running");
+    if (!s.reason)
+        return eru_selected_begin(e, instant, false);
+    eru_plan_skip(e, instant, &s);
+    return true;
 }
 
 /* Returns true if the instant has been handled. */
 static bool act_on(struct eru *e, int64_t instant)
 {
-    struct skip s = {0};
+    struct eru_skip s = {0};
     if (get_now_seconds(e) - instant > e->spec.starting_deadline_seconds) {
         record_missed_instant(e, instant);
         return true;
     }
     if (stw_hours_at(&e->spec.hours, e->zone, instant) != STW_HOURS_ALLOWED) {
-        check_hours(e, instant, &s); /* without a read: there is nothing to restart */
-        skip_instant(e, instant, &s);
+        eru_check_hours(e, instant, &s); /* without a read: there is nothing to restart */
+        eru_plan_skip(e, instant, &s);
         return true;
     }
+    if (eru_selects(e))
+        return act_on_selected(e, instant);
     if (!read_target_once(e))
         return false;
-    if (e->target.there && has_stamp(&e->target, instant))
+    if (e->target.there && eru_has_stamp(&e->target, instant))
         return restart_workload(e, instant);
-    if (e->target.there && is_obsolete(e, instant))
+    if (e->target.there && eru_is_restarted_later(e, &e->target, instant))
         return true;
-    check_hours(e, instant, &s);
+    eru_check_hours(e, instant, &s);
     if (!s.reason)
-        check_scheduled(e, &s);
+        eru_check_scheduled(e, e->state.rollout.there, &s);
     if (!s.reason)
         return restart_workload(e, instant);
-    skip_instant(e, instant, &s);
+    eru_plan_skip(e, instant, &s);
     return true;
 }
 
@@ -386,18 +308,24 @@ static void take_token(struct eru *e)
 static void follow_token(struct eru *e, bool known)
 {
     struct eru_state *s = &e->state;
-    struct skip skip = {0};
-    if (s->manual.done || !*s->manual.token || !known || !read_target_once(e))
+    struct eru_skip skip = {0};
+    if (s->manual.done || !*s->manual.token || !known)
         return;
-    if (e->target.there && has_stamp(&e->target, s->manual.instant)) {
+    if (eru_selects(e)) {
+        s->manual.done = !s->rollout.there && eru_selected_begin(e, s->manual.instant, true);
+        return;
+    }
+    if (!read_target_once(e))
+        return;
+    if (e->target.there && eru_has_stamp(&e->target, s->manual.instant)) {
         s->manual.done = restart_workload(e, s->manual.instant);
         return;
     }
-    check_target(e, &skip);
+    eru_check_target(e, &skip);
     if (skip.reason) {
-        skip_instant(e, s->manual.instant, &skip);
+        eru_plan_skip(e, s->manual.instant, &skip);
         s->manual.done = true;
-    } else if (!s->rollout.there && !is_rolling(&e->target)) {
+    } else if (!s->rollout.there && !eru_is_rolling(&e->target)) {
         s->manual.done = restart_workload(e, s->manual.instant);
     }
 }
@@ -407,7 +335,10 @@ void eru_plan(struct eru *e)
     bool known = stw_streq(e->state.manual.token, e->token);
     put_into_force(e);
     measure_rollout(e);
-    follow_rollout(e);
+    if (eru_selects(e))
+        eru_selected_follow(e);
+    else
+        follow_rollout(e);
     if (e->err.code == STW_OK)
         follow_schedule(e);
     if (e->err.code == STW_OK && e->token[0]) {
@@ -416,8 +347,10 @@ void eru_plan(struct eru *e)
     }
     /* The stamp may be from an earlier run.  Its rollout may be complete already, and no further
      * event would report that. */
-    if (e->err.code == STW_OK)
+    if (e->err.code == STW_OK && !eru_selects(e))
         follow_rollout(e);
+    if (e->err.code == STW_OK && eru_selects(e))
+        eru_selected_look(e, e->object.generation != seen_generation(e));
     measure_rollout(e); /* records the start of a rollout that has just begun */
 }
 
@@ -442,9 +375,12 @@ uint64_t eru_plan_wake_ms(const struct eru *e)
     if (s->next_schedule != ERU_NEVER)
         set_earlier_wake(&ms,
                          ((s->next_schedule + eru_plan_jitter(e)) * 1000000 - e->now_us) / 1000);
-    if (s->rollout.there)
+    if (e->selected_wake_ms > 0)
+        set_earlier_wake(&ms, (int64_t)e->selected_wake_ms);
+    if (s->rollout.there && !eru_selects(e))
         set_earlier_wake(&ms, e->spec.rollout_timeout_seconds * 1000 - e->took_ms);
-    if (eru_plan_waits(e) && !e->looked) /* so far the token is only stored */
+    /* so far the token is only stored */
+    if (eru_plan_waits(e) && (eru_selects(e) ? !s->rollout.there : !e->looked))
         set_earlier_wake(&ms, 0);
     return ms;
 }

@@ -57,6 +57,11 @@ static void index_text(const struct eru_workload *workload, const char *key,
     stw_format(out, ERU_INDEX_LEN, "%s:%s", workload->index, key);
 }
 
+static void index_selector(const char *eru, char out[ERU_INDEX_LEN])
+{
+    stw_format(out, ERU_INDEX_LEN, "selector:%s", eru);
+}
+
 static struct eru_rollouts *rollouts_of(struct stw_manager *m)
 {
     return eru_runtime_rollouts(stw_manager_state(m, &stw_controller_eru));
@@ -70,6 +75,10 @@ static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const 
     const struct eru_workload *workload;
     char target[STW_KEY_LEN], index[ERU_INDEX_LEN];
     stw_watch_own_changed(m, w, key, old_text, new_text);
+    if (!new_text) { /* it may have had a selector */
+        index_selector(key, index);
+        eru_rollouts_track(rollouts_of(m), index, false);
+    }
     if (new_text || stw_unpack_scan(old_text, strlen(old_text), &unpacked, &doc) != 0 ||
         !(workload = find_workload(stw_json_root(&doc), target)))
         return;
@@ -150,6 +159,10 @@ void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN])
 void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN])
 {
     char key[STW_KEY_LEN];
+    if (eru_selects(e)) {
+        index_selector(e->run->key, out);
+        return;
+    }
     eru_workload_key(e, key);
     index_text(e->workload, key, out);
 }
@@ -224,12 +237,24 @@ static int read_schedule(struct eru *e, struct stw_error *err)
     return stw_cron_parse(e->spec.schedule, &e->cron, err);
 }
 
+/* Finds the workload, and an older Eru of it.  False: the run is over. */
+static bool find_target(struct eru *e, struct stw_result *result)
+{
+    char target[STW_KEY_LEN];
+    struct eru_desired desired;
+    eru_workload_key(e, target);
+    if (eru_unmake(e, result))
+        return false;
+    eru_desired_of(e->run, e->workload, target, &desired);
+    e->target_cached = desired.there;
+    find_older(e);
+    return true;
+}
+
 static void reconcile_eru(struct stw_subject *subject, struct stw_result *result)
 {
     struct eru *e = (struct eru *)subject;
     struct stw_error err = {0};
-    char target[STW_KEY_LEN];
-    struct eru_desired desired;
     e->ops = &eru_ops;
     e->now_us = stw_wall_us(e->run->clock);
     e->workload = eru_workload_of(e->spec.kind);
@@ -237,17 +262,18 @@ static void reconcile_eru(struct stw_subject *subject, struct stw_result *result
         stw_run_fail(e->run, &err, result);
         return;
     }
-    eru_workload_key(e, target);
-    if (eru_unmake(e, result))
+    if (!eru_selects(e) && !find_target(e, result))
         return;
-    eru_desired_of(e->run, e->workload, target, &desired);
-    e->target_cached = desired.there;
     read_token(e);
-    find_older(e);
     eru_state_read(e->object.status, &e->state);
-    if (!*e->holder)
-        eru_plan(e);
-    write_eru_result(e, result);
+    if (e->state.failed) {
+        (void)stw_fail_memory(&err);
+        stw_run_fail(e->run, &err, result);
+    } else {
+        if (!*e->holder)
+            eru_plan(e);
+        write_eru_result(e, result);
+    }
     eru_state_done(&e->state);
 }
 

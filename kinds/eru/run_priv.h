@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the Eru controller: the state in the status (state.c),
- * what must be done now (plan.c), reading and stamping a workload (target.c, workloads.c), status and
- * events (status.c), Erus that Deployments request (auto.c), state of the controller in
- * addition to the caches (runtime.c, rollouts.c), and the run itself (eru.c). */
+ * what must be done now (plan.c, with a selector selected.c; checks.c), reading and stamping
+ * workloads (target.c, workloads.c), status and events (status.c), Erus that Deployments request
+ * (auto.c), state of the controller in addition to the caches (runtime.c, rollouts.c), and the run
+ * itself (reconcile.c). */
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
 #define STW_KINDS_ERU_RUN_PRIV_H
 
@@ -43,7 +44,16 @@ struct eru_state {
         int64_t instant;
         bool done;
     } manual;
+    /* With a selector: the workloads of the current rollout, or of the latest. */
+    struct {
+        bool there, manual;
+        int64_t instant;
+        int64_t matched, restarted, succeeded, failed, skipped;
+        json_t *workloads; /* as in the status */
+    } selected;
+    int64_t matched; /* when last counted, at most STW_ERU_MATCHES_MAX + 1; -1: not yet */
     json_t *history; /* newest first */
+    bool failed;     /* out of memory while it was read */
 };
 
 /* The current workload. */
@@ -55,6 +65,25 @@ struct eru_target {
     int64_t wanted, replicas, updated, available;
     int64_t to_update; /* pods that a restart replaces */
     char stuck_message[256];
+};
+
+/* Workloads that match the selector now. */
+struct eru_found {
+    char name[254];
+    int64_t created;
+    struct eru_target target;
+};
+struct eru_found_list {
+    const json_t *only; /* in: keep those with the names of this list; NULL: all */
+    struct eru_found *all;
+    size_t count;
+    bool more; /* there are more than are read */
+};
+
+/* Why a workload is not restarted; reason NULL: it is. */
+struct eru_skip {
+    const char *reason;
+    char why[300];
 };
 
 struct eru_event {
@@ -70,7 +99,12 @@ struct eru_ops {
     /* Fills e->target.  Changes of the workload wake the Eru from before the read on. */
     int (*look)(struct eru *e, struct stw_error *err);
     /* Writes the stamp under the resourceVersion of e->target, which gets the new generation. */
-    int (*stamp)(struct eru *e, const char *stamp, struct stw_error *err);
+    int (*stamp)(struct eru *e, const char *name, const char *stamp, struct stw_error *err);
+    /* Lists what matches the selector: without `only` up to STW_ERU_MATCHES_MAX of them.  The caller
+     * frees list->all, also after an error. */
+    int (*list)(struct eru *e, struct eru_found_list *list, struct stw_error *err);
+    /* Whether an Eru names this workload: then no selector restarts it. */
+    bool (*has_own)(struct eru *e, const char *name);
     int64_t (*changed_at)(struct eru *e); /* last change of the spec, as far as known */
     /* How long the current rollout has taken; `written_ms`: by the times in the status. */
     int64_t (*took_ms)(struct eru *e, int64_t written_ms);
@@ -96,6 +130,8 @@ struct eru {
     char rollout_message[400];
     struct eru_event events[ERU_EVENTS_MAX];
     unsigned event_count;
+    bool recorded;             /* state.selected has changed: it is stored before the next action */
+    uint64_t selected_wake_ms; /* until the current rollout of a selector is looked at; 0: none */
     unsigned noted[ERU_RESULTS]; /* results of this run */
     struct stw_error err;        /* the error that stopped the run; code STW_OK: none */
 };
@@ -110,7 +146,40 @@ void eru_state_note(struct eru_state *s, int64_t limit, int64_t instant, enum er
 /* "2006-01-02T15:04:05Z" */
 void eru_time_text(int64_t at, char out[STW_TIME_LEN]);
 
+/* --- checks.c */
+void eru_skip_for(struct eru_skip *s, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+bool eru_is_complete(const struct eru_target *t);
+bool eru_is_rolling(const struct eru_target *t);
+bool eru_has_stamp(const struct eru_target *t, int64_t instant);
+/* A restart that is newer than this instant was made by another leader, whose status write we have
+ * not seen yet, or for another Eru. */
+bool eru_is_restarted_later(const struct eru *e, const struct eru_target *t, int64_t instant);
+/* Whether e->target may be restarted, by hand too. */
+void eru_check_target(const struct eru *e, struct eru_skip *s);
+/* A restart that is late must be in the allowed hours too, not only its instant. */
+void eru_check_hours(const struct eru *e, int64_t instant, struct eru_skip *s);
+/* Whether e->target may be restarted by the schedule; `rolling`: an earlier restart is running. */
+void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s);
+
+/* --- selected.c: with a selector; no I/O except through e->ops */
+static inline bool eru_selects(const struct eru *e)
+{
+    return !e->spec.deployment;
+}
+/* Continues the current restart of the workloads that are recorded in e->state. */
+void eru_selected_follow(struct eru *e);
+/* Records what matches, or skips the instant; the next run restarts them.  False: e->err. */
+bool eru_selected_begin(struct eru *e, int64_t instant, bool manual);
+/* Counts what matches, if that is not known, or was none or too many. */
+void eru_selected_look(struct eru *e, bool spec_changed);
+
 /* --- plan.c: no I/O except through e->ops */
+void eru_plan_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void eru_plan_result(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
+                     int64_t seconds);
+void eru_plan_skip(struct eru *e, int64_t instant, const struct eru_skip *s);
 /* Does what is due; e->err gets an error. */
 void eru_plan(struct eru *e);
 /* Milliseconds until something may be due; 0: never. */
@@ -123,6 +192,9 @@ int eru_target_read(const struct eru_workload *workload, struct stw_json object,
                     struct eru_target *ret);
 
 /* --- status.c */
+/* What is restarted, for texts: Deployment "web", or what a selector matches. */
+#define ERU_WHAT_LEN 300
+void eru_what(const struct eru *e, char out[ERU_WHAT_LEN]);
 void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status);
 json_t *eru_status_invalid(struct eru *e, const char *findings);
 void eru_tell(struct eru *e);
@@ -154,7 +226,7 @@ bool eru_rollouts_tracks(struct eru_rollouts *r, const char *workload);
 int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *workload, int64_t instant,
                              int64_t took_ms);
 
-/* --- eru.c */
+/* --- reconcile.c */
 /* The watches of workloads: what the cache keeps, and whom a change wakes. */
 void eru_workload_project(const struct stw_operator *op, struct stw_json object,
                           struct stw_buf *out);
@@ -167,7 +239,8 @@ struct eru_desired {
 };
 void eru_desired_of(const struct stw_run *run, const struct eru_workload *workload, const char *key,
                     struct eru_desired *ret);
-/* The key "namespace/name" of the workload, and its entry in the index of Erus. */
+/* The key "namespace/name" of the workload, and its entry in the index of Erus.  An Eru with a
+ * selector has an entry of its own, which is in no index. */
 void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN]);
 #define ERU_INDEX_LEN (16 + STW_KEY_LEN)
 void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN]);

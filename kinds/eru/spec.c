@@ -13,6 +13,7 @@ static const char *const policies[] = {"Forbid", "Allow", NULL};
 static const char *const target_kinds[] = {"Deployment", "StatefulSet", "DaemonSet", NULL};
 static const char *const phases[] = {"Running", "Restarting", "Stoping", "Failed", NULL};
 static const char *const results[] = {"Succeeded", "Failed", "Skipped", "Missed", NULL};
+static const char *const states[] = {"Pending", "Restarting", "Failed", "Skipped", NULL};
 
 /* --- spec */
 
@@ -21,8 +22,7 @@ static const struct stw_field spec_fields[] = {
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, deployment),
      .help = "Deployment in the same namespace that is restarted, or another workload: see "
-             "targetKind.",
-     .required = true,
+             "targetKind. Either this or selector.",
      .immutable = true,
      STW_RANGE(1, 253),
      .pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
@@ -30,10 +30,16 @@ static const struct stw_field spec_fields[] = {
     {.name = "targetKind",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_eru, kind),
-     .help = "Kind of the workload that deploymentname names.",
+     .help = "Kind of the workload that deploymentname names, or of those that selector matches.",
      .immutable = true,
      .def = "\"Deployment\"",
      .values = target_kinds},
+    {.name = "selector",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_eru, selector),
+     .help = "Labels of the workloads of the same namespace that are restarted, instead of one "
+             "name; when more than 100 match, none is restarted.",
+     .fields = stw_eru_selector_fields},
     {.name = "enabled",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_eru, enabled),
@@ -132,7 +138,7 @@ static const struct stw_field rollout_fields[] = {
     {.name = "generation",
      .type = STW_T_INT,
      .format = "int64",
-     .help = "Generation of the workload that the restart made."},
+     .help = "Generation of the workload that the restart made; absent with a selector."},
     {0},
 };
 
@@ -143,6 +149,49 @@ static const struct stw_field manual_fields[] = {
      .format = "date-time",
      .help = "When it was seen, and what the workload was stamped with."},
     {.name = "done", .type = STW_T_BOOL, .help = "Whether it has been handled."},
+    {0},
+};
+
+static const struct stw_field workload_fields[] = {
+    {.name = "name", .type = STW_T_STRING, .help = "Its name."},
+    {.name = "uid", .type = STW_T_STRING, .help = "Its uid, while it is Pending or Restarting."},
+    {.name = "state",
+     .type = STW_T_STRING,
+     .help = "Pending: it is restarted next. Restarting: its rollout is running. Failed, Skipped: "
+             "see reason.",
+     .values = states},
+    {.name = "reason", .type = STW_T_STRING, .help = "Why, in CamelCase."},
+    {.name = "afterSeconds",
+     .type = STW_T_INT,
+     .format = "int64",
+     .help = "When it was restarted: seconds after currentRollout.startTime."},
+    {0},
+};
+
+static const struct stw_field workload_item = {
+    .name = "", .type = STW_T_OBJECT, .fields = workload_fields};
+
+#define COUNT_ROW(name_, text)                                                                     \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_INT, .format = "int64", .help = (text)                      \
+    }
+static const struct stw_field selected_fields[] = {
+    {.name = "instant",
+     .type = STW_T_STRING,
+     .format = "date-time",
+     .help = "Instant that they are restarted for."},
+    {.name = "manual", .type = STW_T_BOOL, .help = "Whether it is a restart by hand."},
+    COUNT_ROW("matched", "Workloads that matched."),
+    COUNT_ROW("restarted", "Workloads that were restarted."),
+    COUNT_ROW("succeeded", "Workloads whose rollout is complete."),
+    COUNT_ROW("failed", "Workloads that could not be restarted, or whose rollout failed."),
+    COUNT_ROW("skipped", "Workloads that were not restarted, for a reason."),
+    {.name = "workloads",
+     .type = STW_T_LIST,
+     .help = "Workloads that are not finished, and of those that failed or were skipped the first "
+             "20, failed ones before skipped ones.",
+     STW_RANGE(0, STW_ERU_MATCHES_MAX),
+     .item = &workload_item},
     {0},
 };
 
@@ -201,6 +250,13 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_OBJECT,
      .help = "The restart that is under way.",
      .fields = rollout_fields},
+    COUNT_ROW("matched",
+              "Workloads that matched the selector when they were last counted; 101: more than "
+              "100."),
+    {.name = "selected",
+     .type = STW_T_OBJECT,
+     .help = "The latest restart of the workloads that matched the selector.",
+     .fields = selected_fields},
     {.name = "restartNow",
      .type = STW_T_OBJECT,
      .help = "The latest restart by hand.",
@@ -216,6 +272,7 @@ static const struct stw_field status_fields[] = {
 static const struct stw_column columns[] = {
     {.name = "Deployment", .type = "string", .json_path = ".spec.deploymentname"},
     {.name = "Kind", .type = "string", .json_path = ".spec.targetKind", .priority = 1},
+    {.name = "Matched", .type = "integer", .json_path = ".status.matched", .priority = 1},
     {.name = "Schedule", .type = "string", .json_path = ".spec.schedule"},
     {.name = "TZ", .type = "string", .json_path = ".spec.timeZone"},
     {.name = "Enabled", .type = "boolean", .json_path = ".spec.enabled"},
@@ -229,6 +286,8 @@ static const struct stw_column columns[] = {
 };
 
 /* --- rules */
+
+#define ONE_TARGET "set exactly one of deploymentname, selector"
 
 static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
 {
@@ -275,10 +334,24 @@ static void check_windows(const struct stw_eru *e, struct stw_findings *f)
                              "restarted");
 }
 
+/* Refuses both and none. */
+static void check_target(const struct stw_admission *a, const struct stw_eru *e,
+                         struct stw_findings *f)
+{
+    bool selects = stw_json_there(stw_json_path(a->object, "spec.selector"));
+    if (selects && e->deployment)
+        stw_findings_add(f, "spec.selector", STW_FORBIDDEN, NULL, "%s", ONE_TARGET);
+    else if (!selects && !e->deployment)
+        stw_findings_add(f, "spec.deploymentname", STW_REQUIRED, NULL, "%s", ONE_TARGET);
+    if (selects)
+        stw_eru_check_selector(&e->selector, f);
+}
+
 static void validate_eru(const struct stw_admission *a, const void *spec, const void *old_spec,
                          struct stw_findings *f)
 {
     const struct stw_eru *e = spec;
+    check_target(a, e, f);
     check_deployment(a, e, !old_spec, f);
     stw_check_schedule("spec.schedule", e->schedule, "restarts", f);
     stw_check_time_zone(a, "spec.timeZone", e->time_zone, f);
@@ -286,8 +359,37 @@ static void validate_eru(const struct stw_admission *a, const void *spec, const 
     check_windows(e, f);
 }
 
+#define HAS_LABELS "has(self.selector) && has(self.selector.matchLabels)"
+#define HAS_EXPRESSIONS "has(self.selector) && has(self.selector.matchExpressions)"
+#define OF_EXPRESSIONS(code_, condition, text)                                                     \
+    {                                                                                              \
+        .at = "selector.matchExpressions", .type = STW_CEL_ENTRIES, .code = (code_),               \
+        .rule = "!(" HAS_EXPRESSIONS ") || self.selector.matchExpressions.all(e, " condition ")",  \
+        .message = (text),                                                                         \
+    }
+
 /* What these functions refuse, in CEL. */
 static const struct stw_cel_rule rules[] = {
+    {.at = "selector",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.selector) || !has(self.deploymentname)",
+     .message = ONE_TARGET},
+    {.at = "deploymentname",
+     .code = STW_REQUIRED,
+     .rule = "has(self.selector) || has(self.deploymentname)",
+     .message = ONE_TARGET},
+    {.at = "selector",
+     .code = STW_REQUIRED,
+     .rule = "!has(self.selector) || (" HAS_LABELS " && self.selector.matchLabels.size() > 0) || "
+             "(" HAS_EXPRESSIONS " && self.selector.matchExpressions.size() > 0)",
+     .message = STW_ERU_SELECTOR_EMPTY},
+    STW_CEL_LABELS(HAS_LABELS, "self.selector.matchLabels", "selector.matchLabels"),
+    OF_EXPRESSIONS(STW_REQUIRED,
+                   "!(e.operator in ['In', 'NotIn']) || (has(e.values) && e.values.size() > 0)",
+                   STW_ERU_VALUES_NEEDED),
+    OF_EXPRESSIONS(STW_FORBIDDEN,
+                   "e.operator in ['In', 'NotIn'] || !has(e.values) || e.values.size() == 0",
+                   STW_ERU_VALUES_REFUSED),
     {.at = "jitterSeconds",
      .code = STW_INVALID,
      .rule = "self.jitterSeconds < self.startingDeadlineSeconds",
@@ -315,7 +417,7 @@ const struct stw_kind stw_kind_eru = {
     .namespaced = true,
     .singular = "eru",
     .short_names = short_names,
-    .help = "Eru restarts a Deployment, a StatefulSet or a DaemonSet on a schedule.",
+    .help = "Eru restarts Deployments, StatefulSets or DaemonSets on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct stw_eru),
     .status = status_fields,

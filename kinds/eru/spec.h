@@ -5,12 +5,14 @@
 #define STW_KINDS_ERU_SPEC_H
 
 #include "kinds/common/hours.h"
+#include "kinds/eru/selector.h"
 #include "schema/calendar.h"
 #include "schema/kind.h"
 
 struct stw_eru {
-    const char *deployment; /* name of the workload, in the object's namespace */
+    const char *deployment; /* name of the workload, in the object's namespace; NULL: selector */
     const char *kind;       /* of the workload: "Deployment", "StatefulSet", "DaemonSet" */
+    struct stw_eru_selector selector;
     bool enabled;
     const char *schedule, *time_zone;
     int64_t starting_deadline_seconds;
@@ -20,6 +22,8 @@ struct stw_eru {
     struct stw_hours hours;
 };
 
+#define STW_ERU_MATCHES_MAX 100 /* workloads that a selector may match */
+#define STW_ERU_TOLD_MAX 20     /* of these, that the status names when they are finished */
 #define STW_ERU_SCHEDULE "0 0 * * *"
 #define STW_ERU_TIME_ZONE "Etc/UTC"
 

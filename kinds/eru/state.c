@@ -29,6 +29,28 @@ static enum eru_result result_of(const json_t *object, const char *key)
     return ERU_NONE;
 }
 
+static void read_selected(const json_t *status, struct eru_state *s)
+{
+    const json_t *from = json_object_get(status, "selected");
+    const json_t *matched = json_object_get(status, "matched");
+    s->matched = json_is_integer(matched) ? json_integer_value(matched) : -1;
+    s->selected.instant = stw_tree_time(from, "instant", ERU_NEVER);
+    s->selected.there = s->selected.instant != ERU_NEVER;
+    s->selected.manual = json_is_true(json_object_get(from, "manual"));
+    s->selected.matched = json_integer_value(json_object_get(from, "matched"));
+    s->selected.restarted = json_integer_value(json_object_get(from, "restarted"));
+    s->selected.succeeded = json_integer_value(json_object_get(from, "succeeded"));
+    s->selected.failed = json_integer_value(json_object_get(from, "failed"));
+    s->selected.skipped = json_integer_value(json_object_get(from, "skipped"));
+    s->selected.workloads = json_deep_copy(json_object_get(from, "workloads"));
+    if (!json_is_array(s->selected.workloads)) {
+        json_decref(s->selected.workloads);
+        s->selected.workloads = json_array();
+    }
+    s->failed = !s->selected.workloads || json_array_size(s->selected.workloads) !=
+                                              json_array_size(json_object_get(from, "workloads"));
+}
+
 void eru_state_read(const json_t *status, struct eru_state *s)
 {
     const json_t *active = json_object_get(status, "activeSchedule");
@@ -52,6 +74,7 @@ void eru_state_read(const json_t *status, struct eru_state *s)
     stw_tree_copy(manual, "token", s->manual.token, sizeof(s->manual.token));
     s->manual.instant = stw_tree_time(manual, "instant", ERU_NEVER);
     s->manual.done = json_is_true(json_object_get(manual, "done"));
+    read_selected(status, s);
     s->history = json_copy(json_object_get(status, "history"));
     if (!json_is_array(s->history)) {
         json_decref(s->history);
@@ -80,7 +103,9 @@ static json_t *active_json(const struct eru_state *s)
 
 static json_t *rollout_json(const struct eru_state *s)
 {
-    json_t *o = json_pack("{s:I}", "generation", (json_int_t)s->rollout.generation);
+    json_t *o = json_object();
+    if (s->rollout.generation > 0) /* of one workload */
+        (void)json_object_set_new(o, "generation", json_integer((json_int_t)s->rollout.generation));
     set_time(o, "instant", s->rollout.instant);
     set_time(o, "startTime", s->rollout.start);
     return o;
@@ -90,6 +115,20 @@ static json_t *manual_json(const struct eru_state *s)
 {
     json_t *o = json_pack("{s:s,s:b}", "token", s->manual.token, "done", s->manual.done);
     set_time(o, "instant", s->manual.instant);
+    return o;
+}
+
+static json_t *selected_json(const struct eru_state *s)
+{
+    json_t *o = json_pack(
+        "{s:I,s:I,s:I,s:I,s:I}", "matched", (json_int_t)s->selected.matched, "restarted",
+        (json_int_t)s->selected.restarted, "succeeded", (json_int_t)s->selected.succeeded, "failed",
+        (json_int_t)s->selected.failed, "skipped", (json_int_t)s->selected.skipped);
+    set_time(o, "instant", s->selected.instant);
+    if (s->selected.manual)
+        (void)json_object_set_new(o, "manual", json_true());
+    if (json_array_size(s->selected.workloads) > 0)
+        (void)json_object_set(o, "workloads", s->selected.workloads);
     return o;
 }
 
@@ -114,6 +153,8 @@ void eru_state_write(const struct eru_state *s, json_t *status)
     set_or_remove(status, "activeSchedule", s->active.there ? active_json(s) : NULL);
     set_or_remove(status, "currentRollout", s->rollout.there ? rollout_json(s) : NULL);
     set_or_remove(status, "restartNow", *s->manual.token ? manual_json(s) : NULL);
+    set_or_remove(status, "matched", s->matched >= 0 ? json_integer((json_int_t)s->matched) : NULL);
+    set_or_remove(status, "selected", s->selected.there ? selected_json(s) : NULL);
     set_or_remove(status, "history",
                   json_array_size(s->history) > 0 ? json_incref(s->history) : NULL);
 }
@@ -121,7 +162,8 @@ void eru_state_write(const struct eru_state *s, json_t *status)
 void eru_state_done(struct eru_state *s)
 {
     json_decref(s->history);
-    s->history = NULL;
+    json_decref(s->selected.workloads);
+    s->history = s->selected.workloads = NULL;
 }
 
 void eru_state_note(struct eru_state *s, int64_t limit, int64_t instant, enum eru_result result,

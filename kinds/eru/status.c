@@ -15,6 +15,14 @@
 
 enum { FIND_SCHEDULE, FIND_TARGET, FIND_CONFLICT, FIND_ERROR, ASPECTS };
 
+void eru_what(const struct eru *e, char out[ERU_WHAT_LEN])
+{
+    if (eru_selects(e))
+        stw_format(out, ERU_WHAT_LEN, "the %ss that match the selector", e->workload->kind);
+    else
+        stw_format(out, ERU_WHAT_LEN, "%s \"%s\"", e->workload->kind, e->spec.deployment);
+}
+
 static void find_schedule(const struct eru *e, struct stw_aspect *a)
 {
     *a = (struct stw_aspect){
@@ -39,6 +47,34 @@ static void find_target(const struct eru *e, struct stw_aspect *a)
     a->again_ms = STW_STALLED_AGAIN_MS;
 }
 
+/* What the selector matched when that was last counted. */
+static void find_matches(const struct eru *e, struct stw_aspect *a)
+{
+    bool many = e->state.matched > STW_ERU_MATCHES_MAX;
+    *a = (struct stw_aspect){
+        .type = TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
+    STW_ASPECT_SAY(a, "%lld %ss match the selector", (long long)e->state.matched,
+                   e->workload->kind);
+    if (e->state.matched > 0 && !many)
+        return;
+    a->truth = e->state.matched < 0 ? STW_UNKNOWN : STW_FALSE;
+    a->reason = e->state.matched < 0 ? STW_REASON_PROGRESSING
+                : many               ? "TooManyMatch"
+                                     : "NothingMatches";
+    if (many)
+        STW_ASPECT_SAY(a,
+                       "more than %d %ss in namespace \"%s\" match the selector; none is "
+                       "restarted",
+                       STW_ERU_MATCHES_MAX, e->workload->kind, e->run->ns);
+    else
+        STW_ASPECT_SAY(a, "no %s in namespace \"%s\" matches the selector", e->workload->kind,
+                       e->run->ns);
+    if (!e->spec.enabled)
+        return;
+    a->level = many ? STW_LEVEL_STALLED : STW_LEVEL_WAITING;
+    a->again_ms = many ? STW_STALLED_AGAIN_MS : STW_FOREIGN_AGAIN_MS;
+}
+
 static void find_conflict(const struct eru *e, struct stw_aspect *a)
 {
     const char *slash = strchr(e->holder, '/');
@@ -57,22 +93,24 @@ static void find_error(const struct eru *e, struct stw_aspect *a)
     *a = (struct stw_aspect){.level = STW_LEVEL_FINE};
     if (e->err.code == STW_OK)
         return;
+    char what[ERU_WHAT_LEN];
+    eru_what(e, what);
     stw_aspect_error(a, &e->err);
-    STW_ASPECT_SAY(a, "%s \"%s\" could not be restarted: %s", e->workload->kind, e->spec.deployment,
-                   e->err.text);
+    STW_ASPECT_SAY(a, "%s could not be restarted: %s", what, e->err.text);
 }
 
 static void set_rollout(const struct eru *e, struct stw_conditions *c)
 {
+    char what[ERU_WHAT_LEN];
+    eru_what(e, what);
     if (e->state.rollout.there)
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_FALSE, "RolloutInProgress",
-                          "%s \"%s\" is being restarted", e->workload->kind, e->spec.deployment);
+                          "the restart of %s is in progress", what);
     else if (!e->rollout_reason)
         stw_condition_keep(c, ROLLOUT_COMPLETE);
     else if (stw_streq(e->rollout_reason, "Complete"))
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_TRUE, "Complete",
-                          "the latest restart of %s \"%s\" is complete", e->workload->kind,
-                          e->spec.deployment);
+                          "the latest restart of %s is complete", what);
     else
         stw_condition_set(c, ROLLOUT_COMPLETE, STW_FALSE, e->rollout_reason, "%s",
                           e->rollout_message);
@@ -80,10 +118,15 @@ static void set_rollout(const struct eru *e, struct stw_conditions *c)
 
 static void say_fine(const struct eru *e, struct stw_verdict *v)
 {
+    char what[ERU_WHAT_LEN];
+    eru_what(e, what);
     v->reason = e->spec.enabled ? "Active" : "Disabled";
-    if (e->spec.enabled)
-        stw_format(v->message, sizeof(v->message), "%s \"%s\" is restarted by \"%s\" in %s",
-                   e->workload->kind, e->spec.deployment, e->spec.schedule, e->spec.time_zone);
+    if (e->spec.enabled && eru_selects(e))
+        stw_format(v->message, sizeof(v->message), "%s are restarted by \"%s\" in %s", what,
+                   e->spec.schedule, e->spec.time_zone);
+    else if (e->spec.enabled)
+        stw_format(v->message, sizeof(v->message), "%s is restarted by \"%s\" in %s", what,
+                   e->spec.schedule, e->spec.time_zone);
     else
         stw_format(v->message, sizeof(v->message),
                    "nothing is restarted while spec.enabled is false");
@@ -115,7 +158,10 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
         return;
     stw_status_begin(&s, e->run, &e->object, NULL);
     find_schedule(e, &all[FIND_SCHEDULE]);
-    find_target(e, &all[FIND_TARGET]);
+    if (eru_selects(e))
+        find_matches(e, &all[FIND_TARGET]);
+    else
+        find_target(e, &all[FIND_TARGET]);
     find_conflict(e, &all[FIND_CONFLICT]);
     find_error(e, &all[FIND_ERROR]);
     stw_verdict_of(all, ASPECTS, v);
@@ -123,6 +169,7 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
         say_fine(e, v);
     if (!*e->holder)
         set_wake(e, v);
+    v->exact = e->recorded;
     stw_verdict_conditions(v, &s.conditions);
     stw_aspect_conditions(all, ASPECTS, &s.conditions);
     set_rollout(e, &s.conditions);
@@ -163,6 +210,8 @@ json_t *eru_status_invalid(struct eru *e, const char *findings)
                                        "activeSchedule",
                                        "currentRollout",
                                        "restartNow",
+                                       "matched",
+                                       "selected",
                                        "history",
                                        NULL};
     struct stw_error err = {0};

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The workload: one GET reads it, one server-side apply of one annotation restarts it. */
+ * The workload: one GET reads it, one server-side apply of one annotation restarts it.  What a
+ * selector matches is read by one list. */
+#include "base/fault.h"
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
+#include "kube/pages.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -65,26 +69,93 @@ static int read_written(struct eru *e, const struct stw_buf *answer)
     return 0;
 }
 
-static int stamp_workload(struct eru *e, const char *text, struct stw_error *err)
+static int stamp_workload(struct eru *e, const char *name, const char *text, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *patch =
         json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s},s:{s:{s:{s:{s:s}}}}}", "apiVersion", "apps/v1",
-                  "kind", e->workload->kind, "metadata", "name", e->spec.deployment, "namespace",
-                  e->run->ns, "uid", e->target.uid, "resourceVersion", e->target.resource_version,
-                  "spec", "template", "metadata", "annotations", ERU_STAMP, text);
+                  "kind", e->workload->kind, "metadata", "name", name, "namespace", e->run->ns,
+                  "uid", e->target.uid, "resourceVersion", e->target.resource_version, "spec",
+                  "template", "metadata", "annotations", ERU_STAMP, text);
     if (!patch)
         return stw_fail_memory(err);
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
-    if (stw_kube_apply(e->run->client,
-                       STW_PLACE(e->workload->resource, e->run->ns, e->spec.deployment), patch,
+    if (stw_kube_apply(e->run->client, STW_PLACE(e->workload->resource, e->run->ns, name), patch,
                        e->run->field_manager, &answer, err) != 0)
         return -1;
+    stw_fault_point("stamp");
     stw_informer_saw(stw_run_cache(e->run, e->workload->watch), &answer, NULL);
     return read_written(e, &answer) == 0
                ? 0
                : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a %s", e->workload->kind);
+}
+
+/* --- a selector */
+
+#define LISTED_MAX 1000 /* objects that are read to find those of the status */
+
+struct listing {
+    struct eru *e;
+    struct eru_found_list *list;
+    size_t seen;
+};
+
+static bool is_wanted(const json_t *only, const char *name)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach (only, i, one)
+        if (stw_streq(stw_tree_text(one, "name"), name))
+            return true;
+    return !only;
+}
+
+/* Non-zero: there are more than are read. */
+static int take_workload(void *ctx, struct stw_json object)
+{
+    struct listing *l = ctx;
+    struct eru_found_list *list = l->list;
+    struct stw_json meta = stw_json_get(object, "metadata");
+    struct eru_found *found = &list->all[list->count];
+    char created[STW_TIME_LEN] = "";
+    int64_t us = 0;
+    *found = (struct eru_found){0};
+    list->more = ++l->seen > LISTED_MAX;
+    if (list->more ||
+        stw_json_strcpy(stw_json_get(meta, "name"), found->name, sizeof(found->name)) != 0 ||
+        !is_wanted(list->only, found->name) ||
+        eru_target_read(l->e->workload, object, &found->target) != 0 || !found->target.there)
+        return list->more;
+    list->more = list->count == STW_ERU_MATCHES_MAX;
+    if (list->more)
+        return 1;
+    (void)stw_json_strcpy(stw_json_get(meta, "creationTimestamp"), created, sizeof(created));
+    (void)stw_time_parse(created, &us);
+    found->created = us / 1000000;
+    list->count++;
+    return 0;
+}
+
+static int list_workloads(struct eru *e, struct eru_found_list *list, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf query = STW_BUF_INIT(65536);
+    struct listing l = {.e = e, .list = list};
+    list->all = calloc(STW_ERU_MATCHES_MAX + 1, sizeof(*list->all));
+    stw_eru_selector_query(&e->spec.selector, &query);
+    if (!list->all || query.failed)
+        return stw_fail_memory(err);
+    struct stw_pages pages = {
+        .resource = e->workload->resource, .ns = e->run->ns, .label_selector = stw_buf_str(&query)};
+    return stw_pages_each(e->run->client, &pages, take_workload, &l, err) < 0 ? -1 : 0;
+}
+
+static bool has_own(struct eru *e, const char *name)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(65536);
+    stw_buf_addf(&index, "%s:%s/%s", e->workload->index, e->run->ns, name);
+    stw_informer_keys(stw_run_cache(e->run, e->run->controller->own), stw_buf_str(&index), &keys);
+    return keys.len > 0 || keys.failed;
 }
 
 /* --- the last change of the schedule */
@@ -131,4 +202,10 @@ static int64_t took_ms(struct eru *e, int64_t written_ms)
 }
 
 const struct eru_ops eru_ops = {
-    .look = read_workload, .stamp = stamp_workload, .changed_at = changed_at, .took_ms = took_ms};
+    .look = read_workload,
+    .stamp = stamp_workload,
+    .list = list_workloads,
+    .has_own = has_own,
+    .changed_at = changed_at,
+    .took_ms = took_ms,
+};

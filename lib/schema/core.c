@@ -172,14 +172,10 @@ void stw_core_check_annotations(struct stw_json annotations, const char *path,
                          ANNOTATIONS_MAX);
 }
 
-/* A label value is empty, or has the form of a name's part after the '/'. */
 static bool is_label_value(struct stw_json value)
 {
     char text[64];
-    if (stw_json_size(value) == 0)
-        return true;
-    return stw_json_strcpy(value, text, sizeof(text)) == 0 && !strchr(text, '/') &&
-           stw_is_qualified_name(text);
+    return stw_json_strcpy(value, text, sizeof(text)) == 0 && stw_is_label_value(text);
 }
 
 void stw_core_check_labels(struct stw_json labels, const char *path, struct stw_findings *f)

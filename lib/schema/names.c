@@ -88,6 +88,11 @@ bool stw_is_qualified_name(const char *s)
     return true;
 }
 
+bool stw_is_label_value(const char *s)
+{
+    return !*s || (!strchr(s, '/') && stw_is_qualified_name(s));
+}
+
 const char *stw_check_dns1123_subdomain(const char *s)
 {
     return stw_is_dns1123_subdomain(s) ? NULL : STW_SUBDOMAIN_TEXT;

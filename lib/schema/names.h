@@ -17,6 +17,8 @@ bool stw_is_dns1123_subdomain(const char *s); /* <= 253 */
 
 /* A key of labels and annotations: [subdomain/]name. */
 bool stw_is_qualified_name(const char *s);
+/* The value of a label: empty, or as a name in such a key. */
+bool stw_is_label_value(const char *s);
 
 /* A distribution reference: [host[:port]/]path[:tag][@sha256:...], <= 1024 bytes. */
 bool stw_is_image(const char *s);

@@ -51,6 +51,21 @@ def daemonset(name, namespace, image=myweb.NO_IMAGE):
     return found
 
 
+TIER = {"matchLabels": {"tier": "web"}}
+
+
+def selecting(name, namespace, selector=None, **spec):
+    """An Eru for the Deployments of labelled(), disabled by default."""
+    return {**manifest(name, namespace), "spec": {"selector": selector or TIER, **spec}}
+
+
+def labelled(name, namespace, tier="web", **more):
+    """A Deployment that the selector TIER matches."""
+    found = deployment(name, namespace, **more)
+    found["metadata"]["labels"] = {"tier": tier}
+    return found
+
+
 class Kubelet:
     """Acts as the kubelet where there is no node: marks each pod of a namespace as ready, so that
     the real Deployment controller completes rollouts.
@@ -89,6 +104,27 @@ def create_available(cluster, name, namespace, **more):
     """A Deployment, rolled out (needs a running Kubelet); returns the object."""
     cluster.apply(deployment(name, namespace, **more))
     return wait_available(cluster, name, namespace)
+
+
+def create_labelled(cluster, namespace, names):
+    """Deployments that match, rolled out (needs a running Kubelet)."""
+    for name in names:
+        cluster.apply(labelled(name, namespace))
+    for name in names:
+        wait_available(cluster, name, namespace)
+
+
+def wait_ended(cluster, name, namespace, seconds=60):
+    """Waits until a restart has a result; returns the status."""
+    return wait_eru(cluster, name, namespace, lambda s: s.get("lastResult") and
+                    "currentRollout" not in s, seconds)["status"]
+
+
+def assert_each_once(cluster, namespace, names, instant):
+    """Each of these Deployments was restarted once, for this instant."""
+    for name in names:
+        assert stamp(cluster, name, namespace) == instant, name
+        assert revision(cluster, name, namespace) == 2, name
 
 
 def wait_available(cluster, name, namespace, seconds=60):

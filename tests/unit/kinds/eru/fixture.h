@@ -17,12 +17,21 @@
 
 #include <cmocka.h>
 
+#define WORLD_MANY (STW_ERU_MATCHES_MAX + 20)
+
 struct world {
     /* the Deployment, as the API server has it */
     struct eru_target live;
     unsigned version, looks, stamps;
     bool look_fails, lease_lost, answer_lost; /* for the following calls */
     void (*meanwhile)(struct world *w);       /* called once, between look and stamp */
+    /* with a selector: what matches, and how many stamps succeed before a process dies */
+    struct eru_found many[WORLD_MANY];
+    size_t count;
+    unsigned lists, dies_after; /* 0: it does not */
+    const char *own;            /* a workload that another Eru names */
+    const char *refused;        /* stamps of names with this beginning fail with `refusal` */
+    enum stw_err refusal;
     /* the Eru */
     json_t *status; /* as it was last written */
     struct stw_eru spec;
@@ -47,10 +56,15 @@ static inline int64_t at(const char *text)
     return us / 1000000;
 }
 
-static inline void touch(struct world *w)
+static inline void touch_target(struct world *w, struct eru_target *t)
 {
     w->version++;
-    (void)snprintf(w->live.resource_version, sizeof(w->live.resource_version), "%u", w->version);
+    (void)snprintf(t->resource_version, sizeof(t->resource_version), "%u", w->version);
+}
+
+static inline void touch(struct world *w)
+{
+    touch_target(w, &w->live);
 }
 
 static inline int fake_look(struct eru *e, struct stw_error *err)
@@ -63,26 +77,75 @@ static inline int fake_look(struct eru *e, struct stw_error *err)
     return 0;
 }
 
-static inline int fake_stamp(struct eru *e, const char *stamp, struct stw_error *err)
+static inline struct eru_target *find_live(struct world *w, const char *name)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (stw_streq(w->many[i].name, name))
+            return &w->many[i].target;
+    return &w->live;
+}
+
+static inline int fake_stamp(struct eru *e, const char *name, const char *stamp,
+                             struct stw_error *err)
 {
     struct world *w = world_of;
+    struct eru_target *live = find_live(w, name);
     if (w->meanwhile) {
         void (*meanwhile)(struct world *) = stw_take(w->meanwhile);
         meanwhile(w);
     }
     if (w->lease_lost)
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
-    if (!w->live.there || !stw_streq(e->target.resource_version, w->live.resource_version))
+    if (w->refused && strncmp(name, w->refused, strlen(w->refused)) == 0)
+        return stw_fail(err, w->refusal, "refused");
+    if (!live->there || !stw_streq(e->target.resource_version, live->resource_version))
         return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
     w->stamps++;
-    (void)snprintf(w->live.stamp, sizeof(w->live.stamp), "%s", stamp);
-    w->live.generation++;
-    w->live.updated = 0;
-    touch(w);
+    (void)snprintf(live->stamp, sizeof(live->stamp), "%s", stamp);
+    live->generation++;
+    live->updated = 0;
+    touch_target(w, live);
+    if (w->dies_after > 0 && --w->dies_after == 0)
+        w->lease_lost = true;
     if (w->answer_lost)
         return stw_fail(err, STW_ERR_TIMEOUT, "no answer in time");
-    e->target = w->live;
+    e->target = *live;
     return 0;
+}
+
+static inline bool is_listed(const struct eru_found_list *list, const char *name)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach (list->only, i, one)
+        if (stw_streq(json_string_value(json_object_get(one, "name")), name))
+            return true;
+    return !list->only;
+}
+
+static inline int fake_list(struct eru *e, struct eru_found_list *list, struct stw_error *err)
+{
+    struct world *w = world_of;
+    (void)e;
+    w->lists++;
+    list->all = calloc(STW_ERU_MATCHES_MAX, sizeof(*list->all));
+    if (w->look_fails)
+        return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
+    for (size_t i = 0; i < w->count; i++) {
+        if (!w->many[i].target.there || !is_listed(list, w->many[i].name))
+            continue;
+        list->more = list->count == STW_ERU_MATCHES_MAX;
+        if (list->more)
+            break;
+        list->all[list->count++] = w->many[i];
+    }
+    return 0;
+}
+
+static inline bool fake_has_own(struct eru *e, const char *name)
+{
+    (void)e;
+    return world_of->own && stw_streq(world_of->own, name);
 }
 
 static inline int64_t fake_changed_at(struct eru *e)
@@ -97,7 +160,12 @@ static inline int64_t fake_took_ms(struct eru *e, int64_t written_ms)
                                 written_ms);
 }
 
-static const struct eru_ops fake_ops = {fake_look, fake_stamp, fake_changed_at, fake_took_ms};
+static const struct eru_ops fake_ops = {.look = fake_look,
+                                        .stamp = fake_stamp,
+                                        .list = fake_list,
+                                        .has_own = fake_has_own,
+                                        .changed_at = fake_changed_at,
+                                        .took_ms = fake_took_ms};
 
 static inline uint64_t world_monotonic(void *ctx)
 {
@@ -119,13 +187,38 @@ static inline void start_anew(struct world *w)
     w->rollouts = eru_rollouts_create(&world_clock);
 }
 
+static inline void settle_target(struct world *w, struct eru_target *t)
+{
+    t->observed_generation = t->generation;
+    t->replicas = t->updated = t->available = t->to_update = t->wanted;
+    touch_target(w, t);
+}
+
 /* Completes the rollout of the Deployment. */
 static inline void settle(struct world *w)
 {
-    w->live.observed_generation = w->live.generation;
-    w->live.replicas = w->live.updated = w->live.available = w->live.wanted;
-    w->live.to_update = w->live.wanted;
-    touch(w);
+    settle_target(w, &w->live);
+}
+
+/* Instead of one name, a selector that matches `count` healthy Deployments: d-00, d-01, ... */
+static inline void world_select(struct world *w, size_t count)
+{
+    w->spec.deployment = NULL;
+    w->count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct eru_found *f = &w->many[i];
+        *f = (struct eru_found){.created = at("2025-12-01T00:00:00Z"),
+                                .target = {.there = true, .wanted = 1, .generation = 1}};
+        (void)snprintf(f->name, sizeof(f->name), "d-%02zu", i);
+        (void)snprintf(f->target.uid, sizeof(f->target.uid), "uid-%zu", i);
+        settle_target(w, &f->target);
+    }
+}
+
+static inline void settle_all(struct world *w)
+{
+    for (size_t i = 0; i < w->count; i++)
+        settle_target(w, &w->many[i].target);
 }
 
 /* An Eru that was created on 1 January 2026 at midnight, enabled, with the defaults of the kind;
@@ -161,6 +254,8 @@ static inline void world_done(struct world *w)
     w->rollouts = NULL;
 }
 
+static struct stw_run world_run = {.ns = "shop", .name = "web", .key = "shop/web"};
+
 /* One run; `keep` false: it is interrupted before its status is written. */
 static inline void run_once(struct world *w, bool keep)
 {
@@ -173,6 +268,8 @@ static inline void run_once(struct world *w, bool keep)
     e->now_us = w->now * 1000000;
     e->target_cached = w->live.there;
     e->object.status = w->status;
+    e->object.generation = 1;
+    e->run = &world_run;
     (void)snprintf(e->object.created, sizeof(e->object.created), "2026-01-01T00:00:00Z");
     (void)snprintf(e->object.uid, sizeof(e->object.uid), "e-1");
     (void)snprintf(e->token, sizeof(e->token), "%s", w->token);

@@ -3,12 +3,15 @@
 
 #include "base/tzfile.h"
 #include "kinds/common/product.h"
+#include "schema/core.h"
 #include "schema/zones.h"
 #include "support/judge.h"
 
 #define ERU(members)                                                                               \
     "{\"metadata\":{\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{" members "}}"
 #define SPEC(members) ERU("\"deploymentname\":\"web\"," members)
+
+#define SELECTOR(members) ERU("\"selector\":{" members "}")
 
 static struct stw_product product;
 static const struct stw_env env = {.product = &product};
@@ -20,7 +23,8 @@ static void fields_one_by_one(void **state)
     } cases[] = {
         {ERU("\"deploymentname\":\"web\""), ""},
         /* deploymentname */
-        {ERU("\"enabled\":true"), "spec.deploymentname: Required value\n"},
+        {ERU("\"enabled\":true"), "spec.deploymentname: Required value: set exactly one of "
+                                  "deploymentname, selector\n"},
         {ERU("\"deploymentname\":\"Web\""),
          "spec.deploymentname: Invalid value: \"Web\": must consist of lower case alphanumeric "
          "characters, '-' or '.', and must start and end with an alphanumeric character\n"},
@@ -75,7 +79,7 @@ static void fields_one_by_one(void **state)
          "\"Allow\"\n"},
         /* several errors */
         {ERU("\"schedule\":\"x\",\"timeZone\":\"y z\""),
-         "spec.deploymentname: Required value\n"
+         "spec.deploymentname: Required value: set exactly one of deploymentname, selector\n"
          "spec.schedule: Invalid value: \"x\": must have 5 fields, got 1\n"
          "spec.timeZone: Invalid value: \"y z\": unknown time zone\n"},
         /* workloads */
@@ -84,6 +88,35 @@ static void fields_one_by_one(void **state)
         {SPEC("\"targetKind\":\"ReplicaSet\""),
          "spec.targetKind: Unsupported value: \"ReplicaSet\": supported values: \"Deployment\", "
          "\"StatefulSet\", \"DaemonSet\"\n"},
+        /* selector */
+        {SELECTOR("\"matchLabels\":{\"tier\":\"web\",\"example.com/a\":\"\"}"), ""},
+        {SELECTOR("\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\"]},"
+                  "{\"key\":\"c\",\"operator\":\"DoesNotExist\"}]"),
+         ""},
+        {SPEC("\"selector\":{\"matchLabels\":{\"a\":\"b\"}}"),
+         "spec.selector: Forbidden: set exactly one of deploymentname, selector\n"},
+        {SELECTOR(""), "spec.selector: Required value: needs matchLabels or matchExpressions\n"},
+        {SELECTOR("\"matchLabels\":{},\"matchExpressions\":[]"),
+         "spec.selector: Required value: needs matchLabels or matchExpressions\n"},
+        {SELECTOR("\"matchLabels\":{\"a b\":\"c\",\"d\":\"e,f\"}"),
+         "spec.selector.matchLabels[a b]: Invalid value: \"a b\": " STW_CORE_KEY_TEXT "\n"
+         "spec.selector.matchLabels[d]: Invalid value: \"e,f\": " STW_CORE_LABEL_TEXT "\n"},
+        {SELECTOR("\"matchExpressions\":[{\"key\":\"a,b\",\"operator\":\"in\"},"
+                  "{\"key\":\"a\",\"operator\":\"NotIn\",\"values\":[\"x\",\"y)\"]},"
+                  "{\"operator\":\"Exists\"}]"),
+         "spec.selector.matchExpressions[0].key: Invalid value: \"a,b\": " STW_CORE_KEY_TEXT "\n"
+         "spec.selector.matchExpressions[0].operator: Unsupported value: \"in\": supported values: "
+         "\"In\", \"NotIn\", \"Exists\", \"DoesNotExist\"\n"
+         "spec.selector.matchExpressions[1].values[1]: Invalid value: \"y)\": " STW_CORE_LABEL_TEXT
+         "\n"
+         "spec.selector.matchExpressions[2].key: Required value\n"},
+        {SELECTOR("\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\"},"
+                  "{\"key\":\"b\",\"operator\":\"Exists\",\"values\":[\"c\"]}]"),
+         "spec.selector.matchExpressions[0].values: Required value: In and NotIn need values\n"
+         "spec.selector.matchExpressions[1].values: Forbidden: Exists and DoesNotExist have no "
+         "values\n"},
+        {SELECTOR("\"matchLabel\":{\"a\":\"b\"},\"matchLabels\":{\"a\":\"b\"}"),
+         "W: unknown field \"spec.selector.matchLabel\"; did you mean \"matchLabels\"?\n"},
         /* dates */
         {SPEC("\"excludeDates\":[\"2028-02-29\",\"2026-12-24\"]"), ""},
         {SPEC("\"excludeDates\":[\"2026-02-29\",\"24.12.2026\",\"2026-13-01\"]"),
@@ -128,6 +161,39 @@ static void updates(void **state)
                   ERU("\"deploymentname\":\"web\""), &env, "");
     assert_answer(&stw_kind_eru, SPEC("\"schedule\":\"@hourly\",\"enabled\":true"),
                   ERU("\"deploymentname\":\"web\""), &env, "");
+}
+
+static void the_form_of_the_target_stays(void **state)
+{
+    const char *by_label = SELECTOR("\"matchLabels\":{\"a\":\"b\"}");
+    (void)state;
+    assert_answer(&stw_kind_eru, SELECTOR("\"matchLabels\":{\"a\":\"c\"}"), by_label, &env, "");
+    assert_answer(&stw_kind_eru, by_label, ERU("\"deploymentname\":\"web\""), &env,
+                  "spec.deploymentname: Forbidden: field is immutable (was \"web\")\n");
+    assert_answer(&stw_kind_eru, ERU("\"deploymentname\":\"web\""), by_label, &env,
+                  "spec.deploymentname: Forbidden: field is immutable (was not set)\n");
+}
+
+static void as_a_query(void **state)
+{
+    static const char object[] =
+        SELECTOR("\"matchLabels\":{\"tier\":\"web\",\"empty\":\"\"},\"matchExpressions\":["
+                 "{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\",\"c\"]},"
+                 "{\"key\":\"example.com/d\",\"operator\":\"NotIn\",\"values\":[\"e\"]},"
+                 "{\"key\":\"f\",\"operator\":\"Exists\"},"
+                 "{\"key\":\"g\",\"operator\":\"DoesNotExist\"}]");
+    stw_autobuf struct stw_buf query = STW_BUF_INIT(1024);
+    stw_autoarena struct stw_arena *arena = stw_arena_create();
+    struct question q;
+    struct stw_eru e = {0};
+    (void)state;
+    ask(&q, &stw_kind_eru, object, NULL, NULL);
+    assert_int_equal(
+        stw_kind_decode(&stw_kind_eru, stw_json_get(q.a.object, "spec"), arena, &e, NULL), 0);
+    stw_eru_selector_query(&e.selector, &query);
+    assert_string_equal(stw_buf_str(&query),
+                        "tier=web,empty=,a in (b,c),example.com/d notin (e),f,!g");
+    ask_done(&q);
 }
 
 static bool find_other(void *ctx, const char *index, const char *key, const char *self,
@@ -235,9 +301,13 @@ static int end_zones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_one_by_one),          cmocka_unit_test(updates),
-        cmocka_unit_test(what_stands_in_the_cluster), cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(fields_one_by_one),
+        cmocka_unit_test(updates),
+        cmocka_unit_test(what_stands_in_the_cluster),
+        cmocka_unit_test(defaults_are_filled_in),
         cmocka_unit_test(what_is_still_the_default),
+        cmocka_unit_test(as_a_query),
+        cmocka_unit_test(the_form_of_the_target_stays),
     };
     return cmocka_run_group_tests(tests, make_zones, end_zones);
 }

@@ -126,6 +126,45 @@ static void another_has_it(void **state)
     scene_done(&s);
 }
 
+static void what_a_selector_matches(void **state)
+{
+    static const struct {
+        int64_t matched;
+        bool enabled;
+        const char *want, *message;
+        uint64_t again_ms;
+    } cases[] = {
+        {7, true, "Ready=True/Active ScheduleValid=True/Valid TargetFound=True/Found",
+         "the Deployments that match the selector are restarted by \"0 4 * * *\" in Etc/UTC", 0},
+        {0, true,
+         "Ready=False/NothingMatches Reconciling=True/DependencyNotReady "
+         "ScheduleValid=True/Valid TargetFound=False/NothingMatches",
+         "no Deployment in namespace \"shop\" matches the selector", STW_FOREIGN_AGAIN_MS},
+        {101, true,
+         "Ready=False/TooManyMatch Stalled=True/TooManyMatch ScheduleValid=True/Valid "
+         "TargetFound=False/TooManyMatch",
+         "more than 100 Deployments in namespace \"shop\" match the selector; none is restarted",
+         STW_STALLED_AGAIN_MS},
+        {0, false, "Ready=True/Disabled ScheduleValid=True/Valid TargetFound=False/NothingMatches",
+         "nothing is restarted while spec.enabled is false", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct scene s;
+        scene_init(&s);
+        s.e->spec.deployment = NULL;
+        s.e->spec.enabled = cases[i].enabled;
+        s.e->state.matched = cases[i].matched;
+        judge(&s);
+        assert_conditions(&s, cases[i].want);
+        assert_string_equal(s.verdict.message, cases[i].message);
+        assert_int_equal(s.verdict.again_ms, cases[i].again_ms);
+        assert_int_equal(json_integer_value(json_object_get(s.status, "matched")),
+                         cases[i].matched);
+        scene_done(&s);
+    }
+}
+
 static void errors(void **state)
 {
     static const struct {
@@ -333,6 +372,7 @@ int main(void)
         cmocka_unit_test(active_and_disabled),
         cmocka_unit_test(without_its_deployment),
         cmocka_unit_test(another_has_it),
+        cmocka_unit_test(what_a_selector_matches),
         cmocka_unit_test(errors),
         cmocka_unit_test(rollouts),
         cmocka_unit_test(specs_that_break_the_rules),

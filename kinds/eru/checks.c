@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How far the rollout of a workload is, and whether the workload may be restarted now.  No I/O. */
+#include "kinds/eru/run_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void eru_skip_for(struct eru_skip *s, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    s->reason = reason;
+    va_start(ap, fmt);
+    stw_vformat(s->why, sizeof(s->why), fmt, ap);
+    va_end(ap);
+}
+
+/* --- rollouts */
+
+bool eru_is_complete(const struct eru_target *t)
+{
+    return t->observed_generation >= t->generation && t->updated >= t->to_update &&
+           t->replicas == t->updated && t->available >= t->wanted;
+}
+
+bool eru_is_rolling(const struct eru_target *t)
+{
+    return !t->stuck && (t->observed_generation < t->generation || t->updated < t->to_update ||
+                         t->replicas > t->updated);
+}
+
+bool eru_has_stamp(const struct eru_target *t, int64_t instant)
+{
+    char stamp[STW_TIME_LEN];
+    eru_time_text(instant, stamp);
+    return stw_streq(t->stamp, stamp);
+}
+
+bool eru_is_restarted_later(const struct eru *e, const struct eru_target *t, int64_t instant)
+{
+    int64_t us;
+    if (stw_time_parse(t->stamp, &us) != 0)
+        return false;
+    return us / 1000000 > instant && us <= e->now_us;
+}
+
+/* --- whether a workload may be restarted */
+
+void eru_check_target(const struct eru *e, struct eru_skip *s)
+{
+    const struct eru_target *t = &e->target;
+    if (!t->there)
+        eru_skip_for(s, "SkippedTargetNotFound", "there is no such %s", e->workload->kind);
+    else if (t->paused)
+        eru_skip_for(s, "SkippedTargetPaused", "its rollouts are paused");
+    else if (t->by_hand)
+        eru_skip_for(s, "SkippedOnDelete", "its updateStrategy is OnDelete");
+    else if (t->to_update == 0)
+        eru_skip_for(s, "SkippedScaledToZero", "%s",
+                     t->wanted > 0 ? "its partition keeps all pods as they are"
+                                   : "it is scaled to zero");
+}
+
+void eru_check_hours(const struct eru *e, int64_t instant, struct eru_skip *s)
+{
+    const int64_t times[] = {instant, e->now_us / 1000000};
+    for (size_t i = 0; !s->reason && i < STW_COUNT(times); i++) {
+        const char *late = i > 0 ? "it is late, and now " : "";
+        enum stw_hours_verdict hours = stw_hours_at(&e->spec.hours, e->zone, times[i]);
+        if (hours == STW_HOURS_EXCLUDED)
+            eru_skip_for(s, "SkippedExcluded", "%sthe date in %s is one of excludeDates", late,
+                         e->spec.time_zone);
+        else if (hours == STW_HOURS_OUTSIDE)
+            eru_skip_for(s, "SkippedExcluded", "%sthe time in %s is outside of all windows", late,
+                         e->spec.time_zone);
+    }
+}
+
+void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s)
+{
+    const struct eru_target *t = &e->target;
+    bool forbid = stw_streq(e->spec.concurrency_policy, "Forbid");
+    eru_check_target(e, s);
+    if (s->reason)
+        return;
+    if (forbid && (rolling || eru_is_rolling(t)))
+        eru_skip_for(s, "SkippedRolloutRunning", "a rollout of it is still running");
+    else if (e->spec.require_healthy && !eru_is_rolling(t) && t->available < t->wanted)
+        eru_skip_for(s, "SkippedTargetUnhealthy", "%lld of %lld replicas are available",
+                     (long long)t->available, (long long)t->wanted);
+}

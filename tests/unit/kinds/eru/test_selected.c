@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Restarts of what a selector matches: each workload once for each instant, wherever a run is
+ * interrupted, and no other workload. */
+#include "fixture.h"
+
+static struct world w; /* of the running test */
+
+static int done(void **state)
+{
+    (void)state;
+    world_done(&w);
+    return 0;
+}
+
+/* An Eru whose selector matches `count` Deployments, after its first run. */
+static void begin(size_t count)
+{
+    world_done(&w);
+    world_init(&w, "0 4 * * *");
+    world_select(&w, count);
+    run_at(&w, "2026-01-01T00:00:00Z");
+}
+
+static const json_t *selected(void)
+{
+    return json_object_get(w.status, "selected");
+}
+
+static int64_t count_of(const char *key)
+{
+    return json_integer_value(json_object_get(selected(), key));
+}
+
+static const json_t *entry_of(const char *name)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach (json_object_get(selected(), "workloads"), i, one)
+        if (stw_streq(json_string_value(json_object_get(one, "name")), name))
+            return one;
+    return NULL;
+}
+
+/* "Failed/Forbidden"; "" when the status does not name it. */
+static const char *state_of(const char *name)
+{
+    static char out[100];
+    const json_t *one = entry_of(name);
+    const char *why = json_string_value(json_object_get(one, "reason"));
+    (void)snprintf(out, sizeof(out), "%s%s%s",
+                   one ? json_string_value(json_object_get(one, "state")) : "", why ? "/" : "",
+                   why ? why : "");
+    return out;
+}
+
+/* Runs until nothing is due at once; the number of runs. */
+static int run_all(void)
+{
+    int runs = 0;
+    do {
+        run_once(&w, true);
+        runs++;
+    } while (w.wake_ms > 0 && w.wake_ms <= 2 && runs < 100);
+    return runs;
+}
+
+/* Each was restarted once, for the instant. */
+static void assert_each_once(size_t count, const char *instant)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(w.many[i].target.stamp, instant);
+        assert_int_equal(w.many[i].target.generation, 2);
+    }
+    assert_int_equal(w.stamps, count);
+}
+
+static void recorded_before_the_first_restart(void **state)
+{
+    (void)state;
+    begin(3);
+    assert_int_equal(number(&w, "matched"), 3);
+    assert_int_equal(w.lists, 1);
+    run_at(&w, "2026-01-01T03:00:00Z");
+    assert_int_equal(w.lists, 1); /* it costs nothing until it is due */
+
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(state_of("d-02"), "Pending");
+    assert_int_equal(count_of("matched"), 3);
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T04:00:00Z");
+    assert_int_equal(w.wake_ms, 2);
+
+    run_once(&w, true);
+    assert_each_once(3, "2026-01-01T04:00:00Z");
+    assert_true(said(&w, "Restarted"));
+    assert_int_equal(w.event_count, 1); /* for all of them */
+    assert_int_equal(count_of("restarted"), 3);
+    assert_string_equal(state_of("d-02"), "Restarting");
+    assert_int_equal(w.wake_ms, 2001);
+
+    settle_target(&w, &w.many[1].target);
+    run_at(&w, "2026-01-01T04:00:10Z");
+    assert_int_equal(count_of("succeeded"), 1);
+    assert_string_equal(state_of("d-01"), "");
+    assert_true(rolling(&w));
+    settle_all(&w);
+    run_at(&w, "2026-01-01T04:00:30Z");
+    assert_false(rolling(&w));
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    assert_true(said(&w, "RolloutSucceeded"));
+    assert_null(json_object_get(selected(), "workloads"));
+    assert_int_equal(w.stamps, 3);
+}
+
+/* The status of a run that was killed is lost, the stamps are not. */
+static void killed_between_any_two_restarts(void **state)
+{
+    (void)state;
+    for (unsigned after = 1; after <= 5; after++) {
+        begin(5);
+        run_at(&w, "2026-01-01T04:00:00Z");
+        w.dies_after = after;
+        run_once(&w, false);
+        assert_int_equal(w.stamps, after);
+        w.lease_lost = false;
+        w.dies_after = 0;
+        start_anew(&w);
+        run_once(&w, true);
+        assert_each_once(5, "2026-01-01T04:00:00Z");
+        assert_int_equal(count_of("restarted"), 5);
+        settle_all(&w);
+        run_at(&w, "2026-01-01T04:01:00Z");
+        assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    }
+}
+
+static void killed_before_it_is_recorded(void **state)
+{
+    (void)state;
+    begin(3);
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, false);
+    assert_int_equal(w.stamps, 0);
+    (void)run_all();
+    assert_each_once(3, "2026-01-01T04:00:00Z");
+}
+
+static void stamp_others(struct world *world)
+{
+    for (size_t i = 0; i < world->count; i++) {
+        struct eru_target *t = &world->many[i].target;
+        (void)snprintf(t->stamp, sizeof(t->stamp), "2026-01-01T04:00:00Z");
+        t->generation++;
+        touch_target(world, t);
+        world->stamps++;
+    }
+}
+
+/* Another process that believes to be the leader restarts them between the list and the writes. */
+static void two_leaders(void **state)
+{
+    (void)state;
+    begin(3);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    w.meanwhile = stamp_others;
+    run_once(&w, true);
+    assert_each_once(3, "2026-01-01T04:00:00Z");
+    assert_string_equal(state_of("d-00"), "Pending"); /* a conflict: it is read again */
+    assert_int_equal(w.wake_ms, 1001);
+    run_once(&w, true);
+    assert_each_once(3, "2026-01-01T04:00:00Z");
+    assert_int_equal(count_of("restarted"), 3);
+}
+
+static void add_one(const char *name, const char *created)
+{
+    struct eru_found *f = &w.many[w.count++];
+    *f = w.many[0];
+    f->target = (struct eru_target){.there = true, .wanted = 1, .generation = 1};
+    f->created = at(created);
+    (void)snprintf(f->name, sizeof(f->name), "%s", name);
+    (void)snprintf(f->target.uid, sizeof(f->target.uid), "uid-%s", name);
+    settle_target(&w, &f->target);
+}
+
+static void created_later(void **state)
+{
+    (void)state;
+    begin(2);
+    w.now = at("2026-01-01T04:01:00Z"); /* steward was down */
+    add_one("fresh", "2026-01-01T04:00:30Z");
+    run_once(&w, true);
+    add_one("late", "2025-12-01T00:00:00Z"); /* matches since it was recorded */
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(state_of("fresh"), "Skipped/SkippedCreatedLater");
+    assert_string_equal(state_of("late"), "");
+    assert_string_equal(w.many[3].target.stamp, "");
+}
+
+static void replaced_before_its_turn(void **state)
+{
+    (void)state;
+    begin(3);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)snprintf(w.many[1].target.uid, sizeof(w.many[1].target.uid), "another");
+    w.many[2].target.there = false;
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(state_of("d-01"), "Skipped/SkippedCreatedLater");
+    assert_string_equal(state_of("d-02"), "Skipped/SkippedTargetNotFound");
+    assert_true(said(&w, "SkippedWorkloads"));
+}
+
+static void nothing_matches(void **state)
+{
+    (void)state;
+    begin(0);
+    assert_int_equal(number(&w, "matched"), 0);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    assert_string_equal(reason(&w, 0), "SkippedNothingMatches");
+    assert_true(said(&w, "SkippedNothingMatches"));
+    assert_null(selected());
+    world_select(&w, 2);
+    run_at(&w, "2026-01-01T05:00:00Z"); /* counted again */
+    assert_int_equal(number(&w, "matched"), 2);
+    assert_int_equal(w.stamps, 0); /* not for the instant before */
+}
+
+static void too_many_match(void **state)
+{
+    (void)state;
+    begin(STW_ERU_MATCHES_MAX + 1);
+    assert_int_equal(number(&w, "matched"), STW_ERU_MATCHES_MAX + 1);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)run_all();
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(reason(&w, 0), "SkippedTooManyMatch");
+    assert_null(selected());
+}
+
+static void as_many_as_allowed(void **state)
+{
+    unsigned events = 0;
+    (void)state;
+    begin(STW_ERU_MATCHES_MAX);
+    w.now = at("2026-01-01T04:00:00Z");
+    for (int runs = 0; runs < 6; runs++) { /* one records, five restart 20 each */
+        run_once(&w, true);
+        events += w.event_count;
+    }
+    assert_each_once(STW_ERU_MATCHES_MAX, "2026-01-01T04:00:00Z");
+    assert_in_range(events, 1, 5);
+    settle_all(&w);
+    run_at(&w, "2026-01-01T04:01:00Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+}
+
+static void one_is_refused(void **state)
+{
+    static const struct {
+        enum stw_err code;
+        const char *want;
+    } cases[] = {{STW_ERR_FORBIDDEN, "Failed/Forbidden"},
+                 {STW_ERR_INVALID, "Failed/ApplyFailed"},
+                 {STW_ERR_NOT_FOUND, "Skipped/SkippedTargetNotFound"}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        bool failed = cases[i].want[0] == 'F';
+        begin(3);
+        w.refused = "d-00";
+        w.refusal = cases[i].code;
+        run_at(&w, "2026-01-01T04:00:00Z");
+        run_once(&w, true);
+        assert_int_equal(w.err, STW_OK);
+        assert_int_equal(w.stamps, 2);
+        assert_string_equal(state_of("d-00"), cases[i].want);
+        settle_all(&w);
+        run_at(&w, "2026-01-01T04:01:00Z");
+        assert_string_equal(text(&w, "lastResult"), failed ? "Failed" : "Succeeded");
+        assert_int_equal(count_of("failed"), failed);
+        assert_int_equal(said(&w, "RolloutFailed"), failed);
+    }
+}
+
+/* It does not keep the others from being restarted, and ends with the deadline. */
+static void one_fails_again_and_again(void **state)
+{
+    (void)state;
+    begin(30);
+    w.refused = "d-00";
+    w.refusal = STW_ERR_UNAVAILABLE;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_at(&w, "2026-01-01T04:00:01Z");
+    assert_int_equal(w.err, STW_ERR_UNAVAILABLE); /* retried, by the queue */
+    run_at(&w, "2026-01-01T04:00:03Z");
+    assert_int_equal(w.stamps, 29);
+    assert_string_equal(state_of("d-00"), "Pending");
+    settle_all(&w);
+    run_at(&w, "2026-01-01T04:10:01Z");
+    assert_string_equal(state_of("d-00"), "Failed/MissedSchedule");
+    assert_string_equal(text(&w, "lastResult"), "Failed");
+    assert_int_equal(count_of("succeeded"), 29);
+}
+
+/* They give way to the others, although a run ends after a few errors. */
+static void some_fail_again_and_again(void **state)
+{
+    (void)state;
+    begin(30);
+    w.refused = "d-0";
+    w.refusal = STW_ERR_UNAVAILABLE;
+    w.now = at("2026-01-01T04:00:00Z");
+    for (int runs = 0; runs < 6; runs++)
+        run_once(&w, true);
+    assert_int_equal(w.stamps, 20);
+    assert_string_equal(state_of("d-09"), "Pending");
+}
+
+/* The API server is away: a run does not try each of them. */
+static void all_fail(void **state)
+{
+    (void)state;
+    begin(50);
+    w.answer_lost = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 3);
+    w.answer_lost = false;
+    (void)run_all();
+    assert_each_once(50, "2026-01-01T04:00:00Z");
+}
+
+static void what_is_skipped(void **state)
+{
+    (void)state;
+    begin(6);
+    w.many[0].target.paused = true;
+    w.many[1].target.wanted = w.many[1].target.to_update = 0;
+    w.many[2].target.available = 0;
+    w.many[3].target.updated = 0;
+    w.own = "d-04";
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 1);
+    assert_string_equal(state_of("d-00"), "Skipped/SkippedTargetPaused");
+    assert_string_equal(state_of("d-01"), "Skipped/SkippedScaledToZero");
+    assert_string_equal(state_of("d-02"), "Skipped/SkippedTargetUnhealthy");
+    assert_string_equal(state_of("d-03"), "Skipped/SkippedRolloutRunning");
+    assert_string_equal(state_of("d-04"), "Skipped/SkippedHasOwnEru");
+    assert_int_equal(w.event_count, 2);
+    settle_target(&w, &w.many[5].target);
+    run_at(&w, "2026-01-01T04:00:10Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    assert_int_equal(count_of("skipped"), 5);
+    assert_string_equal(state_of("d-04"), "Skipped/SkippedHasOwnEru"); /* stays in the status */
+}
+
+static void all_are_skipped(void **state)
+{
+    (void)state;
+    begin(2);
+    w.many[0].target.paused = w.many[1].target.paused = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_string_equal(reason(&w, 0), "SkippedTargetPaused");
+    assert_string_equal(text(&w, "lastResult"), "Skipped");
+    begin(2);
+    w.many[0].target.paused = true;
+    w.own = "d-01";
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_string_equal(reason(&w, 0), "SkippedForSeveralReasons");
+}
+
+static void disabled_meanwhile(void **state)
+{
+    (void)state;
+    begin(30);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 20);
+    w.spec.enabled = false;
+    settle_all(&w);
+    (void)run_all();
+    assert_int_equal(w.stamps, 20);
+    assert_int_equal(count_of("skipped"), 10);
+    assert_string_equal(state_of("d-29"), "Skipped/SkippedDisabled");
+}
+
+static void rollouts_that_fail(void **state)
+{
+    (void)state;
+    begin(4);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    w.many[0].target.there = false;
+    w.many[1].target.stamp[0] = '\0';
+    w.many[2].target.stuck = true;
+    w.many[2].target.observed_generation = w.many[2].target.generation;
+    run_at(&w, "2026-01-01T04:01:00Z");
+    assert_string_equal(state_of("d-00"), "Failed/NoLongerMatches");
+    assert_string_equal(state_of("d-01"), "Failed/Replaced");
+    assert_string_equal(state_of("d-02"), "Failed/RolloutFailed");
+    assert_string_equal(state_of("d-03"), "Restarting");
+    run_at(&w, "2026-01-01T04:10:00Z");
+    assert_string_equal(state_of("d-03"), "Failed/RolloutTimeout");
+    assert_string_equal(text(&w, "lastResult"), "Failed");
+    assert_non_null(strstr(w.events[0].note, "4 of 4 Deployments failed: "));
+    assert_non_null(strstr(w.events[0].note, "d-00 (NoLongerMatches)"));
+}
+
+static void names_are_bounded(void **state)
+{
+    (void)state;
+    begin(60);
+    for (size_t i = 0; i < 30; i++)
+        w.many[i].target.paused = true;
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)run_all();
+    for (size_t i = 30; i < 60; i++)
+        w.many[i].target.there = false;
+    run_once(&w, true);
+    assert_int_equal(count_of("failed"), 30);
+    assert_int_equal(count_of("skipped"), 30);
+    assert_int_equal(json_array_size(json_object_get(selected(), "workloads")), STW_ERU_TOLD_MAX);
+    assert_string_equal(state_of("d-30"), "Failed/NoLongerMatches"); /* before skipped ones */
+    assert_string_equal(state_of("d-00"), "");
+}
+
+static void during_a_restart(void **state)
+{
+    (void)state;
+    for (int allow = 0; allow < 2; allow++) {
+        begin(2);
+        w.spec.schedule = "*/5 * * * *";
+        w.spec.concurrency_policy = allow ? "Allow" : "Forbid";
+        run_at(&w, "2026-01-01T00:00:01Z");
+        run_at(&w, "2026-01-01T00:05:00Z");
+        run_once(&w, true);
+        assert_int_equal(w.stamps, 2);
+        w.many[0].target.observed_generation = w.many[0].target.generation;
+        run_at(&w, "2026-01-01T00:10:00Z");
+        run_once(&w, true);
+        assert_int_equal(w.stamps, allow ? 4 : 2);
+        assert_string_equal(reason(&w, 0), allow ? "Superseded" : "SkippedRolloutRunning");
+    }
+}
+
+static void by_hand(void **state)
+{
+    (void)state;
+    begin(3);
+    w.spec.enabled = false;
+    w.many[1].target.updated = 0; /* a rollout is running */
+    w.many[2].target.available = 0;
+    w.token = "one";
+    run_at(&w, "2026-01-01T02:00:00Z"); /* stores the token */
+    assert_int_equal(w.wake_ms, 1);
+    (void)run_all();
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(state_of("d-01"), "Pending");
+    assert_true(json_is_true(json_object_get(selected(), "manual")));
+    settle_all(&w);
+    run_at(&w, "2026-01-01T02:00:10Z");
+    settle_all(&w);
+    run_at(&w, "2026-01-01T02:00:20Z");
+    assert_each_once(3, "2026-01-01T02:00:00Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    (void)run_all();
+    assert_int_equal(w.stamps, 3); /* once for each token */
+    w.token = "two";
+    run_at(&w, "2026-01-01T02:01:00Z");
+    (void)run_all();
+    assert_int_equal(w.stamps, 6);
+}
+
+static void killed_by_hand(void **state)
+{
+    (void)state;
+    begin(2);
+    w.token = "one";
+    run_at(&w, "2026-01-01T02:00:00Z");
+    run_once(&w, false); /* dies before it has recorded what matches */
+    run_at(&w, "2026-01-01T02:00:01Z");
+    run_once(&w, false); /* dies after the restarts */
+    assert_int_equal(w.stamps, 2);
+    run_at(&w, "2026-01-01T02:00:02Z");
+    assert_each_once(2, "2026-01-01T02:00:00Z");
+}
+
+static void a_status_that_makes_no_sense(void **state)
+{
+    (void)state;
+    begin(2);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)json_object_del(w.status, "selected");
+    run_once(&w, true);
+    assert_false(rolling(&w));
+    assert_int_equal(w.stamps, 0);
+    begin(2);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)json_object_set_new(json_object_get(w.status, "selected"), "instant",
+                              json_string("2026-01-01T03:59:59Z"));
+    run_once(&w, true);
+    assert_false(rolling(&w));
+    assert_int_equal(w.stamps, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(recorded_before_the_first_restart, done),
+        cmocka_unit_test_teardown(killed_between_any_two_restarts, done),
+        cmocka_unit_test_teardown(killed_before_it_is_recorded, done),
+        cmocka_unit_test_teardown(two_leaders, done),
+        cmocka_unit_test_teardown(created_later, done),
+        cmocka_unit_test_teardown(replaced_before_its_turn, done),
+        cmocka_unit_test_teardown(nothing_matches, done),
+        cmocka_unit_test_teardown(too_many_match, done),
+        cmocka_unit_test_teardown(as_many_as_allowed, done),
+        cmocka_unit_test_teardown(one_is_refused, done),
+        cmocka_unit_test_teardown(one_fails_again_and_again, done),
+        cmocka_unit_test_teardown(some_fail_again_and_again, done),
+        cmocka_unit_test_teardown(all_fail, done),
+        cmocka_unit_test_teardown(what_is_skipped, done),
+        cmocka_unit_test_teardown(all_are_skipped, done),
+        cmocka_unit_test_teardown(disabled_meanwhile, done),
+        cmocka_unit_test_teardown(rollouts_that_fail, done),
+        cmocka_unit_test_teardown(names_are_bounded, done),
+        cmocka_unit_test_teardown(during_a_restart, done),
+        cmocka_unit_test_teardown(by_hand, done),
+        cmocka_unit_test_teardown(killed_by_hand, done),
+        cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
