@@ -112,6 +112,7 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
             .max_queries_per_hour = spec->limits.max_queries_per_hour,
             .max_updates_per_hour = spec->limits.max_updates_per_hour,
             .max_connections_per_hour = spec->limits.max_connections_per_hour,
+            .auth_plugin = spec->auth_plugin,
             .reassign_owned_to = spec->reassign_owned_to,
             .valid_until = spec->valid_until,
             .target = d->target,

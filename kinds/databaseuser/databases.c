@@ -136,6 +136,7 @@ static const struct {
     [STW_SQL_NO_OBJECT] = {STW_LEVEL_WAITING, "NoSuchObject"},
     [STW_SQL_OWNS_OBJECTS] = {STW_LEVEL_STALLED, "Conflict"},
     [STW_SQL_UNSUPPORTED] = {STW_LEVEL_STALLED, "Unsupported"},
+    [STW_SQL_NO_PLUGIN] = {STW_LEVEL_STALLED, "Unsupported"},
     [STW_SQL_FAILED] = {STW_LEVEL_RETRYING, "DatabaseFailed"},
 };
 static_assert(STW_COUNT(meanings) == STW_SQL_TROUBLES, "one row for each trouble");

@@ -34,6 +34,7 @@ static void list_changes(const struct dbuser *d, struct stw_buf *out)
 {
     const struct stw_account_report *r = &d->report;
     add_word(out, r->password_changed && !is_rotated(d), "password");
+    add_word(out, r->plugin_changed, "plugin");
     add_word(out, r->hosts_changed, "hosts");
     add_word(out, r->options_changed, "TLS or limits");
     add_word(out, r->grants_given > 0, "rights given");

@@ -306,6 +306,7 @@ static void sync_rest(struct dbuser *d, struct stw_pool *pool)
     d->report.password_changed |= first.password_changed;
     d->report.hosts_changed |= first.hosts_changed;
     d->report.options_changed |= first.options_changed;
+    d->report.plugin_changed |= first.plugin_changed;
     d->report.old_discarded |= first.old_discarded;
     stw_account_report_done(&first);
 }

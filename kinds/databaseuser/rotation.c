@@ -55,6 +55,7 @@ void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
     ret->discard_old = end_us != INT64_MIN &&
                        (!dbu_rotation_keeps_old(d) ||
                         (d->readers.waits == 0 && dbu_overlap_is_over(d, end_us, &left_ms)));
+    ret->old_stays = dbu_rotation_keeps_old(d) && !ret->discard_old;
 }
 
 /* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one

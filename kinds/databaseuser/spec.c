@@ -300,6 +300,16 @@ static const struct stw_field spec_fields[] = {
              "none when absent.  A login activates all of them, on MariaDB the first.",
      STW_RANGE(0, STW_DATABASEUSER_ROLES_MAX),
      .item = &role},
+    {.name = "authPlugin",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser, auth_plugin),
+     .help =
+         "MySQL and MariaDB: plugin of the server that checks the password of a login, from the "
+         "target's allowedAuthPlugins; when absent, the server's default.",
+     STW_RANGE(1, STW_DATABASEUSER_PLUGIN_MAX),
+     .pattern = "^[a-z0-9_]+$",
+     .check = stw_databaseuser_check_plugin,
+     .cel = stw_databaseuser_cel_plugin},
     {.name = "grantsPolicy",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser, grants_policy),

@@ -13,6 +13,7 @@
 #define STW_DATABASEUSER_TARGET_LABEL "target"
 #define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
 #define STW_DATABASEUSER_GRANTS_MAX 100
+#define STW_DATABASEUSER_PLUGIN_MAX 64 /* as the servers' */
 
 #define STW_DATABASEUSER_LENGTH_MAX 128 /* of a generated password */
 #define STW_DATABASEUSER_ALPHABET                                                                  \
@@ -96,6 +97,7 @@ struct stw_databaseuser {
     struct stw_json grants;    /* list; absent: none */
     struct stw_json databases; /* list; absent: none */
     struct stw_json roles;     /* list of strings; absent: none */
+    const char *auth_plugin;   /* MySQL and MariaDB; NULL: the server's default */
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */
     struct stw_databaseuser_limits limits;

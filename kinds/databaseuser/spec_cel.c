@@ -38,6 +38,11 @@ const struct stw_cel stw_databaseuser_cel_alphabet[] = {
     {0},
 };
 
+const struct stw_cel stw_databaseuser_cel_plugin[] = {
+    {"self.matches(r'^[a-z0-9_]*$')", "must consist of small letters, digits and '_'"},
+    {0},
+};
+
 const struct stw_cel stw_databaseuser_cel_every[] = {
     {"self.matches(r'^[1-9][0-9]{0,3}[mhd]$')",
      "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d"},

@@ -69,6 +69,13 @@ const char *stw_databaseuser_check_alphabet(const char *alphabet)
     return NULL;
 }
 
+const char *stw_databaseuser_check_plugin(const char *plugin)
+{
+    if (plugin[strspn(plugin, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        return "must consist of small letters, digits and '_'";
+    return NULL;
+}
+
 const char *stw_databaseuser_check_every(const char *every)
 {
     size_t digits = strspn(every, "0123456789");
@@ -336,6 +343,34 @@ static void check_roles(const struct stw_dbu_scene *s)
         else if (s->engine && s->target)
             check_role(s, path, role);
     }
+}
+
+/* --- the plugin */
+
+static void check_plugin(const struct stw_dbu_scene *s)
+{
+    static const char path[] = "spec.authPlugin";
+    const char *plugin = s->user->auth_plugin;
+    stw_autobuf struct stw_buf allowed = STW_BUF_INIT(4096);
+    if (!plugin || !*plugin || stw_databaseuser_check_plugin(plugin) || !s->target || !s->engine)
+        return; /* the field table reports it */
+    if (!s->engine->auth_plugins[0]) {
+        stw_databaseuser_add_unsupported(s, path, plugin);
+        return;
+    }
+    if (stw_target_allows_plugin(s->target, plugin))
+        return;
+    stw_engine_list_names(s->target->allowed_auth_plugins, &allowed);
+    s->f->failed |= allowed.failed;
+    if (allowed.len > 0)
+        stw_databaseuser_add(s, path, STW_NOT_SUPPORTED, plugin,
+                             "supported values: %s, the allowedAuthPlugins of target \"%s\"",
+                             stw_buf_str(&allowed), s->target_name);
+    else
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" allows no plugin to be chosen; leave it out, or have "
+                             "it added to allowedAuthPlugins of the target",
+                             s->target_name);
 }
 
 /* --- hosts, TLS, limits */
@@ -719,6 +754,7 @@ static void check_all(const struct stw_dbu_scene *s)
     stw_databaseuser_check_databases(s);
     stw_databaseuser_check_grants(s);
     check_roles(s);
+    check_plugin(s);
     check_tls(s);
     check_limits(s);
     check_until(s);

@@ -51,6 +51,7 @@ static const struct {
     [STW_SQL_NO_OBJECT] = {GRANTS, STW_LEVEL_WAITING, STW_OK, "NoSuchObject"},
     [STW_SQL_OWNS_OBJECTS] = {USER, STW_LEVEL_STALLED, STW_OK, "AlterFailed"},
     [STW_SQL_UNSUPPORTED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
+    [STW_SQL_NO_PLUGIN] = {USER, STW_LEVEL_STALLED, STW_OK, "PluginNotLoaded"},
     [STW_SQL_FAILED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, NULL},
 };
 static_assert(STW_COUNT(meanings) == STW_SQL_TROUBLES, "one row for each trouble");
@@ -253,6 +254,11 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
     case STW_SQL_NOT_OURS:
         STW_ASPECT_SAY(a, "%s; it is left as it is", r->err.text);
         break;
+    case STW_SQL_NO_PLUGIN:
+        STW_ASPECT_SAY(a, "%s%s%s%s", r->err.text, d->spec.auth_plugin ? "; have \"" : "",
+                       d->spec.auth_plugin ? d->spec.auth_plugin : "",
+                       d->spec.auth_plugin ? "\" loaded, or choose another spec.authPlugin" : "");
+        break;
     default:
         STW_ASPECT_SAY(a, "%s", r->err.text);
         break;
@@ -285,7 +291,10 @@ static void find_user(const struct dbuser *d, struct stw_aspect *a)
                        d->label, (long long)d->target->max_users);
     } else if (came_to_grants(d)) {
         init_aspect(a, USER);
-        STW_ASPECT_SAY(a, "the account is as this object wants it");
+        STW_ASPECT_SAY(a, d->report.plugin_waits
+                              ? "the account is as this object wants it, except for the plugin, "
+                                "which is set when the old password is no longer valid"
+                              : "the account is as this object wants it");
     }
 }
 
@@ -662,6 +671,7 @@ static const char *blocked_reason(enum stw_sql_trouble t)
         return "OwnsObjects";
     case STW_SQL_DENIED:
     case STW_SQL_UNSUPPORTED:
+    case STW_SQL_NO_PLUGIN:
     case STW_SQL_POLICY:
     case STW_SQL_NO_OBJECT:
     case STW_SQL_FAILED:

@@ -19,7 +19,8 @@ enum {
     DID_PASSWORD = 4,
     DID_OPTIONS = 8,
     DID_HOSTS = 16,
-    DID_DISCARD = 32
+    DID_DISCARD = 32,
+    DID_PLUGIN = 64
 };
 
 /* The owner of an account. */
@@ -74,6 +75,7 @@ static void note_done(struct work *w)
     w->r->options_changed |= did & DID_OPTIONS;
     w->r->hosts_changed |= did & DID_HOSTS;
     w->r->old_discarded |= did & DID_DISCARD;
+    w->r->plugin_changed |= did & DID_PLUGIN;
 }
 
 static int work_end(struct work *w, int result)
@@ -147,8 +149,10 @@ static void note_login(struct work *w)
             continue;
         w->r->can_login |= l->can_login;
         l->options_differ |= !keeps && l->can_login != yes;
-        if (!yes)
-            l->password = STW_PASSWORD_SAME; /* it is only for a new account */
+        if (yes)
+            continue;
+        l->password = STW_PASSWORD_SAME; /* it is only for a new account */
+        l->plugin_differs = false;
     }
 }
 
@@ -334,15 +338,39 @@ static bool discards(const struct work *w, const struct stw_login *l)
 /* A server keeps two passwords: a third would end the older one before its time. */
 static bool must_wait(const struct work *w, const struct stw_login *l)
 {
+    bool swaps = l->old == STW_PASSWORD_SAME && !l->plugin_differs;
     return w->a->keep_old && l->wanted && l->password == STW_PASSWORD_DIFFERS && l->old_valid &&
-           l->old != STW_PASSWORD_SAME && !discards(w, l);
+           !swaps && !discards(w, l);
+}
+
+/* A server ends the second password together with the plugin that both are of.  A password that
+ * another client has set is replaced at once, though. */
+static bool must_plugin_wait(const struct work *w, const struct stw_login *l)
+{
+    bool replaced = l->password == STW_PASSWORD_DIFFERS && !w->a->keep_old;
+    return w->a->old_stays && l->wanted && l->plugin_differs && l->old_valid && !replaced &&
+           !discards(w, l);
 }
 
 /* All hosts wait together: the application has one password. */
 static void find_wait(struct work *w)
 {
-    for (size_t i = 0; i < w->seen.count; i++)
+    for (size_t i = 0; i < w->seen.count; i++) {
         w->r->password_waits |= must_wait(w, &w->seen.logins[i]);
+        w->r->plugin_waits |= must_plugin_wait(w, &w->seen.logins[i]);
+    }
+}
+
+static bool sets_password(const struct work *w, const struct stw_login *l)
+{
+    return l->exists && l->password == STW_PASSWORD_DIFFERS && !w->r->password_waits;
+}
+
+/* A plugin is set together with the password, which has to be known. */
+static bool sets_plugin(const struct work *w, const struct stw_login *l)
+{
+    bool alone = w->a->password.data && !w->r->plugin_waits && !w->r->password_waits;
+    return l->exists && l->plugin_differs && (alone || sets_password(w, l));
 }
 
 static void write_discard(struct work *w, struct stw_login *l)
@@ -357,7 +385,7 @@ static void write_discard(struct work *w, struct stw_login *l)
 static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
 {
     size_t from = w->script.count;
-    bool password = l->password == STW_PASSWORD_DIFFERS && !w->r->password_waits;
+    bool password = sets_password(w, l), plugin = sets_plugin(w, l);
     bool settled = classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
     if (!settled || p->write_before) {
         bool adopted = classify_owner(l, w->a) != OURS;
@@ -367,10 +395,12 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
     write_discard(w, l);
     from = w->script.count;
     l->keep_old = password && w->a->keep_old;
-    if (password || l->options_differ)
-        w->s.ops->alter(&w->s.facts, w->a, l, password ? &w->verifier : NULL, l->options_differ,
-                        &w->script);
-    set_effect(w, from, (password ? DID_PASSWORD : 0) | (l->options_differ ? DID_OPTIONS : 0));
+    if (password || plugin || l->options_differ)
+        w->s.ops->alter(&w->s.facts, w->a, l, password || plugin ? &w->verifier : NULL,
+                        l->options_differ, &w->script);
+    set_effect(w, from,
+               (password ? DID_PASSWORD : 0) | (plugin ? DID_PLUGIN : 0) |
+                   (l->options_differ ? DID_OPTIONS : 0));
 }
 
 static int write_wanted(struct work *w, struct stw_login *l)
@@ -452,10 +482,18 @@ static struct stw_hash stored_passwords(const struct work *w)
     return all;
 }
 
+static bool has_wanted_plugin(const struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].wanted && w->seen.logins[i].plugin_differs)
+            return false;
+    return true;
+}
+
 static bool wants_password(const struct work *w)
 {
     return !w->a->password.data && stw_hash_is_set(w->a->settled) &&
-           !stw_hash_equal(w->a->settled, stored_passwords(w));
+           (!has_wanted_plugin(w) || !stw_hash_equal(w->a->settled, stored_passwords(w)));
 }
 
 static bool is_as_wanted(const struct work *w)
@@ -463,7 +501,7 @@ static bool is_as_wanted(const struct work *w)
     for (size_t i = 0; i < w->seen.count; i++)
         if (w->seen.logins[i].wanted && w->seen.logins[i].password != STW_PASSWORD_SAME)
             return false;
-    return true;
+    return has_wanted_plugin(w);
 }
 
 /* A free name may still be the definer of existing objects. */
@@ -489,7 +527,7 @@ static int prepare_statements(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         create |= l->wanted && !l->exists;
-        password |= l->wanted && l->exists && l->password == STW_PASSWORD_DIFFERS;
+        password |= l->wanted && (sets_password(w, l) || sets_plugin(w, l));
         w->r->found |= l->wanted && l->exists;
     }
     if (create && !w->a->password.data)
@@ -534,7 +572,8 @@ static void write_report(struct work *w)
     r->owned = true;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
-        r->old_valid |= l->wanted && (l->keep_old || (l->old_valid && !discards(w, l)));
+        bool ended = discards(w, l) || sets_plugin(w, l);
+        r->old_valid |= l->wanted && (l->keep_old || (l->old_valid && !ended));
     }
     if (!w->a->password.data)
         r->stored = w->a->settled;

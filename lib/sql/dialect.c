@@ -111,6 +111,13 @@ static const char *const postgresql_databases[] = {"template0", "template1", NUL
 static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
 static const char *const none[] = {NULL};
 
+/* Not in these lists: plugins for which the client is who the system, a directory or a certificate
+ * says (auth_socket, unix_socket, pam, LDAP, Kerberos): such an account would not need its
+ * password. */
+static const char *const mysql_plugins[] = {"caching_sha2_password", "mysql_native_password",
+                                            "sha256_password", NULL};
+static const char *const mariadb_plugins[] = {"ed25519", "mysql_native_password", "parsec", NULL};
+
 /* Limits of account names: mysql.user of MySQL 8.0 and MariaDB 10.11, NAMEDATALEN - 1 of
  * PostgreSQL. */
 static const struct stw_engine_info engines[] = {
@@ -125,7 +132,8 @@ static const struct stw_engine_info engines[] = {
                           .reserved = mysql_reserved,
                           .reserved_databases = mysql_databases,
                           .reserved_schemas = none,
-                          .privileges = mysql_privileges},
+                          .privileges = mysql_privileges,
+                          .auth_plugins = mysql_plugins},
     [STW_ENGINE_MARIADB] = {.name = "mariadb",
                             .port = 3306,
                             .user_max = 80,
@@ -137,7 +145,8 @@ static const struct stw_engine_info engines[] = {
                             .reserved = mariadb_reserved,
                             .reserved_databases = mysql_databases,
                             .reserved_schemas = none,
-                            .privileges = mariadb_privileges},
+                            .privileges = mariadb_privileges,
+                            .auth_plugins = mariadb_plugins},
     [STW_ENGINE_POSTGRESQL] = {.name = "postgresql",
                                .port = 5432,
                                .user_max = 63,
@@ -148,7 +157,8 @@ static const struct stw_engine_info engines[] = {
                                .reserved = postgresql_reserved,
                                .reserved_databases = postgresql_databases,
                                .reserved_schemas = postgresql_schemas,
-                               .privileges = postgresql_privileges},
+                               .privileges = postgresql_privileges,
+                               .auth_plugins = none},
 };
 static_assert(STW_COUNT(engines) == STW_ENGINES, "one row for each engine");
 
@@ -203,6 +213,14 @@ const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const
     return NULL;
 }
 
+bool stw_engine_has_plugin(enum stw_engine e, const char *plugin)
+{
+    for (const char *const *p = engines[e].auth_plugins; *p; p++)
+        if (stw_streq(*p, plugin))
+            return true;
+    return false;
+}
+
 void stw_engine_list_privileges(enum stw_engine e, unsigned places, struct stw_buf *out)
 {
     const char *comma = "";
@@ -212,4 +230,10 @@ void stw_engine_list_privileges(enum stw_engine e, unsigned places, struct stw_b
         stw_buf_addf(out, "%s\"%s\"", comma, p->name);
         comma = ", ";
     }
+}
+
+void stw_engine_list_names(const char *const *names, struct stw_buf *out)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        stw_buf_addf(out, "%s\"%s\"", i > 0 ? ", " : "", names[i]);
 }

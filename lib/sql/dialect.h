@@ -39,6 +39,9 @@ struct stw_engine_info {
      * make an account an admin. */
     const char *const *reserved_databases, *const *reserved_schemas;
     const struct stw_engine_privilege *privileges;
+    /* Plugins that check the password of a login, and whose verifiers password.c can make; ended by
+     * NULL. */
+    const char *const *auth_plugins;
 };
 
 const struct stw_engine_info *stw_engine_info(enum stw_engine e);
@@ -48,7 +51,11 @@ bool stw_engine_reserves_schema(enum stw_engine e, const char *schema);
 /* NULL: the engine does not have the privilege, or it may not be granted. */
 const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name);
 
+bool stw_engine_has_plugin(enum stw_engine e, const char *plugin);
+
 /* Every privilege of an engine at one of `places`, as `"A", "B"`; for messages. */
 void stw_engine_list_privileges(enum stw_engine e, unsigned places, struct stw_buf *out);
+/* Appends names in the same form. */
+void stw_engine_list_names(const char *const *names, struct stw_buf *out);
 
 #endif

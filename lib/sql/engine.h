@@ -72,7 +72,8 @@ struct stw_login {
     bool options_differ;
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
-    bool old_valid;                      /* MySQL: it has a second password */
+    bool plugin_differs; /* from the wanted one: it does, or another way to log in is there */
+    bool old_valid;      /* MySQL: it has a second password */
     enum stw_password_state old;         /* that one, compared with the wanted */
     bool keep_old;                       /* for `alter`: leave the current password valid */
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */

@@ -645,8 +645,8 @@ static int compute_mysql_verifier(struct stw_session *s, const struct stw_accoun
 {
     const struct stw_facts *k = &s->facts;
     struct stw_buf stored = STW_BUF_INIT(256);
-    int r = k->native_default ? stw_native_make(&a->password, &stored)
-                              : stw_caching_sha2_make(&a->password, &stored);
+    const char *plugin = stw_mysql_plugin(k, a, NULL);
+    int r = stw_mysql_verifier_make(plugin, &a->password, &stored);
     if (r == 0 && k->plain_password) {
         ret->plain = true;
         stw_buf_add(&ret->text, a->password.data, a->password.len);
@@ -654,7 +654,7 @@ static int compute_mysql_verifier(struct stw_session *s, const struct stw_accoun
         stw_buf_add(&ret->text, stored.data, stored.len);
     }
     /* A salt that the server chooses is unknown. */
-    if (r == 0 && (!k->plain_password || k->native_default))
+    if (r == 0 && (!k->plain_password || !stw_mysql_verifier_is_salted(plugin)))
         stw_sha256_hex(stored.data, stored.len, ret->id);
     stw_buf_done(&stored);
     if (r < 0 || ret->text.failed)

@@ -47,7 +47,7 @@ static const struct known {
     {1396, STW_SQL_EXISTS, "another client created the account at this moment"},
     {1410, STW_SQL_DENIED, "the admin account may not create accounts by granting"},
     {1470, STW_SQL_UNSUPPORTED, "the user or host name is too long for this server"},
-    {1524, STW_SQL_UNSUPPORTED, "the server lacks the plugin of this account's login"},
+    {1524, STW_SQL_UNSUPPORTED, "the server has not loaded the plugin of this account's login"},
     {1698, STW_SQL_AUTH, "the server refused the login"},
     {1792, STW_SQL_READ_ONLY, "the server is read-only"},
     {1819, STW_SQL_POLICY, "the password does not satisfy the server's policy"},
@@ -69,7 +69,8 @@ static const struct known {
     {3118, STW_SQL_AUTH, "the admin account is locked"},
     {3159, STW_SQL_TLS, "the server takes only connections with TLS"},
     {3894, STW_SQL_UNSUPPORTED,
-     "the server keeps no password of another plugin: set the strategy InPlace for one rotation"},
+     "the server keeps no password of another plugin: change the plugin and the password one after "
+     "the other, or set the strategy InPlace for one rotation"},
     {4006, STW_SQL_OWNS_OBJECTS,
      "a routine, view, trigger or event names the account as its definer: drop it first, or give "
      "the admin account ALLOW_NONEXISTENT_DEFINER (SET_USER_ID before 8.2)"},
@@ -112,6 +113,8 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
     if (number == 4006 && step == STW_SQL_STEP_CREATE)
         k.trouble = STW_SQL_NOT_OURS;
+    if (number == 1524 && (step == STW_SQL_STEP_CREATE || step == STW_SQL_STEP_ALTER))
+        k.trouble = STW_SQL_NO_PLUGIN;
     if (number == 1396 && step != STW_SQL_STEP_CREATE)
         k = find_error_by_number(1133);
     /* For a statement, the refusal of a login is the refusal of a right. */

@@ -250,12 +250,19 @@ static const int64_t *limits_of(const struct stw_account *a, int64_t out[4])
     return out;
 }
 
+/* An account without a plugin, of an old server, has this one. */
+static bool is_plugin(const char *stored, const char *wanted)
+{
+    return stw_streq(*stored ? stored : "mysql_native_password", wanted);
+}
+
 static void note_verifier(struct stw_login *l, const struct stw_account *a, const char *plugin,
                           const char *verifier, size_t len)
 {
     enum stw_password_state state = stw_mysql_password_state(plugin, verifier, len, &a->password);
     if (l->password != STW_PASSWORD_SAME)
         l->password = state;
+    l->plugin_differs |= a->auth_plugin && !is_plugin(plugin, a->auth_plugin);
     stw_format(l->plugin, sizeof(l->plugin), "%s", plugin);
     stw_sha256_hex(verifier, len, l->verifier_id);
     stw_login_note(l, plugin, verifier, len);

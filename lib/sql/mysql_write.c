@@ -51,36 +51,54 @@ static void put_limits(struct stw_buf *out, const struct stw_account *a)
     static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
 }
 
-static void put_ed25519(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
-                        const struct stw_verifier *v)
+static const char *find_default_plugin(const struct stw_facts *k)
 {
-    struct stw_buf key = STW_BUF_INIT(256);
-    stw_buf_adds(out, v->plain ? "VIA ed25519 USING PASSWORD(" : "VIA ed25519 USING ");
-    if (!v->plain && stw_ed25519_make(&a->password, &key) != 0)
-        out->failed = true;
-    const struct stw_buf *text = v->plain ? &v->text : &key;
-    stw_mysql_string(out, stw_buf_str(text), text->len, k->no_backslash);
-    stw_buf_adds(out, v->plain ? ")" : "");
-    stw_buf_done(&key);
+    return k->mariadb || k->native_default ? "mysql_native_password" : "caching_sha2_password";
 }
 
-/* An account with ed25519 keeps it; all others get the server's own default. */
+/* Accounts of MariaDB keep a plugin that is better than the default. */
+const char *stw_mysql_plugin(const struct stw_facts *k, const struct stw_account *a,
+                             const struct stw_login *l)
+{
+    if (a->auth_plugin)
+        return a->auth_plugin;
+    if (k->mariadb && l && (stw_streq(l->plugin, "ed25519") || stw_streq(l->plugin, "parsec")))
+        return l->plugin;
+    return find_default_plugin(k);
+}
+
+/* `v` is of the plugin of a new account. */
+static void put_verifier(struct stw_buf *out, const struct stw_facts *k,
+                         const struct stw_account *a, const char *plugin,
+                         const struct stw_verifier *v)
+{
+    stw_autobuf struct stw_buf own = {.max = 256, .secret = true};
+    bool sealed = v->plain || stw_streq(plugin, stw_mysql_plugin(k, a, NULL));
+    if (!sealed && stw_mysql_verifier_make(plugin, &a->password, &own) != 0)
+        out->failed = true;
+    const struct stw_buf *text = sealed ? &v->text : &own;
+    stw_mysql_string(out, stw_buf_str(text), text->len, k->no_backslash);
+}
+
+/* A policy of the server has to see the password itself: such a statement names no default. */
 static void put_password(struct stw_buf *out, const struct stw_facts *k,
                          const struct stw_account *a, const struct stw_login *l,
                          const struct stw_verifier *v)
 {
+    const char *plugin = stw_mysql_plugin(k, a, l);
+    bool named = !v->plain || a->auth_plugin || !stw_streq(plugin, find_default_plugin(k));
+    bool call = k->mariadb && v->plain && named;
     if (v->text.len == 0) /* never an account without a password */
         out->failed = true;
     stw_buf_adds(out, " IDENTIFIED ");
-    if (k->mariadb && stw_streq(l->plugin, "ed25519")) {
-        put_ed25519(out, k, a, v);
-        return;
+    if (named) {
+        stw_buf_adds(out, k->mariadb ? "VIA " : "WITH ");
+        stw_mysql_name(out, plugin);
+        stw_buf_addc(out, ' ');
     }
-    stw_buf_adds(out, v->plain            ? "BY "
-                      : k->mariadb        ? "VIA mysql_native_password USING "
-                      : k->native_default ? "WITH mysql_native_password AS "
-                                          : "WITH caching_sha2_password AS ");
-    stw_mysql_string(out, stw_buf_str(&v->text), v->text.len, k->no_backslash);
+    stw_buf_adds(out, call ? "USING PASSWORD(" : v->plain ? "BY " : k->mariadb ? "USING " : "AS ");
+    put_verifier(out, k, a, plugin, v);
+    stw_buf_adds(out, call ? ")" : "");
 }
 
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,

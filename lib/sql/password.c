@@ -66,6 +66,19 @@ int stw_caching_sha2_make(const struct stw_sql_secret *p, struct stw_buf *out)
     return out->failed ? -1 : 0;
 }
 
+int stw_sha256_make(const struct stw_sql_secret *p, struct stw_buf *out)
+{
+    char salt[SALT_LEN], digest[44];
+    if (!is_known_password(p) || draw_salt(salt) < 0 ||
+        stw_sha256_crypt(p->data, p->len, salt, SALT_LEN, ROUNDS, digest) < 0)
+        return -1;
+    stw_buf_adds(out, "$5$");
+    stw_buf_add(out, salt, SALT_LEN);
+    stw_buf_addc(out, '$');
+    stw_buf_adds(out, digest);
+    return out->failed ? -1 : 0;
+}
+
 static bool is_same_digest(const void *a, const void *b, size_t len)
 {
     return CRYPTO_memcmp(a, b, len) == 0;
@@ -142,26 +155,48 @@ static enum stw_password_state check_ed25519(const char *v, size_t len,
     return check_made(stw_ed25519_make, v, len, p);
 }
 
-static const struct {
-    const char *plugin;
+static const struct plugin {
+    const char *name;
     enum stw_password_state (*check)(const char *v, size_t len, const struct stw_sql_secret *p);
+    int (*make)(const struct stw_sql_secret *p, struct stw_buf *out);
+    bool salted;
 } plugins[] = {
-    {"", check_native},
-    {"mysql_native_password", check_native},
-    {"caching_sha2_password", check_caching_sha2},
-    {"sha256_password", check_sha256},
-    {"ed25519", check_ed25519},
+    {"", check_native, stw_native_make, false},
+    {"mysql_native_password", check_native, stw_native_make, false},
+    {"caching_sha2_password", check_caching_sha2, stw_caching_sha2_make, true},
+    {"sha256_password", check_sha256, stw_sha256_make, true},
+    {"ed25519", check_ed25519, stw_ed25519_make, false},
+    {"parsec", stw_parsec_check, stw_parsec_make, true},
 };
+
+static const struct plugin *find_plugin(const char *name)
+{
+    for (size_t i = 0; i < STW_COUNT(plugins); i++)
+        if (stw_streq(plugins[i].name, name))
+            return &plugins[i];
+    return NULL;
+}
 
 enum stw_password_state stw_mysql_password_state(const char *plugin, const char *verifier,
                                                  size_t len, const struct stw_sql_secret *p)
 {
     if (!is_known_password(p))
         return STW_PASSWORD_UNKNOWN;
-    for (size_t i = 0; verifier && i < STW_COUNT(plugins); i++)
-        if (stw_streq(plugins[i].plugin, plugin))
-            return plugins[i].check(verifier, len, p);
-    return STW_PASSWORD_DIFFERS; /* the login does not use a password */
+    const struct plugin *found = find_plugin(plugin);
+    return verifier && found ? found->check(verifier, len, p)
+                             : STW_PASSWORD_DIFFERS; /* the login does not use a password */
+}
+
+int stw_mysql_verifier_make(const char *plugin, const struct stw_sql_secret *p, struct stw_buf *out)
+{
+    const struct plugin *found = find_plugin(plugin);
+    return found ? found->make(p, out) : -1;
+}
+
+bool stw_mysql_verifier_is_salted(const char *plugin)
+{
+    const struct plugin *found = find_plugin(plugin);
+    return found && found->salted;
 }
 
 static bool is_ascii(const struct stw_sql_secret *p)

@@ -15,6 +15,15 @@ int stw_native_make(const struct stw_sql_secret *p, struct stw_buf *out); /* "*9
 int stw_caching_sha2_make(const struct stw_sql_secret *p, struct stw_buf *out);
 /* MariaDB's ed25519: the public key of SHA-512(password), base64 without its "=". */
 int stw_ed25519_make(const struct stw_sql_secret *p, struct stw_buf *out);
+/* "$5$" salt "$" digest, otherwise as caching_sha2_password. */
+int stw_sha256_make(const struct stw_sql_secret *p, struct stw_buf *out);
+int stw_parsec_make(const struct stw_sql_secret *p, struct stw_buf *out); /* "P0:salt:key" */
+enum stw_password_state stw_parsec_check(const char *v, size_t len, const struct stw_sql_secret *p);
+
+/* What the plugin stores for the password; -1 also for a plugin that is in no table of dialect.c. */
+int stw_mysql_verifier_make(const char *plugin, const struct stw_sql_secret *p,
+                            struct stw_buf *out) STW_MUST_CHECK;
+bool stw_mysql_verifier_is_salted(const char *plugin);
 
 /* Compares with the plugin and authentication_string of a MySQL or MariaDB account. */
 enum stw_password_state stw_mysql_password_state(const char *plugin, const char *verifier,

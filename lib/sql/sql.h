@@ -37,6 +37,7 @@ enum stw_sql_trouble {
     STW_SQL_NO_OBJECT,    /* a database, schema, table or role of a grant does not exist */
     STW_SQL_OWNS_OBJECTS, /* cannot be dropped: `err` names the cause */
     STW_SQL_UNSUPPORTED,  /* this server cannot do what is requested */
+    STW_SQL_NO_PLUGIN,    /* this server has not loaded the plugin of the account's login */
     STW_SQL_FAILED,       /* any other error of a statement */
     STW_SQL_TROUBLES
 };
@@ -97,6 +98,8 @@ struct stw_account {
     const char *user;
     const char *const *hosts; /* MySQL and MariaDB; ended by NULL */
     struct stw_sql_secret password;
+    const char *auth_plugin; /* MySQL and MariaDB: one of the engine's, which checks the password;
+                                NULL: the server's default, and an account keeps a better one */
     /* If set without a password: the password matched when the server stored these (`stored` of a
      * report). */
     struct stw_hash settled;
@@ -111,6 +114,8 @@ struct stw_account {
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
      * valid; while an older one still is, it is not set (`password_waits`). */
     bool keep_old;
+    bool old_stays;          /* the plugin is not changed while an older password is valid, which
+                                that would end (`plugin_waits`) */
     bool discard_old;        /* the older password is no longer valid, before a new one is set */
     const char *valid_until; /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
@@ -137,10 +142,11 @@ struct stw_account_report {
     unsigned sessions;    /* with wait_sessions */
     bool sessions_hidden; /* with wait_sessions: the admin may not see those of other accounts */
     bool can_login;       /* it could log in before, at one of its hosts or more */
-    bool created, adopted, password_changed, hosts_changed, options_changed;
+    bool created, adopted, password_changed, hosts_changed, options_changed, plugin_changed;
     bool old_valid;       /* an older password is valid as well, on at least one host */
     bool old_discarded;   /* it is no longer, since this call */
     bool password_waits;  /* the new one was not set, for the older one is still valid */
+    bool plugin_waits;    /* the same of the plugin */
     bool owned;           /* it has our mark now */
     bool password_wanted; /* the server's passwords differ from `settled`: nothing was done, call
                              again with the password */

@@ -19,6 +19,8 @@
 #define VALUE_MAX_BYTES (6 * VALUE_SHOWN + 3)
 #define PATTERNS_MAX 1000
 #define PATTERN_MAX_BYTES 16384 /* HOST_MAX bytes, all of which may be {namespace} */
+#define PLUGINS_MAX 16
+#define PLUGIN_MAX 64
 #define NAMESPACE "{namespace}"
 
 struct stw_targets {
@@ -49,7 +51,7 @@ struct written {
     struct admin admin;
     struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
-        allowed_owners, allowed_roles, allow_create, allowed_extensions;
+        allowed_owners, allowed_roles, allowed_auth_plugins, allow_create, allowed_extensions;
     bool allow_all_databases, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
@@ -191,6 +193,13 @@ static const struct stw_field pattern_row = {.name = "",
                                              .check = check_pattern};
 static const struct stw_field privilege_row = {.name = "", .type = STW_T_STRING, .required = true};
 
+static const struct stw_field plugin_row = {.name = "",
+                                            .type = STW_T_STRING,
+                                            .required = true,
+                                            .has_range = true,
+                                            .min = 1,
+                                            .max = PLUGIN_MAX};
+
 static const struct stw_field rows[] = {
     {.name = "name",
      .type = STW_T_STRING,
@@ -257,6 +266,12 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .max = PATTERNS_MAX,
      .item = &pattern_row},
+    {.name = "allowedAuthPlugins",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_auth_plugins),
+     .has_range = true,
+     .max = PLUGINS_MAX,
+     .item = &plugin_row},
     {.name = "allowCreateDatabases",
      .type = STW_T_LIST,
      WRITTEN(allow_create),
@@ -357,6 +372,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allow_adoption = copy_list(p, w->allow_adoption),
         .allowed_owners = copy_list(p, w->allowed_owners),
         .allowed_roles = copy_list(p, w->allowed_roles),
+        .allowed_auth_plugins = copy_list(p, w->allowed_auth_plugins),
         .allow_create = copy_list(p, w->allow_create),
         .allowed_extensions = copy_list(p, w->allowed_extensions),
         .allow_all_databases = w->allow_all_databases,
@@ -408,6 +424,26 @@ static void check_privileges(struct parser *p, size_t index, const struct stw_ta
     }
 }
 
+static void check_plugins(struct parser *p, size_t index, const struct stw_target *t)
+{
+    const struct stw_engine_info *engine = stw_engine_info(t->engine);
+    for (size_t i = 0; t->allowed_auth_plugins && t->allowed_auth_plugins[i]; i++) {
+        char path[96];
+        stw_autobuf struct stw_buf value = STW_BUF_INIT(VALUE_MAX_BYTES), all = STW_BUF_INIT(4096);
+        const char *name = t->allowed_auth_plugins[i];
+        if (!*name || !engine->auth_plugins[0] || stw_engine_has_plugin(t->engine, name))
+            continue;
+        stw_format(path, sizeof(path), "targets[%zu].allowedAuthPlugins[%zu]", index, i);
+        stw_buf_json_str(&value, name, strnlen(name, VALUE_SHOWN));
+        stw_engine_list_names(engine->auth_plugins, &all);
+        stw_findings_add(p->f, path, STW_NOT_SUPPORTED, stw_buf_str(&value),
+                         "supported values: %s; only plugins that check the password of the "
+                         "account can be allowed",
+                         stw_buf_str(&all));
+        p->f->failed |= value.failed || all.failed;
+    }
+}
+
 static void check_engine_fields(struct parser *p, size_t index, const struct stw_target *t)
 {
     char path[64];
@@ -422,6 +458,10 @@ static void check_engine_fields(struct parser *p, size_t index, const struct stw
     }
     if (t->allowed_owners && !engine->has_owned_objects) {
         path_to(path, sizeof(path), index, "allowedOwners");
+        stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
+    }
+    if (t->allowed_auth_plugins && !engine->auth_plugins[0]) {
+        path_to(path, sizeof(path), index, "allowedAuthPlugins");
         stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
     }
     if (t->allowed_extensions && !engine->has_schemas) {
@@ -483,6 +523,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
     check_password(p, at->index, stw_json_get(v, "admin"));
     if (place_of(engine_names, w.engine) >= 0) {
         check_privileges(p, at->index, t);
+        check_plugins(p, at->index, t);
         check_engine_fields(p, at->index, t);
     }
     check_duplicate(p, at->index, t);
@@ -676,6 +717,14 @@ bool stw_target_allows_owner(const struct stw_target *t, const char *ns, const c
 bool stw_target_allows_role(const struct stw_target *t, const char *ns, const char *role)
 {
     return is_allowed(t->allowed_roles, ns, role);
+}
+
+bool stw_target_allows_plugin(const struct stw_target *t, const char *plugin)
+{
+    for (const char *const *p = t->allowed_auth_plugins; p && *p; p++)
+        if (stw_streq(*p, plugin))
+            return true;
+    return false;
 }
 
 bool stw_target_allows_create(const struct stw_target *t, const char *ns, const char *database)

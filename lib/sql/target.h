@@ -50,10 +50,11 @@ struct stw_target {
     const char *const *allow_adoption;    /* accounts that may be adopted; default: none */
     const char *const *allowed_owners;    /* PostgreSQL: values of reassignOwnedTo; default: none */
     const char *const *allowed_roles;     /* roles that accounts may be members of; default: none */
-    const char *const *allow_create;      /* databases that steward may create; default: none */
-    const char *const *allowed_extensions; /* PostgreSQL, of those databases; default: none */
-    int64_t max_users;                     /* accounts made by steward; 0: no limit */
-    int64_t max_connections;               /* of the pool; default 4 */
+    const char *const *allowed_auth_plugins; /* names; MySQL and MariaDB: default: none */
+    const char *const *allow_create;         /* databases that steward may create; default: none */
+    const char *const *allowed_extensions;   /* PostgreSQL, of those databases; default: none */
+    int64_t max_users;                       /* accounts made by steward; 0: no limit */
+    int64_t max_connections;                 /* of the pool; default 4 */
     int64_t connect_timeout_seconds, statement_timeout_seconds; /* defaults 5, 10 */
 };
 
@@ -88,6 +89,7 @@ bool stw_target_accepts_namespace(const struct stw_target *t, const char *ns);
 const char *const *stw_target_databases(const struct stw_target *t);
 /* Appends a pattern of a target with the namespace in it. */
 void stw_target_put_pattern(const char *pattern, const char *ns, struct stw_buf *out);
+bool stw_target_allows_plugin(const struct stw_target *t, const char *plugin);
 /* Whether allowedPrivileges has it.  "GRANT OPTION" is a privilege here. */
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
 

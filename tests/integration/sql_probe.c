@@ -7,7 +7,7 @@
  *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
- *      "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
+ *      "auth_plugin": NAME, "old_stays": BOOL, "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
  *      "uid": ..., "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
  *      "keep"}]}
@@ -144,6 +144,8 @@ static void read_account(struct command *c)
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);
     a->wait_sessions = stw_json_bool(stw_json_get(c->root, "wait_sessions"), false);
+    a->auth_plugin = kept(c, stw_json_get(c->root, "auth_plugin"));
+    a->old_stays = stw_json_bool(stw_json_get(c->root, "old_stays"), false);
     a->acts_as = kept(c, stw_json_get(c->root, "acts_as"));
     a->login = (enum stw_account_login)number(stw_json_get(c->root, "login"));
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
@@ -161,10 +163,10 @@ static void read_account(struct command *c)
     read_grants(c);
 }
 
-static const char *const troubles[] = {"FINE",      "CONNECT",      "CIRCUIT_OPEN", "BUSY",
-                                       "AUTH",      "TLS",          "READ_ONLY",    "LOOKUP",
-                                       "EXISTS",    "NOT_OURS",     "POLICY",       "DENIED",
-                                       "NO_OBJECT", "OWNS_OBJECTS", "UNSUPPORTED",  "FAILED"};
+static const char *const troubles[] = {
+    "FINE",      "CONNECT",      "CIRCUIT_OPEN", "BUSY",      "AUTH",   "TLS",
+    "READ_ONLY", "LOOKUP",       "EXISTS",       "NOT_OURS",  "POLICY", "DENIED",
+    "NO_OBJECT", "OWNS_OBJECTS", "UNSUPPORTED",  "NO_PLUGIN", "FAILED"};
 static const char *const steps[] = {"CONNECT", "LOOKUP", "CREATE", "ALTER",
                                     "GRANT",   "REVOKE", "DROP"};
 
@@ -201,6 +203,8 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_flag(out, "old_valid", r->old_valid);
     put_flag(out, "old_discarded", r->old_discarded);
     put_flag(out, "password_waits", r->password_waits);
+    put_flag(out, "plugin_changed", r->plugin_changed);
+    put_flag(out, "plugin_waits", r->plugin_waits);
     stw_buf_addf(out, ",\"given\":%u,\"revoked\":%u,\"statements\":%u", r->grants_given,
                  r->grants_revoked, r->statements);
 }

@@ -206,6 +206,26 @@ def closed(reply):
     return reply.returncode != 0 and reply.stderr
 
 
+@pytest.mark.oldest("webhook calls")
+def test_plugins(scene, shop):
+    """Refused beyond the list of the target, with what it allows; what became wrong later can be
+    kept, but not be chosen."""
+    scene.write_targets({**MAIN, "allowedAuthPlugins": ["ed25519"]}, OTHER, PG)
+    said = refusal(scene, user("app", shop, authPlugin="mysql_native_password"))
+    assert 'spec.authPlugin: Unsupported value: "mysql_native_password": supported values: ' \
+        '"ed25519", the allowedAuthPlugins of target "main"' in said
+    assert 'spec.authPlugin: Forbidden: target "Other" allows no plugin' in \
+        refusal(scene, user("app", shop, target="Other", authPlugin="ed25519"))
+    assert 'spec.authPlugin: Invalid value: "ed25519": not supported on postgresql' in \
+        refusal(scene, user("app", shop, target="pg", authPlugin="ed25519"))
+    apply(scene, user("app", shop, authPlugin="ed25519"))
+    scene.write_targets(MAIN, OTHER, PG)
+    reply = apply(scene, user("app", shop, authPlugin="ed25519", resyncSeconds=400))
+    assert 'Warning: spec.authPlugin: Forbidden: target "main" allows no plugin' in reply.stderr
+    assert "spec.authPlugin: Forbidden" in \
+        refusal(scene, user("app", shop, authPlugin="parsec", resyncSeconds=400))
+
+
 def test_targets_change_under_a_running_steward(scene, shop):
     obj = user("app", shop)
     scene.write_targets({**MAIN, "allowedNamespaces": ["elsewhere"]}, OTHER, PG)
@@ -229,6 +249,8 @@ def test_targets_change_under_a_running_steward(scene, shop):
     ({"grants": [{"privileges": ["SELECT"]}]}, "spec.grants[0].database"),
     ({"grants": [{"database": "a", "privileges": []}]}, "spec.grants[0].privileges"),
     ({"grants": [{"database": "a", "privileges": ["select"]}]}, "spec.grants[0].privileges"),
+    ({"authPlugin": "ed25519' OR unix_socket"}, "spec.authPlugin"),
+    ({"authPlugin": "e" * 65}, "spec.authPlugin"),
     ({"grantsPolicy": "All"}, "spec.grantsPolicy"),
     ({"deletionPolicy": "Forget"}, "spec.deletionPolicy"),
     ({"adoptionPolicy": "Yes"}, "spec.adoptionPolicy"),

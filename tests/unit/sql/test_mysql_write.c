@@ -34,11 +34,12 @@ static void test_create(void **state)
     stw_buf_adds(&plain.text, "p'\\");
     plain.plain = true;
     stw_mysql_create(&maria, &bob, &l, &v, &s);
-    wrote(&s, 1, "CREATE USER `b``ob`@`%` IDENTIFIED VIA mysql_native_password USING '*AB'" LIMITS);
+    wrote(&s, 1,
+          "CREATE USER `b``ob`@`%` IDENTIFIED VIA `mysql_native_password` USING '*AB'" LIMITS);
     stw_mysql_create(&old, &bob, &l, &v, &s);
-    wrote(&s, 2, "CREATE USER `b``ob`@`%` IDENTIFIED WITH mysql_native_password AS '*AB'" LIMITS);
+    wrote(&s, 2, "CREATE USER `b``ob`@`%` IDENTIFIED WITH `mysql_native_password` AS '*AB'" LIMITS);
     stw_mysql_create(&eight, &bob, &l, &v, &s);
-    wrote(&s, 3, "CREATE USER `b``ob`@`%` IDENTIFIED WITH caching_sha2_password AS '*AB'" LIMITS);
+    wrote(&s, 3, "CREATE USER `b``ob`@`%` IDENTIFIED WITH `caching_sha2_password` AS '*AB'" LIMITS);
     stw_mysql_create(&eight, &bob, &l, &plain, &s);
     wrote(&s, 4, "CREATE USER `b``ob`@`%` IDENTIFIED BY 'p''\\'" LIMITS);
     stw_mysql_alter(&maria, &bob, &l, &plain, false, &s);
@@ -50,19 +51,53 @@ static void test_create(void **state)
     known.password = (struct stw_sql_secret){"secret", 6};
     stw_mysql_alter(&maria, &known, &ed, &v, false, &s);
     wrote(&s, 7,
-          "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING "
+          "ALTER USER `b``ob`@`%` IDENTIFIED VIA `ed25519` USING "
           "'ZIgUREUg5PVgQ6LskhXmO+eZLS0nC8be6HPjYWR4YJY'");
     stw_mysql_alter(&maria, &known, &ed, &plain, false, &s);
-    wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA ed25519 USING PASSWORD('p''\\\\')");
+    wrote(&s, 8, "ALTER USER `b``ob`@`%` IDENTIFIED VIA `ed25519` USING PASSWORD('p''\\\\')");
     static const struct stw_login keeps = {.host = "%", .keep_old = true};
     stw_mysql_alter(&eight, &bob, &keeps, &v, true, &s);
     wrote(&s, 9,
-          "ALTER USER `b``ob`@`%` IDENTIFIED WITH caching_sha2_password AS '*AB' RETAIN CURRENT "
+          "ALTER USER `b``ob`@`%` IDENTIFIED WITH `caching_sha2_password` AS '*AB' RETAIN CURRENT "
           "PASSWORD" LIMITS " ACCOUNT UNLOCK");
     stw_mysql_alter(&eight, &bob, &keeps, NULL, true, &s);
     wrote(&s, 10, "ALTER USER `b``ob`@`%`" LIMITS " ACCOUNT UNLOCK");
     stw_mysql_discard(&bob, &keeps, &s);
     wrote(&s, 11, "ALTER USER `b``ob`@`%` DISCARD OLD PASSWORD");
+    stw_buf_done(&v.text);
+    stw_buf_done(&plain.text);
+}
+
+/* The plugin of spec.authPlugin is named, and quoted, whether the verifier or the password is sent. */
+static void test_plugins(void **state)
+{
+    static const struct stw_login new = {.host = "%"}, ed = {.host = "%", .plugin = "ed25519"};
+    static const struct stw_login parsec = {.host = "%", .plugin = "parsec"};
+    struct stw_verifier v = {.text = STW_BUF_INIT(100)}, plain = {.text = STW_BUF_INIT(100)};
+    struct stw_account a = bob;
+    stw_autoscript struct stw_script s = {0};
+    (void)state;
+    stw_buf_adds(&v.text, "*AB");
+    stw_buf_adds(&plain.text, "p'");
+    plain.plain = true;
+    a.auth_plugin = "sha256_password";
+    stw_mysql_create(&eight, &a, &new, &v, &s);
+    wrote(&s, 1, "CREATE USER `b``ob`@`%` IDENTIFIED WITH `sha256_password` AS '*AB'" LIMITS);
+    stw_mysql_alter(&eight, &a, &new, &plain, false, &s);
+    wrote(&s, 2, "ALTER USER `b``ob`@`%` IDENTIFIED WITH `sha256_password` BY 'p'''");
+    a.auth_plugin = "mysql_native_password";
+    stw_mysql_alter(&maria, &a, &ed, &v, false, &s);
+    wrote(&s, 3, "ALTER USER `b``ob`@`%` IDENTIFIED VIA `mysql_native_password` USING '*AB'");
+    stw_mysql_alter(&maria, &a, &ed, &plain, false, &s);
+    wrote(&s, 4,
+          "ALTER USER `b``ob`@`%` IDENTIFIED VIA `mysql_native_password` USING PASSWORD('p''')");
+    a.auth_plugin = "no`t";
+    stw_mysql_alter(&maria, &a, &ed, &v, false, &s);
+    wrote(&s, 5, "ALTER USER `b``ob`@`%` IDENTIFIED VIA `no``t` USING '*AB'");
+    a.auth_plugin = NULL; /* it keeps its own */
+    stw_mysql_alter(&maria, &a, &parsec, &plain, false, &s);
+    wrote(&s, 6, "ALTER USER `b``ob`@`%` IDENTIFIED VIA `parsec` USING PASSWORD('p''')");
+    assert_string_equal(stw_mysql_plugin(&eight, &a, &parsec), "caching_sha2_password");
     stw_buf_done(&v.text);
     stw_buf_done(&plain.text);
 }
@@ -190,11 +225,9 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_no_password_no_statement),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_create), cmocka_unit_test(test_plugins),
+        cmocka_unit_test(test_lock),   cmocka_unit_test(test_no_password_no_statement),
+        cmocka_unit_test(test_marks),  cmocka_unit_test(test_rights),
         cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/dialect.h"
 #include "sql/password.h"
 
 #include "base/util.h"
@@ -97,6 +98,8 @@ static enum stw_password_state pg(const char *verifier, const char *password)
     return stw_pg_password_state("alice", verifier, strlen(verifier), &p);
 }
 
+#define ONE_PARSEC "P0:nF8OzRLu8bzuJZs9y69MrUtx:jSMNALo1+eHkq6Au90mf2EWMtGAgc/TGfOYKiw6KYTA"
+
 static void test_mysql_states(void **state)
 {
     static const char native[] = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
@@ -112,6 +115,51 @@ static void test_mysql_states(void **state)
                      STW_PASSWORD_DIFFERS);
     assert_int_equal(mysql("caching_sha2_password", "$A$005$", "a"), STW_PASSWORD_DIFFERS);
     assert_int_equal(mysql("unix_socket", "", "password"), STW_PASSWORD_DIFFERS);
+    /* As MariaDB 11.8 stored PASSWORD('one'). */
+    assert_int_equal(mysql("parsec", ONE_PARSEC, "one"), STW_PASSWORD_SAME);
+    assert_int_equal(mysql("parsec", ONE_PARSEC, "two"), STW_PASSWORD_DIFFERS);
+}
+
+/* More iterations are another key; what has another form is another password. */
+static void test_wrong_parsec(void **state)
+{
+    static const size_t colons[] = {2, 27};
+    char text[sizeof(ONE_PARSEC)];
+    (void)state;
+    for (const char *c = "12/:A"; *c; c++) {
+        memcpy(text, ONE_PARSEC, sizeof(text));
+        text[1] = *c;
+        assert_int_equal(mysql("parsec", text, "one"), STW_PASSWORD_DIFFERS);
+    }
+    for (size_t i = 0; i < STW_COUNT(colons); i++) {
+        memcpy(text, ONE_PARSEC, sizeof(text));
+        text[colons[i]] = ';';
+        assert_int_equal(mysql("parsec", text, "one"), STW_PASSWORD_DIFFERS);
+    }
+    for (size_t len = 0; len < sizeof(text) - 1; len++) {
+        memcpy(text, ONE_PARSEC, len);
+        text[len] = '\0';
+        assert_int_equal(mysql("parsec", text, "one"), STW_PASSWORD_DIFFERS);
+    }
+}
+
+/* For each plugin that a target may allow, one can be made and is recognized. */
+static void test_each_plugin_is_checked_as_made(void **state)
+{
+    struct stw_sql_secret p = secret("s3cret");
+    (void)state;
+    for (enum stw_engine e = 0; e < STW_ENGINES; e++)
+        for (const char *const *name = stw_engine_info(e)->auth_plugins; *name; name++) {
+            stw_autobuf struct stw_buf out = STW_BUF_INIT(256), again = STW_BUF_INIT(256);
+            assert_int_equal(stw_mysql_verifier_make(*name, &p, &out), 0);
+            assert_int_equal(stw_mysql_verifier_make(*name, &p, &again), 0);
+            assert_int_equal(stw_mysql_verifier_is_salted(*name), !stw_streq(out.data, again.data));
+            assert_int_equal(mysql(*name, out.data, "s3cret"), STW_PASSWORD_SAME);
+            assert_int_equal(mysql(*name, out.data, "s3cre"), STW_PASSWORD_DIFFERS);
+        }
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(256);
+    assert_int_equal(stw_mysql_verifier_make("unix_socket", &p, &out), -1);
+    assert_int_equal(out.len, 0);
 }
 
 static void test_caching_sha2_is_checked_as_made(void **state)
@@ -164,6 +212,8 @@ static void test_no_password(void **state)
         assert_int_equal(stw_native_make(&none[i], &out), -1);
         assert_int_equal(stw_caching_sha2_make(&none[i], &out), -1);
         assert_int_equal(stw_ed25519_make(&none[i], &out), -1);
+        assert_int_equal(stw_sha256_make(&none[i], &out), -1);
+        assert_int_equal(stw_parsec_make(&none[i], &out), -1);
         assert_int_equal(out.len, 0);
         assert_int_equal(stw_mysql_password_state("", "", 0, &none[i]), STW_PASSWORD_UNKNOWN);
         assert_int_equal(stw_pg_password_state("a", NULL, 0, &none[i]), STW_PASSWORD_UNKNOWN);
@@ -177,6 +227,8 @@ int main(void)
         cmocka_unit_test(test_ed25519),
         cmocka_unit_test(test_sha256_crypt),
         cmocka_unit_test(test_mysql_states),
+        cmocka_unit_test(test_wrong_parsec),
+        cmocka_unit_test(test_each_plugin_is_checked_as_made),
         cmocka_unit_test(test_caching_sha2_is_checked_as_made),
         cmocka_unit_test(test_postgresql_states),
         cmocka_unit_test(test_no_password),

@@ -263,6 +263,23 @@ static void what_is_wrong(void **state)
          "HISTORY\", \"DROP\", \"EVENT\", \"EXECUTE\", \"INDEX\", \"INSERT\", \"LOCK TABLES\", "
          "\"PROCESS\", \"REFERENCES\", \"REPLICATION SLAVE\", \"SELECT\", \"SHOW DATABASES\", "
          "\"SHOW VIEW\", \"SLAVE MONITOR\", \"TRIGGER\", \"UPDATE\", \"GRANT OPTION\"\n"},
+        {WITH("\"allowedAuthPlugins\":[\"ed25519\",\"unix_socket\",\"\",\"ED25519\"]"),
+         "targets[0].allowedAuthPlugins[2]: Required value\n"
+         "targets[0].allowedAuthPlugins[1]: Unsupported value: \"unix_socket\": supported values: "
+         "\"ed25519\", \"mysql_native_password\", \"parsec\"; only plugins that check the password "
+         "of the account can be allowed\n"
+         "targets[0].allowedAuthPlugins[3]: Unsupported value: \"ED25519\": supported values: "
+         "\"ed25519\", \"mysql_native_password\", \"parsec\"; only plugins that check the password "
+         "of the account can be allowed\n"},
+        {ONE("\"name\":\"a\",\"engine\":\"mysql\",\"host\":\"h\"," ADMIN
+             ",\"allowedAuthPlugins\":[\"authentication_ldap_simple\",\"sha256_password\"]"),
+         "targets[0].allowedAuthPlugins[0]: Unsupported value: \"authentication_ldap_simple\": "
+         "supported values: \"caching_sha2_password\", \"mysql_native_password\", "
+         "\"sha256_password\"; only plugins that check the password of the account can be "
+         "allowed\n"},
+        {ONE("\"name\":\"a\",\"engine\":\"postgresql\",\"host\":\"h\"," ADMIN
+             ",\"allowedAuthPlugins\":[\"x\"]"),
+         "targets[0].allowedAuthPlugins: Invalid value: not supported on postgresql\n"},
         {WITH("\"maxUsers\":-1,\"maxConnections\":0,\"connectTimeoutSeconds\":61,"
               "\"statementTimeoutSeconds\":601"),
          "targets[0].maxUsers: Invalid value: -1: must be between 0 and 2147483647\n"

@@ -11,7 +11,8 @@
 static const char targets_json[] =
     "{\"targets\":["
     "{\"name\":\"my\",\"engine\":\"mysql\",\"host\":\"h\",\"allowAllDatabases\":true,"
-    "\"allowedDatabases\":[\"*\"],"
+    "\"allowedDatabases\":[\"*\"],\"allowedAuthPlugins\":[\"caching_sha2_password\","
+    "\"sha256_password\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"maria\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
     "\"allowedDatabases\":[\"*\"],\"allowAdoption\":[\"*\"],\"allowCreateDatabases\":[\"*\"],"
@@ -790,8 +791,24 @@ static void the_rest(void **state)
         {ON("maria", GOOD ",\"resyncSeconds\":86401"),
          "spec.resyncSeconds: Invalid value: 86401: must be between 30 and 86400\n"},
         {ON("maria", GOOD ",\"resyncSeconds\":30"), ""},
-        /* planned fields, still unknown */
-        {ON("maria", GOOD ",\"authPlugin\":\"x\""), "W: unknown field \"spec.authPlugin\"\n"},
+        {ON("my", GOOD ",\"authPlugin\":\"sha256_password\""), ""},
+        {ON("my", GOOD ",\"authPlugin\":\"mysql_native_password\""),
+         "spec.authPlugin: Unsupported value: \"mysql_native_password\": supported values: "
+         "\"caching_sha2_password\", \"sha256_password\", the allowedAuthPlugins of target "
+         "\"my\"\n"},
+        {ON("maria", GOOD ",\"authPlugin\":\"ed25519\""),
+         "spec.authPlugin: Forbidden: target \"maria\" allows no plugin to be chosen; leave it "
+         "out, or have it added to allowedAuthPlugins of the target\n"},
+        {ON("pg", PG_GOOD ",\"authPlugin\":\"ed25519\""),
+         "spec.authPlugin: Invalid value: \"ed25519\": not supported on postgresql\n"},
+        {ON("my", GOOD ",\"authPlugin\":\"a' BY 'x\""),
+         "spec.authPlugin: Invalid value: \"a' BY 'x\": must consist of small letters, digits and "
+         "'_'\n"},
+        {ON("my", GOOD ",\"authPlugin\":7"),
+         "spec.authPlugin: Invalid value: 7: must be a string\n"},
+        {ON("unknown", GOOD ",\"authPlugin\":\"any\""),
+         MAY_USE "W: target \"unknown\" is not configured; the account is created when it is\n"},
+        {ON("maria", GOOD ",\"colour\":\"x\""), "W: unknown field \"spec.colour\"\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);

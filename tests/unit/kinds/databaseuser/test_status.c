@@ -146,6 +146,8 @@ static void test_troubles(void **state)
         {R(NOT_OURS, LOOKUP, STALLED), "UserSynced", "False", "Conflict"},
         {R(POLICY, CREATE, STALLED), "UserSynced", "False", "PasswordPolicy"},
         {R(POLICY, ALTER, STALLED), "UserSynced", "False", "PasswordPolicy"},
+        {R(NO_PLUGIN, CREATE, STALLED), "UserSynced", "False", "PluginNotLoaded"},
+        {R(NO_PLUGIN, ALTER, STALLED), "UserSynced", "False", "PluginNotLoaded"},
         {R(DENIED, CREATE, STALLED), "UserSynced", "False", "CreateFailed"},
         {R(DENIED, ALTER, STALLED), "UserSynced", "False", "AlterFailed"},
         {R(DENIED, GRANT, STALLED), "GrantsSynced", "False", "NotAllowed"},

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spec.authPlugin: the plugin that checks the password, chosen, refused, changed and repaired."""
+
+import pytest
+from support import databases, databaseuser as dbu
+from support import dblogin, sampled, wait
+from support.cluster import condition
+from support.mariadb import quote
+
+FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+# Of each engine: one that is not the default, the default, and one that the server has not loaded.
+NAMES = {"mysql": ("sha256_password", "caching_sha2_password", "mysql_native_password"),
+         "mariadb": ("ed25519", "mysql_native_password", "parsec")}
+SERVERS = [(databases.MySQL, sampled.newest("MYSQL"), ()),
+           *((databases.MariaDB, line, ("--plugin-load-add=auth_ed25519",))
+             for line in dict.fromkeys([sampled.newest("MARIADB"), sampled.oldest("MARIADB")]))]
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda s: f"{s[0].engine}-{s[1]}")
+def server(request):
+    """Each server in turn, with its plugins."""
+    kind, line, flags = request.param
+    if databases.missing(kind, line):
+        pytest.skip(databases.missing(kind, line))
+    one = kind(*flags, line=line)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def names(server):
+    """See NAMES."""
+    return NAMES[server.engine]
+
+
+@pytest.fixture(scope="module")
+def scene(installed, steward_binary, tmp_path_factory, server):
+    """A steward whose target "main" is the server, and allows its plugins."""
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+
+
+@pytest.fixture
+def shop(scene, server, names, namespace):
+    """A namespace.  Its DatabaseUsers and their accounts are deleted before it is."""
+    scene.write_targets(server.target("main", allowedAuthPlugins=list(names)))
+    yield namespace
+    scene.forget(namespace)
+
+
+def plugin(server, user):
+    """The plugin of the account; "" when there is none."""
+    table, column = ("mysql.user", "plugin") if server.engine == "mysql" else \
+        ("mysql.global_priv", "JSON_VALUE(Priv, '$.plugin')")
+    rows = server.sql(f"SELECT {column} FROM {table} WHERE User={quote(user)}")
+    return rows[0][0] if rows else ""
+
+
+def set_plugin(server, user, name, password):
+    """As an administrator."""
+    how = f"WITH {name} BY {quote(password)}" if server.engine == "mysql" else \
+        f"VIA {name} USING PASSWORD({quote(password)})"
+    server.sql(f"ALTER USER {quote(user)}@'%' IDENTIFIED {how}")
+
+
+def logs_in(server, cluster, shop):
+    """Whether the login of the connection Secret works."""
+    return server.login(*dblogin.connection(cluster, shop, "app-conn"))
+
+
+def test_chosen_changed_and_repaired(scene, server, shop, names):
+    """The password stays the same through all of it."""
+    other, default, _ = names
+    scene.create("app", shop, FIRST, authPlugin=other, connectionSecret={"name": "app-conn"})
+    assert plugin(server, "app") == other and logs_in(server, scene.cluster, shop)
+    scene.patch("app", shop, authPlugin=default)
+    wait.until("the other plugin", lambda: plugin(server, "app") == default)
+    scene.wait_event("app", shop, "Updated", "plugin")
+    assert logs_in(server, scene.cluster, shop)
+    scene.wait_ready("app", shop)
+
+    set_plugin(server, "app", other, FIRST)
+    scene.poke("app", shop)
+    wait.until("the repair", lambda: plugin(server, "app") == default)
+    scene.wait_event("app", shop, "DriftRepaired", "plugin")
+    set_plugin(server, "app", other, THIRD)
+    scene.poke("app", shop)
+    wait.until("the repair", lambda: plugin(server, "app") == default)
+    assert logs_in(server, scene.cluster, shop) and not server.login("app", THIRD)
+
+    # Without the field, an administrator decides.
+    scene.patch("app", shop, authPlugin=None)
+    scene.wait_ready("app", shop)
+    set_plugin(server, "app", other, FIRST)
+    scene.patch("app", shop, limits={"maxUserConnections": 7})
+    scene.wait_ready("app", shop)
+    assert plugin(server, "app") == other and logs_in(server, scene.cluster, shop)
+
+
+def test_refused_beyond_the_list(scene, server, shop, names):
+    """A tenant asks for a login that the administrator does not want; the account stays."""
+    other, default, absent = names
+    scene.write_targets(server.target("main", allowedAuthPlugins=[default]))
+    scene.create("app", shop, FIRST, authPlugin=default)
+    scene.patch("app", shop, authPlugin=other)
+    stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
+    assert f'spec.authPlugin: Unsupported value: "{other}": supported values: "{default}"' \
+        in stalled["message"]
+    assert plugin(server, "app") == default and server.login("app", FIRST)
+    scene.write_targets(server.target("main"))
+    scene.patch("app", shop, authPlugin=absent)
+    wait.until("the empty list", lambda: "allows no plugin" in condition(
+        scene.get("app", shop), "Stalled")["message"])
+
+
+def test_not_loaded(scene, server, shop, names):
+    """The reason and the name are said, and no password; another plugin ends it."""
+    other, default, absent = names
+    scene.cluster.apply([dbu.secret("app", shop, FIRST),
+                         dbu.manifest("app", shop, authPlugin=absent)])
+    said = scene.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")["message"]
+    assert f'"{absent}"' in said and "spec.authPlugin" in said and FIRST not in said
+    assert condition(scene.get("app", shop), "Stalled")["status"] == "True"
+    assert plugin(server, "app") == ""
+    scene.patch("app", shop, authPlugin=other)
+    scene.wait_ready("app", shop)
+    assert plugin(server, "app") == other and server.login("app", FIRST)
+    scene.patch("app", shop, authPlugin=absent)
+    scene.wait_condition("app", shop, "UserSynced", "PluginNotLoaded")
+    assert plugin(server, "app") == other and server.login("app", FIRST)
+    scene.patch("app", shop, authPlugin=default)
+    scene.wait_ready("app", shop)
+    assert FIRST not in scene.steward.log_path.read_text("utf-8")
+
+
+def test_during_a_rotation(scene, server, shop, names):
+    """Two passwords on MySQL, two logins on MariaDB: both credentials work until the overlap ends."""
+    other, default, _ = names
+    scene.create("app", shop, FIRST, authPlugin=default, connectionSecret={"name": "app-conn"},
+                 rotation={"overlapSeconds": 3600})
+    before = dblogin.connection(scene.cluster, shop, "app-conn")
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    scene.wait_condition("app", shop, "RotationComplete", "Overlap")
+    after = dblogin.connection(scene.cluster, shop, "app-conn")
+    assert before[1] == FIRST and after[1] == SECOND
+    scene.patch("app", shop, authPlugin=other)
+    generation = scene.get("app", shop)["metadata"]["generation"]
+    scene.wait_ready("app", shop)
+    assert scene.get("app", shop)["status"]["observedGeneration"] >= generation
+    assert server.login(*before) and server.login(*after)
+    if server.engine == "mysql":
+        assert plugin(server, "app") == default
+        assert "plugin" in condition(scene.get("app", shop), "UserSynced")["message"]
+    else:
+        assert plugin(server, after[0]) == other
+    scene.patch("app", shop, rotation={"overlapSeconds": 1})
+    scene.wait_condition("app", shop, "RotationComplete", "Complete")
+    wait.until("the plugin", lambda: plugin(server, after[0]) == other)
+    assert server.login(*after) and not server.login(*before)
+    # The next rotation begins with the new plugin.
+    scene.patch("app", shop, rotation={"overlapSeconds": 3600})
+    scene.cluster.apply(dbu.secret("app", shop, THIRD))
+    scene.wait_condition("app", shop, "RotationComplete", "Overlap")
+    last = dblogin.connection(scene.cluster, shop, "app-conn")
+    assert last[1] == THIRD and server.login(*last) and server.login(*after)
+    assert plugin(server, last[0]) == other
