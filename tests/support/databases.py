@@ -99,6 +99,21 @@ class MySQL(_WithHosts, mysql8.MySQL):
                 if u not in SYSTEM_USERS and not u.startswith("mysql.")}
 
 
+def newest(kind):
+    """(kind, release line)"""
+    return kind, sampled.newest(kind.engine.upper())
+
+
+def oldest(kind):
+    """(kind, release line)"""
+    return kind, sampled.oldest(kind.engine.upper())
+
+
+# The newest and the oldest of each.
+ENDS = list(dict.fromkeys(end(kind) for kind in (PostgreSQL, MariaDB, MySQL)
+                          for end in (newest, oldest)))
+
+
 def missing(kind, line=None):
     """Why there can be no such server, of the newest line by default; "" when there can."""
     module = {"mariadb": mariadb, "postgresql": postgres, "mysql": mysql8}[kind.engine]
@@ -114,9 +129,18 @@ def running(kind, line=None):
     one.close()
 
 
+def _name(server):
+    return f"{server[0].engine}-{server[1]}"
+
+
 def each(servers):
     """A fixture of a module, for the name `server`: each of these (kind, line) in turn."""
-    @pytest.fixture(scope="module", params=servers, ids=lambda s: f"{s[0].engine}-{s[1]}", name="server")
+    @pytest.fixture(scope="module", params=servers, ids=_name, name="server")
     def server(request):
         yield from running(*request.param)
     return server
+
+
+def on(*servers):
+    """The mark of a test that takes only these servers from the fixture."""
+    return pytest.mark.parametrize("server", servers, ids=_name, indirect=True, scope="module")

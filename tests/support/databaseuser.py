@@ -8,7 +8,7 @@ import yaml
 
 from . import steward as stw
 from . import wait
-from .cluster import is_ready
+from .cluster import condition, is_ready
 
 KIND = "databaseusers.handsomeguy.cn"
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
@@ -71,6 +71,20 @@ class Scene:
         self.write_targets(*(s.target(name) for name, s in self.servers.items()))
         for name, server in self.servers.items():
             self.admin_secret(name, server.admin_password)
+
+    @contextlib.contextmanager
+    def at(self, clock):
+        """Its stewards have this clock.Clock; none runs before and after."""
+        assert not self.steward.running()
+        before = self.steward.env, self.steward.args
+        self.steward.env = clock.env(self.binary)
+        self.steward.args = [*self.steward.args, "--sandbox=off"]  # see stw.Steward
+        try:
+            yield clock
+        finally:
+            if self.steward.running():
+                assert self.steward.stop() == 0, self.steward.log_tail()
+            self.steward.env, self.steward.args = before
 
     @contextlib.contextmanager
     def door(self):
@@ -148,6 +162,12 @@ class Scene:
     def wait_event(self, name, namespace, reason, text="", seconds=60):
         """Waits for an event with this reason and this text; returns its message."""
         return self.cluster.wait_event(name, namespace, reason, text, seconds)
+
+    def has_rotated(self, name, namespace):
+        """Whether the password in the Secret of its name is the only one, and applications read it."""
+        user, password = self.get(name, namespace), self.cluster.get("secrets", name, namespace)
+        return user["status"].get("secretResourceVersion") == password["metadata"]["resourceVersion"] \
+            and condition(user, "RotationComplete").get("reason") == "Complete"
 
     def delete(self, name, namespace, wait_gone=True):
         """Deletes the object, not its Secret."""

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A steward that is killed by SIGKILL after a chosen write (lib/base/fault.h)."""
 
+import contextlib
 import fcntl
 import os
 import pathlib
 import subprocess
+import time
 
 from . import paths
 from . import steward as stw
@@ -30,26 +32,27 @@ def binary():
 
 
 class OfScene:
-    """A stage that starts such a build with the targets of a databaseuser.Scene."""
+    """A stage that starts such a build, otherwise as the steward of a databaseuser.Scene."""
 
     def __init__(self, scene):
         self.scene, self.folder = scene, scene.folder
 
-    def start(self, ready=True, env=None):
+    def start(self, ready=True, env=None, args=()):
         """A steward; `env` has where it dies."""
         scene = self.scene
         one = stw.Steward(binary(), scene.cluster, scene.cluster.kubeconfig_steward, scene.folder,
-                          ["--config", scene.config], name="dying")
-        one.env = {**one.env, **(env or {})}
+                          [*scene.steward.args, *args], name="dying")
+        one.env = {**scene.steward.env, **(env or {})}
         return one.start(ready=ready)
 
 
 class Dying:
     """Starts steward on a stage again and again, each killed after its first write, until a state
-    is reached; `deaths` names the writes."""
+    is reached; `deaths` names the writes.  One that has nothing to write for `patience` seconds is
+    killed, too: "waiting"."""
 
-    def __init__(self, stage, limit=120):
-        self.stage, self.limit = stage, limit
+    def __init__(self, stage, limit=120, patience=None):
+        self.stage, self.limit, self.patience = stage, limit, patience
         self.log = stage.folder / "faults.log"
         self.deaths = []
 
@@ -59,15 +62,21 @@ class Dying:
             self.log.write_text("")
             one = self.stage.start(ready=False, env={"STEWARD_FAULT_AT": "1",
                                                      "STEWARD_FAULT_LOG": str(self.log)})
-            while one.running():
-                if done():
-                    one.kill()
-                    return self
-                try:
-                    one.process.wait(0.5)
-                except subprocess.TimeoutExpired:
-                    continue
-            died_of = self.log.read_text().split()
-            assert died_of, f"steward ended by itself:\n{one.log_tail()}"
-            self.deaths.append(died_of[1])
+            if self._reached(one, done):
+                one.kill()
+                return self
+            waited, died_of = one.running(), self.log.read_text().split()
+            one.kill()
+            assert waited or died_of, f"steward ended by itself:\n{one.log_tail()}"
+            self.deaths.append("waiting" if waited else died_of[1])
         raise AssertionError(f"after {self.limit} deaths it is not done: {self.deaths[-20:]}")
+
+    def _reached(self, one, done):
+        """Whether done() is true before it dies or has waited for too long."""
+        until = time.monotonic() + (self.patience or float("inf"))
+        while one.running() and time.monotonic() < until:
+            if done():
+                return True
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                one.process.wait(0.5)
+        return False

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from support import databases, databaseuser as dbu
-from support import dblogin, faults, sampled
+from support import dblogin, faults
 from support import wait
 from support.cluster import condition
 from support.replicas import long_run
@@ -16,10 +16,7 @@ PG_SHOP = [{"database": "shop", "privileges": ["CONNECT"]},
            {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]},
            {"database": "shop", "schema": "public", "table": "*", "privileges": ["SELECT", "INSERT"]}]
 SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT", "CREATE", "CREATE VIEW"]}]
-KINDS = {"POSTGRESQL": databases.PostgreSQL, "MARIADB": databases.MariaDB, "MYSQL": databases.MySQL}
-SERVERS = [(kind, line) for name, kind in KINDS.items()
-           for line in dict.fromkeys([sampled.newest(name), sampled.oldest(name)])]
-server = databases.each(SERVERS)
+server = databases.each(databases.ENDS)
 
 
 @pytest.fixture(scope="module")
