@@ -11,9 +11,12 @@ from . import paths
 _BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language, page="README.md"):
-    """The text of each fenced block of this language."""
+def blocks(language, page="README.md", section=""):
+    """The text of each fenced block of this language; of one section, those below its heading."""
     text = (paths.TOP / page).read_text("utf-8")
+    if section:
+        text = re.search(rf"^#+ {re.escape(section)}\n(.*?)(?=^#+ [^\n]*\n\n|\Z)", text,
+                         re.MULTILINE | re.DOTALL)[1]
     return [textwrap.dedent(body) for _, found, body in _BLOCK.findall(text) if found == language]
 
 
@@ -27,10 +30,10 @@ def files():
     return found
 
 
-def commands(program, page="README.md"):
+def commands(program, page="README.md", section=""):
     """[(command line, expected output)] of the console blocks that call this program."""
     found = []
-    for body in blocks("console", page):
+    for body in blocks("console", page, section):
         for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             if command.split()[0] == program:
