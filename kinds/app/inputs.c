@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "kube/tree.h"
-#include "schema/names.h"
 
 #include <stdio.h>
 
@@ -11,95 +10,11 @@
 
 /* --- the names in a spec */
 
-static size_t find_place(const struct app_names *n, const char *name, bool *there)
+void app_names_read(struct stw_json spec, struct stw_inputs *n)
 {
-    size_t low = 0, high = n->count;
-    *there = false;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = strcmp(n->all[middle], name);
-        if (order == 0) {
-            *there = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Skips what cannot be the name of an object: it could also break an index. */
-static void add_name(struct app_names *n, const char *kind, struct stw_json name)
-{
-    char text[254], whole[300];
-    bool there;
-    if (stw_json_strcpy(name, text, sizeof(text)) != 0 || !stw_is_dns1123_subdomain(text))
-        return;
-    stw_format(whole, sizeof(whole), "%s:%s", kind, text);
-    size_t place = find_place(n, whole, &there);
-    if (there || n->count == APP_INPUTS_MAX)
-        return;
-    char *copy = strdup(whole);
-    if (!copy) {
-        n->failed = true;
-        return;
-    }
-    memmove(&n->all[place + 1], &n->all[place], (n->count - place) * sizeof(n->all[0]));
-    n->all[place] = copy;
-    n->count++;
-}
-
-static void add_env(struct app_names *n, struct stw_json env)
-{
-    struct stw_json key, entry;
-    stw_json_foreach (env, key, entry) {
-        add_name(n, "configmap", stw_json_path(entry, "valueFrom.configMapKeyRef.name"));
-        add_name(n, "secret", stw_json_path(entry, "valueFrom.secretKeyRef.name"));
-    }
-}
-
-static void add_containers(struct app_names *n, struct stw_json containers)
-{
-    struct stw_json key, container, inner, source;
-    stw_json_foreach (containers, key, container) {
-        add_env(n, stw_json_get(container, "env"));
-        stw_json_foreach (stw_json_get(container, "envFrom"), inner, source) {
-            add_name(n, "configmap", stw_json_path(source, "configMapRef.name"));
-            add_name(n, "secret", stw_json_path(source, "secretRef.name"));
-        }
-    }
-}
-
-static void add_volumes(struct app_names *n, struct stw_json volumes)
-{
-    struct stw_json key, volume, inner, source;
-    stw_json_foreach (volumes, key, volume) {
-        add_name(n, "configmap", stw_json_path(volume, "configMap.name"));
-        add_name(n, "secret", stw_json_path(volume, "secret.secretName"));
-        stw_json_foreach (stw_json_path(volume, "projected.sources"), inner, source) {
-            add_name(n, "configmap", stw_json_path(source, "configMap.name"));
-            add_name(n, "secret", stw_json_path(source, "secret.name"));
-        }
-    }
-}
-
-void app_names_read(struct stw_json spec, struct app_names *n)
-{
-    struct stw_json pod = stw_json_path(spec, "podTemplate.spec");
-    add_name(n, "secret", stw_json_path(spec, "config.databaseUrlSecretRef.name"));
-    add_env(n, stw_json_get(spec, "env"));
-    add_containers(n, stw_json_get(pod, "containers"));
-    add_containers(n, stw_json_get(pod, "initContainers"));
-    add_volumes(n, stw_json_get(pod, "volumes"));
-}
-
-void app_names_done(struct app_names *n)
-{
-    for (size_t i = 0; i < n->count; i++)
-        free(n->all[i]);
-    *n = (struct app_names){0};
+    stw_inputs_add_secret(n, stw_json_path(spec, "config.databaseUrlSecretRef.name"));
+    stw_inputs_add_env(n, stw_json_get(spec, "env"));
+    stw_inputs_add_pod(n, stw_json_path(spec, "podTemplate.spec"));
 }
 
 /* --- the status */

@@ -15,22 +15,16 @@
 #include "base/json.h"
 #include "controller/controller.h"
 #include "kinds/app/spec.h"
+#include "kinds/common/inputs.h"
 
 #include <jansson.h>
 
 #define APP_INPUTS_ANNOTATION "mycompany.com/inputs-hash"
-#define APP_INPUTS_MAX 100 /* objects of one App that are compared */
 #define APP_INPUTS_NEVER INT64_MIN
 #define APP_INPUTS_MOST_S 86400 /* longest time between two restarts */
 
-/* Names of the objects in a spec, each once and sorted: "configmap:NAME", "secret:NAME". */
-struct app_names {
-    char *all[APP_INPUTS_MAX];
-    size_t count;
-    bool failed; /* out of memory */
-};
-void app_names_read(struct stw_json spec, struct app_names *ret); /* `ret` must be zeroed */
-void app_names_done(struct app_names *n);
+/* Adds what the pods of an App read. */
+void app_names_read(struct stw_json spec, struct stw_inputs *n);
 
 /* State that the status keeps; "" for what is not set. */
 struct app_inputs {

@@ -103,25 +103,24 @@ static void forget_children(struct stw_run *run)
 
 /* --- Secrets and ConfigMaps that the pods read */
 
-/* The version of the object of a name such as "secret:db"; false: it does not exist. */
-static bool add_version(struct app *a, const char *name, struct stw_buf *out)
+/* The version of the object; false: it does not exist. */
+static bool add_version(struct app *a, const struct stw_input *input, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(256);
-    bool secret = strncmp(name, "secret:", strlen("secret:")) == 0;
-    const struct stw_watch *watch = secret ? &stw_watch_secrets : &stw_watch_configmap_versions;
+    const struct stw_watch *watch =
+        stw_input_is_secret(input) ? &stw_watch_secrets : &stw_watch_configmap_versions;
     char key[STW_KEY_LEN];
-    stw_key_make(a->run->ns, strchr(name, ':') + 1, key);
+    stw_key_make(a->run->ns, stw_input_name(input), key);
     if (stw_informer_get(stw_run_cache(a->run, watch), key, &text, NULL) != 0)
         return false;
-    stw_buf_addf(out, "%s %s\n", name, stw_buf_str(&text));
+    stw_buf_addf(out, "%s %s\n", input->name, stw_buf_str(&text));
     return true;
 }
 
 /* The ConfigMap of the App itself is not compared: the template has the hash of its contents. */
-static bool is_own_config(const struct app *a, const char *name)
+static bool is_own_config(const struct app *a, const struct stw_input *input)
 {
-    const char *colon = strchr(name, ':');
-    return *name == 'c' && stw_streq(colon + 1, a->config_name);
+    return !stw_input_is_secret(input) && stw_streq(stw_input_name(input), a->config_name);
 }
 
 static void hash_text(const struct stw_buf *text, char out[STW_HASH_LEN])
@@ -132,17 +131,17 @@ static void hash_text(const struct stw_buf *text, char out[STW_HASH_LEN])
 static int look_at_inputs(struct app *a, struct app_seen *seen)
 {
     stw_autobuf struct stw_buf versions = STW_BUF_INIT(65536), names = STW_BUF_INIT(65536);
-    struct app_names all = {0};
+    struct stw_inputs all = {0};
     app_names_read(stw_json_get(a->object.root, "spec"), &all);
     for (size_t i = 0; i < all.count; i++) {
-        if (is_own_config(a, all.all[i]))
+        if (is_own_config(a, &all.all[i]))
             continue;
-        stw_buf_addf(&names, "%s\n", all.all[i]);
-        if (!add_version(a, all.all[i], &versions))
+        stw_buf_addf(&names, "%s\n", all.all[i].name);
+        if (!add_version(a, &all.all[i], &versions))
             seen->missing = true;
     }
     bool failed = all.failed || versions.failed || names.failed;
-    app_names_done(&all);
+    stw_inputs_done(&all);
     hash_text(&versions, seen->digest);
     hash_text(&names, seen->names);
     return failed ? -1 : 0;
@@ -288,16 +287,14 @@ static void free_run_state(struct stw_subject *subject)
 /* "secret:namespace/name", "configmap:namespace/name" */
 static void index_inputs(struct stw_json spec, const char *ns, struct stw_buf *out)
 {
-    struct app_names all = {0};
+    struct stw_inputs all = {0};
     app_names_read(spec, &all);
     for (size_t i = 0; i < all.count; i++) {
-        char *colon = strchr(all.all[i], ':');
         char key[STW_KEY_LEN];
-        stw_key_make(ns, colon + 1, key);
-        *colon = '\0';
-        stw_index_add(out, all.all[i], key);
+        stw_key_make(ns, stw_input_name(&all.all[i]), key);
+        stw_index_add(out, stw_input_is_secret(&all.all[i]) ? "secret" : "configmap", key);
     }
-    app_names_done(&all);
+    stw_inputs_done(&all);
 }
 
 static void index_app(void *ctx, struct stw_json projected, struct stw_buf *out)

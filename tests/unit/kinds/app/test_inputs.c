@@ -11,13 +11,13 @@ static void assert_names(const char *spec, const char *want)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
-    struct app_names names = {0};
+    struct stw_inputs names = {0};
     assert_int_equal(stw_json_scan(&doc, spec, strlen(spec), NULL), 0);
     app_names_read(stw_json_root(&doc), &names);
     for (size_t i = 0; i < names.count; i++)
-        stw_buf_addf(&text, "%s ", names.all[i]);
+        stw_buf_addf(&text, "%s ", names.all[i].name);
     assert_string_equal(stw_buf_str(&text), want);
-    app_names_done(&names);
+    stw_inputs_done(&names);
 }
 
 static void all_places_of_names(void **state)
@@ -55,16 +55,17 @@ static void names_are_bounded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
-    struct app_names names = {0};
+    struct stw_inputs names = {0};
     (void)state;
     stw_buf_adds(&text, "{\"env\":[{}");
-    for (int i = 0; i < 2 * APP_INPUTS_MAX; i++)
+    for (int i = 0; i < 2 * STW_INPUTS_MAX; i++)
         stw_buf_addf(&text, ",{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"s%d\"}}}", i);
     stw_buf_adds(&text, "]}");
     assert_int_equal(stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL), 0);
     app_names_read(stw_json_root(&doc), &names);
-    assert_int_equal(names.count, APP_INPUTS_MAX);
-    app_names_done(&names);
+    assert_int_equal(names.count, STW_INPUTS_MAX);
+    assert_true(names.more);
+    stw_inputs_done(&names);
 }
 
 /* --- decisions */
