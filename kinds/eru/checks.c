@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far the rollout of a workload is, and whether the workload may be restarted now.  No I/O. */
+ * How far the rollout of a workload is, and whether the workload may be restarted now.  No I/O
+ * except through e->ops. */
 #include "kinds/eru/run_priv.h"
 
 #include <stdarg.h>
@@ -88,4 +89,29 @@ void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s)
     else if (e->spec.require_healthy && !eru_is_rolling(t) && t->available < t->wanted)
         eru_skip_for(s, "SkippedTargetUnhealthy", "%lld of %lld replicas are available",
                      (long long)t->available, (long long)t->wanted);
+}
+
+/* More objects than are compared may have changed unseen: then each instant restarts. */
+int eru_check_changed(struct eru *e, const char *name, bool manual, struct eru_skip *s,
+                      struct stw_error *err)
+{
+    struct eru_inputs now = {0};
+    e->inputs[0] = '\0';
+    if (!e->spec.only_if_changed)
+        return 0;
+    if (e->ops->inputs(e, name, &now, err) != 0)
+        return -1;
+    e->inputs_read += 1 + now.count;
+    stw_format(e->inputs, sizeof(e->inputs), "%s", now.digest);
+    if (manual || now.more)
+        return 0;
+    if (*now.missing)
+        eru_skip_for(s, "SkippedInputNotFound", "%s, which its pods read, does not exist",
+                     now.missing);
+    else if (now.count == 0)
+        eru_skip_for(s, ERU_UNCHANGED, "its pods read no ConfigMap and no Secret");
+    else if (stw_streq(now.digest, e->target.inputs))
+        eru_skip_for(s, ERU_UNCHANGED, "nothing changed that its pods read");
+    s->unchanged = s->reason && stw_streq(s->reason, ERU_UNCHANGED);
+    return 0;
 }

@@ -181,7 +181,7 @@ void eru_plan_skip(struct eru *e, int64_t instant, const struct eru_skip *s)
     eru_time_text(instant, text);
     eru_what(e, what);
     eru_plan_result(e, instant, ERU_SKIPPED, s->reason, -1);
-    eru_plan_event(e, true, s->reason, "did not restart %s at %s: %s", what, text, s->why);
+    eru_plan_event(e, !s->unchanged, s->reason, "did not restart %s at %s: %s", what, text, s->why);
 }
 
 /* --- instants of the schedule */
@@ -258,6 +258,8 @@ static bool act_on(struct eru *e, int64_t instant)
     eru_check_hours(e, instant, &s);
     if (!s.reason)
         eru_check_scheduled(e, e->state.rollout.there, &s);
+    if (!s.reason && eru_check_changed(e, e->spec.deployment, false, &s, &e->err) != 0)
+        return false;
     if (!s.reason)
         return restart_workload(e, instant);
     eru_plan_skip(e, instant, &s);
@@ -325,7 +327,8 @@ static void follow_token(struct eru *e, bool known)
     if (skip.reason) {
         eru_plan_skip(e, s->manual.instant, &skip);
         s->manual.done = true;
-    } else if (!s->rollout.there && !eru_is_rolling(&e->target)) {
+    } else if (!s->rollout.there && !eru_is_rolling(&e->target) &&
+               eru_check_changed(e, e->spec.deployment, true, &skip, &e->err) == 0) {
         s->manual.done = restart_workload(e, s->manual.instant);
     }
 }

@@ -2,12 +2,13 @@
  *
  * Declarations shared by the files of the Eru controller: the state in the status (state.c),
  * what must be done now (plan.c, with a selector selected.c; checks.c), reading and stamping
- * workloads (target.c, workloads.c), status and events (status.c), Erus that Deployments request
- * (auto.c), state of the controller in addition to the caches (runtime.c, rollouts.c), and the run
- * itself (reconcile.c). */
+ * workloads (target.c, workloads.c), what their pods read (inputs.c), status and events (status.c),
+ * Erus that Deployments request (auto.c), state of the controller in addition to the caches
+ * (runtime.c, rollouts.c), and the run itself (reconcile.c). */
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
 #define STW_KINDS_ERU_RUN_PRIV_H
 
+#include "base/hex.h"
 #include "base/util.h"
 #include "controller/object.h"
 #include "controller/reconcile.h"
@@ -16,6 +17,9 @@
 #include "kinds/eru/workload.h"
 
 #define ERU_STAMP "mtsre.meitu.com/restarted-at"
+/* Beside the stamp, with spec.onlyIfChanged: the digest of what the pods read, as it was just before
+ * the restart.  One request writes both: no interruption can lose a change or restart twice. */
+#define ERU_INPUTS "mtsre.meitu.com/inputs-hash"
 #define ERU_RESTART_NOW "mtsre.meitu.com/restart-now"
 #define ERU_WANTED "mtsre.meitu.com/eru"
 #define ERU_TOKEN_MAX 256   /* longer tokens are shortened */
@@ -61,6 +65,7 @@ struct eru_target {
     bool there, paused, stuck;
     bool by_hand; /* a changed template does not restart its pods */
     char uid[64], resource_version[STW_RV_LEN], stamp[64];
+    char inputs[STW_HASH_LEN]; /* digest of what its pods read, of the latest restart; "": none */
     int64_t generation, observed_generation;
     int64_t wanted, replicas, updated, available;
     int64_t to_update; /* pods that a restart replaces */
@@ -80,9 +85,19 @@ struct eru_found_list {
     bool more; /* there are more than are read */
 };
 
+#define ERU_UNCHANGED "SkippedNothingChanged"
+/* The ConfigMaps and Secrets that the pods of a workload read. */
+struct eru_inputs {
+    size_t count;
+    bool more;                 /* more than STW_INPUTS_MAX: they are not read */
+    char digest[STW_HASH_LEN]; /* of their names and versions */
+    char missing[300];         /* one without which no pod starts does not exist; "": none */
+};
+
 /* Why a workload is not restarted; reason NULL: it is. */
 struct eru_skip {
     const char *reason;
+    bool unchanged; /* nothing that its pods read has changed: no reason to warn */
     char why[300];
 };
 
@@ -98,8 +113,12 @@ struct eru;
 struct eru_ops {
     /* Fills e->target.  Changes of the workload wake the Eru from before the read on. */
     int (*look)(struct eru *e, struct stw_error *err);
-    /* Writes the stamp under the resourceVersion of e->target, which gets the new generation. */
+    /* Writes the stamp, and e->inputs, under the resourceVersion of e->target, which gets the new
+     * generation. */
     int (*stamp)(struct eru *e, const char *name, const char *stamp, struct stw_error *err);
+    /* Finds what the pods of e->target, which has this name, read.  STW_ERR_CONFLICT: e->target is
+     * not the newest version. */
+    int (*inputs)(struct eru *e, const char *name, struct eru_inputs *ret, struct stw_error *err);
     /* Lists what matches the selector: without `only` up to STW_ERU_MATCHES_MAX of them.  The caller
      * frees list->all, also after an error. */
     int (*list)(struct eru *e, struct eru_found_list *list, struct stw_error *err);
@@ -125,6 +144,8 @@ struct eru {
     bool target_cached; /* the workload is in the cache */
     bool looked;
     struct eru_target target;
+    char inputs[STW_HASH_LEN];  /* written with the next stamp; "": none */
+    size_t inputs_read;         /* requests of this run for what pods read */
     char holder[STW_KEY_LEN];   /* an older Eru of this workload; "" for none */
     const char *rollout_reason; /* for a rollout that ended in this run, or NULL */
     char rollout_message[400];
@@ -161,6 +182,10 @@ void eru_check_target(const struct eru *e, struct eru_skip *s);
 void eru_check_hours(const struct eru *e, int64_t instant, struct eru_skip *s);
 /* Whether e->target may be restarted by the schedule; `rolling`: an earlier restart is running. */
 void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s);
+/* With spec.onlyIfChanged, whether something that the pods of e->target read has changed; fills
+ * e->inputs.  A restart by hand is never skipped. */
+int eru_check_changed(struct eru *e, const char *name, bool manual, struct eru_skip *s,
+                      struct stw_error *err) STW_MUST_CHECK;
 
 /* --- selected.c: with a selector; no I/O except through e->ops */
 static inline bool eru_selects(const struct eru *e)
@@ -190,6 +215,10 @@ bool eru_plan_waits(const struct eru *e); /* a manual restart is pending */
 /* --- target.c */
 int eru_target_read(const struct eru_workload *workload, struct stw_json object,
                     struct eru_target *ret);
+
+/* --- inputs.c */
+int eru_inputs_read(struct eru *e, const char *name, struct eru_inputs *ret,
+                    struct stw_error *err) STW_MUST_CHECK;
 
 /* --- status.c */
 /* What is restarted, for texts: Deployment "web", or what a selector matches. */

@@ -14,7 +14,8 @@
 
 #define BATCH                                                                                      \
     20 /* restarts of one run: then the status is written, and other objects have a turn */
-#define ERRORS_MAX 3 /* transient errors of one run */
+#define ERRORS_MAX 3     /* transient errors of one run */
+#define INPUTS_BATCH 100 /* requests of one run for what pods read, before the last workload */
 #define CONFLICT_AGAIN_MS 1000
 #define POLL_LEAST_MS 2000
 #define POLL_MOST_MS 15000
@@ -34,9 +35,10 @@ struct tally {
 struct follow {
     struct eru *e;
     const struct eru_found_list *list;
-    struct tally restarted, skipped;
+    struct tally restarted, skipped, unchanged;
     unsigned tried, errors;
     bool conflict;
+    bool full; /* this run has read enough */
 };
 
 static void add_name(struct tally *t, const char *name, const char *reason)
@@ -84,7 +86,10 @@ static void end_workload(struct eru *e, json_t *w, const char *state, const char
 
 static void skip_workload(struct follow *f, json_t *w, const char *reason)
 {
-    add_name(&f->skipped, stw_tree_text(w, "name"), reason);
+    if (stw_streq(reason, ERU_UNCHANGED))
+        add_name(&f->unchanged, stw_tree_text(w, "name"), "");
+    else
+        add_name(&f->skipped, stw_tree_text(w, "name"), reason);
     end_workload(f->e, w, SKIPPED, reason);
 }
 
@@ -208,6 +213,17 @@ static void restart_workload(struct follow *f, json_t *w, const struct eru_found
     if (f->tried == BATCH || f->errors == ERRORS_MAX || e->err.code == STW_ERR_CANCELLED ||
         must_wait(e))
         return;
+    f->full = e->inputs_read >= INPUTS_BATCH;
+    if (f->full)
+        return;
+    if (eru_check_changed(e, found->name, e->state.selected.manual, &s, &err) != 0) {
+        judge_error(f, w, &err);
+        return;
+    }
+    if (s.reason) {
+        skip_workload(f, w, s.reason);
+        return;
+    }
     f->tried++;
     eru_time_text(e->state.selected.instant, stamp);
     if (e->ops->stamp(e, found->name, stamp, &err) == 0)
@@ -238,11 +254,20 @@ static void take_pending(struct follow *f, json_t *w)
 
 /* --- the list in the status */
 
-/* Keeps of the finished ones some names: failed ones before skipped ones.  A workload whose restart
- * failed in this run goes to the end, so that it does not keep others from their turn. */
+/* In the order in which finished ones are kept. */
+enum finish { FINISH_FAILED, FINISH_SKIPPED, FINISH_UNCHANGED, FINISHES };
+
+static bool has_finished(const json_t *w, enum finish how)
+{
+    bool unchanged = stw_streq(stw_tree_text(w, "reason"), ERU_UNCHANGED);
+    return stw_streq(stw_tree_text(w, "state"), how == FINISH_FAILED ? FAILED : SKIPPED) &&
+           unchanged == (how == FINISH_UNCHANGED);
+}
+
+/* Keeps of the finished ones some names: failed ones first.  A workload whose restart failed in this
+ * run goes to the end, so that it does not keep others from their turn. */
 static void order_workloads(struct eru *e, const json_t *failing)
 {
-    static const char *const finished[] = {FAILED, SKIPPED};
     json_t *all = e->state.selected.workloads, *next = json_array(), *w;
     size_t i, told = 0;
     int rc = next ? 0 : -1;
@@ -251,9 +276,9 @@ static void order_workloads(struct eru *e, const json_t *failing)
             if (is_open(w) &&
                 (json_object_get(failing, stw_tree_text(w, "name")) != NULL) == (later == 1))
                 rc |= json_array_append(next, w);
-    for (size_t k = 0; k < STW_COUNT(finished); k++)
+    for (int k = 0; k < FINISHES; k++)
         json_array_foreach (all, i, w)
-            if (stw_streq(stw_tree_text(w, "state"), finished[k]) && told++ < STW_ERU_TOLD_MAX)
+            if (has_finished(w, (enum finish)k) && told++ < STW_ERU_TOLD_MAX)
                 rc |= json_array_append(next, w);
     json_decref(rc == 0 ? all : next); /* out of memory: all of them stay */
     e->state.selected.workloads = rc == 0 ? next : all;
@@ -333,6 +358,11 @@ static void tell_run(struct follow *f)
         eru_plan_event(e, true, "SkippedWorkloads", "did not restart %u of %lld %ss at %s: %s",
                        f->skipped.count, (long long)e->state.selected.matched, e->workload->kind,
                        text, f->skipped.names);
+    if (f->unchanged.count > 0)
+        eru_plan_event(e, false, ERU_UNCHANGED,
+                       "nothing changed that the pods of %u of %lld %ss read, at %s: %s",
+                       f->unchanged.count, (long long)e->state.selected.matched, e->workload->kind,
+                       text, f->unchanged.names);
 }
 
 static void set_wake(struct follow *f)
@@ -344,7 +374,7 @@ static void set_wake(struct follow *f)
         return;
     }
     e->selected_wake_ms = (uint64_t)STW_MIN(STW_MAX(e->took_ms / 10, POLL_LEAST_MS), POLL_MOST_MS);
-    if (f->tried == BATCH && pending > 0)
+    if ((f->tried == BATCH || f->full) && pending > 0)
         e->selected_wake_ms = 1;
     else if (f->conflict)
         e->selected_wake_ms = CONFLICT_AGAIN_MS;

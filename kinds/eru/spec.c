@@ -79,6 +79,12 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_eru, require_healthy),
      .help = "Whether a workload without all of its replicas available is left alone.",
      .def = "true"},
+    {.name = "onlyIfChanged",
+     .type = STW_T_BOOL,
+     STW_FIELD_OFFSET(struct stw_eru, only_if_changed),
+     .help = "Whether an instant restarts a workload only if a ConfigMap or Secret that its pods "
+             "read has changed since it was restarted before.",
+     .def = "false"},
     {.name = "jitterSeconds",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_eru, jitter_seconds),
@@ -402,9 +408,9 @@ bool stw_eru_is_default(const struct stw_eru *e)
     return !e->enabled && stw_streq(e->schedule, STW_ERU_SCHEDULE) &&
            stw_streq(e->time_zone, STW_ERU_TIME_ZONE) && e->starting_deadline_seconds == 600 &&
            stw_streq(e->concurrency_policy, "Forbid") && e->require_healthy &&
-           e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 && e->history_limit == 5 &&
-           stw_streq(e->kind, "Deployment") && stw_json_size(e->hours.exclude_dates) == 0 &&
-           stw_json_size(e->hours.windows) == 0;
+           !e->only_if_changed && e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 &&
+           e->history_limit == 5 && stw_streq(e->kind, "Deployment") &&
+           stw_json_size(e->hours.exclude_dates) == 0 && stw_json_size(e->hours.windows) == 0;
 }
 
 static const char *const short_names[] = {"eru", NULL};

@@ -18,6 +18,7 @@ struct stw_eru {
     int64_t starting_deadline_seconds;
     const char *concurrency_policy; /* "Forbid", "Allow" */
     bool require_healthy;
+    bool only_if_changed;
     int64_t jitter_seconds, rollout_timeout_seconds, history_limit;
     struct stw_hours hours;
 };

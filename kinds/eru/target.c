@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The workload: one GET reads it, one server-side apply of one annotation restarts it.  What a
+ * The workload: one GET reads it, one server-side apply of annotations restarts it.  What a
  * selector matches is read by one list. */
 #include "base/fault.h"
 #include "base/util.h"
@@ -27,6 +27,8 @@ int eru_target_read(const struct eru_workload *workload, struct stw_json object,
     t->there = !stw_json_there(stw_json_get(meta, "deletionTimestamp"));
     if (stw_json_strcpy(stw_json_get(annotations, ERU_STAMP), t->stamp, sizeof(t->stamp)) != 0)
         t->stamp[0] = '\0';
+    if (stw_json_strcpy(stw_json_get(annotations, ERU_INPUTS), t->inputs, sizeof(t->inputs)) != 0)
+        t->inputs[0] = '\0';
     (void)stw_json_int(stw_json_get(meta, "generation"), &t->generation);
     (void)stw_json_int(stw_json_get(status, "observedGeneration"), &t->observed_generation);
     workload->read(spec, status, t);
@@ -72,11 +74,11 @@ static int read_written(struct eru *e, const struct stw_buf *answer)
 static int stamp_workload(struct eru *e, const char *name, const char *text, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *patch =
-        json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s},s:{s:{s:{s:{s:s}}}}}", "apiVersion", "apps/v1",
-                  "kind", e->workload->kind, "metadata", "name", name, "namespace", e->run->ns,
-                  "uid", e->target.uid, "resourceVersion", e->target.resource_version, "spec",
-                  "template", "metadata", "annotations", ERU_STAMP, text);
+    json_auto_t *patch = json_pack(
+        "{s:s,s:s,s:{s:s,s:s,s:s,s:s},s:{s:{s:{s:{s:s,s:s*}}}}}", "apiVersion", "apps/v1", "kind",
+        e->workload->kind, "metadata", "name", name, "namespace", e->run->ns, "uid", e->target.uid,
+        "resourceVersion", e->target.resource_version, "spec", "template", "metadata",
+        "annotations", ERU_STAMP, text, ERU_INPUTS, *e->inputs ? e->inputs : NULL);
     if (!patch)
         return stw_fail_memory(err);
     if (!stw_run_may_write(e->run))
@@ -204,6 +206,7 @@ static int64_t took_ms(struct eru *e, int64_t written_ms)
 const struct eru_ops eru_ops = {
     .look = read_workload,
     .stamp = stamp_workload,
+    .inputs = eru_inputs_read,
     .list = list_workloads,
     .has_own = has_own,
     .changed_at = changed_at,

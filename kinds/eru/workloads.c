@@ -97,6 +97,9 @@ const struct stw_rule eru_rules[] = {
     {.resource = &stw_res_deployment, .verbs = WORKLOAD_VERBS},
     {.resource = &stw_res_statefulset, .verbs = WORKLOAD_VERBS},
     {.resource = &stw_res_daemonset, .verbs = WORKLOAD_VERBS},
+    /* with spec.onlyIfChanged: only metadata is read */
+    {.resource = &stw_res_configmap, .verbs = "get"},
+    {.resource = &stw_res_secret, .verbs = "get"},
     {0},
 };
 

@@ -184,7 +184,7 @@ def test_a_watch_ends_in_time(server, space):
 
 def test_metadata_only(server, space):
     """certs/mode_secret.c, kinds/eru/reconcile.c, databaseuser_secret.c: a watch of Secrets never brings
-    their data."""
+    their data; kinds/eru/inputs.c: nor does a read of one."""
     path = space.path("secrets")
     server.create(path, space.object("v1", "Secret", "s", data={"key": "c2VjcmV0"},
                                      metadata={"labels": {"a": "b"}}))
@@ -197,6 +197,9 @@ def test_metadata_only(server, space):
         server.merge(space.path("secrets", "s"), {"data": {"key": "bmV3"}})
         kind, obj = next(events)
     assert kind == "MODIFIED" and obj["kind"] == "PartialObjectMetadata" and "data" not in obj
+    found = server.get(space.path("secrets", "s"), accept=METADATA)
+    assert found["kind"] == "PartialObjectMetadata" and "data" not in found
+    assert found["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
 
 
 def test_all_namespaces(server, space):

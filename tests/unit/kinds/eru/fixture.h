@@ -32,6 +32,11 @@ struct world {
     const char *own;            /* a workload that another Eru names */
     const char *refused;        /* stamps of names with this beginning fail with `refusal` */
     enum stw_err refusal;
+    /* what the pods read: the same for all, except one workload */
+    struct eru_inputs inputs;
+    const char *other, *other_digest;
+    unsigned inputs_reads;
+    enum stw_err inputs_refusal; /* STW_OK: none */
     /* the Eru */
     json_t *status; /* as it was last written */
     struct stw_eru spec;
@@ -102,6 +107,7 @@ static inline int fake_stamp(struct eru *e, const char *name, const char *stamp,
         return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
     w->stamps++;
     (void)snprintf(live->stamp, sizeof(live->stamp), "%s", stamp);
+    (void)snprintf(live->inputs, sizeof(live->inputs), "%s", e->inputs);
     live->generation++;
     live->updated = 0;
     touch_target(w, live);
@@ -110,6 +116,21 @@ static inline int fake_stamp(struct eru *e, const char *name, const char *stamp,
     if (w->answer_lost)
         return stw_fail(err, STW_ERR_TIMEOUT, "no answer in time");
     e->target = *live;
+    return 0;
+}
+
+static inline int fake_inputs(struct eru *e, const char *name, struct eru_inputs *ret,
+                              struct stw_error *err)
+{
+    struct world *w = world_of;
+    w->inputs_reads++;
+    if (w->inputs_refusal != STW_OK)
+        return stw_fail(err, w->inputs_refusal, "refused");
+    if (!stw_streq(e->target.resource_version, find_live(w, name)->resource_version))
+        return stw_fail(err, STW_ERR_CONFLICT, "it has changed");
+    *ret = w->inputs;
+    if (w->other && stw_streq(w->other, name))
+        (void)snprintf(ret->digest, sizeof(ret->digest), "%s", w->other_digest);
     return 0;
 }
 
@@ -162,6 +183,7 @@ static inline int64_t fake_took_ms(struct eru *e, int64_t written_ms)
 
 static const struct eru_ops fake_ops = {.look = fake_look,
                                         .stamp = fake_stamp,
+                                        .inputs = fake_inputs,
                                         .list = fake_list,
                                         .has_own = fake_has_own,
                                         .changed_at = fake_changed_at,

@@ -82,6 +82,10 @@ static void fields_one_by_one(void **state)
          "spec.deploymentname: Required value: set exactly one of deploymentname, selector\n"
          "spec.schedule: Invalid value: \"x\": must have 5 fields, got 1\n"
          "spec.timeZone: Invalid value: \"y z\": unknown time zone\n"},
+        /* onlyIfChanged */
+        {SPEC("\"onlyIfChanged\":true"), ""},
+        {SPEC("\"onlyIfChanged\":\"yes\""),
+         "spec.onlyIfChanged: Invalid value: \"yes\": must be a boolean\n"},
         /* workloads */
         {SPEC("\"targetKind\":\"StatefulSet\""), ""},
         {SPEC("\"targetKind\":\"DaemonSet\""), ""},
@@ -244,7 +248,7 @@ static void defaults_are_filled_in(void **state)
         "/spec/targetKind=\"Deployment\"\n/spec/enabled=false\n/spec/schedule=\"0 0 * * *\"\n"
         "/spec/timeZone=\"Etc/UTC\"\n/spec/startingDeadlineSeconds=600\n"
         "/spec/concurrencyPolicy=\"Forbid\"\n/spec/requireHealthy=true\n"
-        "/spec/jitterSeconds=0\n/spec/rolloutTimeoutSeconds=600\n"
+        "/spec/onlyIfChanged=false\n/spec/jitterSeconds=0\n/spec/rolloutTimeoutSeconds=600\n"
         "/spec/historyLimit=5\n");
 }
 
@@ -262,6 +266,7 @@ static void what_is_still_the_default(void **state)
         {SPEC("\"startingDeadlineSeconds\":601"), false},
         {SPEC("\"concurrencyPolicy\":\"Allow\""), false},
         {SPEC("\"requireHealthy\":false"), false},
+        {SPEC("\"onlyIfChanged\":true"), false},
         {SPEC("\"jitterSeconds\":1"), false},
         {SPEC("\"rolloutTimeoutSeconds\":30"), false},
         {SPEC("\"historyLimit\":4"), false},

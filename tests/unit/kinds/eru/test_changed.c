@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spec.onlyIfChanged: an instant restarts what has changed since the restart before, and nothing
+ * else; no change is lost, wherever a run is interrupted. */
+#include "fixture.h"
+
+#include "kinds/common/inputs.h"
+
+static struct world w; /* of the running test */
+
+static int done(void **state)
+{
+    (void)state;
+    world_done(&w);
+    return 0;
+}
+
+static void set_digest(const char *digest)
+{
+    (void)snprintf(w.inputs.digest, sizeof(w.inputs.digest), "%s", digest);
+}
+
+/* An Eru of one Deployment that reads two objects, after its first run. */
+static void begin(void)
+{
+    world_done(&w);
+    world_init(&w, "0 4 * * *");
+    w.spec.only_if_changed = true;
+    w.inputs.count = 2;
+    set_digest("one");
+    run_at(&w, "2026-01-01T00:00:00Z");
+}
+
+/* Runs at an instant and after the rollout; true: the Deployment was restarted. */
+static bool restarts_on(int day)
+{
+    char time[STW_TIME_LEN];
+    unsigned before = w.stamps;
+    (void)snprintf(time, sizeof(time), "2026-01-%02dT04:00:00Z", day);
+    run_at(&w, time);
+    bool restarted = w.stamps == before + 1;
+    assert_true(restarted || w.stamps == before);
+    if (restarted) {
+        assert_string_equal(w.live.stamp, time);
+        settle(&w);
+        w.now += 60;
+        run_once(&w, true);
+        assert_string_equal(text(&w, "lastResult"), "Succeeded");
+    }
+    return restarted;
+}
+
+/* A skip that is expected: a Normal event, a result, and the next instant. */
+static void assert_nothing_changed(void)
+{
+    assert_string_equal(text(&w, "lastResult"), "Skipped");
+    assert_string_equal(reason(&w, 0), "SkippedNothingChanged");
+    assert_int_equal(w.event_count, 1);
+    assert_string_equal(w.events[0].reason, "SkippedNothingChanged");
+    assert_false(w.events[0].warning);
+}
+
+static void only_what_changed(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(w.inputs_reads, 0); /* nothing is read before an instant */
+    assert_true(restarts_on(1));         /* what the pods have read is not known */
+    assert_string_equal(w.live.inputs, "one");
+    assert_false(restarts_on(2));
+    assert_nothing_changed();
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-02T04:00:00Z");
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-03T04:00:00Z");
+    assert_false(restarts_on(3));
+    set_digest("two");
+    assert_true(restarts_on(4));
+    assert_string_equal(w.live.inputs, "two");
+    assert_false(restarts_on(5));
+    set_digest("one"); /* back again is a change, too */
+    assert_true(restarts_on(6));
+}
+
+/* Switched off, it reads nothing, and its restarts say nothing about what the pods read. */
+static void switched_off_and_on(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    w.spec.only_if_changed = false;
+    unsigned reads = w.inputs_reads;
+    assert_true(restarts_on(2));
+    assert_int_equal(w.inputs_reads, reads);
+    assert_string_equal(w.live.inputs, "");
+    w.spec.only_if_changed = true;
+    assert_true(restarts_on(3));
+    assert_false(restarts_on(4));
+}
+
+static void pods_that_read_nothing(void **state)
+{
+    (void)state;
+    begin();
+    w.inputs.count = 0;
+    assert_false(restarts_on(1));
+    assert_nothing_changed();
+    assert_non_null(strstr(w.events[0].note, "its pods read no ConfigMap and no Secret"));
+}
+
+/* New pods would not start.  The change counts when the object is there again. */
+static void something_is_missing(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    (void)snprintf(w.inputs.missing, sizeof(w.inputs.missing), "Secret \"db\"");
+    set_digest("missing");
+    assert_false(restarts_on(2));
+    assert_string_equal(reason(&w, 0), "SkippedInputNotFound");
+    assert_true(w.events[0].warning);
+    assert_non_null(strstr(w.events[0].note, "Secret \"db\", which its pods read, does not exist"));
+    w.inputs.missing[0] = '\0';
+    set_digest("two");
+    assert_true(restarts_on(3));
+}
+
+/* What is not compared may have changed. */
+static void too_many_to_compare(void **state)
+{
+    (void)state;
+    begin();
+    w.inputs = (struct eru_inputs){.count = STW_INPUTS_MAX, .more = true};
+    assert_true(restarts_on(1));
+    assert_true(restarts_on(2));
+    assert_string_equal(w.live.inputs, "");
+}
+
+static void killed_around_the_stamp(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    set_digest("two");
+    w.now = at("2026-01-02T04:00:00Z");
+    run_once(&w, false); /* after the stamp, before the status */
+    assert_int_equal(w.stamps, 2);
+    set_digest("three"); /* a change during the restart */
+    start_anew(&w);
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.inputs, "two");
+    settle(&w);
+    w.now += 60;
+    run_once(&w, true);
+    assert_true(restarts_on(3));
+    assert_string_equal(w.live.inputs, "three");
+    assert_false(restarts_on(4));
+}
+
+/* The status of a run that skipped is lost: it looks again, and sees what came in the meantime. */
+static void killed_after_a_skip(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    w.now = at("2026-01-02T04:00:00Z");
+    run_once(&w, false);
+    assert_int_equal(w.stamps, 1);
+    set_digest("two");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+}
+
+/* Instants without a restart, for whatever reason, lose no change. */
+static void a_change_waits_for_a_restart(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    set_digest("two");
+    w.live.paused = true;
+    touch(&w);
+    unsigned reads = w.inputs_reads;
+    assert_false(restarts_on(2));
+    assert_string_equal(reason(&w, 0), "SkippedTargetPaused");
+    assert_int_equal(w.inputs_reads, reads);
+    w.live.paused = false;
+    touch(&w);
+    run_at(&w, "2026-01-03T05:00:00Z"); /* after an outage: missed */
+    assert_int_equal(w.stamps, 1);
+    assert_true(restarts_on(4));
+}
+
+static void by_hand(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    w.token = "one";
+    (void)snprintf(w.inputs.missing, sizeof(w.inputs.missing), "Secret \"db\"");
+    run_at(&w, "2026-01-01T12:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.inputs, "one");
+    w.inputs.missing[0] = '\0';
+    settle(&w);
+    run_at(&w, "2026-01-01T12:01:00Z");
+    assert_false(restarts_on(2));
+    assert_nothing_changed();
+}
+
+/* Without the rights, or without an answer, nothing is restarted and nothing is recorded. */
+static void cannot_be_read(void **state)
+{
+    static const enum stw_err codes[] = {STW_ERR_FORBIDDEN, STW_ERR_UNAVAILABLE, STW_ERR_CONFLICT};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(codes); i++) {
+        begin();
+        w.inputs_refusal = codes[i];
+        run_at(&w, "2026-01-01T04:00:00Z");
+        assert_int_equal(w.err, codes[i]);
+        assert_int_equal(w.stamps, 0);
+        assert_string_equal(text(&w, "lastScheduleTime"), "");
+        w.inputs_refusal = STW_OK;
+        assert_true(restarts_on(1));
+    }
+}
+
+/* What another client writes on the template only causes a restart. */
+static void a_forged_digest(void **state)
+{
+    (void)state;
+    begin();
+    assert_true(restarts_on(1));
+    (void)snprintf(w.live.inputs, sizeof(w.live.inputs), "forged");
+    assert_true(restarts_on(2));
+    assert_string_equal(w.live.inputs, "one");
+}
+
+/* --- with a selector */
+
+static void begin_selected(size_t count)
+{
+    begin();
+    world_select(&w, count);
+    run_at(&w, "2026-01-01T00:00:01Z");
+}
+
+/* Runs until nothing is due at once; the number of runs. */
+static unsigned run_all(const char *time)
+{
+    unsigned runs = 0;
+    w.now = at(time);
+    do {
+        run_once(&w, true);
+        runs++;
+    } while (w.wake_ms > 0 && w.wake_ms <= 2 && runs < 100);
+    return runs;
+}
+
+static void restart_all(const char *time, const char *after)
+{
+    (void)run_all(time);
+    settle_all(&w);
+    run_at(&w, after);
+    assert_false(rolling(&w));
+}
+
+static void those_that_changed_of_many(void **state)
+{
+    (void)state;
+    begin_selected(4);
+    restart_all("2026-01-01T04:00:00Z", "2026-01-01T04:01:00Z");
+    assert_int_equal(w.stamps, 4);
+    assert_string_equal(w.many[3].target.inputs, "one");
+    w.other = "d-01";
+    w.other_digest = "two";
+    (void)run_all("2026-01-02T04:00:00Z");
+    assert_int_equal(w.stamps, 5);
+    assert_string_equal(w.many[1].target.stamp, "2026-01-02T04:00:00Z");
+    assert_string_equal(w.many[1].target.inputs, "two");
+    assert_true(said(&w, "Restarted"));
+    assert_true(said(&w, "SkippedNothingChanged"));
+    assert_false(said(&w, "SkippedWorkloads"));
+    settle_all(&w);
+    run_at(&w, "2026-01-02T04:01:00Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+
+    (void)run_all("2026-01-03T04:00:00Z");
+    assert_int_equal(w.stamps, 5);
+    assert_false(rolling(&w));
+    assert_string_equal(text(&w, "lastResult"), "Skipped");
+    assert_string_equal(reason(&w, 0), "SkippedNothingChanged");
+    for (unsigned i = 0; i < w.event_count; i++)
+        assert_false(w.events[i].warning);
+}
+
+/* However many objects the pods read, a run reads some, and the next run continues. */
+static void reads_are_bounded(void **state)
+{
+    (void)state;
+    begin_selected(STW_ERU_MATCHES_MAX);
+    w.inputs.count = STW_INPUTS_MAX;
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.inputs_reads, 0);
+    for (unsigned i = 1; i <= STW_ERU_MATCHES_MAX; i++) {
+        run_once(&w, true);
+        assert_int_equal(w.inputs_reads, i);
+        assert_int_equal(w.stamps, i);
+    }
+    settle_all(&w);
+    restart_all("2026-01-01T04:01:00Z", "2026-01-01T04:02:00Z");
+    assert_string_equal(text(&w, "lastResult"), "Succeeded");
+}
+
+static void unchanged_ones_are_named_last(void **state)
+{
+    (void)state;
+    begin_selected(STW_ERU_MATCHES_MAX);
+    restart_all("2026-01-01T04:00:00Z", "2026-01-01T04:01:00Z");
+    w.many[STW_ERU_MATCHES_MAX - 1].target.paused = true;
+    (void)run_all("2026-01-02T04:00:00Z");
+    const json_t *list = json_object_get(json_object_get(w.status, "selected"), "workloads");
+    assert_int_equal(json_array_size(list), STW_ERU_TOLD_MAX);
+    assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "reason")),
+                        "SkippedTargetPaused");
+    assert_string_equal(reason(&w, 0), "SkippedForSeveralReasons");
+}
+
+static void one_of_many_cannot_be_read(void **state)
+{
+    (void)state;
+    begin_selected(3);
+    w.now = at("2026-01-01T04:00:00Z");
+    run_once(&w, true);
+    w.inputs_refusal = STW_ERR_FORBIDDEN;
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 0);
+    assert_string_equal(text(&w, "lastResult"), "Failed");
+}
+
+/* --- names */
+
+static void assert_inputs(const char *pod, const char *want)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(65536);
+    struct stw_inputs inputs = {0};
+    assert_int_equal(stw_json_scan(&doc, pod, strlen(pod), NULL), 0);
+    stw_inputs_add_pod(&inputs, stw_json_root(&doc));
+    for (size_t i = 0; i < inputs.count; i++)
+        stw_buf_addf(&out, "%s%s ", inputs.all[i].name, inputs.all[i].required ? "" : "?");
+    assert_string_equal(stw_buf_str(&out), want);
+    stw_inputs_done(&inputs);
+}
+
+/* Required, if one of several places requires it.  Credentials of the kubelet are not read by pods. */
+static void optional_objects(void **state)
+{
+    (void)state;
+    assert_inputs(
+        "{\"imagePullSecrets\":[{\"name\":\"registry\"}],\"containers\":[{\"envFrom\":[{"
+        "\"configMapRef\":{\"name\":\"a\",\"optional\":true}}],\"env\":[{\"valueFrom\":{"
+        "\"secretKeyRef\":{\"name\":\"b\",\"key\":\"k\",\"optional\":true}}},{\"valueFrom\":{"
+        "\"secretKeyRef\":{\"name\":\"c\",\"key\":\"k\",\"optional\":false}}}]}],\"volumes\":[{"
+        "\"configMap\":{\"name\":\"d\",\"optional\":true}},{\"secret\":{\"secretName\":\"b\"}},{"
+        "\"projected\":{\"sources\":[{\"secret\":{\"name\":\"e\",\"optional\":true}},{"
+        "\"serviceAccountToken\":{\"path\":\"t\"}}]}}]}",
+        "configmap:a? configmap:d? secret:b secret:c secret:e? ");
+    assert_inputs("{\"containers\":7,\"volumes\":[7,{\"secret\":[]}]}", "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(only_what_changed, done),
+        cmocka_unit_test_teardown(switched_off_and_on, done),
+        cmocka_unit_test_teardown(pods_that_read_nothing, done),
+        cmocka_unit_test_teardown(something_is_missing, done),
+        cmocka_unit_test_teardown(too_many_to_compare, done),
+        cmocka_unit_test_teardown(killed_around_the_stamp, done),
+        cmocka_unit_test_teardown(killed_after_a_skip, done),
+        cmocka_unit_test_teardown(a_change_waits_for_a_restart, done),
+        cmocka_unit_test_teardown(by_hand, done),
+        cmocka_unit_test_teardown(cannot_be_read, done),
+        cmocka_unit_test_teardown(a_forged_digest, done),
+        cmocka_unit_test_teardown(those_that_changed_of_many, done),
+        cmocka_unit_test_teardown(reads_are_bounded, done),
+        cmocka_unit_test_teardown(unchanged_ones_are_named_last, done),
+        cmocka_unit_test_teardown(one_of_many_cannot_be_read, done),
+        cmocka_unit_test(optional_objects),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
