@@ -9,6 +9,7 @@
 #include "operator/extension.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
+#include "webhook/conversion.h"
 #include "webhook/server.h"
 
 #define OUTPUT_MAX (4u << 20)
@@ -34,7 +35,7 @@ static const struct stw_flag flags[] = {
      .arg = "NAME",
      .def = STW_DEFAULT_NAMESPACE,
      .offset = offsetof(struct print_options, ns),
-     .help = "where {operator} runs (webhooks, rbac)"},
+     .help = "where {operator} runs (webhooks, rbac, crds)"},
     {.name = "namespaces",
      .arg = "A,B",
      .offset = offsetof(struct print_options, namespaces),
@@ -43,7 +44,7 @@ static const struct stw_flag flags[] = {
     {.name = "url",
      .arg = "https://HOST:PORT",
      .offset = offsetof(struct print_options, url),
-     .help = "the API server calls this address instead of the Service (webhooks)"},
+     .help = "the API server calls this address instead of the Service (webhooks, crds)"},
     {.name = "match-conditions",
      .type = STW_FLAG_BOOL,
      .def = "false",
@@ -66,9 +67,18 @@ static const struct stw_flag flags[] = {
 
 static void print_crds(const struct print_options *o, struct stw_buf *out)
 {
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(4096);
+    struct stw_crd_options options = {.rules = o->rules,
+                                      .service = STW_WEBHOOK_SERVICE,
+                                      .ns = o->ns,
+                                      .path = STW_CONVERSION_PATH};
+    if (o->url && *o->url) {
+        stw_buf_addf(&url, "%s" STW_CONVERSION_PATH, o->url);
+        options.url = stw_buf_str(&url);
+    }
     for (size_t i = 0; o->op->kinds[i]; i++) {
         stw_buf_adds(out, "---\n");
-        (o->rules ? stw_kind_crd_rules : stw_kind_crd)(o->op, o->op->kinds[i], out);
+        stw_kind_crd_print(o->op, o->op->kinds[i], &options, out);
     }
 }
 

@@ -35,6 +35,14 @@ void stw_admission_metrics_init(struct stw_admission_metrics *t, struct stw_metr
                                        (const char *const[]){"kind", "field", "code", NULL}, NULL);
 }
 
+void stw_admission_metrics_add_conversions(struct stw_admission_metrics *t, struct stw_metrics *m)
+{
+    t->conversions = stw_metrics_family(
+        m, STW_COUNTER, "_conversion_objects_total",
+        "Objects that the API server sent for conversion to a version, by result.",
+        (const char *const[]){"kind", "version", "result", NULL}, NULL);
+}
+
 static const char *format_bool(bool v)
 {
     return v ? "true" : "false";
@@ -66,7 +74,7 @@ void stw_route_init(struct stw_route *r, const struct stw_admission_metrics *t,
     r->latency = STW_SERIES(t->latency, path);
     r->ok = STW_SERIES(t->requests, path, "200");
     (void)STW_SERIES(t->requests, path, "500");
-    for (unsigned op = 0; op < STW_TALLY_OPERATIONS; op++) {
+    for (unsigned op = 0; kind && op < STW_TALLY_OPERATIONS; op++) {
         unsigned asked = mutate ? STW_CREATE | STW_UPDATE : kind->operations;
         if (!(asked & 1U << op))
             continue;
@@ -119,4 +127,13 @@ void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_review_
                                   stw_finding_cause(f->code)),
                        1);
     }
+}
+
+void stw_admission_metrics_conversion(const struct stw_route *r,
+                                      const struct stw_conversion_result *v)
+{
+    if (v->kind && v->version)
+        stw_series_add(STW_SERIES(r->admission_metrics->conversions, v->kind->kind, v->version,
+                                  v->converted ? "success" : "failure"),
+                       (double)v->objects);
 }

@@ -185,6 +185,13 @@ static uint64_t cost_of_review(size_t len)
     return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token);
 }
 
+/* The same for a conversion, and the reply, which has the objects. */
+static uint64_t cost_of_conversion(size_t len)
+{
+    uint64_t values = STW_MIN(len / 2, (uint64_t)STW_CONVERSION_VALUES_MAX);
+    return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token) + len;
+}
+
 static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, const char *method)
 {
     const struct stw_server *s = conn->worker->server;
@@ -202,10 +209,15 @@ static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, c
 }
 
 /* At most one line a second: invalid requests must not fill the log. */
-static void log_failed_request(struct stw_server *s, const struct stw_http_request *rq)
+static bool may_complain(struct stw_server *s)
 {
     uint64_t now = stw_now_ms(s->c.clock), last = atomic_load(&s->complained_ms);
-    if (now - last >= 1000 && atomic_compare_exchange_strong(&s->complained_ms, &last, now))
+    return now - last >= 1000 && atomic_compare_exchange_strong(&s->complained_ms, &last, now);
+}
+
+static void log_failed_request(struct stw_server *s, const struct stw_http_request *rq)
+{
+    if (may_complain(s))
         stw_log(rq->code >= 500 ? STW_LOG_ERROR : STW_LOG_WARN,
                 "admission request was not answered "
                 "with a decision",
@@ -223,31 +235,61 @@ static void log_denial(const struct stw_route *r, const struct stw_review_result
             STW_STR("requestUID", v->uid));
 }
 
-static void review_body(struct stw_http_conn *conn, const char *body, size_t len)
+static void log_conversion(struct stw_server *s, const struct stw_conversion_result *v)
+{
+    if (!v->converted && may_complain(s))
+        stw_log(STW_LOG_WARN, "conversion failed", STW_STR("kind", v->kind ? v->kind->kind : NULL),
+                STW_STR("version", v->version), STW_INT("objects", v->objects),
+                STW_STR("error", v->why));
+}
+
+static void convert_body(struct stw_http_conn *conn, const char *body, size_t len)
+{
+    struct stw_http_request *rq = &conn->rq;
+    struct stw_worker *w = conn->worker;
+    struct stw_conversion_result result;
+    rq->code = stw_conversion_handle(
+        &(struct stw_conversion_review){w->server->env.op, w->server->c.kinds, body, len},
+        &w->scratch, &rq->reply, &result);
+    stw_admission_metrics_conversion(rq->route, &result);
+    log_conversion(w->server, &result);
+}
+
+static void decide_body(struct stw_http_conn *conn, const char *body, size_t len)
 {
     struct stw_http_request *rq = &conn->rq;
     struct stw_worker *w = conn->worker;
     struct stw_review_result verdict;
-    if (stw_now_ms(w->server->c.clock) >= rq->deadline_ms) {
-        refuse_request(rq, &too_late);
-        return;
-    }
-    charge_memory(conn, len + cost_of_review(len));
-    if (rq->refusal.code)
-        return;
-    rq->reply = STW_BUF_INIT(REPLY_MAX);
-    (void)stw_buf_reserve(&rq->reply, REPLY_FIRST);
     rq->code = stw_review_handle(
         &(struct stw_review){rq->route->kind, rq->route->mutate, &w->server->env, body, len},
         &w->scratch, &rq->reply, &verdict);
-    rq->answered = true;
-    add_charge(conn, rq->reply.cap); /* until the client has read it */
     if (rq->code == 200) {
         stw_admission_metrics_verdict(rq->route, &verdict);
         if (!verdict.allowed)
             log_denial(rq->route, &verdict);
     }
     stw_review_result_done(&verdict);
+}
+
+static void review_body(struct stw_http_conn *conn, const char *body, size_t len)
+{
+    struct stw_http_request *rq = &conn->rq;
+    const struct stw_worker *w = conn->worker;
+    if (stw_now_ms(w->server->c.clock) >= rq->deadline_ms) {
+        refuse_request(rq, &too_late);
+        return;
+    }
+    charge_memory(conn, len + (rq->route->kind ? cost_of_review(len) : cost_of_conversion(len)));
+    if (rq->refusal.code)
+        return;
+    rq->reply = STW_BUF_INIT(REPLY_MAX);
+    (void)stw_buf_reserve(&rq->reply, REPLY_FIRST);
+    if (rq->route->kind)
+        decide_body(conn, body, len);
+    else
+        convert_body(conn, body, len);
+    rq->answered = true;
+    add_charge(conn, rq->reply.cap); /* until the client has read it */
 }
 
 static void append_body(struct stw_http_conn *conn, const char *data, size_t size)

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "schema/conversion.h"
 #include "webhook/client_auth.h"
 #include "webhook/server_priv.h"
 
@@ -185,12 +186,27 @@ static int start_workers(struct stw_server *s, struct stw_error *err)
                                   strerrordesc_np(errno));
 }
 
+static int add_conversion_route(struct stw_server *s, struct stw_error *err)
+{
+    if (!s->env.op || !stw_conversion_needed(s->c.kinds))
+        return 0;
+    for (size_t i = 0; s->c.kinds[i]; i++)
+        if (stw_kind_versions_check(s->c.kinds[i], err) != 0)
+            return -1;
+    char *path = strdup(STW_CONVERSION_PATH);
+    if (!path)
+        return stw_fail_memory(err);
+    stw_admission_metrics_add_conversions(&s->admission_metrics, s->c.metrics);
+    stw_route_init(&s->routes[s->route_count++], &s->admission_metrics, NULL, false, path);
+    return 0;
+}
+
 static int make_routes(struct stw_server *s, struct stw_error *err)
 {
     size_t kinds = 0;
     while (s->c.kinds[kinds])
         kinds++;
-    s->routes = calloc(2 * kinds + 1, sizeof(*s->routes));
+    s->routes = calloc(2 * kinds + 2, sizeof(*s->routes)); /* with that of conversion */
     if (!s->routes)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the webhook's paths");
     stw_admission_metrics_init(&s->admission_metrics, s->c.metrics);
@@ -203,7 +219,7 @@ static int make_routes(struct stw_server *s, struct stw_error *err)
         stw_route_init(&s->routes[s->route_count++], &s->admission_metrics, s->c.kinds[i / 2],
                        i % 2 == 0, text);
     }
-    return 0;
+    return add_conversion_route(s, err);
 }
 
 static uint32_t default_threads(void)

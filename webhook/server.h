@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The admission webhook: HTTPS with libmicrohttpd (GnuTLS, TLS 1.2 and later), with the admission
- * paths of every kind in the table. It has its own threads. Any thread may call these functions. */
+ * The webhook: HTTPS with libmicrohttpd (GnuTLS, TLS 1.2 and later), with the admission paths of
+ * every kind in the table, and the conversion path if a kind has several versions.  It has its own
+ * threads.  Any thread may call these functions. */
 #ifndef STW_WEBHOOK_SERVER_H
 #define STW_WEBHOOK_SERVER_H
 
@@ -21,7 +22,7 @@ struct stw_server;
 struct stw_server_config {
     const char *bind_address;            /* ":9443", "127.0.0.1:9443", "[::1]:0" */
     const struct stw_kind *const *kinds; /* ended by NULL; borrowed */
-    const struct stw_env *env;           /* borrowed */
+    const struct stw_env *env;           /* borrowed; conversion needs its `op` */
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
     size_t memory_bytes;   /* for all memory that clients can hold; 0: 256 MiB. Beyond it: 503 */

@@ -6,6 +6,7 @@
 
 #include "webhook/admission_metrics_priv.h"
 #include "webhook/bundle_priv.h"
+#include "webhook/conversion.h"
 #include "webhook/discreet.h"
 #include "webhook/gate_priv.h"
 #include "webhook/review.h"

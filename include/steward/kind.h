@@ -5,6 +5,7 @@
 #define STEWARD_KIND_H
 
 #include "schema/calendar.h"
+#include "schema/conversion.h"
 #include "schema/core.h"
 #include "schema/cron.h"
 #include "schema/field.h"

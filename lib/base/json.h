@@ -43,6 +43,7 @@ struct stw_json_token {
 
 /* Of objects and lists in each other; deeper input is refused. */
 #define STW_JSON_MAX_DEPTH 128
+#define STW_JSON_MORE_DEPTH 4 /* the most for `more_depth` of a document */
 
 /* A zero-initialised document is empty and valid; a scan reuses its memory. */
 struct stw_json_doc {
@@ -54,6 +55,7 @@ struct stw_json_doc {
     /* The text comes from a JSON writer, ours or the API server's.  These never repeat a key, so
      * duplicates are not checked.  Of two members of the same name the first is found. */
     bool trusted;
+    uint8_t more_depth;               /* containers around the values that do not count as depth */
     struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
 };
 

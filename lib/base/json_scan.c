@@ -13,7 +13,7 @@ struct scan {
     struct stw_json_doc *doc;
     const char *p, *end;
     uint32_t depth;
-    uint32_t open[STW_JSON_MAX_DEPTH]; /* tokens of the containers around p */
+    uint32_t open[STW_JSON_MAX_DEPTH + STW_JSON_MORE_DEPTH]; /* tokens of the containers around p */
     struct stw_json_fault fault;
     enum stw_err code;
     uint32_t room;      /* token count at which grow_tokens() is called */
@@ -269,7 +269,7 @@ static enum scan_step close_container(struct scan *s)
 
 static enum scan_step open_container(struct scan *s, enum stw_json_type type, char closing)
 {
-    if (s->depth == STW_JSON_MAX_DEPTH) {
+    if (s->depth == (uint32_t)STW_JSON_MAX_DEPTH + s->doc->more_depth) {
         (void)refuse_at(s, s->p, "nested too deeply");
         s->code = STW_ERR_TOO_LARGE;
         return STEP_FAILED;

@@ -348,22 +348,82 @@ static void print_scale(struct stw_buf *out, int indent, const struct stw_scale 
     stw_crd_string(out, indent + 2, "statusReplicasPath", s->status_replicas);
 }
 
-static void print_crd_version(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k)
+static void print_crd_version(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k,
+                              const char *deprecated, bool stored)
 {
     stw_buf_addf(out, "%*s- name: %s\n", indent, "", k->version);
     if (k->columns)
         print_columns(out, indent + 2, k->columns);
+    if (deprecated)
+        print_plain_value(out, indent + 2, "deprecated", "true");
+    stw_crd_string(out, indent + 2, "deprecationWarning", deprecated);
     print_parent_key(out, indent + 2, "schema");
     print_parent_key(out, indent + 4, "openAPIV3Schema");
     top_schema(out, indent + 6, rules, k);
     print_plain_value(out, indent + 2, "served", "true");
-    print_plain_value(out, indent + 2, "storage", "true");
+    print_plain_value(out, indent + 2, "storage", stored ? "true" : "false");
     print_parent_key(out, indent + 2, "subresources");
     print_scale(out, indent + 4, k->scale);
     print_plain_value(out, indent + 4, "status", "{}");
 }
 
-static void print_crd(const struct stw_kind *k, bool rules, struct stw_buf *out)
+/* The kind as this version has it.  Rules over several fields are for the kind's own version; the
+ * webhook applies them to all, as the API server converts what it sends there. */
+static struct stw_kind kind_in_version(const struct stw_kind *k, const struct stw_kind_version *v)
+{
+    struct stw_kind as = *k;
+    as.version = v->name;
+    as.spec = v->spec;
+    as.status = v->status ? v->status : k->status;
+    as.columns = v->columns ? v->columns : k->columns;
+    as.scale = v->scale ? v->scale : k->scale;
+    as.cel = NULL;
+    return as;
+}
+
+static bool has_versions(const struct stw_kind *k)
+{
+    return k->versions && k->versions->name;
+}
+
+static void print_versions(struct stw_buf *out, int indent, bool rules, const struct stw_kind *k)
+{
+    bool own_stored = true;
+    for (const struct stw_kind_version *v = k->versions; v && v->name; v++)
+        own_stored = own_stored && !v->stored;
+    print_parent_key(out, indent, "versions");
+    print_crd_version(out, indent, rules, k, NULL, own_stored);
+    for (const struct stw_kind_version *v = k->versions; v && v->name; v++) {
+        struct stw_kind as = kind_in_version(k, v);
+        print_crd_version(out, indent, rules, &as, v->deprecated, v->stored);
+    }
+}
+
+static void print_conversion(struct stw_buf *out, const struct stw_kind *k,
+                             const struct stw_crd_options *o)
+{
+    if (!has_versions(k))
+        return;
+    print_parent_key(out, 2, "conversion");
+    print_plain_value(out, 4, "strategy", "Webhook");
+    print_parent_key(out, 4, "webhook");
+    if (o->url || o->service)
+        print_parent_key(out, 6, "clientConfig");
+    if (o->url) {
+        print_plain_value(out, 8, "url", o->url);
+    } else if (o->service) {
+        print_parent_key(out, 8, "service");
+        print_plain_value(out, 10, "name", o->service);
+        print_plain_value(out, 10, "namespace", o->ns);
+        print_plain_value(out, 10, "path", o->path);
+        print_number(out, 10, "port", 443);
+    }
+    print_parent_key(out, 6, "conversionReviewVersions");
+    print_items(out, 6, (const char *const[]){"v1", NULL});
+}
+
+static void print_crd(const struct stw_kind *k, const struct stw_crd_options *o,
+                      struct stw_buf *out)
 {
     stw_buf_adds(out, "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
     print_parent_key(out, 0, "metadata");
@@ -371,30 +431,30 @@ static void print_crd(const struct stw_kind *k, bool rules, struct stw_buf *out)
     print_parent_key(out, 2, "labels");
     print_plain_value(out, 4, "app.kubernetes.io/part-of", "{operator}");
     print_parent_key(out, 0, "spec");
+    print_conversion(out, k, o);
     print_plain_value(out, 2, "group", k->group);
     print_parent_key(out, 2, "names");
     print_names(out, 4, k);
     print_plain_value(out, 2, "scope", "Namespaced");
-    print_parent_key(out, 2, "versions");
-    print_crd_version(out, 2, rules, k);
+    print_versions(out, 2, o->rules, k);
 }
 
-static void print_expanded(const struct stw_operator *op, const struct stw_kind *k, bool rules,
-                           struct stw_buf *out)
+void stw_kind_crd_print(const struct stw_operator *op, const struct stw_kind *k,
+                        const struct stw_crd_options *o, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf marked = STW_BUF_INIT(out->max);
-    print_crd(k, rules, &marked);
+    print_crd(k, o, &marked);
     stw_operator_expand(op, stw_buf_str(&marked), out);
     out->failed |= marked.failed;
 }
 
 void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out)
 {
-    print_expanded(op, k, false, out);
+    stw_kind_crd_print(op, k, &(struct stw_crd_options){.rules = false}, out);
 }
 
 void stw_kind_crd_rules(const struct stw_operator *op, const struct stw_kind *k,
                         struct stw_buf *out)
 {
-    print_expanded(op, k, true, out);
+    stw_kind_crd_print(op, k, &(struct stw_crd_options){.rules = true}, out);
 }

@@ -112,6 +112,8 @@ void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f)
     if (f->strict)
         judge_envelope(a, f);
     judge_spec(a, f);
+    if (f->error_count == 0 && !f->failed)
+        stw_check_conversion(a, f);
 }
 
 static void check_immutable(const struct stw_admission *a, struct stw_findings *f)

@@ -32,6 +32,8 @@ struct stw_secret_facts {
 #define STW_PAUSED "{domain}/paused"
 #define STW_ADOPT "{domain}/adopt"
 #define STW_FORCE_DELETE "{domain}/force-delete"
+/* Holds, for each version, what the version of the object cannot express. */
+#define STW_CONVERSION "{domain}/conversion"
 
 struct stw_product; /* what the kinds of this program share (kinds/common/product.h) */
 
@@ -116,6 +118,34 @@ struct stw_cel_rule {
     const struct stw_cel_rule *within; /* these rules of state, for the object at `at`; or NULL */
 };
 
+/* A field that has another place in another version; both from the root: "spec.host".  Names in a
+ * path have no dots.  NULL ends a table. */
+struct stw_move {
+    const char *own, *other; /* in the kind's own version; in the other version */
+};
+
+struct stw_conversion;
+
+/* A served version of a kind besides its own (kind->version), in which rules and controllers see
+ * all objects.  Conversion follows from the tables of both versions: a field with the same name and
+ * type is copied, one in `moves` is moved, and what the target version cannot express is kept in the
+ * annotation STW_CONVERSION, from where it returns.  See schema/conversion.h. */
+struct stw_kind_version {
+    const char *name;                 /* "v1alpha1"; NULL ends a table */
+    bool stored;                      /* the API server stores this version, not the kind's own */
+    const char *deprecated;           /* a warning for its clients, below 256 bytes; or NULL */
+    const struct stw_field *spec;     /* for schema and conversion; offsets are not used */
+    const struct stw_field *status;   /* NULL: as the kind's own */
+    const struct stw_column *columns; /* NULL: as the kind's own */
+    const struct stw_scale *scale;    /* NULL: as the kind's own */
+    const struct stw_move *moves;     /* or NULL */
+    /* What tables cannot state; or NULL.  Called first: what it sets or drops is left alone by the
+     * tables.  -1 fails the whole request of the API server, even a list, so admission refuses
+     * objects for which it fails.  Pure: the same object always gives the same result. */
+    int (*convert)(struct stw_json object, bool to_own, struct stw_conversion *c,
+                   struct stw_error *err);
+};
+
 struct stw_kind {
     union {
         struct stw_resource resource;
@@ -124,11 +154,12 @@ struct stw_kind {
         };
     };
     const char *singular;
-    const char *const *short_names;   /* NULL-terminated */
-    const char *const *categories;    /* in addition to the operator's name; or NULL */
-    const char *help;                 /* description of the kind */
-    const struct stw_field *spec;     /* table of the spec struct */
-    size_t spec_size;                 /* of that struct */
+    const struct stw_kind_version *versions; /* other served versions; or NULL */
+    const char *const *short_names;          /* NULL-terminated */
+    const char *const *categories;           /* in addition to the operator's name; or NULL */
+    const char *help;                        /* description of the kind */
+    const struct stw_field *spec;            /* table of the spec struct */
+    size_t spec_size;                        /* of that struct */
     const struct stw_field *status;   /* for the schema; beside the common fields of every kind */
     const struct stw_cel_rule *cel;   /* rules over several fields; or NULL */
     const struct stw_column *columns; /* ended by a NULL name; or NULL */
@@ -187,7 +218,18 @@ void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f);
 void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,
                      struct stw_buf *out);
 
-/* The CustomResourceDefinition (apiextensions.k8s.io/v1) as YAML. */
+/* The address of the conversion webhook, in the CRD of a kind with several versions: a URL, or else a
+ * Service.  Texts may have the marks of stw_operator_text. */
+struct stw_crd_options {
+    bool rules;                      /* as stw_kind_crd_rules */
+    const char *url;                 /* whole, with the path; or NULL */
+    const char *service, *ns, *path; /* service NULL: the CRD lacks the address */
+};
+void stw_kind_crd_print(const struct stw_operator *op, const struct stw_kind *k,
+                        const struct stw_crd_options *o, struct stw_buf *out);
+
+/* The CustomResourceDefinition (apiextensions.k8s.io/v1) as YAML, without the address of the
+ * conversion webhook. */
 void stw_kind_crd(const struct stw_operator *op, const struct stw_kind *k, struct stw_buf *out);
 /* The same with validation rules and more limits, for Kubernetes 1.29 and later. */
 void stw_kind_crd_rules(const struct stw_operator *op, const struct stw_kind *k,

@@ -39,6 +39,9 @@ void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f);
 void stw_check_envelope(const struct stw_admission *a, struct stw_arena *arena,
                         struct stw_findings *f);
 
+/* Converts the object to each other version of its kind, and reports why that is impossible. */
+void stw_check_conversion(const struct stw_admission *a, struct stw_findings *f);
+
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
 /* Reports everything that is wrong with a->object, regardless of the old object. */
