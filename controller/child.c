@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/child.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/child_extras_priv.h"
@@ -37,6 +38,8 @@ struct task {
     char key[STW_KEY_LEN];
     char what[STW_KEY_LEN + 64]; /* for the guard */
     struct stw_hash wanted;
+    struct stw_hash template; /* the part of it from the pod template; zero: it has none */
+    bool waits;               /* that template may not be applied yet */
 };
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
@@ -52,20 +55,45 @@ static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_d
                : stw_json_scan(doc, text->data, text->len, NULL);
 }
 
-int stw_child_digest(const json_t *desired, struct stw_hash *ret)
+static int digest_parts(const json_t *desired, struct stw_digests *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
     if (scan_tree(desired, &text, &doc) != 0)
         return -1;
-    *ret = stw_owned_desired(stw_json_root(&doc));
+    ret->whole = stw_owned_desired_parts(stw_json_root(&doc), &ret->template);
     return 0;
+}
+
+int stw_child_digest(const json_t *desired, struct stw_hash *ret)
+{
+    struct stw_digests parts;
+    if (digest_parts(desired, &parts) != 0)
+        return -1;
+    *ret = parts.whole;
+    return 0;
+}
+
+/* In a build for tests: as another version of this program would make it. */
+static void mark_template(const json_t *desired)
+{
+    const char *mark = stw_fault_template();
+    json_t *template = json_object_get(json_object_get(desired, "spec"), "template");
+    json_t *metadata = json_object_get(template, "metadata");
+    if (!mark || !metadata)
+        return;
+    if (!json_object_get(metadata, "annotations"))
+        (void)json_object_set_new(metadata, "annotations", json_object());
+    (void)json_object_set_new(json_object_get(metadata, "annotations"), "steward.dev/test",
+                              json_string(mark));
 }
 
 static const json_t *desired_of(struct stw_child *c)
 {
-    if (!c->desired && c->make)
+    if (!c->desired && c->make) {
         c->desired = c->made = c->make(c->ctx);
+        mark_template(c->desired);
+    }
     return c->desired;
 }
 
@@ -78,12 +106,12 @@ void stw_child_done(struct stw_child *child)
 }
 
 static int find_wanted(struct stw_run *run, struct stw_child *c, const char *what,
-                       struct stw_hash *ret)
+                       struct stw_digests *ret)
 {
     bool known = stw_hash_is_set(c->inputs);
     if (known && stw_memo_get(stw_run_memo(run), what, c->inputs, ret))
         return 0;
-    if (stw_child_digest(desired_of(c), ret) != 0)
+    if (digest_parts(desired_of(c), ret) != 0)
         return -1;
     if (known)
         stw_memo_put(stw_run_memo(run), what, c->inputs, *ret);
@@ -95,7 +123,11 @@ int stw_child_wanted(struct stw_run *run, struct stw_child *child, struct stw_ha
     char key[STW_KEY_LEN], what[STW_KEY_LEN + 64];
     stw_key_make(run->ns, child->name, key);
     what_of(child->watch->resource, key, what, sizeof(what));
-    return find_wanted(run, child, what, ret);
+    struct stw_digests parts;
+    if (find_wanted(run, child, what, &parts) != 0)
+        return -1;
+    *ret = parts.whole;
+    return 0;
 }
 
 int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,
@@ -405,6 +437,55 @@ static void name_holder(struct task *t, const char *kind, const char *name)
     set_child_state(t, STW_CHILD_FOREIGN);
 }
 
+/* --- a pod template that waits */
+
+/* It is as the status remembers it: an earlier version of this program may have had another
+ * template, or the same one, of which a later version kept what is not empty. */
+static bool is_as_left(const struct task *t)
+{
+    const struct stw_child *c = t->child;
+    struct stw_hash left = stw_template_exchange(t->wanted, t->template, c->template.stored);
+    return stw_hash_is_set(t->template) && stw_hash_is_set(c->template.built) &&
+           stw_hash_equal(c->live.template, c->template.stored) &&
+           as_wanted(t->run, t->what, left, &c->live);
+}
+
+/* Our own object differs, or what a waiting template would change is not reported yet.  The rest of
+ * the object is written with the template that is there.  If another client has changed that one, the
+ * pods restart in any case, so it becomes the new one. */
+static void judge_waiting(struct task *t, const char *uid, const struct stw_buf *text)
+{
+    struct stw_child *c = t->child;
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_digests parts = {0};
+    const struct stw_buf *drifted = c->applied_before ? text : NULL;
+    if (stw_json_scan(&doc, stw_buf_str(text), text->len, &c->err) != 0) {
+        set_child_state(t, STW_CHILD_FAILED);
+        return;
+    }
+    struct stw_json live = stw_json_root(&doc);
+    json_t *kept = stw_hash_equal(c->live.template, c->template.stored)
+                       ? stw_template_keep(desired_of(c), live, t->run->field_manager)
+                       : NULL;
+    if (!kept || digest_parts(kept, &parts) != 0) {
+        json_decref(kept);
+        c->outdated = false;
+        rewrite_child(t, uid, drifted);
+        c->updated_early = c->state == STW_CHILD_REPAIRED || c->state == STW_CHILD_UPDATED;
+        return;
+    }
+    stw_template_name(c->desired, kept, live, c->differs, sizeof(c->differs));
+    bool as_left = is_as_left(t);
+    json_decref(c->made);
+    c->desired = c->made = kept;
+    t->wanted = parts.whole;
+    c->outdated = true;
+    if (as_left)
+        set_child_state(t, STW_CHILD_SYNCED);
+    else
+        rewrite_child(t, uid, drifted);
+}
+
 static void judge_existing(struct task *t, const struct stw_buf *text)
 {
     stw_autojson struct stw_json_doc doc = {0};
@@ -432,6 +513,8 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     take_answer(t, text);
     if (ours && as_wanted(t->run, t->what, t->wanted, &t->child->live))
         set_child_state(t, STW_CHILD_SYNCED);
+    else if (ours && t->waits)
+        judge_waiting(t, uid, text);
     else
         rewrite_child(t, uid, ours && t->child->applied_before ? text : NULL);
 }
@@ -517,6 +600,32 @@ static void correct_child(struct task *t)
         rewrite_child(t, t->child->live.uid, NULL);
 }
 
+static void keep_waiting(struct task *t)
+{
+    struct stw_child *c = t->child;
+    c->outdated = c->template.reported && stw_hash_equal(c->template.waiting, t->template);
+    if (c->outdated && is_as_left(t))
+        set_child_state(t, STW_CHILD_SYNCED);
+    else
+        look_and_judge(t);
+}
+
+/* Remembers the template that the object has now. */
+static void note_template(struct task *t)
+{
+    struct stw_child *c = t->child;
+    bool settled = c->state == STW_CHILD_SYNCED || c->state == STW_CHILD_CREATED ||
+                   c->state == STW_CHILD_UPDATED || c->state == STW_CHILD_REPAIRED;
+    if (!stw_hash_is_set(t->template))
+        return;
+    if (settled && !c->outdated)
+        c->template.built = t->template;
+    if (settled)
+        c->template.stored = c->live.template;
+    if (settled || c->outdated)
+        c->template.waiting = c->outdated ? t->template : (struct stw_hash){0};
+}
+
 /* Decides from the cache; a settled child causes no request. */
 static void sync_child(struct task *t)
 {
@@ -532,6 +641,10 @@ static void sync_child(struct task *t)
         set_child_state(t, STW_CHILD_TERMINATING);
     else if (as_wanted(t->run, t->what, t->wanted, &c->live))
         set_child_state(t, STW_CHILD_SYNCED);
+    else if (t->waits)
+        keep_waiting(t);
+    else if (is_as_left(t))
+        rewrite_child(t, c->live.uid, NULL);
     else
         correct_child(t);
 }
@@ -566,13 +679,20 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     child->err = (struct stw_error){0};
     stw_key_make(owner->ns, t.name ? t.name : "", t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
-    if (!t.name || find_wanted(run, child, t.what, &t.wanted) != 0) {
+    struct stw_digests parts;
+    mark_template(child->desired);
+    if (!t.name || find_wanted(run, child, t.what, &parts) != 0) {
         (void)stw_fail_memory(&child->err);
         set_child_state(&t, STW_CHILD_FAILED);
         return;
     }
-    if (is_available(&t))
-        sync_child(&t);
+    t.wanted = parts.whole;
+    t.template = parts.template;
+    t.waits = stw_template_waits(&child->template, t.template, child->applied_before);
+    if (!is_available(&t))
+        return;
+    sync_child(&t);
+    note_template(&t);
 }
 
 static void delete_own(struct task *t)

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
+#include "controller/template.h"
 #include "kube/owned.h"
 
 #include <jansson.h>
@@ -47,6 +48,7 @@ struct stw_child_live {
     char uid[64];
     char owner_kind[64], owner_name[254], owner_uid[64]; /* its controller; "" for none */
     struct stw_hash digest;     /* of the fields that the controller's field manager owns */
+    struct stw_hash template;   /* the part of it from the pod template; zero: it has none */
     int64_t node_port;          /* of a Service: the first; 0 for none */
     struct stw_rollout rollout; /* of a Deployment */
     struct stw_report report;
@@ -86,12 +88,19 @@ struct stw_child {
     const void *ctx;
     struct stw_hash inputs; /* of all that make() depends on; zero: call it each time */
     bool applied_before;    /* by the status: it was once as this generation wants it */
+    /* By stw_child_know_template(); zero: the template is applied when it differs.  Afterwards: what
+     * is to be remembered. */
+    struct stw_template template;
 
     enum stw_child_state state;
     struct stw_error err;
     struct stw_child_live live; /* afterwards; zero when it does not exist */
     char fields[256];           /* for REPAIRED: the fields that differed, or a STW_DRIFT_ text */
     json_t *made;               /* by make() */
+    bool outdated;              /* a pod template waits; `differs`: what it would change, or "" if
+                                   the status reports that already */
+    bool updated_early;         /* it was applied: another client had changed the one before */
+    char differs[256];
 };
 
 /* Frees what the calls below put into it. */

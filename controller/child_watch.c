@@ -7,6 +7,7 @@
  *     t  it is being deleted
  *     o  its controller: {k kind, n name (absent when it is the child's name), u uid}
  *     d  digest of the fields that the controller owns
+ *     e  the part of it from the pod template of a Deployment
  *     p  node ports of a Service
  *     r  rollout of a Deployment
  *     h  conditions of an autoscaler
@@ -45,12 +46,13 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
 {
     char kind[64], name[254], uid[64], digest[STW_HASH_LEN], manager[STW_OWN_NAME_LEN];
     const struct stw_controller *c;
+    struct stw_hash template;
     struct stw_json metadata = stw_json_get(object, "metadata");
     if (stw_owner_controller(object, kind, name, uid) != 0 ||
         !(c = find_controller(op->controllers, kind)))
         return NULL;
     stw_field_manager(op, c, manager);
-    stw_hash_format(stw_owned_live(object, manager, c->all_data), digest);
+    stw_hash_format(stw_owned_live_parts(object, manager, c->all_data, &template), digest);
     stw_buf_adds(out, "{\"o\":{\"k\":\"");
     stw_buf_adds(out, kind);
     stw_buf_addc(out, '"');
@@ -63,6 +65,12 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
     stw_buf_adds(out, "},\"d\":\"");
     stw_buf_adds(out, digest);
     stw_buf_addc(out, '"');
+    if (stw_hash_is_set(template)) {
+        stw_hash_format(template, digest);
+        stw_buf_adds(out, ",\"e\":\"");
+        stw_buf_adds(out, digest);
+        stw_buf_addc(out, '"');
+    }
     add_raw_member(out, "u", stw_json_get(metadata, "uid"));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
@@ -419,6 +427,8 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     (void)stw_json_strcpy(stw_json_get(o, "u"), ret->owner_uid, sizeof(ret->owner_uid));
     if (stw_json_strcpy(stw_json_get(root, "d"), digest, sizeof(digest)) == 0)
         ret->digest = stw_hash_parse(digest);
+    if (stw_json_strcpy(stw_json_get(root, "e"), digest, sizeof(digest)) == 0)
+        ret->template = stw_hash_parse(digest);
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);

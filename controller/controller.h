@@ -207,6 +207,9 @@ void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, con
  * namespace is not named. */
 void stw_name_to(const char *self, const char *key, char *out, size_t size);
 
+/* Whether pod templates of a new version of the program are applied at once. */
+bool stw_run_updates_templates(const struct stw_run *run);
+
 /* Detects children that are rewritten in a loop; shared by all workers. */
 struct stw_guard;
 struct stw_guard *stw_run_guard(const struct stw_run *run);

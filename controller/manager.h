@@ -30,6 +30,7 @@ struct stw_manager_config {
     struct stw_metrics *metrics;
     const char *const *namespaces; /* ended by NULL; NULL: all */
     uint32_t workers;              /* of each kind; 0: 4 */
+    bool update_templates;         /* apply pod templates of a new version at once (template.h) */
     bool leader_elect;             /* false: reconcile without an election */
     bool webhook_only; /* do not reconcile; keep only the caches that admission rules read */
     const char *lease_ns, *identity;

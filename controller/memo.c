@@ -8,7 +8,8 @@
 #define PLACES 1024U
 
 struct memo_place {
-    struct stw_hash id, result; /* id: hash of `what` and the inputs */
+    struct stw_hash id; /* hash of `what` and the inputs */
+    struct stw_digests result;
     bool taken;
 };
 
@@ -42,7 +43,7 @@ static struct stw_hash id_of(const char *what, struct stw_hash inputs)
 }
 
 bool stw_memo_get(struct stw_memo *m, const char *what, struct stw_hash inputs,
-                  struct stw_hash *ret)
+                  struct stw_digests *ret)
 {
     struct stw_hash id = id_of(what, inputs);
     STW_LOCKED(&m->lock);
@@ -54,7 +55,7 @@ bool stw_memo_get(struct stw_memo *m, const char *what, struct stw_hash inputs,
 }
 
 void stw_memo_put(struct stw_memo *m, const char *what, struct stw_hash inputs,
-                  struct stw_hash result)
+                  struct stw_digests result)
 {
     struct stw_hash id = id_of(what, inputs);
     STW_LOCKED(&m->lock);

@@ -15,11 +15,16 @@ struct stw_memo;
 struct stw_memo *stw_memo_create(void) STW_MUST_CHECK; /* NULL: no memory */
 void stw_memo_destroy(struct stw_memo *m);
 
+/* Digests of a desired object and of its pod template (zero: it has none). */
+struct stw_digests {
+    struct stw_hash whole, template;
+};
+
 /* `what` names the result, such as "configmaps/ns/name"; `inputs` is a hash of all that it depends
  * on. */
 bool stw_memo_get(struct stw_memo *m, const char *what, struct stw_hash inputs,
-                  struct stw_hash *ret);
+                  struct stw_digests *ret);
 void stw_memo_put(struct stw_memo *m, const char *what, struct stw_hash inputs,
-                  struct stw_hash result);
+                  struct stw_digests result);
 
 #endif

@@ -174,6 +174,15 @@ static bool is_on(const struct stw_run *run, struct stw_json metadata, const cha
     return stw_json_is(stw_json_get(stw_json_get(metadata, "annotations"), key), "true");
 }
 
+static void read_consent(const struct stw_run *run, struct stw_json metadata, char *out)
+{
+    char key[STW_OWN_NAME_LEN];
+    stw_operator_text(run->op, STW_UPDATE_TEMPLATE, key);
+    if (stw_json_strcpy(stw_json_get(stw_json_get(metadata, "annotations"), key), out,
+                        STW_CONSENT_LEN) != 0)
+        *out = '\0';
+}
+
 static json_t *expand_condition(const json_t *parts)
 {
     json_t *condition = json_object();
@@ -226,6 +235,7 @@ int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_o
     ret->paused = is_on(run, m, STW_PAUSED);
     ret->adopt = is_on(run, m, STW_ADOPT);
     ret->force_delete = is_on(run, m, STW_FORCE_DELETE);
+    read_consent(run, m, ret->consent);
     ret->status = read_status(ret->root);
     return ret->status ? 0 : -1;
 }

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
+#include "controller/template.h"
 
 #include <jansson.h>
 
@@ -18,6 +19,7 @@ struct stw_object {
     int64_t generation;
     bool deleting;
     bool paused, adopt, force_delete; /* annotations DOMAIN/... */
+    char consent[STW_CONSENT_LEN];    /* DOMAIN/update-template; "": none, or longer than any is */
     json_t *status;                   /* current status; an empty object when there is none */
 };
 

@@ -71,9 +71,15 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
         stw_log(STW_LOG_INFO, "wrote children", STW_STR("what", writes[i].reason),
                 STW_STR("kinds", stw_buf_str(&kinds)));
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (children[i].state == STW_CHILD_REPAIRED)
             tell_repair(run, o, &children[i]);
+        if (children[i].updated_early)
+            stw_object_event(run, o, false, "TemplateUpdated", "Update",
+                             "%s \"%s\" has the pod template of this version of %s: another client "
+                             "had changed the earlier one, which waited for its next rollout",
+                             children[i].watch->resource->kind, children[i].name, run->op->name);
+    }
 }
 
 /* Records a warning if this is a new problem. */

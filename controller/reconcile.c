@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "controller/outcome.h"
 #include "controller/status.h"
+#include "controller/template_status.h"
 
 #include <stdio.h>
 
@@ -38,6 +39,7 @@ void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
         .ctx = s,
         .inputs = inputs_of(s, input),
         .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
+    stw_child_know_template(&s->children[i], s->run, &s->object);
 }
 
 static bool is_wanted(const struct stw_subject *s, size_t i)
@@ -86,6 +88,7 @@ void stw_children_judge(struct stw_subject *s, struct stw_verdict *v, json_t **r
     stw_verdict_conditions(v, &status.conditions);
     stw_aspect_conditions(all, count, &status.conditions);
     free(all);
+    stw_status_add_templates(&status, s->run, s->children, s->child_count);
     stw_status_add_repairs(&status, s->children, s->child_count);
     if (c->report)
         c->report(s, v, status.tree);

@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/reconcile.h"
+#include "controller/template.h"
 
 void stw_field_manager(const struct stw_operator *op, const struct stw_controller *c,
                        char out[STW_OWN_NAME_LEN])
@@ -45,8 +46,10 @@ const struct stw_watch *stw_controller_watch(const struct stw_controller *c, siz
 
 const char *stw_controller_condition(const struct stw_controller *c, size_t i)
 {
-    static const char *const standard[] = {STW_READY, STW_RECONCILING, STW_STALLED};
-    size_t rows = count_rows(c), first = STW_COUNT(standard);
+    static const char *const standard[] = {STW_READY, STW_RECONCILING, STW_STALLED,
+                                           STW_TEMPLATE_OUTDATED};
+    size_t rows = count_rows(c),
+           first = STW_COUNT(standard) - (stw_templates_tracked(c->kind) ? 0 : 1);
     if (i < first)
         return standard[i];
     if (i < first + rows)

@@ -299,6 +299,11 @@ bool stw_run_may_write(const struct stw_run *run)
     return stw_fence_may_write();
 }
 
+bool stw_run_updates_templates(const struct stw_run *run)
+{
+    return run->manager && run->manager->config.update_templates;
+}
+
 struct stw_guard *stw_run_guard(const struct stw_run *run)
 {
     return run->manager->guard;

@@ -136,6 +136,7 @@ static int create_manager(struct run *r, struct stw_error *err)
         .metrics = r->serve.metrics,
         .namespaces = (const char *const *)r->namespaces,
         .workers = (uint32_t)s->workers,
+        .update_templates = stw_streq(s->template_updates, "immediately"),
         .leader_elect = s->leader_elect,
         .webhook_only = !s->reconcile,
         .lease_ns = r->ns,

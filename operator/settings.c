@@ -85,6 +85,15 @@ static const struct stw_flag options[] = {
      .max = 64,
      OFFSET(workers),
      .help = "reconciles at the same time, for each kind"},
+    {.name = "template-updates",
+     .arg = "on-next-rollout|immediately",
+     .def = "on-next-rollout",
+     OFFSET(template_updates),
+     .help =
+         "when a new version of {operator} changes the pod templates that it makes:\n"
+         "on-next-rollout: each object gets its new one with the next change that restarts its\n"
+         "pods, or by its annotation {domain}/update-template; immediately: all get them when\n"
+         "the new version starts, which restarts their pods"},
     {.name = "webhook-bind-address",
      .arg = "ADDRESS",
      .def = ":9443",
@@ -279,6 +288,11 @@ static int check_settings(const struct stw_call *call, struct stw_settings *s,
                         s->role);
     if (!stw_streq(s->sandbox, "auto") && !stw_streq(s->sandbox, "off"))
         return stw_fail(err, STW_ERR_INVALID, "--sandbox: \"%s\" is not auto or off", s->sandbox);
+    if (s->template_updates && !stw_streq(s->template_updates, "on-next-rollout") &&
+        !stw_streq(s->template_updates, "immediately"))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "--template-updates: \"%s\" is not on-next-rollout or immediately",
+                        s->template_updates);
     if (s->shadow && !s->reconcile)
         return stw_fail(err, STW_ERR_INVALID,
                         "--shadow reconciles: it does not go with --role=webhook");

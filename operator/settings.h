@@ -19,7 +19,7 @@ struct stw_settings {
     char *webhook_client_ca, *webhook_client_names;
     char *metrics_bind, *metrics_cert_path, *health_bind;
     bool metrics_secure;
-    char *log_format, *log_level, *role, *sandbox;
+    char *log_format, *log_level, *role, *sandbox, *template_updates;
     bool leader_elect;
     bool shadow;
     char *shadow_output;

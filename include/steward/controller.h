@@ -19,6 +19,8 @@
 #include "controller/reconcile.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
+#include "controller/template.h"
+#include "controller/template_status.h"
 #include "controller/verdict.h"
 
 #endif

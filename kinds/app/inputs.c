@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#define RECHECK_S 60 /* while a restart waits for a window */
-
 /* --- the names in a spec */
 
 void app_names_read(struct stw_json spec, struct stw_inputs *n)
@@ -74,13 +72,28 @@ static void restart(const struct stw_app *spec, const char *digest, int64_t now,
     stw_format(s->applied, sizeof(s->applied), "%s", digest);
 }
 
+static bool is_within(const struct stw_app *spec, const struct stw_zone *zone, int64_t now)
+{
+    struct stw_hours hours = {.windows = spec->restart.windows};
+    return zone && stw_hours_at(&hours, zone, now) == STW_HOURS_ALLOWED;
+}
+
+bool app_inputs_has_windows(const struct stw_app *spec)
+{
+    return spec->restart.enabled && stw_json_size(spec->restart.windows) > 0;
+}
+
+bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now)
+{
+    return app_inputs_has_windows(spec) && is_within(spec, zone, now);
+}
+
 static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
                        const struct app_inputs *s)
 {
-    struct stw_hours hours = {.windows = spec->restart.windows};
     bool rested = s->restarted == APP_INPUTS_NEVER ||
                   now - s->restarted >= STW_MAX(s->interval_s, spec->restart.min_interval_s);
-    return rested && zone && stw_hours_at(&hours, zone, now) == STW_HOURS_ALLOWED;
+    return rested && is_within(spec, zone, now);
 }
 
 void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
@@ -114,5 +127,5 @@ void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
 uint64_t app_inputs_wait_ms(const struct app_inputs *s, int64_t now)
 {
     int64_t wait = s->restarted == APP_INPUTS_NEVER ? 0 : s->restarted + s->interval_s - now;
-    return s->pending ? (uint64_t)(wait > 0 ? wait : RECHECK_S) * 1000 : 0;
+    return s->pending ? (uint64_t)(wait > 0 ? wait : APP_INPUTS_RECHECK_S) * 1000 : 0;
 }

@@ -22,6 +22,7 @@
 #define APP_INPUTS_ANNOTATION "mycompany.com/inputs-hash"
 #define APP_INPUTS_NEVER INT64_MIN
 #define APP_INPUTS_MOST_S 86400 /* longest time between two restarts */
+#define APP_INPUTS_RECHECK_S 60 /* while a restart waits for a window */
 
 /* Adds what the pods of an App read. */
 void app_names_read(struct stw_json spec, struct stw_inputs *n);
@@ -49,6 +50,11 @@ struct app_seen {
 /* Updates the state, with `restarting` when the pods must be restarted now.  No I/O. */
 void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *state);
+/* Whether the App has windows, and this is one of them: then a pod template that waits (template.h) may
+ * be applied. */
+bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now);
+/* Whether it has windows. */
+bool app_inputs_has_windows(const struct stw_app *spec);
 /* Milliseconds until a pending restart may be allowed; 0: none is pending. */
 uint64_t app_inputs_wait_ms(const struct app_inputs *state, int64_t now);
 

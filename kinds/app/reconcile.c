@@ -5,6 +5,7 @@
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
+#include "controller/template_status.h"
 #include "kinds/app/run_priv.h"
 #include "kinds/common/pod_security.h"
 #include "kinds/common/product.h"
@@ -27,11 +28,15 @@ static_assert(STW_COUNT(watch_of) == APP_CHILDREN, "one watch for each child");
 
 static void begin_children(struct app *a)
 {
-    for (int i = 0; i < APP_CHILDREN; i++)
+    for (int i = 0; i < APP_CHILDREN; i++) {
         a->children[i] =
             (struct stw_child){.watch = watch_of[i],
                                .name = i == APP_CONFIGMAP ? a->config_name : a->owner.name,
                                .applied_before = app_was_applied(a, i)};
+        stw_child_know_template(&a->children[i], a->run, &a->object);
+        if (a->in_window)
+            stw_child_consent(&a->children[i]);
+    }
 }
 
 static void ensure_app_child(struct app *a, int child, json_t *desired)
@@ -152,12 +157,13 @@ static void follow_inputs(struct app *a)
     struct stw_zones *zones = stw_product_zones(a->run->env);
     int64_t now = stw_wall_us(a->run->clock) / 1000000;
     struct app_seen seen = {0};
+    const struct stw_zone *zone =
+        a->spec.restart.time_zone && zones ? stw_zones_get(zones, a->spec.restart.time_zone) : NULL;
+    a->in_window = app_inputs_in_window(&a->spec, zone, now);
     app_inputs_read(a->object.status, &a->inputs_before);
     a->inputs = a->inputs_before;
     if (a->spec.restart.enabled && look_at_inputs(a, &seen) != 0)
         return;
-    const struct stw_zone *zone =
-        a->spec.restart.time_zone && zones ? stw_zones_get(zones, a->spec.restart.time_zone) : NULL;
     app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
 }
 

@@ -48,6 +48,7 @@ struct app {
     char config_name[300]; /* of the ConfigMap */
     char config_hash[STW_HASH_LEN];
     struct app_inputs inputs, inputs_before; /* after this run, and by the status */
+    bool in_window;                          /* of those in which restarts may be made */
     json_t *desired[APP_CHILDREN];
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */

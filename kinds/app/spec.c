@@ -583,6 +583,7 @@ static const struct stw_field status_fields[] = {
      .fields = inputs_fields},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
+    STW_ROW_TEMPLATES,
     {0},
 };
 

@@ -3,6 +3,7 @@
  * Computes the status of an App.  No I/O. */
 #include "controller/status.h"
 #include "base/util.h"
+#include "controller/template_status.h"
 #include "kinds/app/run_priv.h"
 
 #include <assert.h>
@@ -290,6 +291,8 @@ static void set_verdict(const struct app *a, const struct stw_aspect *all, struc
 static void set_wake(const struct app *a, struct stw_verdict *v)
 {
     uint64_t wait = app_inputs_wait_ms(&a->inputs, stw_wall_us(a->run->clock) / 1000000);
+    if (wait == 0 && a->children[APP_DEPLOYMENT].outdated && app_inputs_has_windows(&a->spec))
+        wait = APP_INPUTS_RECHECK_S * 1000;
     if (wait > 0 && (v->again_ms == 0 || wait < v->again_ms))
         v->again_ms = wait;
 }
@@ -374,6 +377,7 @@ void app_judge(struct app *a, struct stw_verdict *v, json_t **ret_status)
     stw_verdict_conditions(v, &s.conditions);
     stw_aspect_conditions(all, ASPECTS, &s.conditions);
     free(all);
+    stw_status_add_templates(&s, a->run, a->children, APP_CHILDREN);
     stw_status_add_repairs(&s, a->children, APP_CHILDREN);
     (void)json_object_set_new(s.tree, "phase", json_string(phase_of(a, v)));
     add_numbers(a, s.tree);

@@ -163,6 +163,7 @@ static const struct stw_field status_fields[] = {
          "or in the cluster."},
     STW_ROW_REPAIRS,
     STW_ROW_LAST_REPAIR,
+    STW_ROW_TEMPLATES,
     {0},
 };
 

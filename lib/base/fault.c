@@ -38,4 +38,9 @@ int64_t stw_day_s(void)
         (void)stw_parse_int(text, 1, 86400, &seconds);
     return seconds;
 }
+
+const char *stw_fault_template(void)
+{
+    return getenv("STEWARD_TEMPLATE");
+}
 #endif

@@ -20,8 +20,8 @@ struct place {
 };
 
 struct owned_sum {
-    struct stw_hash total;
-    struct stw_buf part; /* scratch: one part of a path, or one decoded string */
+    struct stw_hash total, template; /* the part of `total` from spec.template */
+    struct stw_buf part;             /* scratch: one part of a path, or one decoded string */
     struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that we own as a whole */
     unsigned whole_count;
     bool any;
@@ -86,6 +86,16 @@ static void add_leaf(struct owned_sum *s, const struct place *at, struct stw_jso
 
 static void flatten_value(struct owned_sum *s, const struct place *at, struct stw_json v);
 
+static bool is_template(const struct place *at, const char *member)
+{
+    return at->depth == 1 && stw_streq(at->name, "spec") && stw_streq(member, "template");
+}
+
+static struct stw_hash sum_since(const struct owned_sum *s, struct stw_hash before)
+{
+    return (struct stw_hash){.lo = s->total.lo - before.lo, .hi = s->total.hi - before.hi};
+}
+
 static void flatten_member(struct owned_sum *s, const struct place *at, struct stw_json key,
                            struct stw_json v)
 {
@@ -99,7 +109,10 @@ static void flatten_member(struct owned_sum *s, const struct place *at, struct s
         memcpy(name, text, kept);
         name[kept] = '\0';
     }
+    struct stw_hash before = s->total;
     flatten_value(s, &to, v);
+    if (is_template(at, name))
+        s->template = sum_since(s, before);
 }
 
 static struct place at_element(struct owned_sum *s, const struct place *at, struct stw_json v,
@@ -148,11 +161,18 @@ static struct stw_hash sum_take(struct owned_sum *s)
     return s->any ? s->total : (struct stw_hash){0};
 }
 
-struct stw_hash stw_owned_desired(struct stw_json desired)
+struct stw_hash stw_owned_desired_parts(struct stw_json desired, struct stw_hash *ret_template)
 {
     struct owned_sum s = sum_init();
     flatten_value(&s, &(struct place){.name = ""}, desired);
+    *ret_template = s.template;
     return sum_take(&s);
+}
+
+struct stw_hash stw_owned_desired(struct stw_json desired)
+{
+    struct stw_hash unused;
+    return stw_owned_desired_parts(desired, &unused);
 }
 
 /* --- the live object: the leaves that fieldsV1 names, with their live values */
@@ -197,7 +217,7 @@ struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t 
 
 /* "web" or 8 identifies the element of a set that equals it.  The value is not a JSON document by
  * itself. */
-static struct stw_json find_by_value(struct stw_json list, const char *value, uint32_t *ret_index)
+struct stw_json stw_owned_find_value(struct stw_json list, const char *value, uint32_t *ret_index)
 {
     struct stw_json none, element;
     uint32_t index = 0;
@@ -230,7 +250,7 @@ static void walk_element(struct owned_sum *s, const struct place *at, const char
     if (part[0] == 'k')
         element = find_by_keys(&s->keys, list, part + 2, &index);
     else if (part[0] == 'v')
-        element = find_by_value(list, part + 2, &index);
+        element = stw_owned_find_value(list, part + 2, &index);
     else if (part[0] == 'i')
         element = find_by_index(list, part + 2, &index);
     else
@@ -261,10 +281,13 @@ static void walk_child(struct owned_sum *s, const struct place *at, const char *
         return; /* ".": the parent itself, which its leaves represent */
     }
     struct place to = make_place_below(at, part + 2, strlen(part + 2), part + 2);
+    struct stw_hash before = s->total;
     walk_owned_fields(s, &to, fields, stw_json_get(live, part + 2));
+    if (is_template(at, part + 2))
+        s->template = sum_since(s, before);
 }
 
-static bool only_dot(struct stw_json fields)
+bool stw_owned_only_dot(struct stw_json fields)
 {
     struct stw_json key;
     (void)stw_json_first(fields, &key);
@@ -285,7 +308,7 @@ static void walk_owned_fields(struct owned_sum *s, const struct place *at, struc
     struct stw_json key, child;
     if (at->depth >= STW_OWNED_DEPTH_MAX)
         return;
-    if (stw_json_size(fields) == 0 || only_dot(fields) || is_whole(s, at)) {
+    if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || is_whole(s, at)) {
         flatten_value(s, at, live);
         return;
     }
@@ -333,7 +356,8 @@ static void add_whole(struct owned_sum *s, const char *path)
     s->whole[s->whole_count++] = at.path;
 }
 
-struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data)
+struct stw_hash stw_owned_live_parts(struct stw_json object, const char *manager, bool all_data,
+                                     struct stw_hash *ret_template)
 {
     struct owned_sum s = sum_init();
     for (const char *path; (path = stw_owned_whole(s.whole_count, all_data));)
@@ -341,7 +365,14 @@ struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool
     struct stw_json fields = stw_owned_fields(object, manager);
     if (stw_json_size(fields) > 0)
         walk_owned_fields(&s, &(struct place){.name = ""}, fields, object);
+    *ret_template = s.template;
     return sum_take(&s);
+}
+
+struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data)
+{
+    struct stw_hash unused;
+    return stw_owned_live_parts(object, manager, all_data, &unused);
 }
 
 bool stw_owned_has(struct stw_json object, const char *manager, const char *field)

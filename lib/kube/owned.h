@@ -28,12 +28,22 @@ const char *stw_owned_whole(unsigned index, bool all_data);
 /* The digest of a live object with its managedFields, for the Apply entry (no subresource) of
  * `manager`.  Zero when there is none. */
 struct stw_hash stw_owned_live(struct stw_json object, const char *manager, bool all_data);
+/* The same, and the part of it that is from spec.template (zero: we own nothing there).  A digest is
+ * a sum: whole - template is that of the rest. */
+struct stw_hash stw_owned_live_parts(struct stw_json object, const char *manager, bool all_data,
+                                     struct stw_hash *ret_template);
 /* Whether that entry has a field, such as "spec.replicas". */
 bool stw_owned_has(struct stw_json object, const char *manager, const char *field);
 /* The digest of an object that we are about to apply.  It must be written as the server writes it
  * (quantities in their canonical form, protocol with every port), without empty maps except
  * emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
+/* The same, with its part as above (zero: there is no template). */
+struct stw_hash stw_owned_desired_parts(struct stw_json desired, struct stw_hash *ret_template);
+/* Appends what `manager` owns of spec.template in a live object, as JSON: what it last applied there,
+ * if no other client has changed it since.  Without fields that the server dropped because their
+ * values are empty.  -1: nothing, or `out` is full. */
+int stw_owned_template(struct stw_json object, const char *manager, struct stw_buf *out);
 
 /* Members of spec from which an apply of `desired` would remove only our fields.  The rest, which
  * the server has filled in and no manager owns, would remain and be invalid by itself (a probe

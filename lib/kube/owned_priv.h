@@ -21,10 +21,15 @@ void stw_owned_element(const char *name, struct stw_json element, uint32_t index
  * for those of `parent`. */
 bool stw_owned_left_out(unsigned depth, const char *parent, struct stw_json key);
 
+/* Fields of an element of which only the existence is owned: it counts as a whole. */
+bool stw_owned_only_dot(struct stw_json fields);
+
 /* fieldsV1 of the Apply entry of `manager`. */
 struct stw_json stw_owned_fields(struct stw_json object, const char *manager);
 /* The element of `list` that has all of `keys` ({"name":"web"}), and its index. */
 struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index);
+/* The same for an element of a set, by its JSON text. */
+struct stw_json stw_owned_find_value(struct stw_json list, const char *value, uint32_t *ret_index);
 
 /* {}, and [] of an associative list: fieldsV1 does not represent them ({}: in Kubernetes before
  * 1.21), so they count on neither side. */

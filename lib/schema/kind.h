@@ -34,6 +34,11 @@ struct stw_secret_facts {
 #define STW_FORCE_DELETE "{domain}/force-delete"
 /* Holds, for each version, what the version of the object cannot express. */
 #define STW_CONVERSION "{domain}/conversion"
+/* Consent to a pod template that a new version of the program wants: the first digits of its digest,
+ * or "always". */
+#define STW_UPDATE_TEMPLATE "{domain}/update-template"
+#define STW_UPDATE_ALWAYS "always"
+#define STW_TEMPLATE_ID_LEN 12
 
 struct stw_product; /* what the kinds of this program share (kinds/common/product.h) */
 

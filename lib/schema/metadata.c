@@ -98,6 +98,23 @@ static void check_switch(const struct stw_operator *op, struct stw_json annotati
                       fits ? value : "...");
 }
 
+/* The value must be as the condition TemplateOutdated says it. */
+static void check_consent(const struct stw_operator *op, struct stw_json annotations,
+                          struct stw_findings *f)
+{
+    char value[STW_TEMPLATE_ID_LEN + 1], key[STW_OWN_NAME_LEN];
+    stw_operator_text(op, STW_UPDATE_TEMPLATE, key);
+    struct stw_json v = stw_json_get(annotations, key);
+    if (stw_json_type(v) != STW_JSON_STRING || stw_json_is(v, STW_UPDATE_ALWAYS))
+        return;
+    if (stw_json_strcpy(v, value, sizeof(value)) != 0 ||
+        strspn(value, "0123456789abcdef") != STW_TEMPLATE_ID_LEN)
+        stw_findings_warn(f,
+                          "annotation %s: neither \"" STW_UPDATE_ALWAYS
+                          "\" nor the %d digits of the condition TemplateOutdated; ignored",
+                          key, STW_TEMPLATE_ID_LEN);
+}
+
 void stw_warn_of_namesake(const struct stw_admission *a, const char *plural, const char *kind,
                           struct stw_findings *f)
 {
@@ -124,4 +141,6 @@ void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f)
     check_names(a, metadata, f);
     for (size_t i = 0; a->env && a->env->op && i < STW_COUNT(switches); i++)
         check_switch(a->env->op, annotations, switches[i], f);
+    if (a->env && a->env->op)
+        check_consent(a->env->op, annotations, f);
 }

@@ -9,7 +9,10 @@
 #include "schema/kind.h"
 #include "schema/names.h"
 
+/* Used by the rows below. */
 extern const struct stw_field stw_repair_fields[];
+extern const struct stw_field stw_template_item;
+extern const char *const stw_template_keys[];
 
 /* Rows of a status table: what stw_status_add_repairs writes. */
 #define STW_ROW_REPAIRS                                                                            \
@@ -21,6 +24,15 @@ extern const struct stw_field stw_repair_fields[];
     {                                                                                              \
         .name = "lastRepair", .type = STW_T_OBJECT, .help = "The latest of these repairs.",        \
         .fields = stw_repair_fields                                                                \
+    }
+
+/* A row of a status table: what stw_status_add_templates writes.  With it, pod templates that differ
+ * only because the program is another version wait for the next rollout. */
+#define STW_ROW_TEMPLATES                                                                          \
+    {                                                                                              \
+        .name = "podTemplates", .type = STW_T_LIST,                                                \
+        .help = "The pod templates that {operator} last applied.", STW_RANGE(0, 20),               \
+        .item = &stw_template_item, .list_keys = stw_template_keys                                 \
     }
 
 /* Rows of a spec table, for the member of a struct. */

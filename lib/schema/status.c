@@ -85,3 +85,20 @@ const struct stw_field stw_repair_fields[] = {
     {.name = "fields", .type = STW_T_STRING, .help = "Which of its fields had been changed."},
     {0},
 };
+
+static const struct stw_field template_fields[] = {
+    {.name = "object",
+     .type = STW_T_STRING,
+     .help = "Whose template, such as Deployment/web.",
+     .required = true},
+    {.name = "hash", .type = STW_T_STRING, .help = "Hash of the template."},
+    {.name = "storedHash",
+     .type = STW_T_STRING,
+     .help = "The same of what the API server stores, if it differs."},
+    {.name = "waitingHash",
+     .type = STW_T_STRING,
+     .help = "Hash of the template that waits for the next rollout."},
+    {0},
+};
+const struct stw_field stw_template_item = {.type = STW_T_OBJECT, .fields = template_fields};
+const char *const stw_template_keys[] = {"object", NULL};

@@ -26,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (stw_owned_leftovers(live, live, "m", &names) != 0)
             abort(); /* an object has no leftovers compared with itself */
         stw_buf_clear(&names);
+        (void)stw_owned_template(live, "m", &names);
+        stw_buf_clear(&names);
         if (stw_owned_diff(root, root, 3, &names) != 0)
             abort();
     }

@@ -209,6 +209,14 @@ static void annotations(void **state)
          "W: annotation steward.dev/adopt: \"\" is not \"true\" or \"false\"; ignored\n"
          "W: annotation steward.dev/force-delete: \"True \" is not \"true\" or \"false\"; "
          "ignored\n"},
+        {NOTED("{\"steward.dev/update-template\":\"always\"}"), ""},
+        {NOTED("{\"steward.dev/update-template\":\"0123456789ab\"}"), ""},
+        {NOTED("{\"steward.dev/update-template\":\"now\"}"),
+         "W: annotation steward.dev/update-template: neither \"always\" nor the 12 digits of the "
+         "condition TemplateOutdated; ignored\n"},
+        {NOTED("{\"steward.dev/update-template\":\"0123456789abc\"}"),
+         "W: annotation steward.dev/update-template: neither \"always\" nor the 12 digits of the "
+         "condition TemplateOutdated; ignored\n"},
         {NOTED("[]"), ""}, /* the API server refuses it */
         {NOTED("{\"steward.dev/paused\":true}"), ""},
     };

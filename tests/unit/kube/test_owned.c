@@ -50,6 +50,89 @@ static bool same(struct stw_hash a, struct stw_hash b)
     return a.lo == b.lo && a.hi == b.hi;
 }
 
+/* What we own of the live template, as JSON in `d`. */
+static void extract(struct document *d, struct stw_json live)
+{
+    struct stw_buf text = STW_BUF_INIT(65536);
+    assert_int_equal(stw_owned_template(live, MANAGER, &text), 0);
+    struct stw_buf whole = STW_BUF_INIT(65536);
+    stw_buf_addf(&whole, "{\"spec\":{\"template\":%s}}", stw_buf_str(&text));
+    scan(d, strdup(stw_buf_str(&whole)));
+    stw_buf_done(&text);
+    stw_buf_done(&whole);
+}
+
+/* The pod template alone. */
+static char *with_template_of(const struct document *d)
+{
+    size_t len;
+    char *text = NULL;
+    const char *raw = stw_json_raw(stw_json_path(d->root, "spec.template"), &len);
+    assert_true(asprintf(&text, "{\"spec\":{\"template\":%.*s}}", (int)len, raw) > 0);
+    return text;
+}
+
+/* The template that was applied can be taken from the live object, with all that the server added. */
+static void the_template_that_was_applied(void **state)
+{
+    struct document want, live, drifted, kept, other, part;
+    struct stw_hash wanted, got, changed;
+    struct stw_buf unused = STW_BUF_INIT(65536);
+    (void)state;
+    load(&want, "deployment", "desired");
+    load(&live, "deployment", "live");
+    load(&drifted, "deployment", "drifted");
+    struct stw_hash all = stw_owned_desired_parts(want.root, &wanted);
+    assert_true(same(all, stw_owned_desired(want.root)));
+    all = stw_owned_live_parts(live.root, MANAGER, true, &got);
+    assert_true(same(all, stw_owned_live(live.root, MANAGER, true)));
+    assert_true(same(got, wanted)); /* although the server dropped empty values */
+    (void)stw_owned_live_parts(drifted.root, MANAGER, true, &changed);
+    assert_false(same(changed, wanted));
+    extract(&kept, live.root);
+    all = stw_owned_desired_parts(kept.root, &got);
+    assert_true(same(all, got)); /* there is nothing else */
+    assert_int_equal(stw_owned_diff(kept.root, want.root, 3, &unused), 0);
+    scan(&part, with_template_of(&want));
+    assert_int_equal(stw_owned_diff(part.root, kept.root, 3, &unused), 0);
+    extract(&other, drifted.root);
+    assert_int_not_equal(stw_owned_diff(part.root, other.root, 3, &unused), 0);
+    done(&part);
+    stw_buf_clear(&unused);
+    assert_int_equal(stw_owned_template(live.root, "somebody", &unused), -1);
+    stw_buf_done(&unused);
+    done(&other);
+    done(&kept);
+    done(&drifted);
+    done(&live);
+    done(&want);
+}
+
+/* Elements are in the order of the live list, not in that of the fields; those of other clients are
+ * left out. */
+static void elements_keep_their_order(void **state)
+{
+    struct document live, kept;
+    (void)state;
+    scan(&live,
+         strdup("{\"metadata\":{\"managedFields\":[{\"manager\":\"" MANAGER
+                "\",\"operation\":\"Apply\",\"fieldsV1\":{\"f:spec\":{\"f:template\":{"
+                "\"f:spec\":{\"f:env\":{\"k:{\\\"name\\\":\\\"A\\\"}\":{\".\":{},"
+                "\"f:name\":{}},\"k:{\\\"name\\\":\\\"B\\\"}\":{\".\":{},\"f:name\":{},"
+                "\"f:value\":{}}},\"f:finalizers\":{\"v:\\\"x\\\"\":{}},\"f:atomic\":{},"
+                "\"f:gone\":{\"f:a\":{}}}}}}}]},"
+                "\"spec\":{\"template\":{\"spec\":{\"env\":[{\"name\":\"C\"},"
+                "{\"name\":\"B\",\"value\":\"1\",\"more\":2},{\"name\":\"A\",\"value\":\"\"}],"
+                "\"finalizers\":[\"y\",\"x\"],\"atomic\":[1,{\"a\":2}],\"other\":1}}}}"));
+    extract(&kept, live.root);
+    assert_string_equal(kept.text,
+                        "{\"spec\":{\"template\":{\"spec\":{\"env\":[{\"name\":\"B\",\"value\":"
+                        "\"1\"},{\"name\":\"A\"}],\"finalizers\":[\"x\"],"
+                        "\"atomic\":[1,{\"a\":2}]}}}}");
+    done(&kept);
+    done(&live);
+}
+
 static void recorded(void **state)
 {
     static const struct {
@@ -272,6 +355,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded),
+        cmocka_unit_test(the_template_that_was_applied),
+        cmocka_unit_test(elements_keep_their_order),
         cmocka_unit_test(digests),
         cmocka_unit_test(other_forms_of_fields),
         cmocka_unit_test(whole_maps),

@@ -271,6 +271,15 @@ static void within_a_window(void **state)
     assert_true(w.state.pending);
     assert_int_equal(app_inputs_wait_ms(&w.state, SATURDAY), 60 * 1000);
     assert_true(run_at(&w, SATURDAY + 3600));
+    assert_true(app_inputs_has_windows(&w.spec));
+    assert_false(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY));
+    assert_true(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY + 3600));
+    assert_false(app_inputs_in_window(&w.spec, NULL, SATURDAY + 3600));
+    w.spec.restart.enabled = false;
+    assert_false(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY + 3600));
+    w.spec.restart = (struct stw_app){.restart.enabled = true}.restart; /* always: not a window */
+    assert_false(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY + 3600));
+    w.spec.restart.windows = stw_json_root(&doc);
     set_digest(&w, "three");
     assert_false(run_at(&w, SATURDAY + 2 * 3600));
     json_decref(w.status);
