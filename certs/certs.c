@@ -64,6 +64,7 @@ static int copy_config(struct stw_certs_config *c, struct stw_error *err)
         rc |= copy_string(strings[i], err);
     rc |= copy_list(&c->dns_names, err);
     rc |= copy_list(&c->ip_addresses, err);
+    rc |= copy_list(&c->crds, err);
     return rc;
 }
 
@@ -74,6 +75,15 @@ static void free_config(struct stw_certs_config *c)
         free((void *)(uintptr_t)strings[i]);
     free_list(c->dns_names);
     free_list(c->ip_addresses);
+    free_list(c->crds);
+}
+
+static size_t count_list(const char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
 }
 
 static bool empty_list(const char *const *list)
@@ -99,6 +109,10 @@ static int check_config(const struct stw_certs_config *c, struct stw_error *err)
     if (empty_list(c->dns_names) && empty_list(c->ip_addresses))
         return stw_fail(err, STW_ERR_INVALID,
                         "a serving certificate needs at least one DNS name or IP address");
+    if (count_list(c->crds) > STW_CERTS_CRDS_MAX)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%zu kinds have several versions; at most %d can be converted",
+                        count_list(c->crds), STW_CERTS_CRDS_MAX);
     if (c->leaf_days > c->ca_days)
         return stw_fail(err, STW_ERR_INVALID,
                         "a serving certificate of %u days would outlive its CA of %u days",

@@ -30,7 +30,11 @@ struct stw_certs;
 #define STW_CERTS_MUTATING "{operator}-mutating-webhook-configuration"
 #define STW_CERTS_VALIDATING "{operator}-validating-webhook-configuration"
 
-/* The rights that Secret mode needs; ended by a NULL resource. */
+#define STW_CERTS_CRDS_MAX 8
+
+/* The rights that Secret mode needs, besides STW_CERTS_CRD_VERBS on its CRDs; ended by a NULL
+ * resource. */
+#define STW_CERTS_CRD_VERBS "get,list,watch,patch"
 extern const struct stw_rule stw_certs_rules[];
 
 /* Takes a pair into service; -1 keeps the old one.  On the certificate thread. */
@@ -48,7 +52,9 @@ struct stw_certs_config {
     const char *const *dns_names;
     const char *const *ip_addresses;
     const char *mutating, *validating; /* webhook configurations that get the caBundle, or NULL */
-    uint32_t ca_days, leaf_days;       /* 0: 3650, 90; renewed with a third of the life left */
+    /* CRDs whose conversion webhooks get it: up to STW_CERTS_CRDS_MAX, ended by NULL; or NULL. */
+    const char *const *crds;
+    uint32_t ca_days, leaf_days; /* 0: 3650, 90; renewed with a third of the life left */
     /* In a rotation: how long every caBundle must have contained the new CA before it issues a leaf
      * (0: 10), and how long the old CA stays in them after that (0: 3600). */
     uint32_t settle_seconds, overlap_seconds;

@@ -22,10 +22,15 @@
 #ifndef STW_CERTS_DECIDE_PRIV_H
 #define STW_CERTS_DECIDE_PRIV_H
 
+#include "certs/certs.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STW_ROTATION_HOOKS 2 /* the mutating and the validating configuration */
+#define STW_ROTATION_CRDS STW_CERTS_CRDS_MAX /* of kinds with several versions */
+/* The mutating and the validating configuration, then the CRDs, whose conversion webhooks have a
+ * caBundle too. */
+#define STW_ROTATION_HOOKS (2 + STW_ROTATION_CRDS)
 
 enum stw_rotation_action {
     STW_ROTATION_NONE,

@@ -8,7 +8,18 @@
 #include "ssl_priv.h"
 #include "steps_priv.h"
 
+#include <assert.h>
+
 #define OBJECT_MAX_BYTES ((size_t)4 * 1024 * 1024)
+
+const struct stw_resource *stw_hook_resource(unsigned number)
+{
+    static const struct stw_resource *const configurations[] = {&stw_res_mutating,
+                                                                &stw_res_validating};
+    static_assert(STW_COUNT(configurations) + STW_ROTATION_CRDS == STW_ROTATION_HOOKS,
+                  "first the webhook configurations, then the CRDs");
+    return number < STW_COUNT(configurations) ? configurations[number] : &stw_res_crd;
+}
 
 void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name)
 {
@@ -58,26 +69,32 @@ int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct
 
 /* --- reading each caBundle */
 
-/* Called for each webhook; false stops the iteration. */
+/* Called for each webhook that a configuration has; false stops the iteration. */
 typedef bool look_fn(void *ctx, const char *ca_bundle);
+
+static bool look_at(struct stw_json ca_bundle, look_fn *look, void *ctx)
+{
+    struct stw_buf stw_autobuf pem = STW_BUF_INIT(STW_PEM_MAX_BYTES);
+    if (stw_base64_json(ca_bundle, &pem) != 0)
+        stw_buf_clear(&pem);
+    return look(ctx, stw_buf_str(&pem));
+}
 
 static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
 {
     struct stw_json_doc stw_autojson doc = {0};
     struct stw_json key, hook;
-    struct stw_buf stw_autobuf pem = STW_BUF_INIT(STW_PEM_MAX_BYTES);
     if (h->state != STW_HOOK_FOUND)
         return true;
     if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, NULL) < 0)
         return false;
-    stw_json_foreach (stw_json_get(stw_json_root(&doc), "webhooks"), key, hook) {
-        struct stw_json text = stw_json_path(hook, "clientConfig.caBundle");
-        stw_buf_clear(&pem);
-        if (stw_base64_json(text, &pem) != 0)
-            stw_buf_clear(&pem);
-        if (!look(ctx, stw_buf_str(&pem)))
+    struct stw_json conversion = stw_json_path(stw_json_root(&doc), "spec.conversion");
+    if (h->resource == &stw_res_crd)
+        return !stw_json_is(stw_json_get(conversion, "strategy"), "Webhook") ||
+               look_at(stw_json_path(conversion, "webhook.clientConfig.caBundle"), look, ctx);
+    stw_json_foreach (stw_json_get(stw_json_root(&doc), "webhooks"), key, hook)
+        if (!look_at(stw_json_path(hook, "clientConfig.caBundle"), look, ctx))
             return false;
-    }
     return true;
 }
 
@@ -135,10 +152,18 @@ void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *
 
 /* --- writing */
 
+static void add_client_config(const char *bundle, struct stw_buf *out)
+{
+    stw_buf_adds(out, "\"clientConfig\":{\"caBundle\":\"");
+    stw_base64_encode(bundle, strlen(bundle), out);
+    stw_buf_adds(out, "\"}");
+}
+
 static void add_entries(struct stw_json webhooks, const char *bundle, struct stw_buf *out)
 {
     struct stw_json key, hook;
     bool first = true;
+    stw_buf_adds(out, "\"webhooks\":[");
     stw_json_foreach (webhooks, key, hook) {
         size_t len = 0;
         const char *name = stw_json_raw(stw_json_get(hook, "name"), &len);
@@ -146,11 +171,19 @@ static void add_entries(struct stw_json webhooks, const char *bundle, struct stw
             continue;
         stw_buf_adds(out, first ? "{\"name\":" : ",{\"name\":");
         stw_buf_add(out, name, len);
-        stw_buf_adds(out, ",\"clientConfig\":{\"caBundle\":\"");
-        stw_base64_encode(bundle, strlen(bundle), out);
-        stw_buf_adds(out, "\"}}");
+        stw_buf_addc(out, ',');
+        add_client_config(bundle, out);
+        stw_buf_addc(out, '}');
         first = false;
     }
+    stw_buf_addc(out, ']');
+}
+
+static void add_conversion(const char *bundle, struct stw_buf *out)
+{
+    stw_buf_adds(out, "\"spec\":{\"conversion\":{\"webhook\":{");
+    add_client_config(bundle, out);
+    stw_buf_adds(out, "}}}");
 }
 
 static int make_body(const struct stw_hook *h, const char *bundle, struct stw_buf *out,
@@ -163,9 +196,12 @@ static int make_body(const struct stw_hook *h, const char *bundle, struct stw_bu
     stw_resource_api_version(h->resource, out);
     stw_buf_addf(out, "\",\"kind\":\"%s\",\"metadata\":{\"name\":", h->resource->kind);
     stw_buf_json_strz(out, h->name);
-    stw_buf_addf(out, ",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},\"webhooks\":[", h->uid, h->rv);
-    add_entries(stw_json_get(stw_json_root(&doc), "webhooks"), bundle, out);
-    stw_buf_adds(out, "]}");
+    stw_buf_addf(out, ",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},", h->uid, h->rv);
+    if (h->resource == &stw_res_crd)
+        add_conversion(bundle, out);
+    else
+        add_entries(stw_json_get(stw_json_root(&doc), "webhooks"), bundle, out);
+    stw_buf_addc(out, '}');
     if (out->failed)
         return stw_fail(err, STW_ERR_TOO_LARGE, "its caBundles would become too large");
     return 0;

@@ -2,8 +2,8 @@
  *
  * The webhook configurations: reading and writing their caBundles.  We own only
  * webhooks[*].clientConfig.caBundle, by server-side apply, for the webhooks that the configuration
- * lists when it is read.  A write is valid only for the object as it was read (uid and
- * resourceVersion). */
+ * lists when it is read; and of a CRD that is converted by a webhook only the caBundle of that.  A
+ * write is valid only for the object as it was read (uid and resourceVersion). */
 #ifndef STW_CERTS_HOOKS_PRIV_H
 #define STW_CERTS_HOOKS_PRIV_H
 
@@ -33,6 +33,8 @@ struct stw_hook {
     struct stw_buf object; /* as it was read */
 };
 
+/* Of a number below STW_ROTATION_HOOKS. */
+const struct stw_resource *stw_hook_resource(unsigned number);
 void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name);
 void stw_hook_done(struct stw_hook *h);
 /* -1: could not be read, the state is UNKNOWN.  A missing configuration is not an error. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Secret mode on the certificate thread.  Three watches, each on one object's metadata, only wake
- * it; the state for a decision is always read again. */
+ * Secret mode on the certificate thread.  Watches, each on one object's metadata, only wake it; the state for a decision is always read again. */
 #include "certs_priv.h"
 
 #include "base/backoff.h"
@@ -100,12 +99,16 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
         .serve = take_leaf,
         .ctx = c,
     };
+    for (unsigned i = 0; f->crds && f->crds[i]; i++)
+        c->rotation.config.hook_names[STW_ROTATION_HOOKS - STW_ROTATION_CRDS + i] = f->crds[i];
     c->namespaces[0] = f->ns;
-    return start_object_watch(c, 0, &stw_res_secret, f->secret, err) == 0 &&
-                   start_object_watch(c, 1, &stw_res_mutating, f->mutating, err) == 0 &&
-                   start_object_watch(c, 2, &stw_res_validating, f->validating, err) == 0
-               ? 0
-               : -1;
+    if (start_object_watch(c, 0, &stw_res_secret, f->secret, err) != 0)
+        return -1;
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
+        if (start_object_watch(c, 1 + i, stw_hook_resource(i), c->rotation.config.hook_names[i],
+                               err) != 0)
+            return -1;
+    return 0;
 }
 
 static uint64_t record_sync_failure(struct stw_certs *c, const struct stw_error *err)

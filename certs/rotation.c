@@ -29,8 +29,8 @@ static void view_init(struct view *v, const struct stw_rotation *r)
     *v = (struct view){.now_us = stw_wall_us(r->clock)};
     v->secret = (struct stw_buf){.max = STW_SECRET_MAX_BYTES, .secret = true};
     v->bundle = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
-    stw_hook_init(&v->hooks[0], &stw_res_mutating, r->config.hook_names[0]);
-    stw_hook_init(&v->hooks[1], &stw_res_validating, r->config.hook_names[1]);
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
+        stw_hook_init(&v->hooks[i], stw_hook_resource(i), r->config.hook_names[i]);
 }
 
 static void view_done(struct view *v)

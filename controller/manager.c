@@ -406,10 +406,21 @@ int stw_manager_start(struct stw_manager *m, struct stw_error *err)
     return 0;
 }
 
+/* The API server may have to call our webhook to list the objects of such a kind, and through a
+ * Service it calls only replicas that are ready. */
+static bool is_converted(const struct stw_manager *m, const struct stw_resource *resource)
+{
+    for (const struct stw_kind *const *k = m->config.op->kinds; *k; k++)
+        if (&(*k)->resource == resource)
+            return (*k)->versions && (*k)->versions->name;
+    return false;
+}
+
 bool stw_manager_synced(struct stw_manager *m, char *why, size_t why_size)
 {
     for (uint32_t i = 0; i < m->cache_count; i++) {
-        if (stw_informer_synced(m->caches[i].informer))
+        if (stw_informer_synced(m->caches[i].informer) ||
+            is_converted(m, m->caches[i].watch->resource))
             continue;
         describe_unsynced(m, &m->caches[i], why, why_size);
         return false;

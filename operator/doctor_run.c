@@ -241,8 +241,9 @@ static void tell_rights(struct rights *r)
 
 void doctor_rights(struct doctor *d)
 {
-    struct stw_rule rules[STW_RIGHTS_MAX];
-    size_t count = stw_rights_collect(d->op, rules);
+    struct stw_rights all;
+    const struct stw_rule *rules = all.all;
+    stw_rights_collect(d->op, &all);
     struct rights r = {.d = d, .first = rules, .text = STW_BUF_INIT(4096)};
     int rc = ask_rule(&r, &rules[0]);
     if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {
@@ -250,7 +251,7 @@ void doctor_rights(struct doctor *d)
         r.self = stw_streq(d->remote.kubeconfig->source, "in-cluster");
         rc = r.self ? ask_rule(&r, &rules[0]) : -1;
     }
-    for (size_t i = 1; rc == 0 && i < count; i++)
+    for (size_t i = 1; rc == 0 && i < all.count; i++)
         rc = ask_rule(&r, &rules[i]);
     if (rc == 0)
         tell_rights(&r);

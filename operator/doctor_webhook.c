@@ -10,6 +10,7 @@
 #include "certs/issue.h"
 #include "kube/secret.h"
 #include "operator/names.h"
+#include "schema/kind.h"
 
 #include <inttypes.h>
 
@@ -141,26 +142,56 @@ static const char *fault_of(const struct webhook_check *x, const char *bundle, c
     return NULL;
 }
 
+static bool check_client_config(struct webhook_check *x, const char *name, struct stw_json config)
+{
+    char host[512];
+    stw_autofree char *bundle =
+        stw_base64_json_take(stw_json_get(config, "caBundle"), PEM_MAX_BYTES);
+    host_of(x->d, config, host, sizeof(host));
+    x->hooks++;
+    const char *fault = fault_of(x, bundle, host);
+    if (fault)
+        stw_checkup_add(&x->d->report, STW_CHECK_FAIL, x->resource->kind, log_advice(x->d),
+                        "webhook %s (%s) %s", name, *host ? host : "no address", fault);
+    return !fault;
+}
+
 /* Reports only the first fault: usually all webhooks have the same. */
 static bool check_hooks(struct webhook_check *x, struct stw_json configuration)
 {
     struct stw_json key, hook;
     stw_json_foreach (stw_json_get(configuration, "webhooks"), key, hook) {
-        char host[512], name[256] = "";
-        struct stw_json config = stw_json_get(hook, "clientConfig");
-        stw_autofree char *bundle =
-            stw_base64_json_take(stw_json_get(config, "caBundle"), PEM_MAX_BYTES);
-        host_of(x->d, config, host, sizeof(host));
+        char name[256] = "";
         (void)stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name));
-        x->hooks++;
-        const char *fault = fault_of(x, bundle, host);
-        if (!fault)
-            continue;
-        stw_checkup_add(&x->d->report, STW_CHECK_FAIL, x->resource->kind, log_advice(x->d),
-                        "webhook %s (%s) %s", name, *host ? host : "no address", fault);
-        return false;
+        if (!check_client_config(x, name, stw_json_get(hook, "clientConfig")))
+            return false;
     }
     return true;
+}
+
+/* The conversion webhooks of kinds with several versions.  A CRD that is missing, or has none, is
+ * reported by the check of CRDs. */
+static void check_conversions(struct webhook_check *x)
+{
+    bool good = true;
+    x->resource = &stw_res_crd;
+    x->hooks = 0;
+    for (const struct stw_kind *const *k = x->d->op->kinds; *k; k++) {
+        stw_autoanswer struct stw_answer crd = {0};
+        struct stw_error err = {0};
+        char name[512];
+        stw_format(name, sizeof(name), "%s.%s", (*k)->plural, (*k)->group);
+        if (!(*k)->versions || !(*k)->versions->name ||
+            stw_remote_get(&x->d->remote, &stw_res_crd, NULL, name, &crd, &err) != 0)
+            continue;
+        struct stw_json conversion = stw_json_path(crd.root, "spec.conversion");
+        if (stw_json_is(stw_json_get(conversion, "strategy"), "Webhook"))
+            good &= check_client_config(x, name, stw_json_path(conversion, "webhook.clientConfig"));
+    }
+    if (good && x->hooks)
+        stw_checkup_add(&x->d->report, STW_CHECK_OK, "conversion", NULL,
+                        "%u conversion webhooks, whose caBundle fits%s", x->hooks,
+                        x->leaf ? " the certificate" : "");
 }
 
 static void check_configuration(struct webhook_check *x, const struct stw_resource *r,
@@ -190,5 +221,6 @@ void doctor_webhooks(struct doctor *d)
     struct webhook_check x = {.d = d, .leaf = read_leaf(d)};
     check_configuration(&x, &stw_res_mutating, STW_CERTS_MUTATING);
     check_configuration(&x, &stw_res_validating, STW_CERTS_VALIDATING);
+    check_conversions(&x);
     free(x.leaf);
 }

@@ -6,6 +6,8 @@
 
 #include "base/buf.h"
 #include "base/operator.h"
+#include "certs/certs.h"
+#include "kube/resource.h"
 
 /* `namespaces` is comma-separated, or NULL for the whole cluster. */
 void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *namespaces,
@@ -25,10 +27,18 @@ void stw_print_user_roles(const struct stw_operator *op, struct stw_buf *out);
 /* steward(1) in troff, with the macros of man. */
 void stw_print_man(const struct stw_operator *op, struct stw_buf *out);
 
-/* The rights of `run` without duplicates; returns the count.  `ret` has STW_RIGHTS_MAX rows. */
 #define STW_RIGHTS_MAX 512
-struct stw_rule;
-size_t stw_rights_collect(const struct stw_operator *op, struct stw_rule *ret);
+
+/* Not to be copied: rules point to the names in it. */
+struct stw_rights {
+    const char *account; /* that has them; NULL: STW_SERVICE_ACCOUNT */
+    struct stw_rule all[STW_RIGHTS_MAX];
+    size_t count;
+    char crds[STW_CERTS_CRDS_MAX][STW_OWN_NAME_LEN];
+};
+
+/* The rights of `run` without duplicates. */
+void stw_rights_collect(const struct stw_operator *op, struct stw_rights *ret);
 
 /* `verbs` is comma-separated, as in struct stw_rule. */
 bool stw_rule_has_verb(const char *verbs, const char *verb);

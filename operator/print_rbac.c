@@ -9,20 +9,15 @@
 #include "operator/names.h"
 #include "operator/print.h"
 #include "operator/settings.h"
+#include "schema/kind.h"
 #include "webhook/access.h"
 
 #include <assert.h>
 
-struct rules {
-    const char *account; /* NULL: STW_SERVICE_ACCOUNT */
-    struct stw_rule all[STW_RIGHTS_MAX];
-    size_t count;
-};
-
 /* Several reconcilers may need the same right. */
 static void collect_rule(void *ctx, const struct stw_rule *rule)
 {
-    struct rules *r = ctx;
+    struct stw_rights *r = ctx;
     bool known = false;
     for (size_t i = 0; i < r->count && !known; i++)
         known = r->all[i].resource == rule->resource &&
@@ -35,7 +30,7 @@ static void collect_rule(void *ctx, const struct stw_rule *rule)
     r->all[r->count++] = *rule;
 }
 
-static void collect_rules(struct rules *r, const struct stw_rule *table)
+static void collect_rules(struct stw_rights *r, const struct stw_rule *table)
 {
     for (; table->resource; table++)
         collect_rule(r, table);
@@ -73,7 +68,7 @@ static void add_head(struct stw_buf *out, const char *kind, const char *name, co
                       "    app.kubernetes.io/part-of: {operator}\n");
 }
 
-static bool has_any(const struct rules *rules, bool (*wants)(const struct stw_rule *))
+static bool has_any(const struct stw_rights *rules, bool (*wants)(const struct stw_rule *))
 {
     for (size_t i = 0; i < rules->count; i++)
         if (wants(&rules->all[i]))
@@ -82,7 +77,7 @@ static bool has_any(const struct rules *rules, bool (*wants)(const struct stw_ru
 }
 
 /* A role and its binding to steward's ServiceAccount; not a role without rules. `ns` NULL: cluster-wide. */
-static void add_role(const struct rules *rules, bool (*wants)(const struct stw_rule *),
+static void add_role(const struct stw_rights *rules, bool (*wants)(const struct stw_rule *),
                      const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
 {
     char binding[128];
@@ -107,7 +102,7 @@ static bool is_in_own_namespace(const struct stw_rule *r)
     return r->own_namespace;
 }
 
-/* Our webhook configurations. */
+/* Our webhook configurations, and CRDs with a conversion webhook. */
 static bool by_name(const struct stw_rule *r)
 {
     return !r->own_namespace && !r->resource->namespaced && r->name;
@@ -123,28 +118,42 @@ static bool of_objects(const struct stw_rule *r)
     return !r->own_namespace && r->resource->namespaced;
 }
 
-static void collect_all(const struct stw_operator *op, struct rules *rules)
+/* The caBundles of conversion webhooks. */
+static void collect_crd_rules(const struct stw_operator *op, struct stw_rights *rules)
+{
+    size_t count = 0;
+    for (const struct stw_kind *const *k = op->kinds; *k && count < STW_CERTS_CRDS_MAX; k++) {
+        if (!(*k)->versions || !(*k)->versions->name)
+            continue;
+        char *name = rules->crds[count++];
+        stw_format(name, sizeof(rules->crds[0]), "%s.%s", (*k)->plural, (*k)->group);
+        collect_rule(rules, &(struct stw_rule){.resource = &stw_res_crd,
+                                               .verbs = STW_CERTS_CRD_VERBS,
+                                               .name = name});
+    }
+}
+
+static void collect_all(const struct stw_operator *op, struct stw_rights *rules)
 {
     for (size_t i = 0; op->controllers[i]; i++)
         stw_controller_rules(op->controllers[i], collect_rule, rules);
     collect_rules(rules, stw_manager_rules);
     collect_rules(rules, stw_certs_rules);
+    collect_crd_rules(op, rules);
     if (op->extension && op->extension->rules)
         collect_rules(rules, op->extension->rules);
 }
 
-size_t stw_rights_collect(const struct stw_operator *op, struct stw_rule *ret)
+void stw_rights_collect(const struct stw_operator *op, struct stw_rights *ret)
 {
-    struct rules rules = {0};
-    collect_all(op, &rules);
-    memcpy(ret, rules.all, rules.count * sizeof(*ret));
-    return rules.count;
+    *ret = (struct stw_rights){0};
+    collect_all(op, ret);
 }
 
 void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *namespaces,
                     struct stw_buf *out)
 {
-    struct rules rules = {0};
+    struct stw_rights rules = {0};
     collect_all(op, &rules);
     add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
     char **list = stw_list_split(namespaces);
@@ -157,7 +166,7 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
     add_role(&rules, is_in_own_namespace, "{operator}-own-role", ns, ns, out);
     /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
      * plain metrics or none, and must set the StorageClass if they need one. */
-    struct rules access = {0};
+    struct stw_rights access = {0};
     collect_rules(&access, stw_access_rules);
     if (namespaces && *namespaces)
         return;
@@ -192,9 +201,9 @@ static const char *reading_verbs(const char *verbs)
 }
 
 /* The controllers', without the election and the certificates, which shadow mode does not have. */
-static void collect_reads(const struct stw_operator *op, struct rules *ret)
+static void collect_reads(const struct stw_operator *op, struct stw_rights *ret)
 {
-    struct rules *all = calloc(1, sizeof(*all));
+    struct stw_rights *all = calloc(1, sizeof(*all));
     for (size_t i = 0; all && op->controllers[i]; i++)
         stw_controller_rules(op->controllers[i], collect_rule, all);
     if (all && op->extension && op->extension->rules)
@@ -211,7 +220,7 @@ static void collect_reads(const struct stw_operator *op, struct rules *ret)
 void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const char *namespaces,
                            struct stw_buf *out)
 {
-    struct rules rules = {.account = SHADOW_ACCOUNT};
+    struct stw_rights rules = {.account = SHADOW_ACCOUNT};
     char **list = stw_list_split(namespaces);
     collect_reads(op, &rules);
     add_head(out, "ServiceAccount", SHADOW_ACCOUNT, ns);

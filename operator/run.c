@@ -43,6 +43,8 @@ struct run {
     struct stw_buf dns[6];
     char metrics_service[STW_OWN_NAME_LEN];
     const char *dns_names[6 + 32 + 1], *ip_addresses[32 + 1];
+    char crd_names[STW_CERTS_CRDS_MAX + 1][STW_OWN_NAME_LEN];
+    const char *crds[STW_CERTS_CRDS_MAX + 2];
 };
 
 /* steward's own namespace: from the option, the pod's, or the default. */
@@ -157,6 +159,20 @@ static int create_manager(struct run *r, struct stw_error *err)
     return 0;
 }
 
+/* One more than can be converted is listed: it is refused with words. */
+static void list_converted_crds(struct run *r)
+{
+    size_t count = 0;
+    for (const struct stw_kind *const *k = r->serve.host.op->kinds; *k; k++) {
+        if (!(*k)->versions || !(*k)->versions->name || count >= STW_COUNT(r->crd_names))
+            continue;
+        stw_format(r->crd_names[count], sizeof(r->crd_names[0]), "%s.%s", (*k)->plural,
+                   (*k)->group);
+        r->crds[count] = r->crd_names[count];
+        count++;
+    }
+}
+
 static int open_webhook(struct run *r, struct stw_error *err)
 {
     const struct stw_operator *op = r->serve.host.op;
@@ -173,7 +189,9 @@ static int open_webhook(struct run *r, struct stw_error *err)
         .ip_addresses = r->ip_addresses,
         .mutating = mutating,
         .validating = validating,
+        .crds = r->crds,
     };
+    list_converted_crds(r);
     if (r->settings->webhook_cert_path && *r->settings->webhook_cert_path)
         certs = (struct stw_certs_config){.folder = r->settings->webhook_cert_path};
     return stw_serve_webhook(&r->serve, &certs, err);

@@ -4,10 +4,11 @@
  * kubebuilder's book, with the same fields and the same rules.  Read it from top to bottom:
  *
  *     1. the type         the fields of spec and status as tables: schema, defaults, simple checks
- *     2. admission        the rules that a table cannot state
- *     3. the Jobs         which of their members are cached, and who is woken when they change
- *     4. the reconcile    look at the Jobs, start the one that is due, report, clean up
- *     5. the controller   one struct that connects all of it
+ *     2. an old version   v1alpha1: which fields it has, and how its objects become those of v1
+ *     3. admission        the rules that a table cannot state
+ *     4. the Jobs         which of their members are cached, and who is woken when they change
+ *     5. the reconcile    look at the Jobs, start the one that is due, report, clean up
+ *     6. the controller   one struct that connects all of it
  *
  * The reconcile gets a key, never an event.  It finds out by itself what has happened, so each run
  * can be repeated.  The name of a Job contains its instant: the API server refuses to create it
@@ -83,7 +84,107 @@ static const struct stw_column columns[] = {
     {0},
 };
 
-/* --- 2. admission */
+/* --- 2. an old version.  Objects written as v1alpha1 can be read as v1, and the reverse.  What only
+ * one of the two has is kept in an annotation, so that nothing is lost.  Everything else in this
+ * file sees v1 alone. */
+
+#define PART(name_, help_)                                                                         \
+    {                                                                                              \
+        .name = (name_), .type = STW_T_STRING, .def = "\"*\"", STW_RANGE(1, STW_CRON_MAX),         \
+        .help = help_                                                                              \
+    }
+static const struct stw_field alpha_schedule_fields[] = {
+    PART("minute", "Minute of the hour."),   PART("hour", "Hour of the day, in UTC."),
+    PART("dayOfMonth", "Day of the month."), PART("month", "Month of the year."),
+    PART("dayOfWeek", "Day of the week."),   {0},
+};
+#undef ROW
+#define ROW(name_, type_, ...)                                                                     \
+    {                                                                                              \
+        .name = (name_), .type = (type_), __VA_ARGS__                                              \
+    }
+static const struct stw_field alpha_spec_fields[] = {
+    ROW("schedule", STW_T_OBJECT, .fields = alpha_schedule_fields,
+        .help = "When Jobs are created: the five parts of cron's syntax."),
+    ROW("startingDeadlineSeconds", STW_T_INT, STW_RANGE(1, 31536000),
+        .help = "A Job that could not be created within this time is left out; absent: no limit."),
+    ROW("concurrencyPolicy", STW_T_STRING, .def = "\"Allow\"", .values = policies,
+        .help = "What happens while an earlier Job runs: Allow, Forbid or Replace."),
+    ROW("paused", STW_T_BOOL, .def = "false", .help = "suspend of v1."),
+    ROW("jobTemplate", STW_T_RAW, .required = true,
+        .help = "Labels, annotations and spec of the Jobs."),
+    ROW("successfulJobsHistoryLimit", STW_T_INT, .def = "3", STW_RANGE(0, 100),
+        .help = "How many Jobs that succeeded are kept."),
+    ROW("note", STW_T_STRING, STW_RANGE(0, 1024), .help = "Text for people; v1 has none."),
+    {0},
+};
+static const struct stw_column alpha_columns[] = {
+    {.name = "Paused", .type = "boolean", .json_path = ".spec.paused"},
+    STW_COLUMN_READY,
+    STW_COLUMN_AGE,
+    {0},
+};
+static const struct stw_move alpha_moves[] = {{"spec.suspend", "spec.paused"}, {0}};
+
+/* {"minute": "5", "hour": "*", ...} -> "5 * * * *" */
+static void join_schedule(struct stw_json schedule, struct stw_conversion *c)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192), json = STW_BUF_INIT(65536);
+    char part[STW_CRON_MAX + 1];
+    if (stw_json_type(schedule) != STW_JSON_OBJECT)
+        return;
+    for (const struct stw_field *row = alpha_schedule_fields; row->name; row++) {
+        struct stw_json value = stw_json_get(schedule, row->name);
+        bool given = stw_json_strcpy(value, part, sizeof(part)) == 0 && *part;
+        stw_buf_addf(&text, "%s%s", text.len ? " " : "", given ? part : "*");
+    }
+    stw_buf_json_strz(&json, stw_buf_str(&text));
+    stw_conversion_drop(c, "spec.schedule");
+    stw_conversion_set(c, "spec.schedule", stw_buf_str(&json), json.len);
+}
+
+/* The reverse, for five parts with one space between them.  Another text, such as "@daily", is kept
+ * in the annotation. */
+static void split_schedule(struct stw_json schedule, struct stw_conversion *c)
+{
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(65536);
+    char text[STW_CRON_MAX + 1], *part = text;
+    if (stw_json_strcpy(schedule, text, sizeof(text)) != 0)
+        return;
+    for (const struct stw_field *row = alpha_schedule_fields; row->name; row++) {
+        size_t len = strcspn(part, " ");
+        bool last = !row[1].name;
+        if (len == 0 || (part[len] == '\0') != last)
+            return;
+        stw_buf_addf(&json, "%c\"%s\":", json.len ? ',' : '{', row->name);
+        stw_buf_json_str(&json, part, len);
+        part += len + !last;
+    }
+    stw_buf_addc(&json, '}');
+    stw_conversion_drop(c, "spec.schedule");
+    stw_conversion_set(c, "spec.schedule", stw_buf_str(&json), json.len);
+}
+
+/* It must not fail: an object that cannot be converted makes whole lists unreadable. */
+static int convert_cronjob(struct stw_json object, bool to_own, struct stw_conversion *c,
+                           struct stw_error *err)
+{
+    (void)err;
+    (to_own ? join_schedule : split_schedule)(stw_json_path(object, "spec.schedule"), c);
+    return 0;
+}
+
+static const struct stw_kind_version versions[] = {
+    {.name = "v1alpha1",
+     .deprecated = "batch.tutorial.example.org/v1alpha1 CronJob is deprecated; use v1",
+     .spec = alpha_spec_fields,
+     .columns = alpha_columns,
+     .moves = alpha_moves,
+     .convert = convert_cronjob},
+    {0},
+};
+
+/* --- 3. admission */
 
 static void validate_cronjob(const struct stw_admission *a, const void *spec, const void *old_spec,
                              struct stw_findings *f)
@@ -110,6 +211,7 @@ const struct stw_kind stw_kind_cronjob = {
     .plural = "cronjobs",
     .namespaced = true,
     .singular = "cronjob",
+    .versions = versions,
     .help = "CronJob creates Jobs on a schedule.",
     .spec = spec_fields,
     .spec_size = sizeof(struct cronjob),
@@ -120,7 +222,7 @@ const struct stw_kind stw_kind_cronjob = {
     .validate = validate_cronjob,
 };
 
-/* --- 3. the Jobs.  The cache keeps of each Job that a CronJob owns: what stw_dependent_project
+/* --- 4. the Jobs.  The cache keeps of each Job that a CronJob owns: what stw_dependent_project
  * writes, "at" (its instant) and "end" (the type of the condition that ended it). */
 
 static const struct stw_resource res_job = {"batch", "v1", "Job", "jobs", true};
@@ -157,7 +259,7 @@ static const struct stw_watch watch_jobs = {
     .changed = stw_dependent_changed,
 };
 
-/* --- 4. the reconcile */
+/* --- 5. the reconcile */
 
 struct job {
     char name[254], uid[64];
@@ -389,7 +491,7 @@ static void reconcile_cronjob(struct stw_subject *subject, struct stw_result *re
         delete_old_jobs(r, result);
 }
 
-/* --- 5. the controller.  Nothing is to be done when a CronJob is deleted: it owns its Jobs, so the
+/* --- 6. the controller.  Nothing is to be done when a CronJob is deleted: it owns its Jobs, so the
  * garbage collector deletes them. */
 
 static const struct stw_watch *const watches[] = {&watch_jobs, NULL};

@@ -19,9 +19,10 @@ class Example(steward.Steward):
         return words[:at] + words[at + 2:]
 
 
-def install(cluster, program, env=None):
-    """Its kinds; returns their names."""
-    crds = [one for one in yaml.safe_load_all(library.run(program, "print", "crds", env=env)) if one]
+def install(cluster, program, env=None, port=None):
+    """Its kinds; returns their names.  The API server converts their objects at this port of loopback."""
+    url = ["--url", f"https://127.0.0.1:{port}"] if port else []
+    crds = [one for one in yaml.safe_load_all(library.run(program, "print", "crds", *url, env=env)) if one]
     for crd in crds:
         cluster.apply(crd)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": steward.NAMESPACE}})

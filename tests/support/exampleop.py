@@ -17,7 +17,8 @@ class Operator(example.Example):
 
     def __init__(self, program, cluster, folder, env, clock=None):
         super().__init__(program, cluster, folder)
-        example.install(cluster, program, env)
+        port = self.webhook_port
+        example.install(cluster, program, env, port)
         rbac = library.run(program, "print", "rbac", "--namespace", steward.NAMESPACE, env=env)
         cluster.apply(rbac)
         [account] = [one["metadata"]["name"] for one in yaml.safe_load_all(rbac)
@@ -25,6 +26,7 @@ class Operator(example.Example):
         kubeconfig = cluster.kubeconfig_of(f"{steward.NAMESPACE}/{account}", folder / "kubeconfig")
         steward.Steward.__init__(self, program, cluster, kubeconfig, folder, name=program.name,
                                  clock=clock, env=env)
+        self.webhook_port = port
         self.given, self.hooks = env, []
 
     def admit(self, good, refused, text):

@@ -14,6 +14,7 @@ static const char *const paths[FAKE_OBJECTS] = {
     "/api/v1/namespaces/ns/secrets/pair",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hooks",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/hooks",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org",
 };
 #define SECRETS "/api/v1/namespaces/ns/secrets"
 
@@ -69,6 +70,19 @@ void fake_add_hook(struct fake_api *f, enum fake_object which)
                   "https://127.0.0.1/"));
 }
 
+void fake_add_crd(struct fake_api *f, const char *strategy)
+{
+    json_t *conversion = json_pack("{s:s}", "strategy", strategy);
+    if (stw_streq(strategy, "Webhook"))
+        json_object_set_new(conversion, "webhook",
+                            json_pack("{s:{s:s},s:[s]}", "clientConfig", "url",
+                                      "https://127.0.0.1/convert", "conversionReviewVersions",
+                                      "v1"));
+    put(f, FAKE_CRD,
+        json_pack("{s:{s:s},s:{s:s,s:o}}", "metadata", "name", "things.example.org", "spec",
+                  "group", "example.org", "conversion", conversion));
+}
+
 void fake_remove(struct fake_api *f, enum fake_object which)
 {
     json_decref(f->objects[which]);
@@ -111,6 +125,12 @@ void fake_set_data(struct fake_api *f, const char *key, const char *value)
 static json_t *client_config(const struct fake_api *f, enum fake_object which, size_t index)
 {
     json_t *hooks = json_object_get(f->objects[which], "webhooks");
+    if (which == FAKE_CRD)
+        return json_object_get(
+            json_object_get(
+                json_object_get(json_object_get(f->objects[which], "spec"), "conversion"),
+                "webhook"),
+            "clientConfig");
     return json_object_get(json_array_get(hooks, index), "clientConfig");
 }
 
@@ -186,6 +206,21 @@ static int apply(struct fake_api *f, enum fake_object which, const json_t *body,
     return 0;
 }
 
+/* The same of a CRD. */
+static int apply_crd(struct fake_api *f, const json_t *body, struct stw_error *err)
+{
+    const char *bundle = NULL;
+    if (check_version(f, FAKE_CRD, body, err) < 0)
+        return -1;
+    assert_int_equal(json_object_size(body), 4); /* with apiVersion, kind, metadata */
+    assert_int_equal(json_unpack((json_t *)(uintptr_t)body, "{s:{s:{s:{s:{s:s!}!}!}!}}", "spec",
+                                 "conversion", "webhook", "clientConfig", "caBundle", &bundle),
+                     0);
+    json_object_set_new(client_config(f, FAKE_CRD, 0), "caBundle", json_string(bundle));
+    stamp(f, FAKE_CRD);
+    return 0;
+}
+
 static int answer(const struct fake_api *f, enum fake_object which, struct stw_buf *ret,
                   struct stw_error *err)
 {
@@ -217,6 +252,8 @@ static int serve(struct fake_api *f, const struct stw_request *req, struct stw_b
         rc = update(f, FAKE_SECRET, body, err);
     else if (stw_streq(req->method, "PATCH") && strncmp(req->path, paths[FAKE_MUTATING], len) == 0)
         rc = apply(f, FAKE_MUTATING, body, err);
+    else if (stw_streq(req->method, "PATCH") && strncmp(req->path, paths[FAKE_CRD], len) == 0)
+        rc = apply_crd(f, body, err);
     else if (stw_streq(req->method, "PATCH"))
         rc = apply(f, FAKE_VALIDATING, body, err);
     else

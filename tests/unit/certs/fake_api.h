@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A fake API server with one Secret and two webhook configurations in memory.  It checks
+ * A fake API server with one Secret, two webhook configurations and one CRD in memory.  It checks
  * resourceVersions like the real one.  Calls can be made to fail, and a callback can run just
  * before one. */
 #ifndef STW_TESTS_FAKE_API_H
@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-enum fake_object { FAKE_SECRET, FAKE_MUTATING, FAKE_VALIDATING, FAKE_OBJECTS };
+enum fake_object { FAKE_SECRET, FAKE_MUTATING, FAKE_VALIDATING, FAKE_CRD, FAKE_OBJECTS };
 
 struct fake_api {
     json_t *objects[FAKE_OBJECTS]; /* NULL: not there */
@@ -36,6 +36,8 @@ stw_rotation_call_fn fake_call;
 
 /* A configuration of two webhooks without a caBundle. */
 void fake_add_hook(struct fake_api *f, enum fake_object which);
+/* A CRD that is converted by a webhook without a caBundle, or by none. */
+void fake_add_crd(struct fake_api *f, const char *strategy);
 void fake_remove(struct fake_api *f, enum fake_object which);
 /* The decoded value of one key of the Secret; the caller frees it.  NULL: there is none. */
 char *fake_data(const struct fake_api *f, const char *key);

@@ -108,7 +108,7 @@ static void check_trust(void *ctx)
 {
     const struct world *w = ctx;
     for (unsigned i = 0; i < REPLICAS; i++) {
-        for (enum fake_object h = FAKE_MUTATING; h <= FAKE_VALIDATING; h++) {
+        for (enum fake_object h = FAKE_MUTATING; h <= FAKE_CRD; h++) {
             if (!w->replicas[i].cert || !w->api.objects[h])
                 continue;
             stw_autofree char *bundle = fake_bundle(&w->api, h, 0);
@@ -232,6 +232,57 @@ static void test_no_configurations_yet(void **state)
     fake_add_hook(&w->api, FAKE_VALIDATING);
     sync_ok(w, 0);
     assert_settled(w, 1);
+    world_end(w);
+}
+
+static void name_crd(struct world *w)
+{
+    for (unsigned i = 0; i < REPLICAS; i++)
+        w->replicas[i].rotation.config.hook_names[2] = "things.example.org";
+}
+
+/* The caBundle of a conversion webhook is like the others: written, repaired, and awaited before a
+ * new CA issues a certificate. */
+static void test_conversion_webhook(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    struct stw_error err = {0};
+    name_crd(w);
+    sync_ok(w, 0); /* there is no CRD yet */
+    assert_settled(w, 1);
+    fake_add_crd(&w->api, "Webhook");
+    sync_ok(w, 0);
+    stw_autofree char *ca = fake_data(&w->api, "ca.crt");
+    stw_autofree char *first = fake_bundle(&w->api, FAKE_CRD, 0);
+    assert_string_equal(first, ca);
+    fake_set_bundle(&w->api, FAKE_CRD, "not a certificate");
+    sync_ok(w, 0);
+    stw_autofree char *repaired = fake_bundle(&w->api, FAKE_CRD, 0);
+    assert_string_equal(repaired, ca);
+    w->api.fail_call = w->api.calls + 3; /* the CRD */
+    w->api.fail_code = STW_ERR_FORBIDDEN;
+    assert_int_equal(stw_rotation_sync(&w->replicas[0].rotation, &err), -1);
+    assert_non_null(strstr(err.text, "CustomResourceDefinition \"things.example.org\""));
+    pass(205 * DAY); /* the CA is due */
+    come_to_rest(w, 2);
+    assert_settled(w, 2);
+    stw_autofree char *new_ca = fake_data(&w->api, "ca.crt");
+    stw_autofree char *last = fake_bundle(&w->api, FAKE_CRD, 0);
+    assert_string_not_equal(new_ca, ca);
+    assert_string_equal(last, new_ca);
+    world_end(w);
+}
+
+static void test_crd_without_webhook(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    name_crd(w);
+    fake_add_crd(&w->api, "None");
+    sync_ok(w, 0);
+    assert_settled(w, 1);
+    assert_int_equal(w->api.writes, 4); /* none to the CRD */
     world_end(w);
 }
 
@@ -605,6 +656,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_start),
         cmocka_unit_test(test_no_configurations_yet),
+        cmocka_unit_test(test_conversion_webhook),
+        cmocka_unit_test(test_crd_without_webhook),
         cmocka_unit_test(test_configuration_unreadable),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_somebody_keeps_overwriting),

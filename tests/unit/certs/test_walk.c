@@ -21,6 +21,7 @@
 #define LEAF_LIFE 6
 #define CAS 8 /* numbers 1 to 7 */
 #define REPLICAS 2
+#define HOOKS 2 /* of STW_ROTATION_HOOKS; the others are not configured */
 
 struct secret {
     uint8_t exists, ca, ca_key, next, next_key, old /* bits */, until, open, leaf, leaf_born;
@@ -34,9 +35,9 @@ enum pc { DEAD, START, HOOK1, SECRET, SERVE, ACT, WRITE1, AGAIN0, AGAIN1, CREATE
 
 struct replica {
     uint8_t pc, served;
-    struct hook hooks[STW_ROTATION_HOOKS]; /* as read */
-    uint8_t unknown[STW_ROTATION_HOOKS];   /* the reading failed */
-    uint8_t stale[STW_ROTATION_HOOKS];     /* changed since it was read */
+    struct hook hooks[HOOKS]; /* as read */
+    uint8_t unknown[HOOKS];   /* the reading failed */
+    uint8_t stale[HOOKS];     /* changed since it was read */
     struct secret secret;
     uint8_t secret_stale;
 };
@@ -45,7 +46,7 @@ struct state {
     uint8_t now, events; /* events: manual changes and failures still to come */
     uint8_t born[CAS];
     struct secret secret;
-    struct hook hooks[STW_ROTATION_HOOKS];
+    struct hook hooks[HOOKS];
     struct replica replicas[REPLICAS];
 };
 
@@ -171,7 +172,7 @@ static uint8_t examine(const struct state *s, const struct replica *r, struct st
         f->leaf.not_before_us = x->leaf_born * TICK;
         f->leaf.not_after_us = end * TICK;
     }
-    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
+    for (unsigned i = 0; i < HOOKS; i++) {
         f->hooks[i].state = r->unknown[i]        ? STW_HOOK_UNKNOWN
                             : r->hooks[i].exists ? STW_HOOK_FOUND
                                                  : STW_HOOK_NONE;
@@ -410,7 +411,7 @@ static void by_hand(const struct state *s)
         x = s->secret, x.leaf = x.leaf_born = 0, edit_secret(s, &x);
         x = s->secret, x.until = x.open = 0, edit_secret(s, &x);
     }
-    for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++) {
+    for (unsigned h = 0; h < HOOKS; h++) {
         edit_hook(s, h, (struct hook){.exists = s->hooks[h].exists});
         edit_hook(s, h, (struct hook){.exists = !s->hooks[h].exists});
     }
@@ -459,7 +460,7 @@ static bool trusted(const struct state *s)
 {
     for (unsigned i = 0; i < REPLICAS; i++) {
         uint8_t served = s->replicas[i].served;
-        for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++) {
+        for (unsigned h = 0; h < HOOKS; h++) {
             if (served && !expired(s, served) && s->hooks[h].exists && s->hooks[h].bundle &&
                 !(s->hooks[h].bundle & bit(served)))
                 return false;
@@ -479,7 +480,7 @@ static bool recovers(const struct state *s)
         if (step(&t, r))
             continue;
         uint8_t want = (uint8_t)(bit(t.secret.ca) | alive(&t, t.secret.old));
-        for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++)
+        for (unsigned h = 0; h < HOOKS; h++)
             if (t.hooks[h].exists && t.hooks[h].bundle != want)
                 return false;
         return t.secret.leaf && r->served == t.secret.leaf && t.secret.leaf == t.secret.ca &&
@@ -550,7 +551,7 @@ static struct state settled(void)
     struct state s = {.now = CA_LIFE * 2 / 3};
     s.secret = (struct secret){
         .exists = 1, .ca = 1, .ca_key = 1, .leaf = 1, .leaf_born = (uint8_t)(s.now - 1)};
-    for (unsigned h = 0; h < STW_ROTATION_HOOKS; h++)
+    for (unsigned h = 0; h < HOOKS; h++)
         s.hooks[h] = (struct hook){.exists = 1, .bundle = bit(1)};
     for (unsigned i = 0; i < REPLICAS; i++)
         s.replicas[i] = (struct replica){.pc = START, .served = 1};
