@@ -56,19 +56,33 @@ def answers(page):
     return re.findall(rf"```yaml\n{block}```text\n{block}", text, re.DOTALL)
 
 
-def kubectl(cluster, namespace, command, folder):
+def kubectl(cluster, namespace, command, folder, check=True):
     """All output of a command in this namespace; its files and its home are in `folder`."""
     arguments = [str(folder / a) if (folder / a).is_file() else a.replace("$HOME", str(folder))
                  for a in shlex.split(command)[1:]]
     at = arguments.index("--") if "--" in arguments else len(arguments)
-    arguments[at:at] = ["-n", namespace]
-    return printed(cluster.kubectl(*arguments, timeout=600), namespace)
+    if "-n" not in arguments[:at]:
+        arguments[at:at] = ["-n", namespace]
+    return printed(cluster.kubectl(*arguments, timeout=600, check=check), namespace)
 
 
 def printed(result, namespace):
     """The output of a kubectl, without what only some versions print: since 1.33 it names the
     namespace of a deleted object."""
     return (result.stdout + result.stderr).replace(f" deleted from {namespace} namespace", " deleted")
+
+
+def follow(cluster, namespace, page, folder, section="Try it"):
+    """Runs the kubectl commands of a section, one by one: each prints what the page shows, in any
+    order of its lines.  A generator of the commands, after each."""
+    for name, text in named(page).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for command, output in commands("kubectl", page, section):
+        found = kubectl(cluster, namespace, command, folder, check=False)
+        lines = [sorted(line.rstrip() for line in text.splitlines() if line.strip())
+                 for text in (found, output)]
+        assert lines[0] == lines[1], f"{command}\n{found}"
+        yield command
 
 
 def check_answer(cluster, namespace, body, said):

@@ -2,8 +2,6 @@
 """Follows docs/databaseuser.md, "Try it", literally: the rights that it grants to the admin
 suffice, and kubectl prints what the page shows."""
 
-import shlex
-
 import pytest
 import yaml
 from support import databaseuser as dbu
@@ -47,20 +45,10 @@ def verifier(server):
                       "WHERE User = 'shop' AND Host = '10.%'")
 
 
-def follow(cluster, namespace, command, output, folder):
-    """Runs a command of the page, whose files are in the folder; it prints this, in any order."""
-    arguments = [str(folder / a) if a.endswith(".yaml") else a for a in shlex.split(command)[1:]]
-    where = [] if "-n" in arguments else ["-n", namespace]
-    printed = readme.printed(cluster.kubectl(*arguments, *where), namespace)
-    assert sorted(printed.splitlines()) == sorted(output.splitlines())
-
-
 def test_try_it(following, server, namespace, tmp_path):
-    cluster = following.cluster
     (tmp_path / "shop.yaml").write_text(readme.blocks("yaml", PAGE)[0], encoding="utf-8")
-    cluster.delete("secret", "orders-admin", dbu.stw.NAMESPACE)
-    for command, output in readme.commands("kubectl", PAGE, "Try it"):
-        follow(cluster, namespace, command, output, tmp_path)
+    following.cluster.delete("secret", "orders-admin", dbu.stw.NAMESPACE)
+    for command in readme.follow(following.cluster, namespace, PAGE, tmp_path):
         if " patch " in command:
             new = server.sql("SELECT PASSWORD('winter-snow-9025')")
             wait.until("the new password", lambda n=new: verifier(server) == n, 2)
@@ -73,11 +61,10 @@ def test_try_it(following, server, namespace, tmp_path):
 def test_a_rotation(following, server, namespace, tmp_path):
     """Both logins work after the new password is set, and one at the end."""
     old, new = ("cart_a", "change-me-before-use"), ("cart_b", "spring-rain-4410")
-    (tmp_path / "cart.yaml").write_text(readme.named(PAGE)["cart.yaml"], encoding="utf-8")
     following.admin_secret("orders", readme.commands("kubectl", PAGE)[0][0].rpartition("=")[2])
     with dbreaders.Kubelet(following.cluster, namespace):
-        for command, output in readme.commands("kubectl", PAGE, "A rotation, step by step"):
-            follow(following.cluster, namespace, command, output, tmp_path)
+        for command in readme.follow(following.cluster, namespace, PAGE, tmp_path,
+                                     "A rotation, step by step"):
             if "status.login}" in command:
                 assert server.logs_in(*old) and server.logs_in(*new)
         assert server.logs_in(*new) and not server.logs_in(*old)
