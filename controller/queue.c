@@ -244,9 +244,11 @@ static char *take_ready_key(struct stw_queue *q)
     if (e->heap_at != STW_QUEUE_NOT_DELAYED)
         stw_queue_heap_remove(&q->delayed, e);
     stw_series_observe(q->metrics.queued_s, seconds_since(q, e->since_ms));
+    uint64_t now = stw_now_ms(q->clock);
     e->ready = false;
     e->working = true;
-    e->since_ms = stw_now_ms(q->clock);
+    e->waited_ms = now > e->since_ms ? now - e->since_ms : 0;
+    e->since_ms = now;
     e->early = e->failures > 0 && e->since_ms < e->retry_ms;
     q->working++;
     set_depth(q);
@@ -346,6 +348,13 @@ uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key)
     const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     uint64_t now = stw_now_ms(q->clock);
     return e && e->early && e->retry_ms > now ? e->retry_ms - now : 0;
+}
+
+uint64_t stw_queue_waited_ms(struct stw_queue *q, const char *key)
+{
+    STW_LOCKED(&q->lock);
+    const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
+    return e && e->working ? e->waited_ms : 0;
 }
 
 int64_t stw_queue_due_ms(struct stw_queue *q, const char *key)

@@ -43,6 +43,8 @@ uint64_t stw_queue_backoff_ms(struct stw_queue *q, const char *key, uint32_t *re
 /* For a key that a worker has: if an event started the run before the retry after a failure was
  * due, the ms until then; else 0.  If such a run fails, it is not counted as one more failure. */
 uint64_t stw_queue_left_ms(struct stw_queue *q, const char *key);
+/* For a key that a worker has: the ms for which it was ready before. */
+uint64_t stw_queue_waited_ms(struct stw_queue *q, const char *key);
 /* The ms until the key is ready again; 0: it is ready or being worked on.  -1: no run is planned, so
  * only an event or a resync runs it. */
 int64_t stw_queue_due_ms(struct stw_queue *q, const char *key);

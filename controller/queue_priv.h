@@ -17,6 +17,7 @@ struct stw_queue_entry {
     struct stw_queue_tenant *tenant;     /* the key's namespace */
     uint64_t due_ms;                     /* when delayed */
     uint64_t since_ms;                   /* when ready: added; when working: handed out */
+    uint64_t waited_ms;                  /* when working: how long it was ready before */
     uint32_t heap_at;                    /* STW_QUEUE_NOT_DELAYED */
     uint64_t retry_ms;                   /* when the retry after the last failure is due */
     uint32_t failures;

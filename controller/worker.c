@@ -4,6 +4,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/trace.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/reconcile.h"
@@ -149,9 +150,40 @@ static void end_shadow_run(const struct stw_run *run, struct stw_result *result)
     result->after_ms = repeat ? result->after_ms : SHADOW_PAUSE_MS;
 }
 
+/* --- its span */
+
+static void begin_span(struct stw_worker_pool *pool, const char *key, const struct stw_run *run,
+                       struct stw_span *span)
+{
+    const struct stw_controller *c = pool->controller;
+    char name[96];
+    stw_span_begin(span, STW_SPAN_INTERNAL, "reconcile", NULL, 0);
+    if (!span->recording)
+        return;
+    stw_format(name, sizeof(name), "reconcile %s", c->name);
+    stw_span_name(span, name);
+    stw_span_str(span, "k8s.object.kind", c->kind->kind);
+    stw_span_str(span, "k8s.namespace.name", *run->ns ? run->ns : NULL);
+    stw_span_str(span, "k8s.object.name", run->name);
+    stw_span_int(span, "reconcile.queue_wait_ms", (int64_t)stw_queue_waited_ms(pool->queue, key));
+}
+
+/* The text of the error is the one that the log has. */
+static void end_span(const struct stw_result *result, const char *id, struct stw_span *span)
+{
+    stw_span_str(span, "reconcile.id", id);
+    stw_span_str(span, "reconcile.result", result_names[result->outcome]);
+    if (result->outcome == STW_RUN_FAILED || result->outcome == STW_RUN_STALLED) {
+        stw_span_str(span, "error.type", stw_err_name(result->err.code));
+        stw_span_fail(span, result->err.text);
+    }
+    stw_span_end(span);
+}
+
 static void run_key(struct stw_worker_pool *pool, const char *key)
 {
-    char ns[STW_KEY_LEN], name[STW_KEY_LEN], id[17];
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN], id[17], trace[STW_TRACE_ID_LEN];
+    struct stw_span span;
     struct stw_manager *m = pool->manager;
     struct stw_result result = {.outcome = STW_RUN_DONE};
     struct stw_run run = {.manager = m,
@@ -169,10 +201,12 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     assert(m->fence);
     stw_key_split(key, ns, name);
     random_id(id);
+    begin_span(pool, key, &run, &span);
     const struct stw_log_field context[] = {STW_STR("controller", pool->controller->name),
                                             STW_STR("namespace", ns),
                                             STW_STR("name", name),
                                             STW_STR("reconcileID", id),
+                                            STW_STR("traceID", stw_span_trace_id(trace)),
                                             {0}};
     stw_log_context(context);
     (void)stw_queue_backoff_ms(pool->queue, key, &run.failures);
@@ -191,6 +225,7 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     keep_failure(pool, key, &result);
     log_result(&result, took);
     stw_log_context(NULL);
+    end_span(&result, id, &span);
     count_result(pool, &result, took);
     plan_next(pool->queue, key, &result);
 }

@@ -39,6 +39,10 @@ static const char *const system_paths[] = {
 static const char *const variables[] = {"LD_LIBRARY_PATH", "TZDIR", "SSL_CERT_FILE",
                                         "SSL_CERT_DIR"};
 
+/* Each names a file that may be replaced. */
+static const char *const file_variables[] = {"OTEL_EXPORTER_OTLP_CERTIFICATE",
+                                             "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"};
+
 static const char *const writable[] = {"/dev/null", NULL};
 
 struct paths {
@@ -118,6 +122,8 @@ static void collect_paths(struct paths *p, const struct stw_settings *s,
     add_certificate(p, s->webhook_cert_path);
     add_certificate(p, s->metrics_cert_path);
     add_file(p, s->webhook_client_ca);
+    for (size_t i = 0; i < STW_COUNT(file_variables); i++)
+        add_file(p, getenv(file_variables[i]));
     add_kubeconfig(p, host->kubeconfig);
     stw_host_files(host, add_extra_file, p);
 }

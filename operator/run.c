@@ -109,6 +109,8 @@ static int connect_api(struct run *r, struct stw_error *err)
     r->serve.host.kubeconfig = r->kubeconfig;
     r->serve.host.ns = r->ns;
     stw_confine(s, &r->serve.host); /* the client creates the first thread */
+    if (stw_serve_traces(&r->serve, err) != 0)
+        return -1;
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
     if (stw_client_create(r->serve.host.op, r->kubeconfig, &stw_clock_system, r->serve.metrics,
@@ -245,6 +247,7 @@ static void free_modules(struct run *r)
     stw_host_close(&r->serve.host);
     stw_client_destroy(r->client);
     stw_shadow_destroy(r->shadow);
+    stw_serve_end_traces(&r->serve);
     stw_metrics_destroy(r->serve.metrics);
     stw_kubeconfig_destroy(r->kubeconfig);
     stw_buf_done(&r->grant_command);

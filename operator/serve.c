@@ -83,6 +83,28 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                            (const char *const[]){"version", "commit", NULL}, NULL);
     stw_series_set(STW_SERIES(build, call->op->version, x && x->commit ? x->commit : ""), 1);
     report_kinds(s, call->op);
+    stw_tracer_make_metrics(s->metrics);
+}
+
+int stw_serve_traces(struct stw_serve *s, struct stw_error *err)
+{
+    const struct stw_operator *op = s->host.op;
+    if (stw_otlp_config_read(s->settings->traces_endpoint, op->name, op->version, &s->traces,
+                             err) != 0)
+        return stw_error_wrap(err, "traces");
+    if (!s->traces.endpoint)
+        return 0;
+    if (stw_otlp_start(&s->traces, s->metrics, &s->exporter, err) != 0)
+        return stw_error_wrap(err, "traces");
+    stw_log(STW_LOG_INFO, "exporting traces", STW_STR("endpoint", s->traces.name));
+    return 0;
+}
+
+void stw_serve_end_traces(struct stw_serve *s)
+{
+    stw_otlp_stop(s->exporter, STW_OTLP_FLUSH_MS);
+    s->exporter = NULL;
+    stw_otlp_config_done(&s->traces);
 }
 
 static int use_certificate(void *ctx, const char *cert_pem, const char *key_pem,

@@ -11,6 +11,7 @@
 #include "certs/certs.h"
 #include "operator/extension.h"
 #include "operator/settings.h"
+#include "otlp/otlp.h"
 #include "webhook/client_auth.h"
 #include "webhook/metrics_server.h"
 #include "webhook/probes.h"
@@ -33,6 +34,8 @@ struct stw_serve {
     struct stw_metrics_page page; /* served beside secure metrics; set it before the webhook */
     struct stw_certs *certs, *metrics_certs;
     struct stw_probes *probes;
+    struct stw_otlp_config traces;
+    struct stw_otlp *exporter;
     struct stw_probe ready[STW_PROBES_MAX + 1], live[STW_PROBES_MAX + 1];
     sigset_t signals;
 };
@@ -40,6 +43,10 @@ struct stw_serve {
 /* Call before creating threads: blocks signals, raises the file limit, disables core dumps. */
 void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                        struct stw_settings *settings);
+/* Starts the exporter of traces, if an endpoint is configured.  It creates a thread. */
+int stw_serve_traces(struct stw_serve *s, struct stw_error *err) STW_MUST_CHECK;
+/* Exports the last spans.  After everything that records them has ended, before the metrics go. */
+void stw_serve_end_traces(struct stw_serve *s);
 /* Listens for admission, if this process serves it, and for metrics if they are secure. `certs` is
  * the source of the certificate (its use and ctx are filled in). */
 int stw_serve_webhook(struct stw_serve *s, struct stw_certs_config *certs,

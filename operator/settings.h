@@ -20,6 +20,7 @@ struct stw_settings {
     char *metrics_bind, *metrics_cert_path, *health_bind;
     bool metrics_secure;
     char *log_format, *log_level, *role, *sandbox, *template_updates;
+    char *traces_endpoint;
     bool leader_elect;
     bool shadow;
     char *shadow_output;

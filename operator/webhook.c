@@ -27,6 +27,8 @@ static int serve_admission(const struct stw_call *call, struct stw_settings *set
     int r = stw_host_open(&serve.host, err);
     stw_confine(settings, &serve.host); /* before the first thread */
     if (r == 0)
+        r = stw_serve_traces(&serve, err);
+    if (r == 0)
         r = stw_host_start(&serve.host, err);
     if (r == 0)
         r = stw_serve_webhook(&serve, &certs, err);
@@ -38,6 +40,7 @@ static int serve_admission(const struct stw_call *call, struct stw_settings *set
     }
     stw_serve_done(&serve);
     stw_host_close(&serve.host);
+    stw_serve_end_traces(&serve);
     stw_metrics_destroy(serve.metrics);
     return r;
 }

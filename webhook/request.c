@@ -206,6 +206,8 @@ static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, c
         charge_memory(conn, rq->length);
     if (!is_json(find_header(mhd, MHD_HTTP_HEADER_CONTENT_TYPE)))
         refuse_request(rq, &not_json);
+    if (stw_trace_on())
+        (void)stw_traceparent_parse(find_header(mhd, "traceparent"), &rq->caller);
 }
 
 /* At most one line a second: invalid requests must not fill the log. */
@@ -235,6 +237,39 @@ static void log_denial(const struct stw_route *r, const struct stw_review_result
             STW_STR("requestUID", v->uid));
 }
 
+static void begin_span(const struct stw_http_request *rq, struct stw_span *span)
+{
+    char name[128];
+    stw_span_begin(span, STW_SPAN_SERVER, "admission", &rq->caller,
+                   stw_trace_on() ? monotonic_ns() - rq->started_ns : 0);
+    if (!span->recording)
+        return;
+    stw_format(name, sizeof(name), "POST %s", rq->route->path);
+    stw_span_name(span, name);
+    stw_span_str(span, "http.request.method", "POST");
+    stw_span_str(span, "http.route", rq->route->path);
+    stw_span_str(span, "k8s.object.kind", rq->route->kind->kind);
+}
+
+/* No text of a finding: it may quote the object. */
+static void end_span(const struct stw_http_request *rq, const struct stw_review_result *v,
+                     struct stw_span *span)
+{
+    if (rq->code == 200) {
+        stw_span_str(span, "k8s.namespace.name", *v->ns ? v->ns : NULL);
+        stw_span_str(span, "k8s.object.name", v->name);
+        stw_span_str(span, "k8s.admission.operation", v->operation);
+        stw_span_bool(span, "k8s.admission.dry_run", v->dry_run);
+        stw_span_bool(span, "k8s.admission.allowed", v->allowed);
+        stw_span_int(span, "k8s.admission.findings",
+                     (int64_t)(v->findings.error_count + v->findings.errors_left_out));
+    }
+    stw_span_int(span, "http.response.status_code", rq->code);
+    if (rq->code >= 500)
+        stw_span_fail(span, NULL);
+    stw_span_end(span);
+}
+
 static void log_conversion(struct stw_server *s, const struct stw_conversion_result *v)
 {
     if (!v->converted && may_complain(s))
@@ -260,9 +295,12 @@ static void decide_body(struct stw_http_conn *conn, const char *body, size_t len
     struct stw_http_request *rq = &conn->rq;
     struct stw_worker *w = conn->worker;
     struct stw_review_result verdict;
+    struct stw_span span;
+    begin_span(rq, &span);
     rq->code = stw_review_handle(
         &(struct stw_review){rq->route->kind, rq->route->mutate, &w->server->env, body, len},
         &w->scratch, &rq->reply, &verdict);
+    end_span(rq, &verdict, &span);
     if (rq->code == 200) {
         stw_admission_metrics_verdict(rq->route, &verdict);
         if (!verdict.allowed)

@@ -4,6 +4,7 @@
 #ifndef STW_WEBHOOK_SERVER_PRIV_H
 #define STW_WEBHOOK_SERVER_PRIV_H
 
+#include "base/trace.h"
 #include "webhook/admission_metrics_priv.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/conversion.h"
@@ -54,12 +55,13 @@ struct stw_http_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
     bool begun, headed, answered;
-    int code;             /* of the response */
-    uint64_t started_ns;  /* CLOCK_MONOTONIC, for the latency */
-    uint64_t deadline_ms; /* of the caller's ?timeout=; UINT64_MAX: none */
-    uint64_t length;      /* Content-Length; UINT64_MAX: chunked */
-    uint64_t got;         /* bytes of the body so far */
-    size_t charged;       /* to held_bytes */
+    int code;                        /* of the response */
+    uint64_t started_ns;             /* CLOCK_MONOTONIC, for the latency */
+    uint64_t deadline_ms;            /* of the caller's ?timeout=; UINT64_MAX: none */
+    uint64_t length;                 /* Content-Length; UINT64_MAX: chunked */
+    uint64_t got;                    /* bytes of the body so far */
+    size_t charged;                  /* to held_bytes */
+    struct stw_trace_context caller; /* of its traceparent header, while traces are recorded */
     struct stw_buf body;
     struct stw_buf reply;
 };

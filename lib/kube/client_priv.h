@@ -12,6 +12,7 @@
 #define STW_KUBE_CLIENT_PRIV_H
 
 #include "base/fence.h"
+#include "base/trace.h"
 #include "base/util.h"
 #include "kube/client.h"
 
@@ -42,10 +43,12 @@ struct stw_http_call {
     /* The result, for on_done, which may take the body. */
     struct stw_buf body;
     struct stw_error err;
+    long status; /* HTTP; 0: no response */
 
     /* Private to the client. */
     struct stw_client *client;
-    struct stw_fence_ticket fence; /* of a request that changes something */
+    struct stw_fence_ticket fence;         /* of a request that changes something */
+    const struct stw_trace_context *trace; /* sent as traceparent; NULL: none */
     enum stw_call_state state;
     struct stw_http_call *next, *prev;
     bool cancelled; /* under the client's lock; never reset */
@@ -210,6 +213,16 @@ void stw_transfer_clear(struct stw_http_call *call);
 /* The transfer has ended: sets call->err.  Returns true when it must be repeated at
  * call->start_at_ms. */
 bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLcode code);
+
+/* --- client_trace.c: the span of a blocking request */
+
+/* When the caller's thread has a current span, such as a reconcile. */
+void stw_client_trace_begin(struct stw_client *c, struct stw_http_call *call,
+                            struct stw_span *span);
+void stw_client_trace_end(struct stw_http_call *call, struct stw_span *span);
+/* The path without its query, with "{namespace}" and "{name}" for the names in it, so that spans of
+ * different objects have the same name. */
+void stw_client_path_template(const char *path, char *out, size_t size);
 
 /* --- client_status.c: failures as struct stw_error */
 

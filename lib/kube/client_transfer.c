@@ -126,6 +126,13 @@ static int add_header(struct stw_handle *h, const char *name, const char *value)
     return add_line(h, line);
 }
 
+static int add_traceparent(struct stw_handle *h, const struct stw_trace_context *trace)
+{
+    char value[STW_TRACEPARENT_LEN];
+    stw_traceparent_format(trace, value);
+    return add_header(h, "traceparent", value);
+}
+
 /* Called with auth_lock held. */
 static int add_impersonation(struct stw_client *c, struct stw_handle *h)
 {
@@ -213,6 +220,8 @@ static int set_headers(struct stw_client *c, struct stw_http_call *call)
         bad |= add_header(h, "Host", c->host);
     if (r->header)
         bad |= add_line(h, r->header);
+    if (call->trace)
+        bad |= add_traceparent(h, call->trace);
     pthread_mutex_lock(&c->auth_lock);
     stw_auth_refresh(&c->auth, stw_now_ms(c->clock), false);
     bad |= add_auth(c, h);
@@ -368,7 +377,8 @@ static bool retry_reset(struct stw_client *c, struct stw_http_call *call, CURLco
 bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLcode code)
 {
     long status = status_of(call);
-    count_transfer(call, code == CURLE_OK ? status : 0);
+    call->status = code == CURLE_OK ? status : 0;
+    count_transfer(call, call->status);
     if (call->err.code != STW_OK) /* set by a callback: too large, or ended */
         return false;
     if (code != CURLE_OK) {

@@ -58,11 +58,13 @@ static bool is_cancelled(struct stw_client *c)
 static void perform_call(struct stw_client *c, struct stw_http_call *call)
 {
     const struct stw_request *r = &call->req;
+    struct stw_span span;
     if (!stw_streq(r->method, "GET"))
         call->fence = stw_fence_current();
     call->deadline_ms =
         stw_now_ms(c->clock) + (r->timeout_ms ? r->timeout_ms : STW_CLIENT_TIMEOUT_MS);
     atomic_fetch_add(&c->urgent, 1);
+    stw_client_trace_begin(c, call, &span);
     while (attempt_request(c, call)) {
         wait_until(c, call->start_at_ms);
         stw_buf_clear(&call->body);
@@ -70,6 +72,7 @@ static void perform_call(struct stw_client *c, struct stw_http_call *call)
     }
     if (call->err.code != STW_OK && is_cancelled(c))
         (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was cancelled: stopping");
+    stw_client_trace_end(call, &span);
     atomic_store(&c->urgent_ms, stw_now_ms(c->clock));
     /* This thread's last use of the client, which may be destroyed afterwards. */
     pthread_mutex_lock(&c->lock);

@@ -175,6 +175,7 @@ class Handler(BaseHTTPRequestHandler):
         with self.script.lock:
             self.script.log.append({"request": request, "body": body[:LOGGED_MAX],
                                     "host": self.headers.get("Host", ""),
+                                    "traceparent": self.headers.get("traceparent", ""),
                                     "agent": self.headers.get("User-Agent", ""),
                                     "authorization": self.headers.get("Authorization", "")})
         step = self.script.take(request)

@@ -203,6 +203,28 @@ static void test_backoff_doubles_up_to_its_cap(void **state)
     stw_queue_destroy(q);
 }
 
+static void test_how_long_a_key_has_waited(void **state)
+{
+    (void)state;
+    FAKE_CLOCK(now);
+    struct stw_queue *q = stw_queue_create("t", &now_clock, NULL);
+    assert_int_equal(stw_queue_waited_ms(q, "a"), 0);
+    stw_queue_add_after(q, "a", 1000); /* a delay does not count */
+    now.ms += 1000;
+    stw_queue_add(q, "b", 0);
+    now.ms += 70;
+    assert_int_equal(stw_queue_waited_ms(q, "b"), 0); /* no worker has it */
+    expect_next(q, "b");
+    now.ms += 5;
+    expect_next(q, "a");
+    assert_int_equal(stw_queue_waited_ms(q, "b"), 70);
+    assert_int_equal(stw_queue_waited_ms(q, "a"), 5);
+    stw_queue_done(q, "a");
+    stw_queue_done(q, "b");
+    assert_int_equal(stw_queue_waited_ms(q, "b"), 0);
+    stw_queue_destroy(q);
+}
+
 /* Events while a key waits for its next try cause runs, and those may fail, too.  They neither
  * count as further failures nor delay the next try. */
 static void test_an_early_run_is_no_further_failure(void **state)
@@ -631,6 +653,7 @@ int main(void)
         cmocka_unit_test(test_a_delay_ends_when_the_key_is_handed_out),
         cmocka_unit_test(test_a_delay_that_ends_during_work_comes_afterwards),
         cmocka_unit_test(test_backoff_doubles_up_to_its_cap),
+        cmocka_unit_test(test_how_long_a_key_has_waited),
         cmocka_unit_test(test_an_early_run_is_no_further_failure),
         cmocka_unit_test(test_retry_after_is_a_minimum),
         cmocka_unit_test(test_shut_and_open),

@@ -550,6 +550,79 @@ static void a_rotated_client_certificate(void **state)
     fake_stop(&second);
 }
 
+static void path_templates(void **state)
+{
+    static const char *const rows[][2] = {
+        {"/api/v1/namespaces/shop/services/web", "/api/v1/namespaces/{namespace}/services/{name}"},
+        {"/api/v1/namespaces/shop/pods/web/log?container=x",
+         "/api/v1/namespaces/{namespace}/pods/{name}/log"},
+        {"/api/v1/namespaces/shop/pods?limit=1", "/api/v1/namespaces/{namespace}/pods"},
+        {"/api/v1/namespaces/shop", "/api/v1/namespaces/{name}"},
+        {"/api/v1/namespaces/shop/status", "/api/v1/namespaces/{name}/status"},
+        {"/api/v1/nodes/n1", "/api/v1/nodes/{name}"},
+        {"/api/v1/namespaces", "/api/v1/namespaces"},
+        {"/api/v1", "/api/v1"},
+        {"/apis/apps/v1/namespaces/shop/deployments/web/scale?fieldManager=steward&force=true",
+         "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"},
+        {"/apis/storage.k8s.io/v1/storageclasses/fast",
+         "/apis/storage.k8s.io/v1/storageclasses/{name}"},
+        {"/apis/apps", "/apis/apps"},
+        {"/version", "/version"},
+        {"/a/b/c/d/e/f/g/h/i/j/k/l/m/n", "/a/b/c/d/e/f/g/h/i/j/k/l"},
+        {"/", "/"},
+        {"", ""},
+    };
+    char out[200], small[8];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_client_path_template(rows[i][0], out, sizeof(out));
+        assert_string_equal(out, rows[i][1]);
+        stw_client_path_template(rows[i][0], small, sizeof(small));
+        assert_true(strlen(small) < sizeof(small));
+    }
+}
+
+/* A request within a span is its child, and the server gets its context; others have neither. */
+static void traced(void **state)
+{
+    const struct stw_sampler all = {STW_SAMPLE_ALL, true, 1};
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_tracer *t = stw_tracer_create(&all, 16, NULL);
+    struct stw_error err = {0};
+    struct stw_span run;
+    char sent[STW_TRACEPARENT_LEN];
+    (void)state;
+    assert_non_null(t);
+    stw_tracer_install(t);
+    fake_steps(&fake, "[{'match':'GET /api/v1/nodes/traced','status':200,'body':{}},"
+                      "{'match':'GET /api/v1/nodes/traced','status':404}]");
+    assert_int_equal(get(c, "/api/v1/nodes/traced-not", NULL, &err), 0);
+    stw_span_begin(&run, STW_SPAN_INTERNAL, "run", NULL, 0);
+    assert_int_equal(get(c, "/api/v1/nodes/traced", NULL, &err), -1);
+    stw_span_end(&run);
+    struct stw_span_record *r = stw_tracer_take(t, 16, 0);
+    assert_string_equal(r->text + r->name, "GET /api/v1/nodes/{name}");
+    assert_int_equal(r->kind, STW_SPAN_CLIENT);
+    assert_true(r->failed);
+    assert_memory_equal(r->context.trace_id, r->next->context.trace_id, 16);
+    assert_memory_equal(r->parent_id, r->next->context.span_id, 8);
+    stw_traceparent_format(&r->context, sent);
+    json_t *log = fake_log(&fake), *requests = json_object_get(log, "requests"), *one;
+    size_t i, with = 0;
+    json_array_foreach (requests, i, one) {
+        const char *value = json_string_value(json_object_get(one, "traceparent"));
+        if (*value) {
+            assert_string_equal(value, sent);
+            with++;
+        }
+    }
+    assert_int_equal(with, 1);
+    json_decref(log);
+    stw_tracer_free(r);
+    stw_tracer_destroy(t);
+    stw_client_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +646,8 @@ int main(void)
         cmocka_unit_test(certificates),
         cmocka_unit_test(a_rotated_ca),
         cmocka_unit_test(a_rotated_client_certificate),
+        cmocka_unit_test(path_templates),
+        cmocka_unit_test(traced),
     };
     return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }
