@@ -177,6 +177,7 @@ def test_metrics_for_whoever_asks(render):
      "--store-endpoints=*,!192.0.2.0/28,*.s3.example.com,fd00::/8"),
     ({"metrics": {"enabled": False}}, "--metrics-bind-address=0"),
     ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
+    ({"traces": {"endpoint": "http://c:4318"}}, "--traces-endpoint=http://c:4318"),
     ({"certificate": {"mode": "cert-manager"}}, "--webhook-cert-path=/etc/steward-tls")])
 def test_arguments(render, steward_binary, values, argument):
     """Each value sets its flag, and steward accepts it."""
@@ -185,6 +186,12 @@ def test_arguments(render, steward_binary, values, argument):
     result = subprocess.run([steward_binary, *arguments, "--help"], capture_output=True, text=True,
                             timeout=30, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_environment(render):
+    secret = {"name": "OTEL_EXPORTER_OTLP_HEADERS",
+              "valueFrom": {"secretKeyRef": {"name": "collector", "key": "headers"}}}
+    assert deployment(render({"extraEnv": [secret]}))[1]["env"] == [secret]
 
 
 def test_configuration(render):
@@ -369,7 +376,9 @@ def test_every_value_is_used():
 REFUSED = [
     {"replica": 2}, {"replicas": "two"}, {"logLevel": "loud"}, {"image": {"pullPolicy": "Maybe"}},
     {"namespaces": ["Upper"]}, {"namespaces": ["a", "a"]}, {"workers": 0},
-    {"targets": [{"name": "x"}]}, {"extraArgs": ["surplus"]}, {"certificate": {"mode": "secret"}},
+    {"targets": [{"name": "x"}]}, {"extraArgs": ["surplus"]},
+    {"traces": {"endpoint": "c:4318"}}, {"traces": {"endpoint": "http://u:p@c"}},
+    {"extraEnv": [{"value": "x"}]}, {"certificate": {"mode": "secret"}},
     {"certificate": {"mode": "none"}}, {"webhooks": {"timeoutSeconds": 31}},
     {"image": {"digest": "sha256:12"}}, {"storeEndpoints": ["https://s3"]},
     {"storeEndpoints": ["a,b"]}, {"storeEndpoints": ["!host"]}, {"resources": {"request": {}}},
