@@ -200,7 +200,8 @@ static void set_known(struct fixture *f, size_t i)
         return;
     stw_hash_format(template_of(cases[i].consent), digits);
     digits[STW_TEMPLATE_ID_LEN] = '\0';
-    stw_format(f->child.template.consent, sizeof(f->child.template.consent), "%s",
+    stw_format(f->child.template.consent, sizeof(f->child.template.consent), "%.*s",
+               STW_CONSENT_LEN - 1,
                stw_streq(cases[i].consent, STW_UPDATE_ALWAYS) ? STW_UPDATE_ALWAYS : digits);
 }
 
