@@ -47,6 +47,7 @@ extern const struct stw_command stw_command_validate;
 extern const struct stw_command stw_command_doctor;
 extern const struct stw_command stw_command_audit;
 extern const struct stw_command stw_command_top;
+extern const struct stw_command stw_command_migrate;
 extern const struct stw_command stw_command_uninstall;
 extern const struct stw_command stw_command_print;
 extern const struct stw_command stw_command_completion;

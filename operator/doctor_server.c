@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "base/yaml.h"
+#include "operator/stored_versions.h"
 #include "schema/kind.h"
 
 #define CRD_MAX_BYTES (4u << 20)
@@ -180,6 +181,18 @@ static const char *apply_crds(struct doctor *d)
                          stw_buf_str(&kinds));
 }
 
+static void check_stored_versions(struct doctor *d, struct stw_json crd, const char *name)
+{
+    struct stw_stored stored;
+    stw_stored_read(crd, &stored);
+    if (*stored.old)
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "stored versions",
+                        doctor_advice(d, "{operator} migrate --yes"),
+                        "%s: objects may still be stored as %s, not as %s: the CRD cannot lose "
+                        "that version before they are written again",
+                        name, stored.old, stored.now);
+}
+
 /* CRDs on servers that know validation rules: how many have other rules, or none. */
 struct rules_seen {
     unsigned without;
@@ -220,6 +233,7 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind, struct rule
                         "%s is not established: the API server does not serve it", name);
         return false;
     }
+    check_stored_versions(d, crd.root, name);
     if (is_our_crd(d, kind, stw_kind_crd, crd.root, &path)) {
         compare_rules(d, kind, crd.root, name, seen);
         return true;

@@ -17,8 +17,8 @@ void stw_commands_list(const struct stw_operator *op,
                        const struct stw_command *ret[STW_COMMANDS_MAX + 1])
 {
     static const struct stw_command *const first[] = {
-        &stw_command_run,   &stw_command_webhook, &stw_command_validate,  &stw_command_doctor,
-        &stw_command_audit, &stw_command_top,     &stw_command_uninstall,
+        &stw_command_run,   &stw_command_webhook, &stw_command_validate, &stw_command_doctor,
+        &stw_command_audit, &stw_command_top,     &stw_command_migrate,  &stw_command_uninstall,
     };
     static const struct stw_command *const last[] = {
         &stw_command_print,

@@ -11,8 +11,8 @@ import pytest
 
 from support import paths
 
-COMMANDS = ("run", "webhook", "validate", "doctor", "audit", "top", "uninstall", "snapshot", "new", "print",
-            "completion", "version")
+COMMANDS = ("run", "webhook", "validate", "doctor", "audit", "top", "migrate", "uninstall", "snapshot", "new",
+            "print", "completion", "version")
 # "  -o, --output=text|json", "  --yes[=true|false]"
 OPTION = re.compile(r"^  (?:-(\w), )?--([a-z0-9-]+)(?:\[?=([^\]\n]+)\]?)?$", re.MULTILINE)
 

@@ -133,7 +133,7 @@ def test_nothing_of_it_is_called_steward(installed, tmp_path):
     """Help, man page, completion, messages and manifests have the names of struct stw_operator."""
     program = installed.compile(tmp_path, REDIRECT / "redirect.c")
     commands = re.findall(r"^  ([a-z]+) ", library.run(program, "--help", env=installed.env), re.MULTILINE)
-    assert {"run", "webhook", "validate", "doctor", "audit", "top", "uninstall", "print",
+    assert {"run", "webhook", "validate", "doctor", "audit", "top", "migrate", "uninstall", "print",
             "version"} <= set(commands)
     calls = [["--help"], ["version"], *([name, "--help"] for name in commands),
              *(["completion", shell] for shell in ("bash", "zsh", "fish")),

@@ -9,6 +9,7 @@ import os
 import pytest
 
 from support import attack, example, library, net, steward, stored, wait
+from support import cluster as k8s
 from support.cluster import condition
 from support.door import JSON, ask, raw_post, read_reply
 
@@ -322,3 +323,85 @@ def test_the_example_prints_what_the_cluster_has(operator, cluster):
     assert spec["conversion"]["strategy"] == "Webhook" and webhook["conversionReviewVersions"] == ["v1"]
     assert webhook["clientConfig"]["url"] == f"https://127.0.0.1:{operator.webhook_port}/convert"
     assert example.install(cluster, operator.binary, operator.given, operator.webhook_port) == [CRD]
+
+
+class Program:
+    """The commands of the operator's program."""
+
+    def __init__(self, operator, cluster):
+        self.operator, self.cluster = operator, cluster
+
+    def run(self, *words):
+        """(exit status, output and errors)"""
+        done = k8s.run([self.operator.binary, *words, "--kubeconfig", self.cluster.kubeconfig], check=False,
+                       env={**os.environ, **self.operator.given})
+        return done.returncode, done.stdout + done.stderr
+
+    def seen(self):
+        """What doctor says about stored versions and conversion: {check: (verdict, text, advice)}."""
+        _, text = self.run("doctor", "-o", "json", "--namespace", steward.NAMESPACE)
+        return {c["check"]: (c["verdict"], c["seen"], c.get("advice")) for c in json.loads(text)["checks"]}
+
+
+@pytest.fixture
+def program(operator, cluster):
+    """A Program."""
+    return Program(operator, cluster)
+
+
+def stored_versions(cluster):
+    """Of the CRD."""
+    return cluster.get("crd", CRD)["status"]["storedVersions"]
+
+
+@pytest.mark.oldest("storage of custom resources, status.storedVersions")
+def test_stored_objects_get_into_the_present_version(api, program, cluster):
+    """doctor reports them, migrate writes them again, and the CRD forgets the former version."""
+    store(cluster, "v1alpha1")
+    for number in range(20):
+        api.create((old if number % 2 else new)(f"a{number}", api.namespace))
+    before = api.do("GET", "v1")["items"]
+    store(cluster, "v1")
+    assert sorted(stored_versions(cluster)) == ["v1", "v1alpha1"]
+    verdict, text, advice = program.seen()["stored versions"]
+    assert (verdict, advice) == ("warn", "cronjob-lite migrate --yes")
+    assert f"{CRD}: objects may still be stored as v1alpha1, not as v1" in text
+    status, text = program.run("migrate")
+    assert status == 0 and "20 would be written again as v1" in text
+    assert {api.stored(f"a{n}")["apiVersion"] for n in range(20)} == {f"{GROUP}/v1alpha1"}
+    status, text = program.run("migrate", "--yes")
+    assert status == 0 and "20 objects are stored as v1; v1alpha1 is removed" in text, text
+    assert {api.stored(f"a{n}")["apiVersion"] for n in range(20)} == {f"{GROUP}/v1"}
+    assert stored_versions(cluster) == ["v1"]
+    after = api.do("GET", "v1")["items"]
+    assert [(o["metadata"]["uid"], o["metadata"]["generation"], o["spec"]) for o in after] == \
+        [(o["metadata"]["uid"], o["metadata"]["generation"], o["spec"]) for o in before]
+    assert "stored versions" not in program.seen()
+    assert program.seen()["conversion"][0] == "ok"
+    assert program.run("migrate", "--yes") == (0, "CronJob: all objects are stored as v1\n")
+
+
+@pytest.mark.oldest("storage of custom resources, status.storedVersions")
+def test_an_object_that_cannot_be_written_again(api, program, cluster, operator):
+    """It is named, and the CRD keeps the former version; the next run completes it."""
+    store(cluster, "v1alpha1")
+    api.create(old("a", api.namespace))
+    store(cluster, "v1")
+    assert operator.stop() == 0
+    status, text = program.run("migrate", "--yes")
+    assert status == 1 and "connection refused" in text, text
+    assert sorted(stored_versions(cluster)) == ["v1", "v1alpha1"]
+    operator.start()
+    status, text = program.run("migrate", "--yes")
+    assert status == 0, text
+    assert stored_versions(cluster) == ["v1"] and api.stored("a")["apiVersion"] == f"{GROUP}/v1"
+
+
+def test_doctor_reports_a_conversion_webhook_without_ca(operator, program, cluster):
+    """Nothing would repair it while the operator is down."""
+    assert operator.stop() == 0
+    cluster.patch("crd", CRD, None, {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": None}}}}})
+    verdict, text, _ = program.seen()["CustomResourceDefinition"]
+    assert verdict == "fail" and f"webhook {CRD} (127.0.0.1) has no caBundle" in text
+    operator.start()
+    assert "CustomResourceDefinition" not in program.seen()
