@@ -44,7 +44,7 @@ void app_inputs_write(const struct app_inputs *i, json_t *status);
 /* The objects as they are now. */
 struct app_seen {
     char digest[STW_HASH_LEN], names[STW_HASH_LEN];
-    bool missing; /* one of them does not exist */
+    bool missing; /* one that is not optional does not exist */
 };
 
 /* Updates the state, with `restarting` when the pods must be restarted now.  No I/O. */

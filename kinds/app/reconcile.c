@@ -108,7 +108,7 @@ static void forget_children(struct stw_run *run)
 
 /* --- Secrets and ConfigMaps that the pods read */
 
-/* The version of the object; false: it does not exist. */
+/* The version of the object; false: it does not exist, and no pod starts without it. */
 static bool add_version(struct app *a, const struct stw_input *input, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(256);
@@ -116,10 +116,9 @@ static bool add_version(struct app *a, const struct stw_input *input, struct stw
         stw_input_is_secret(input) ? &stw_watch_secrets : &stw_watch_configmap_versions;
     char key[STW_KEY_LEN];
     stw_key_make(a->run->ns, stw_input_name(input), key);
-    if (stw_informer_get(stw_run_cache(a->run, watch), key, &text, NULL) != 0)
-        return false;
-    stw_buf_addf(out, "%s %s\n", input->name, stw_buf_str(&text));
-    return true;
+    bool there = stw_informer_get(stw_run_cache(a->run, watch), key, &text, NULL) == 0;
+    stw_buf_addf(out, "%s %s\n", input->name, there ? stw_buf_str(&text) : "-");
+    return there || !input->required;
 }
 
 /* The ConfigMap of the App itself is not compared: the template has the hash of its contents. */

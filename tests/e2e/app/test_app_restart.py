@@ -78,6 +78,21 @@ def test_a_changed_secret(controller, installed, namespace):
     assert annotation(installed, namespace) == first
 
 
+def test_an_optional_object_that_is_missing(controller, installed, namespace):
+    """It delays no restart, and counts as a change when it is created."""
+    create_inputs(installed, namespace)
+    optional = [{"name": "extra", "secret": {"secretName": "extra", "optional": True}}]
+    reads = {**READS, "podTemplate": {"spec": {"volumes": [
+        *READS["podTemplate"]["spec"]["volumes"], *optional]}}}
+    app.create_ready(installed, "web", namespace, **reads)
+    wait_seen(installed, namespace)
+    installed.apply({"apiVersion": "v1", "kind": "Secret", "stringData": {"token": "a"},
+                     "metadata": {"name": "extra", "namespace": namespace}})
+    wait.until("the restart", lambda: annotation(installed, namespace))
+    installed.delete("secret", "extra", namespace)
+    wait.until("the pending restart", lambda: inputs(installed, namespace).get("pending"))
+
+
 def test_it_is_switched_on_and_off(controller, installed, namespace):
     """Neither restarts the pods, and without it a change does not either."""
     create_inputs(installed, namespace)
