@@ -360,6 +360,9 @@ def test_stored_objects_get_into_the_present_version(api, program, cluster):
     store(cluster, "v1alpha1")
     for number in range(20):
         api.create((old if number % 2 else new)(f"a{number}", api.namespace))
+    # A status that is written later would be stored as v1.
+    cluster.wait_list("all to be reconciled", CRD, api.namespace, lambda found: len(found) == 20 and all(
+        condition(o, "Scheduled")["reason"] == "Suspended" for o in found))
     before = api.do("GET", "v1")["items"]
     store(cluster, "v1")
     assert sorted(stored_versions(cluster)) == ["v1", "v1alpha1"]
