@@ -29,11 +29,11 @@ void stw_template_id(struct stw_hash wanted, char out[STW_TEMPLATE_ID_LEN + 1])
     stw_format(out, STW_TEMPLATE_ID_LEN + 1, "%.*s", STW_TEMPLATE_ID_LEN, text);
 }
 
-static bool has_consent(const struct stw_template *t, struct stw_hash wanted)
+bool stw_template_has_consent(const char *consent, struct stw_hash wanted)
 {
     char id[STW_TEMPLATE_ID_LEN + 1];
     stw_template_id(wanted, id);
-    return stw_streq(t->consent, STW_UPDATE_ALWAYS) || stw_streq(t->consent, id);
+    return stw_streq(consent, STW_UPDATE_ALWAYS) || stw_streq(consent, id);
 }
 
 /* A change of the object or of its inputs makes another template than the one that waits.  One that
@@ -41,7 +41,7 @@ static bool has_consent(const struct stw_template *t, struct stw_hash wanted)
 bool stw_template_waits(const struct stw_template *t, struct stw_hash wanted, bool applied_before)
 {
     if (!stw_hash_is_set(wanted) || !stw_hash_is_set(t->built) ||
-        stw_hash_equal(wanted, t->built) || has_consent(t, wanted))
+        stw_hash_equal(wanted, t->built) || stw_template_has_consent(t->consent, wanted))
         return false;
     return applied_before || stw_hash_equal(wanted, t->waiting);
 }

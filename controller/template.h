@@ -34,6 +34,8 @@ bool stw_templates_tracked(const struct stw_kind *k);
 /* Whether the template with the digest `wanted` (zero: there is none) must wait.  `applied_before`:
  * the object is not changed since the last one was applied. */
 bool stw_template_waits(const struct stw_template *t, struct stw_hash wanted, bool applied_before);
+/* Whether the annotation's value `consent` is consent to it. */
+bool stw_template_has_consent(const char *consent, struct stw_hash wanted);
 /* Its name, by which consent is given. */
 void stw_template_id(struct stw_hash wanted, char out[STW_TEMPLATE_ID_LEN + 1]);
 /* `whole`, with another template in it. */

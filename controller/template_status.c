@@ -71,23 +71,30 @@ static void add_entry(const struct stw_child *c, json_t *list)
     (void)json_array_append_new(list, entry);
 }
 
-static void set_outdated(struct stw_status *s, const struct stw_run *run, const struct stw_child *c)
+void stw_conditions_set_outdated(struct stw_conditions *c, const struct stw_run *run,
+                                 const char *kind, const char *name, struct stw_hash wanted,
+                                 const char *differs)
 {
     char annotation[STW_OWN_NAME_LEN], id[STW_TEMPLATE_ID_LEN + 1];
+    stw_template_id(wanted, id);
+    stw_operator_text(run->op, STW_UPDATE_TEMPLATE, annotation);
+    stw_condition_set(c, STW_TEMPLATE_OUTDATED, STW_TRUE, "NewVersion",
+                      "%s \"%s\" keeps the pod template of an earlier version of %s until its next "
+                      "rollout, or until: kubectl -n %s annotate %s %s %s=%s --overwrite%s%s",
+                      kind, name, run->op->name, run->ns, run->controller->kind->singular,
+                      run->name, annotation, id, *differs ? "; it differs in " : "", differs);
+}
+
+static void set_outdated(struct stw_status *s, const struct stw_run *run, const struct stw_child *c)
+{
     const json_t *old = stw_condition_find(s->conditions.old, STW_TEMPLATE_OUTDATED);
     if (!*c->differs && old) {
         stw_condition_set(&s->conditions, STW_TEMPLATE_OUTDATED, STW_TRUE, "NewVersion", "%s",
                           stw_tree_text(old, "message"));
         return;
     }
-    stw_template_id(c->template.waiting, id);
-    stw_operator_text(run->op, STW_UPDATE_TEMPLATE, annotation);
-    stw_condition_set(&s->conditions, STW_TEMPLATE_OUTDATED, STW_TRUE, "NewVersion",
-                      "%s \"%s\" keeps the pod template of an earlier version of %s until its next "
-                      "rollout, or until: kubectl -n %s annotate %s %s %s=%s --overwrite; it "
-                      "differs in %s",
-                      c->watch->resource->kind, c->name, run->op->name, run->ns,
-                      run->controller->kind->singular, run->name, annotation, id, c->differs);
+    stw_conditions_set_outdated(&s->conditions, run, c->watch->resource->kind, c->name,
+                                c->template.waiting, c->differs);
 }
 
 void stw_status_add_templates(struct stw_status *s, const struct stw_run *run,

@@ -16,6 +16,12 @@ void stw_child_know_template(struct stw_child *child, const struct stw_run *run,
 /* Consent to the pod template that waits.  Call it after stw_child_know_template(). */
 void stw_child_consent(struct stw_child *child);
 
+/* Sets the condition TemplateOutdated: the object `kind` "name" keeps its pod template, `wanted` waits.
+ * `differs` names where they differ; or "". */
+void stw_conditions_set_outdated(struct stw_conditions *c, const struct stw_run *run,
+                                 const char *kind, const char *name, struct stw_hash wanted,
+                                 const char *differs);
+
 /* Updates status.podTemplates, and sets the condition TemplateOutdated while a pod template waits.  Does
  * nothing for kinds without the row STW_ROW_TEMPLATES. */
 void stw_status_add_templates(struct stw_status *s, const struct stw_run *run,

@@ -167,6 +167,34 @@ int ec_label_voters(struct ec *e)
     return 0;
 }
 
+static int record_inputs(struct ec *e, const struct ec_member *m, const struct ec_detail *d)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
+    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "uid", d->pod.uid,
+                                   "annotations", EC_INPUTS, e->input_hash);
+    if (!stw_run_may_write(e->run))
+        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
+    int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, m->name),
+                                  patch, e->run->field_manager, &answer, &e->err);
+    stw_fault_point("inputs");
+    if (rc != 0)
+        return patch_failed(e, "annotate", m->name);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
+    return 0;
+}
+
+int ec_record_inputs(struct ec *e)
+{
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct ec_detail *d = &e->details[i];
+        if (d->has_pod && !d->pod.going && stw_streq(d->pod.hash, e->template_hash) &&
+            !stw_streq(d->pod.inputs, e->input_hash) &&
+            record_inputs(e, &e->view.members[i], d) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* --- etcd */
 
 /* What a failed call means.  WAIT: retried after a while; the strict check, for example, requires

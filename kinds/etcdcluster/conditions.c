@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The conditions of an EtcdCluster, derived from what was observed and planned. */
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdcluster/reconcile.h"
@@ -247,6 +248,16 @@ static void mismatch_condition(const struct ec *e, struct stw_conditions *c)
                           "all members that answer are in one cluster");
 }
 
+static void template_condition(const struct ec *e, struct stw_conditions *c)
+{
+    for (size_t i = 0; i < e->view.count; i++)
+        if (e->details[i].has_pod && ec_is_outdated(e, &e->details[i].pod)) {
+            stw_conditions_set_outdated(c, e->run, stw_res_pod.kind, e->view.members[i].name,
+                                        stw_hash_parse(e->template_hash), "");
+            return;
+        }
+}
+
 static const char *const trouble_reasons[] = {
     [EC_TROUBLE_IMAGE] = "ImagePull",
     [EC_TROUBLE_UNSCHEDULABLE] = "PodPending",
@@ -291,6 +302,7 @@ void ec_conditions(const struct ec *e, struct stw_conditions *c)
     members_condition(e, c);
     scaling_condition(e, c);
     progress_conditions(e, c);
+    template_condition(e, c);
     tls_condition(e, c);
     backup_condition(e, c);
     alarm_condition(e, c);

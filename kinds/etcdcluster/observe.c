@@ -3,6 +3,7 @@
  * Observes the members: pods and claims from the caches, answers of etcd (ask.c), and
  * what both together mean for each member and for the cluster. */
 #include "base/backoff.h"
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 #include "schema/names.h"
@@ -63,7 +64,26 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
     d->has_pod = true;
 }
 
-bool ec_pods_are_of(struct ec *e, const char *template_hash)
+/* --- templates */
+
+static bool has_consent(const struct ec *e)
+{
+    return stw_run_updates_templates(e->run) ||
+           stw_template_has_consent(e->object.consent, stw_hash_parse(e->template_hash));
+}
+
+bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod)
+{
+    return *pod->inputs && stw_streq(pod->inputs, e->input_hash) &&
+           !stw_streq(pod->hash, e->template_hash) && !has_consent(e);
+}
+
+static bool has_template(const struct ec *e, const struct ec_pod_live *pod)
+{
+    return stw_streq(pod->hash, e->template_hash) || ec_is_outdated(e, pod);
+}
+
+bool ec_has_template_everywhere(struct ec *e)
 {
     struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
     for (size_t i = 0; i < e->was.member_count; i++) {
@@ -73,7 +93,7 @@ bool ec_pods_are_of(struct ec *e, const char *template_hash)
         stw_key_make(e->owner.ns, e->was.members[i].name, key);
         if (stw_informer_get(cache, key, &text, NULL) != 0 ||
             ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 || pod.going || !pod.ready ||
-            !stw_streq(pod.hash, template_hash))
+            !has_template(e, &pod))
             return false;
     }
     return e->was.member_count > 0;
@@ -400,7 +420,7 @@ void ec_observe(struct ec *e)
     for (size_t i = 0; i < v->count; i++) {
         struct ec_member *m = &v->members[i];
         ec_judge_member(&seen, &e->details[i], m);
-        m->pod_template = stw_streq(e->details[i].pod.hash, e->template_hash);
+        m->pod_template = has_template(e, &e->details[i].pod);
     }
     ec_ask_alarms(e);
     confirm_losses(e);

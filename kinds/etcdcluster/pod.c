@@ -2,6 +2,7 @@
  *
  * What a member's pod should be.  A pod is created once and not applied again: an annotation holds
  * the hash of what the spec requires, and a pod with another hash is recreated. */
+#include "base/fault.h"
 #include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
@@ -365,8 +366,13 @@ static json_t *build_pod_labels(const struct ec *e, const char *member)
 
 static json_t *build_pod_annotations(const struct ec *e)
 {
+    const char *mark = stw_fault_template(); /* in a build for tests: as another version makes it */
     json_t *all = stw_manifest_tree(e->spec.pod.annotations);
-    return all ? all : json_object();
+    if (!all)
+        all = json_object();
+    if (mark)
+        (void)json_object_set_new(all, "steward.dev/test", json_string(mark));
+    return all;
 }
 
 /* Without probes, which the spec does not set: a steward upgrade that changes them must not
@@ -381,6 +387,28 @@ static json_t *hashed_spec(const struct ec *e)
     return spec;
 }
 
+static void hash_tree(const json_t *tree, char out[STW_HASH_LEN])
+{
+    stw_autofree char *text = json_dumps(tree, JSON_COMPACT | JSON_SORT_KEYS);
+    stw_hash_format(stw_hash_bytes(text ? text : "", text ? strlen(text) : 0), out);
+}
+
+/* What does not depend on the version of steward.  A field that is added later must be left out while
+ * it has its default value. */
+static void hash_inputs(struct ec *e)
+{
+    struct stw_json spec = stw_json_get(e->object.root, "spec");
+    bool repository = stw_json_there(stw_json_get(spec, "repository"));
+    json_auto_t *all = json_pack(
+        "{s:o?,s:o?,s:s,s:b,s:b,s:s,s:s,s:s,s:b,s:s}", "pod",
+        stw_manifest_tree(stw_json_get(spec, "pod")), "options",
+        stw_manifest_tree(stw_json_get(spec, "options")), "repository",
+        repository ? e->spec.repository : "", "peerTLS", e->tls.peer, "clientTLS", e->tls.client,
+        "peerSecret", e->tls.peer_secret, "serverSecret", e->tls.server_secret, "size",
+        e->state.storage.size, "durable", e->state.storage.durable, "trust", e->tls.trust_hash);
+    hash_tree(all, e->input_hash);
+}
+
 /* Hashes what the spec requires of any pod: without a member's name, with a fixed version, and with
  * the CA bundles, which etcd reads at its start. */
 void ec_hash_template(struct ec *e)
@@ -388,8 +416,8 @@ void ec_hash_template(struct ec *e)
     json_auto_t *all =
         json_pack("{s:o,s:o,s:o,s:s}", "labels", build_pod_labels(e, ""), "annotations",
                   build_pod_annotations(e), "spec", hashed_spec(e), "trust", e->tls.trust_hash);
-    stw_autofree char *text = json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS);
-    stw_hash_format(stw_hash_bytes(text ? text : "", text ? strlen(text) : 0), e->template_hash);
+    hash_tree(all, e->template_hash);
+    hash_inputs(e);
 }
 
 void ec_initial_cluster(const struct ec *e, const char *member, bool alone, struct stw_buf *out)
@@ -426,6 +454,7 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
     ec_initial_cluster(e, move->member, move->seed || move->guarded, &initial);
     stw_semver_text(move->version, version);
     (void)json_object_set_new(notes, EC_HASH, json_string(e->template_hash));
+    (void)json_object_set_new(notes, EC_INPUTS, json_string(e->input_hash));
     (void)json_object_set_new(notes, EC_VERSION, json_string(version));
     (void)json_object_set_new(notes, EC_INITIAL_CLUSTER, json_string(stw_buf_str(&initial)));
     (void)json_object_set_new(notes, EC_INITIAL_STATE,

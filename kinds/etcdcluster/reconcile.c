@@ -264,8 +264,8 @@ static void reconcile_cluster(struct stw_subject *subject, struct stw_result *re
     name_namespace(e);
     if (tls != 0 || ec_children_failed(e)) /* members cannot reach each other without them */
         e->move = (struct ec_move){.act = EC_WAIT, .wait_ms = EC_ROUND_MS, .reason = "NotReady"};
-    bool labelled = e->spec.paused || ec_label_voters(e) == 0;
-    if (!labelled || check_force(e) != 0) {
+    bool marked = e->spec.paused || (ec_label_voters(e) == 0 && ec_record_inputs(e) == 0);
+    if (!marked || check_force(e) != 0) {
         end_run_with_error(e, result);
         return;
     }
@@ -349,11 +349,11 @@ static const struct stw_rule rules[] = {
     {0},
 };
 
-static const char *const conditions[] = {"Available",   "QuorumLost",        "AllMembersHealthy",
-                                         "Scaling",     "Upgrading",         "Recovering",
-                                         "Rolling",     "TLSReady",          "BackupReady",
-                                         "AlarmActive", "ClusterIDMismatch", "Degraded",
-                                         NULL};
+static const char *const conditions[] = {
+    "Available",           "QuorumLost",  "AllMembersHealthy", "Scaling",
+    "Upgrading",           "Recovering",  "Rolling",           "TLSReady",
+    "BackupReady",         "AlarmActive", "ClusterIDMismatch", "Degraded",
+    STW_TEMPLATE_OUTDATED, NULL};
 
 const struct stw_controller stw_controller_etcdcluster = {
     STW_CONTROLLER_OF("etcdcluster", stw_kind_etcdcluster),

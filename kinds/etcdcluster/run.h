@@ -17,6 +17,7 @@
 #include "controller/manifest.h"
 #include "controller/object.h"
 #include "controller/reconcile.h"
+#include "controller/template_status.h"
 #include "controller/verdict.h"
 #include "etcd/etcd.h"
 #include "kinds/etcdcluster/plan.h"
@@ -24,7 +25,8 @@
 
 #define EC_PREFIX "etcd.database.coreos.com/"
 /* Annotations of pods. */
-#define EC_HASH EC_PREFIX "template-hash"
+#define EC_HASH EC_PREFIX "template-hash"     /* of the pod, as that version of steward made it */
+#define EC_INPUTS EC_PREFIX "template-inputs" /* of what it was made from */
 #define EC_VERSION "etcd.version"
 #define EC_INITIAL_CLUSTER EC_PREFIX "initial-cluster"
 #define EC_INITIAL_STATE EC_PREFIX "initial-cluster-state"
@@ -49,7 +51,7 @@
 struct ec_pod_live {
     char cluster[STW_KEY_LEN]; /* "namespace/name", from its labels */
     char uid[64], resource_version[STW_RV_LEN], owner_uid[64];
-    char ip[64], hash[40], version[STW_SEMVER_LEN];
+    char ip[64], hash[40], inputs[40], version[STW_SEMVER_LEN];
     int64_t created; /* seconds since the epoch */
     bool going;      /* is being deleted */
     bool ended;      /* phase Failed or Succeeded */
@@ -165,7 +167,7 @@ struct ec {
     struct stw_semver version;
     struct stw_naming naming;
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
-    char template_hash[STW_HASH_LEN];
+    char template_hash[STW_HASH_LEN], input_hash[STW_HASH_LEN];
     struct ec_tls tls;
     struct stw_etcd *etcd; /* owned by `runtime` */
     struct ec_state was, state;
@@ -186,8 +188,11 @@ struct ec {
 
 /* --- observe.c: fills e->view and e->details */
 void ec_observe(struct ec *e);
-/* Every member in the status has a ready pod of this template, according to the caches. */
-bool ec_pods_are_of(struct ec *e, const char *template_hash);
+/* Every member in the status has a ready pod of the wanted template, according to the caches. */
+bool ec_has_template_everywhere(struct ec *e);
+/* The pod was made by another version of steward from the same inputs.  It is not recreated for that
+ * without consent. */
+bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod);
 size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
 /* Returns the entry of that name, or adds one; NULL: there are too many. */
 struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret);
@@ -225,7 +230,7 @@ void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
 /* --- manifests; each returns a new tree, or NULL if out of memory */
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
 void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
-void ec_hash_template(struct ec *e);
+void ec_hash_template(struct ec *e); /* and its inputs */
 json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move);
 json_t *ec_claim_manifest(const struct ec *e, const char *member);
 json_t *ec_service_headless(const struct ec *e);
@@ -310,6 +315,8 @@ int ec_answer(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kep
 /* Labels the pods of voters, for the client Service, and removes the label from pods of members
  * that turned out to be in another cluster.  -1: e->err. */
 int ec_label_voters(struct ec *e);
+/* Annotates pods of the wanted template with its inputs, if an earlier steward has not. */
+int ec_record_inputs(struct ec *e);
 
 /* --- conditions.c */
 void ec_conditions(const struct ec *e, struct stw_conditions *c); /* those specific to the kind */

@@ -196,7 +196,7 @@ static bool all_trust(void *ctx, const char *bundle)
     stw_format(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", with.trust_hash);
     ec_hash_template(e);
     e->tls.trust_hash[0] = '\0';
-    return is_calm(e) && ec_pods_are_of(e, e->template_hash);
+    return is_calm(e) && ec_has_template_everywhere(e);
 }
 
 static void look_by(struct ec *e, int64_t at)

@@ -96,6 +96,7 @@ static void look_at_annotations(struct stw_json annotations, struct ec_pod_live 
 {
     char initial[STW_ETCD_URL_MAX + EC_NAME_MAX] = "";
     (void)stw_json_strcpy(stw_json_get(annotations, EC_HASH), p->hash, sizeof(p->hash));
+    (void)stw_json_strcpy(stw_json_get(annotations, EC_INPUTS), p->inputs, sizeof(p->inputs));
     (void)stw_json_strcpy(stw_json_get(annotations, EC_VERSION), p->version, sizeof(p->version));
     int rc =
         stw_json_strcpy(stw_json_get(annotations, EC_INITIAL_CLUSTER), initial, sizeof(initial));
@@ -179,6 +180,7 @@ static void project_pod(const struct stw_operator *op, struct stw_json pod, stru
     add_text_key(out, "o", p.owner_uid);
     add_text_key(out, "i", p.ip);
     add_text_key(out, "h", p.hash);
+    add_text_key(out, "n", p.inputs);
     add_text_key(out, "e", p.version);
     stw_buf_addf(out, ",\"c\":%lld", (long long)p.created);
     add_true(out, "t", p.going);
@@ -242,6 +244,7 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     copy_text_key(root, "o", p->owner_uid, sizeof(p->owner_uid));
     copy_text_key(root, "i", p->ip, sizeof(p->ip));
     copy_text_key(root, "h", p->hash, sizeof(p->hash));
+    copy_text_key(root, "n", p->inputs, sizeof(p->inputs));
     copy_text_key(root, "e", p->version, sizeof(p->version));
     copy_text_key(root, "m", p->text, sizeof(p->text));
     (void)stw_json_int(stw_json_get(root, "c"), &p->created);

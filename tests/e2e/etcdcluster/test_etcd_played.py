@@ -122,6 +122,31 @@ def test_one_that_does_not_serve_it(controller, run_steward, installed, namespac
     controller.start()
 
 
+def test_a_version_that_makes_other_pods(controller, run_steward, installed, namespace, tmp_path):
+    """It recreates none by itself, and reports it; with consent it does (a second member first)."""
+    assert controller.stop() == 0, controller.log_tail()
+
+    def start(version):
+        return run_steward(binary=faults.binary(), env={"STEWARD_TEMPLATE": version})
+    one = start("1")
+    with Played(installed, namespace, tmp_path) as ec:
+        pod = up(ec)
+        assert one.stop() == 0, one.log_tail()
+        one = start("2")
+        ec.wait_condition("TemplateOutdated", "True", "NewVersion", seconds=30)
+        found = ec.get()
+        assert condition(found, "Rolling")["status"] == "False" and settled(found, 1)
+        assert {p["metadata"]["uid"] for p in ec.pods().values()} == {pod["metadata"]["uid"]}
+        message = condition(found, "TemplateOutdated")["message"]
+        digits = message.partition("steward.dev/update-template=")[2].partition(" ")[0]
+        ec.annotate("steward.dev/update-template", digits)
+        ec.wait_condition("Rolling", "True", "SpecChange", seconds=30)
+        wait.until("another member", lambda: len(ec.pods()) == 2, 30)
+        assert not condition(ec.get(), "TemplateOutdated")
+    assert one.stop() == 0, one.log_tail()
+    controller.start()
+
+
 def test_a_steward_that_dies_behind_each_write(controller, run_steward, installed, namespace,
                                                tmp_path):
     """During the creation: it becomes a cluster of one member, whose name is chosen once (E14)."""

@@ -57,6 +57,7 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
         stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(stw_json_root(&e->object.doc), "spec"),
                         e->arena, &e->spec, &err) != 0)
         fail_msg("%s", err.text);
+    e->object.root = stw_json_root(&e->object.doc);
     (void)stw_semver_parse(e->spec.version, &e->version);
     e->naming = (struct stw_naming){STW_ETCD_APP, "member", e->spec.repository};
     ec_state_read(e->object.status, &e->was);

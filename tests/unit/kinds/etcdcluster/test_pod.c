@@ -314,15 +314,18 @@ static void hash(void **state)
         {"{\"version\":\"3.5.16\",\"options\":{\"extraArgs\":{\"a\":\"b\"}}}", false},
         {"{\"version\":\"3.5.16\",\"pod\":{\"resources\":{\"requests\":{\"cpu\":\"1\"}}}}", false},
     };
-    char first[40] = "";
+    char first[40] = "", inputs[40] = "";
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct fixture f;
         fixture_init(&f, cases[i].spec, "");
         ec_hash_template(f.e);
-        if (i == 0)
+        if (i == 0) {
             (void)snprintf(first, sizeof(first), "%s", f.e->template_hash);
-        if (stw_streq(first, f.e->template_hash) != cases[i].same)
+            (void)snprintf(inputs, sizeof(inputs), "%s", f.e->input_hash);
+        }
+        if (stw_streq(first, f.e->template_hash) != cases[i].same ||
+            stw_streq(inputs, f.e->input_hash) != cases[i].same)
             fail_msg("%s", cases[i].spec);
         fixture_done(&f);
     }
