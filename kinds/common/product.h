@@ -9,6 +9,7 @@
 
 struct stw_etcd_backups;
 struct stw_reach;
+struct stw_registries;
 struct stw_target_store;
 struct stw_targets;
 struct stw_zones;
@@ -22,6 +23,7 @@ struct stw_product {
     void *targets_ctx;
     struct stw_target_store *target_store; /* reports changes of the targets; or NULL */
     const struct stw_reach *reach;         /* where endpoints in objects may lead; NULL: anywhere */
+    struct stw_registries *registries;     /* that may be asked for digests of images; NULL: none */
     const char *agent_image;               /* of pods that work on volumes; NULL, "": none */
     const struct stw_etcd_backups *etcd_backups; /* or NULL: EtcdClusters report no backups */
 };
@@ -39,6 +41,11 @@ static inline bool stw_product_knows_targets(const struct stw_env *env)
 static inline const struct stw_reach *stw_product_reach(const struct stw_env *env)
 {
     return env && env->product ? env->product->reach : NULL;
+}
+
+static inline struct stw_registries *stw_product_registries(const struct stw_env *env)
+{
+    return env && env->product ? env->product->registries : NULL;
 }
 
 static inline const char *stw_product_agent_image(const struct stw_env *env)

@@ -91,27 +91,82 @@ void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s)
                      (long long)t->available, (long long)t->wanted);
 }
 
+/* --- whether something has changed */
+
+/* Splits ERU_INPUTS: the hash of objects, and that of images. */
+struct recorded {
+    char objects[STW_HASH_LEN], images[STW_HASH_LEN];
+};
+
+static void read_recorded(const char *text, struct recorded *ret)
+{
+    size_t len = strcspn(text, "-");
+    *ret = (struct recorded){0};
+    if (stw_format_whole(ret->objects, sizeof(ret->objects), "%.*s", (int)len, text) != 0 ||
+        (text[len] &&
+         stw_format_whole(ret->images, sizeof(ret->images), "%s", text + len + 1) != 0))
+        *ret = (struct recorded){0};
+}
+
+/* While a digest is not known, the recorded hash stays: a tag that has moved counts once it is
+ * known again. */
+static void set_inputs(struct eru *e, const struct eru_inputs *now, const struct recorded *before)
+{
+    const char *images = *now->unknown ? before->images : now->image_hash;
+    stw_format(e->inputs, sizeof(e->inputs), "%s%s%s", now->digest, *images ? "-" : "", images);
+}
+
+static void judge_change(const struct eru_inputs *now, const struct recorded *before,
+                         struct eru_skip *s)
+{
+    bool objects = now->count > 0 && !stw_streq(now->digest, before->objects);
+    bool images = *now->image_hash && !stw_streq(now->image_hash, before->images);
+    if (*now->missing)
+        eru_skip_for(s, "SkippedInputNotFound", "%s, which its pods read, does not exist",
+                     now->missing);
+    else if (objects || images)
+        return;
+    else if (*now->unknown)
+        eru_skip_for(s, "SkippedImageDigestUnknown", "nothing else changed, and of image %.250s",
+                     now->unknown);
+    else if (now->count == 0 && now->images == 0)
+        eru_skip_for(s, ERU_UNCHANGED, "its pods read no ConfigMap and no Secret");
+    else
+        eru_skip_for(s, ERU_UNCHANGED, "nothing changed that its pods %s",
+                     now->images > 0 ? "read or run" : "read");
+    s->unchanged = stw_streq(s->reason, ERU_UNCHANGED);
+}
+
+static void tell_unknown(struct eru *e, const char *name, const struct eru_inputs *now)
+{
+    if (!*now->unknown || e->unknown_told)
+        return;
+    e->unknown_told = true;
+    eru_plan_event(e, true, "ImageDigestUnknown",
+                   "%s \"%.100s\": images are not compared at this instant: %.240s",
+                   e->workload->kind, name, now->unknown);
+}
+
 /* More objects than are compared may have changed unseen: then each instant restarts. */
-int eru_check_changed(struct eru *e, const char *name, bool manual, struct eru_skip *s,
-                      struct stw_error *err)
+int eru_check_changed(struct eru *e, const char *name, int64_t instant, bool manual,
+                      struct eru_skip *s, struct stw_error *err)
 {
     struct eru_inputs now = {0};
+    struct recorded before;
     e->inputs[0] = '\0';
     if (!e->spec.only_if_changed)
         return 0;
+    e->inputs_instant = instant;
     if (e->ops->inputs(e, name, &now, err) != 0)
         return -1;
-    e->inputs_read += 1 + now.count;
-    stw_format(e->inputs, sizeof(e->inputs), "%s", now.digest);
-    if (manual || now.more)
+    e->inputs_read += 1 + now.count + now.images;
+    if (now.more)
         return 0;
-    if (*now.missing)
-        eru_skip_for(s, "SkippedInputNotFound", "%s, which its pods read, does not exist",
-                     now.missing);
-    else if (now.count == 0)
-        eru_skip_for(s, ERU_UNCHANGED, "its pods read no ConfigMap and no Secret");
-    else if (stw_streq(now.digest, e->target.inputs))
-        eru_skip_for(s, ERU_UNCHANGED, "nothing changed that its pods read");
-    s->unchanged = s->reason && stw_streq(s->reason, ERU_UNCHANGED);
+    read_recorded(e->target.inputs, &before);
+    set_inputs(e, &now, &before);
+    if (!manual)
+        judge_change(&now, &before, s);
+    if (!s->reason || eru_selects(e)) /* otherwise the skip says it */
+        tell_unknown(e, name, &now);
     return 0;
 }

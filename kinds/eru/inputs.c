@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the pods of a workload read: one GET of the workload, and one of the metadata of each
- * ConfigMap and Secret.  Values are neither requested nor kept. */
+ * ConfigMap and Secret.  Values are neither requested nor kept.  Then what they run (images.c). */
 #include "kinds/common/inputs.h"
 #include "base/hex.h"
 #include "base/util.h"
@@ -64,35 +64,46 @@ static int read_versions(struct eru *e, const struct stw_inputs *inputs, struct 
 }
 
 /* Reads the workload again, because e->target has no pod template; it must be the same version. */
-static int read_names(struct eru *e, const char *name, struct stw_inputs *inputs,
-                      struct stw_error *err)
+static int read_workload(struct eru *e, const char *name, struct stw_buf *text,
+                         struct stw_json_doc *doc, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    stw_autojson struct stw_json_doc doc = {0};
     struct eru_target now;
-    if (stw_kube_get(e->run->client, e->workload->resource, e->run->ns, name, &text, err) != 0)
+    if (stw_kube_get(e->run->client, e->workload->resource, e->run->ns, name, text, err) != 0)
         return err->code == STW_ERR_NOT_FOUND
                    ? stw_fail(err, STW_ERR_CONFLICT, "%s \"%s\" was deleted", e->workload->kind,
                               name)
                    : -1;
-    if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+    if (stw_json_scan(doc, stw_buf_str(text), text->len, err) != 0)
         return -1;
-    if (eru_target_read(e->workload, stw_json_root(&doc), &now) != 0)
+    if (eru_target_read(e->workload, stw_json_root(doc), &now) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "the answer is not a %s", e->workload->kind);
     if (!stw_streq(now.uid, e->target.uid) ||
         !stw_streq(now.resource_version, e->target.resource_version))
         return stw_fail(err, STW_ERR_CONFLICT, "%s \"%s\" has changed", e->workload->kind, name);
-    stw_inputs_add_pod(inputs, stw_json_path(stw_json_root(&doc), "spec.template.spec"));
-    return inputs->failed ? stw_fail_memory(err) : 0;
+    return 0;
 }
 
-int eru_inputs_read(struct eru *e, const char *name, struct eru_inputs *ret, struct stw_error *err)
+static int read_pod(struct eru *e, struct stw_json pod, struct eru_inputs *ret,
+                    struct stw_error *err)
 {
     struct stw_inputs inputs = {0};
-    int rc = read_names(e, name, &inputs, err);
+    stw_inputs_add_pod(&inputs, pod);
     *ret = (struct eru_inputs){.count = inputs.count, .more = inputs.more};
+    int rc = inputs.failed ? stw_fail_memory(err) : 0;
     if (rc == 0 && !inputs.more)
         rc = read_versions(e, &inputs, ret, err);
     stw_inputs_done(&inputs);
     return rc;
+}
+
+int eru_inputs_read(struct eru *e, const char *name, struct eru_inputs *ret, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    if (read_workload(e, name, &text, &doc, err) != 0)
+        return -1;
+    struct stw_json pod = stw_json_path(stw_json_root(&doc), "spec.template.spec");
+    if (read_pod(e, pod, ret, err) != 0)
+        return -1;
+    return ret->more ? 0 : eru_images_read(e, pod, ret, err);
 }

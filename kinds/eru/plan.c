@@ -258,7 +258,7 @@ static bool act_on(struct eru *e, int64_t instant)
     eru_check_hours(e, instant, &s);
     if (!s.reason)
         eru_check_scheduled(e, e->state.rollout.there, &s);
-    if (!s.reason && eru_check_changed(e, e->spec.deployment, false, &s, &e->err) != 0)
+    if (!s.reason && eru_check_changed(e, e->spec.deployment, instant, false, &s, &e->err) != 0)
         return false;
     if (!s.reason)
         return restart_workload(e, instant);
@@ -328,7 +328,8 @@ static void follow_token(struct eru *e, bool known)
         eru_plan_skip(e, s->manual.instant, &skip);
         s->manual.done = true;
     } else if (!s->rollout.there && !eru_is_rolling(&e->target) &&
-               eru_check_changed(e, e->spec.deployment, true, &skip, &e->err) == 0) {
+               eru_check_changed(e, e->spec.deployment, s->manual.instant, true, &skip, &e->err) ==
+                   0) {
         s->manual.done = restart_workload(e, s->manual.instant);
     }
 }

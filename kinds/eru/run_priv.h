@@ -2,8 +2,8 @@
  *
  * Declarations shared by the files of the Eru controller: the state in the status (state.c),
  * what must be done now (plan.c, with a selector selected.c; checks.c), reading and stamping
- * workloads (target.c, workloads.c), what their pods read (inputs.c), status and events (status.c),
- * Erus that Deployments request (auto.c), state of the controller in addition to the caches
+ * workloads (target.c, workloads.c), what their pods read (inputs.c) and run (images.c), status and
+ * events (status.c), Erus that Deployments request (auto.c), state of the controller in addition to the caches
  * (runtime.c, rollouts.c), and the run itself (reconcile.c). */
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
 #define STW_KINDS_ERU_RUN_PRIV_H
@@ -17,9 +17,11 @@
 #include "kinds/eru/workload.h"
 
 #define ERU_STAMP "mtsre.meitu.com/restarted-at"
-/* Beside the stamp, with spec.onlyIfChanged: the digest of what the pods read, as it was just before
- * the restart.  One request writes both: no interruption can lose a change or restart twice. */
+/* Beside the stamp, with spec.onlyIfChanged: the hash of what the pods read, as it was just before the
+ * restart; and after a "-", where registries are asked, that of the digests of their images.  One
+ * request writes it all: no interruption can lose a change or restart twice. */
 #define ERU_INPUTS "mtsre.meitu.com/inputs-hash"
+#define ERU_INPUTS_LEN (2 * STW_HASH_LEN)
 #define ERU_RESTART_NOW "mtsre.meitu.com/restart-now"
 #define ERU_WANTED "mtsre.meitu.com/eru"
 #define ERU_TOKEN_MAX 256   /* longer tokens are shortened */
@@ -65,7 +67,7 @@ struct eru_target {
     bool there, paused, stuck;
     bool by_hand; /* a changed template does not restart its pods */
     char uid[64], resource_version[STW_RV_LEN], stamp[64];
-    char inputs[STW_HASH_LEN]; /* digest of what its pods read, of the latest restart; "": none */
+    char inputs[ERU_INPUTS_LEN]; /* ERU_INPUTS of the latest restart; "": none */
     int64_t generation, observed_generation;
     int64_t wanted, replicas, updated, available;
     int64_t to_update; /* pods that a restart replaces */
@@ -86,12 +88,16 @@ struct eru_found_list {
 };
 
 #define ERU_UNCHANGED "SkippedNothingChanged"
-/* The ConfigMaps and Secrets that the pods of a workload read. */
+#define ERU_IMAGES_MAX 20 /* tags of one workload that are asked for */
+/* The ConfigMaps and Secrets that the pods of a workload read, and the images that they run. */
 struct eru_inputs {
     size_t count;
-    bool more;                 /* more than STW_INPUTS_MAX: they are not read */
-    char digest[STW_HASH_LEN]; /* of their names and versions */
-    char missing[300];         /* one without which no pod starts does not exist; "": none */
+    bool more;                     /* more than STW_INPUTS_MAX: they are not read */
+    char digest[STW_HASH_LEN];     /* of their names and versions */
+    char missing[300];             /* one without which no pod starts does not exist; "": none */
+    size_t images;                 /* tags whose registry may be asked */
+    char image_hash[STW_HASH_LEN]; /* of the tags and their digests; "" if one is not known */
+    char unknown[300];             /* why one is not known; "": all are */
 };
 
 /* Why a workload is not restarted; reason NULL: it is. */
@@ -144,10 +150,12 @@ struct eru {
     bool target_cached; /* the workload is in the cache */
     bool looked;
     struct eru_target target;
-    char inputs[STW_HASH_LEN];  /* written with the next stamp; "": none */
-    size_t inputs_read;         /* requests of this run for what pods read */
-    char holder[STW_KEY_LEN];   /* an older Eru of this workload; "" for none */
-    const char *rollout_reason; /* for a rollout that ended in this run, or NULL */
+    char inputs[ERU_INPUTS_LEN]; /* written with the next stamp; "": none */
+    size_t inputs_read;          /* requests of this run for what pods read and run */
+    int64_t inputs_instant;      /* for which they are read */
+    bool unknown_told;           /* by an event of this run: an image whose digest is not known */
+    char holder[STW_KEY_LEN];    /* an older Eru of this workload; "" for none */
+    const char *rollout_reason;  /* for a rollout that ended in this run, or NULL */
     char rollout_message[400];
     struct eru_event events[ERU_EVENTS_MAX];
     unsigned event_count;
@@ -182,10 +190,10 @@ void eru_check_target(const struct eru *e, struct eru_skip *s);
 void eru_check_hours(const struct eru *e, int64_t instant, struct eru_skip *s);
 /* Whether e->target may be restarted by the schedule; `rolling`: an earlier restart is running. */
 void eru_check_scheduled(const struct eru *e, bool rolling, struct eru_skip *s);
-/* With spec.onlyIfChanged, whether something that the pods of e->target read has changed; fills
- * e->inputs.  A restart by hand is never skipped. */
-int eru_check_changed(struct eru *e, const char *name, bool manual, struct eru_skip *s,
-                      struct stw_error *err) STW_MUST_CHECK;
+/* With spec.onlyIfChanged, whether something that the pods of e->target read or run has changed;
+ * fills e->inputs.  A restart by hand is never skipped. */
+int eru_check_changed(struct eru *e, const char *name, int64_t instant, bool manual,
+                      struct eru_skip *s, struct stw_error *err) STW_MUST_CHECK;
 
 /* --- selected.c: with a selector; no I/O except through e->ops */
 static inline bool eru_selects(const struct eru *e)
@@ -218,6 +226,12 @@ int eru_target_read(const struct eru_workload *workload, struct stw_json object,
 
 /* --- inputs.c */
 int eru_inputs_read(struct eru *e, const char *name, struct eru_inputs *ret,
+                    struct stw_error *err) STW_MUST_CHECK;
+
+/* --- images.c */
+/* Fills the members about images.  Blocks for 10 seconds at most.  An image whose digest is not known is
+ * no error. */
+int eru_images_read(struct eru *e, struct stw_json pod_spec, struct eru_inputs *ret,
                     struct stw_error *err) STW_MUST_CHECK;
 
 /* --- status.c */

@@ -216,7 +216,8 @@ static void restart_workload(struct follow *f, json_t *w, const struct eru_found
     f->full = e->inputs_read >= INPUTS_BATCH;
     if (f->full)
         return;
-    if (eru_check_changed(e, found->name, e->state.selected.manual, &s, &err) != 0) {
+    if (eru_check_changed(e, found->name, e->state.selected.instant, e->state.selected.manual, &s,
+                          &err) != 0) {
         judge_error(f, w, &err);
         return;
     }

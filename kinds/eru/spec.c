@@ -82,8 +82,9 @@ static const struct stw_field spec_fields[] = {
     {.name = "onlyIfChanged",
      .type = STW_T_BOOL,
      STW_FIELD_OFFSET(struct stw_eru, only_if_changed),
-     .help = "Whether an instant restarts a workload only if a ConfigMap or Secret that its pods "
-             "read has changed since it was restarted before.",
+     .help = "Whether an instant restarts a workload only if, since it was restarted before, a "
+             "ConfigMap or Secret that its pods read has changed, or the image behind a tag whose "
+             "registry steward may ask.",
      .def = "false"},
     {.name = "jitterSeconds",
      .type = STW_T_INT,

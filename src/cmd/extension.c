@@ -18,6 +18,7 @@
 #include "kinds/etcdrestore/spec.h"
 #include "kube/kubeconfig.h"
 #include "operator/names.h"
+#include "registry/registry.h"
 #include "schema/zones.h"
 
 #include <expat.h>
@@ -30,7 +31,7 @@
 /* --- options */
 
 struct steward_options {
-    char *node_port_range, *agent_image, *store_endpoints;
+    char *node_port_range, *agent_image, *store_endpoints, *image_registries;
     char *targets_file; /* of validate and audit */
 };
 
@@ -74,6 +75,15 @@ static const struct stw_extra_flag flags[] = {
           "where s3.endpoint and etcdEndpoints of objects may lead: addresses, CIDRs, hosts and\n"
           "*.domains separated by commas, \"!\" before what is excluded; \"*\": every address but\n"
           "loopback, link-local, multicast, reserved ones and the API server's"}},
+    {"run",
+     "store-endpoints",
+     {.name = "image-registries",
+      .arg = "LIST",
+      AT(image_registries),
+      .help =
+          "registries that are asked for the digests of tags, for onlyIfChanged of Erus, as\n"
+          "[NAME=][http://]HOST[:PORT] separated by commas; NAME is the domain in images, or\n"
+          "\"default\" for images without one.  No other host is contacted; empty: none is asked"}},
     {"run", "health-probe-bind-address", NODE_PORT_RANGE},
     {"run", NULL, LOG_LEVEL_HELP},
     {"webhook", NULL, CONFIG_HELP},
@@ -179,6 +189,7 @@ struct steward_state {
     struct stw_target_store *store; /* run, webhook */
     struct stw_target_file file;    /* validate, audit, doctor */
     struct stw_reach *reach;
+    struct stw_registries *registries;
     char *own_image;
 };
 
@@ -187,11 +198,26 @@ static bool is_command(const struct stw_host *h, const struct stw_command *c)
     return h->command == c;
 }
 
+static int open_registries(const struct stw_host *h, struct stw_registries **ret,
+                           struct stw_error *err)
+{
+    const struct steward_options *o = h->options;
+    if (!o->image_registries || !*o->image_registries)
+        return 0;
+    return stw_registries_create(o->image_registries, ret, err) == 0
+               ? 0
+               : stw_error_wrap(err, "--image-registries");
+}
+
 static int check_options(const struct stw_host *h, struct stw_error *err)
 {
     const struct steward_options *o = h->options;
+    struct stw_registries *registries = NULL;
     bool serves = is_command(h, &stw_command_run) || is_command(h, &stw_command_webhook);
     int32_t min, max;
+    if (open_registries(h, &registries, err) != 0)
+        return -1;
+    stw_registries_destroy(registries);
     if (parse_port_range(o->node_port_range, &min, &max, err) == 0)
         return 0;
     return serves ? stw_error_wrap(err, "--node-port-range") : -1;
@@ -300,7 +326,10 @@ static int connect_run(struct stw_host *h, struct steward_state *s, struct stw_e
     find_own_image(h, s);
     if (stw_endpoints_allow(o->store_endpoints, h->kubeconfig->server, &s->reach, err) != 0)
         return -1;
+    if (open_registries(h, &s->registries, err) != 0)
+        return -1;
     s->product.reach = s->reach;
+    s->product.registries = s->registries;
     s->product.agent_image = s->own_image ? s->own_image : o->agent_image;
     s->product.etcd_backups = &stw_etcdbackup_of_cluster;
     return 0;
@@ -352,6 +381,7 @@ static void close_shared(struct stw_host *h)
     stw_target_file_done(&s->file);
     stw_zones_destroy(s->product.zones);
     stw_reach_destroy(s->reach);
+    stw_registries_destroy(s->registries);
     free(s->own_image);
     free(s);
     h->state = NULL;

@@ -175,6 +175,8 @@ def test_metrics_for_whoever_asks(render):
     ({"nodePortRange": "30000-30099"}, "--node-port-range=30000-30099"),
     ({"storeEndpoints": ["*", "!192.0.2.0/28", "*.s3.example.com", "fd00::/8"]},
      "--store-endpoints=*,!192.0.2.0/28,*.s3.example.com,fd00::/8"),
+    ({"imageRegistries": ["r.example.com:5000", "http://[fd00::1]:5000", "default=h.example.com"]},
+     "--image-registries=r.example.com:5000,http://[fd00::1]:5000,default=h.example.com"),
     ({"metrics": {"enabled": False}}, "--metrics-bind-address=0"),
     ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
     ({"traces": {"endpoint": "http://c:4318"}}, "--traces-endpoint=http://c:4318"),
@@ -381,6 +383,8 @@ REFUSED = [
     {"extraEnv": [{"value": "x"}]}, {"certificate": {"mode": "secret"}},
     {"certificate": {"mode": "none"}}, {"webhooks": {"timeoutSeconds": 31}},
     {"image": {"digest": "sha256:12"}}, {"storeEndpoints": ["https://s3"]},
+    {"imageRegistries": ["*.example.com"]}, {"imageRegistries": ["ftp://r.example.com"]},
+    {"imageRegistries": ["r.example.com/x"]}, {"imageRegistries": ["a,b"]},
     {"storeEndpoints": ["a,b"]}, {"storeEndpoints": ["!host"]}, {"resources": {"request": {}}},
     {"targets": [{"name": "x", "engine": "mariadb", "host": "h",
                   "admin": {"user": "u", "password": "in the open"}}]}]

@@ -236,6 +236,144 @@ static void a_forged_digest(void **state)
     assert_string_equal(w.live.inputs, "one");
 }
 
+/* --- images */
+
+/* The pods run one image whose registry may be asked. */
+static void begin_image(const char *hash)
+{
+    begin();
+    w.inputs.images = 1;
+    (void)snprintf(w.inputs.image_hash, sizeof(w.inputs.image_hash), "%s", hash);
+}
+
+static void set_image(const char *hash, const char *unknown)
+{
+    (void)snprintf(w.inputs.image_hash, sizeof(w.inputs.image_hash), "%s", hash);
+    (void)snprintf(w.inputs.unknown, sizeof(w.inputs.unknown), "%s", unknown);
+}
+
+static void a_tag_moves(void **state)
+{
+    (void)state;
+    begin_image("i1");
+    assert_true(restarts_on(1));
+    assert_string_equal(w.live.inputs, "one-i1");
+    assert_false(restarts_on(2));
+    assert_nothing_changed();
+    assert_non_null(strstr(w.events[0].note, "nothing changed that its pods read or run"));
+    set_image("i2", "");
+    assert_true(restarts_on(3));
+    assert_string_equal(w.live.inputs, "one-i2");
+    assert_false(restarts_on(4));
+    set_digest("two");
+    assert_true(restarts_on(5));
+    assert_string_equal(w.live.inputs, "two-i2");
+    set_image("", ""); /* the registry is no longer listed */
+    w.inputs.images = 0;
+    assert_false(restarts_on(6));
+    set_image("i3", ""); /* listed again: the recorded digest counts */
+    w.inputs.images = 1;
+    assert_true(restarts_on(7));
+}
+
+/* A registry that does not answer restarts nothing, and loses no change. */
+static void a_digest_is_unknown(void **state)
+{
+    (void)state;
+    begin_image("i1");
+    assert_true(restarts_on(1));
+    set_image("", "app:1: registry r cannot be reached");
+    assert_false(restarts_on(2));
+    assert_string_equal(text(&w, "lastResult"), "Skipped");
+    assert_string_equal(reason(&w, 0), "SkippedImageDigestUnknown");
+    assert_int_equal(w.event_count, 1);
+    assert_true(w.events[0].warning);
+    assert_non_null(strstr(w.events[0].note, "app:1: registry r cannot be reached"));
+    set_image("i1", "");
+    assert_false(restarts_on(3));
+    assert_nothing_changed();
+
+    set_image("", "app:1: registry r cannot be reached");
+    set_digest("two");
+    run_at(&w, "2026-01-04T04:00:00Z"); /* ConfigMaps and Secrets are compared nevertheless */
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.inputs, "two-i1");
+    assert_true(said(&w, "Restarted") && said(&w, "ImageDigestUnknown"));
+    settle(&w);
+    run_at(&w, "2026-01-04T04:01:00Z");
+    set_image("i2", "");
+    assert_true(restarts_on(5));
+    assert_string_equal(w.live.inputs, "two-i2");
+}
+
+/* From the start: nothing is recorded that is not known. */
+static void unknown_at_first(void **state)
+{
+    (void)state;
+    begin_image("");
+    set_image("", "app:1: registry r cannot be reached");
+    assert_true(restarts_on(1)); /* because of the ConfigMaps */
+    assert_string_equal(w.live.inputs, "one");
+    assert_false(restarts_on(2));
+    set_image("i1", "");
+    assert_true(restarts_on(3));
+    assert_string_equal(w.live.inputs, "one-i1");
+}
+
+/* Pods that read nothing but run an image that is compared. */
+static void only_an_image(void **state)
+{
+    (void)state;
+    begin_image("");
+    w.inputs.count = 0;
+    set_image("", "app:1: registry r cannot be reached");
+    assert_false(restarts_on(1));
+    assert_string_equal(reason(&w, 0), "SkippedImageDigestUnknown");
+    set_image("i1", "");
+    assert_true(restarts_on(2));
+    assert_false(restarts_on(3));
+    assert_nothing_changed();
+    set_image("i2", "");
+    assert_true(restarts_on(4));
+}
+
+static void by_hand_with_an_image(void **state)
+{
+    (void)state;
+    begin_image("i1");
+    assert_true(restarts_on(1));
+    w.token = "one";
+    set_image("i2", "");
+    run_at(&w, "2026-01-01T12:00:00Z");
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.inputs, "one-i2");
+    settle(&w);
+    run_at(&w, "2026-01-01T12:01:00Z");
+    assert_false(restarts_on(2));
+}
+
+static void killed_with_an_image(void **state)
+{
+    (void)state;
+    begin_image("i1");
+    assert_true(restarts_on(1));
+    set_image("i2", "");
+    w.now = at("2026-01-02T04:00:00Z");
+    run_once(&w, false); /* after the stamp, before the status */
+    assert_string_equal(w.live.inputs, "one-i2");
+    set_image("i3", ""); /* the tag moves during the restart */
+    start_anew(&w);
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 2);
+    assert_string_equal(w.live.inputs, "one-i2");
+    settle(&w);
+    w.now += 60;
+    run_once(&w, true);
+    assert_true(restarts_on(3));
+    assert_false(restarts_on(4));
+}
+
 /* --- with a selector */
 
 static void begin_selected(size_t count)
@@ -339,6 +477,29 @@ static void one_of_many_cannot_be_read(void **state)
     assert_string_equal(text(&w, "lastResult"), "Failed");
 }
 
+static void unknown_digests_of_many(void **state)
+{
+    (void)state;
+    begin_selected(3);
+    w.inputs.images = 1;
+    set_image("i1", "");
+    restart_all("2026-01-01T04:00:00Z", "2026-01-01T04:01:00Z");
+    assert_int_equal(w.stamps, 3);
+    set_image("", "app:1: registry r cannot be reached");
+    w.other = "d-01";
+    w.other_digest = "two";
+    w.now = at("2026-01-02T04:00:00Z");
+    run_once(&w, true);
+    run_once(&w, true);
+    assert_int_equal(w.stamps, 4);
+    assert_string_equal(w.many[1].target.inputs, "two-i1");
+    unsigned told = 0;
+    for (unsigned i = 0; i < w.event_count; i++)
+        told += stw_streq(w.events[i].reason, "ImageDigestUnknown");
+    assert_int_equal(told, 1); /* of a run, not of each workload */
+    assert_true(said(&w, "SkippedWorkloads"));
+}
+
 /* --- names */
 
 static void assert_inputs(const char *pod, const char *want)
@@ -384,7 +545,14 @@ int main(void)
         cmocka_unit_test_teardown(by_hand, done),
         cmocka_unit_test_teardown(cannot_be_read, done),
         cmocka_unit_test_teardown(a_forged_digest, done),
+        cmocka_unit_test_teardown(a_tag_moves, done),
+        cmocka_unit_test_teardown(a_digest_is_unknown, done),
+        cmocka_unit_test_teardown(unknown_at_first, done),
+        cmocka_unit_test_teardown(only_an_image, done),
+        cmocka_unit_test_teardown(by_hand_with_an_image, done),
+        cmocka_unit_test_teardown(killed_with_an_image, done),
         cmocka_unit_test_teardown(those_that_changed_of_many, done),
+        cmocka_unit_test_teardown(unknown_digests_of_many, done),
         cmocka_unit_test_teardown(reads_are_bounded, done),
         cmocka_unit_test_teardown(unchanged_ones_are_named_last, done),
         cmocka_unit_test_teardown(one_of_many_cannot_be_read, done),
