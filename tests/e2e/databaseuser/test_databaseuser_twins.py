@@ -183,7 +183,7 @@ def test_open_session_stops_the_end(twins, server, shop):
         assert session.works() and server.login("app_a", FIRST) and server.login("app_b", SECOND)
     twins.poke("app", shop)
     assert rotated(twins, shop, THIRD) == "app_a"
-    assert server.login("app_b", SECOND) and not server.login("app_a", FIRST)
+    assert server.login("app_a", THIRD) and not server.login("app_a", FIRST)
 
 
 def test_foreign_account_is_not_touched(twins, server, shop):
