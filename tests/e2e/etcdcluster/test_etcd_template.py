@@ -26,7 +26,7 @@ def etcd(stage):
     """Three members, made by the version "1"."""
     restart(stage, "1")
     one = stage.etcd()
-    one.apply(size=3, version=ecs.version())
+    one.apply(size=3, version=ecs.version(), upgrade={"pauseBetweenSeconds": 0})
     one.wait_settled(3)
     yield one
     one.delete()
@@ -102,5 +102,5 @@ def test_a_change_of_the_spec_takes_it_along(stage, etcd):
     etcd.wait(lambda o: o["status"]["observedGeneration"] == o["metadata"]["generation"],
               "the change to be seen")
     assert etcd.uids() == before
-    etcd.patch(options={"snapshotCount": 5000}, upgrade={"pauseBetweenSeconds": 0})
+    etcd.patch(options={"snapshotCount": 5000})
     wait_made_by(etcd, "2")
