@@ -16,7 +16,8 @@
     "application/vnd.docker.distribution.manifest.v2+json"
 
 struct ask {
-    struct stw_registries *r;
+    const struct stw_registries *r;
+    CURL *easy;
     const struct stw_image_tag *tag;
     uint64_t deadline_ms;
     /* of the current request */
@@ -107,7 +108,7 @@ static long left_ms(const struct ask *a)
 
 static void set_up(struct ask *a, const char *url, bool head, struct curl_slist *headers)
 {
-    CURL *h = a->r->easy;
+    CURL *h = a->easy;
     curl_easy_reset(h);
     curl_easy_setopt(h, CURLOPT_URL, url);
     curl_easy_setopt(h, CURLOPT_NOBODY, head ? 1L : 0L);
@@ -152,10 +153,10 @@ static int request(struct ask *a, const char *url, bool head, struct curl_slist 
     if (left_ms(a) == 0)
         return stw_fail(err, STW_ERR_TIMEOUT, "there was no time to ask registry %s", host_of(a));
     set_up(a, url, head, headers);
-    CURLcode rc = curl_easy_perform(a->r->easy);
+    CURLcode rc = curl_easy_perform(a->easy);
     if (rc != CURLE_OK)
         return fail_by_curl(a, rc, err);
-    (void)curl_easy_getinfo(a->r->easy, CURLINFO_RESPONSE_CODE, ret_status);
+    (void)curl_easy_getinfo(a->easy, CURLINFO_RESPONSE_CODE, ret_status);
     return 0;
 }
 
@@ -243,17 +244,18 @@ static int ask_anonymously(struct ask *a, struct stw_error *err)
     return 0;
 }
 
-int registry_ask(struct stw_registries *r, const struct stw_image_tag *tag, uint64_t deadline_ms,
-                 char out[STW_DIGEST_LEN], struct stw_error *err)
+int registry_ask(const struct stw_registries *r, const struct stw_image_tag *tag,
+                 uint64_t deadline_ms, char out[STW_DIGEST_LEN], struct stw_error *err)
 {
     struct ask *a = calloc(1, sizeof(*a));
-    if (!r->easy)
-        r->easy = curl_easy_init();
-    if (!a || !r->easy) {
+    if (!tag->registry->easy)
+        tag->registry->easy = curl_easy_init();
+    if (!a || !tag->registry->easy) {
         free(a);
         return stw_fail_memory(err);
     }
     a->r = r;
+    a->easy = tag->registry->easy;
     a->tag = tag;
     a->deadline_ms = deadline_ms;
     int rc = ask_anonymously(a, err);

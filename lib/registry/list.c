@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "registry/registry_priv.h"
 
 #define LIST_MAX_BYTES (16u << 10)
@@ -77,7 +78,10 @@ int stw_registries_create(const char *list, struct stw_registries **ret, struct 
     struct stw_registries *r = calloc(1, sizeof(*r));
     if (!r)
         return stw_fail_memory(err);
-    (void)pthread_mutex_init(&r->lock, NULL);
+    for (size_t i = 0; i < REGISTRY_MAX; i++) {
+        (void)pthread_mutex_init(&r->all[i].lock, NULL);
+        (void)stw_cond_init(&r->all[i].free);
+    }
     if (list && *list && add_entries(r, list, err) != 0) {
         stw_registries_destroy(r);
         return -1;
@@ -91,8 +95,11 @@ void stw_registries_destroy(struct stw_registries *r)
 {
     if (!r)
         return;
-    curl_easy_cleanup(r->easy);
-    (void)pthread_mutex_destroy(&r->lock);
+    for (size_t i = 0; i < REGISTRY_MAX; i++) {
+        curl_easy_cleanup(r->all[i].easy);
+        (void)pthread_cond_destroy(&r->all[i].free);
+        (void)pthread_mutex_destroy(&r->all[i].lock);
+    }
     free(r);
 }
 

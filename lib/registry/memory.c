@@ -5,16 +5,13 @@
 #include "base/clock.h"
 #include "registry/registry_priv.h"
 
-#include <time.h>
-
-static struct registry_answer *find_answer(struct stw_registries *r,
-                                           const struct stw_image_tag *tag, int64_t round,
+static struct registry_answer *find_answer(const struct stw_image_tag *tag, int64_t round,
                                            uint64_t now_ms)
 {
     for (size_t i = 0; i < REGISTRY_KEPT; i++) {
-        struct registry_answer *a = &r->answers[i];
-        if (a->registry == tag->registry && a->round == round && a->until_ms > now_ms &&
-            stw_streq(a->path, tag->path) && stw_streq(a->tag, tag->tag))
+        struct registry_answer *a = &tag->registry->answers[i];
+        if (a->round == round && a->until_ms > now_ms && stw_streq(a->path, tag->path) &&
+            stw_streq(a->tag, tag->tag))
             return a;
     }
     return NULL;
@@ -29,13 +26,13 @@ static int repeat_answer(const struct registry_answer *a, char out[STW_DIGEST_LE
     return 0;
 }
 
-static void keep_answer(struct stw_registries *r, const struct stw_image_tag *tag, int64_t round,
-                        const char *digest, const struct stw_error *err)
+static void keep_answer(const struct stw_image_tag *tag, int64_t round, const char *digest,
+                        const struct stw_error *err)
 {
-    struct registry_answer *a = &r->answers[r->next];
-    r->next = (r->next + 1) % REGISTRY_KEPT;
-    *a = (struct registry_answer){.registry = tag->registry,
-                                  .round = round,
+    struct stw_registry *one = tag->registry;
+    struct registry_answer *a = &one->answers[one->next];
+    one->next = (one->next + 1) % REGISTRY_KEPT;
+    *a = (struct registry_answer){.round = round,
                                   .until_ms = stw_now_ms(&stw_clock_system) + REGISTRY_KEEP_MS,
                                   .code = err->code};
     stw_format(a->path, sizeof(a->path), "%s", tag->path);
@@ -66,12 +63,12 @@ static void mark_down(struct stw_registry *one, int64_t round, const struct stw_
                err->text);
 }
 
-/* With the lock. */
-static int answer(struct stw_registries *r, const struct stw_image_tag *tag, int64_t round,
+/* Entered. */
+static int answer(const struct stw_registries *r, const struct stw_image_tag *tag, int64_t round,
                   uint64_t deadline_ms, char out[STW_DIGEST_LEN], struct stw_error *err)
 {
     uint64_t now = stw_now_ms(&stw_clock_system);
-    const struct registry_answer *kept = find_answer(r, tag, round, now);
+    const struct registry_answer *kept = find_answer(tag, round, now);
     struct stw_error why = {0};
     if (kept)
         return repeat_answer(kept, out, err);
@@ -86,18 +83,34 @@ static int answer(struct stw_registries *r, const struct stw_image_tag *tag, int
     if (is_dead(&why, stw_now_ms(&stw_clock_system) - now))
         mark_down(tag->registry, round, &why);
     else if (why.code != STW_ERR_TIMEOUT)
-        keep_answer(r, tag, round, out, &why);
+        keep_answer(tag, round, out, &why);
     return rc;
+}
+
+static bool enter_registry(struct stw_registry *one, uint64_t deadline_ms)
+{
+    STW_LOCKED(&one->lock);
+    while (one->busy && stw_now_ms(&stw_clock_system) < deadline_ms)
+        stw_cond_wait_until(&one->free, &one->lock, deadline_ms);
+    if (one->busy)
+        return false;
+    one->busy = true;
+    return true;
+}
+
+static void leave_registry(struct stw_registry *one)
+{
+    STW_LOCKED(&one->lock);
+    one->busy = false;
+    pthread_cond_broadcast(&one->free);
 }
 
 int stw_registries_digest(struct stw_registries *r, const struct stw_image_tag *tag, int64_t round,
                           uint64_t deadline_ms, char out[STW_DIGEST_LEN], struct stw_error *err)
 {
-    const struct timespec until = {(time_t)(deadline_ms / 1000),
-                                   (long)(deadline_ms % 1000) * 1000000};
-    if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &until) != 0)
+    if (!enter_registry(tag->registry, deadline_ms))
         return stw_fail(err, STW_ERR_TIMEOUT, "there was no time to ask about %s", tag->path);
     int rc = answer(r, tag, round, deadline_ms, out, err);
-    pthread_mutex_unlock(&r->lock);
+    leave_registry(tag->registry);
     return rc;
 }

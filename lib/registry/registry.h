@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-/* For any thread; requests are made one at a time. */
+/* For any thread; to each registry requests are made one at a time. */
 struct stw_registries;
 struct stw_registry;
 

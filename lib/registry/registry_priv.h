@@ -10,38 +10,42 @@
 
 #include <curl/curl.h>
 
-#define REGISTRY_MAX 50   /* entries of the list */
-#define REGISTRY_KEPT 128 /* answers that are remembered */
+#define REGISTRY_MAX 50  /* entries of the list */
+#define REGISTRY_KEPT 64 /* answers that are remembered, of each */
 #define REGISTRY_KEEP_MS 60000
 #define REGISTRY_URL_LEN 2048
+
+struct registry_answer {
+    char path[STW_IMAGE_PATH_LEN], tag[STW_IMAGE_TAG_LEN];
+    int64_t round;
+    uint64_t until_ms;           /* 0: a free place */
+    char digest[STW_DIGEST_LEN]; /* "": the error */
+    enum stw_err code;
+    char text[200];
+};
 
 struct stw_registry {
     char name[STW_IMAGE_DOMAIN_LEN];        /* domain of images; "": those without one */
     char origin[STW_IMAGE_DOMAIN_LEN + 16]; /* "https://HOST[:PORT]" */
     bool by_default;                        /* the origin of images without a domain */
+    /* One thread at a time is in what follows, and makes requests.  A registry that is silent delays
+     * no question to another one. */
+    pthread_mutex_t lock; /* over `busy` */
+    pthread_cond_t free;
+    bool busy;
+    CURL *easy;
+    struct registry_answer answers[REGISTRY_KEPT];
+    size_t next; /* place of the next answer */
     /* It could not be reached in this round, until this time; 0: it could. */
     int64_t down_round;
     uint64_t down_until_ms;
     char down_text[200];
 };
 
-struct registry_answer {
-    struct stw_registry *registry; /* NULL: a free place */
-    char path[STW_IMAGE_PATH_LEN], tag[STW_IMAGE_TAG_LEN];
-    int64_t round;
-    uint64_t until_ms;
-    char digest[STW_DIGEST_LEN]; /* "": the error */
-    enum stw_err code;
-    char text[200];
-};
-
+/* Constant after its creation, except what a lock protects. */
 struct stw_registries {
-    struct stw_registry all[REGISTRY_MAX]; /* down_*: with the lock */
+    struct stw_registry all[REGISTRY_MAX];
     size_t count;
-    pthread_mutex_t lock; /* over all that follows, and over requests */
-    CURL *easy;
-    struct registry_answer answers[REGISTRY_KEPT];
-    size_t next; /* place of the next answer */
 };
 
 /* --- challenge.c */
@@ -59,8 +63,9 @@ int registry_token_url(const struct stw_registries *r, const struct registry_cha
 #define REGISTRY_TOKEN_LEN 16384
 int registry_token_parse(const char *text, size_t len, char out[REGISTRY_TOKEN_LEN]) STW_MUST_CHECK;
 
-/* --- ask.c: with the lock */
-int registry_ask(struct stw_registries *r, const struct stw_image_tag *tag, uint64_t deadline_ms,
-                 char out[STW_DIGEST_LEN], struct stw_error *err) STW_MUST_CHECK;
+/* --- ask.c: by the thread that is in the tag's registry */
+int registry_ask(const struct stw_registries *r, const struct stw_image_tag *tag,
+                 uint64_t deadline_ms, char out[STW_DIGEST_LEN],
+                 struct stw_error *err) STW_MUST_CHECK;
 
 #endif

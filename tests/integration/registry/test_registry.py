@@ -207,6 +207,20 @@ def test_a_registry_that_is_silent():
         assert {line.split(" ", 1)[1] for line in lines} == {lines[0].split(" ", 1)[1]}
 
 
+def test_a_silent_registry_delays_no_other(double):
+    """Questions to others are answered meanwhile, and those to itself share the wait."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host = f"127.0.0.1:{server.getsockname()[1]}"
+        before = time.monotonic()
+        lines = probe(f"http://{host},http://{double.host}", "together", f"{host}/a:1",
+                      f"{host}/a:2", f"{host}/a:3", f"{double.host}/team/app:1",
+                      f"{double.host}/team/app:1")
+        assert time.monotonic() - before < 15
+        assert all(line.startswith(("Timeout ", "Unavailable ")) for line in lines[:3])
+        assert lines[3:] == [A, A]
+        assert double.heads() == ["team/app:1"]
+
+
 def test_one_byte_after_the_other(double):
     """The deadline is that of the whole question."""
     def drip(handler):
