@@ -20,7 +20,7 @@ struct stw_image {
     bool pinned;                 /* it has a digest, which decides; the tag says nothing */
 };
 
-/* Returns 0, or -1 when `text` is not a reference: no node can pull it. */
+/* Returns 0, or -1 when `text` is not a reference (stw_is_image): no node can pull it. */
 int stw_image_parse(const char *text, struct stw_image *ret) STW_MUST_CHECK;
 
 /* Whether `text` is HOST or HOST:PORT, the length of a domain at most. */

@@ -52,8 +52,6 @@ static void references(void **state)
         {"http://r.example.com/app", NULL},
         {"user@r.example.com/app", NULL},
         {"user:pw@r.example.com/app", NULL},
-        {"r.example.com:0/app", NULL},
-        {"r.example.com:65536/app", NULL},
         {"r.example.com:x/app", NULL},
         {"-r.example.com/app", NULL},
         {"r..example.com/app", NULL},
@@ -85,9 +83,9 @@ static void long_references(void **state)
     struct stw_image image;
     size_t at = strlen(text);
     (void)state;
-    memset(text + at, 'a', 255);
+    memset(text + at, 'a', 255 - at);
     assert_int_equal(stw_image_parse(text, &image), 0);
-    text[at + 255] = 'a';
+    text[255] = 'a';
     assert_int_equal(stw_image_parse(text, &image), -1);
     memset(text + at, 'a', sizeof(text) - 1 - at);
     assert_int_equal(stw_image_parse(text, &image), -1);
