@@ -12,6 +12,7 @@ import yaml
 from support import judged, paths, wait
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CEL_MINOR = 25    # the first whose CRDs have such rules, unless they are switched on
 LEAST_MINOR = 29  # the first with rules that steward uses; its CRDs are in config/server-1.29
 RATCHETS = 30     # from here on a schema accepts a bad value that has not changed
 NAMESPACE = "cel-rules"
@@ -111,6 +112,27 @@ def cases(server, with_rules, tmp_path_factory):
     for case in every:
         case.answer = ask(server, case)
     return every
+
+
+def test_an_old_server_knows_no_rules(server):
+    """It refuses to apply a definition with rules, and names the field.  Created by a client that does
+    not look, it lacks them: the kind is served, and the webhook refuses what the rules would."""
+    if server.minor >= CEL_MINOR:
+        pytest.skip("this Kubernetes knows the rules")
+    definition = next(d for d in printed("--rules") if d["spec"]["names"]["kind"] == "Eru")
+    path = f"{CRDS}/{definition['metadata']['name']}"
+    answer = server.apply(path, definition)
+    assert answer.status >= 400 and "x-kubernetes-validations" in answer.message
+    created = server.ask("POST", CRDS, definition)
+    assert created.status == 201, created
+    server.ask("POST", "/api/v1/namespaces", {
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    try:
+        assert "x-kubernetes-validations" not in json.dumps(created.body)
+        wait.until("the kind to be served", lambda: probe(server, PROBES["Eru"]).status == 201)
+    finally:
+        server.ask("DELETE", path)
+        server.ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
 
 
 def test_kubectl_apply_can_store_them():
