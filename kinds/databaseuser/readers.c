@@ -17,8 +17,7 @@
 #define NAME_LEN 254
 #define UID_LEN 64
 #define US_PER_S 1000000
-#define SKEW_S 60      /* between the clocks of a node and of the API server */
-#define RESOLUTION_S 1 /* of the API server's times */
+#define SKEW_S 60 /* between the clocks of a node and of the API server */
 
 /* --- annotations */
 
@@ -141,11 +140,9 @@ static bool has_old_container(struct stw_json containers, struct stw_json status
     return false;
 }
 
-bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char *since,
-                             bool restarted)
+bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char *since)
 {
-    int64_t margin_s = restarted ? 0 : RESOLUTION_S;
-    return is_before(stw_json_path(pod, "metadata.creationTimestamp"), since, margin_s) &&
+    return is_before(stw_json_path(pod, "metadata.creationTimestamp"), since, 0) &&
            (has_old_container(stw_json_path(pod, "spec.containers"),
                               stw_json_path(pod, "status.containerStatuses"), secret, since) ||
             has_old_container(stw_json_path(pod, "spec.initContainers"),
@@ -208,10 +205,7 @@ static void say_old_pod(struct look *k, struct stw_json pod)
 static int look_at_pod(void *ctx, struct stw_json pod)
 {
     struct look *k = ctx;
-    bool restarted = stw_json_is(
-        stw_json_get(stw_json_path(pod, "metadata.annotations"), k->restarted_for), k->stamp);
-    if (dbu_readers_has_old_env(pod, k->d->spec.connection.name, k->since, restarted) &&
-        notes_waiting(k))
+    if (dbu_readers_has_old_env(pod, k->d->spec.connection.name, k->since) && notes_waiting(k))
         say_old_pod(k, pod);
     return 0;
 }

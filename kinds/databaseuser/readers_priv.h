@@ -24,10 +24,7 @@ bool dbu_readers_has_name(const char *list, const char *name);
 /* All pods of a workload are of its present template and available; else `ret` has what to do. */
 bool dbu_readers_is_rolled_out(const struct stw_resource *resource, struct stw_json workload,
                                char *ret, size_t size);
-/* A container of the pod has values of the Secret in its environment, from before `since`.  A pod of
- * the same second counts as older, because the API server's times have no fractions, unless it is of
- * a template that was restarted after `since`. */
-bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char *since,
-                             bool restarted);
+/* A container of the pod has values of the Secret in its environment, from before `since`. */
+bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char *since);
 
 #endif
