@@ -196,6 +196,41 @@ def test_app_whose_image_never_starts(rotating, server, shop):
     assert server.login(*second) and not server.login(*first)
 
 
+def test_app_that_scales_and_changes_meanwhile(rotating, server, shop):
+    """A rotation, an autoscaler's number of pods and a new podTemplate at once: nothing is lost, and
+    no login fails."""
+    create(rotating, server, shop)
+    rotating.cluster.apply(app.manifest(
+        "shop", shop, replicas=2, restartOnChange={"enabled": True},
+        autoscaling={"enabled": True, "minReplicas": 2, "maxReplicas": 9},
+        podTemplate=_marked("first"),
+        config={"databaseUrlSecretRef": {"name": SECRET, "key": "uri"}}))
+    app.wait_ready(rotating.cluster, "shop", shop)
+    first = connection(rotating, shop)
+    wait.until("a later second", lambda: max(
+        p["metadata"]["creationTimestamp"] for p in rotating.cluster.list("pods", shop))
+        < _time(rotating), every=0.2)
+    with dblogin.Applications(rotating.cluster, server, shop, SECRET) as applications:
+        rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+        rotating.cluster.patch("deployment", "shop", shop, {"spec": {"replicas": 5}},
+                               subresource="scale")
+        rotating.cluster.patch(app.KIND, "shop", shop, {"spec": {"podTemplate": _marked("second")}})
+        complete(rotating, shop, 120)
+        found = app.wait_ready(rotating.cluster, "shop", shop)
+    assert applications.failed == [] and applications.logins > 20
+    second = connection(rotating, shop)
+    assert second[1] == SECOND and server.login(*second) and not server.login(*first)
+    live = app.deployment(rotating.cluster, "shop", shop)["spec"]
+    assert live["replicas"] == 5 and found["status"]["readyReplicas"] == 5
+    assert live["template"]["metadata"]["annotations"]["example.com/mark"] == "second"
+    assert "repairs" not in found["status"]
+
+
+def _marked(value):
+    """A podTemplate with this annotation."""
+    return {"metadata": {"annotations": {"example.com/mark": value}}}
+
+
 @pytest.fixture
 def limited(rotating, shop, steward_binary, tmp_path):
     """A function that starts a steward whose account lacks verbs on workloads and pods, instead of
