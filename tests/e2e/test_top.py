@@ -19,6 +19,9 @@ from support import steward as stw
 from support.app import set_status
 
 ROLE = "steward-on-call"
+# The namespace may enforce the standard: another test may have installed steward before.
+RESTRICTED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +66,8 @@ def make_pod(installed, address):
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": stw.NAMESPACE,
                          "labels": {"app.kubernetes.io/name": label}},
-            "spec": {"nodeName": "nowhere", "containers": [
-                {"name": "manager", "image": "none",
+            "spec": {"nodeName": "nowhere", "securityContext": RESTRICTED_POD, "containers": [
+                {"name": "manager", "image": "none", "securityContext": RESTRICTED,
                  "ports": [{"name": port_name, "containerPort": port}]}]}})
         made.append(name)
         set_status(installed, installed.get("pod", name, stw.NAMESPACE), phase=phase,

@@ -347,14 +347,16 @@ static void hash_outlives_an_upgrade(void **state)
 static void trust_is_in_the_hash(void **state)
 {
     struct fixture f;
-    char first[40];
+    char first[40], inputs[40];
     (void)state;
     fixture_init(&f, "{\"version\":\"3.5.16\"}", "");
     ec_hash_template(f.e);
     (void)snprintf(first, sizeof(first), "%s", f.e->template_hash);
+    (void)snprintf(inputs, sizeof(inputs), "%s", f.e->input_hash);
     (void)snprintf(f.e->tls.trust_hash, sizeof(f.e->tls.trust_hash), "abc");
     ec_hash_template(f.e);
     assert_string_not_equal(first, f.e->template_hash);
+    assert_string_not_equal(inputs, f.e->input_hash);
     fixture_done(&f);
 }
 
