@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An upgrade from the previous commit, with objects of all kinds: none is changed by it.
+"""An upgrade from the previous commit, back, and again, with objects of all kinds: none is changed by
+it.
 
 STEWARD_UPGRADE_FROM names another commit, and STEWARD_UPGRADE_IMAGE an existing archive of its
 image, tagged steward:previous.
@@ -93,6 +94,21 @@ def look(cluster, namespace):
     return found
 
 
+def change_version(cluster, namespace, tree, archive):
+    """Installs the steward of this tree, under load, and waits until it has seen all objects."""
+    cluster.component("image", str(archive))
+    with Stream(cluster, namespace) as stream:
+        cluster.kubectl("apply", "-k", str(tree / "config" / "default"))
+        now = replica.InPods(cluster).open()
+        wait.until("each object to be looked at by this version", lambda: all(now.metric(
+            now.leader(), "controller_runtime_reconcile_total", controller=c) > 0
+            for c in ("myweb", "app", "eru", "databaseuser", "etcdcluster", "etcdbackup",
+                      "etcdrestore")), 60, every=0.5)
+        stream.flow(100)
+        stream.check()
+    replica.rest(5)
+
+
 def test_nothing_is_touched(installed, image, before, namespace):
     cluster = installed
     stw.uninstall_webhooks(cluster)
@@ -109,22 +125,13 @@ def test_nothing_is_touched(installed, image, before, namespace):
             cluster.wait_for(kind, name, namespace, is_ready, 120)
         was = look(cluster, namespace)
         assert {kind for kind, _ in was} >= {*KINDS, "pod", "deployment"}
-        cluster.component("image", str(image[0]))
-        with Stream(cluster, namespace) as stream:
-            cluster.kubectl("apply", "-k", str(paths.TOP / "config" / "default"))
-            now = replica.InPods(cluster).open()
-            wait.until("each object to be looked at by the new one", lambda: all(now.metric(
-                now.leader(), "controller_runtime_reconcile_total", controller=c) > 0
-                for c in ("myweb", "app", "eru", "databaseuser", "etcdcluster", "etcdbackup",
-                          "etcdrestore")), 60, every=0.5)
-            stream.flow(100)
-            stream.check()
-        replica.rest(5)
-        later = look(cluster, namespace)
-        for key, value in was.items():
-            assert later.get(key) == value, key
-        for kind, name in ((myweb.KIND, "web"), (app.KIND, "app"), (etcdcluster.KIND, "ec"),
-                           (etcdcluster.KIND, "again")):
-            assert condition(cluster.get(kind, name, namespace), "Ready")["status"] == "True"
+        for version in ((paths.TOP, image[0]), (tree, archive), (paths.TOP, image[0])):
+            change_version(cluster, namespace, *version)
+            later = look(cluster, namespace)
+            for key, value in was.items():
+                assert later.get(key) == value, (version, key)
+            for kind, name in ((myweb.KIND, "web"), (app.KIND, "app"), (etcdcluster.KIND, "ec"),
+                               (etcdcluster.KIND, "again")):
+                assert condition(cluster.get(kind, name, namespace), "Ready")["status"] == "True"
         for kind in KINDS:
             cluster.delete_all(kind, namespace)
