@@ -340,21 +340,34 @@ static void *record_many(void *ctx)
     return NULL;
 }
 
+struct taker {
+    struct stw_tracer *tracer;
+    uint64_t taken;
+};
+
+static void *take_until_closed(void *ctx)
+{
+    struct taker *k = ctx;
+    while (!stw_tracer_closed(k->tracer))
+        k->taken += count_list(stw_tracer_take(k->tracer, 16, 1));
+    return NULL;
+}
+
 static void test_no_span_is_lost_uncounted(void **state)
 {
-    struct stw_tracer *t = begin(&all, 64);
-    pthread_t threads[4];
-    uint64_t taken = 0;
+    struct taker k = {.tracer = begin(&all, 64)};
+    pthread_t threads[4], taker;
     (void)state;
+    assert_int_equal(pthread_create(&taker, NULL, take_until_closed, &k), 0);
     for (size_t i = 0; i < STW_COUNT(threads); i++)
         assert_int_equal(pthread_create(&threads[i], NULL, record_many, NULL), 0);
-    for (int i = 0; i < 500; i++)
-        taken += count_list(stw_tracer_take(t, 16, 1));
     for (size_t i = 0; i < STW_COUNT(threads); i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    uint64_t dropped = stw_tracer_counted(t, STW_TRACE_QUEUE_FULL);
-    taken += count_list(end(t));
-    assert_int_equal(taken + dropped, 80000);
+    stw_tracer_close(k.tracer);
+    assert_int_equal(pthread_join(taker, NULL), 0);
+    uint64_t dropped = stw_tracer_counted(k.tracer, STW_TRACE_QUEUE_FULL);
+    k.taken += count_list(end(k.tracer));
+    assert_int_equal(k.taken + dropped, 80000);
 }
 
 static void *close_it(void *ctx)
