@@ -134,7 +134,7 @@ class Plan:
     def part_e2e(self, name, version):
         """End-to-end tests that need no node."""
         marks = "not node" if version != "oldest" else "not node and oldest"
-        return self.pytest(name, "e2e", marks, workers=3 if version != "oldest" else 1,
+        return self.pytest(name, "e2e", marks, workers=3 if version != "oldest" else 2,
                            cluster=self.cluster(False))
 
     def part_node(self, name, version):
