@@ -11,6 +11,8 @@
 #include <openssl/ssl.h>
 #include <stdio.h>
 
+#define FOLDER_LEN 64
+
 /* CURLOPT_SSL_CTX_FUNCTION passes the type of the TLS library that libcurl was built with. */
 static bool uses_openssl(void)
 {
@@ -26,8 +28,17 @@ static STACK_OF(X509_INFO) * read_pem(const char *pem)
     return all;
 }
 
-/* With the flags that libcurl sets.  NULL: no certificate in it, or out of memory. */
-static X509_STORE *create_store(const char *pem)
+/* A folder that does not exist, another one for each CA: libcurl shares a connection only between
+ * handles with the same. */
+static void name_folder(unsigned generation, char out[FOLDER_LEN])
+{
+    stw_format(out, FOLDER_LEN, "/nonexistent/ca-%u", generation);
+}
+
+/* With the flags that libcurl sets, and with the folder: libcurl adds it to the store in each
+ * handshake, which is safe in several threads only if the store has it.  NULL: no certificate in it,
+ * or out of memory. */
+static X509_STORE *create_store(const char *pem, const char *folder)
 {
     STACK_OF(X509_INFO) *all = read_pem(pem);
     X509_STORE *store = all ? X509_STORE_new() : NULL;
@@ -38,7 +49,7 @@ static X509_STORE *create_store(const char *pem)
     }
     sk_X509_INFO_pop_free(all, X509_INFO_free);
     ERR_clear_error();
-    if (added > 0 &&
+    if (added > 0 && X509_STORE_load_path(store, folder) == 1 &&
         X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN) == 1)
         return store;
     X509_STORE_free(store);
@@ -57,22 +68,24 @@ static void refresh_store(struct stw_client *c)
 {
     if (c->trust_tried && c->trust_generation == c->auth.generation)
         return;
+    char folder[FOLDER_LEN];
+    name_folder(c->auth.generation, folder);
     X509_STORE_free(c->trust);
-    c->trust = uses_openssl() ? create_store(c->auth.config->ca_pem) : NULL;
+    c->trust = uses_openssl() ? create_store(c->auth.config->ca_pem, folder) : NULL;
     c->trust_tried = true;
     c->trust_generation = c->auth.generation;
 }
 
 bool stw_trust_share(struct stw_client *c, struct stw_handle *h)
 {
-    char unique[64];
+    char folder[FOLDER_LEN];
     refresh_store(c);
     if (!c->trust || X509_STORE_up_ref(c->trust) != 1)
         return false;
     X509_STORE_free(h->trust);
     h->trust = c->trust;
-    stw_format(unique, sizeof(unique), "/nonexistent/ca-%u", c->trust_generation);
-    int bad = (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, unique);
+    name_folder(c->trust_generation, folder);
+    int bad = (int)curl_easy_setopt(h->easy, CURLOPT_CAPATH, folder);
     bad |= (int)curl_easy_setopt(h->easy, CURLOPT_CAINFO_BLOB, NULL);
     bad |= (int)curl_easy_setopt(h->easy, CURLOPT_SSL_CTX_DATA, h);
     return !(bad | (int)curl_easy_setopt(h->easy, CURLOPT_SSL_CTX_FUNCTION, set_store));
