@@ -142,7 +142,8 @@ def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, 
         clock.leap(later, eru.SOON)
         eru.wait_eru(installed, "web", namespace,
                      lambda s: s.get("lastScheduleTime") == eru.iso(later), 30)
-        assert eru.revision(installed, "web", namespace) == 3
+        # The Deployment's controller counts it afterwards.
+        wait.until("the revision", lambda: eru.revision(installed, "web", namespace) == 3)
 
 
 @pytest.mark.node
