@@ -29,22 +29,16 @@ void app_inputs_read(const json_t *status, struct app_inputs *i)
     stw_tree_copy(from, "restartHash", i->applied, sizeof(i->applied));
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    if (*text)
-        (void)json_object_set_new(object, key, json_string(text));
-}
-
 void app_inputs_write(const struct app_inputs *i, json_t *status)
 {
     json_t *to = json_object();
     char time[STW_TIME_LEN];
-    set_text(to, "hash", i->digest);
-    set_text(to, "namesHash", i->names);
-    set_text(to, "restartHash", i->applied);
+    stw_tree_set_text(to, "hash", i->digest);
+    stw_tree_set_text(to, "namesHash", i->names);
+    stw_tree_set_text(to, "restartHash", i->applied);
     if (i->restarted != APP_INPUTS_NEVER) {
         stw_time_format(i->restarted * 1000000, time);
-        set_text(to, "lastRestartTime", time);
+        stw_tree_set_text(to, "lastRestartTime", time);
         (void)json_object_set_new(to, "intervalSeconds", json_integer((json_int_t)i->interval_s));
     }
     if (i->pending)

@@ -416,12 +416,6 @@ static void add_conditions(const struct dbuser *d, const struct stw_aspect *all,
 
 /* --- fields */
 
-static void set_text(json_t *status, const char *key, const char *text)
-{
-    if (*text)
-        (void)json_object_set_new(status, key, json_string(text));
-}
-
 static json_t *build_line_list(const struct stw_buf *text, size_t max)
 {
     json_t *list = json_array();
@@ -447,11 +441,11 @@ static void add_account(const struct dbuser *d, json_t *status)
     size_t len;
     const char *hosts = stw_json_raw(d->spec.hosts, &len);
     dbu_account_text(d, &account);
-    set_text(status, "account", stw_buf_str(&account));
-    set_text(status, "target", d->target->name);
-    set_text(status, "engine", stw_engine_name(d->target->engine));
-    set_text(status, "serverVersion", d->report.server_version);
-    set_text(status, "ownershipMark", d->report.mark);
+    stw_tree_set_text(status, "account", stw_buf_str(&account));
+    stw_tree_set_text(status, "target", d->target->name);
+    stw_tree_set_text(status, "engine", stw_engine_name(d->target->engine));
+    stw_tree_set_text(status, "serverVersion", d->report.server_version);
+    stw_tree_set_text(status, "ownershipMark", d->report.mark);
     (void)json_object_set_new(status, "owned", json_boolean(d->report.owned));
     if (d->target->engine != STW_ENGINE_POSTGRESQL)
         (void)json_object_set_new(
@@ -462,12 +456,12 @@ static void add_account(const struct dbuser *d, json_t *status)
 static void add_password(const struct dbuser *d, json_t *status, const char *now)
 {
     if (d->report.created || d->report.password_changed)
-        set_text(status, "lastRotationTime", now);
+        stw_tree_set_text(status, "lastRotationTime", now);
     if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits ||
         (dbu_twins_used(d) && !d->twins.published))
         return;
-    set_text(status, "secretResourceVersion", d->secret.resource_version);
-    set_text(status, "passwordFingerprint", d->fingerprint);
+    stw_tree_set_text(status, "secretResourceVersion", d->secret.resource_version);
+    stw_tree_set_text(status, "passwordFingerprint", d->fingerprint);
 }
 
 static void add_connection(const struct dbuser *d, json_t *status)
@@ -489,7 +483,7 @@ static void set_login(const struct dbuser *d, json_t *status, const char *field,
     if (login == DBU_LOGIN_NONE)
         (void)json_object_del(status, field);
     else
-        set_text(status, field, name);
+        stw_tree_set_text(status, field, name);
 }
 
 static void add_logins(const struct dbuser *d, json_t *status)
@@ -521,15 +515,15 @@ static void add_steps(const struct dbuser *d, json_t *status, const char *now)
     last = last && !dbu_rotation_begins(d) ? json_deep_copy(last) : json_object();
     dbu_rotation_published(d, published);
     if (dbu_rotation_begins(d))
-        set_text(last, "publishedTime", published);
+        stw_tree_set_text(last, "publishedTime", published);
     if (r->looked && !r->unseen)
         (void)json_object_set_new(last, "restarted", json_integer(r->restarted));
     if (r->waits > 0)
         (void)json_object_del(last, "replacedTime");
     else if (r->looked && !r->unseen && !json_object_get(last, "replacedTime"))
-        set_text(last, "replacedTime", now);
+        stw_tree_set_text(last, "replacedTime", now);
     if (has_ended(d) && !json_object_get(last, "endTime"))
-        set_text(last, "endTime", now);
+        stw_tree_set_text(last, "endTime", now);
     if (json_object_get(last, "publishedTime"))
         (void)json_object_set(status, "lastRotation", last);
     json_decref(last);
@@ -545,11 +539,11 @@ static void add_rotation(const struct dbuser *d, json_t *status, const char *now
     add_logins(d, status);
     add_steps(d, status, now);
     if (dbu_rotation_next(d, stw_tree_text(status, "lastRotationTime"), end, &in_ms))
-        set_text(status, "nextRotationTime", end);
+        stw_tree_set_text(status, "nextRotationTime", end);
     else
         (void)json_object_del(status, "nextRotationTime");
     if (dbu_rotation_end(d, end, &in_ms))
-        set_text(status, "oldPasswordValidUntil", end);
+        stw_tree_set_text(status, "oldPasswordValidUntil", end);
     else if (d->report.trouble == STW_SQL_FINE)
         (void)json_object_del(status, "oldPasswordValidUntil");
 }
@@ -584,7 +578,7 @@ static void set_verified_time(const struct dbuser *d, json_t *status, const char
     if (last)
         (void)json_object_set(copy, "lastReconcileTime", last);
     if (copy && !json_equal(copy, d->object.status))
-        set_text(status, "lastVerifiedTime", now);
+        stw_tree_set_text(status, "lastVerifiedTime", now);
 }
 
 static const char *const keep[] = {"account",

@@ -66,16 +66,10 @@ static const struct eru_found *find_workload(const struct eru_found_list *list, 
 
 /* --- the end of one workload */
 
-static void set_text(json_t *object, const char *key, const char *text)
-{
-    (void)json_object_set_new(object, key, json_string(text));
-}
-
 static void end_workload(struct eru *e, json_t *w, const char *state, const char *reason)
 {
-    set_text(w, "state", state);
-    if (*reason)
-        set_text(w, "reason", reason);
+    stw_tree_set_text(w, "state", state);
+    stw_tree_set_text(w, "reason", reason);
     (void)json_object_del(w, "uid");
     (void)json_object_del(w, "afterSeconds");
     e->state.selected.succeeded += stw_streq(state, SUCCEEDED);
@@ -119,7 +113,7 @@ static void follow_workload(struct follow *f, json_t *w)
 static void begin_workload(struct follow *f, json_t *w)
 {
     struct eru *e = f->e;
-    set_text(w, "state", RESTARTING);
+    stw_tree_set_text(w, "state", RESTARTING);
     (void)json_object_set_new(w, "afterSeconds", json_integer((json_int_t)(e->took_ms / 1000)));
     e->state.selected.restarted++;
     e->state.last_restart = e->now_us / 1000000;
