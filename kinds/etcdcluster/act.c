@@ -107,40 +107,42 @@ static int delete_claim(struct ec *e, size_t i)
     return delete_object(e, &ec_watch_claims, claim->uid, claim->resource_version);
 }
 
+/* One that is gone is not an error. */
+static int patch_pod(struct ec *e, const char *name, const json_t *patch, const char *what,
+                     const char *point)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
+    int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, name), patch,
+                                  e->run->field_manager, &answer, &e->err);
+    stw_fault_point(point);
+    if (rc != 0)
+        return patch_failed(e, what, name);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
+    return 0;
+}
+
 static int guard_pod(struct ec *e, size_t i)
 {
-    stw_autobuf struct stw_buf initial = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
+    stw_autobuf struct stw_buf initial = STW_BUF_INIT(4096);
     if (i == EC_MEMBERS_MAX)
         return 0;
     ec_initial_cluster(e, e->move.member, true, &initial);
     json_auto_t *patch =
         json_pack("{s:{s:s,s:{s:s,s:s}}}", "metadata", "uid", e->details[i].pod.uid, "annotations",
                   EC_INITIAL_CLUSTER, stw_buf_str(&initial), EC_INITIAL_STATE, "existing");
-    int rc =
-        stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, e->move.member),
-                             patch, e->run->field_manager, &answer, &e->err);
-    stw_fault_point("guard");
-    if (rc != 0)
-        return patch_failed(e, "annotate", e->move.member);
-    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
-    return 0;
+    return patch_pod(e, e->move.member, patch, "annotate", "guard");
 }
 
-static int label_pod(struct ec *e, size_t i, bool voter)
+/* Sets a label or an annotation of a member's pod, outside of a planned move; NULL removes it. */
+static int mark_pod(struct ec *e, size_t i, const char *list, const char *key, const char *value,
+                    const char *point)
 {
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
-    const char *name = e->view.members[i].name;
-    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s?}}}", "metadata", "uid", e->details[i].pod.uid,
-                                   "labels", EC_ROLE, voter ? EC_VOTER : NULL);
+    json_auto_t *patch =
+        json_pack("{s:{s:s,s:{s:s?}}}", "metadata", "uid", e->details[i].pod.uid, list, key, value);
     if (!stw_run_may_write(e->run))
         return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
-    int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, name), patch,
-                                  e->run->field_manager, &answer, &e->err);
-    stw_fault_point("label");
-    if (rc != 0)
-        return patch_failed(e, "label", name);
-    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
-    return 0;
+    return patch_pod(e, e->view.members[i].name, patch,
+                     stw_streq(list, "labels") ? "label" : "annotate", point);
 }
 
 /* The member runs in another cluster: what clients write there is not in this one. */
@@ -161,25 +163,9 @@ int ec_label_voters(struct ec *e)
         if (!d->has_pod || d->pod.going || d->pod.forced)
             continue;
         if (((votes && !d->pod.voter) || (elsewhere && d->pod.voter)) &&
-            label_pod(e, i, votes) != 0)
+            mark_pod(e, i, "labels", EC_ROLE, votes ? EC_VOTER : NULL, "label") != 0)
             return -1;
     }
-    return 0;
-}
-
-static int record_inputs(struct ec *e, const struct ec_member *m, const struct ec_detail *d)
-{
-    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
-    json_auto_t *patch = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "uid", d->pod.uid,
-                                   "annotations", EC_INPUTS, e->input_hash);
-    if (!stw_run_may_write(e->run))
-        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
-    int rc = stw_kube_merge_patch(e->run->client, STW_PLACE(&stw_res_pod, e->owner.ns, m->name),
-                                  patch, e->run->field_manager, &answer, &e->err);
-    stw_fault_point("inputs");
-    if (rc != 0)
-        return patch_failed(e, "annotate", m->name);
-    stw_informer_saw(stw_run_cache(e->run, &ec_watch_pods), &answer, NULL);
     return 0;
 }
 
@@ -189,7 +175,7 @@ int ec_record_inputs(struct ec *e)
         const struct ec_detail *d = &e->details[i];
         if (d->has_pod && !d->pod.going && stw_streq(d->pod.hash, e->template_hash) &&
             !stw_streq(d->pod.inputs, e->input_hash) &&
-            record_inputs(e, &e->view.members[i], d) != 0)
+            mark_pod(e, i, "annotations", EC_INPUTS, e->input_hash, "inputs") != 0)
             return -1;
     }
     return 0;
