@@ -36,12 +36,7 @@ struct doctor_options {
 #define AT(member) .offset = offsetof(struct doctor_options, member)
 
 static const struct stw_flag flags[] = {
-    {.name = "namespace",
-     .letter = 'n',
-     .arg = "NAME",
-     .def = STW_DEFAULT_NAMESPACE,
-     AT(ns),
-     .help = "where {operator} is installed"},
+    STW_FLAG_INSTALLED_IN(struct doctor_options),
     {.name = "namespaces",
      .arg = "A,B",
      AT(namespaces),

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
+#include "operator/names.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,13 @@ struct stw_remote {
     {                                                                                              \
         .name = "context", .arg = "NAME", .offset = offsetof(type, context),                       \
         .help = "context of the kubeconfig; without it its current-context"                        \
+    }
+
+/* The option --namespace of commands that look at an installation, with a member `ns`. */
+#define STW_FLAG_INSTALLED_IN(type)                                                                \
+    {                                                                                              \
+        .name = "namespace", .letter = 'n', .arg = "NAME", .def = STW_DEFAULT_NAMESPACE,           \
+        .offset = offsetof(type, ns), .help = "where {operator} is installed"                      \
     }
 
 /* `r` must be zeroed except `op`; call done() in any case. `path` and `context` as in --kubeconfig and

@@ -62,12 +62,7 @@ static const struct stw_flag flags[] = {
      .max = 3600000,
      AT(timeout_ms),
      .help = "how long to wait for objects, or for {operator}, to go"},
-    {.name = "namespace",
-     .letter = 'n',
-     .arg = "NAME",
-     .def = STW_DEFAULT_NAMESPACE,
-     AT(ns),
-     .help = "where {operator} is installed"},
+    STW_FLAG_INSTALLED_IN(struct uninstall_options),
     STW_FLAGS_KINDS(
         struct uninstall_options,
         "stop managing these only: their webhooks and finalizers go, and {operator} goes "
