@@ -3,17 +3,7 @@
  * Ensuring one child: the requests that this takes, and what is reported. */
 #include "controller/child.h"
 
-#include "base/util.h"
-#include "controller/manager_priv.h"
-#include "fake.h"
-#include "kinds/kinds.h"
-#include "kinds/myweb/reconcile.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "child_fixture.h"
 
 #define PATH "/api/v1/namespaces/shop/configmaps/web"
 #define OWNER_PATH "/apis/operator.k8s-summit.org/v1/namespaces/shop/mywebs/web"
@@ -35,76 +25,19 @@
 #define REFUSE "{'match':'PATCH " PATH "','status':422,'body':{'kind':'Status','message':'no'}}"
 #define GET(answer) "{'match':'GET " PATH "','body':" answer "}"
 
-/* As the manager does: ctx is the watch. */
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
-{
-    const struct stw_watch *watch = ctx;
-    watch->project(&stw_operator_steward, object, out);
-}
-
-struct fixture {
-    struct fake fake;
-    struct stw_manager manager;
-    struct stw_watch_cache cache;
-    struct stw_run run;
-    struct stw_owner owner;
-    json_t *desired;
-    struct stw_child child;
-};
-
-/* `cached` is in the cache ("" for nothing), `steps` are the responses of the server. */
 static void begin(struct fixture *f, const char *cached, const char *steps)
 {
-    struct stw_error err;
-    const struct stw_informer_config config = {.resource = &stw_res_configmap,
-                                               .project = project,
-                                               .ctx = (void *)(uintptr_t)&stw_watch_configmaps};
-    *f = (struct fixture){
-        .manager = {.guard = stw_guard_create(), .memo = stw_memo_create(), .cache_count = 1}};
-    fake_start(&f->fake);
-    fake_steps(&f->fake, steps);
-    f->manager.caches = &f->cache;
-    f->cache.watch = &stw_watch_configmaps;
-    assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
-                                         &f->manager.caches[0].informer, &err),
-                     0);
-    f->run = (struct stw_run){.manager = &f->manager,
-                              .op = &stw_operator_steward,
-                              .field_manager = "steward-myweb",
-                              .controller = &stw_controller_myweb,
-                              .client = f->fake.client,
-                              .clock = &stw_clock_system,
-                              .key = "shop/web",
-                              .ns = "shop",
-                              .name = "web"};
-    f->owner = (struct stw_owner){.kind = "MyWeb", .ns = "shop", .name = "web", .uid = "u-1"};
-    f->desired = json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap",
-                           "metadata", "namespace", "shop", "name", "web", "data", "k", "v");
-    f->child = (struct stw_child){.watch = &stw_watch_configmaps,
-                                  .name = "web",
-                                  .desired = f->desired,
-                                  .applied_before = true};
-    struct stw_buf object = STW_BUF_INIT(4096);
-    for (const char *p = cached; *p; p++)
-        stw_buf_addc(&object, *p == '\'' ? '"' : *p);
-    if (*cached)
-        stw_informer_saw(f->manager.caches[0].informer, &object, NULL);
-    stw_buf_done(&object);
+    json_t *desired =
+        json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap",
+                  "metadata", "namespace", "shop", "name", "web", "data", "k", "v");
+    fixture_begin(f, &stw_watch_configmaps, desired, cached, steps);
+    f->child.applied_before = true;
 }
 
 static enum stw_child_state ensure(struct fixture *f)
 {
     stw_child_ensure(&f->run, &f->owner, &f->child);
     return f->child.state;
-}
-
-static void end(struct fixture *f)
-{
-    stw_informer_destroy(f->manager.caches[0].informer);
-    stw_guard_destroy(f->manager.guard);
-    stw_memo_destroy(f->manager.memo);
-    fake_stop(&f->fake);
-    json_decref(f->desired);
 }
 
 /* The content of the cache and of the server, and the result: the state, the text (the fields of a
@@ -162,7 +95,7 @@ static void every_case(void **state)
             fake_count(&f.fake, "PATCH /") != cases[i].writes)
             fail_msg("%s: state %d, \"%s\", %u reads, %u writes", cases[i].what, (int)got, said,
                      fake_count(&f.fake, "GET /"), fake_count(&f.fake, "PATCH /"));
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -204,7 +137,7 @@ static void guard_of_a_create(void **state)
         f.manager.caches[0].watch = guards[i].watch;
         stw_informer_destroy(f.manager.caches[0].informer);
         const struct stw_informer_config config = {.resource = guards[i].watch->resource,
-                                                   .project = project,
+                                                   .project = fixture_project,
                                                    .ctx = (void *)(uintptr_t)guards[i].watch};
         assert_int_equal(stw_informer_create(f.fake.client, &config, &stw_clock_system, NULL,
                                              &f.manager.caches[0].informer, NULL),
@@ -214,7 +147,7 @@ static void guard_of_a_create(void **state)
         if (ensure(&f) != STW_CHILD_CREATED || fake_count(&f.fake, guards[i].guard) != 1 ||
             fake_count(&f.fake, guards[i].other) != 0)
             fail_msg("%s: state %d, \"%s\"", guards[i].what, (int)f.child.state, f.child.err.text);
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -232,7 +165,7 @@ static void every_create_is_guarded(void **state)
     assert_int_equal(f.child.err.code, STW_ERR_CONFLICT);
     assert_int_equal(fake_count(&f.fake, NEW_GUARD), 2);
     assert_int_equal(fake_count(&f.fake, "PATCH /"), 2);
-    end(&f);
+    fixture_end(&f);
 }
 
 /* Addresses of the server's memory, as Go prints them before and since 1.26. */
@@ -246,7 +179,7 @@ static void addresses_are_masked(void **state)
     f.child.applied_before = false;
     assert_int_equal(ensure(&f), STW_CHILD_FAILED);
     assert_string_equal(f.child.err.text, "a (0x) b (0x), c 0x1F 0xabc");
-    end(&f);
+    fixture_end(&f);
 }
 
 /* If a write finds no owner, the run ends, and starts again from a fresh read. */
@@ -257,7 +190,7 @@ static void a_vanished_owner_is_a_conflict(void **state)
     begin(&f, "", "[]");
     assert_int_equal(ensure(&f), STW_CHILD_FAILED);
     assert_int_equal(f.child.err.code, STW_ERR_CONFLICT);
-    end(&f);
+    fixture_end(&f);
 }
 
 /* A value that the server normalises is accepted, and not applied again and again. */
@@ -279,7 +212,7 @@ static void what_the_server_makes_of_it(void **state)
     stw_child_forget(&f.run, &stw_watch_configmaps, "shop/web");
     assert_false(
         stw_child_as_wanted(&f.run, &stw_watch_configmaps, "shop/web", digest, &f.child.live));
-    end(&f);
+    fixture_end(&f);
 }
 
 struct made {
@@ -326,7 +259,7 @@ static void made_when_it_is_needed(void **state)
     assert_int_equal(ensure_made(&f, &m, 8), STW_CHILD_REPAIRED);
     assert_int_equal(m.times, 4);
     assert_int_equal(fake_count(&f.fake, "PATCH /"), 1);
-    end(&f);
+    fixture_end(&f);
 }
 
 int main(void)

@@ -5,19 +5,9 @@
 #include "controller/template_status.h"
 
 #include "base/hex.h"
-#include "base/util.h"
-#include "controller/manager_priv.h"
-#include "fake.h"
-#include "kinds/kinds.h"
-#include "kinds/myweb/reconcile.h"
+#include "child_fixture.h"
 #include "kinds/myweb/spec.h"
 #include "kube/tree.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
 
 #define PATH "/apis/apps/v1/namespaces/shop/deployments/web"
 #define FIELDS(ours)                                                                               \
@@ -57,66 +47,9 @@ static struct stw_hash template_of(const char *policy)
     return template;
 }
 
-static void project(void *ctx, struct stw_json object, struct stw_buf *out)
-{
-    const struct stw_watch *watch = ctx;
-    watch->project(&stw_operator_steward, object, out);
-}
-
-struct fixture {
-    struct fake fake;
-    struct stw_manager manager;
-    struct stw_watch_cache cache;
-    struct stw_run run;
-    struct stw_owner owner;
-    json_t *desired;
-    struct stw_child child;
-};
-
 static void begin(struct fixture *f, const char *cached, const char *steps)
 {
-    struct stw_error err;
-    const struct stw_informer_config config = {.resource = &stw_res_deployment,
-                                               .project = project,
-                                               .ctx = (void *)(uintptr_t)&stw_watch_deployments};
-    *f = (struct fixture){
-        .manager = {.guard = stw_guard_create(), .memo = stw_memo_create(), .cache_count = 1}};
-    fake_start(&f->fake);
-    fake_steps(&f->fake, steps);
-    f->manager.caches = &f->cache;
-    f->cache.watch = &stw_watch_deployments;
-    assert_int_equal(stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL,
-                                         &f->cache.informer, &err),
-                     0);
-    f->run = (struct stw_run){.manager = &f->manager,
-                              .op = &stw_operator_steward,
-                              .field_manager = "steward-myweb",
-                              .controller = &stw_controller_myweb,
-                              .client = f->fake.client,
-                              .clock = &stw_clock_system,
-                              .key = "shop/web",
-                              .ns = "shop",
-                              .name = "web"};
-    f->owner = (struct stw_owner){.kind = "MyWeb", .ns = "shop", .name = "web", .uid = "u-1"};
-    f->desired = deployment("New");
-    f->child =
-        (struct stw_child){.watch = &stw_watch_deployments, .name = "web", .desired = f->desired};
-    struct stw_buf object = STW_BUF_INIT(4096);
-    for (const char *p = cached; *p; p++)
-        stw_buf_addc(&object, *p == '\'' ? '"' : *p);
-    if (*cached)
-        stw_informer_saw(f->cache.informer, &object, NULL);
-    stw_buf_done(&object);
-}
-
-static void end(struct fixture *f)
-{
-    stw_child_done(&f->child);
-    stw_informer_destroy(f->cache.informer);
-    stw_guard_destroy(f->manager.guard);
-    stw_memo_destroy(f->manager.memo);
-    fake_stop(&f->fake);
-    json_decref(f->desired);
+    fixture_begin(f, &stw_watch_deployments, deployment("New"), cached, steps);
 }
 
 #define REPORTED .waiting = "New", .reported = true
@@ -232,7 +165,7 @@ static void every_case(void **state)
         assert_true(stw_hash_equal(c->template.built, template_of(old ? cases[i].built : "New")));
         assert_true(
             stw_hash_equal(c->template.waiting, old ? template_of("New") : (struct stw_hash){0}));
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -253,7 +186,7 @@ static void what_fails_is_not_remembered(void **state)
         stw_child_ensure(&f.run, &f.owner, &f.child);
         assert_int_equal(f.child.state, STW_CHILD_FAILED);
         assert_true(stw_hash_equal(f.child.template.built, template_of("Old")));
-        end(&f);
+        fixture_end(&f);
     }
 }
 
@@ -304,7 +237,7 @@ static void remembered_in_the_status(void **state)
                new);
     assert_string_equal(stw_tree_text(condition, "message"), text);
     json_decref(condition);
-    end(&f);
+    fixture_end(&f);
 
     stw_autofree char *again = json_dumps(first, JSON_COMPACT);
     begin(&f, LIVE("5", "1", "Old", ALL), "[]");
@@ -314,7 +247,7 @@ static void remembered_in_the_status(void **state)
                            json_object_get(second, "podTemplates")));
     assert_string_equal(stw_tree_text(condition, "message"), text);
     json_decref(condition);
-    end(&f);
+    fixture_end(&f);
 
     /* The whole program may have consent. */
     begin(&f, LIVE("5", "1", "Old", ALL), "[" APPLY(LIVE("6", "1", "new", ALL)) "]");
@@ -327,7 +260,7 @@ static void remembered_in_the_status(void **state)
     stw_hash_format(template_of("new"), old);
     assert_string_equal(stw_tree_text(entry, "storedHash"), old);
     assert_null(json_object_get(entry, "waitingHash"));
-    end(&f);
+    fixture_end(&f);
 }
 
 /* The schema of a kind without the row would drop it, so that each run would write it again. */
@@ -345,7 +278,7 @@ static void only_of_kinds_with_the_row(void **state)
     json_auto_t *status = report(&f, "{}", &condition);
     assert_null(json_object_get(status, "podTemplates"));
     assert_null(condition);
-    end(&f);
+    fixture_end(&f);
 }
 
 int main(void)
