@@ -11,13 +11,6 @@ from support.cluster import condition
 
 
 @pytest.fixture
-def kubelet(installed, namespace, pods_stay_pending):
-    """Pods of the test's namespace become ready."""
-    with eru.Kubelet(installed, namespace) as one:
-        yield one
-
-
-@pytest.fixture
 def clocked(controller, run_steward, clock):
     """A steward that uses `clock`, in place of the module's."""
     assert controller.stop() == 0, controller.log_tail()

@@ -6,13 +6,7 @@ from support import eru, faults, wait
 from support import steward as stw
 from support.eruhours import Hours, digest, reading, write
 
-
-@pytest.fixture(autouse=True)
-def kubelet(installed, namespace, pods_stay_pending):
-    """Pods of the test's namespace become ready."""
-    stw.uninstall_webhooks(installed)
-    with eru.Kubelet(installed, namespace) as one:
-        yield one
+pytestmark = pytest.mark.usefixtures("no_webhooks", "kubelet")
 
 
 @pytest.mark.oldest("metadata of single objects, an annotation of the pod template")

@@ -3,18 +3,11 @@
 
 import pytest
 from support import eru, faults, registrydouble, wait
-from support import steward as stw
 from support.eruhours import Hours, digest, reading, write
 
+pytestmark = pytest.mark.usefixtures("no_webhooks", "kubelet")
+
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
-
-
-@pytest.fixture(autouse=True)
-def kubelet(installed, namespace, pods_stay_pending):
-    """Pods of the test's namespace become ready."""
-    stw.uninstall_webhooks(installed)
-    with eru.Kubelet(installed, namespace) as one:
-        yield one
 
 
 @pytest.fixture(name="double")

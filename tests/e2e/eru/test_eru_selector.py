@@ -10,13 +10,6 @@ from support.cluster import condition
 
 
 @pytest.fixture
-def kubelet(installed, namespace, pods_stay_pending):
-    """Pods of the test's namespace become ready."""
-    with eru.Kubelet(installed, namespace) as one:
-        yield one
-
-
-@pytest.fixture
 def another_namespace(installed, namespace):
     """A second namespace, of another tenant."""
     name = f"{namespace}-other"

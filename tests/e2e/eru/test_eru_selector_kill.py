@@ -5,15 +5,8 @@ matched is restarted once, and no other.
 
 import pytest
 from support import eru, faults, wait
-from support import steward as stw
 
-
-@pytest.fixture(autouse=True)
-def kubelet(installed, namespace, pods_stay_pending):
-    """Pods of the test's namespace become ready."""
-    stw.uninstall_webhooks(installed)
-    with eru.Kubelet(installed, namespace) as one:
-        yield one
+pytestmark = pytest.mark.usefixtures("no_webhooks", "kubelet")
 
 
 @pytest.mark.oldest("conflicts, and preconditions of server-side apply")

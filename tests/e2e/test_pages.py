@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows "Try it" of a kind's page literally, on a node: kubectl prints what the page shows.  Pages
+that need more than steward have tests of their own."""
+
+import pytest
+from support import readme
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("page, commands", [("docs/app.md", 14), ("docs/eru.md", 8)])
+def test_try_it(steward, cluster, namespace, tmp_path, page, commands):
+    assert steward.running()
+    steps = list(readme.follow(cluster, namespace, page, tmp_path))
+    assert len(steps) >= commands
