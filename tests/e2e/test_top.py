@@ -5,16 +5,13 @@ The pods have no node: their addresses are of this machine, where steward and a 
 
 import base64
 import contextlib
-import http.server
 import json
 import socket
-import ssl
-import threading
 
 import pytest
 
 from support import cluster as k8s
-from support import door, kustomize, myweb, net, wait
+from support import door, kustomize, myweb, net, served, wait
 from support import steward as stw
 from support.app import set_status
 
@@ -128,7 +125,7 @@ def test_replicas_and_their_objects(top, run_steward, installed, make_pod, names
     assert one.running()
 
 
-class _Spy(http.server.BaseHTTPRequestHandler):
+class _Spy(served.Handler):
     """Records what it is sent, and answers with terminal escapes."""
 
     def do_GET(self):
@@ -136,28 +133,15 @@ class _Spy(http.server.BaseHTTPRequestHandler):
         self.server.seen.append((self.path, dict(self.headers)))
         body = json.dumps({"started": "\x1b[2J", "build": {"version": "\u009b5m"}, "errors": [
             {"kind": "MyWeb", "namespace": "shop", "name": "\x1b]0;owned\x07", "error": "\r\n\x1bc"}]})
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, format, *args):
-        """Nothing."""
+        self.reply(body=body.encode())
 
 
 @pytest.fixture
 def spy(address, tmp_path):
     """An HTTPS server of a tenant that can start pods in steward's namespace."""
-    certs = door.make_pair(tmp_path / "spy")
-    server = http.server.ThreadingHTTPServer((address, net.free_port()), _Spy)
-    server.seen = []
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certs / "tls.crt", certs / "tls.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with served.Served(_Spy, address=address, pair=door.make_pair(tmp_path / "spy")) as server:
+        server.seen = []
+        yield server
 
 
 def claims(token):

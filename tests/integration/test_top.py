@@ -3,14 +3,12 @@
 
 import contextlib
 import fcntl
-import http.server
 import json
 import os
 import pty
 import re
 import select
 import signal
-import ssl
 import struct
 import subprocess
 import termios
@@ -19,17 +17,15 @@ import time
 
 import pytest
 
-from support import door, net
+from support import door, served
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 TOKEN = "a-token-of-the-engineer"
 ESCAPES = "\x1b[31m\x1b]0;owned\x07\u009b2J\r\n\u202e"
 
 
-class _Replica(http.server.BaseHTTPRequestHandler):
+class _Replica(served.Handler):
     """/debug/state and /metrics; `server.hangs`: no answer."""
-
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self):
         """Counts its requests."""
@@ -43,34 +39,22 @@ class _Replica(http.server.BaseHTTPRequestHandler):
             "reconciles": True, "queues": [{"kind": "MyWeb", "depth": self.server.looks}],
             "errors": [{"kind": "MyWeb", "namespace": "shop", "name": f"web{ESCAPES}", "error": ESCAPES}],
         }) if self.path == "/debug/state" else "nothing\n"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, format, *args):
-        """Nothing."""
+        self.reply(body=body.encode())
 
 
 @pytest.fixture
 def replica(tmp_path):
     """The double; its `options` are those of top."""
     certs = door.make_pair(tmp_path / "certs")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", net.free_port()), _Replica)
-    server.daemon_threads = True
+    server = served.Served(_Replica, pair=certs)
     server.looks, server.tokens, server.hangs, server.ends = 0, set(), threading.Event(), threading.Event()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certs / "tls.crt", certs / "tls.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
-    server.options = ["--url", f"https://127.0.0.1:{server.server_address[1]}", "--token-file", token,
+    server.options = ["--url", server.url, "--token-file", token,
                       "--ca-file", certs / "tls.crt"]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.ends.set()
-    server.shutdown()
-    server.server_close()
+    server.close()
 
 
 class Terminal:

@@ -3,10 +3,8 @@
 each request against the specification (https://opentelemetry.io/docs/specs/otlp/#otlphttp)."""
 
 import base64
-import http.server
 import json
 import re
-import ssl
 import threading
 
 try:  # the definition itself (PyPI: opentelemetry-proto)
@@ -14,6 +12,8 @@ try:  # the definition itself (PyPI: opentelemetry-proto)
     from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 except ImportError:
     json_format = None
+
+from . import served
 
 SPAN = {"traceId": str, "spanId": str, "parentSpanId": str, "flags": int, "name": str, "kind": int,
         "startTimeUnixNano": str, "endTimeUnixNano": str, "attributes": list, "status": dict}
@@ -86,33 +86,17 @@ def parse(text):
     return spans
 
 
-class Collector(http.server.ThreadingHTTPServer):
+class Collector(served.Served):
     """Tests read `spans`, `bodies` (text), `headers` (one dict a request) and `problems`.
 
     `answer(number)` returns what to do with the request of that number, from 0: (status, headers,
     body), "hang" until the collector is closed, or "close" the connection; None: take it.
     `tls`: a folder with tls.crt and tls.key."""
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, answer=lambda number: None, tls=None):
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.answer, self.lock, self.closed = answer, threading.Lock(), threading.Event()
         self.spans, self.bodies, self.headers, self.problems = [], [], [], []
-        self.scheme = "https" if tls else "http"
-        if tls:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(tls / "tls.crt", tls / "tls.key")
-            self.socket = context.wrap_socket(self.socket, server_side=True,
-                                              do_handshake_on_connect=False)
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self):
-        """The endpoint, without a path."""
-        return f"{self.scheme}://127.0.0.1:{self.server_address[1]}"
+        super().__init__(_Handler, pair=tls)
 
     def named(self, pattern, **found):
         """The spans whose name matches and whose attributes (with _ for .) have these values."""
@@ -134,25 +118,10 @@ class Collector(http.server.ThreadingHTTPServer):
     def close(self):
         """Ends it, and requests that hang."""
         self.closed.set()
-        self.shutdown()
-        self.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        self.close()
-
-    def handle_error(self, request, client_address):
-        """Clients may go away."""
+        super().close()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        """Nothing."""
-
+class _Handler(served.Handler):
     def do_POST(self):
         """An export request."""
         one = self.server
@@ -186,12 +155,3 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         with one.lock:
             one.spans += spans
         self.reply(200, {"Content-Type": "application/json"}, b"{}")
-
-    def reply(self, status, headers, body):
-        """One whole response."""
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries of images: a played one, which answers whatever a test wants, and Debian's docker-registry."""
+"""Registries of images: a played one, with the answers of a test, and Debian's docker-registry."""
 
 import contextlib
 import hashlib
-import http.server
 import json
 import re
 import shutil
 import subprocess
-import threading
 import urllib.request
 
-from . import net, wait
+from . import net, served, wait
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -23,20 +21,15 @@ def digest_of(data):
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-class Double(http.server.ThreadingHTTPServer):
+class Double(served.Served):
     """`tags` is {"name:tag": digest}; `requests` has (method, path, headers).  `fault(handler)` may
     answer instead, and returns True then.  With `token`, that token is required; `realm` names its server."""
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, tags=None, port=0, token=None, realm=None):
-        super().__init__(("127.0.0.1", port), _Handler)
         self.tags, self.token, self.realm = dict(tags or {}), token, realm
         self.requests, self.connections = [], 0
         self.fault = lambda handler: False
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
+        super().__init__(_Handler, port=port)
 
     @property
     def host(self):
@@ -53,19 +46,8 @@ class Double(http.server.ThreadingHTTPServer):
         found = (_PATH.fullmatch(p) for m, p, _ in self.requests if m == "HEAD")
         return [f"{m[1]}:{m[2]}" for m in found if m]
 
-    def close(self):
-        """Stops serving."""
-        self.shutdown()
-        self.server_close()
-        self.thread.join()
 
-    def handle_error(self, request, client_address):
-        """Ignores clients that go away."""
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class _Handler(served.Handler):
     def _answer(self):
         server = self.server
         server.requests.append((self.command, self.path, dict(self.headers)))
@@ -85,19 +67,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.reply(404)
 
     do_HEAD = do_GET = _answer  # noqa: N815
-
-    def reply(self, status, headers=None, body=b""):
-        """One whole answer."""
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    def log_message(self, format, *args):  # noqa: A002
-        """Nothing."""
 
 
 # --- the real one

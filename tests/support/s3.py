@@ -3,16 +3,13 @@
 can misbehave as stores do: down, slow, cut off, full, corrupting."""
 
 import http.client
-import http.server
 import os
 import pathlib
 import shutil
-import ssl
 import subprocess
-import threading
 import time
 
-from . import net, wait
+from . import net, served, wait
 
 ACCESS_KEY = SECRET_KEY = "S3RVER"  # the only account that it has
 CREDENTIALS = f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
@@ -61,7 +58,7 @@ class S3:
                 for path in top.rglob("*" + suffix) if path.is_file()}
 
 
-class Door(http.server.ThreadingHTTPServer):
+class Door(served.Served):
     """Forwards requests to an S3, on an address of its own; `mode` sets how it behaves, from the
     next request on:
 
@@ -78,43 +75,14 @@ class Door(http.server.ThreadingHTTPServer):
     With a pair (a folder of tls.crt and tls.key) it uses TLS.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, s3, address="127.0.0.1", pair=None):
-        super().__init__((address, 0), _Handler)
-        self.scheme = "https" if pair else "http"
-        if pair:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(pair / "tls.crt", pair / "tls.key")
-            self.socket = context.wrap_socket(self.socket, server_side=True,
-                                              do_handshake_on_connect=False)
         self.s3, self.mode, self.pause, self.cut_bytes = s3, "fine", 1.0, 64 << 10
         self.log = []  # (method, path) of every request
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self):
-        """Its URL."""
-        return f"{self.scheme}://{self.server_address[0]}:{self.server_address[1]}"
-
-    def close(self):
-        """Stops serving."""
-        self.shutdown()
-        self.server_close()
-        self.thread.join()
-
-    def handle_error(self, request, client_address):
-        """Ignores clients that go away."""
+        super().__init__(_Handler, address=address, pair=pair)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(served.Handler):
     HOP = ("connection", "transfer-encoding", "keep-alive", "expect")
-
-    def log_message(self, *_):
-        """Writes nothing to the terminal."""
 
     def _body(self):
         """The whole body; None when it is cut."""

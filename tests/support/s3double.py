@@ -6,10 +6,11 @@ unfinished ones, lists in pages, and verifies every signature as specified
 import datetime
 import hashlib
 import hmac
-import http.server
 import threading
 import urllib.parse
 import xml.sax.saxutils
+
+from . import served
 
 ACCESS_KEY, SECRET_KEY, TOKEN = "AKIDEXAMPLE", "sEcr3t/key+of=test", "t0ken/+=="
 CREDENTIALS = (f"[default]\naws_access_key_id = {ACCESS_KEY}\n"
@@ -20,36 +21,17 @@ def _quote(text, safe=""):
     return urllib.parse.quote(text, safe=safe + "-_.~")
 
 
-class S3Double(http.server.ThreadingHTTPServer):
+class S3Double(served.Served):
     """Tests may read `objects` {key: bytes} and `uploads` {id: Upload}.  `fault(request)` may
     answer instead: a status and an error code, "close", or None for the usual answer."""
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, bucket="backups", region="us-east-1", page=1000):
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.bucket, self.region, self.page = bucket, region, page
         self.objects, self.uploads, self.log, self.headers = {}, {}, [], []
         self.fault = lambda request: None
         self.after = lambda request: None  # the same, after the work is done
         self.lock = threading.Lock()
-        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-
-    @property
-    def url(self):
-        """Its URL."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def close(self):
-        """Stops serving."""
-        self.shutdown()
-        self.server_close()
-        self.thread.join()
-
-    def handle_error(self, request, client_address):
-        """Ignores clients that go away."""
+        super().__init__(_Handler)
 
     def begin(self, key, age_s=0):
         """Adds an upload that another client began `age_s` seconds ago; its id."""
@@ -69,12 +51,7 @@ class Upload:
         self.began = datetime.datetime.now(datetime.timezone.utc) - age
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        """Writes nothing to the terminal."""
-
+class _Handler(served.Handler):
     # --- signatures
 
     def _canonical(self, path, query, signed):
