@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Secret mode on the certificate thread.  Watches, each on one object's metadata, only wake it; the state for a decision is always read again. */
+ * Secret mode on the certificate thread.  Watches, each on one object's metadata, only wake it; the
+ * state for a decision is always read again. */
 #include "certs_priv.h"
 
 #include "base/backoff.h"

@@ -91,7 +91,7 @@ static const struct {
     {"traceidratio", {STW_SAMPLE_RATIO, false, 1}},
 };
 
-/* Digits with a point, "0.25" or "1", whatever the locale. */
+/* Digits with a point, "0.25" or "1", in every locale. */
 static int parse_ratio(const char *text, double *ret)
 {
     double value = 0, place = 1;

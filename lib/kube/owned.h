@@ -38,7 +38,7 @@ bool stw_owned_has(struct stw_json object, const char *manager, const char *fiel
  * (quantities in their canonical form, protocol with every port), without empty maps except
  * emptyDir. */
 struct stw_hash stw_owned_desired(struct stw_json desired);
-/* The same, with its part as above (zero: there is no template). */
+/* The same, and the part of it that is from spec.template (zero: there is no template). */
 struct stw_hash stw_owned_desired_parts(struct stw_json desired, struct stw_hash *ret_template);
 /* Appends what `manager` owns of spec.template in a live object, as JSON: what it last applied there,
  * if no other client has changed it since.  Without fields that the server dropped because their

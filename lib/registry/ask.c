@@ -139,7 +139,7 @@ static int fail_by_curl(struct ask *a, CURLcode rc, struct stw_error *err)
                     "registry %s cannot be reached: %s", host_of(a), curl_easy_strerror(rc));
 }
 
-/* `*ret_status`: of the answer, whatever it is. */
+/* `*ret_status`: of the answer, also of one that is an error. */
 static int request(struct ask *a, const char *url, bool head, struct curl_slist *headers,
                    long *ret_status, struct stw_error *err)
 {

@@ -7,8 +7,8 @@
  * Text that no table mentions is copied byte for byte.  A field that is moved away leaves no empty
  * object; so an empty object whose fields have all been moved returns as an absent one.
  *
- * Whatever a tenant writes into an object or its annotation, conversion by tables succeeds: one
- * object that fails makes the whole list unreadable.  The exception is an object whose annotations
+ * Conversion by tables succeeds for every object and annotation that a tenant can write: one object
+ * that fails makes the whole list unreadable.  The exception is an object whose annotations
  * become larger than the API server allows; admission refuses it first. */
 #ifndef STW_SCHEMA_CONVERSION_H
 #define STW_SCHEMA_CONVERSION_H
