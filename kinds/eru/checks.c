@@ -139,9 +139,9 @@ static void judge_change(const struct eru_inputs *now, const struct recorded *be
 
 static void tell_unknown(struct eru *e, const char *name, const struct eru_inputs *now)
 {
-    if (!*now->unknown || e->unknown_told)
+    if (!*now->unknown || e->unknown_reported)
         return;
-    e->unknown_told = true;
+    e->unknown_reported = true;
     eru_plan_event(e, true, "ImageDigestUnknown",
                    "%s \"%.100s\": images are not compared at this instant: %.240s",
                    e->workload->kind, name, now->unknown);
@@ -153,7 +153,8 @@ int eru_check_changed(struct eru *e, const char *name, int64_t instant, bool man
 {
     struct eru_inputs now = {0};
     struct recorded before;
-    e->inputs[0] = '\0';
+    /* Another Eru of this workload may compare what was recorded. */
+    stw_format(e->inputs, sizeof(e->inputs), "%s", e->spec.only_if_changed ? "" : e->target.inputs);
     if (!e->spec.only_if_changed)
         return 0;
     e->inputs_instant = instant;

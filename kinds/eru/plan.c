@@ -234,14 +234,23 @@ static bool act_on_selected(struct eru *e, int64_t instant)
     return true;
 }
 
+/* An earlier run may have been interrupted after the restart. */
+static bool act_on_late(struct eru *e, int64_t instant)
+{
+    if (!eru_selects(e) && !read_target_once(e))
+        return false;
+    if (!eru_selects(e) && e->target.there && eru_has_stamp(&e->target, instant))
+        return restart_workload(e, instant);
+    record_missed_instant(e, instant);
+    return true;
+}
+
 /* Returns true if the instant has been handled. */
 static bool act_on(struct eru *e, int64_t instant)
 {
     struct eru_skip s = {0};
-    if (get_now_seconds(e) - instant > e->spec.starting_deadline_seconds) {
-        record_missed_instant(e, instant);
-        return true;
-    }
+    if (get_now_seconds(e) - instant > e->spec.starting_deadline_seconds)
+        return act_on_late(e, instant);
     if (stw_hours_at(&e->spec.hours, e->zone, instant) != STW_HOURS_ALLOWED) {
         eru_check_hours(e, instant, &s); /* without a read: there is nothing to restart */
         eru_plan_skip(e, instant, &s);
@@ -334,11 +343,24 @@ static void follow_token(struct eru *e, bool known)
     }
 }
 
+/* A restart by hand that was interrupted after the stamp: it is recognized by the stamp, which the
+ * next instant of the schedule replaces. */
+static void finish_token(struct eru *e)
+{
+    int64_t instant = e->state.manual.instant;
+    if (!eru_plan_waits(e) || eru_selects(e) || !read_target_once(e))
+        return;
+    if (e->target.there && eru_has_stamp(&e->target, instant))
+        e->state.manual.done = restart_workload(e, instant);
+}
+
 void eru_plan(struct eru *e)
 {
     bool known = stw_streq(e->state.manual.token, e->token);
     put_into_force(e);
     measure_rollout(e);
+    if (known)
+        finish_token(e);
     if (eru_selects(e))
         eru_selected_follow(e);
     else

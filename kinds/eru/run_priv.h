@@ -153,7 +153,7 @@ struct eru {
     char inputs[ERU_INPUTS_LEN]; /* written with the next stamp; "": none */
     size_t inputs_read;          /* requests of this run for what pods read and run */
     int64_t inputs_instant;      /* for which they are read */
-    bool unknown_told;           /* by an event of this run: an image whose digest is not known */
+    bool unknown_reported;       /* by an event of this run: an image whose digest is not known */
     char holder[STW_KEY_LEN];    /* an older Eru of this workload; "" for none */
     const char *rollout_reason;  /* for a rollout that ended in this run, or NULL */
     char rollout_message[400];

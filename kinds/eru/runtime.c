@@ -46,7 +46,7 @@ static int64_t ahead_ms(const struct eru_runtime *k)
 }
 
 /* The kernel has reported a step. */
-static bool was_told(const struct eru_runtime *k)
+static bool has_kernel_reported(const struct eru_runtime *k)
 {
     uint64_t ticks;
     return read(k->timer, &ticks, sizeof(ticks)) < 0 && errno == ECANCELED;
@@ -55,11 +55,11 @@ static bool was_told(const struct eru_runtime *k)
 static bool was_set(const struct eru_runtime *k, int64_t *ahead)
 {
     int64_t before = *ahead;
-    bool told = was_told(k);
+    bool stepped = has_kernel_reported(k);
     *ahead = ahead_ms(k);
-    if (!told && llabs(*ahead - before) <= APART_MS)
+    if (!stepped && llabs(*ahead - before) <= APART_MS)
         *ahead = before; /* otherwise many small steps would go unnoticed */
-    return told || *ahead != before;
+    return stepped || *ahead != before;
 }
 
 static void *watch_clock(void *ctx)

@@ -6,6 +6,7 @@
  * together with the instant, which counts as handled from then on.  The runs that follow restart
  * those that are recorded, and no others.  The stamp decides whether one has been restarted, so a
  * run that was interrupted between two restarts can be repeated. */
+#include "base/clock.h"
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
 #include "kube/tree.h"
@@ -16,6 +17,7 @@
     20 /* restarts of one run: then the status is written, and other objects have a turn */
 #define ERRORS_MAX 3     /* transient errors of one run */
 #define INPUTS_BATCH 100 /* requests of one run for what pods read, before the last workload */
+#define INPUTS_MS 5000   /* time of one run for them, before the last workload */
 #define CONFLICT_AGAIN_MS 1000
 #define POLL_LEAST_MS 2000
 #define POLL_MOST_MS 15000
@@ -38,10 +40,11 @@ struct follow {
     struct tally restarted, skipped, unchanged;
     unsigned tried, errors;
     bool conflict;
-    bool full; /* this run has read enough */
+    bool full;         /* this run has read enough */
+    uint64_t begin_ms; /* of this run */
 };
 
-static void add_name(struct tally *t, const char *name, const char *reason)
+static void count_workload(struct tally *t, const char *name, const char *reason)
 {
     size_t len = strlen(t->names);
     t->count++;
@@ -81,9 +84,9 @@ static void end_workload(struct eru *e, json_t *w, const char *state, const char
 static void skip_workload(struct follow *f, json_t *w, const char *reason)
 {
     if (stw_streq(reason, ERU_UNCHANGED))
-        add_name(&f->unchanged, stw_tree_text(w, "name"), "");
+        count_workload(&f->unchanged, stw_tree_text(w, "name"), "");
     else
-        add_name(&f->skipped, stw_tree_text(w, "name"), reason);
+        count_workload(&f->skipped, stw_tree_text(w, "name"), reason);
     end_workload(f->e, w, SKIPPED, reason);
 }
 
@@ -118,7 +121,7 @@ static void begin_workload(struct follow *f, json_t *w)
     e->state.selected.restarted++;
     e->state.last_restart = e->now_us / 1000000;
     e->recorded = true;
-    add_name(&f->restarted, stw_tree_text(w, "name"), "");
+    count_workload(&f->restarted, stw_tree_text(w, "name"), "");
 }
 
 /* A failed write: other workloads are restarted nevertheless. */
@@ -207,7 +210,8 @@ static void restart_workload(struct follow *f, json_t *w, const struct eru_found
     if (f->tried == BATCH || f->errors == ERRORS_MAX || e->err.code == STW_ERR_CANCELLED ||
         must_wait(e))
         return;
-    f->full = e->inputs_read >= INPUTS_BATCH;
+    f->full =
+        e->inputs_read >= INPUTS_BATCH || stw_now_ms(&stw_clock_system) - f->begin_ms >= INPUTS_MS;
     if (f->full)
         return;
     if (eru_check_changed(e, found->name, e->state.selected.instant, e->state.selected.manual, &s,
@@ -264,7 +268,7 @@ static bool has_finished(const json_t *w, enum finish how)
 static void order_workloads(struct eru *e, const json_t *failing)
 {
     json_t *all = e->state.selected.workloads, *next = json_array(), *w;
-    size_t i, told = 0;
+    size_t i, named = 0;
     int rc = next ? 0 : -1;
     for (int later = 0; later < 2; later++)
         json_array_foreach (all, i, w)
@@ -273,7 +277,7 @@ static void order_workloads(struct eru *e, const json_t *failing)
                 rc |= json_array_append(next, w);
     for (int k = 0; k < FINISHES; k++)
         json_array_foreach (all, i, w)
-            if (has_finished(w, (enum finish)k) && told++ < STW_ERU_TOLD_MAX)
+            if (has_finished(w, (enum finish)k) && named++ < STW_ERU_NAMED_MAX)
                 rc |= json_array_append(next, w);
     json_decref(rc == 0 ? all : next); /* out of memory: all of them stay */
     e->state.selected.workloads = rc == 0 ? next : all;
@@ -312,7 +316,7 @@ static void tell_failures(struct eru *e)
     const json_t *w;
     json_array_foreach (e->state.selected.workloads, i, w)
         if (stw_streq(stw_tree_text(w, "state"), FAILED))
-            add_name(&failed, stw_tree_text(w, "name"), stw_tree_text(w, "reason"));
+            count_workload(&failed, stw_tree_text(w, "name"), stw_tree_text(w, "reason"));
     stw_format(e->rollout_message, sizeof(e->rollout_message), "%lld of %lld %ss failed: %s",
                (long long)e->state.selected.failed, (long long)e->state.selected.matched,
                e->workload->kind, failed.names);
@@ -396,7 +400,7 @@ static void follow_all(struct follow *f)
 void eru_selected_follow(struct eru *e)
 {
     struct eru_found_list list = {.only = e->state.selected.workloads};
-    struct follow f = {.e = e, .list = &list};
+    struct follow f = {.e = e, .list = &list, .begin_ms = stw_now_ms(&stw_clock_system)};
     if (!e->state.selected.there || e->state.selected.instant != e->state.rollout.instant)
         e->state.rollout.there = false; /* another client has changed the status */
     if (!e->state.rollout.there)

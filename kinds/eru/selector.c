@@ -127,17 +127,17 @@ static void add_part(struct stw_buf *out, const char *before, struct stw_json te
     stw_json_str(text, out);
 }
 
-static void add_values(struct stw_buf *out, const char *operator, struct stw_json values)
+/* The API server reads "in ()" as a list without values, not as one empty value. */
+static void add_values(struct stw_buf *out, bool in, struct stw_json values)
 {
     struct stw_json key, value;
-    const char *before = "";
-    stw_buf_adds(out, operator);
-    stw_buf_addc(out, '(');
+    bool one = stw_json_size(values) == 1;
+    const char *before = one ? (in ? "=" : "!=") : (in ? " in (" : " notin (");
     stw_json_foreach (values, key, value) {
         add_part(out, before, value);
         before = ",";
     }
-    stw_buf_addc(out, ')');
+    stw_buf_adds(out, one ? "" : ")");
 }
 
 static void add_requirement(struct stw_buf *out, struct stw_json r)
@@ -147,8 +147,7 @@ static void add_requirement(struct stw_buf *out, struct stw_json r)
         stw_buf_addc(out, '!');
     stw_json_str(stw_json_get(r, "key"), out);
     if (takes_values(operator))
-        add_values(out, stw_json_is(operator, "In") ? " in " : " notin ",
-                   stw_json_get(r, "values"));
+        add_values(out, stw_json_is(operator, "In"), stw_json_get(r, "values"));
 }
 
 void stw_eru_selector_query(const struct stw_eru_selector *s, struct stw_buf *out)

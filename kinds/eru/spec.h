@@ -24,7 +24,7 @@ struct stw_eru {
 };
 
 #define STW_ERU_MATCHES_MAX 100 /* workloads that a selector may match */
-#define STW_ERU_TOLD_MAX 20     /* of these, that the status names when they are finished */
+#define STW_ERU_NAMED_MAX 20    /* of these, that the status names when they are finished */
 #define STW_ERU_SCHEDULE "0 0 * * *"
 #define STW_ERU_TIME_ZONE "Etc/UTC"
 

@@ -30,7 +30,7 @@ static void find_schedule(const struct eru *e, struct stw_aspect *a)
     STW_ASPECT_SAY(a, "\"%s\" in %s", e->spec.schedule, e->spec.time_zone);
 }
 
-static void find_target(const struct eru *e, struct stw_aspect *a)
+static void judge_target(const struct eru *e, struct stw_aspect *a)
 {
     *a = (struct stw_aspect){
         .type = TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
@@ -161,7 +161,7 @@ void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status)
     if (eru_selects(e))
         find_matches(e, &all[FIND_TARGET]);
     else
-        find_target(e, &all[FIND_TARGET]);
+        judge_target(e, &all[FIND_TARGET]);
     find_conflict(e, &all[FIND_CONFLICT]);
     find_error(e, &all[FIND_ERROR]);
     stw_verdict_of(all, ASPECTS, v);

@@ -106,7 +106,8 @@ static long left_ms(const struct ask *a)
     return a->deadline_ms > now ? (long)(a->deadline_ms - now) : 0;
 }
 
-static void set_up(struct ask *a, const char *url, bool head, struct curl_slist *headers)
+static void set_up(struct ask *a, const char *url, bool head, struct curl_slist *headers,
+                   long timeout_ms)
 {
     CURL *h = a->easy;
     curl_easy_reset(h);
@@ -117,7 +118,7 @@ static void set_up(struct ask *a, const char *url, bool head, struct curl_slist 
     curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, left_ms(a));
+    curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, timeout_ms);
     curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(h, CURLOPT_WRITEDATA, a);
     curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
@@ -143,6 +144,7 @@ static int fail_by_curl(struct ask *a, CURLcode rc, struct stw_error *err)
 static int request(struct ask *a, const char *url, bool head, struct curl_slist *headers,
                    long *ret_status, struct stw_error *err)
 {
+    long timeout_ms = left_ms(a);
     stw_buf_done(&a->body);
     a->body = (struct stw_buf){.max = TOKEN_MAX_BYTES, .secret = true};
     a->header_bytes = 0;
@@ -150,9 +152,9 @@ static int request(struct ask *a, const char *url, bool head, struct curl_slist 
     a->digest[0] = '\0';
     if (stw_fence_check(err) != 0)
         return -1;
-    if (left_ms(a) == 0)
+    if (timeout_ms == 0) /* for libcurl: no limit */
         return stw_fail(err, STW_ERR_TIMEOUT, "there was no time to ask registry %s", host_of(a));
-    set_up(a, url, head, headers);
+    set_up(a, url, head, headers, timeout_ms);
     CURLcode rc = curl_easy_perform(a->easy);
     if (rc != CURLE_OK)
         return fail_by_curl(a, rc, err);
@@ -208,8 +210,11 @@ static int get_token(struct ask *a, char out[REGISTRY_TOKEN_LEN], struct stw_err
                         "registry %s wants a token from a server that is not listed", host_of(a));
     if (request(a, url, false, NULL, &status, err) != 0)
         return -1;
-    if (status != 200)
-        return fail_by_status(a, status, err);
+    if (status != 200) {
+        (void)fail_by_status(a, status, err);
+        err->http = (int)status; /* there was an answer */
+        return -1;
+    }
     if (registry_token_parse(stw_buf_str(&a->body), a->body.len, out) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the token for registry %s is malformed", host_of(a));
     return 0;

@@ -120,6 +120,17 @@ def test_a_bad_token(double, body):
     assert len(double.requests) == 2
 
 
+def test_no_token_for_one_repository(double):
+    """The token server refuses one repository: tags of others are read in the same round."""
+    double.tags["team/other:1"] = B
+    double.token, double.realm = "x", f"http://{double.host}/token"
+    double.fault = lambda h: h.path.startswith("/token") and "team%2Fapp" in h.path and (
+        h.reply(503) or True)
+    assert probe(f"http://{double.host}", f"{double.host}/team/app:1",
+                 f"{double.host}/team/other:1") == [
+                     f"Unavailable registry {double.host} answers 503", B]
+
+
 # --- hostile registries
 
 

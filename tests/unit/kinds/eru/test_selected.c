@@ -424,7 +424,7 @@ static void names_are_bounded(void **state)
     run_once(&w, true);
     assert_int_equal(count_of("failed"), 30);
     assert_int_equal(count_of("skipped"), 30);
-    assert_int_equal(json_array_size(json_object_get(selected(), "workloads")), STW_ERU_TOLD_MAX);
+    assert_int_equal(json_array_size(json_object_get(selected(), "workloads")), STW_ERU_NAMED_MAX);
     assert_string_equal(state_of("d-30"), "Failed/NoLongerMatches"); /* before skipped ones */
     assert_string_equal(state_of("d-00"), "");
 }

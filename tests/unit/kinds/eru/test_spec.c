@@ -183,7 +183,9 @@ static void as_a_query(void **state)
     static const char object[] =
         SELECTOR("\"matchLabels\":{\"tier\":\"web\",\"empty\":\"\"},\"matchExpressions\":["
                  "{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"b\",\"c\"]},"
-                 "{\"key\":\"example.com/d\",\"operator\":\"NotIn\",\"values\":[\"e\"]},"
+                 "{\"key\":\"example.com/d\",\"operator\":\"NotIn\",\"values\":[\"e\",\"\"]},"
+                 "{\"key\":\"h\",\"operator\":\"In\",\"values\":[\"\"]},"
+                 "{\"key\":\"i\",\"operator\":\"NotIn\",\"values\":[\"j\"]},"
                  "{\"key\":\"f\",\"operator\":\"Exists\"},"
                  "{\"key\":\"g\",\"operator\":\"DoesNotExist\"}]");
     stw_autobuf struct stw_buf query = STW_BUF_INIT(1024);
@@ -196,7 +198,7 @@ static void as_a_query(void **state)
         stw_kind_decode(&stw_kind_eru, stw_json_get(q.a.object, "spec"), arena, &e, NULL), 0);
     stw_eru_selector_query(&e.selector, &query);
     assert_string_equal(stw_buf_str(&query),
-                        "tier=web,empty=,a in (b,c),example.com/d notin (e),f,!g");
+                        "tier=web,empty=,a in (b,c),example.com/d notin (e,),h=,i!=j,f,!g");
     ask_done(&q);
 }
 
