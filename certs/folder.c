@@ -8,18 +8,18 @@
 
 #include <stdio.h>
 
-#define READS_MAX 5 /* reads of one pair, until two in a row agree */
+#define READS_MAX 5 /* reads of one key_pair, until two in a row agree */
 
-struct pair {
+struct key_pair {
     char *cert, *key;
     unsigned char digest[STW_FOLDER_DIGEST];
 };
 
-static void pair_done(struct pair *p)
+static void pair_done(struct key_pair *p)
 {
     stw_wipe_free(p->key);
     free(p->cert);
-    *p = (struct pair){0};
+    *p = (struct key_pair){0};
 }
 #define stw_autopair __attribute__((cleanup(pair_done)))
 
@@ -33,7 +33,7 @@ static int read_one(const struct stw_folder *f, const char *name, char **ret, si
 }
 
 /* SHA-256 of both, after the certificate's length, so that equal digests mean equal files. */
-static int compute_pair_digest(struct pair *p, size_t cert_len, size_t key_len)
+static int compute_pair_digest(struct key_pair *p, size_t cert_len, size_t key_len)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     int ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1 &&
@@ -45,9 +45,9 @@ static int compute_pair_digest(struct pair *p, size_t cert_len, size_t key_len)
     return ok ? 0 : -1;
 }
 
-static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
+static int read_once(const struct stw_folder *f, struct key_pair *ret, struct stw_error *err)
 {
-    struct pair stw_autopair p = {0};
+    struct key_pair stw_autopair p = {0};
     size_t cert_len = 0, key_len = 0;
     stw_ssl_init();
     if (read_one(f, "tls.crt", &p.cert, &cert_len, err) != 0 ||
@@ -56,22 +56,22 @@ static int read_once(const struct stw_folder *f, struct pair *ret, struct stw_er
     if (compute_pair_digest(&p, cert_len, key_len) != 0)
         return stw_ssl_fail(err, STW_ERR_INTERNAL, "cannot hash the certificate");
     *ret = p;
-    p = (struct pair){0};
+    p = (struct key_pair){0};
     return 0;
 }
 
 /* The `..data` link may be swapped between the two reads: read until two results agree. */
-static int read_pair(const struct stw_folder *f, struct pair *ret, struct stw_error *err)
+static int read_pair(const struct stw_folder *f, struct key_pair *ret, struct stw_error *err)
 {
     if (read_once(f, ret, err) != 0)
         return -1;
     for (unsigned i = 1; i < READS_MAX; i++) {
-        struct pair stw_autopair again = {0};
+        struct key_pair stw_autopair again = {0};
         if (read_once(f, &again, err) != 0)
             return -1;
         if (memcmp(again.digest, ret->digest, sizeof(again.digest)) == 0)
             return 0;
-        struct pair older = *ret;
+        struct key_pair older = *ret;
         *ret = again;
         again = older;
     }
@@ -87,11 +87,11 @@ static void note_ca(struct stw_folder *f)
         f->ca_not_after_us = info.not_after_us;
 }
 
-/* Loads any pair that differs from the one in service; `seen` becomes its digest once it was
+/* Loads any key_pair that differs from the one in service; `seen` becomes its digest once it was
  * read. */
 static int load_changed_pair(struct stw_folder *f, unsigned char *seen, struct stw_error *err)
 {
-    struct pair stw_autopair p = {0};
+    struct key_pair stw_autopair p = {0};
     if (read_pair(f, &p, err) != 0)
         return -1;
     memcpy(seen, p.digest, sizeof(p.digest));
@@ -118,19 +118,19 @@ int stw_folder_load(struct stw_folder *f, struct stw_error *err)
 static void report_refused_pair(struct stw_folder *f, const struct stw_error *err)
 {
     stw_series_add(f->errors, 1);
-    if (!f->said)
+    if (!f->logged)
         stw_log(STW_LOG_WARN, "certificate refused, the old one stays in service",
                 STW_STR("error", err->text));
-    f->said = true;
+    f->logged = true;
 }
 
-/* The first check that finds a broken pair starts its grace period. */
+/* The first check that finds a broken key_pair starts its grace period. */
 static void note_broken(struct stw_folder *f, const unsigned char *seen, uint64_t now_ms)
 {
     if (f->broken && memcmp(f->broken_digest, seen, sizeof(f->broken_digest)) == 0)
         return;
     f->broken = true;
-    f->said = false;
+    f->logged = false;
     f->broken_since_ms = now_ms;
     memcpy(f->broken_digest, seen, sizeof(f->broken_digest));
 }
@@ -141,7 +141,7 @@ uint64_t stw_folder_check(struct stw_folder *f)
     struct stw_error err = {0};
     uint64_t now = stw_now_ms(f->clock);
     if (load_changed_pair(f, seen, &err) == 0) {
-        f->broken = f->said = false;
+        f->broken = f->logged = false;
         return STW_FOLDER_POLL_MS;
     }
     note_broken(f, seen, now);

@@ -29,7 +29,7 @@ struct stw_folder {
     bool have;                               /* a pair was taken */
     unsigned char digest[STW_FOLDER_DIGEST]; /* of the pair taken last */
 
-    bool broken, said; /* the folder's pair cannot be used; and that was logged */
+    bool broken, logged; /* the folder's pair cannot be used; and that was logged */
     unsigned char broken_digest[STW_FOLDER_DIGEST]; /* zero: not readable */
     uint64_t broken_since_ms;
     int64_t ca_not_after_us; /* of ca.crt; 0: none */

@@ -37,8 +37,8 @@ struct stw_rollout {
 
 /* What its controller reports of a child: ScalingActive of a HorizontalPodAutoscaler; of an Ingress
  * that it has an address; of an HTTPRoute that its Gateways accept it and that what it refers to is there. */
-struct stw_report {
-    bool told, active;             /* there is a report; it is true */
+struct stw_child_report {
+    bool reported, active;         /* there is a report; it is true */
     char reason[64], message[256]; /* why it is not */
 };
 
@@ -51,7 +51,7 @@ struct stw_child_live {
     struct stw_hash template;   /* the part of it from the pod template; zero: it has none */
     int64_t node_port;          /* of a Service: the first; 0 for none */
     struct stw_rollout rollout; /* of a Deployment */
-    struct stw_report report;
+    struct stw_child_report report;
 };
 
 /* Decodes a cached text of these watches.  -1: the text is invalid. */

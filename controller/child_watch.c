@@ -391,9 +391,9 @@ const struct stw_watch stw_watch_http_routes = {
 
 /* --- decoding */
 
-static void read_report(struct stw_json h, struct stw_report *to)
+static void read_report(struct stw_json h, struct stw_child_report *to)
 {
-    to->told = stw_json_there(h);
+    to->reported = stw_json_there(h);
     to->active = stw_json_bool(stw_json_get(h, "up"), false);
     (void)stw_json_strcpy(stw_json_get(h, "why"), to->reason, sizeof(to->reason));
     stw_json_cut(stw_json_get(h, "msg"), to->message, sizeof(to->message));

@@ -241,9 +241,9 @@ static void tell_rights(struct rights *r)
 
 void doctor_rights(struct doctor *d)
 {
-    struct stw_rights all;
+    struct stw_role_rules all;
     const struct stw_rule *rules = all.all;
-    stw_rights_collect(d->op, &all);
+    stw_role_rules_collect(d->op, &all);
     struct rights r = {.d = d, .first = rules, .text = STW_BUF_INIT(4096)};
     int rc = ask_rule(&r, &rules[0]);
     if (rc != 0 && r.err.code == STW_ERR_FORBIDDEN) {

@@ -30,7 +30,7 @@ void stw_print_man(const struct stw_operator *op, struct stw_buf *out);
 #define STW_RIGHTS_MAX 512
 
 /* Not to be copied: rules point to the names in it. */
-struct stw_rights {
+struct stw_role_rules {
     const char *account; /* that has them; NULL: STW_SERVICE_ACCOUNT */
     struct stw_rule all[STW_RIGHTS_MAX];
     size_t count;
@@ -38,7 +38,7 @@ struct stw_rights {
 };
 
 /* The rights of `run` without duplicates. */
-void stw_rights_collect(const struct stw_operator *op, struct stw_rights *ret);
+void stw_role_rules_collect(const struct stw_operator *op, struct stw_role_rules *ret);
 
 /* `verbs` is comma-separated, as in struct stw_rule. */
 bool stw_rule_has_verb(const char *verbs, const char *verb);

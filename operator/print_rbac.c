@@ -17,7 +17,7 @@
 /* Several reconcilers may need the same right. */
 static void collect_rule(void *ctx, const struct stw_rule *rule)
 {
-    struct stw_rights *r = ctx;
+    struct stw_role_rules *r = ctx;
     bool known = false;
     for (size_t i = 0; i < r->count && !known; i++)
         known = r->all[i].resource == rule->resource &&
@@ -30,7 +30,7 @@ static void collect_rule(void *ctx, const struct stw_rule *rule)
     r->all[r->count++] = *rule;
 }
 
-static void collect_rules(struct stw_rights *r, const struct stw_rule *table)
+static void collect_rules(struct stw_role_rules *r, const struct stw_rule *table)
 {
     for (; table->resource; table++)
         collect_rule(r, table);
@@ -68,7 +68,7 @@ static void add_head(struct stw_buf *out, const char *kind, const char *name, co
                       "    app.kubernetes.io/part-of: {operator}\n");
 }
 
-static bool has_any(const struct stw_rights *rules, bool (*wants)(const struct stw_rule *))
+static bool has_any(const struct stw_role_rules *rules, bool (*wants)(const struct stw_rule *))
 {
     for (size_t i = 0; i < rules->count; i++)
         if (wants(&rules->all[i]))
@@ -77,7 +77,7 @@ static bool has_any(const struct stw_rights *rules, bool (*wants)(const struct s
 }
 
 /* A role and its binding to steward's ServiceAccount; not a role without rules. `ns` NULL: cluster-wide. */
-static void add_role(const struct stw_rights *rules, bool (*wants)(const struct stw_rule *),
+static void add_role(const struct stw_role_rules *rules, bool (*wants)(const struct stw_rule *),
                      const char *name, const char *ns, const char *steward_ns, struct stw_buf *out)
 {
     char binding[128];
@@ -119,7 +119,7 @@ static bool of_objects(const struct stw_rule *r)
 }
 
 /* The caBundles of conversion webhooks. */
-static void collect_crd_rules(const struct stw_operator *op, struct stw_rights *rules)
+static void collect_crd_rules(const struct stw_operator *op, struct stw_role_rules *rules)
 {
     size_t count = 0;
     for (const struct stw_kind *const *k = op->kinds; *k && count < STW_CERTS_CRDS_MAX; k++) {
@@ -133,7 +133,7 @@ static void collect_crd_rules(const struct stw_operator *op, struct stw_rights *
     }
 }
 
-static void collect_all(const struct stw_operator *op, struct stw_rights *rules)
+static void collect_all(const struct stw_operator *op, struct stw_role_rules *rules)
 {
     for (size_t i = 0; op->controllers[i]; i++)
         stw_controller_rules(op->controllers[i], collect_rule, rules);
@@ -144,16 +144,16 @@ static void collect_all(const struct stw_operator *op, struct stw_rights *rules)
         collect_rules(rules, op->extension->rules);
 }
 
-void stw_rights_collect(const struct stw_operator *op, struct stw_rights *ret)
+void stw_role_rules_collect(const struct stw_operator *op, struct stw_role_rules *ret)
 {
-    *ret = (struct stw_rights){0};
+    *ret = (struct stw_role_rules){0};
     collect_all(op, ret);
 }
 
 void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *namespaces,
                     struct stw_buf *out)
 {
-    struct stw_rights rules = {0};
+    struct stw_role_rules rules = {0};
     collect_all(op, &rules);
     add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
     char **list = stw_list_split(namespaces);
@@ -166,7 +166,7 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
     add_role(&rules, is_in_own_namespace, "{operator}-own-role", ns, ns, out);
     /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
      * plain metrics or none, and must set the StorageClass if they need one. */
-    struct stw_rights access = {0};
+    struct stw_role_rules access = {0};
     collect_rules(&access, stw_access_rules);
     if (namespaces && *namespaces)
         return;
@@ -201,9 +201,9 @@ static const char *reading_verbs(const char *verbs)
 }
 
 /* The controllers', without the election and the certificates, which shadow mode does not have. */
-static void collect_reads(const struct stw_operator *op, struct stw_rights *ret)
+static void collect_reads(const struct stw_operator *op, struct stw_role_rules *ret)
 {
-    struct stw_rights *all = calloc(1, sizeof(*all));
+    struct stw_role_rules *all = calloc(1, sizeof(*all));
     for (size_t i = 0; all && op->controllers[i]; i++)
         stw_controller_rules(op->controllers[i], collect_rule, all);
     if (all && op->extension && op->extension->rules)
@@ -220,7 +220,7 @@ static void collect_reads(const struct stw_operator *op, struct stw_rights *ret)
 void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const char *namespaces,
                            struct stw_buf *out)
 {
-    struct stw_rights rules = {.account = SHADOW_ACCOUNT};
+    struct stw_role_rules rules = {.account = SHADOW_ACCOUNT};
     char **list = stw_list_split(namespaces);
     collect_reads(op, &rules);
     add_head(out, "ServiceAccount", SHADOW_ACCOUNT, ns);

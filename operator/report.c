@@ -141,7 +141,7 @@ void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
         print_verdict(r, s, f);
 }
 
-void stw_report_passed_over(struct stw_report *r, const struct stw_report_object *s)
+void stw_report_skipped(struct stw_report *r, const struct stw_report_object *s)
 {
     r->passed_over++;
     if (r->form != STW_REPORT_TEXT) {

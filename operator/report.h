@@ -41,7 +41,7 @@ void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum s
                      bool quiet);
 void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f);
-void stw_report_passed_over(struct stw_report *r, const struct stw_report_object *s);
+void stw_report_skipped(struct stw_report *r, const struct stw_report_object *s);
 void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s,
                            const char *why);
 /* Prints the summary, frees, and returns the exit status. */

@@ -132,16 +132,16 @@ static int read_token_file(struct stw_top_source *source, struct stw_error *err)
 static int add_advice(const struct stw_top_source *source, struct stw_error *err)
 {
     const struct stw_top_options *o = source->options;
-    char role[STW_OWN_NAME_LEN], told[200];
+    char role[STW_OWN_NAME_LEN], reason[200];
     if (err->code != STW_ERR_FORBIDDEN || err->http != 403)
         return -1;
     stw_operator_text(source->op, STW_ON_CALL, role);
-    stw_format(told, sizeof(told), "%.199s", err->text);
+    stw_format(reason, sizeof(reason), "%.199s", err->text);
     return stw_fail(err, STW_ERR_FORBIDDEN,
                     "%s; `top` needs the rights to list pods, to get pods/proxy, and to create "
                     "serviceaccounts/token of %.63s in namespace %.63s, which the Role %.63s of "
                     "config/on-call has",
-                    told, o->account, o->ns, role);
+                    reason, o->account, o->ns, role);
 }
 
 static int request_token(struct stw_top_source *source, struct stw_error *err)

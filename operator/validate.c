@@ -146,7 +146,7 @@ static void validate_object(void *ctx, const struct stw_manifest *m)
         judge_object(job, m, kind, &subject, &findings);
     else if (!stw_kind_refuse_other(op->others, m, &findings) &&
              !stw_kind_guess(op->kinds, m, &findings)) {
-        stw_report_passed_over(job->report, &subject);
+        stw_report_skipped(job->report, &subject);
         return;
     }
     stw_report_verdict(job->report, &subject, &findings);

@@ -45,7 +45,7 @@ struct stw_access {
     struct decision allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
                                                  permission */
     uint64_t tokens, refilled_ms;                 /* of the bucket */
-    uint64_t failed_ms, told_ms;                  /* 0: never */
+    uint64_t failed_ms, logged_ms;                /* 0: never */
 };
 
 /* --- answers */
@@ -240,9 +240,9 @@ static int check_token_access(struct stw_access *a, const char *token, const cha
 static void log_failed_review(struct stw_access *a, const struct stw_error *err, uint64_t now)
 {
     a->failed_ms = now;
-    if (a->told_ms && now - a->told_ms < TELL_EVERY_MS)
+    if (a->logged_ms && now - a->logged_ms < TELL_EVERY_MS)
         return;
-    a->told_ms = now;
+    a->logged_ms = now;
     stw_log(STW_LOG_WARN, "cannot ask the API server who may read metrics",
             STW_STR("error", err->text));
 }

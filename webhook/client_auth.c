@@ -24,7 +24,7 @@ struct stw_client_auth {
     pthread_mutex_t lock; /* held while a certificate is verified: handshakes are rare */
     gnutls_x509_trust_list_t trust;
     struct stamp stamp;
-    uint64_t looked_ms, told_ms;
+    uint64_t looked_ms, logged_ms;
 };
 
 /* --- the CA */
@@ -163,8 +163,8 @@ static void log_refused_caller(struct stw_client_auth *c, const char *why)
 {
     uint64_t now = stw_now_ms(c->c.clock);
     (void)pthread_mutex_lock(&c->lock);
-    bool due = !c->told_ms || now - c->told_ms >= TELL_EVERY_MS;
-    c->told_ms = due ? now : c->told_ms;
+    bool due = !c->logged_ms || now - c->logged_ms >= TELL_EVERY_MS;
+    c->logged_ms = due ? now : c->logged_ms;
     (void)pthread_mutex_unlock(&c->lock);
     if (due)
         stw_log(STW_LOG_WARN, "refused a client of the webhook", STW_STR("reason", why));

@@ -44,7 +44,7 @@ enum {
 static const struct {
     const char *type;
     int child;
-} tells[] = {
+} aspects[] = {
     [FIND_AVAILABLE] = {"Available", APP_DEPLOYMENT},
     [FIND_PROGRESS] = {"Progressing", APP_DEPLOYMENT},
     [FIND_CONFIG] = {"ConfigSynced", APP_CONFIGMAP},
@@ -56,7 +56,7 @@ static const struct {
     [FIND_MONITOR] = {"MonitorSynced", APP_MONITOR},
     [FIND_BUDGET] = {NULL, APP_BUDGET},
 };
-static_assert(STW_COUNT(tells) == ASPECTS, "one row for each aspect");
+static_assert(STW_COUNT(aspects) == ASPECTS, "one row for each aspect");
 
 static void set_aspect(struct stw_aspect *a, enum stw_level level, enum stw_truth truth,
                        const char *reason)
@@ -168,7 +168,7 @@ static void find_service(const struct app *a, struct stw_aspect *f)
 /* The App also works in a cluster without metrics, so that is not an error. */
 static void find_scaling(const struct app *a, struct stw_aspect *f)
 {
-    const struct stw_report *s = &a->children[APP_AUTOSCALER].live.report;
+    const struct stw_child_report *s = &a->children[APP_AUTOSCALER].live.report;
     bool disabled = stw_streq(s->reason, REASON_SCALING_DISABLED);
     if (f->level != STW_LEVEL_FINE)
         return;
@@ -183,7 +183,7 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
     set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
     STW_ASPECT_SAY(f, "HorizontalPodAutoscaler \"%s\" has not looked at the pods yet",
                    a->owner.name);
-    if (!s->told)
+    if (!s->reported)
         return;
     set_aspect(f, STW_LEVEL_FINE, s->active ? STW_TRUE : STW_FALSE,
                s->active  ? REASON_SCALING
@@ -201,7 +201,7 @@ static void find_scaling(const struct app *a, struct stw_aspect *f)
 static void find_ingress(const struct app *a, struct stw_aspect *f)
 {
     const struct stw_ingress *i = &a->spec.ingress;
-    if (f->level != STW_LEVEL_FINE || !i->host || a->children[APP_INGRESS].live.report.told)
+    if (f->level != STW_LEVEL_FINE || !i->host || a->children[APP_INGRESS].live.report.reported)
         return;
     f->reason = REASON_NO_ADDRESS;
     if (i->class_name)
@@ -219,10 +219,10 @@ static void find_ingress(const struct app *a, struct stw_aspect *f)
 /* What its Gateways say about the route. */
 static void find_route(const struct app *a, struct stw_aspect *f)
 {
-    const struct stw_report *r = &a->children[APP_ROUTE].live.report;
+    const struct stw_child_report *r = &a->children[APP_ROUTE].live.report;
     if (f->level != STW_LEVEL_FINE || !a->spec.route.gateway)
         return;
-    if (!r->told) {
+    if (!r->reported) {
         set_aspect(f, STW_LEVEL_FINE, STW_UNKNOWN, STW_REASON_PROGRESSING);
         STW_ASPECT_SAY(f, "no Gateway has accepted HTTPRoute \"%s\" yet", a->owner.name);
     } else if (!r->active) {
@@ -245,8 +245,8 @@ static void find_monitor(const struct app *a, struct stw_aspect *f)
 static void find_all(const struct app *a, struct stw_aspect *all)
 {
     for (size_t i = 0; i < ASPECTS; i++)
-        if (tells[i].child >= 0)
-            stw_aspect_child(&all[i], &a->children[tells[i].child]);
+        if (aspects[i].child >= 0)
+            stw_aspect_child(&all[i], &a->children[aspects[i].child]);
     if (all[FIND_AVAILABLE].level == STW_LEVEL_FINE) {
         find_available(a, &all[FIND_AVAILABLE]);
         find_progress(a, &all[FIND_PROGRESS]);
@@ -261,7 +261,7 @@ static void find_all(const struct app *a, struct stw_aspect *all)
     find_route(a, &all[FIND_ROUTE]);
     find_monitor(a, &all[FIND_MONITOR]);
     for (size_t i = 0; i < ASPECTS; i++)
-        all[i].type = tells[i].type;
+        all[i].type = aspects[i].type;
     if (!app_is_scaled(a) && all[FIND_SCALING].level == STW_LEVEL_FINE)
         all[FIND_SCALING].type = NULL;
     if (!a->spec.ingress.host && all[FIND_INGRESS].level == STW_LEVEL_FINE)
@@ -418,8 +418,8 @@ bool app_was_applied(const struct app *a, int child)
         (child == APP_DEPLOYMENT && a->inputs.restarting))
         return false;
     for (size_t i = 0; i < ASPECTS; i++)
-        if (tells[i].child == child)
-            return stw_status_was_applied(&a->object, tells[i].type ? tells[i].type : STW_READY,
+        if (aspects[i].child == child)
+            return stw_status_was_applied(&a->object, aspects[i].type ? aspects[i].type : STW_READY,
                                           not_applied);
     return false;
 }

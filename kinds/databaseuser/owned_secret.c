@@ -191,7 +191,8 @@ static void read_annotation(const struct dbuser *d, const struct stw_secret *s, 
         *out = '\0';
 }
 
-static void read_told(const struct dbuser *d, const struct stw_secret *s, struct dbu_told *ret)
+static void read_secret_login(const struct dbuser *d, const struct stw_secret *s,
+                              struct dbu_secret_login *ret)
 {
     char number[24];
     read_annotation(d, s, DBU_LOGIN_ANNOTATION, ret->login, sizeof(ret->login));
@@ -202,22 +203,22 @@ static void read_told(const struct dbuser *d, const struct stw_secret *s, struct
 
 static bool has_annotations(const struct dbuser *d, const struct stw_secret *s)
 {
-    struct dbu_told told;
+    struct dbu_secret_login found;
     char login[DBU_LOGIN_MAX];
     if (!dbu_twins_used(d))
         return true;
-    read_told(d, s, &told);
+    read_secret_login(d, s, &found);
     dbu_login_make(d->spec.user, d->twins.next, login);
-    return stw_streq(told.login, login) && stw_streq(told.fingerprint, d->fingerprint) &&
-           told.rotation == d->twins.rotation;
+    return stw_streq(found.login, login) && stw_streq(found.fingerprint, d->fingerprint) &&
+           found.rotation == d->twins.rotation;
 }
 
-enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret)
+enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret)
 {
     stw_autosecret struct stw_secret now = {0};
     enum dbu_owned_state state;
     struct stw_error err = {0};
-    *ret = (struct dbu_told){0};
+    *ret = (struct dbu_secret_login){0};
     if (!dbu_connection_wanted(d))
         return DBU_OWNED_UNCHECKED;
     int rc = read_owned(d, d->spec.connection.name, &now, &state, &err);
@@ -228,7 +229,7 @@ enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret)
         d->connection.err = err;
         return state;
     }
-    read_told(d, &now, ret);
+    read_secret_login(d, &now, ret);
     return DBU_OWNED_SYNCED;
 }
 

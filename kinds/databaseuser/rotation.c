@@ -138,9 +138,9 @@ static void look(struct dbuser *d, const char *credential)
 /* Applications cannot read the new password. */
 static bool is_blocked(struct dbuser *d)
 {
-    struct dbu_told told;
+    struct dbu_secret_login found;
     struct dbu_readers *r = &d->readers;
-    enum dbu_owned_state state = dbu_connection_look(d, &told);
+    enum dbu_owned_state state = dbu_connection_look(d, &found);
     if (state != DBU_OWNED_FOREIGN && state != DBU_OWNED_FAILED)
         return false;
     r->waits = 1;

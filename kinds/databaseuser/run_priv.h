@@ -179,7 +179,7 @@ bool dbu_connection_wanted(const struct dbuser *d);
 bool dbu_connection_is_settled(struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
 /* Reads what the connection Secret says about itself; UNCHECKED: there is none. */
-enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_told *ret);
+enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret);
 
 /* Databases: created before the account, schemas after it, and dropped only when that was asked for
  * twice; see databases.c. */

@@ -100,21 +100,21 @@ static void take_rights(struct dbuser *d, struct stw_account_report *owner)
 /* Which login the connection Secret names.  What is not known leaves the one of the status. */
 static void look_at_connection(struct dbuser *d)
 {
-    struct dbu_told told;
+    struct dbu_secret_login found;
     struct dbu_twins *t = &d->twins;
-    enum dbu_owned_state state = dbu_connection_look(d, &told);
+    enum dbu_owned_state state = dbu_connection_look(d, &found);
     t->blocked = state == DBU_OWNED_FOREIGN || state == DBU_OWNED_FAILED;
-    if (state != DBU_OWNED_SYNCED || !*told.fingerprint || told.rotation < t->rotation)
+    if (state != DBU_OWNED_SYNCED || !*found.fingerprint || found.rotation < t->rotation)
         return;
     for (enum dbu_login l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++) {
         char name[DBU_LOGIN_MAX];
         dbu_login_make(d->spec.user, l, name);
-        if (!stw_streq(name, told.login))
+        if (!stw_streq(name, found.login))
             continue;
         t->current = l;
-        t->rotation = told.rotation;
-        t->told = true;
-        stw_format(t->of_current, sizeof(t->of_current), "%s", told.fingerprint);
+        t->rotation = found.rotation;
+        t->confirmed = true;
+        stw_format(t->of_current, sizeof(t->of_current), "%s", found.fingerprint);
     }
 }
 
@@ -199,7 +199,7 @@ static bool is_confirmed(const struct dbuser *d)
 {
     const struct dbu_twins *t = &d->twins;
     return !dbu_connection_wanted(d) || d->connection.state == DBU_OWNED_SYNCED ||
-           stw_hash_is_set(d->settled) || (t->told && t->next == t->current);
+           stw_hash_is_set(d->settled) || (t->confirmed && t->next == t->current);
 }
 
 /* A locked account is kept, with the rights that the object has now: it may be the definer of views

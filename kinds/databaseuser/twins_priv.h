@@ -32,7 +32,7 @@ struct stw_pool;
 #define DBU_ROTATION_ANNOTATION "{domain}/rotation"
 
 /* What the connection Secret says about itself. */
-struct dbu_told {
+struct dbu_secret_login {
     char login[DBU_LOGIN_MAX], fingerprint[STW_FINGERPRINT_LEN];
     int64_t rotation;
 };
@@ -49,7 +49,7 @@ struct dbu_twins {
     bool begins;                          /* `previous` is one since this run */
     bool waits;                           /* `next` stays `current` for now */
     bool blocked;      /* because the connection Secret cannot be read, or is another's */
-    bool told;         /* the connection Secret was seen to name `next` */
+    bool confirmed;    /* the connection Secret was seen to name `next` */
     bool published;    /* `next` counts: applications can read it */
     unsigned sessions; /* of `previous` on the server; it is not locked while it has any */
     bool hidden;       /* the server does not show them to steward */

@@ -14,7 +14,7 @@
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
  * deleted, p phase, m termination message, x why it makes no progress */
 
-static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *told)
+static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *reported)
 {
     static const char *const waits[] = {
         "ErrImagePull",      "ImagePullBackOff",           "InvalidImageName",
@@ -24,11 +24,11 @@ static void look_at_container(struct stw_json status, struct stw_agent_live *a, 
     struct stw_json waiting = stw_json_get(state, "waiting");
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
-    if (stw_json_there(ended) && !*a->message && !*told)
+    if (stw_json_there(ended) && !*a->message && !*reported)
         stw_pod_text(stw_json_get(ended, "message"), a->message, sizeof(a->message));
     else if (code != 0)
         stw_pod_text(stw_json_get(ended, "message"), a->text, sizeof(a->text));
-    *told = *told || stw_json_there(ended);
+    *reported = *reported || stw_json_there(ended);
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i])) {
             a->phase = STW_AGENT_STUCK;
@@ -42,12 +42,12 @@ static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), key, container;
     struct stw_json phase = stw_json_get(status, "phase"), message;
-    bool told = false;
+    bool reported = false;
     *a = (struct stw_agent_live){.phase = STW_AGENT_RUNNING};
     stw_json_foreach (stw_json_get(status, "initContainerStatuses"), key, container)
-        look_at_container(container, a, &told);
+        look_at_container(container, a, &reported);
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
-        look_at_container(container, a, &told);
+        look_at_container(container, a, &reported);
     if (stw_pod_unschedulable(pod, &message)) {
         a->phase = STW_AGENT_STUCK;
         stw_pod_text(message, a->text, sizeof(a->text));

@@ -30,7 +30,7 @@ struct transfer {
 };
 
 /* The gauge for the etcd of one EtcdBackup. */
-struct told {
+struct verified_gauge {
     char *key;
     struct stw_series *newest;
 };
@@ -43,7 +43,7 @@ struct eb_runtime {
     /* Guards all below, and each transfer except its job and result while it is MOVING. */
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    struct stw_table transfers, told;
+    struct stw_table transfers, gauges;
     struct transfer *first, *last; /* queue of those that wait for a thread */
     struct transfer *moving[EB_TRANSFERS_MAX];
     unsigned threads;
@@ -55,12 +55,12 @@ static const char *key_of(const void *entry)
     return ((const struct transfer *)entry)->key;
 }
 
-static const char *key_of_told(const void *entry)
+static const char *key_of_gauge(const void *entry)
 {
-    return ((const struct told *)entry)->key;
+    return ((const struct verified_gauge *)entry)->key;
 }
 
-static void told_free(struct told *t)
+static void verified_gauge_free(struct verified_gauge *t)
 {
     if (!t)
         return;
@@ -299,7 +299,7 @@ void eb_runtime_remove(struct eb_runtime *k, const char *key)
 {
     eb_runtime_forget(k, key);
     STW_LOCKED(&k->lock);
-    told_free(stw_table_remove(&k->told, key));
+    verified_gauge_free(stw_table_remove(&k->gauges, key));
 }
 
 /* Drops results of the ended term, too: the next leader may have removed what they report.  Also
@@ -308,12 +308,12 @@ void eb_runtime_pause(void *state)
 {
     struct eb_runtime *k = state;
     const struct transfer *t;
-    struct told *told;
+    struct verified_gauge *g;
     STW_LOCKED(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         remove_transfer(k, t->key);
-    for (uint32_t pos = 0; (told = stw_table_next(&k->told, &pos));)
-        told_free(stw_table_remove(&k->told, told->key));
+    for (uint32_t pos = 0; (g = stw_table_next(&k->gauges, &pos));)
+        verified_gauge_free(stw_table_remove(&k->gauges, g->key));
 }
 
 /* --- metrics */
@@ -341,18 +341,18 @@ void eb_runtime_count(struct eb_runtime *k, bool succeeded)
 }
 
 /* With the lock held.  NULL: no memory. */
-static struct told *told_of(struct eb_runtime *k, const char *key)
+static struct verified_gauge *find_or_add_gauge(struct eb_runtime *k, const char *key)
 {
-    struct told *t = stw_table_get(&k->told, key);
+    struct verified_gauge *t = stw_table_get(&k->gauges, key);
     void *old;
     if (t)
         return t;
     t = calloc(1, sizeof(*t));
     if (t)
         t->key = strdup(key);
-    if (t && t->key && stw_table_put(&k->told, t, &old) == 0)
+    if (t && t->key && stw_table_put(&k->gauges, t, &old) == 0)
         return t;
-    told_free(t);
+    verified_gauge_free(t);
     return NULL;
 }
 
@@ -363,7 +363,7 @@ void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, 
     if (!k->verified)
         return;
     STW_LOCKED(&k->lock);
-    struct told *t = told_of(k, key);
+    struct verified_gauge *t = find_or_add_gauge(k, key);
     if (t) {
         struct stw_series *former = t->newest;
         t->newest = STW_SERIES(k->verified, ns, cluster);
@@ -386,7 +386,7 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     k->manager = m;
     k->clock = config->clock;
     k->transfers = STW_TABLE_INIT(key_of);
-    k->told = STW_TABLE_INIT(key_of_told);
+    k->gauges = STW_TABLE_INIT(key_of_gauge);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics)
         register_backup_metrics(k, config->metrics);
@@ -415,10 +415,10 @@ void eb_runtime_close(void *state)
     pthread_mutex_unlock(&k->lock);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         transfer_free(t);
-    for (uint32_t pos = 0; (t = stw_table_next(&k->told, &pos));)
-        told_free(t);
+    for (uint32_t pos = 0; (t = stw_table_next(&k->gauges, &pos));)
+        verified_gauge_free(t);
     stw_table_done(&k->transfers);
-    stw_table_done(&k->told);
+    stw_table_done(&k->gauges);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);

@@ -16,7 +16,7 @@ static const char *const faults[] = {
 };
 static_assert(STW_COUNT(faults) == STW_SNAPSHOT_FAULTS, "one name for each fault");
 
-static void add_text(struct stw_buf *out, const char *name, const char *text)
+static void add_member(struct stw_buf *out, const char *name, const char *text)
 {
     char clean[STW_STORE_KEY_MAX + 1];
     if (!*text)
@@ -36,21 +36,21 @@ static void add_number(struct stw_buf *out, const char *name, uint64_t value)
 void stw_snapshot_write(const struct stw_snapshot *s, struct stw_buf *out)
 {
     stw_buf_addf(out, "{\"ok\":%s", s->fault == STW_SNAPSHOT_FINE ? "true" : "false");
-    add_text(out, "key", s->key);
+    add_member(out, "key", s->key);
     add_number(out, "revision", s->revision);
     add_number(out, "sizeBytes", s->size_bytes);
-    add_text(out, "sha256", s->sha256);
-    add_text(out, "etcdVersion", s->version);
-    add_text(out, "endpoint", s->endpoint);
+    add_member(out, "sha256", s->sha256);
+    add_member(out, "etcdVersion", s->version);
+    add_member(out, "endpoint", s->endpoint);
     add_number(out, "time", (uint64_t)STW_MAX(s->time, 0));
     stw_buf_addf(out, ",\"verified\":%s", s->verified ? "true" : "false");
     add_number(out, "pruned", s->pruned);
     if (s->fault != STW_SNAPSHOT_FINE) {
-        add_text(out, "fault", faults[s->fault]);
-        add_text(out, "reason", s->reason);
-        add_text(out, "error", s->err.text);
+        add_member(out, "fault", faults[s->fault]);
+        add_member(out, "reason", s->reason);
+        add_member(out, "error", s->err.text);
     }
-    add_text(out, "pruneError", s->prune_error);
+    add_member(out, "pruneError", s->prune_error);
     stw_buf_addc(out, '}');
 }
 

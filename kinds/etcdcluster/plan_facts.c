@@ -357,8 +357,8 @@ bool plan_goes_down(const struct plan *p, const struct ec_member *m)
  */
 bool plan_prepared(const struct plan *p)
 {
-    struct stw_semver to = p->v->version, told = p->v->downgrade_to;
-    if (stw_semver_known(told) && told.major == to.major && told.minor == to.minor)
+    struct stw_semver to = p->v->version, target = p->v->downgrade_to;
+    if (stw_semver_known(target) && target.major == to.major && target.minor == to.minor)
         return true;
     plan_each(m, p)
     {

@@ -88,19 +88,19 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
 {
     struct stw_snapshot *s = &e->state.snapshot;
     struct stw_snapshot *got = calloc(1, sizeof(*got));
-    bool told = got && stw_snapshot_read(a->message, strlen(a->message), got) == 0;
-    if (a->phase == STW_AGENT_SUCCEEDED && told && got->fault == STW_SNAPSHOT_FINE) {
+    bool reported = got && stw_snapshot_read(a->message, strlen(a->message), got) == 0;
+    if (a->phase == STW_AGENT_SUCCEEDED && reported && got->fault == STW_SNAPSHOT_FINE) {
         *s = *got;
         s->revision = e->source.revision;
         stw_format(s->version, sizeof(s->version), "%s", e->source.version);
         e->seeded = e->again = true;
-    } else if (told && got->fault == STW_SNAPSHOT_CONTENT) {
+    } else if (reported && got->fault == STW_SNAPSHOT_CONTENT) {
         fail_by(e, "HashMismatch", got->err.text);
         e->state.retry_at = e->now + STW_STALLED_AGAIN_MS / 1000;
-    } else if (told && got->fault != STW_SNAPSHOT_FINE) {
+    } else if (reported && got->fault != STW_SNAPSHOT_FINE) {
         fail_by(e, got->reason, got->err.text);
     } else {
-        fail_by(e, told ? "RestoreFailed" : "AgentFailed",
+        fail_by(e, reported ? "RestoreFailed" : "AgentFailed",
                 *a->text      ? a->text
                 : *a->message ? a->message
                               : "the pod that restores ended without a result");

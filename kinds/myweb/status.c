@@ -23,8 +23,8 @@ static bool is_free_soon(const struct myweb *w, const char *message)
 {
     const json_t *conditions = json_object_get(w->object.status, "conditions");
     const json_t *old = stw_condition_find(conditions, MYWEB_PORT_CONDITION);
-    const char *told = json_string_value(json_object_get(old, "message"));
-    return stw_streq(w->holder, MYWEB_HOLDER_UNSEEN) && !(told && stw_streq(told, message));
+    const char *reported = json_string_value(json_object_get(old, "message"));
+    return stw_streq(w->holder, MYWEB_HOLDER_UNSEEN) && !(reported && stw_streq(reported, message));
 }
 
 static void find_port_trouble(const struct myweb *w, struct stw_aspect *f)

@@ -158,7 +158,7 @@ struct stw_client {
     size_t submitted_bytes;         /* lock: of fire-and-forget calls that are not done */
     int minor;                      /* lock: of the server, 24 for Kubernetes 1.24 */
     uint64_t minor_until_ms;        /* lock: when to request it again; 0: not requested yet */
-    uint64_t drop_told_ms;          /* lock: when drops were last logged; 0: never */
+    uint64_t drop_logged_ms;        /* lock: when drops were last logged; 0: never */
 
     atomic_bool answered;           /* the server has responded once: there is a TLS session */
     atomic_uint urgent;             /* blocking calls under way */

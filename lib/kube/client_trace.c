@@ -8,38 +8,38 @@
 #define PARTS_MAX 12
 #define NAME_MAX_BYTES 200
 
-struct part {
+struct segment {
     const char *text;
     size_t len;
 };
 
-static size_t split_path(const char *path, struct part *parts)
+static size_t split_path(const char *path, struct segment *parts)
 {
     size_t count = 0;
     for (const char *end = path + strcspn(path, "?"); path < end && count < PARTS_MAX;) {
         path += *path == '/';
         size_t len = strcspn(path, "/?");
-        parts[count++] = (struct part){path, len};
+        parts[count++] = (struct segment){path, len};
         path += len;
     }
     return count;
 }
 
-static bool is_part(const struct part *p, const char *text)
+static bool is_part(const struct segment *p, const char *text)
 {
     return p->len == strlen(text) && memcmp(p->text, text, p->len) == 0;
 }
 
 /* "status" and "finalize" of a Namespace. */
-static bool is_of_namespace(const struct part *p)
+static bool is_of_namespace(const struct segment *p)
 {
     return is_part(p, "status") || is_part(p, "finalize");
 }
 
 /* Replaces the names after the first `at` parts: api/VERSION or apis/GROUP/VERSION. */
-static void replace_names(struct part *parts, size_t count, size_t at)
+static void replace_names(struct segment *parts, size_t count, size_t at)
 {
-    static const struct part ns = {"{namespace}", 11}, name = {"{name}", 6};
+    static const struct segment ns = {"{namespace}", 11}, name = {"{name}", 6};
     if (at + 1 >= count)
         return;
     if (is_part(&parts[at], "watch"))
@@ -56,7 +56,7 @@ static void replace_names(struct part *parts, size_t count, size_t at)
 
 void stw_client_path_template(const char *path, char *out, size_t size)
 {
-    struct part parts[PARTS_MAX];
+    struct segment parts[PARTS_MAX];
     stw_autobuf struct stw_buf text = STW_BUF_INIT(size);
     size_t count = split_path(path, parts);
     if (count > 0 && is_part(&parts[0], "api"))

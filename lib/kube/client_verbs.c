@@ -185,11 +185,12 @@ static void tell_dropped(struct stw_client *c)
     uint64_t now = stw_now_ms(c->clock);
     stw_series_add(c->dropped, 1);
     pthread_mutex_lock(&c->lock);
-    bool tell = !c->cancelled && (c->drop_told_ms == 0 || now >= c->drop_told_ms + TELL_EVERY_MS);
-    if (tell)
-        c->drop_told_ms = now;
+    bool due =
+        !c->cancelled && (c->drop_logged_ms == 0 || now >= c->drop_logged_ms + TELL_EVERY_MS);
+    if (due)
+        c->drop_logged_ms = now;
     pthread_mutex_unlock(&c->lock);
-    if (tell)
+    if (due)
         stw_log(STW_LOG_WARN, "events are dropped: the API server does not accept them fast "
                               "enough; the metric client_dropped_total counts them");
 }
@@ -323,12 +324,12 @@ static int ask_minor(struct stw_client *c, int *ret, struct stw_error *err)
     struct stw_error e = {0};
     const struct stw_request req = {.method = "GET", .path = "/version"};
     int result = stw_client_do(c, &req, &answer, &e);
-    bool untold = e.code == STW_ERR_FORBIDDEN || e.code == STW_ERR_NOT_FOUND;
-    if (result != 0 && !untold) {
+    bool unreadable = e.code == STW_ERR_FORBIDDEN || e.code == STW_ERR_NOT_FOUND;
+    if (result != 0 && !unreadable) {
         *err = e;
         return stw_error_wrap(err, "cannot ask the API server for its version");
     }
-    int minor = untold ? -1 : stw_discovery_minor(&answer);
+    int minor = unreadable ? -1 : stw_discovery_minor(&answer);
     *ret = minor < 0 ? INT_MAX : minor;
     return 0;
 }

@@ -26,7 +26,7 @@ struct event_node {
     uint64_t first_ms, last_ms; /* series: created, last seen; bucket: last refill */
     uint64_t patched_ms;
     uint32_t count; /* series: how often seen; bucket: tokens left */
-    uint32_t said;  /* series: the count that the server has */
+    uint32_t sent;  /* series: the count that the server has */
     char *path;     /* series: path of the Event, for the patch */
     char key[];
 };
@@ -144,13 +144,13 @@ static void patch_series(struct stw_events *e, struct event_node *n, uint64_t no
 {
     char stamp[STW_TIME_LEN];
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
-    if (!n->path || n->count == n->said)
+    if (!n->path || n->count == n->sent)
         return;
     int64_t ago_us = (int64_t)(now - n->last_ms) * 1000;
     stw_time_format_micro(stw_wall_us(e->clock) - ago_us, stamp);
     stw_buf_addf(&body, "{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", n->count, stamp);
     if (submit_event_request(e, "PATCH", "application/merge-patch+json", n->path, &body))
-        n->said = n->count;
+        n->sent = n->count;
     n->patched_ms = now;
 }
 
@@ -273,7 +273,7 @@ static void start_series(struct event_node *n, const struct stw_event_object *o,
     free(n->path);
     n->path = path.failed ? NULL : stw_buf_take(&path);
     n->first_ms = n->last_ms = n->patched_ms = now;
-    n->count = n->said = 1;
+    n->count = n->sent = 1;
 }
 
 static void count_series_repeat(struct stw_events *e, struct event_node *n, uint64_t now)

@@ -122,7 +122,7 @@ static int run_program(const struct stw_exec *e, const char *path, bool interact
     stw_autofree char *info = build_info(e, interactive);
     stw_autofree char **env = info ? build_environment(e, info) : NULL;
     if (!env)
-        return fail_exec(e, "cannot be told about the cluster: its CA is too large", err);
+        return fail_exec(e, "the CA of the cluster is too large to be passed on", err);
     /* What it prints for people goes to a terminal only: anything else may be a log. */
     const struct stw_process p = {
         .path = path,

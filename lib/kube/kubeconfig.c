@@ -258,13 +258,13 @@ static int take_exec(const struct stw_kubeconfig_file *f, struct stw_json exec, 
     if (!stw_json_there(exec) || c->token || c->token_path || c->username)
         return 0;
     stw_format(who, sizeof(who), "%.200s: user \"%.128s\"", f->name, user);
-    const struct stw_exec_cluster told = {.server = c->server,
-                                          .tls_server_name = c->tls_server_name,
-                                          .ca_pem = c->ca_pem,
-                                          .proxy_url = c->proxy_url,
-                                          .insecure = c->insecure,
-                                          .node = cluster};
-    return stw_exec_parse(exec, &told, who, f->dir, &c->exec, err);
+    const struct stw_exec_cluster exec_cluster = {.server = c->server,
+                                                  .tls_server_name = c->tls_server_name,
+                                                  .ca_pem = c->ca_pem,
+                                                  .proxy_url = c->proxy_url,
+                                                  .insecure = c->insecure,
+                                                  .node = cluster};
+    return stw_exec_parse(exec, &exec_cluster, who, f->dir, &c->exec, err);
 }
 
 static int take_user(struct files files, const char *context, const char *name,

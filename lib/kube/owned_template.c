@@ -10,7 +10,7 @@
 static int add_owned(struct stw_json fields, struct stw_json live, unsigned depth,
                      struct stw_buf *out);
 
-static void add_raw(struct stw_json value, struct stw_buf *out)
+static void add_source(struct stw_json value, struct stw_buf *out)
 {
     size_t len;
     const char *raw = stw_json_raw(value, &len);
@@ -33,7 +33,7 @@ static int add_members(struct stw_json fields, struct stw_json live, unsigned de
         if (!stw_json_there(owned))
             continue;
         stw_buf_adds(out, any ? "," : "");
-        add_raw(key, out);
+        add_source(key, out);
         stw_buf_addc(out, ':');
         any = true;
         if (add_owned(owned, value, depth + 1, out) != 0)
@@ -93,7 +93,7 @@ static int add_owned(struct stw_json fields, struct stw_json live, unsigned dept
         return -1;
     if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || stw_json_size(live) == 0 ||
         (type != STW_JSON_OBJECT && type != STW_JSON_ARRAY)) {
-        add_raw(live, out);
+        add_source(live, out);
         return 0;
     }
     return type == STW_JSON_OBJECT ? add_members(fields, live, depth, out)

@@ -153,8 +153,8 @@ static void log_failure(struct stw_reflector *r, const char *what, const struct 
     struct stw_informer *inf = r->inf;
     /* A lasting fault is logged once, when it begins; /readyz and the metrics show it after
      * that. */
-    unsigned told = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
-    enum stw_log_level level = r->failures == told ? STW_LOG_WARN : STW_LOG_DEBUG;
+    unsigned warn_at = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
+    enum stw_log_level level = r->failures == warn_at ? STW_LOG_WARN : STW_LOG_DEBUG;
     stw_log(level, what, STW_STR("resource", inf->config.resource->plural),
             STW_STR("namespace", r->scope.ns), STW_STR("error", err->text));
 }

@@ -78,13 +78,13 @@ static char *trim(char *text)
     return text;
 }
 
-struct pair {
+struct setting {
     char *key, *value; /* within the copy of the list */
 };
 
 struct pairs {
     char *copy; /* may hold secrets */
-    struct pair all[LIST_MAX];
+    struct setting all[LIST_MAX];
     size_t count;
 };
 
@@ -104,7 +104,7 @@ static int add_pair(struct pairs *p, char *entry)
     if (!equals || p->count == LIST_MAX)
         return -1;
     *equals = '\0';
-    struct pair *one = &p->all[p->count++];
+    struct setting *one = &p->all[p->count++];
     one->key = trim(entry);
     one->value = trim(equals + 1);
     return *one->key && decode_percent(one->key) == 0 && decode_percent(one->value) == 0 &&
@@ -293,7 +293,7 @@ static void read_resource(const char *service, const char *version, struct stw_o
         free_pairs(&pairs);
     }
     (void)gethostname(host, sizeof(host) - 1);
-    const struct pair defaults[] = {
+    const struct setting defaults[] = {
         {(char[]){"service.name"}, (char *)(uintptr_t)(name ? name : service)},
         {(char[]){"service.version"}, (char *)(uintptr_t)version},
         {(char[]){"service.instance.id"}, host},

@@ -28,7 +28,7 @@ struct stw_otlp {
     struct curl_slist *headers;
     _Atomic uint64_t stop_ms; /* the end of the flush; UINT64_MAX: not stopping */
     uint64_t not_before_ms;   /* what a Retry-After asks for */
-    uint64_t told_ms;         /* when a failure was last logged; 0: never */
+    uint64_t logged_ms;       /* when a failure was last logged; 0: never */
     bool failing;
     struct stw_buf answer;
     char curl_text[CURL_ERROR_SIZE];
@@ -59,7 +59,7 @@ static int check_stop(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_
     return stw_now_ms(&stw_clock_system) >= atomic_load(&x->stop_ms);
 }
 
-static int add_header(struct stw_otlp *x, const char *line)
+static int append_header(struct stw_otlp *x, const char *line)
 {
     struct curl_slist *more = curl_slist_append(x->headers, line);
     if (!more)
@@ -70,11 +70,11 @@ static int add_header(struct stw_otlp *x, const char *line)
 
 static int set_headers(struct stw_otlp *x)
 {
-    int bad = add_header(x, "Content-Type: application/json");
-    bad |= add_header(x, "Accept: application/json");
-    bad |= add_header(x, "Expect:");
+    int bad = append_header(x, "Content-Type: application/json");
+    bad |= append_header(x, "Accept: application/json");
+    bad |= append_header(x, "Expect:");
     for (char **h = x->config->headers; h && *h; h++)
-        bad |= add_header(x, *h);
+        bad |= append_header(x, *h);
     return bad | (int)curl_easy_setopt(x->easy, CURLOPT_HTTPHEADER, x->headers);
 }
 
@@ -143,9 +143,9 @@ static void tell_failure(struct stw_otlp *x, const struct attempt *a, uint64_t s
     char status[32];
     stw_format(status, sizeof(status), "HTTP status %ld", a->status);
     x->failing = true;
-    if (x->told_ms > 0 && now - x->told_ms < TELL_EVERY_MS)
+    if (x->logged_ms > 0 && now - x->logged_ms < TELL_EVERY_MS)
         return;
-    x->told_ms = now;
+    x->logged_ms = now;
     stw_log(STW_LOG_WARN, "spans were dropped: the collector does not take them",
             STW_STR("endpoint", x->config->name),
             STW_STR("error", a->code == CURLE_OK ? status

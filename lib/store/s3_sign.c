@@ -36,8 +36,8 @@ struct s3_url s3_url_parts(const char *url)
     return u;
 }
 
-static void add_header(struct stw_buf *request, struct stw_buf *names, const char *name,
-                       const char *value, size_t len)
+static void add_signed_header(struct stw_buf *request, struct stw_buf *names, const char *name,
+                              const char *value, size_t len)
 {
     stw_buf_addf(request, "%s:", name);
     stw_buf_add(request, value, len);
@@ -46,7 +46,7 @@ static void add_header(struct stw_buf *request, struct stw_buf *names, const cha
 }
 
 /* `line`: "name: value" as it is sent; NULL: it is not sent. */
-static void add_line(struct stw_buf *request, struct stw_buf *names, const char *line)
+static void add_header_line(struct stw_buf *request, struct stw_buf *names, const char *line)
 {
     char name[64];
     if (!line)
@@ -54,7 +54,7 @@ static void add_line(struct stw_buf *request, struct stw_buf *names, const char 
     size_t len = strcspn(line, ":");
     stw_format(name, sizeof(name), "%.*s", (int)len, line);
     const char *value = line + len + 2;
-    add_header(request, names, name, value, strlen(value));
+    add_signed_header(request, names, name, value, strlen(value));
 }
 
 /* Header names must be in sorted order.  Query and path are sent in the form that is signed. */
@@ -65,12 +65,12 @@ static void make_request(const struct s3 *s, const struct s3_to_sign *r, struct 
     stw_buf_addf(out, "%s\n", r->method);
     stw_buf_add(out, u.path, u.path_len);
     stw_buf_addf(out, "\n%s\n", u.query);
-    add_header(out, names, "host", u.host, u.host_len);
-    add_header(out, names, "x-amz-content-sha256", r->body_hash, strlen(r->body_hash));
-    add_header(out, names, "x-amz-date", r->date, strlen(r->date));
-    add_line(out, names, s->token_header);
+    add_signed_header(out, names, "host", u.host, u.host_len);
+    add_signed_header(out, names, "x-amz-content-sha256", r->body_hash, strlen(r->body_hash));
+    add_signed_header(out, names, "x-amz-date", r->date, strlen(r->date));
+    add_header_line(out, names, s->token_header);
     if (r->with_sse)
-        add_line(out, names, s->sse_header);
+        add_header_line(out, names, s->sse_header);
     stw_buf_addf(out, "\n%s\n%s", stw_buf_str(names), r->body_hash);
 }
 

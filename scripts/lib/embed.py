@@ -16,7 +16,7 @@ def literal(text):
 def main():
     """Prints the table, in order of the names."""
     folder = pathlib.Path(sys.argv[1]).resolve()
-    print('#include "cmd/new.h"\n\nconst struct stw_template stw_templates[] = {')
+    print('#include "cmd/new.h"\n\nconst struct stw_new_file stw_new_files[] = {')
     for path in sorted(pathlib.Path(name).resolve() for name in sys.argv[2:]):
         name = path.relative_to(folder).as_posix().removesuffix(".in")
         print(f'    {{"{name}",\n{literal(path.read_text("ascii"))}}},')

@@ -305,8 +305,8 @@ static void find_own_image(struct stw_host *h, struct steward_state *s)
     const struct steward_options *o = h->options;
     struct stw_error err = {0};
     char host[256] = "";
-    bool told = o->agent_image && *o->agent_image;
-    if (told || !runs_pods(h->op) || !h->reconcile ||
+    bool has_image = o->agent_image && *o->agent_image;
+    if (has_image || !runs_pods(h->op) || !h->reconcile ||
         !stw_streq(h->kubeconfig->source, "in-cluster"))
         return;
     (void)gethostname(host, sizeof(host) - 1);

@@ -279,7 +279,7 @@ static int make_folders(int top, char *path, struct stw_error *err)
     return 0;
 }
 
-static int write_file(int top, const struct stw_template *t, const struct project *n,
+static int write_file(int top, const struct stw_new_file *t, const struct project *n,
                       struct stw_error *err)
 {
     char path[128];
@@ -308,7 +308,7 @@ static int write_files(const char *folder, const struct project *n, struct stw_e
     int rc = 0, top = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (top < 0)
         return fail_errno(err, "open", folder);
-    for (const struct stw_template *t = stw_templates; t->name && rc == 0; t++)
+    for (const struct stw_new_file *t = stw_new_files; t->name && rc == 0; t++)
         rc = write_file(top, t, n, err);
     (void)close(top);
     return rc;

@@ -4,11 +4,11 @@
 #ifndef STW_CMD_NEW_H
 #define STW_CMD_NEW_H
 
-struct stw_template {
+struct stw_new_file {
     const char *name; /* path below src/new without ".in"; NULL ends the table */
     const char *text;
 };
 
-extern const struct stw_template stw_templates[];
+extern const struct stw_new_file stw_new_files[];
 
 #endif

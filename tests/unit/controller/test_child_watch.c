@@ -143,7 +143,7 @@ static void test_autoscalers(void **state)
     "},\"status\":{" status "}}"
     static const struct {
         const char *object;
-        bool told, active;
+        bool reported, active;
         const char *reason, *message;
     } cases[] = {
         {SCALER("", ""), false, false, "", ""},
@@ -163,7 +163,7 @@ static void test_autoscalers(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct stw_child_live live;
         read_back(&stw_watch_autoscalers, cases[i].object, &live);
-        assert_int_equal(live.report.told, cases[i].told);
+        assert_int_equal(live.report.reported, cases[i].reported);
         assert_int_equal(live.report.active, cases[i].active);
         assert_string_equal(live.report.reason, cases[i].reason);
         assert_string_equal(live.report.message, cases[i].message);
@@ -179,7 +179,7 @@ static void test_routes(void **state)
     "{\"type\":\"" type "\",\"status\":\"" status "\",\"reason\":\"Why\",\"message\":\"so\"}"
     static const struct {
         const char *object;
-        bool told, active;
+        bool reported, active;
     } cases[] = {
         {ROUTE(""), false, false},
         {ROUTE("\"parents\":[]"), false, false},
@@ -195,9 +195,9 @@ static void test_routes(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct stw_child_live live;
         read_back(&stw_watch_http_routes, cases[i].object, &live);
-        assert_int_equal(live.report.told, cases[i].told);
+        assert_int_equal(live.report.reported, cases[i].reported);
         assert_int_equal(live.report.active, cases[i].active);
-        assert_string_equal(live.report.reason, cases[i].told && !cases[i].active ? "Why" : "");
+        assert_string_equal(live.report.reason, cases[i].reported && !cases[i].active ? "Why" : "");
     }
 }
 

@@ -314,7 +314,7 @@ static void test_no_node_port_left(void **state)
 static void test_autoscaling(void **state)
 {
     static const struct {
-        bool told, active;
+        bool reported, active;
         const char *reason, *want;
     } cases[] = {
         {false, false, "", "Unknown/Progressing"},
@@ -326,8 +326,8 @@ static void test_autoscaling(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         fixture_done(&f);
         begin(SCALED, "");
-        struct stw_report *a = &f.app.children[APP_AUTOSCALER].live.report;
-        *a = (struct stw_report){.told = cases[i].told, .active = cases[i].active};
+        struct stw_child_report *a = &f.app.children[APP_AUTOSCALER].live.report;
+        *a = (struct stw_child_report){.reported = cases[i].reported, .active = cases[i].active};
         (void)snprintf(a->reason, sizeof(a->reason), "%s", cases[i].reason);
         json_auto_t *s = judge();
         assert_string_equal(says(s, "AutoscalingActive"), cases[i].want);
