@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #define MIGRATE_MANAGER "{operator}-migrate"
+#define PROGRESS_EVERY 1000
 
 static const char usage[] =
     "Usage: {operator} migrate [--yes] [OPTIONS]\n\n"
@@ -80,6 +81,8 @@ static int rewrite_object(void *ctx, struct stw_json object)
     m->objects++;
     if (!m->yes)
         return 0;
+    if (m->objects % PROGRESS_EVERY == 0)
+        fprintf(stderr, "%s: %" PRIu64 " objects ...\n", m->kind->kind, m->objects);
     json_auto_t *patch = make_precondition(metadata);
     int rc = patch
                  ? stw_kube_merge_patch(m->remote->client, STW_PLACE(&m->kind->resource, ns, name),
@@ -109,7 +112,7 @@ static int forget_old_versions(const struct migration *m, struct stw_json crd, c
 static int migrate_kind(struct migration *m, struct stw_error *err)
 {
     stw_autoanswer struct stw_answer crd = {0};
-    struct stw_pages q = {.resource = &m->kind->resource, .metadata_only = true};
+    struct stw_pages q = {.resource = &m->kind->resource};
     struct stw_stored stored;
     struct stw_error e = {0};
     char name[512];
@@ -126,7 +129,7 @@ static int migrate_kind(struct migration *m, struct stw_error *err)
         printf("%s: all objects are stored as %s\n", m->kind->kind, stored.now);
         return 0;
     }
-    if (stw_pages_each(m->remote->client, &q, rewrite_object, m, err) != 0)
+    if (stw_pages_each_after(m->remote->client, &q, rewrite_object, m, err) != 0)
         return stw_error_wrap(err, "cannot list %s", m->kind->plural);
     if (!m->yes) {
         printf("%s: objects may be stored as %s; %" PRIu64 " would be written again as %s\n",

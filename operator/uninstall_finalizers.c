@@ -31,9 +31,8 @@ static int walk_objects(const struct stw_remote *r, const struct stw_kind *kind,
                         void *ctx, struct stw_error *err)
 {
     struct stw_error e = {0};
-    struct stw_pages q = {
-        .resource = &kind->resource, .metadata_only = true, .timeout_ms = r->timeout_ms};
-    int rc = stw_pages_each(r->client, &q, fn, ctx, &e);
+    struct stw_pages q = {.resource = &kind->resource, .timeout_ms = r->timeout_ms};
+    int rc = stw_pages_each_after(r->client, &q, fn, ctx, &e);
     if (rc < 0 && e.code == STW_ERR_NOT_FOUND)
         return 0; /* CRD not found */
     if (rc < 0 && err) {

@@ -11,6 +11,7 @@
 #define PAGE_SIZE 250
 #define PATH_MAX_BYTES (80u << 10)
 #define CONTINUE_MAX_BYTES (64u << 10)
+#define KEPT_MAX_BYTES (512u << 20)
 
 static const char *const metadata_list = "application/json;as=PartialObjectMetadataList;"
                                          "g=meta.k8s.io;v=v1,application/json";
@@ -98,4 +99,48 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
     } while (rc == 0 && next.len > 0);
     stw_items_done(&page.items);
     return page.ended != 0 ? page.ended : rc;
+}
+
+/* --- after the list */
+
+static int keep_metadata(void *ctx, struct stw_json object)
+{
+    static const char *const members[] = {
+        "name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "finalizers"};
+    struct stw_buf *kept = ctx;
+    struct stw_json metadata = stw_json_get(object, "metadata");
+    const char *before = "";
+    stw_buf_adds(kept, "{\"metadata\":{");
+    for (size_t i = 0; i < STW_COUNT(members); i++) {
+        size_t len;
+        struct stw_json v = stw_json_get(metadata, members[i]);
+        if (!stw_json_there(v))
+            continue;
+        const char *raw = stw_json_raw(v, &len);
+        stw_buf_addf(kept, "%s\"%s\":", before, members[i]);
+        stw_buf_add(kept, raw, len);
+        before = ",";
+    }
+    stw_buf_add(kept, "}}", sizeof("}}"));
+    return kept->failed;
+}
+
+int stw_pages_each_after(struct stw_client *c, const struct stw_pages *q, stw_page_fn *fn,
+                         void *ctx, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf kept = STW_BUF_INIT(KEPT_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_pages names = *q;
+    names.metadata_only = true;
+    int rc = stw_pages_each(c, &names, keep_metadata, &kept, err);
+    if (rc > 0)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "there are too many objects");
+    for (size_t at = 0, len; rc == 0 && at < kept.len; at += len + 1) {
+        const char *text = kept.data + at;
+        len = strlen(text);
+        rc = stw_json_scan(&doc, text, len, err);
+        if (rc == 0)
+            rc = fn(ctx, stw_json_root(&doc));
+    }
+    return rc;
 }

@@ -90,6 +90,46 @@ static void a_page_that_is_too_large(void **state)
     assert_string_equal(seen.names, "a,");
 }
 
+struct asked {
+    unsigned objects, before_the_end;
+    char names[256];
+};
+
+/* Sends a request for each object. */
+static int ask_about(void *ctx, struct stw_json object)
+{
+    struct asked *a = ctx;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    char name[64], uid[64] = "-";
+    size_t len = strlen(a->names);
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.uid"), uid, sizeof(uid));
+    assert_false(stw_json_there(stw_json_get(object, "spec")));
+    assert_false(stw_json_there(stw_json_path(object, "metadata.labels")));
+    (void)snprintf(a->names + len, sizeof(a->names) - len, "%s=%s,", name, uid);
+    a->objects++;
+    a->before_the_end += fake_count(&fake, "continue") == 0;
+    return stw_kube_get(fake.client, &stw_res_service, "n", name, &text, NULL);
+}
+
+static void requests_come_after_the_list(void **state)
+{
+    struct asked asked = {0};
+    struct stw_error err = {0};
+    struct stw_pages q = {.resource = &stw_res_service, .ns = "n", .page_size = 2};
+    (void)state;
+    fake_steps(&fake, "[{'match':'limit=2$','body':{'metadata':{'continue':'x'},'items':["
+                      "{'metadata':{'name':'a','uid':'1','labels':{'x':'y'}},'spec':{}}," ITEM(
+                          "b") "]}},"
+                               "{'match':'continue=x$','body':{'items':[" ITEM(
+                                   "c") "]}},"
+                                        "{'match':'services/','times':0,'body':{}}]");
+    assert_int_equal(stw_pages_each_after(fake.client, &q, ask_about, &asked, &err), 0);
+    assert_int_equal(asked.objects, 3);
+    assert_int_equal(asked.before_the_end, 0);
+    assert_string_equal(asked.names, "a=1,b=-,c=-,");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +137,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(requests_come_after_the_list, fake_set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
