@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #define SHORT_BYTES 200
+#define PAIRS_MAX (1u << 20) /* of names and members that are compared in one object */
 #define LONG_TAG 0x80
 
 /* The position of a walk.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and
@@ -302,13 +303,21 @@ static bool is_whole(const struct owned_sum *s, const struct place *at)
     return false;
 }
 
+/* Each name is searched in `live`.  Another client can write very many of them with our field manager:
+ * then the object counts as ours as a whole.  That is no difference if all of it is. */
+static bool has_too_many(struct stw_json fields, struct stw_json live)
+{
+    return (uint64_t)stw_json_size(fields) * stw_json_size(live) > PAIRS_MAX;
+}
+
 static void walk_owned_fields(struct owned_sum *s, const struct place *at, struct stw_json fields,
                               struct stw_json live)
 {
     struct stw_json key, child;
     if (at->depth >= STW_OWNED_DEPTH_MAX)
         return;
-    if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || is_whole(s, at)) {
+    if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || is_whole(s, at) ||
+        has_too_many(fields, live)) {
         flatten_value(s, at, live);
         return;
     }

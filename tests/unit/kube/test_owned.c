@@ -275,6 +275,40 @@ static void whole_maps(void **state)
     }
 }
 
+#define MANY 60000
+
+static char *write_many(const char *head, const char *prefix, const char *value, const char *tail)
+{
+    struct stw_buf out = STW_BUF_INIT(16u << 20);
+    stw_buf_adds(&out, head);
+    for (unsigned i = 0; i < MANY; i++)
+        stw_buf_addf(&out, "%s\"%sk%u\":%s", i > 0 ? "," : "", prefix, i, value);
+    stw_buf_adds(&out, tail);
+    return stw_buf_take(&out);
+}
+
+/* Each name in each member would be 3.6 billion steps: longer than this test may take. */
+static void very_many_fields(void **state)
+{
+    struct document want, live;
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        stw_autofree char *fields = write_many("{\"f:spec\":{\"f:m\":{", "f:", "{}", "}}}");
+        stw_autofree char *members = write_many("{", "", "\"v\"", "");
+        char *text = NULL;
+        assert_true(asprintf(&text,
+                             "{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"operation\":"
+                             "\"Apply\",\"fieldsV1\":%s}]},\"spec\":{\"m\":%s%s}}}",
+                             fields, members, foreign ? ",\"other\":1" : "") > 0);
+        scan(&live, text);
+        scan(&want, write_many("{\"spec\":{\"m\":{", "", "\"v\"", "}}}"));
+        assert_int_equal(same(stw_owned_desired(want.root), stw_owned_live(live.root, "m", false)),
+                         !foreign);
+        done(&want);
+        done(&live);
+    }
+}
+
 static void diff_is_capped(void **state)
 {
     struct document want, live;
@@ -360,6 +394,7 @@ int main(void)
         cmocka_unit_test(digests),
         cmocka_unit_test(other_forms_of_fields),
         cmocka_unit_test(whole_maps),
+        cmocka_unit_test(very_many_fields),
         cmocka_unit_test(diff_is_capped),
         cmocka_unit_test(controllers),
         cmocka_unit_test(leftovers),
