@@ -158,7 +158,8 @@ static void add_webhook(const struct stw_kind *k, const struct hook *h,
                  h->failure_policy, h->timeout_seconds);
     if (h->mutate)
         stw_buf_adds(out, "  reinvocationPolicy: IfNeeded\n");
-    if (o->match_conditions && (h->operations & STW_UPDATE))
+    /* A kind with several versions is checked for as long as it is stored: it must convert. */
+    if (o->match_conditions && (h->operations & STW_UPDATE) && (h->mutate || !k->versions))
         add_match_conditions(out);
     stw_buf_adds(out, "  rules:\n");
     add_operations(k->operations & h->operations, out);

@@ -123,6 +123,18 @@ static void check_immutable(const struct stw_admission *a, struct stw_findings *
                         stw_json_get(a->old_object, "spec"), f);
 }
 
+/* For an object that is stored although it has errors.  One that fails to convert as it is stored may
+ * be changed: otherwise its finalizers could not be removed. */
+static void check_later_conversion(const struct stw_admission *a, struct stw_findings *f)
+{
+    stw_autofindings struct stw_findings before = {0};
+    struct stw_admission old = *a;
+    old.object = a->old_object;
+    stw_check_conversion(&old, &before);
+    if (before.error_count == 0 && !before.failed)
+        stw_check_conversion(a, f);
+}
+
 static void validate_object(const struct stw_admission *a, struct stw_findings *f)
 {
     size_t first = f->error_count;
@@ -135,13 +147,18 @@ static void validate_object(const struct stw_admission *a, struct stw_findings *
         stw_findings_at(f, "<root>", STW_INVALID, a->object, "must be an object");
         return;
     }
-    if (update && stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp")))
-        return; /* finalizers must be removable even with an invalid spec */
+    if (update && stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp"))) {
+        check_later_conversion(a, f); /* finalizers must be removable even with an invalid spec */
+        return;
+    }
     stw_kind_judge(a, f);
     if (!update)
         return;
-    if (f->error_count > first)
+    if (f->error_count > first) {
         stw_ratchet(a, first, f);
+        if (f->error_count == first)
+            check_later_conversion(a, f);
+    }
     check_immutable(a, f);
 }
 

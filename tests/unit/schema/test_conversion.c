@@ -334,6 +334,46 @@ static void too_large_annotations_are_refused(void **state)
     stw_findings_done(&f);
 }
 
+/* An object that is being deleted is stored, and listed, until its last finalizer is removed. */
+static void deleted_objects_still_convert(void **state)
+{
+    static const char plain[] =
+        HEAD("v1") ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{}}";
+    stw_autobuf struct stw_buf large = STW_BUF_INIT(OUT_MAX);
+    const struct stw_env env = {.op = &site_operator};
+    stw_autojson struct stw_json_doc fits = {0}, fails = {0};
+    (void)state;
+    stw_buf_adds(&large, HEAD("v1") ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                                    "\"spec\":{\"extra\":{\"x\":\"");
+    for (size_t i = 0; i < STW_ANNOTATIONS_MAX_BYTES; i++)
+        stw_buf_addc(&large, 'x');
+    stw_buf_adds(&large, "\"}}}");
+    assert_int_equal(stw_json_scan(&fits, plain, strlen(plain), NULL), 0);
+    assert_int_equal(stw_json_scan(&fails, stw_buf_str(&large), large.len, NULL), 0);
+    const struct {
+        struct stw_json from, to;
+        bool refused;
+    } rows[] = {
+        {stw_json_root(&fits), stw_json_root(&fails), true},
+        {stw_json_root(&fails), stw_json_root(&fails), false}, /* it is stored already */
+        {stw_json_root(&fails), stw_json_root(&fits), false},
+        {stw_json_root(&fits), stw_json_root(&fits), false},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_findings f = {0};
+        stw_kind_validate(&(struct stw_admission){.kind = &site_kind,
+                                                  .operation = STW_UPDATE,
+                                                  .ns = "shop",
+                                                  .name = "a",
+                                                  .object = rows[i].to,
+                                                  .old_object = rows[i].from,
+                                                  .env = &env},
+                          &f);
+        assert_int_equal(f.error_count > 0, rows[i].refused);
+        stw_findings_done(&f);
+    }
+}
+
 /* A controller judges what its cache has kept of an object. */
 static void an_object_of_a_cache_is_not_converted(void **state)
 {
@@ -502,6 +542,7 @@ int main(void)
         cmocka_unit_test(hostile_objects_convert),
         cmocka_unit_test(deep_objects_convert),
         cmocka_unit_test(too_large_annotations_are_refused),
+        cmocka_unit_test(deleted_objects_still_convert),
         cmocka_unit_test(an_object_of_a_cache_is_not_converted),
         cmocka_unit_test(wrong_versions_are_refused),
         cmocka_unit_test(wrong_tables_are_found),
