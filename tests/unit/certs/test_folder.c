@@ -246,7 +246,7 @@ static void test_stays_broken(void **state)
     (void)stw_folder_check(&x->folder);
     fake_ms += STW_FOLDER_GRACE_MS;
     assert_int_equal(stw_folder_check(&x->folder), STW_FOLDER_POLL_MS);
-    assert_true(x->folder.said);
+    assert_true(x->folder.logged);
     assert_int_equal((int)stw_series_value(x->folder.errors), 1);
     assert_string_equal(x->served, first.cert);
     fake_ms += STW_FOLDER_POLL_MS;
@@ -255,7 +255,7 @@ static void test_stays_broken(void **state)
     /* other content gets a grace period of its own */
     put(x, "tls.key", "other garbage");
     assert_int_equal(stw_folder_check(&x->folder), STW_FOLDER_RETRY_MS);
-    assert_false(x->folder.said);
+    assert_false(x->folder.logged);
     put(x, "tls.key", first.key);
     (void)stw_folder_check(&x->folder);
     assert_false(x->folder.broken);
