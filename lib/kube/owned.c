@@ -304,7 +304,7 @@ static bool is_whole(const struct owned_sum *s, const struct place *at)
 }
 
 /* Each name is searched in `live`.  Another client can write very many of them with our field manager:
- * then the object counts as ours as a whole.  That is no difference if all of it is. */
+ * then the object counts as ours as a whole. */
 static bool has_too_many(struct stw_json fields, struct stw_json live)
 {
     return (uint64_t)stw_json_size(fields) * stw_json_size(live) > PAIRS_MAX;
