@@ -14,6 +14,13 @@
 
 /* --- the value */
 
+/* Some readers go by the length, and others by the NUL. */
+static void cut_value(struct stw_buf *value, size_t len)
+{
+    stw_wipe(value->data + len, value->len - len);
+    value->len = len;
+}
+
 void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
                      struct dbu_secret *ret)
 {
@@ -32,8 +39,8 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
     size_t bare = stw_bare_len(stw_buf_str(&ret->value), ret->value.len);
     ret->state = bare == 0 ? DBU_SECRET_EMPTY : DBU_SECRET_FOUND;
     ret->newline = !trim_newline && bare < ret->value.len;
-    if (trim_newline)
-        ret->value.len = bare;
+    if (trim_newline && bare < ret->value.len)
+        cut_value(&ret->value, bare);
 }
 
 /* Returns at least the version that the watch has reported.  If the API server's own cache is

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a DatabaseUser on a real MariaDB: creation, rotation, GRANT and REVOKE, deletion."""
 
+import base64
 import contextlib
 import time
 
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from support import databaseuser as dbu
+from support import dblogin
 from support import steward as stw
 from support import wait
 from support.cluster import condition
@@ -171,13 +173,20 @@ def test_the_secret_goes(scene, mariadb, shop):
 
 
 def test_a_newline_at_the_end(scene, mariadb, shop):
-    scene.create("app", shop, FIRST + "\n")
+    """It is part of the password, and with trimNewline neither of that nor of the connection."""
+    scene.create("app", shop, FIRST + "\n", connectionSecret={"name": "app-conn"})
     found = scene.wait_condition("app", shop, "SecretResolved", "PasswordHasNewline")
     assert "trimNewline" in found["message"]
     assert mariadb.login("app", FIRST + "\n") and not mariadb.login("app", FIRST)
     scene.patch("app", shop, password={"trimNewline": True})
     wait.until("the password without it", lambda: mariadb.login("app", FIRST))
     scene.wait_condition("app", shop, "SecretResolved", "Resolved")
+    wait.until("the connection without it",
+               lambda: dblogin.connection(scene.cluster, shop, "app-conn") == ("app", FIRST))
+    assert mariadb.login(*dblogin.connection(scene.cluster, shop, "app-conn"))
+    data = scene.cluster.get("secrets", "app-conn", shop)["data"]
+    uri, jdbc = (base64.b64decode(data[key]).decode() for key in ("uri", "jdbcUrl"))
+    assert uri.startswith(f"mysql://app:{FIRST}@") and jdbc.endswith(f"&password={FIRST}")
 
 
 def test_other_passwords_and_names(scene, mariadb, shop):
