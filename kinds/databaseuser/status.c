@@ -452,6 +452,14 @@ static void add_account(const struct dbuser *d, json_t *status)
             status, "hosts", len > 0 ? json_loadb(hosts, len, 0, NULL) : json_pack("[s]", "%"));
 }
 
+/* A run that set the password may have been killed before it wrote the status.  Without a new time
+ * the next password would be due at once. */
+static bool was_set_before(const struct dbuser *d)
+{
+    const char *last = stw_tree_text(d->object.status, "passwordFingerprint");
+    return *last && *d->fingerprint && !stw_streq(last, d->fingerprint);
+}
+
 /* The password on the server is the one of the Secret, even if the grants failed. */
 static void add_password(const struct dbuser *d, json_t *status, const char *now)
 {
@@ -460,6 +468,8 @@ static void add_password(const struct dbuser *d, json_t *status, const char *now
     if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits ||
         (dbu_twins_used(d) && !d->twins.published))
         return;
+    if (was_set_before(d))
+        stw_tree_set_text(status, "lastRotationTime", now);
     stw_tree_set_text(status, "secretResourceVersion", d->secret.resource_version);
     stw_tree_set_text(status, "passwordFingerprint", d->fingerprint);
 }

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 from support import databases, databaseuser as dbu
-from support import clock, dblogin
+from support import clock, dblogin, faults
 from support import steward as stw
 from support import wait
 from support.cluster import condition
@@ -29,12 +29,12 @@ def timed(installed, steward_binary, tmp_path, server, namespace):
         one.forget(namespace)
 
 
-def manifest(server, namespace, overlap):
+def manifest(server, namespace, overlap, strategy="TwinAccounts"):
     rights = [{"database": "shop", "privileges":
                ["CONNECT" if server.engine == "postgresql" else "SELECT"]}]
     one = dbu.manifest("app", namespace, grants=rights, connectionSecret={"name": "app-conn"},
                        rotation={"every": "1d", "overlapSeconds": overlap,
-                                 "strategy": "TwinAccounts"})
+                                 "strategy": strategy})
     one["spec"]["password"] = {"generate": {"length": 20}}
     return one
 
@@ -107,6 +107,35 @@ def test_step_does_not_end_the_overlap(timed, namespace, server):
     assert server.login(*first) and server.login(*second)
     user = timed.get("app", namespace)
     assert condition(user, "RotationComplete")["reason"] == "Overlap"
+
+
+@pytest.mark.parametrize("strategy", ["InPlace", "TwinAccounts"])
+def test_killed_rotation_is_not_repeated(timed, namespace, server, strategy):
+    """steward dies after the statement that sets the password: one new password a day all the same."""
+    timed.cluster.apply(manifest(server, namespace, 1, strategy))
+    timed.wait_ready("app", namespace)
+    first = connection(timed, namespace)
+    timed.steward.kill()
+    timed.clock.set(2 * DAY)
+    log = timed.folder / "faults.log"
+    log.write_text("")
+    dying = faults.OfScene(timed).start(ready=False, env={"STEWARD_FAULT_AT": "2",
+                                                          "STEWARD_FAULT_LOG": str(log)})
+    wait.until("its death", lambda: not dying.running())
+    assert log.read_text().split()[1::2] == ["secret", "sql"], dying.log_tail()
+    assert connection(timed, namespace) == first
+    timed.steward.start()
+    wait.until("the new password", lambda: connection(timed, namespace) != first)
+    second = connection(timed, namespace)
+    assert server.login(*second)
+    poked(timed, namespace, "the end of the first", lambda: not server.login(*first))
+    for seconds in (1000, 1001):  # a look by a new generation, after the end of the overlap
+        wait.until("the status", lambda: "previousLogin" not in timed.wait_ready(
+            "app", namespace)["status"])
+        timed.patch("app", namespace, resyncSeconds=seconds)
+    timed.wait_ready("app", namespace)
+    assert connection(timed, namespace) == second
+    assert DAY - 60 < due_in(timed, namespace) <= DAY
 
 
 def test_deleted_secret_of_a_generated_password(timed, namespace, server):

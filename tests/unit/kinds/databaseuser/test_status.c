@@ -105,6 +105,40 @@ static void test_settled(void **state)
     assert_string_not_equal(text(first, "lastRotationTime"), text(third, "lastRotationTime"));
 }
 
+/* A run set this password and was killed before it wrote the status: the next one counts as the
+ * rotation, so that it is not due again. */
+static void test_set_by_a_killed_run(void **state)
+{
+    static const char now[] = "2024-01-01T00:00:01Z", before[] = "2023-12-31T00:00:00Z";
+    static const struct {
+        const char *fingerprint; /* of the status */
+        bool waits;
+        enum stw_sql_trouble trouble;
+        const char *want;
+    } rows[] = {
+        {"other", false, STW_SQL_FINE, now},
+        {"other", false, STW_SQL_DENIED, now}, /* the grants failed */
+        {"other", false, STW_SQL_CONNECT, before},
+        {"other", true, STW_SQL_FINE, before}, /* not set yet */
+        {"0123456789abcdef", false, STW_SQL_FINE, before},
+        {"", false, STW_SQL_FINE, before},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char status[256];
+        (void)snprintf(status, sizeof(status),
+                       "{\"account\":\"app@%%\",\"passwordFingerprint\":\"%s\","
+                       "\"lastRotationTime\":\"%s\"}",
+                       rows[i].fingerprint, before);
+        begin(&f, status);
+        be_well(&f);
+        fixture_report(&f, rows[i].trouble, STW_SQL_STEP_GRANT, "no right");
+        f.d.report.password_waits = rows[i].waits;
+        json_auto_t *s = judge(&f);
+        assert_string_equal(text(s, "lastRotationTime"), rows[i].want);
+    }
+}
+
 /* The time until the next check: within the interval of the spec, never much shorter, and
  * spread. */
 static void test_resync(void **state)
@@ -446,6 +480,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_created, done),
         cmocka_unit_test_teardown(test_settled, done),
+        cmocka_unit_test_teardown(test_set_by_a_killed_run, done),
         cmocka_unit_test_teardown(test_rotation_plan, done),
         cmocka_unit_test_teardown(test_rotation_end, done),
         cmocka_unit_test_teardown(test_resync, done),
