@@ -147,6 +147,14 @@ static bool has_two_passwords(const struct dbuser *d)
            stored_end_us(d) > stw_wall_us(d->run->clock);
 }
 
+/* The same, for a run that wrote the connection Secret and then no status. */
+static bool has_ended_at_once(const struct dbuser *d, bool wanted)
+{
+    const struct dbu_twins *t = &d->twins;
+    return !wanted && !dbu_rotation_keeps_old(d) && t->current == DBU_LOGIN_BASE &&
+           !stw_streq(t->of_current, stw_tree_text(d->object.status, "passwordFingerprint"));
+}
+
 void dbu_twins_plan(struct dbuser *d)
 {
     struct dbu_twins *t = &d->twins;
@@ -155,7 +163,7 @@ void dbu_twins_plan(struct dbuser *d)
     /* The connection Secret was written, and then the status was not. */
     t->begins = stored != DBU_LOGIN_NONE && stored != t->current;
     if (t->begins)
-        t->previous = stored;
+        t->previous = has_ended_at_once(d, wanted) ? DBU_LOGIN_NONE : stored;
     t->next = t->current;
     t->is_new = t->current != DBU_LOGIN_NONE && d->secret.state == DBU_SECRET_FOUND &&
                 !stw_streq(d->fingerprint, t->of_current);

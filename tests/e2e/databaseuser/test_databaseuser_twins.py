@@ -170,6 +170,24 @@ def test_known_password_ends_at_once(twins, server, shop):
     assert server.login("app", THIRD)
 
 
+def test_known_password_ends_at_once_after_a_kill(twins, server, shop):
+    """steward dies after it wrote the connection Secret: the password that is known gets no overlap."""
+    create(twins, server, shop)
+    assert connection(twins, shop) == ("app_a", FIRST)
+    twins.steward.kill()
+    twins.patch("app", shop, rotation={"strategy": "InPlace"})
+    rotate(twins, shop, SECOND)
+    deaths = faults.Dying(faults.OfScene(twins)).until(
+        lambda: connection(twins, shop) == ("app", SECOND)).deaths
+    assert deaths[-1] == "secret", deaths
+    twins.steward.start()
+    wait.until("the end of the other", lambda: not server.login("app_a", FIRST))
+    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    status = twins.wait_ready("app", shop)["status"]
+    assert status["login"] == "app" and "previousLogin" not in status
+    assert server.login("app", SECOND)
+
+
 def test_open_session_stops_the_end(twins, server, shop):
     """A client of the old login is still connected when the overlap is over: both logins go on
     working, and so does its session; when that ends, the login is locked."""

@@ -51,6 +51,13 @@ static const struct row rows[] = {
     /* killed between the connection Secret and the status; then another password came */
     {"TwinAccounts", "app_a", NULL, "", "old", B, false, false, B, A, true, false},
     {"TwinAccounts", NULL, NULL, "", "", A, false, false, A, NONE, false, false},
+    /* the same on the way back: only a new password had ended the others at once */
+    {"InPlace", "app_a", NULL, "", "old", BASE, false, false, BASE, NONE, true, false},
+    {"InPlace", "app_a", "app_b", SOON, "old", BASE, false, false, BASE, NONE, true, false},
+    {NULL, "app_a", NULL, "", "old", BASE, false, false, BASE, NONE, true, false},
+    {"InPlace", "app_a", NULL, "", KNOWN, BASE, false, false, BASE, A, true, false},
+    {"DualPassword", "app_a", NULL, "", "old", BASE, false, false, BASE, A, true, false},
+    {"InPlace", "app_a", NULL, "", "old", B, false, false, B, A, true, true},
     /* without a password, and where the connection Secret is another's */
     {"TwinAccounts", "app_a", NULL, "", "old", NONE, false, true, A, NONE, false, false},
     {"TwinAccounts", "app_a", NULL, "", "old", NONE, true, false, A, NONE, false, true},
