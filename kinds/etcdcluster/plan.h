@@ -42,7 +42,8 @@
  *   answer counts as lost when this intent is first seen.
  * - Failovers are counted when the intent EC_REPLACE is first written.
  * - EC_FORCE_NEXT to EC_FORCE_NOT removes the annotation before it writes the status, so that an
- *   old annotation is not honoured again. */
+ *   old annotation is not honoured again.  It is also removed before any move when
+ *   ec_force_expired. */
 
 /* --- observed */
 
@@ -231,6 +232,9 @@ bool ec_intended(const struct ec_view *v, const struct ec_move *move);
 bool ec_unsettled(const struct ec_view *v);
 /* The move must not run while a call is in flight: it calls etcd, or writes another intent. */
 bool ec_decides(const struct ec_move *move);
+/* The force-new-cluster annotation is there, and a quorum too: it must not count in a later outage,
+ * for which no user has chosen this survivor. */
+bool ec_force_expired(const struct ec_view *v);
 
 /* --- numbers, also for status and the disruption budget */
 struct ec_quorum {

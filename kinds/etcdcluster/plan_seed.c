@@ -124,6 +124,11 @@ static bool force_to(struct plan *p, enum ec_force_step step)
     return true;
 }
 
+bool ec_force_expired(const struct ec_view *v)
+{
+    return v->force && v->listed && v->force_step == EC_FORCE_NOT && !v->paused;
+}
+
 /* A user has named a member in the annotation, and the quorum is lost. */
 static bool force_asked(struct plan *p)
 {

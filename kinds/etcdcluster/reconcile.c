@@ -221,8 +221,22 @@ static void name_namespace(struct ec *e)
     stw_format(e->move.text, sizeof(e->move.text), "%s", stw_buf_str(&text));
 }
 
+/* Without the event the annotation would vanish unexplained. */
+static int drop_expired_annotation(struct ec *e)
+{
+    if (drop_annotation(e) != 0)
+        return -1;
+    stw_object_event(e->run, &e->object, true, "ForceIgnored", "Reconcile",
+                     "removed the annotation " STW_ETCD_FORCE_NEW_CLUSTER
+                     "=%s: there is a quorum, and it counts only in the outage in which it is set",
+                     e->force);
+    return 0;
+}
+
 static int check_force(struct ec *e)
 {
+    if (ec_force_expired(&e->view))
+        return drop_expired_annotation(e);
     if (e->move.act != EC_FORCE_NEXT)
         return 0;
     if (e->state.force_step == EC_FORCE_CLEAR && ec_check_cleared(e) != 0)

@@ -436,6 +436,23 @@ static void forced_step_by_step(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "the volume of " B);
 }
 
+/* Set while there is a quorum, the annotation must not be there in a later outage. */
+static void an_annotation_without_an_outage(void **state)
+{
+    SCENE(s);
+    assert_false(ec_force_expired(&s.v));
+    s.v.force = A;
+    assert_true(ec_force_expired(&s.v));
+    s.v.paused = true;
+    assert_false(ec_force_expired(&s.v));
+    s.v.paused = false;
+    s.v.force_step = EC_FORCE_RESTART; /* its survivor serves already */
+    assert_false(ec_force_expired(&s.v));
+    s.v.force_step = EC_FORCE_NOT;
+    nobody_answers(&s, 1);
+    assert_false(ec_force_expired(&s.v));
+}
+
 static void two_clusters(void **state)
 {
     SCENE(s);
@@ -980,6 +997,7 @@ int main(void)
         cmocka_unit_test(best_survivor),
         cmocka_unit_test(steward_is_cut_off),
         cmocka_unit_test(forced_step_by_step),
+        cmocka_unit_test(an_annotation_without_an_outage),
         cmocka_unit_test(two_clusters),
         cmocka_unit_test(a_foreign_member),
         cmocka_unit_test(sizes),

@@ -314,6 +314,8 @@ const char *world_steward(struct world *w, enum world_luck luck)
     struct ec_view v;
     struct ec_move move;
     decide(w, &v, &move);
+    if (ec_force_expired(&v))
+        each_slot(m, w) m->named = 0;
     if (w->late && ec_unsettled(&v) && ec_decides(&move))
         return NULL; /* the executor waits */
     struct slot *s = slot_of(w, move.member);
