@@ -59,8 +59,8 @@ struct ec_pod_live {
     bool ready;
     bool guarded, forced, trimmed;
     bool voter;   /* from its label */
-    bool refused; /* etcd exited more than once because its data folder was empty */
-    bool full;    /* etcd exited because its volume was full; only for `text` */
+    bool refused; /* etcd ends because its data folder is empty, and not for the first time */
+    bool full;    /* etcd ended because its volume was full; only for `text` */
     enum ec_trouble trouble;
     char text[256]; /* of the trouble */
 };

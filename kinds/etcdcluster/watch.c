@@ -32,15 +32,19 @@ static void set_pod_trouble(struct ec_pod_live *p, enum ec_trouble trouble, stru
     stw_pod_text(text, p->text, sizeof(p->text));
 }
 
-static void look_at_ended(struct stw_json ended, struct ec_pod_live *p)
+/* Only the latest end counts: an earlier one may be from before the member joined. */
+static void look_at_end(struct stw_json status, struct ec_pod_live *p)
 {
     stw_autobuf struct stw_buf message = STW_BUF_INIT(TEXT_MAX);
-    if (!stw_json_there(ended))
+    struct stw_json end = stw_json_path(status, "state.terminated");
+    if (!stw_json_there(end))
+        end = stw_json_path(status, "lastState.terminated");
+    if (!stw_json_there(end))
         return;
     p->ran = true;
-    stw_json_str(stw_json_get(ended, "message"), &message);
-    p->refused = p->refused || strstr(stw_buf_str(&message), REFUSAL);
-    p->full = p->full || strstr(stw_buf_str(&message), NO_SPACE);
+    stw_json_str(stw_json_get(end, "message"), &message);
+    p->refused = strstr(stw_buf_str(&message), REFUSAL);
+    p->full = strstr(stw_buf_str(&message), NO_SPACE);
 }
 
 static const struct {
@@ -65,11 +69,12 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
     int64_t restarts = 0;
     p->ready = stw_json_bool(stw_json_get(status, "ready"), false);
     (void)stw_json_int(stw_json_get(status, "restartCount"), &restarts);
-    look_at_ended(stw_json_path(status, "lastState.terminated"), p);
-    look_at_ended(stw_json_get(state, "terminated"), p);
+    look_at_end(status, p);
     p->refused = p->refused && restarts >= REFUSALS;
-    if (stw_json_there(stw_json_get(state, "running")))
+    if (stw_json_there(stw_json_get(state, "running"))) {
         p->ran = true;
+        p->refused = false; /* with an empty folder it would have exited at once */
+    }
     for (size_t i = 0; i < STW_COUNT(waits); i++)
         if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
             set_pod_trouble(p, waits[i].trouble, stw_json_get(waiting, "message"));

@@ -54,6 +54,9 @@ static void pods(void **state)
         {POD(CONTAINER(2, "\"waiting\":{\"reason\":\"CrashLoopBackOff\"}", REFUSED)), true, false,
          true, EC_TROUBLE_CRASH},
         {POD(CONTAINER(2, REFUSED, "")), true, false, true, EC_TROUBLE_NONE},
+        /* A learner that has joined with its third start; and one that has crashed since. */
+        {POD(CONTAINER(2, "\"running\":{}", REFUSED)), true, false, false, EC_TROUBLE_NONE},
+        {POD(CONTAINER(2, CRASHED, REFUSED)), true, false, false, EC_TROUBLE_NONE},
         {POD("{\"conditions\":[{\"type\":\"PodScheduled\",\"reason\":\"Unschedulable\",\"message\":"
              "\"0/1 nodes: Insufficient cpu\"}]}"),
          false, false, false, EC_TROUBLE_UNSCHEDULABLE},
