@@ -8,6 +8,9 @@
 
 /* Copies a message for a status: cut, and well-formed UTF-8. */
 void stw_pod_text(struct stw_json string, char *out, size_t size);
+/* The condition Ready is True.  Of a pod on a lost node it is not, although the status of its
+ * containers stays as the kubelet reported it last. */
+bool stw_pod_ready(struct stw_json pod);
 /* True if the scheduler finds no node for the pod; `*ret_message` is its message. */
 bool stw_pod_unschedulable(struct stw_json pod, struct stw_json *ret_message);
 

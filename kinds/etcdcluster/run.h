@@ -56,7 +56,7 @@ struct ec_pod_live {
     bool going;      /* is being deleted */
     bool ended;      /* phase Failed or Succeeded */
     bool ran;        /* its container runs, or has */
-    bool ready;
+    bool ready;      /* its condition Ready: false when its node is lost */
     bool guarded, forced, trimmed;
     bool voter;   /* from its label */
     bool refused; /* etcd ends because its data folder is empty, and not for the first time */

@@ -67,7 +67,6 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
     struct stw_json state = stw_json_get(status, "state");
     struct stw_json waiting = stw_json_get(state, "waiting");
     int64_t restarts = 0;
-    p->ready = stw_json_bool(stw_json_get(status, "ready"), false);
     (void)stw_json_int(stw_json_get(status, "restartCount"), &restarts);
     look_at_end(status, p);
     p->refused = p->refused && restarts >= REFUSALS;
@@ -154,6 +153,7 @@ static int look_at_pod(struct stw_json pod, struct ec_pod_live *p)
     p->ended = stw_json_is(phase, "Failed") || stw_json_is(phase, "Succeeded");
     p->voter = stw_json_is(stw_json_get(stw_json_get(m, "labels"), EC_ROLE), EC_VOTER);
     look_at_annotations(stw_json_get(m, "annotations"), p);
+    p->ready = stw_pod_ready(pod);
     look_at_scheduling(pod, p);
     look_at_container(stw_json_at(stw_json_get(status, "containerStatuses"), 0), p);
     return 0;

@@ -76,6 +76,34 @@ static void pods(void **state)
     }
 }
 
+#define READY(container, pod)                                                                      \
+    POD("{\"phase\":\"Running\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"            \
+        "\"True\"}" pod "],\"containerStatuses\":[{\"ready\":" container                           \
+        ",\"state\":{\"running\":{}}}]}")
+#define CONDITION(status) ",{\"type\":\"Ready\",\"status\":\"" status "\"}"
+
+/* When a node is lost, only the pod's condition changes; its containers stay ready. */
+static void ready_pods(void **state)
+{
+    static const struct {
+        const char *pod;
+        bool ready;
+    } cases[] = {
+        {READY("true", CONDITION("True")), true},
+        {READY("true", CONDITION("False")), false},
+        {READY("true", CONDITION("Unknown")), false},
+        {READY("false", CONDITION("False")), false},
+        {READY("true", ""), false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_pod_live p;
+        read_pod(cases[i].pod, &p);
+        if (p.ready != cases[i].ready)
+            fail_msg("%s: ready %d", cases[i].pod, p.ready);
+    }
+}
+
 /* The message names causes that a user can fix. */
 static void why_it_crashes(void **state)
 {
@@ -407,21 +435,14 @@ static void fresh_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(why_it_crashes),
-        cmocka_unit_test(pods),
-        cmocka_unit_test(data),
-        cmocka_unit_test(health),
-        cmocka_unit_test(since_survives),
-        cmocka_unit_test(promotions),
-        cmocka_unit_test(progress),
-        cmocka_unit_test(readiness),
-        cmocka_unit_test(reported_versions),
-        cmocka_unit_test(an_outage),
-        cmocka_unit_test(the_end_of_an_outage),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(actions),
-        cmocka_unit_test(nonsense),
-        cmocka_unit_test(failovers),
+        cmocka_unit_test(why_it_crashes), cmocka_unit_test(pods),
+        cmocka_unit_test(ready_pods),     cmocka_unit_test(data),
+        cmocka_unit_test(health),         cmocka_unit_test(since_survives),
+        cmocka_unit_test(promotions),     cmocka_unit_test(progress),
+        cmocka_unit_test(readiness),      cmocka_unit_test(reported_versions),
+        cmocka_unit_test(an_outage),      cmocka_unit_test(the_end_of_an_outage),
+        cmocka_unit_test(round_trip),     cmocka_unit_test(actions),
+        cmocka_unit_test(nonsense),       cmocka_unit_test(failovers),
         cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
