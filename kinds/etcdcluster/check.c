@@ -2,6 +2,7 @@
  *
  * What a move has to wait for, and the facts that must come from the API server instead of a cache.
  */
+#include "base/fence.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 
@@ -58,13 +59,16 @@ static int plan_with_unused_name(struct ec *e)
     return stw_fail(&e->err, STW_ERR_CONFLICT, "found no unused name for a new member");
 }
 
-/* Whether an earlier call, by us or by a previous leader, may still take effect. */
+/* Whether an earlier call, by us or by a previous leader, may still take effect.  Before a term of
+ * ours that is not the first, another replica may have led. */
 static bool is_unsure(const struct ec *e, struct ec_kept *kept, uint64_t now)
 {
     bool unsettled = ec_unsettled(&e->view);
-    if (!kept->seen)
+    uint64_t term = stw_fence_current().term;
+    if (!kept->seen || kept->term != term)
         kept->unsure_until_ms = now + EC_UNSURE_MS;
     kept->seen = true;
+    kept->term = term;
     if (!unsettled)
         kept->unsure_until_ms = 0;
     return now < kept->unsure_until_ms;

@@ -39,7 +39,7 @@
  *   written for 10 s (etcd's own limit for a proposal is 7 s), or until the list shows that the
  *   call was carried out.  So a late call cannot meet another decision.  Calls of a previous leader
  *   are not known: if the status has an intent that involves a call to etcd (ec_unsettled), the
- *   answer counts as lost when this intent is first seen.
+ *   answer counts as lost when this intent is first seen in a leader's term.
  * - Failovers are counted when the intent EC_REPLACE is first written.
  * - EC_FORCE_NEXT to EC_FORCE_NOT removes the annotation before it writes the status, so that an
  *   old annotation is not honoured again.  It is also removed before any move when

@@ -346,7 +346,8 @@ struct ec_kept {
     struct stw_etcd *etcd;
     char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was created from */
     struct ec_tls tls;                    /* as found then */
-    bool seen;                            /* since this process started */
+    bool seen;                            /* since this process started, last in `term` */
+    uint64_t term;                        /* of the fence */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
     struct {
         char uid[64], fingerprint[65];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a move waits for, and what is read from the API server before it. */
+#include "base/fence.h"
 #include "fake.h"
 #include "fixture.h"
 
@@ -70,6 +71,30 @@ static void a_call_of_the_steward_before(void **state)
     waits(&f, 1);
     f.now.ms += 1;
     decides(&f, EC_MEMBER_ADD, C);
+    end(&f);
+}
+
+/* Another replica led meanwhile. */
+static void a_call_of_the_leader_between(void **state)
+{
+    struct fixture f;
+    struct stw_fence_epoch epoch = {.number = 1};
+    (void)state;
+    begin(&f, "{\"clusterID\":\"000000000000abcd\",\"storage\":{\"medium\":\"Persistent\"}}");
+    struct stw_fence *fence = stw_fence_create(&f.clock);
+    assert_non_null(fence);
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    (void)stw_fence_enter(stw_fence_take(fence));
+    decides(&f, EC_MEMBER_ADD, f.e->view.fresh);
+    stw_fence_close(fence);
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    (void)stw_fence_enter(stw_fence_take(fence));
+    f.e->view.action = f.e->move.intent; /* of the other one */
+    waits(&f, 10000);
+    f.now.ms += 10000;
+    decides(&f, EC_MEMBER_ADD, f.e->view.action.member);
+    (void)stw_fence_enter((struct stw_fence_ticket){0});
+    stw_fence_destroy(fence);
     end(&f);
 }
 
@@ -236,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_of_the_steward_before),
+        cmocka_unit_test(a_call_of_the_leader_between),
         cmocka_unit_test(what_the_list_shows_is_over),
         cmocka_unit_test(what_goes_on_meanwhile),
         cmocka_unit_test(nothing_is_on_its_way),
