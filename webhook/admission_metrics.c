@@ -100,15 +100,44 @@ void stw_admission_metrics_reply(const struct stw_route *r, int code, double sec
     stw_series_add(STW_SERIES(r->admission_metrics->requests, r->path, text), 1);
 }
 
-void stw_admission_metrics_field(const char *path, char *out, size_t size)
+static const struct stw_field *find_member(const struct stw_field *object, const char *name,
+                                           size_t len)
 {
+    const struct stw_field *rows = !object ? NULL : object->fields ? object->fields : object->known;
+    for (; rows && rows->name; rows++)
+        if (strlen(rows->name) == len && memcmp(rows->name, name, len) == 0)
+            return rows;
+    return NULL;
+}
+
+/* The text alone does not show where a map's key ends, as a key may contain brackets and dots.  The
+ * table shows what is a list: only there the text between brackets is an index. */
+void stw_admission_metrics_field(const struct stw_field *spec, const char *path, char *out,
+                                 size_t size)
+{
+    const struct stw_field top[] = {{.name = "spec", .fields = spec}, {0}},
+                           object = {.fields = top};
+    const struct stw_field *row = &object;
     size_t n = 0;
     while (*path && n + 2 < size) {
-        out[n++] = *path;
-        if (*path++ != '[')
-            continue;
-        const char *end = strchr(path, ']');
-        path = end ? end : path + strlen(path);
+        size_t len = strcspn(path, ".[");
+        if (*path == '.') {
+            out[n++] = *path++;
+        } else if (*path != '[') {
+            row = find_member(row, path, len);
+            len = STW_MIN(len, size - 2 - n);
+            memcpy(out + n, path, len);
+            n += len;
+            path += len;
+        } else {
+            const char *end = path + 1 + strspn(path + 1, "0123456789");
+            out[n++] = '[';
+            out[n++] = ']';
+            if (!row || row->type != STW_T_LIST || *end != ']')
+                break;
+            row = row->item;
+            path = end + 1;
+        }
     }
     out[n] = '\0';
 }
@@ -122,7 +151,7 @@ void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_review_
     }
     for (size_t i = 0; i < v->findings.error_count; i++) {
         const struct stw_finding *f = &v->findings.errors[i];
-        stw_admission_metrics_field(f->path, field, sizeof(field));
+        stw_admission_metrics_field(r->kind->spec, f->path, field, sizeof(field));
         stw_series_add(STW_SERIES(r->admission_metrics->violations, r->kind->kind, field,
                                   stw_finding_cause(f->code)),
                        1);

@@ -45,7 +45,10 @@ void stw_admission_metrics_verdict(struct stw_route *r, const struct stw_review_
 void stw_admission_metrics_conversion(const struct stw_route *r,
                                       const struct stw_conversion_result *v);
 
-/* "spec.ports[3].port" -> "spec.ports[].port": indexes and keys would create unlimited series. */
-void stw_admission_metrics_field(const char *path, char *out, size_t size);
+/* "spec.ports[3].port" -> "spec.ports[].port", and "spec.labels[KEY]" -> "spec.labels[]": indexes and
+ * keys would create unlimited series, and users choose the characters of keys.  `spec` is the table
+ * of the kind; what it does not describe ends at its first bracket. */
+void stw_admission_metrics_field(const struct stw_field *spec, const char *path, char *out,
+                                 size_t size);
 
 #endif

@@ -12,25 +12,53 @@
 
 static void fields_have_no_keys(void **state)
 {
+    static const struct stw_field text = {.name = "", .type = STW_T_STRING};
+    static const struct stw_field port_rows[] = {{.name = "port"}, {0}};
+    static const struct stw_field port = {.name = "", .type = STW_T_OBJECT, .fields = port_rows};
+    static const struct stw_field list = {.name = "", .type = STW_T_LIST, .item = &text};
+    static const struct stw_field known_rows[] = {
+        {.name = "ports", .type = STW_T_LIST, .item = &port}, {0}};
+    static const struct stw_field spec[] = {
+        {.name = "image", .type = STW_T_STRING},
+        {.name = "ports", .type = STW_T_LIST, .item = &port},
+        {.name = "a", .type = STW_T_LIST, .item = &list},
+        {.name = "labels", .type = STW_T_MAP, .item = &text},
+        {.name = "template", .type = STW_T_RAW, .known = known_rows},
+        {0},
+    };
     static const struct {
         const char *path, *field;
     } cases[] = {
         {"spec.image", "spec.image"},
         {"spec.ports[3].port", "spec.ports[].port"},
+        {"spec.template.ports[12].port", "spec.template.ports[].port"},
+        {"spec.a[0][1]", "spec.a[][]"},
         {"metadata.annotations[steward.dev/paused]", "metadata.annotations[]"},
-        {"spec.a[0][1].b", "spec.a[][].b"},
-        {"spec.open[", "spec.open["}, /* never written, must not be read past */
+        /* keys that look like more of the path */
+        {"spec.labels[a].b\xff\n]", "spec.labels[]"},
+        {"spec.labels[]a]", "spec.labels[]"},
+        {"spec.labels[0].a1]", "spec.labels[]"},
+        {"spec.labels[0].ports[0]]", "spec.labels[]"},
+        {"metadata.annotations[0].a[1]", "metadata.annotations[]"},
+        {"spec.template.env[0].a", "spec.template.env[]"},
+        {"spec.ports[x].port", "spec.ports[]"},
+        {"spec.open[", "spec.open[]"}, /* never written, must not be read past */
+        {"spec.ports[3", "spec.ports[]"},
         {"", ""},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         char field[64];
-        stw_admission_metrics_field(cases[i].path, field, sizeof(field));
+        stw_admission_metrics_field(spec, cases[i].path, field, sizeof(field));
         assert_string_equal(field, cases[i].field);
     }
-    char small[8];
-    stw_admission_metrics_field("spec.replicas", small, sizeof(small));
+    stw_autofree char *small = malloc(8); /* for AddressSanitizer */
+    stw_admission_metrics_field(spec, "spec.replicas", small, 8);
     assert_string_equal(small, "spec.r");
+    stw_admission_metrics_field(spec, "spec.a[0][1]", small, 8);
+    assert_string_equal(small, "spec.a");
+    stw_admission_metrics_field(NULL, "spec.a", small, 8);
+    assert_string_equal(small, "spec.a");
 }
 
 static char *rendered(struct stw_metrics *m)
