@@ -112,10 +112,20 @@ static int secret_open(struct stw_certs *c, struct stw_error *err)
     return 0;
 }
 
+/* The API server is unreachable or overloaded, which says nothing about the pair in service.  A
+ * THROTTLED without a response is our own: another client keeps overwriting a caBundle. */
+static bool is_outage(const struct stw_error *err)
+{
+    return err->code == STW_ERR_UNAVAILABLE || err->code == STW_ERR_TIMEOUT ||
+           err->code == STW_ERR_CANCELLED || (err->code == STW_ERR_THROTTLED && err->http > 0);
+}
+
+/* In an outage the verdict of the last sync stays; stw_certs_ready checks the expiry itself. */
 static uint64_t record_sync_failure(struct stw_certs *c, const struct stw_error *err)
 {
     uint64_t wait_ms = stw_backoff(BACKOFF_MS, c->failures++, BACKOFF_MAX_MS);
-    stw_certs_set_problem(c, err->text);
+    if (c->synced_ms == 0 || !is_outage(err))
+        stw_certs_set_problem(c, err->text);
     if (err->code != STW_ERR_CANCELLED)
         stw_log(STW_LOG_WARN, "certificate check failed, trying again", STW_STR("error", err->text),
                 STW_STR("code", stw_err_name(err->code)));

@@ -273,6 +273,10 @@ int fake_call(void *ctx, const struct stw_request *req, struct stw_buf *ret, str
         f->intrude(f->ctx);
     if (call == f->fail_call)
         return stw_fail(err, f->fail_code, "made to fail");
+    if (f->down) {
+        *err = *f->down;
+        return -1;
+    }
     unsigned writes = f->writes;
     int rc = serve(f, req, ret, err);
     if (f->writes > writes && f->writes == f->fail_write) {

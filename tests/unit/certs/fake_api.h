@@ -20,6 +20,7 @@ struct fake_api {
      * effect, but its response is lost. */
     unsigned fail_call, fail_write;
     enum stw_err fail_code;
+    struct stw_error *down; /* every call fails with this; NULL: none */
     /* intrude() runs before the call with this number. */
     unsigned intrude_at;
     void (*intrude)(void *ctx);
