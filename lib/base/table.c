@@ -75,6 +75,7 @@ static int rehash_table(struct stw_table *t, uint32_t cap)
     t->slots = slots;
     t->cap = cap;
     t->dead = 0;
+    t->moves++;
     return 0;
 }
 

@@ -15,6 +15,7 @@ struct stw_table {
     const char *(*key_of)(const void *entry); /* NUL-terminated key of an entry */
     struct stw_table_slot *slots;
     uint32_t cap, used, dead;
+    uint32_t moves; /* how often stw_table_put has moved the entries */
 };
 
 #define STW_TABLE_INIT(fn) ((struct stw_table){.key_of = (fn)})
@@ -27,7 +28,8 @@ void *stw_table_get(const struct stw_table *t, const char *key);
 int stw_table_put(struct stw_table *t, void *entry, void **ret_old) STW_MUST_CHECK;
 void *stw_table_remove(struct stw_table *t, const char *key); /* the entry, or NULL */
 /* Iterates over all entries: start with *pos = 0; NULL at the end.  The entry just returned may be
- * removed. */
+ * removed.  After a stw_table_put that has changed `moves`, *pos says nothing: an iteration that must
+ * not miss an entry starts again. */
 void *stw_table_next(const struct stw_table *t, uint32_t *pos);
 
 #endif

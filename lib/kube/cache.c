@@ -372,12 +372,15 @@ static bool has_entry_vanished(const struct stw_entry *e, const char *rv)
 }
 
 struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
-                                     const char *rv, uint32_t *pos)
+                                     const char *rv, struct stw_cache_sweep *sweep)
 {
     struct stw_entry *e;
-    assert(pos);
+    assert(sweep);
     STW_LOCKED(&c->lock);
-    while ((e = stw_table_next(&c->entries, pos)))
+    /* A new object has moved the others, some of them to a place that the sweep has passed. */
+    if (sweep->moves != c->entries.moves)
+        *sweep = (struct stw_cache_sweep){.moves = c->entries.moves};
+    while ((e = stw_table_next(&c->entries, &sweep->pos)))
         if (in_scope(scope, e->data) && has_entry_vanished(e, rv))
             break;
     if (e)

@@ -65,10 +65,15 @@ void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const
 
 /* A list begins: no object of the scope has been seen in it yet. */
 void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *scope);
+/* How far the removals after a list are; zero-initialised for each list. */
+struct stw_cache_sweep {
+    uint32_t pos;
+    uint32_t moves; /* of the table, for which `pos` is valid */
+};
 /* A list taken at `rv` is complete: removes what was not in it, one entry per call (NULL: none
- * left, and the scope has reached `rv`).  `pos` starts at 0. */
+ * left, and the scope has reached `rv`).  Own writes may come between the calls. */
 struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
-                                     const char *rv, uint32_t *pos);
+                                     const char *rv, struct stw_cache_sweep *sweep);
 
 const char *stw_entry_key(const struct stw_entry *e);
 const char *stw_entry_text(const struct stw_entry *e);

@@ -207,8 +207,8 @@ static int on_list_data(struct stw_http_call *call, const char *data, size_t len
 static void report_vanished(struct stw_reflector *r)
 {
     struct stw_informer *inf = r->inf;
-    uint32_t pos = 0;
-    for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, &pos));) {
+    struct stw_cache_sweep sweep = {0};
+    for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, &sweep));) {
         stw_informer_changed(inf, stw_entry_key(e), stw_entry_text(e), NULL);
         stw_entry_free(e);
     }

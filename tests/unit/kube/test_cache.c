@@ -70,9 +70,9 @@ static void assert_has(struct fixture *f, const char *key, const char *text)
 static const char *end_list(struct fixture *f, const char *rv)
 {
     static char gone[200];
-    uint32_t pos = 0;
+    struct stw_cache_sweep sweep = {0};
     gone[0] = '\0';
-    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, rv, &pos));) {
+    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, rv, &sweep));) {
         (void)snprintf(gone + strlen(gone), sizeof(gone) - strlen(gone), "%s,", stw_entry_key(e));
         stw_entry_free(e);
     }
@@ -260,6 +260,45 @@ static void writes_while_a_list_is_read(void **state)
     stw_cache_done(&f.cache);
 }
 
+/* Removes what was not in a list, and creates `created` objects after `after` removals.  Returns the
+ * number of removed objects. */
+static unsigned sweep_with_writes(struct fixture *f, unsigned after, unsigned created)
+{
+    struct stw_cache_sweep sweep = {0};
+    unsigned removed = 0;
+    char key[32];
+    for (struct stw_entry *e; (e = stw_cache_list_end(&f->cache, &f->scope, "20", &sweep));) {
+        stw_entry_free(e);
+        for (unsigned i = 0; removed == after && i < created; i++) {
+            (void)snprintf(key, sizeof(key), "new%u", i);
+            saw(f, key, "30", "{}");
+        }
+        removed++;
+    }
+    return removed;
+}
+
+/* Objects created while the vanished ones are removed make the table grow, which moves its entries:
+ * still every vanished object is removed. */
+static void writes_while_the_vanished_are_removed(void **state)
+{
+    enum { OLD = 700 };
+    char key[32];
+    (void)state;
+    for (unsigned after = 0; after < OLD; after += 50) {
+        struct fixture f = begin();
+        stw_cache_init(&f.cache, NULL, NULL);
+        for (unsigned i = 0; i < OLD; i++) {
+            (void)snprintf(key, sizeof(key), "old%u", i);
+            (void)deliver(&f, true, key, "5", "{}");
+        }
+        stw_cache_list_begin(&f.cache, &f.scope);
+        assert_int_equal(sweep_with_writes(&f, after, 1000), OLD);
+        assert_int_equal(stw_cache_count(&f.cache, NULL), 1000);
+        stw_cache_done(&f.cache);
+    }
+}
+
 /* With a label selector, an object that loses the label is reported as deleted.  The response to
  * our write that restores the label may arrive before that event. */
 static void a_label_lost_and_put_back(void **state)
@@ -343,6 +382,7 @@ int main(void)
         cmocka_unit_test(own_deletes),
         cmocka_unit_test(lists),
         cmocka_unit_test(writes_while_a_list_is_read),
+        cmocka_unit_test(writes_while_the_vanished_are_removed),
         cmocka_unit_test(a_label_lost_and_put_back),
         cmocka_unit_test(the_index),
         cmocka_unit_test(overhead),
