@@ -8,10 +8,11 @@
 
 #include <assert.h>
 
-/* Overhead in addition to the text: 12 bytes here, key and resourceVersion, and malloc's own. */
+/* Overhead in addition to the text: 16 bytes here, key and resourceVersion, and malloc's own. */
 struct stw_entry {
     uint32_t text_len;
-    uint32_t gate_s; /* written by us: older events are skipped until then; 0: no gate */
+    uint32_t indexed; /* how often it is in the index */
+    uint32_t gate_s;  /* written by us: older events are skipped until then; 0: no gate */
     uint16_t key_len;
     uint8_t rv_room;    /* bytes for the resourceVersion, without its NUL */
     uint8_t listed : 1; /* was in the list that is being read */
@@ -49,6 +50,11 @@ static const char *entry_rv(const struct stw_entry *e)
 const char *stw_entry_text(const struct stw_entry *e)
 {
     return e->data + e->key_len + 1 + e->rv_room + 1;
+}
+
+uint32_t *stw_entry_indexed(struct stw_entry *e)
+{
+    return &e->indexed;
 }
 
 void stw_entry_free(struct stw_entry *e)

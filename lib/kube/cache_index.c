@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The secondary index: from an index key to its entries.  The index keys of an entry are not
- * stored: they are computed again from its text when it is removed. */
+ * stored: they are computed again from its text when it is removed.  When out of memory they may not
+ * be the same ones.  An entry therefore counts how often it is in the index: it is never freed while
+ * a node points to it. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
 
@@ -48,7 +50,7 @@ static struct index_node *create_larger_node(const struct index_node *old, const
     return n;
 }
 
-/* When out of memory, the entry is not found by this key until the next relist; the object is
+/* When out of memory, the entry is not found by this key until the object changes; the object is
  * kept. */
 static void add_one(struct stw_table *index, const char *key, struct stw_entry *e)
 {
@@ -66,19 +68,39 @@ static void add_one(struct stw_table *index, const char *key, struct stw_entry *
         n = more;
     }
     n->entries[n->count++] = e;
+    ++*stw_entry_indexed(e);
+}
+
+/* True: the entry was in this node, and is now in it once less. */
+static bool remove_from_node(struct index_node *n, struct stw_entry *e)
+{
+    for (uint32_t i = 0; i < n->count; i++) {
+        if (n->entries[i] != e)
+            continue;
+        n->entries[i] = n->entries[--n->count];
+        --*stw_entry_indexed(e);
+        return true;
+    }
+    return false;
 }
 
 static void remove_one(struct stw_table *index, const char *key, struct stw_entry *e)
 {
     struct index_node *n = stw_table_get(index, key);
-    for (uint32_t i = 0; n && i < n->count; i++) {
-        if (n->entries[i] != e)
-            continue;
-        n->entries[i] = n->entries[--n->count];
-        break;
-    }
-    if (n && n->count == 0)
+    if (n && remove_from_node(n, e) && n->count == 0)
         free(stw_table_remove(index, key));
+}
+
+/* Without its keys.  Slow, but needs no memory. */
+static void remove_everywhere(struct stw_table *index, struct stw_entry *e)
+{
+    uint32_t pos = 0;
+    for (struct index_node *n; *stw_entry_indexed(e) > 0 && (n = stw_table_next(index, &pos));) {
+        while (remove_from_node(n, e))
+            ;
+        if (n->count == 0)
+            free(stw_table_remove(index, key_of(n)));
+    }
 }
 
 static void each_key(struct stw_cache *c, struct stw_entry *e,
@@ -103,7 +125,10 @@ void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e)
 
 void stw_cache_index_remove(struct stw_cache *c, struct stw_entry *e)
 {
-    each_key(c, e, remove_one);
+    if (*stw_entry_indexed(e) > 0)
+        each_key(c, e, remove_one);
+    if (*stw_entry_indexed(e) > 0)
+        remove_everywhere(&c->index, e);
 }
 
 void stw_index_keys(const struct stw_table *index, const char *index_key, struct stw_buf *out)

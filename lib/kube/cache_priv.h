@@ -85,6 +85,8 @@ uint32_t stw_cache_count(struct stw_cache *c, size_t *ret_bytes);
 
 /* --- cache_index.c: index key -> entries.  Under the cache's lock. */
 
+/* How often the entry is in the index. */
+uint32_t *stw_entry_indexed(struct stw_entry *e);
 void stw_index_init(struct stw_table *index);
 void stw_index_done(struct stw_table *index);
 void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e);
