@@ -155,7 +155,10 @@ void stw_object_project_packed(const struct stw_operator *op, struct stw_json ob
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     project_object(op, object, labels, NULL, &text);
-    stw_pack(stw_buf_str(&text), text.len, out);
+    if (text.failed)
+        out->failed = true;
+    else
+        stw_pack(stw_buf_str(&text), text.len, out);
 }
 
 void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,

@@ -78,8 +78,10 @@ static void project_agent(const struct stw_operator *op, struct stw_json pod, st
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0)
         return;
     struct stw_agent_live *a = calloc(1, sizeof(*a));
-    if (!a)
+    if (!a) {
+        out->failed = true;
         return;
+    }
     look_at_pod(pod, a);
     stw_buf_addf(out, "{\"p\":%d", (int)a->phase);
     add_nonempty_text(out, "o", kind);

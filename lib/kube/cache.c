@@ -180,10 +180,10 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
     return e;
 }
 
-/* Applies a version; `*ret_entry` is its entry (NULL: none).  Returns whether the text has
- * changed. */
-static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw_entry **ret_entry,
-                    struct stw_entry **ret_old)
+/* Applies a version; `*ret_entry` is its entry (NULL: none).  1: the text has changed, 0: it has
+ * not; -1: out of memory, everything is as before. */
+static int take_in(struct stw_cache *c, const struct stw_version *v, struct stw_entry **ret_entry,
+                   struct stw_entry **ret_old)
 {
     struct stw_entry *old = stw_table_get(&c->entries, v->key), *e = NULL;
     STW_ASSERT_LOCKED(&c->lock);
@@ -191,24 +191,24 @@ static bool take_in(struct stw_cache *c, const struct stw_version *v, struct stw
     *ret_entry = NULL;
     if (!v->text) {
         *ret_old = take_out(c, v->key);
-        return *ret_old != NULL;
+        return *ret_old ? 1 : 0;
     }
     size_t rv_len = strlen(v->rv);
     if (old && is_same_version(old, v) && rv_len <= old->rv_room) {
         memcpy(old->data + old->key_len + 1, v->rv, rv_len + 1);
         *ret_entry = old;
-        return false;
+        return 0;
     }
     e = put_in(c, v, &old);
     if (!e)
-        return false;
+        return -1;
     *ret_entry = e;
     if (old && is_same_version(old, v)) { /* only its resourceVersion is longer */
         free(old);
-        return false;
+        return 0;
     }
     *ret_old = old;
-    return true;
+    return 1;
 }
 
 /* --- updates from the server */
@@ -241,44 +241,45 @@ void stw_cache_done(struct stw_cache *c)
 }
 
 /* For lists and watches. */
-static bool apply_server_version(struct stw_cache *c, const struct stw_version *v, bool listed,
-                                 uint64_t now_ms, struct stw_entry **ret_old)
+static int apply_server_version(struct stw_cache *c, const struct stw_version *v, bool listed,
+                                uint64_t now_ms, struct stw_entry **ret_old)
 {
     struct stw_entry *e = stw_table_get(&c->entries, v->key);
     *ret_old = NULL;
     if (e && before_our_write(e, v->rv, !v->text, now_ms)) {
         e->listed |= listed;
-        return false;
+        return 0;
     }
     if (before_our_delete(c, v, now_ms))
-        return false;
-    bool changed = take_in(c, v, &e, ret_old);
+        return 0;
+    int changed = take_in(c, v, &e, ret_old);
     if (e)
         e->listed |= listed;
     return changed;
 }
 
-bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
-                      const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
+int stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
+                     const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
 {
     if (!in_scope(scope, v->key)) {
         *ret_old = NULL;
-        return false;
+        return 0;
     }
     STW_LOCKED(&c->lock);
     return apply_server_version(c, v, true, now_ms, ret_old);
 }
 
-bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
-                       const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
+int stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
+                      const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old)
 {
     if (!in_scope(scope, v->key)) {
         *ret_old = NULL;
-        return false;
+        return 0;
     }
     STW_LOCKED(&c->lock);
-    bool changed = apply_server_version(c, v, false, now_ms, ret_old);
-    scope->seen = parse_version_number(v->rv);
+    int changed = apply_server_version(c, v, false, now_ms, ret_old);
+    if (changed >= 0)
+        scope->seen = parse_version_number(v->rv);
     return changed;
 }
 
@@ -316,7 +317,7 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
     bool passed = n > 0 && n <= scope->seen;
     if (!passed && o != SAME && o != OLDER) {
         free(stw_table_remove(&c->deleted, v->key));
-        (void)take_in(c, v, &e, &old);
+        (void)take_in(c, v, &e, &old); /* out of memory: the watch delivers it again */
         if (e) {
             e->gate_s = (uint32_t)((now_ms + STW_CACHE_GATE_MS) / 1000) + 1;
             e->fresh = 1;

@@ -46,17 +46,21 @@ struct stw_version {
     size_t text_len;
 };
 
-/* Each returns true when the projected text has changed; *ret_old is then the previous entry (owned
- * by the caller, freed by stw_entry_free; NULL: none).  `now_ms` is the informer's clock. */
-bool stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
-                      const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old);
-bool stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
-                       const struct stw_version *v, uint64_t now_ms, struct stw_entry **ret_old);
+/* Each returns 1 when the projected text has changed; *ret_old is then the previous entry (owned by
+ * the caller, freed by stw_entry_free; NULL: none).  0: it has not changed.  -1: out of memory; the
+ * previous version stays, and the caller must list or watch again.  `now_ms` is the informer's
+ * clock. */
+int stw_cache_listed(struct stw_cache *c, const struct stw_cache_scope *scope,
+                     const struct stw_version *v, uint64_t now_ms,
+                     struct stw_entry **ret_old) STW_MUST_CHECK;
+int stw_cache_watched(struct stw_cache *c, struct stw_cache_scope *scope,
+                      const struct stw_version *v, uint64_t now_ms,
+                      struct stw_entry **ret_old) STW_MUST_CHECK;
 /* For an object from the watch: true when the cache has exactly this version, so that its text need
  * not be built. */
 bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, const char *key,
                          const char *rv);
-/* The response to our own write. */
+/* The response to our own write.  When out of memory, the watch delivers it later. */
 void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
                    const struct stw_version *v, uint64_t now_ms);
 void stw_cache_saw_delete(struct stw_cache *c, const char *key, uint64_t now_ms);

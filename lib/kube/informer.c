@@ -302,7 +302,8 @@ void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, st
     struct stw_object_id id;
     struct stw_version v;
     if (stw_json_scan(&doc, stw_buf_str(object), object->len, NULL) < 0 ||
-        stw_informer_read(inf, stw_json_root(&doc), &id, ret ? ret : &text, &v) < 0)
+        stw_informer_read(inf, stw_json_root(&doc), &id, ret ? ret : &text, &v) < 0 ||
+        (ret ? ret : &text)->failed) /* out of memory: the watch delivers it later */
         return;
     const struct stw_cache_scope *scope = scope_of(inf, v.key);
     if (scope)

@@ -24,9 +24,10 @@
 struct stw_informer;
 
 /* Writes the compact JSON of what must be kept; if it writes nothing, the object is not cached.
- * resourceVersion is stored separately and need not be in the text.  Runs on the client's thread,
- * and in stw_informer_saw on the writer's: it must not block, call back into the informer, or keep
- * state. */
+ * When out of memory, it leaves out->failed set: the cache then keeps the previous version, and the
+ * object is read again.  resourceVersion is stored separately and need not be in the text.  Runs on
+ * the client's thread, and in stw_informer_saw on the writer's: it must not block, call back into
+ * the informer, or keep state. */
 typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *out);
 
 /* Called after the cache has changed, outside its lock, on the client's thread.  It must be quick,

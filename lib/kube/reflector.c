@@ -189,10 +189,15 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
     struct stw_object_id id;
     struct stw_version v;
     struct stw_entry *old;
-    (void)err;
     if (stw_informer_read(inf, object, &id, &r->text, &v) != 0)
         return 0;
-    if (stw_cache_listed(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old))
+    /* An object that could not be stored is not one that is gone: the list is read again. */
+    if (r->text.failed)
+        return stw_fail_memory(err);
+    int changed = stw_cache_listed(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old);
+    if (changed < 0)
+        return stw_fail_memory(err);
+    if (changed > 0)
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
     stw_entry_free(old);
     return 0;
@@ -345,8 +350,12 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
         return 0;
     if (deleted)
         v.text = NULL;
-    bool changed = stw_cache_watched(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old);
-    if (changed || (deleted && inf->config.reports_gone))
+    else if (r->text.failed) /* the watch resumes before this event */
+        return stw_fail_memory(&r->call.err);
+    int changed = stw_cache_watched(&inf->cache, &r->scope, &v, stw_now_ms(inf->clock), &old);
+    if (changed < 0)
+        return stw_fail_memory(&r->call.err);
+    if (changed > 0 || (deleted && inf->config.reports_gone))
         stw_informer_changed(inf, v.key, old ? stw_entry_text(old) : NULL, v.text);
     stw_entry_free(old);
     memcpy(r->rv, id.rv, sizeof(r->rv));

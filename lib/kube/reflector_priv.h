@@ -84,7 +84,8 @@ void stw_informer_changed(struct stw_informer *inf, const char *key, const char 
 void stw_informer_gauges(struct stw_informer *inf);
 
 /* Key and resourceVersion of an object, and its projection in `text`.  -1: not an object that a
- * cache could keep.  ret->text is NULL when the projection drops it. */
+ * cache could keep.  ret->text is NULL when the projection drops it, and when it failed
+ * (text->failed), which the caller must check: the object is then not gone. */
 struct stw_object_id {
     char key[STW_KEY_LEN];
     char rv[STW_RV_LEN];

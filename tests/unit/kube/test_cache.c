@@ -44,8 +44,9 @@ static const char *deliver(struct fixture *f, bool list, const char *key, const 
     static char said[200];
     struct stw_version v = version(key, rv, text);
     struct stw_entry *old = NULL;
-    bool changed = list ? stw_cache_listed(&f->cache, &f->scope, &v, f->now, &old)
-                        : stw_cache_watched(&f->cache, &f->scope, &v, f->now, &old);
+    int changed = list ? stw_cache_listed(&f->cache, &f->scope, &v, f->now, &old)
+                       : stw_cache_watched(&f->cache, &f->scope, &v, f->now, &old);
+    assert_in_range(changed, 0, 1);
     (void)snprintf(said, sizeof(said), "+%s>%s", old ? stw_entry_text(old) : "", text ? text : "");
     stw_entry_free(old);
     return changed ? said : ".";

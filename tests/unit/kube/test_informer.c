@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -18,13 +19,28 @@ struct fixture {
     struct stw_informer *inf;
     pthread_mutex_t lock;
     struct stw_buf said; /* of the change callback: "+a", "*a", "-a", "!a" and a blank each */
+    atomic_uint failed;  /* projections, as bits */
 };
+
+/* Data of 900 to 909 cannot be projected the first time, as if out of memory. */
+static bool fails_once(struct fixture *f, struct stw_json data)
+{
+    int64_t n = 0;
+    if (stw_json_int(data, &n) != 0 || n < 900 || n > 909)
+        return false;
+    unsigned bit = 1U << (n - 900);
+    return !(atomic_fetch_or(&f->failed, bit) & bit);
+}
 
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     size_t len;
-    const char *raw = stw_json_raw(stw_json_get(object, "data"), &len);
-    (void)ctx;
+    struct stw_json data = stw_json_get(object, "data");
+    const char *raw = stw_json_raw(data, &len);
+    if (fails_once(ctx, data)) {
+        out->failed = true;
+        return;
+    }
     stw_buf_adds(out, "{\"d\":");
     stw_buf_add(out, raw ? raw : "0", raw ? len : 1);
     stw_buf_addc(out, '}');
@@ -253,6 +269,34 @@ static void gone(void **state)
           (struct stw_informer_config){0});
     wait_until(fake_count(&f.fake, "resourceVersion=40") == 1);
     assert_true(said(&f, "+n/a +n/b +n/c -n/a *n/c -n/b "));
+    end(&f);
+}
+
+/* An object for which there is no memory is not a deleted one: it is read again. */
+static void out_of_memory(void **state)
+{
+    struct fixture f;
+    struct stw_informer_facts facts;
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(1000);
+    (void)state;
+    begin(&f,
+          "limit= | list 5 a@1=1 b@2=1\n"
+          "watch=1 | watch !410\n"
+          "limit= | list 30 a@20=900 b@2=1\n"
+          "limit= | list 40 a@20=900 b@2=1\n"
+          "resourceVersion=40$ | watch *b@41=2 *a@42=901 -b@43=3 hang\n"
+          "resourceVersion=41$ | watch *a@42=901 -b@43=902 hang\n",
+          (struct stw_informer_config){0});
+    wait_until(said(&f, "+n/a +n/b *n/a *n/b *n/a -n/b "));
+    assert_has(&f, "n/a", "{\"d\":901}");
+    stw_informer_facts(f.inf, &facts);
+    assert_int_equal(facts.failures, 3); /* the 410, and two projections */
+    stw_buf_adds(&answer, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\","
+                          "\"resourceVersion\":\"50\"},\"data\":903}");
+    stw_informer_saw(f.inf, &answer, NULL);
+    assert_has(&f, "n/a", "{\"d\":901}");
+    stw_informer_saw(f.inf, &answer, NULL);
+    assert_has(&f, "n/a", "{\"d\":903}");
     end(&f);
 }
 
@@ -682,6 +726,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(list_then_watch),
         cmocka_unit_test(gone),
+        cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
         cmocka_unit_test(cut_in_a_string),
         cmocka_unit_test(garbage_in_a_watch),

@@ -122,9 +122,47 @@ static void the_index_after_a_failure(void **state)
     }
 }
 
+static void assert_text(struct stw_cache *c, const char *key, const char *text)
+{
+    struct stw_buf out = STW_BUF_INIT(1000);
+    assert_int_equal(stw_cache_get(c, key, &out, NULL), text ? 0 : -1);
+    assert_string_equal(stw_buf_str(&out), text ? text : "");
+    stw_buf_done(&out);
+}
+
+/* A version is either stored or reported as not stored.  The former one then stays. */
+static void a_version_that_cannot_be_stored(void **state)
+{
+    static const struct {
+        const char *key, *before;
+    } cases[] = {{"a", "{\"o\":[\"x\",\"y\"]}"}, {"new", NULL}};
+    static const char text[] = "{\"o\":[\"z\"],\"v\":2}";
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        bool failed = true, refused = false;
+        for (long n = 0; failed; n++) {
+            struct stw_cache c;
+            assert_true(n < 100);
+            fill(&c);
+            left = n;
+            int rc = deliver(&c, cases[i].key, "2", text);
+            failed = left < 0;
+            left = -1;
+            assert_int_not_equal(rc, 0);
+            assert_text(&c, cases[i].key, rc < 0 ? cases[i].before : text);
+            refused |= rc < 0;
+            assert_int_equal(deliver(&c, cases[i].key, "2", text), rc < 0 ? 1 : 0);
+            assert_text(&c, cases[i].key, text);
+            stw_cache_done(&c);
+        }
+        assert_true(refused);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_version_that_cannot_be_stored),
         cmocka_unit_test(the_index_after_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
