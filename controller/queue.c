@@ -232,6 +232,14 @@ static double seconds_since(const struct stw_queue *q, uint64_t since_ms)
     return now > since_ms ? (double)(now - since_ms) / 1000.0 : 0;
 }
 
+/* A worker that leaves with a key may be the only one that was told of the earliest delay: which of
+ * those that wait is woken by a signal is unspecified.  The others may wait without end. */
+static void wake_next_worker(struct stw_queue *q)
+{
+    if (q->ready.count > 0 || q->delayed.count > 0)
+        pthread_cond_signal(&q->wake);
+}
+
 /* Hands out the next entry, or returns NULL.  The key is copied first: if out of memory, the entry
  * stays in the queue. */
 static char *take_ready_key(struct stw_queue *q)
@@ -252,6 +260,7 @@ static char *take_ready_key(struct stw_queue *q)
     e->early = e->failures > 0 && e->since_ms < e->retry_ms;
     q->working++;
     set_depth(q);
+    wake_next_worker(q);
     return key;
 }
 

@@ -13,6 +13,17 @@
 
 #include <cmocka.h>
 
+/* The linker redirects the signals of the queue to this file (--wrap). */
+static atomic_uint signals;
+int __real_pthread_cond_signal(pthread_cond_t *c);
+int __wrap_pthread_cond_signal(pthread_cond_t *c);
+
+int __wrap_pthread_cond_signal(pthread_cond_t *c)
+{
+    atomic_fetch_add(&signals, 1);
+    return __real_pthread_cond_signal(c);
+}
+
 static void expect_next(struct stw_queue *q, const char *key)
 {
     stw_autofree char *got = stw_queue_try(q);
@@ -297,6 +308,30 @@ static void test_shut_and_open(void **state)
     stw_queue_done(q, "b");
     stw_queue_done(q, "never there");
     assert_true(stw_queue_drain(q, 0));
+    stw_queue_destroy(q);
+}
+
+/* Whoever takes a key was perhaps the only one that knew what comes next, so another worker has to
+ * be woken for it. */
+static void test_a_worker_that_leaves_wakes_another(void **state)
+{
+    (void)state;
+    FAKE_CLOCK(now);
+    struct stw_queue *q = stw_queue_create("t", &now_clock, NULL);
+    stw_queue_add(q, "a", 0);
+    stw_queue_add(q, "b", 0);
+    atomic_store(&signals, 0);
+    expect_next(q, "a");
+    assert_int_equal(atomic_load(&signals), 1); /* for b */
+    expect_next(q, "b");
+    assert_int_equal(atomic_load(&signals), 1); /* nothing is left */
+    stw_queue_add_after(q, "late", 100);
+    stw_queue_add(q, "c", 0);
+    atomic_store(&signals, 0);
+    expect_next(q, "c");
+    assert_int_equal(atomic_load(&signals), 1); /* for the delay */
+    expect_next(q, NULL);
+    assert_int_equal(atomic_load(&signals), 1);
     stw_queue_destroy(q);
 }
 
@@ -657,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_an_early_run_is_no_further_failure),
         cmocka_unit_test(test_retry_after_is_a_minimum),
         cmocka_unit_test(test_shut_and_open),
+        cmocka_unit_test(test_a_worker_that_leaves_wakes_another),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_agrees_with_the_model),
         cmocka_unit_test(test_many_threads),
