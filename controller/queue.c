@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define NO_MEMORY_MS 100 /* until a key is copied again */
+
 struct queue_metrics {
     struct stw_series *depth, *adds, *retries, *unfinished, *longest, *queued_s, *worked_s;
 };
@@ -376,7 +378,8 @@ int64_t stw_queue_due_ms(struct stw_queue *q, const char *key)
     return !e->ready && !e->working && e->due_ms > now ? (int64_t)(e->due_ms - now) : 0;
 }
 
-/* Sleeps on the system clock until the earliest delay has passed on q->clock. */
+/* Sleeps on the system clock until the earliest delay has passed on q->clock.  A key that is ready
+ * here is one that could not be copied; nothing else would wake a worker for it. */
 static void wait_for_more(struct stw_queue *q)
 {
     uint64_t deadline = UINT64_MAX;
@@ -384,6 +387,8 @@ static void wait_for_more(struct stw_queue *q)
         uint64_t now = stw_now_ms(q->clock), due = q->delayed.at[0]->due_ms;
         deadline = stw_now_ms(&stw_clock_system) + (due > now ? due - now : 0);
     }
+    if (q->ready.count > 0)
+        deadline = STW_MIN(deadline, stw_now_ms(&stw_clock_system) + NO_MEMORY_MS);
     stw_cond_wait_until(&q->wake, &q->lock, deadline);
 }
 

@@ -5,16 +5,27 @@
 #include "support/fake_clock.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-/* The linker redirects the signals of the queue to this file (--wrap). */
+/* The linker redirects the signals and copies of the queue to this file (--wrap). */
 static atomic_uint signals;
+static atomic_int copies_to_fail;
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+char *__wrap_strdup(const char *text)
+{
+    return atomic_fetch_sub(&copies_to_fail, 1) > 0 ? NULL : __real_strdup(text);
+}
+
 int __real_pthread_cond_signal(pthread_cond_t *c);
 int __wrap_pthread_cond_signal(pthread_cond_t *c);
 
@@ -333,6 +344,44 @@ static void test_a_worker_that_leaves_wakes_another(void **state)
     expect_next(q, NULL);
     assert_int_equal(atomic_load(&signals), 1);
     stw_queue_destroy(q);
+}
+
+struct one_take {
+    struct stw_queue *queue;
+    char *key;
+    sem_t done;
+};
+
+static void *take_one_key(void *arg)
+{
+    struct one_take *t = arg;
+    t->key = stw_queue_get(t->queue);
+    (void)sem_post(&t->done);
+    return NULL;
+}
+
+/* The key stays in the queue, and is tried again although nothing is added. */
+static void test_no_memory_for_a_key(void **state)
+{
+    (void)state;
+    struct one_take t = {.queue = stw_queue_create("t", &stw_clock_system, NULL)};
+    struct timespec deadline;
+    pthread_t thread;
+    stw_queue_add(t.queue, "a", 0);
+    assert_int_equal(sem_init(&t.done, 0, 0), 0);
+    (void)clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += 20;
+    atomic_store(&copies_to_fail, 2);
+    assert_int_equal(pthread_create(&thread, NULL, take_one_key, &t), 0);
+    bool taken = sem_timedwait(&t.done, &deadline) == 0;
+    stw_queue_shut(t.queue);
+    (void)pthread_join(thread, NULL);
+    atomic_store(&copies_to_fail, 0);
+    assert_true(taken);
+    assert_string_equal(t.key, "a");
+    free(t.key);
+    (void)sem_destroy(&t.done);
+    stw_queue_destroy(t.queue);
 }
 
 static void test_metrics(void **state)
@@ -693,6 +742,7 @@ int main(void)
         cmocka_unit_test(test_retry_after_is_a_minimum),
         cmocka_unit_test(test_shut_and_open),
         cmocka_unit_test(test_a_worker_that_leaves_wakes_another),
+        cmocka_unit_test(test_no_memory_for_a_key),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_agrees_with_the_model),
         cmocka_unit_test(test_many_threads),
