@@ -322,7 +322,7 @@ static void test_shut_and_open(void **state)
     stw_queue_destroy(q);
 }
 
-/* Whoever takes a key was perhaps the only one that knew what comes next, so another worker has to
+/* A worker that takes a key was perhaps the only one that knew what comes next, so another has to
  * be woken for it. */
 static void test_a_worker_that_leaves_wakes_another(void **state)
 {
