@@ -14,7 +14,7 @@
 
 /* --- the value */
 
-/* Some readers go by the length, and others by the NUL. */
+/* Some readers use the length, and others the NUL. */
 static void cut_value(struct stw_buf *value, size_t len)
 {
     stw_wipe(value->data + len, value->len - len);
