@@ -433,15 +433,12 @@ static void write_drop(struct work *w, const struct stw_login *l)
     if (classify_owner(l, w->a) == OURS)
         w->s.ops->drop(&w->s.facts, w->a, l, &w->seen, stw_session_target(&w->s)->admin_user,
                        &w->script);
-    else
-        w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
 }
 
-static void write_lock(struct work *w, const struct stw_login *l)
+/* Where the account and its mark are dropped in one transaction, it had none of its own. */
+static void write_unmark(struct work *w, const struct stw_login *l)
 {
-    if (classify_owner(l, w->a) == OURS && l->exists)
-        w->s.ops->lock(&w->s.facts, w->a, l, &w->script);
-    else
+    if (classify_owner(l, w->a) != OURS || !w->s.ops->transactional)
         w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
 }
 
@@ -461,6 +458,7 @@ static int write_all(struct work *w)
         if (l->wanted || !is_marked_ours(l, w->a))
             continue;
         write_drop(w, l);
+        write_unmark(w, l);
         set_effect(w, from, DID_HOSTS);
     }
     return 0;
@@ -672,17 +670,50 @@ static int look_drop(struct work *w)
 
 enum ending { DROP, LOCK, RELEASE };
 
+/* Locks the account, and keeps its mark. */
+static bool locks(const struct work *w, const struct stw_login *l, enum ending how)
+{
+    return how == LOCK && l->exists && classify_owner(l, w->a) == OURS;
+}
+
 static void write_ending(struct work *w, const struct stw_login *l, enum ending how)
 {
     if (how == DROP)
         write_drop(w, l);
-    else if (how == LOCK)
-        write_lock(w, l);
-    else
+    else if (locks(w, l, how))
+        w->s.ops->lock(&w->s.facts, w->a, l, &w->script);
+}
+
+static void write_end_of_mark(struct work *w, const struct stw_login *l, enum ending how)
+{
+    if (how == DROP)
+        write_unmark(w, l);
+    else if (!locks(w, l, how))
         w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
 }
 
-/* Ends the life of each account of ours. */
+static int run_for_ours(struct work *w, enum ending how,
+                        void (*write)(struct work *w, const struct stw_login *l, enum ending how))
+{
+    stw_script_done(&w->script);
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (is_marked_ours(&w->seen.logins[i], w->a))
+            write(w, &w->seen.logins[i], how);
+    return run_script(w);
+}
+
+static int end_sessions(struct work *w, enum ending how)
+{
+    bool ours = false;
+    for (size_t i = 0; i < w->seen.count; i++)
+        ours |= classify_owner(&w->seen.logins[i], w->a) == OURS;
+    if (!ours || how == RELEASE || !w->s.ops->end_sessions)
+        return 0;
+    return w->s.ops->end_sessions(&w->s, w->a, &w->f);
+}
+
+/* Ends the life of each account of ours.  The marks are last: the next attempt completes one that was
+ * interrupted anywhere. */
 static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
 {
     const struct stw_login *others = NULL;
@@ -692,20 +723,17 @@ static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         w->r->found |= l->wanted && l->exists;
-        if (is_marked_ours(l, w->a)) {
+        if (is_marked_ours(l, w->a))
             ours = true;
-            write_ending(w, l, how);
-        } else if (l->wanted && l->exists) {
+        else if (l->wanted && l->exists)
             others = l;
-        }
     }
     if (!ours && others && how != RELEASE)
         return refuse_owner(w, others, classify_owner(others, w->a));
-    if (run_script(w) != 0)
-        return -1;
-    if (!ours || how == RELEASE || !w->s.ops->end_sessions)
-        return 0;
-    return w->s.ops->end_sessions(&w->s, w->a, &w->f);
+    return run_for_ours(w, how, write_ending) != 0 || end_sessions(w, how) != 0 ||
+                   run_for_ours(w, how, write_end_of_mark) != 0
+               ? -1
+               : 0;
 }
 
 static int drop_or_lock(struct stw_pool *p, const struct stw_account *want,

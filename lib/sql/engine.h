@@ -137,7 +137,8 @@ struct stw_engine_ops {
     int (*run)(struct stw_conn *c, const struct stw_statement *st, size_t count, stw_row_fn *row,
                void *ctx, struct stw_fault *f);
     bool patterns;      /* database names in rights are patterns */
-    bool transactional; /* consecutive statements on one database are one transaction */
+    bool transactional; /* consecutive statements on one database are one transaction; the mark is
+                           dropped with the account */
 
     /* Whether this server can have such names and such a password at all. */
     int (*check)(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
@@ -184,13 +185,13 @@ struct stw_engine_ops {
                  struct stw_script *s);
     void (*unmark)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, struct stw_script *s);
-    /* Drops the account, its sessions and its mark; for PostgreSQL see the file. */
+    /* Drops the account; for PostgreSQL see the file. */
     void (*drop)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s);
-    /* Makes logins impossible and ends the sessions; the mark and all rights stay. */
+    /* Makes logins impossible; the mark and all rights stay. */
     void (*lock)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s);
-    /* Ends the sessions that `drop` and `lock` have no statement for; NULL: none. */
+    /* Ends the sessions at all hosts, after `drop` or `lock`; NULL: these have done it. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     /* Counts the sessions of the account; `ret_hidden`: others' sessions are not shown. */
     int (*count_sessions)(struct stw_session *s, const struct stw_account *a, unsigned *ret,

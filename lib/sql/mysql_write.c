@@ -317,11 +317,22 @@ void stw_mysql_unmark(const struct stw_facts *k, const struct stw_account *a,
     put_where(out, k, a, l);
 }
 
+void stw_mysql_lock(const struct stw_facts *k, const struct stw_account *a,
+                    const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+    (void)k;
+    stw_buf_adds(out, "ALTER USER ");
+    put_account(out, a, l);
+    stw_buf_adds(out, " ACCOUNT LOCK");
+}
+
+/* Of a host that is no longer wanted, while the account stays at others. */
 static void kill_sessions(const struct stw_facts *k, const struct stw_account *a,
                           const struct stw_login *l, struct stw_script *s)
 {
     struct stw_statement *st;
-    if (!k->mariadb)
+    if (!k->mariadb || l->wanted)
         return; /* see stw_mysql_end_sessions */
     st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
     st->may_fail = true;
@@ -329,18 +340,6 @@ static void kill_sessions(const struct stw_facts *k, const struct stw_account *a
     put_account(&st->text, a, l);
 }
 
-void stw_mysql_lock(const struct stw_facts *k, const struct stw_account *a,
-                    const struct stw_login *l, struct stw_script *s)
-{
-    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
-    stw_buf_adds(out, "ALTER USER ");
-    put_account(out, a, l);
-    stw_buf_adds(out, " ACCOUNT LOCK");
-    kill_sessions(k, a, l, s);
-}
-
-/* The account is dropped first, and then its sessions, which would otherwise live on; the mark is
- * last, so that the next attempt completes an interrupted drop. */
 void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
                     const struct stw_login *l, const struct stw_seen *seen, const char *admin,
                     struct stw_script *s)
@@ -348,11 +347,10 @@ void stw_mysql_drop(const struct stw_facts *k, const struct stw_account *a,
     struct stw_buf *out;
     (void)seen;
     (void)admin;
-    if (l->exists) {
-        out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
-        stw_buf_adds(out, "DROP USER ");
-        put_account(out, a, l);
-        kill_sessions(k, a, l, s);
-    }
-    stw_mysql_unmark(k, a, l, s);
+    if (!l->exists)
+        return;
+    out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
+    stw_buf_adds(out, "DROP USER ");
+    put_account(out, a, l);
+    kill_sessions(k, a, l, s);
 }

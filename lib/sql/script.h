@@ -14,7 +14,7 @@ struct stw_statement {
     char *database; /* PostgreSQL: the one it runs in; NULL: the one the admin logs in to */
     enum stw_sql_step step;
     bool must_match; /* it must find a row; if not, another client made a change */
-    bool may_fail;   /* nothing depends on it */
+    bool may_fail;   /* the server may refuse it */
     bool alone;      /* it cannot be part of a transaction */
     uint8_t effect;  /* set by the writer: what has been done once the statement is */
     bool done;

@@ -144,7 +144,10 @@ int stw_session_run(struct stw_session *s, struct stw_script *script, struct stw
             s->changed = true;
             stw_pool_sent(s->pool);
         }
-        if (r < 0 && !st->may_fail)
+        /* A server that refused it has at least read it. */
+        if (r < 0 && st->may_fail && !s->conn)
+            *f = ignored;
+        if (r < 0 && (!st->may_fail || !s->conn))
             return -1;
         for (size_t k = 0; k < n && r == 0; k++)
             script->items[i + k].done = true;

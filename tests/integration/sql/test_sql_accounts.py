@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import dbserver, wait
+from support import dblogin, dbserver, wait
 from support.sqlprobe import account, grant
 
 
@@ -284,8 +284,9 @@ def test_marks_table(make_probe, make_mariadb, user):
 
 
 def assert_ends_sessions(probe, server, user, how):
-    """An open session ends within seconds of this operation."""
-    probe.sync(**account(user))
+    """An open session ends within seconds of this operation, also where it came in by a pattern."""
+    one = account(user, hosts=["127.%"])
+    probe.sync(**one)
     if server.engine != "postgresql":
         count = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='{user}'"
         run = server.run_client
@@ -298,7 +299,7 @@ def assert_ends_sessions(probe, server, user, how):
                                                  password="s3cret-Pa55", tcp=True))
     thread.start()
     wait.until("the session", lambda: server.sql(count)[0][0] == "1")
-    assert probe.ask(how, **account(user))["result"] == 0
+    assert probe.ask(how, **one)["result"] == 0
     wait.until("its end", lambda: server.sql(count)[0][0] == "0", 30)
     thread.join(30)
     assert not thread.is_alive()
@@ -309,6 +310,18 @@ def assert_ends_sessions(probe, server, user, how):
 def test_sessions_are_ended(probe, server, user, how):
     """A drop and a lock end existing sessions."""
     assert_ends_sessions(probe, server, user, how)
+
+
+@pytest.mark.parametrize("die_after", [1, 2, 3])
+def test_killed_while_it_drops(make_probe, hosted, user, die_after):
+    """steward died between the account, its sessions and its mark: the next drop ends them all."""
+    one = account(user, hosts=["127.%"])
+    make_probe(hosted.target("db")).sync(**one)
+    with dblogin.Session(hosted, user, "s3cret-Pa55") as session:
+        assert make_probe(hosted.target("db"), die_after=die_after).ask("drop", **one) is None
+        make_probe(hosted.target("db")).drop(**one)
+        wait.until("its end", lambda: not session.works())
+    assert not there(hosted, user) and not hosted.marks(user)
 
 
 @pytest.mark.every_version("how a lock is stored")

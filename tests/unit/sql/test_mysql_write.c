@@ -102,17 +102,26 @@ static void test_plugins(void **state)
     stw_buf_done(&plain.text);
 }
 
-/* MariaDB has one statement that ends all sessions. */
-static void test_lock(void **state)
+/* The sessions end afterwards, those at all hosts; of a host that is removed, in the same script. */
+static void test_lock_and_drop(void **state)
 {
-    static const struct stw_login l = {.exists = true, .host = "%"};
+    static const struct stw_login l = {.exists = true, .wanted = true, .host = "10.%"};
+    static const struct stw_login removed = {.exists = true, .host = "%"}, gone = {.host = "%"};
+    static const struct stw_seen seen = {0};
     stw_autoscript struct stw_script s = {0};
     (void)state;
     stw_mysql_lock(&eight, &bob, &l, &s);
-    wrote(&s, 1, "ALTER USER `b``ob`@`%` ACCOUNT LOCK");
+    wrote(&s, 1, "ALTER USER `b``ob`@`10.%` ACCOUNT LOCK");
     stw_mysql_lock(&maria, &bob, &l, &s);
-    wrote(&s, 3, "KILL CONNECTION USER `b``ob`@`%`");
-    assert_true(s.items[2].may_fail);
+    wrote(&s, 2, "ALTER USER `b``ob`@`10.%` ACCOUNT LOCK");
+    stw_mysql_drop(&maria, &bob, &l, &seen, "admin", &s);
+    wrote(&s, 3, "DROP USER `b``ob`@`10.%`");
+    stw_mysql_drop(&maria, &bob, &gone, &seen, "admin", &s);
+    stw_mysql_drop(&eight, &bob, &removed, &seen, "admin", &s);
+    wrote(&s, 4, "DROP USER `b``ob`@`%`");
+    stw_mysql_drop(&maria, &bob, &removed, &seen, "admin", &s);
+    wrote(&s, 6, "KILL CONNECTION USER `b``ob`@`%`");
+    assert_true(s.items[5].may_fail);
 }
 
 /* D10: a script with a statement that lacks its password is not sent. */
@@ -225,9 +234,9 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_create), cmocka_unit_test(test_plugins),
-        cmocka_unit_test(test_lock),   cmocka_unit_test(test_no_password_no_statement),
-        cmocka_unit_test(test_marks),  cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_create),        cmocka_unit_test(test_plugins),
+        cmocka_unit_test(test_lock_and_drop), cmocka_unit_test(test_no_password_no_statement),
+        cmocka_unit_test(test_marks),         cmocka_unit_test(test_rights),
         cmocka_unit_test(test_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
