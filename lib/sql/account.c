@@ -149,10 +149,7 @@ static void note_login(struct work *w)
             continue;
         w->r->can_login |= l->can_login;
         l->options_differ |= !keeps && l->can_login != yes;
-        if (yes)
-            continue;
-        l->password = STW_PASSWORD_SAME; /* it is only for a new account */
-        l->plugin_differs = false;
+        l->plugin_differs &= yes; /* the password is only for a new account */
     }
 }
 
@@ -175,12 +172,21 @@ static int look_up_account(struct work *w, struct stw_pool *p)
     return 0;
 }
 
-/* For the mark of an interrupted creation: whether that creation made the existing account. */
+/* It is of no use to anyone. */
+static bool is_inert(const struct stw_login *l)
+{
+    return !l->can_login && !l->special && l->have.count == 0 && !l->more_rights;
+}
+
+/* For the mark of an interrupted creation: whether that creation made the existing account.  An
+ * account that is created locked has a password of that moment: where the server has chosen its salt,
+ * nothing identifies it. */
 static enum owner judge_creating(const struct stw_login *l)
 {
     if (!l->exists || l->password == STW_PASSWORD_SAME)
         return OURS;
-    return l->mark.made[0] != '\0' && stw_streq(l->mark.made, l->verifier_id) ? OURS : OURS_MAYBE;
+    bool made = l->mark.made[0] == '\0' ? is_inert(l) : stw_streq(l->mark.made, l->verifier_id);
+    return made ? OURS : OURS_MAYBE;
 }
 
 static enum owner classify_owner(const struct stw_login *l, const struct stw_account *a)
@@ -326,11 +332,17 @@ static void write_new(struct work *w, struct stw_login *l, const struct stw_gran
     write_mark(w, l, STW_MARK_OWNED, &p->before);
 }
 
+/* The password of an account that shall not log in is only for its creation. */
+static bool has_other_password(const struct work *w, const struct stw_login *l)
+{
+    return w->a->login == STW_LOGIN_YES && l->password == STW_PASSWORD_DIFFERS;
+}
+
 /* A second password that is the wanted one is not discarded: the two change places.  One that an
  * interrupted call has just left valid is not either. */
 static bool discards(const struct work *w, const struct stw_login *l)
 {
-    bool differs = l->password == STW_PASSWORD_DIFFERS;
+    bool differs = has_other_password(w, l);
     bool stays = differs ? l->old == STW_PASSWORD_SAME : w->a->keep_old;
     return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
 }
@@ -339,15 +351,15 @@ static bool discards(const struct work *w, const struct stw_login *l)
 static bool must_wait(const struct work *w, const struct stw_login *l)
 {
     bool swaps = l->old == STW_PASSWORD_SAME && !l->plugin_differs;
-    return w->a->keep_old && l->wanted && l->password == STW_PASSWORD_DIFFERS && l->old_valid &&
-           !swaps && !discards(w, l);
+    return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid && !swaps &&
+           !discards(w, l);
 }
 
 /* A server ends the second password together with the plugin that both are of.  A password that
  * another client has set is replaced at once, though. */
 static bool must_plugin_wait(const struct work *w, const struct stw_login *l)
 {
-    bool replaced = l->password == STW_PASSWORD_DIFFERS && !w->a->keep_old;
+    bool replaced = has_other_password(w, l) && !w->a->keep_old;
     return w->a->old_stays && l->wanted && l->plugin_differs && l->old_valid && !replaced &&
            !discards(w, l);
 }
@@ -363,7 +375,7 @@ static void find_wait(struct work *w)
 
 static bool sets_password(const struct work *w, const struct stw_login *l)
 {
-    return l->exists && l->password == STW_PASSWORD_DIFFERS && !w->r->password_waits;
+    return l->exists && has_other_password(w, l) && !w->r->password_waits;
 }
 
 /* A plugin is set together with the password, which has to be known. */

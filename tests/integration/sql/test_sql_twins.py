@@ -130,3 +130,41 @@ def test_killed_while_a_login_is_made(make_probe, server, user, die_after):
     assert not server.logs_in(user, ONE)
     probe.sync(**twin)
     assert server.logs_in(user, ONE)
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_created_by_another_client_meanwhile(make_probe, hosted, user, locked):
+    """steward died before it created a locked login, and an administrator creates the account: it is
+    neither changed nor dropped."""
+    probe = make_probe(hosted.target("db"))
+    probe.sync(**account(f"{user}x", ONE))
+    dying = make_probe(hosted.target("db"), die_after=1)
+    assert dying.ask("sync", **account(user, ONE, login=NO)) is None
+    assert not hosted.accounts(user) and hosted.marks(user)
+    hosted.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{THREE}' "
+               f"{'ACCOUNT LOCK' if locked else ''}; GRANT DELETE ON byhand.* TO '{user}'@'%'")
+    before = hosted.sql(f"SHOW CREATE USER '{user}'@'%'")
+    for login in (NO, KEEP, YES):
+        probe.fails("sync", "EXISTS", **account(user, TWO, login=login))
+    assert probe.ask("drop", **account(user, TWO))["result"] == 0
+    assert hosted.sql(f"SHOW CREATE USER '{user}'@'%'") == before and not hosted.marks(user)
+
+
+def test_interrupted_creation_under_a_policy(make_probe, mysql, user):
+    """The server chooses the salt, so that nothing identifies the account: a locked one without rights
+    is the one that steward has just created, and any other is another client's."""
+    mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")
+    try:
+        probe = make_probe(mysql.target("db"))
+        probe.sync(**account(f"{user}x", ONE))
+        for name, die_after in ((user, 2), (f"{user}y", 1)):
+            dying = make_probe(mysql.target("db"), die_after=die_after)
+            assert dying.ask("sync", **account(name, ONE, login=NO)) is None
+        mysql.sql(f"CREATE USER '{user}y'@'%' IDENTIFIED BY '{THREE}'")
+        probe.fails("sync", "EXISTS", **account(f"{user}y", TWO, login=NO))
+        assert mysql.logs_in(f"{user}y", THREE)
+        assert probe.sync(**account(user, TWO, login=NO))["owned"]
+        probe.sync(**account(user, TWO))
+        assert mysql.logs_in(user, TWO)
+    finally:
+        mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
