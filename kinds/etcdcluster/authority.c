@@ -5,6 +5,9 @@
  *
  * A new authority is created before the old one expires.  `now` signs.  `next` is trusted already,
  * and signs once every member runs with it in its bundle.  `previous` is trusted until it expires.
+ *
+ * If `now` is lost while members run, `previous` is what they trust, and there is no `now` until all
+ * of them trust `next`.  With a certificate of `next` they could not reach each other before.
  */
 #include "base/fault.h"
 #include "base/util.h"
@@ -55,7 +58,7 @@ static int by_text(const void *a, const void *b)
  * member has to restart. */
 static void set_bundle(struct ec_authority *a)
 {
-    const char *all[] = {a->now.cert, a->next.cert ? a->next.cert : "",
+    const char *all[] = {a->now.cert ? a->now.cert : "", a->next.cert ? a->next.cert : "",
                          a->previous ? a->previous : ""};
     qsort(all, STW_COUNT(all), sizeof(all[0]), by_text);
     stw_buf_done(&a->bundle);
@@ -81,10 +84,49 @@ static void promote_next_authority(struct ec_authority *a)
     a->next = (struct stw_pem_pair){0};
 }
 
+bool ec_authority_lost(const struct ec_authority *a, int64_t now_us)
+{
+    return !is_good(&a->now, now_us) && ec_cert_end(a->now.cert) > now_us / 1000000;
+}
+
+/* Keeps in `previous` what the members trust.  1: it did not, -1. */
+static int keep_trusted(struct ec_authority *a, struct stw_error *err)
+{
+    const struct ec_pem *p = a->in_use;
+    if (a->previous && stw_cert_signed_by(p->cert, a->previous))
+        return 0;
+    free(a->previous);
+    a->previous = strdup(p->ca);
+    return a->previous ? 1 : stw_fail_memory(err);
+}
+
+static int replace_lost_authority(struct ec_authority *a, const char *name, int64_t now_us,
+                                  ec_trusted_fn *trusted, void *ctx, struct stw_error *err)
+{
+    int changed = keep_trusted(a, err);
+    if (changed < 0)
+        return -1;
+    if (a->now.cert || a->now.key)
+        changed = 1;
+    stw_pem_pair_done(&a->now);
+    a->now = (struct stw_pem_pair){0};
+    if (!is_good(&a->next, now_us))
+        return issue_authority(name, now_us, &a->next, err);
+    if (changed)
+        return 1;
+    set_bundle(a);
+    if (!trusted(ctx, stw_buf_str(&a->bundle)))
+        return 0;
+    promote_next_authority(a);
+    return 1;
+}
+
 static int run_authority_step(struct ec_authority *a, const char *name, int64_t now_us,
                               ec_trusted_fn *trusted, void *ctx, struct stw_error *err)
 {
     bool next = is_good(&a->next, now_us);
+    if (a->in_use && ec_authority_lost(a, now_us))
+        return replace_lost_authority(a, name, now_us, trusted, ctx, err);
     if (!is_good(&a->now, now_us)) {
         if (!next)
             return issue_authority(name, now_us, &a->now, err);

@@ -205,6 +205,7 @@ static const struct {
     [EC_TLS_EXPIRING] = {STW_FALSE, "ExpiringSoon"},
     [EC_TLS_EXPIRED] = {STW_FALSE, "Expired"},
     [EC_TLS_OLD] = {STW_FALSE, "OldSerialServed"},
+    [EC_TLS_LOST] = {STW_FALSE, "AuthorityLost"},
     [EC_TLS_FAILED] = {STW_UNKNOWN, "LookupFailed"},
 };
 static_assert(STW_COUNT(tls_reasons) == EC_TLS_STATES, "one row for each state");

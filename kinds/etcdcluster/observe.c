@@ -123,17 +123,43 @@ static void take_claim(struct ec *e, const char *key, struct stw_informer *cache
     d->has_claim = true;
 }
 
+static void list_keys(const struct ec *e, struct stw_informer *cache, struct stw_buf *ret)
+{
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
+    stw_buf_addf(&index, "cluster:%s", e->run->key);
+    stw_informer_keys(cache, stw_buf_str(&index), ret);
+}
+
 static void take_all(struct ec *e, const struct stw_watch *w,
                      void (*take)(struct ec *, const char *, struct stw_informer *))
 {
     struct stw_informer *cache = stw_run_cache(e->run, w);
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     size_t at = 0;
-    stw_buf_addf(&index, "cluster:%s", e->run->key);
-    stw_informer_keys(cache, stw_buf_str(&index), &keys);
+    list_keys(e, cache, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at));)
         take(e, key, cache);
+}
+
+static bool may_run(const struct ec *e, const char *key, struct stw_informer *cache)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    struct ec_pod_live pod;
+    return stw_informer_get(cache, key, &text, NULL) == 0 &&
+           ec_pod_read(stw_buf_str(&text), text.len, &pod) == 0 &&
+           stw_streq(pod.owner_uid, e->object.uid) && pod.ran && !pod.ended;
+}
+
+bool ec_has_running_pod(struct ec *e)
+{
+    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    size_t at = 0;
+    list_keys(e, cache, &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));)
+        if (may_run(e, key, cache))
+            return true;
+    return false;
 }
 
 /* Members first: if there are too many entries, others are left out. */

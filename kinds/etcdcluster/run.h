@@ -139,6 +139,7 @@ enum ec_tls_state {
     EC_TLS_EXPIRING, /* soon */
     EC_TLS_EXPIRED,
     EC_TLS_OLD,    /* a member still serves another certificate */
+    EC_TLS_LOST,   /* our authority, and a certificate in use that it had signed */
     EC_TLS_FAILED, /* see `err` */
     EC_TLS_STATES
 };
@@ -190,6 +191,8 @@ struct ec {
 void ec_observe(struct ec *e);
 /* Every member in the status has a ready pod of the wanted template, according to the caches. */
 bool ec_has_template_everywhere(struct ec *e);
+/* A pod of the cluster runs or may run, according to the cache. */
+bool ec_has_running_pod(struct ec *e);
 /* The pod was made by another version of steward from the same inputs.  It is not recreated for that
  * without consent. */
 bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod);
@@ -247,6 +250,8 @@ void ec_ensure_budget(struct ec *e);
 int ec_latch_storage(struct ec *e, struct stw_error *err);
 
 /* --- tls.c */
+void ec_tls_set_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Reads the Secrets, or creates them, and sets e->tls and e->etcd.  -1: members can neither be
  * created nor queried; e->tls has the reason. */
 int ec_tls_prepare(struct ec *e);
@@ -266,7 +271,8 @@ void ec_pem_done(struct ec_pem *p);
  * 1: read, 0: there is no such Secret, -1. */
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
                    struct stw_error *err);
-/* Creates the Secrets of steward's own authority, and renews them when due. */
+/* Creates the Secrets of steward's own authority, and renews them when due.  -1: `err`, or e->tls
+ * is EC_TLS_LOST and nothing was written. */
 int ec_secrets_ensure(struct ec *e, struct stw_error *err);
 /* The generation, and the resourceVersions of all Secrets in use, from the cache. */
 void ec_secrets_versions(struct ec *e, char *out, size_t size);
@@ -275,10 +281,14 @@ void ec_secrets_versions(struct ec *e, char *out, size_t size);
 
 struct ec_authority {
     struct stw_pem_pair now, next; /* key and certificate; next: NULLs while there is none */
-    char *previous;                /* certificate, or NULL */
+    char *previous;                /* certificates, or NULL */
     struct stw_buf bundle;         /* certificates of all that are trusted */
+    /* A certificate of the members, and what they trust; NULL: no member runs.  Borrowed. */
+    const struct ec_pem *in_use;
 };
 void ec_authority_done(struct ec_authority *a);
+/* `now` is missing or damaged, and has not merely expired. */
+bool ec_authority_lost(const struct ec_authority *a, int64_t now_us);
 /* Whether every member has been started with this bundle. */
 typedef bool ec_trusted_fn(void *ctx, const char *bundle);
 /* Takes the next step of its life cycle, if one is due, and sets its bundle.  1: it changed and

@@ -204,7 +204,71 @@ static void look_by(struct ec *e, int64_t at)
     e->tls.look_again = STW_MIN(e->tls.look_again, at);
 }
 
-static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_error *err)
+/* With its key, its authorities, and not expired.  It need not be as a new one would be. */
+static bool is_usable(const struct ec *e, const struct ec_pem *p)
+{
+    static const char *const no_names[] = {NULL};
+    return p->ca && ec_leaf_is_good(p, p->ca, no_names, 0, stw_wall_us(e->run->clock));
+}
+
+/* 1: the Secret is ours, and its certificate is usable, 0, -1.  `ret` is set if 1. */
+static int read_leaf_in_use(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
+                            struct stw_error *err)
+{
+    stw_autosecret struct stw_secret s = {0};
+    struct ec_pem p = {0};
+    int rc = read_secret(e, name, &s, err);
+    if (rc <= 0)
+        return rc;
+    read_pem_values(&s, prefix, &p);
+    if (!is_our_secret(e, &s) || !is_usable(e, &p)) {
+        ec_pem_done(&p);
+        return 0;
+    }
+    *ret = p;
+    return 1;
+}
+
+/* The authority is lost, and members run: their certificates have to last until all trust another
+ * one.  Sets `ret` to that of the peers.  -1: `err`, or EC_TLS_LOST. */
+static int find_leaves_in_use(struct ec *e, struct ec_pem *ret, struct stw_error *err)
+{
+    const struct {
+        const char *name, *prefix;
+    } leaves[] = {{e->tls.operator_secret, "etcd-client"},
+                  {e->tls.server_secret, "server"},
+                  {e->tls.peer_secret, "peer"}};
+    for (size_t i = 0; i < STW_COUNT(leaves); i++) {
+        ec_pem_done(ret);
+        int rc = read_leaf_in_use(e, leaves[i].name, leaves[i].prefix, ret, err);
+        if (rc == 0)
+            ec_tls_set_state(
+                &e->tls, EC_TLS_LOST,
+                "the certificates in Secrets \"%.60s\" and \"%.70s\" are gone or damaged, and "
+                "members run with them: put one of the two back from a backup. Without one, "
+                "delete all pods of the cluster: when none runs, a new authority is created",
+                e->tls.ca_secret, leaves[i].name);
+        if (rc <= 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void tell_of_replacement(struct ec *e, const struct ec_authority *a)
+{
+    if (a->next.cert)
+        stw_object_event(e->run, &e->object, true, "AuthorityLost", "Rotate",
+                         "the authority in Secret \"%s\" is gone or damaged: another one signs "
+                         "once all members trust it",
+                         e->tls.ca_secret);
+    else
+        stw_object_event(e->run, &e->object, false, "AuthorityReplaced", "Rotate",
+                         "all members trust the new authority in Secret \"%s\"", e->tls.ca_secret);
+}
+
+/* `in_use` is set to what a->in_use points to, and is the caller's. */
+static int ensure_authority(struct ec *e, struct ec_authority *a, struct ec_pem *in_use,
+                            struct stw_error *err)
 {
     stw_autosecret struct stw_secret s = {0};
     char name[128];
@@ -216,6 +280,11 @@ static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_err
     a->next = (struct stw_pem_pair){.cert = read_value(&s, "next.crt"),
                                     .key = read_value(&s, "next.key")};
     a->previous = read_value(&s, "previous.crt");
+    if (ec_authority_lost(a, now_us) && ec_has_running_pod(e)) {
+        if (find_leaves_in_use(e, in_use, err) != 0)
+            return -1;
+        a->in_use = in_use;
+    }
     stw_format(name, sizeof(name), "etcd %.40s", e->owner.name);
     int step = ec_authority_advance(a, name, now_us, all_trust, e, err);
     if (step < 0)
@@ -224,7 +293,11 @@ static int ensure_authority(struct ec *e, struct ec_authority *a, struct stw_err
     const struct secret_entry entries[] = {{"ca.crt", a->now.cert},       {"ca.key", a->now.key},
                                            {"next.crt", a->next.cert},    {"next.key", a->next.key},
                                            {"previous.crt", a->previous}, {NULL, NULL}};
-    return step == 0 ? 0 : write_secret(e, e->tls.ca_secret, &s, entries, err);
+    if (step > 0 && write_secret(e, e->tls.ca_secret, &s, entries, err) != 0)
+        return -1;
+    if (step > 0 && a->in_use)
+        tell_of_replacement(e, a);
+    return 0;
 }
 
 /* --- leaves */
@@ -292,9 +365,12 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
         read_pem_values(&s, prefix, &p);
     int64_t now_us = stw_wall_us(e->run->clock);
     int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
-    bool good = ec_leaf_is_good(&p, a->now.cert, n->list, early_s, now_us);
+    bool good =
+        a->now.cert ? ec_leaf_is_good(&p, a->now.cert, n->list, early_s, now_us) : is_usable(e, &p);
     int rc = 0;
-    if (!good)
+    if (!good && !a->now.cert)
+        rc = stw_fail(err, STW_ERR_CONFLICT, "Secret \"%s\" has changed meanwhile", name);
+    else if (!good)
         rc = stw_issue_both(&a->now, n->list, addresses, now_us,
                             (uint32_t)e->spec.tls.auto_.validity_days, &fresh, err);
     if (rc == 0)
@@ -313,14 +389,16 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
 int ec_secrets_ensure(struct ec *e, struct stw_error *err)
 {
     struct ec_authority a = {0};
+    struct ec_pem in_use = {0};
     struct names members = {0}, clients = {0};
     names_of_members(e, &members);
     names_of_clients(e, &clients);
     int rc = -1;
-    if (ensure_authority(e, &a, err) == 0 &&
+    if (ensure_authority(e, &a, &in_use, err) == 0 &&
         ensure_leaf(e, &a, e->tls.peer_secret, "peer", &members, err) == 0 &&
         ensure_leaf(e, &a, e->tls.server_secret, "server", &members, err) == 0)
         rc = ensure_leaf(e, &a, e->tls.operator_secret, "etcd-client", &clients, err);
     ec_authority_done(&a);
+    ec_pem_done(&in_use);
     return rc;
 }

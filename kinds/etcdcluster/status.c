@@ -60,7 +60,8 @@ static void find_tls(const struct ec *e, struct stw_aspect *a)
     *a = (struct stw_aspect){.level = STW_LEVEL_FINE};
     if (state == EC_TLS_FAILED) {
         stw_aspect_error(a, &e->tls.err);
-    } else if (state == EC_TLS_MISSING || state == EC_TLS_BAD || state == EC_TLS_EXPIRED) {
+    } else if (state == EC_TLS_MISSING || state == EC_TLS_BAD || state == EC_TLS_EXPIRED ||
+               state == EC_TLS_LOST) {
         a->level = STW_LEVEL_WAITING; /* the watch of Secrets wakes us */
         a->reason = ec_tls_reason(e);
         a->again_ms = 60000;

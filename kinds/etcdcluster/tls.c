@@ -50,10 +50,7 @@ static void set_wanted(struct ec *e)
 
 /* --- checking them */
 
-static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
+void ec_tls_set_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -64,7 +61,7 @@ static void set_tls_state(struct ec_tls *t, enum ec_tls_state state, const char 
 
 static void set_tls_failed(struct ec_tls *t)
 {
-    set_tls_state(t, EC_TLS_FAILED, "%.380s", t->err.text);
+    ec_tls_set_state(t, EC_TLS_FAILED, "%.380s", t->err.text);
 }
 
 /* tell_end reports an expired certificate; this only checks that certificate and key match. */
@@ -77,7 +74,7 @@ static bool has_matching_pair(struct ec *e, const struct ec_pem *p, const char *
         when = info.not_after_us - 1000000;
     if (stw_pair_check(p->cert, p->key, when, &err) == 0)
         return true;
-    set_tls_state(&e->tls, EC_TLS_BAD, "Secret \"%s\": %.300s", name, err.text);
+    ec_tls_set_state(&e->tls, EC_TLS_BAD, "Secret \"%s\": %.300s", name, err.text);
     return false;
 }
 
@@ -89,7 +86,7 @@ static bool holds_names(struct ec *e, const struct ec_pem *p, const char *name)
     const char *const names[] = {host, NULL};
     if (stw_cert_covers(p->cert, names, NULL))
         return true;
-    set_tls_state(
+    ec_tls_set_state(
         &e->tls, EC_TLS_SAN,
         "the certificate in Secret \"%s\" does not hold the name *.%s.%s.svc, which the members "
         "have",
@@ -125,12 +122,13 @@ static bool look_at(struct ec *e, const char *name, const char *prefix, struct e
         return false;
     }
     if (rc == 0) {
-        set_tls_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" does not exist", name);
+        ec_tls_set_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" does not exist", name);
         return false;
     }
     if (!ret->cert || !ret->key || !ret->ca) {
-        set_tls_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt",
-                      name, prefix, prefix, prefix);
+        ec_tls_set_state(&e->tls, EC_TLS_MISSING,
+                         "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt", name, prefix, prefix,
+                         prefix);
         return false;
     }
     take_end(&e->tls, ret);
@@ -177,7 +175,8 @@ static bool check_certificates(struct ec *e, struct ec_kept *kept)
     t->state = EC_TLS_READY;
     t->look_again = INT64_MAX; /* the watch of Secrets wakes us */
     if (t->own && ec_secrets_ensure(e, &t->err) != 0) {
-        set_tls_failed(t);
+        if (t->state != EC_TLS_LOST)
+            set_tls_failed(t);
         return false;
     }
     if (t->peer && !look_at_member(e, t->peer_secret, "peer"))
@@ -200,11 +199,11 @@ static void tell_end(struct ec *e)
         return;
     stw_time_format(t->not_after * 1000000, when);
     if (t->not_after <= now)
-        set_tls_state(t, EC_TLS_EXPIRED, "a certificate ended at %s", when);
+        ec_tls_set_state(t, EC_TLS_EXPIRED, "a certificate ended at %s", when);
     else if (t->not_after - now < early * stw_day_s())
-        set_tls_state(t, EC_TLS_EXPIRING, "a certificate ends at %s", when);
+        ec_tls_set_state(t, EC_TLS_EXPIRING, "a certificate ends at %s", when);
     else
-        set_tls_state(t, EC_TLS_READY, "all certificates are good until %s at least", when);
+        ec_tls_set_state(t, EC_TLS_READY, "all certificates are good until %s at least", when);
 }
 
 /* --- what is kept between runs */
@@ -231,7 +230,8 @@ static void save_checked_tls(struct ec *e, struct ec_kept *kept, const char *ver
     kept->tls = e->tls;
 }
 
-/* While Secrets are broken, members are queried with the previous client, if there is one. */
+/* While Secrets are broken, members are queried with the previous client, if there is one.  Without
+ * an authority none is started: once no pod runs, another authority can be created. */
 static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
 {
     char versions[sizeof(kept->secret_versions)];
@@ -243,7 +243,8 @@ static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
     } else {
         stw_format(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", kept->tls.trust_hash);
         e->etcd = kept->etcd;
-        return kept->etcd && *kept->tls.trust_hash ? 0 : -1;
+        bool usable = kept->etcd && *kept->tls.trust_hash && e->tls.state != EC_TLS_LOST;
+        return usable ? 0 : -1;
     }
     e->etcd = kept->etcd;
     tell_end(e);
@@ -333,7 +334,7 @@ void ec_tls_prove(struct ec *e)
         }
         e->details[i].stale = now - e->tls.changed_at > STALE_S;
         if (e->tls.state == EC_TLS_READY)
-            set_tls_state(&e->tls, EC_TLS_OLD,
-                          "member %s does not serve the newest certificate yet", m->name);
+            ec_tls_set_state(&e->tls, EC_TLS_OLD,
+                             "member %s does not serve the newest certificate yet", m->name);
     }
 }

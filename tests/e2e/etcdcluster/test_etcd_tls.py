@@ -3,6 +3,7 @@
 made by the user."""
 
 import ssl
+import subprocess
 
 import pytest
 from support import dbserver, gateway, wait
@@ -78,6 +79,113 @@ def renewed_when_the_certificate_goes(etcd, folder):
     wait.until("one that has not ended", lambda: cert() != ended, 60)
     assert cluster.wait_event("own", where, "CertRotated")
     etcd.wait_settled(3, 150)
+
+
+SIGNED = (("peer", "peer"), ("server", "server"), ("client", "etcd-client"))
+
+
+def secrets_of(etcd):
+    """The data of the Secrets of its own authority, by their last word."""
+    return {what: certs.secret_data(etcd.cluster, etcd.namespace, f"{etcd.name}-{what}")
+            for what in ("ca", "peer-tls", "server-tls", "client-tls")}
+
+
+def authority_signed_all(etcd, folder):
+    """The present authority has signed the certificates in all Secrets."""
+    data = secrets_of(etcd)
+    for what, prefix in SIGNED:
+        if "ca.crt" not in data["ca"] or f"{prefix}.crt" not in data[f"{what}-tls"]:
+            return False
+        (folder / "signer").write_bytes(data["ca"]["ca.crt"])
+        (folder / "signed").write_bytes(data[f"{what}-tls"][f"{prefix}.crt"])
+        if subprocess.run(["openssl", "verify", "-CAfile", folder / "signer", folder / "signed"],
+                          capture_output=True).returncode:
+            return False
+    return True
+
+
+def wait_next_trusted(etcd, what, prefix):
+    """Until the next authority is in this Secret."""
+    def found():
+        data = secrets_of(etcd)
+        return data["ca"].get("next.crt", b"none") in data[what].get(f"{prefix}-ca.crt", b"")
+    wait.until("another authority to be trusted", found, 30)
+
+
+def lose_authority(etcd):
+    """Deletes its Secret, and waits until the members are to trust another one, too."""
+    etcd.cluster.delete("secret", f"{etcd.name}-ca", etcd.namespace, wait_gone=False)
+    wait_next_trusted(etcd, "client-tls", "etcd-client")
+
+
+def sync_secrets(etcd):
+    """Makes the kubelet sync at once, not after minutes."""
+    secret = etcd.cluster.get("secret", f"{etcd.name}-server-tls", etcd.namespace)
+    for name in etcd.pods():
+        etcd.cluster.annotate("pod", name, etcd.namespace, {
+            "test.steward.dev/secrets": secret["metadata"]["resourceVersion"]})
+
+
+def wait_new_authority(etcd, folder):
+    """Until it has signed all certificates, and all members serve them."""
+    wait.until("it to sign", lambda: authority_signed_all(etcd, folder), 240)
+    client_of(etcd, folder, f"{etcd.name}-client-tls")
+    sync_secrets(etcd)
+    served = certs.fingerprint(secrets_of(etcd)["server-tls"]["server.crt"])
+    etcd.wait_settled(3, 150)
+    wait.until("all members to show it",
+               lambda: {certs.shown(etcd, m) for m in etcd.pods()} == {served}, 150, 0.5)
+
+
+def test_the_authority_is_lost(stage, tmp_path):
+    """All members trust another one before it signs: none is cut off, and writes continue."""
+    etcd = stage.etcd("lost")
+    etcd.apply(size=3, TLS={"auto": {"provider": "Steward"}}, upgrade={"pauseBetweenSeconds": 0})
+    etcd.wait_settled(3, 120)
+    client_of(etcd, tmp_path, "lost-client-tls")
+    old, before = secrets_of(etcd), set(etcd.uids().values())
+    lose_authority(etcd)
+    for what, prefix in SIGNED:
+        assert secrets_of(etcd)[f"{what}-tls"][f"{prefix}.crt"] == \
+            old[f"{what}-tls"][f"{prefix}.crt"]
+    client_of(etcd, tmp_path, "lost-client-tls")
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        wait_new_authority(etcd, tmp_path)
+        writer.wait_writes()
+    assert not set(etcd.uids().values()) & before
+    assert old["ca"]["ca.crt"] != secrets_of(etcd)["ca"]["ca.crt"]
+    for event in ("AuthorityLost", "AuthorityReplaced"):
+        assert etcd.cluster.wait_event("lost", etcd.namespace, event)
+    etcd.check_same(writer)
+    lost_with_a_certificate(etcd, tmp_path, writer)
+    etcd.delete()
+
+
+def lost_with_a_certificate(etcd, folder, writer):
+    """Nothing is written while members run with what is left.  With the Secret put back they go on;
+    without any pod, all is issued again."""
+    cluster, where = etcd.cluster, etcd.namespace
+    saved = cluster.get("secret", "lost-server-tls", where)
+    saved["metadata"] = {key: saved["metadata"][key]
+                         for key in ("name", "namespace", "labels", "ownerReferences")}
+    lose_authority(etcd)
+    cluster.delete("secret", "lost-server-tls", where, wait_gone=False)
+    found = etcd.wait_condition("TLSReady", "False", "AuthorityLost")
+    assert '"lost-ca"' in found["message"] and '"lost-server-tls"' in found["message"]
+    assert "PRIVATE KEY" not in found["message"]
+    left = secrets_of(etcd)
+    assert not left["server-tls"]
+    wait.stays("nothing is written", lambda: secrets_of(etcd) == left, 8, 1)
+
+    cluster.apply(saved)
+    wait_next_trusted(etcd, "server-tls", "server")
+    etcd.wait(lambda obj: condition(obj, "TLSReady")["reason"] != "AuthorityLost", "it to go on")
+    cluster.delete("secret", "lost-server-tls", where, wait_gone=False)
+    etcd.wait_condition("TLSReady", "False", "AuthorityLost")
+    etcd.delete_pods(*etcd.pods())
+    wait_new_authority(etcd, folder)
+    etcd.check_same(writer)
 
 
 def test_secrets_that_a_person_made(stage, tmp_path):

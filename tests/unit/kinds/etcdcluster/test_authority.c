@@ -27,7 +27,7 @@ static bool trusted(void *ctx, const char *bundle)
 {
     struct scene *s = ctx;
     s->asked++;
-    assert_non_null(strstr(bundle, s->a.now.cert));
+    assert_non_null(strstr(bundle, s->a.now.cert ? s->a.now.cert : s->a.previous));
     assert_non_null(strstr(bundle, s->a.next.cert));
     return s->trusted;
 }
@@ -189,6 +189,113 @@ static void a_damaged_successor(void **state)
     ec_authority_done(&s.a);
 }
 
+/* --- lost, while members run */
+
+static void begin_in_use(struct scene *s, struct stw_pem_pair *leaf, struct ec_pem *in_use)
+{
+    static const char *const name[] = {"localhost", NULL};
+    struct stw_error err = {0};
+    *s = (struct scene){.now_us = BEGAN};
+    *leaf = (struct stw_pem_pair){0};
+    advance(s, 1);
+    assert_int_equal(stw_issue_both(&s->a.now, name, NULL, BEGAN, 90, leaf, &err), 0);
+    *in_use = (struct ec_pem){
+        .cert = leaf->cert, .key = leaf->key, .ca = strdup(stw_buf_str(&s->a.bundle))};
+    s->a.in_use = in_use;
+    assert_false(ec_authority_lost(&s->a, BEGAN));
+    advance(s, 0);
+}
+
+static void end_in_use(struct scene *s, struct stw_pem_pair *leaf, struct ec_pem *in_use)
+{
+    free(in_use->ca);
+    stw_pem_pair_done(leaf);
+    ec_authority_done(&s->a);
+}
+
+/* Another one signs only when all members trust it. */
+static void lost_in_use(void **state)
+{
+    static const struct {
+        const char *cert, *key; /* NULL: removed; "": unchanged */
+    } cases[] = {{NULL, NULL}, {NULL, ""}, {"", NULL}, {"no certificate", ""}, {"", "no key"}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct scene s;
+        struct stw_pem_pair leaf;
+        struct ec_pem in_use;
+        begin_in_use(&s, &leaf, &in_use);
+        if (!cases[i].cert || *cases[i].cert)
+            set(&s.a.now.cert, cases[i].cert);
+        if (!cases[i].key || *cases[i].key)
+            set(&s.a.now.key, cases[i].key);
+        assert_true(ec_authority_lost(&s.a, BEGAN));
+        advance(&s, 1);
+        assert_null(s.a.now.cert);
+        assert_null(s.a.now.key);
+        assert_string_equal(s.a.previous, in_use.ca);
+        assert_true(in_bundle(&s, in_use.ca) && in_bundle(&s, s.a.next.cert));
+        assert_int_equal(ec_authority_look(&s.a, s.now_us), s.now_us / 1000000 + 30);
+        stw_autofree char *both = strdup(stw_buf_str(&s.a.bundle));
+        stw_autofree char *next = strdup(s.a.next.cert);
+        set(&in_use.ca, both); /* their Secrets are written with it */
+        assert_int_equal(s.asked, 0);
+        advance(&s, 0);
+        assert_int_equal(s.asked, 1);
+        s.trusted = true;
+        advance(&s, 1);
+        assert_string_equal(s.a.now.cert, next);
+        assert_null(s.a.next.cert);
+        assert_string_equal(stw_buf_str(&s.a.bundle), both); /* no member has to restart again */
+        assert_false(ec_authority_lost(&s.a, BEGAN));
+        advance(&s, 0);
+        end_in_use(&s, &leaf, &in_use);
+    }
+}
+
+/* A successor is kept, but the lost one is still trusted, and none older instead. */
+static void lost_with_a_successor(void **state)
+{
+    struct scene s;
+    struct stw_pem_pair leaf, older = {0};
+    struct ec_pem in_use;
+    struct stw_error err = {0};
+    (void)state;
+    begin_in_use(&s, &leaf, &in_use);
+    assert_int_equal(stw_issue_ca("older", BEGAN, 3650, &older, &err), 0);
+    assert_int_equal(stw_issue_ca("next", BEGAN, 3650, &s.a.next, &err), 0);
+    set(&s.a.previous, older.cert);
+    set(&s.a.now.cert, NULL);
+    set(&s.a.now.key, NULL);
+    stw_autofree char *next = strdup(s.a.next.cert);
+    advance(&s, 1);
+    assert_string_equal(s.a.next.cert, next);
+    assert_string_equal(s.a.previous, in_use.ca);
+    advance(&s, 0);
+    assert_int_equal(s.asked, 1);
+    s.a.in_use = NULL; /* all their pods have been deleted */
+    advance(&s, 1);
+    assert_string_equal(s.a.now.cert, next);
+    stw_pem_pair_done(&older);
+    end_in_use(&s, &leaf, &in_use);
+}
+
+/* Its certificates are of no use any more: there is nothing to wait for. */
+static void ended_in_use(void **state)
+{
+    struct scene s;
+    struct stw_pem_pair leaf;
+    struct ec_pem in_use;
+    (void)state;
+    begin_in_use(&s, &leaf, &in_use);
+    s.now_us = BEGAN + YEARS(10) + DAY_US;
+    assert_false(ec_authority_lost(&s.a, s.now_us));
+    advance(&s, 1);
+    assert_non_null(s.a.now.cert);
+    assert_null(s.a.next.cert);
+    end_in_use(&s, &leaf, &in_use);
+}
+
 /* --- leaves */
 
 static const char *const names[] = {"*.db.shop.svc", NULL};
@@ -237,6 +344,9 @@ int main(void)
         cmocka_unit_test(damaged),
         cmocka_unit_test(no_authority),
         cmocka_unit_test(a_damaged_successor),
+        cmocka_unit_test(lost_in_use),
+        cmocka_unit_test(lost_with_a_successor),
+        cmocka_unit_test(ended_in_use),
         cmocka_unit_test(leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
