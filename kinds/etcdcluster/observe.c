@@ -162,6 +162,26 @@ bool ec_has_running_pod(struct ec *e)
     return false;
 }
 
+/* In the first run, without a seed that has data, or pods or volumes of a lost status. */
+static bool is_new(const struct ec *e)
+{
+    return !e->was.storage.latched && !e->was.cluster_id && !*e->was.current_version &&
+           !*e->restored && e->view.count == 0;
+}
+
+void ec_note_never_ran(struct ec *e)
+{
+    if (is_new(e))
+        e->state.never_ran = true;
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct ec_detail *d = &e->details[i];
+        if (e->view.members[i].answers || (d->has_pod && (d->pod.ran || d->pod.ended)))
+            e->state.never_ran = false;
+    }
+    if (e->state.cluster_id)
+        e->state.never_ran = false;
+}
+
 /* Members first: if there are too many entries, others are left out. */
 static void collect_entries(struct ec *e)
 {

@@ -266,6 +266,7 @@ static void reconcile_cluster(struct stw_subject *subject, struct stw_result *re
     int tls = ec_tls_prepare(e);
     ec_hash_template(e);
     ec_observe(e);
+    ec_note_never_ran(e);
     if (!e->spec.paused)
         ec_ensure_budget(e);
     report_child_changes(e);

@@ -89,6 +89,7 @@ struct ec_remembered { /* an entry of status.memberList */
 };
 struct ec_state {
     uint64_t cluster_id;
+    bool never_ran; /* no member has run; false if not known */
     struct {
         bool latched, durable;
         char class[254], size[64];
@@ -189,6 +190,8 @@ struct ec {
 
 /* --- observe.c: fills e->view and e->details */
 void ec_observe(struct ec *e);
+/* Call after ec_observe: updates e->state.never_ran. */
+void ec_note_never_ran(struct ec *e);
 /* Every member in the status has a ready pod of the wanted template, according to the caches. */
 bool ec_has_template_everywhere(struct ec *e);
 /* A pod of the cluster runs or may run, according to the cache. */

@@ -119,8 +119,11 @@ const struct stw_cel stw_ec_cel_repository[] = {
 #define FROM "(" KNOWS("currentVersion") " ? " CURRENT " : oldSelf.version)"
 #define OLDER(a, b)                                                                                \
     "(" MINOR(a) " < " MINOR(b) " || (" MINOR(a) " == " MINOR(b) " && " PATCH(a) " < " PATCH(b) "))"
-/* No cluster is made of a version before 3.4. */
-#define NEVER_RAN "(!" KNOWS("currentVersion") " && " MINOR("oldSelf.version") " < 4)"
+/* No cluster is made of a version before 3.4; or no member has run. */
+#define NEVER_RAN                                                                                  \
+    "(!" KNOWS("currentVersion") " && (" MINOR(                                                    \
+        "oldSelf.version") " < 4 || (has(oldObject.status) && has(oldObject.status.neverRan) && "  \
+                           "oldObject.status.neverRan && !has(oldObject.status.clusterID))))"
 /* Some member already runs a newer version. */
 #define HAS_MOVED                                                                                  \
     "(has(oldObject.status.memberList) && oldObject.status.memberList.exists(m, has(m.version) "   \

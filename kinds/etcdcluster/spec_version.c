@@ -121,11 +121,15 @@ static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
     stw_findings_warn(s->f, "upgrade to %s or newer first: %s", text, step.why);
 }
 
-/* No cluster is made of such a version, so that one without a running version has no member and no
- * data: any version may follow. */
-static bool never_ran(struct stw_semver current, struct stw_semver old)
+/* Without a running version there is no data if no cluster is made of the old version, or if no
+ * member has run, such as one whose image does not exist: any version may follow. */
+static bool never_ran(struct stw_json status, struct stw_semver current, struct stw_semver old)
 {
-    return !stw_semver_known(current) && !stw_etcd_has(old, STW_ETCD_LEARNERS);
+    if (stw_semver_known(current))
+        return false;
+    return !stw_etcd_has(old, STW_ETCD_LEARNERS) ||
+           (stw_json_bool(stw_json_get(status, "neverRan"), false) &&
+            !stw_json_there(stw_json_get(status, "clusterID")));
 }
 
 static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
@@ -135,7 +139,7 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
     struct stw_error err = {0};
     char text[STW_SEMVER_LEN];
     if (!s->old->version || stw_semver_parse(s->old->version, &old) != 0 ||
-        stw_semver_compare(old, wanted) == 0 || never_ran(current, old))
+        stw_semver_compare(old, wanted) == 0 || never_ran(s->status, current, old))
         return;
     struct stw_semver from = stw_semver_known(current) ? current : old;
     bool upgrading = stw_semver_known(current) && stw_semver_known(target) &&

@@ -104,6 +104,7 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     const json_t *list = json_object_get(status, "memberList"), *entry;
     size_t i;
     *s = (struct ec_state){.cluster_id = id_at(status, "clusterID"),
+                           .never_ran = json_is_true(json_object_get(status, "neverRan")),
                            .quorum_lost_since = stw_tree_time(status, "quorumLostTime", 0),
                            .quorum_since = read_quorum_since(status),
                            .last_rolled = stw_tree_time(status, "lastRollTime", 0)};
@@ -228,6 +229,7 @@ static json_t *storage_json(const struct ec_state *s)
 void ec_state_write(const struct ec_state *s, json_t *status)
 {
     set_or_delete_field(status, "clusterID", known_id_json(s->cluster_id));
+    set_or_delete_field(status, "neverRan", s->never_ran ? json_true() : NULL);
     set_or_delete_field(status, "storage", storage_json(s));
     set_or_delete_field(status, "currentAction", action_json(&s->action));
     set_or_delete_field(status, "forceNewCluster", force_json(s));
@@ -246,8 +248,8 @@ static bool same_action(const struct ec_action *a, const struct ec_action *b)
 
 bool ec_state_same(const struct ec_state *a, const struct ec_state *b)
 {
-    return a->cluster_id == b->cluster_id && same_action(&a->action, &b->action) &&
-           a->storage.latched == b->storage.latched && a->force_step == b->force_step &&
-           stw_streq(a->force_member, b->force_member) &&
+    return a->cluster_id == b->cluster_id && a->never_ran == b->never_ran &&
+           same_action(&a->action, &b->action) && a->storage.latched == b->storage.latched &&
+           a->force_step == b->force_step && stw_streq(a->force_member, b->force_member) &&
            a->failovers_total == b->failovers_total && a->last_rolled == b->last_rolled;
 }

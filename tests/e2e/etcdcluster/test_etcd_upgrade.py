@@ -46,6 +46,18 @@ def wait_stalled(etcd, text):
     etcd.wait(found, f"EtcdCluster {etcd.name} to be stalled: {text}")
 
 
+def test_a_cluster_whose_image_does_not_exist(stage):
+    """It has no data: any version may follow, also one that is not one step away."""
+    one = stage.etcd("typo")
+    one.apply(size=1, version="3.7.97")
+    one.wait_condition("Degraded", "True", "ImagePull")
+    assert one.status()["neverRan"]
+    one.patch(version=ecs.version(NEW))
+    one.wait_settled(1, version=ecs.version(NEW))
+    assert "neverRan" not in one.status()
+    one.delete()
+
+
 def test_what_is_no_upgrade_is_refused(etcd):
     """By the reconciler, as no webhook is installed here."""
     uids = etcd.uids()

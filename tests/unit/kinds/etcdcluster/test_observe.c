@@ -432,9 +432,70 @@ static void fresh_names(void **state)
     fixture_done(&f);
 }
 
+/* --- whether a member has ever run */
+
+static bool note_never_ran(struct fixture *f)
+{
+    struct ec_state read;
+    json_t *status = json_object();
+    ec_note_never_ran(f->e);
+    ec_state_write(&f->e->state, status);
+    ec_state_read(status, &read);
+    json_decref(status);
+    assert_int_equal(read.never_ran, f->e->state.never_ran);
+    return read.never_ran;
+}
+
+static void never_ran(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, "{\"size\":3,\"version\":\"3.5.16\"}", "");
+    assert_true(note_never_ran(&f));
+    struct ec_member *m = fixture_member(&f, "db-bbbbbbbbbb", 1);
+    struct ec_detail *d = &f.e->details[0];
+    m->answers = false;
+    assert_true(note_never_ran(&f)); /* its pod has no image */
+    d->pod.ran = true;
+    assert_false(note_never_ran(&f));
+    d->pod.ran = false; /* recreated */
+    assert_false(note_never_ran(&f));
+    f.e->state.never_ran = true;
+    d->pod.ended = true;
+    assert_false(note_never_ran(&f));
+    d->pod.ended = false;
+    f.e->state.never_ran = m->answers = true;
+    assert_false(note_never_ran(&f));
+    m->answers = false;
+    f.e->state.never_ran = true;
+    f.e->state.cluster_id = 1;
+    assert_false(note_never_ran(&f));
+    fixture_done(&f);
+}
+
+/* Not known of a cluster that is not new, or whose status is lost, or that has restored data. */
+static void may_have_run(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_init(&f, "{\"size\":3,\"version\":\"3.5.16\"}",
+                 "{\"storage\":{\"medium\":\"Persistent\"}}");
+    assert_false(note_never_ran(&f));
+    fixture_done(&f);
+    fixture_init(&f, "{\"size\":3,\"version\":\"3.5.16\"}", "");
+    fixture_member(&f, "db-bbbbbbbbbb", 1)->answers = false;
+    assert_false(note_never_ran(&f));
+    fixture_done(&f);
+    fixture_init(&f, "{\"size\":3,\"version\":\"3.5.16\"}", "");
+    (void)snprintf(f.e->restored, sizeof(f.e->restored), "db-bbbbbbbbbb");
+    assert_false(note_never_ran(&f));
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(never_ran),      cmocka_unit_test(may_have_run),
         cmocka_unit_test(why_it_crashes), cmocka_unit_test(pods),
         cmocka_unit_test(ready_pods),     cmocka_unit_test(data),
         cmocka_unit_test(health),         cmocka_unit_test(since_survives),

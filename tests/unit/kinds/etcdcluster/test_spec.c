@@ -152,6 +152,7 @@ static void versions(void **state)
 
 #define RUNS(spec, current)                                                                        \
     RUNNING("\"version\":\"" spec "\"", "\"currentVersion\":\"" current "\"")
+#define WAITS(spec, more) RUNNING("\"version\":\"" spec "\"", "\"neverRan\":true" more)
 #define UPGRADES(from, to, members)                                                                \
     RUNNING("\"version\":\"" to "\"", "\"currentVersion\":\"" from "\",\"targetVersion\":\"" to    \
                                       "\",\"memberList\":[" members "]")
@@ -198,6 +199,18 @@ static void upgrades(void **state)
         {VERSION("3.7.3"), VERSION("3.3.27"), ""},
         {VERSION("3.6.0"), RUNS("3.3.27", "3.3.27"),
          "spec.version: Invalid value: \"3.6.0\": upgrade one minor at a time: next is 3.4\n"},
+        /* its image does not exist: no member has run, and there is no data */
+        {VERSION("3.6.16"), WAITS("3.4.99", ""), ""},
+        {VERSION("3.6.16"), WAITS("3.6.99", ""), ""},
+        {EC("\"version\":\"3.6.16\",\"size\":5"), WAITS("3.4.99", ""), ""},
+        {VERSION("3.6.16"), RUNNING("\"version\":\"3.4.99\"", "\"neverRan\":false"),
+         "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
+        {VERSION("3.6.16"), VERSION("3.6.99"),
+         "spec.version: Invalid value: \"3.6.16\": downgrade from 3.6.99 is not supported\n"},
+        {VERSION("3.6.16"), WAITS("3.4.99", ",\"clusterID\":\"abcd\""),
+         "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
+        {VERSION("3.6.16"), WAITS("3.4.99", ",\"currentVersion\":\"3.4.23\""),
+         "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
         /* compared with the running version */
         {VERSION("3.5.16"), RUNS("3.4.23", "3.5.21"),
          "spec.version: Invalid value: \"3.5.16\": downgrade from 3.5.21 is not supported\n"},
