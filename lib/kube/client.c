@@ -35,6 +35,7 @@
 /* Watch events come in bursts: one wake-up handles what arrives in this time.  The first event
  * after a longer pause is handled at once. */
 #define BATCH_MS 20
+#define ROUNDS_MAX 16 /* of reading what has gathered */
 
 static void list_append(struct stw_call_list *l, struct stw_http_call *call)
 {
@@ -249,10 +250,12 @@ static void take_in(struct stw_client *c)
  * session, without an exchange of certificates. */
 static bool waits_for_first(const struct stw_client *c, uint64_t now)
 {
-    bool active = false;
+    if (!c->secure || atomic_load(&c->answered))
+        return false;
     for (const struct stw_http_call *call = c->calls.first; call; call = call->next)
-        active = active || (call->state == STW_CALL_ACTIVE && call->started_ms + FIRST_MS > now);
-    return active && c->secure && !atomic_load(&c->answered);
+        if (call->state == STW_CALL_ACTIVE && call->started_ms + FIRST_MS > now)
+            return true;
+    return false;
 }
 
 static void start_due(struct stw_client *c, uint64_t now)
@@ -369,12 +372,16 @@ static void work_on(struct stw_client *c, const struct epoll_event *event)
     (void)curl_multi_socket_action(c->multi, event->data.fd, what, &running);
 }
 
-/* True when only background calls and open watches run and the queue is not half full. */
+/* True when only background calls and open watches run and the queue is not half full.  A call that
+ * is tried again later, such as the list of a kind that is not installed, runs then. */
 static bool may_gather(struct stw_client *c)
 {
-    for (const struct stw_http_call *call = c->calls.first; call; call = call->next)
-        if (!call->background && !(call->watch && call->heard))
+    uint64_t now = stw_now_ms(c->clock);
+    for (const struct stw_http_call *call = c->calls.first; call; call = call->next) {
+        bool later = call->state == STW_CALL_WAITING && call->start_at_ms > now;
+        if (!later && !call->background && !(call->watch && call->heard))
             return false;
+    }
     return !is_pressed(c);
 }
 
@@ -395,14 +402,28 @@ static bool wait_for_event_batch(struct stw_client *c)
     return true;
 }
 
-static void wait_and_work(struct stw_client *c)
+/* False: no socket was ready, or another thread has work for this one. */
+static bool work_on_ready(struct stw_client *c, int wait_ms)
 {
     struct epoll_event ready[READY_MAX];
+    bool woken = false;
+    int n = epoll_wait(c->epoll, ready, READY_MAX, wait_ms);
+    for (int i = 0; i < n; i++) {
+        woken = woken || ready[i].data.fd == c->wake;
+        work_on(c, &ready[i]);
+    }
+    return n > 0 && !woken;
+}
+
+/* libcurl takes one TLS record of a socket at a time: of a batch, several are there. */
+static void wait_and_work(struct stw_client *c)
+{
+    int running;
     if (!wait_for_event_batch(c))
         return;
-    int running, n = epoll_wait(c->epoll, ready, READY_MAX, idle_ms(c, stw_now_ms(c->clock)));
-    for (int i = 0; i < n; i++)
-        work_on(c, &ready[i]);
+    bool more = work_on_ready(c, idle_ms(c, stw_now_ms(c->clock)));
+    for (int i = 1; more && i < ROUNDS_MAX; i++)
+        more = work_on_ready(c, 0);
     if (c->curl_due_ms <= stw_now_ms(&stw_clock_system)) {
         c->curl_due_ms = UINT64_MAX; /* libcurl sets it again */
         (void)curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
