@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #define OBJECT_MAX (4u << 20)
+#define TEXT_USUAL_BYTES 4096
 #define POINTER_DIGITS_MIN 8
 
 /* Turns an apply into a create: a plain apply would take over a foreign object of the same name. No
@@ -50,7 +51,7 @@ static void what_of(const struct stw_resource *r, const char *key, char *out, si
 static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
 {
     doc->trusted = true;
-    return !tree || stw_tree_write(tree, text) != 0
+    return !tree || !stw_buf_reserve(text, TEXT_USUAL_BYTES) || stw_tree_write(tree, text) != 0
                ? -1
                : stw_json_scan(doc, text->data, text->len, NULL);
 }

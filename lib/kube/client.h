@@ -124,7 +124,8 @@ int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const
 int stw_kube_minor(struct stw_client *c, int *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* The merge patch that changes `from` to `to` (null for removed members); NULL when they are
- * equal. */
+ * equal.  It shares values with `to`: the caller may set members of the patch, but nothing within
+ * them. */
 json_t *stw_merge_diff(const json_t *from, const json_t *to);
 
 #endif

@@ -15,6 +15,7 @@
 #define TELL_EVERY_MS 60000
 #define PATH_MAX_BYTES 3072
 #define BODY_MAX_BYTES (16u << 20)
+#define BODY_USUAL_BYTES 4096
 #define MINOR_KEEP_MS (10u * 60000)
 
 /* --- a blocking request, on the caller's thread */
@@ -252,7 +253,7 @@ static int run_json(struct stw_client *c, const struct verb *v, const struct stw
 {
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES);
     body.secret = at->resource == &stw_res_secret;
-    if (stw_tree_write(object, &body) != 0)
+    if (!stw_buf_reserve(&body, BODY_USUAL_BYTES) || stw_tree_write(object, &body) != 0)
         return stw_fail(err, STW_ERR_INTERNAL,
                         "cannot write the %s as JSON: it is too large, or "
                         "there is no memory",

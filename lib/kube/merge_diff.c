@@ -10,7 +10,7 @@ static void diff_member(const char *key, const json_t *from, const json_t *to, j
     if (json_equal(from, to))
         return;
     if (!json_is_object(from) || !json_is_object(to)) {
-        (void)json_object_set_new(patch, key, json_deep_copy(to));
+        (void)json_object_set(patch, key, (json_t *)(uintptr_t)to); /* shared */
         return;
     }
     json_t *inner = json_object();
