@@ -34,7 +34,7 @@ FROM scratch
 COPY --from=build /rootfs/ /
 ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 # What each thread keeps for itself after a burst of work: docs/decisions/glibc-malloc.md.
-ENV GLIBC_TUNABLES=glibc.malloc.tcache_max=128
+ENV GLIBC_TUNABLES=glibc.malloc.tcache_max=128:glibc.malloc.tcache_count=32
 USER 65532:65532
 EXPOSE 9443 8443 8081
 ENTRYPOINT ["/usr/bin/steward"]

@@ -8,11 +8,13 @@ import subprocess
 from bench import versus
 
 
-def test_glibc_takes_the_allocator_setting_of_the_image():
+def test_glibc_takes_the_allocator_settings_of_the_image():
     env = versus.image_env()
-    name, _, value = env["GLIBC_TUNABLES"].partition("=")
+    settings = dict(setting.split("=") for setting in env["GLIBC_TUNABLES"].split(":"))
+    assert settings
     loader = (glob.glob("/lib64/ld-linux-*.so.*") + glob.glob("/lib/ld-linux-*.so.*"))[0]
     listed = subprocess.run([loader, "--list-tunables"], env={**os.environ, **env}, check=True,
                             capture_output=True, text=True).stdout
     taken = dict(line.split(": ", 1) for line in listed.splitlines() if ": " in line)
-    assert int(taken[name].split()[0], 16) == int(value)
+    assert {name: int(taken[name].split()[0], 16) for name in settings} == \
+        {name: int(value) for name, value in settings.items()}
