@@ -41,12 +41,13 @@ def build(folder, *options, top=paths.TOP, **more):
 
 
 def build_elsewhere(clone, folder, *options):
-    """The same from a new clone, and with other settings of the user."""
+    """The same from a new clone, with other settings of the user, and without what was compiled before."""
     run(["git", "clone", "--quiet", "--no-checkout", paths.TOP, clone])
     run(["git", "-C", clone, "fetch", "--quiet", paths.TOP, commit()])
     run(["git", "-C", clone, "checkout", "--quiet", "--detach", commit()])
     build(folder, *options, top=clone, umask=0o077,
-          env={**os.environ, "TZ": "Pacific/Auckland", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "1"})
+          env={**os.environ, "TZ": "Pacific/Auckland", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "1",
+               "CCACHE_DISABLE": "1"})
 
 
 def shared():
