@@ -47,12 +47,12 @@ class OfScene:
 
 
 class Dying:
-    """Starts steward on a stage again and again, each killed after its first write, until a state
-    is reached; `deaths` names the writes.  One that has nothing to write for `patience` seconds is
-    killed, too: "waiting"."""
+    """Starts steward on a stage again and again, each killed after its first write (or number `at`),
+    until a state is reached; `deaths` names the writes.  One that has nothing to write for
+    `patience` seconds is killed, too: "waiting"."""
 
-    def __init__(self, stage, limit=120, patience=None):
-        self.stage, self.limit, self.patience = stage, limit, patience
+    def __init__(self, stage, limit=120, patience=None, at=1):
+        self.stage, self.limit, self.patience, self.at = stage, limit, patience, at
         self.log = stage.folder / "faults.log"
         self.deaths = []
 
@@ -60,7 +60,7 @@ class Dying:
         """Starts one after the other, until done() is true and none has anything left to write."""
         while len(self.deaths) < self.limit:
             self.log.write_text("")
-            one = self.stage.start(ready=False, env={"STEWARD_FAULT_AT": "1",
+            one = self.stage.start(ready=False, env={"STEWARD_FAULT_AT": str(self.at),
                                                      "STEWARD_FAULT_LOG": str(self.log)})
             if self._reached(one, done):
                 one.kill()
@@ -68,7 +68,7 @@ class Dying:
             waited, died_of = one.running(), self.log.read_text().split()
             one.kill()
             assert waited or died_of, f"steward ended by itself:\n{one.log_tail()}"
-            self.deaths.append("waiting" if waited else died_of[1])
+            self.deaths.append("waiting" if waited else died_of[-1])
         raise AssertionError(f"after {self.limit} deaths it is not done: {self.deaths[-20:]}")
 
     def _reached(self, one, done):

@@ -171,15 +171,18 @@ def test_known_password_ends_at_once(twins, server, shop):
 
 
 def test_known_password_ends_at_once_after_a_kill(twins, server, shop):
-    """steward dies after it wrote the connection Secret: the password that is known gets no overlap."""
+    """steward dies after it wrote the connection Secret, and before the status: the password that is
+    known gets no overlap.  (On MySQL the first write, a mark, is repeated until there is an account.)"""
     create(twins, server, shop)
     assert connection(twins, shop) == ("app_a", FIRST)
     twins.steward.kill()
     twins.patch("app", shop, rotation={"strategy": "InPlace"})
     rotate(twins, shop, SECOND)
-    deaths = faults.Dying(faults.OfScene(twins)).until(
+    at = 1 if server.engine == "postgresql" else 2
+    deaths = faults.Dying(faults.OfScene(twins), at=at).until(
         lambda: connection(twins, shop) == ("app", SECOND)).deaths
-    assert deaths[-1] == "secret", deaths
+    assert deaths[-1] in ("secret", "sql"), deaths
+    assert twins.get("app", shop)["status"]["login"] == "app_a"
     twins.steward.start()
     wait.until("the end of the other", lambda: not server.login("app_a", FIRST))
     twins.wait_condition("app", shop, "RotationComplete", "Complete")
