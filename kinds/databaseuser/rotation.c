@@ -46,16 +46,17 @@ static int64_t stored_end_us(const struct dbuser *d)
     return *text && stw_time_parse(text, &end_us) == 0 ? end_us : INT64_MIN;
 }
 
-/* A password that was changed on the server by another client is replaced at once. */
+/* A password that was changed on the server by another client is replaced at once.  Without an overlap
+ * no older password stays valid, also one that the status does not have: of a run that was killed. */
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
 {
     int64_t end_us = stored_end_us(d);
     uint64_t left_ms;
-    ret->keep_old = dbu_rotation_keeps_old(d) && dbu_password_is_new(d);
-    ret->discard_old = end_us != INT64_MIN &&
-                       (!dbu_rotation_keeps_old(d) ||
-                        (d->readers.waits == 0 && dbu_overlap_is_over(d, end_us, &left_ms)));
-    ret->old_stays = dbu_rotation_keeps_old(d) && !ret->discard_old;
+    bool keeps = dbu_rotation_keeps_old(d);
+    ret->keep_old = keeps && dbu_password_is_new(d);
+    ret->discard_old = !keeps || (end_us != INT64_MIN && d->readers.waits == 0 &&
+                                  dbu_overlap_is_over(d, end_us, &left_ms));
+    ret->old_stays = keeps && !ret->discard_old;
 }
 
 /* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one

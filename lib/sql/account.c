@@ -338,19 +338,24 @@ static bool has_other_password(const struct work *w, const struct stw_login *l)
     return w->a->login == STW_LOGIN_YES && l->password == STW_PASSWORD_DIFFERS;
 }
 
-/* A second password that is the wanted one is not discarded: the two change places.  One that an
- * interrupted call has just left valid is not either. */
+/* The wanted password is valid, as the second one. */
+static bool is_second(const struct work *w, const struct stw_login *l)
+{
+    return has_other_password(w, l) && l->old == STW_PASSWORD_SAME;
+}
+
+/* Where both shall stay valid, a second password that is the wanted one is not discarded: the two
+ * change places.  One that an interrupted call has just left valid is not either. */
 static bool discards(const struct work *w, const struct stw_login *l)
 {
-    bool differs = has_other_password(w, l);
-    bool stays = differs ? l->old == STW_PASSWORD_SAME : w->a->keep_old;
+    bool stays = w->a->keep_old && (!has_other_password(w, l) || is_second(w, l));
     return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
 }
 
 /* A server keeps two passwords: a third would end the older one before its time. */
 static bool must_wait(const struct work *w, const struct stw_login *l)
 {
-    bool swaps = l->old == STW_PASSWORD_SAME && !l->plugin_differs;
+    bool swaps = is_second(w, l) && !l->plugin_differs;
     return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid && !swaps &&
            !discards(w, l);
 }
@@ -404,7 +409,8 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
         write_mark(w, l, STW_MARK_OWNED, &p->before);
         set_effect(w, from, adopted ? DID_ADOPT : 0);
     }
-    write_discard(w, l);
+    if (!is_second(w, l))
+        write_discard(w, l);
     from = w->script.count;
     l->keep_old = password && w->a->keep_old;
     if (password || plugin || l->options_differ)
@@ -413,6 +419,8 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
     set_effect(w, from,
                (password ? DID_PASSWORD : 0) | (plugin ? DID_PLUGIN : 0) |
                    (l->options_differ ? DID_OPTIONS : 0));
+    if (is_second(w, l)) /* it never stops being valid */
+        write_discard(w, l);
 }
 
 static int write_wanted(struct work *w, struct stw_login *l)

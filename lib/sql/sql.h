@@ -114,10 +114,11 @@ struct stw_account {
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
      * valid; while an older one still is, it is not set (`password_waits`). */
     bool keep_old;
-    bool old_stays;          /* the plugin is not changed while an older password is valid, which
+    bool old_stays;   /* the plugin is not changed while an older password is valid, which
                                 that would end (`plugin_waits`) */
-    bool discard_old;        /* the older password is no longer valid, before a new one is set */
-    const char *valid_until; /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
+    bool discard_old; /* the older password is no longer valid, before a new one is set; after
+                                that, if it is the new one and `keep_old` is not set */
+    const char *valid_until;         /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
                                         rights */
     const struct stw_target *target; /* only for what it allows; the pool does the login */

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from support import databases, databaseuser as dbu
-from support import sampled
+from support import faults, sampled
 from support import wait
 from support.cluster import condition
 
@@ -112,6 +112,48 @@ def test_third_password_waits_and_in_place_does_not(rotating, mysql, shop):
     wait.until("the third in the connection", lambda: connection(rotating, shop) == THIRD)
     assert mysql.login("app", THIRD)
     assert not mysql.login("app", FIRST) and not mysql.login("app", SECOND)
+
+
+def restart_in_place(scene, shop, password):
+    """A steward that finds both changes at once: another password, and InPlace."""
+    if scene.steward.running():
+        scene.steward.kill()
+    scene.cluster.apply(dbu.secret("app", shop, password))
+    scene.patch("app", shop, rotation={"strategy": "InPlace"})
+    scene.steward.start()
+    wait.until("the rotation to end", lambda: scene.has_rotated("app", shop))
+
+
+def valid(mysql):
+    """Those of the passwords that log in."""
+    return {p for p in (FIRST, SECOND, THIRD) if mysql.login("app", p)}
+
+
+def test_in_place_back_to_the_old_password(rotating, mysql, shop):
+    """It becomes the only one, and ends with the next: the server has no copy of it."""
+    create(rotating, shop, 3600)
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+    restart_in_place(rotating, shop, FIRST)
+    assert valid(mysql) == {FIRST}
+    rotating.cluster.apply(dbu.secret("app", shop, THIRD))
+    wait.until("the third in the connection", lambda: connection(rotating, shop) == THIRD)
+    assert valid(mysql) == {THIRD}
+
+
+def test_in_place_after_a_rotation_that_was_killed(rotating, mysql, shop):
+    """steward died before the status said that an older password is valid, which then has to end."""
+    log = rotating.folder / "faults.log"
+    create(rotating, shop, 3600)
+    rotating.steward.kill()
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    log.write_text("")
+    dying = faults.OfScene(rotating).start(ready=False, env={"STEWARD_FAULT_AT": "1",
+                                                             "STEWARD_FAULT_LOG": str(log)})
+    wait.until("its death", lambda: not dying.running(), 60)
+    assert valid(mysql) == {FIRST, SECOND}
+    restart_in_place(rotating, shop, THIRD)
+    assert valid(mysql) == {THIRD}
 
 
 def test_change_by_hand_is_not_kept(rotating, mysql, shop):

@@ -55,6 +55,18 @@ def test_third_password_waits(probe, mysql, user):
     assert valid(mysql, user, ONE, TWO, THREE) == {ONE, THREE}
 
 
+@pytest.mark.every_version("what a password that is set does to the second")
+def test_back_without_an_overlap(probe, mysql, user):
+    """The second password becomes the only one: no copy of it stays that the next one would leave."""
+    probe.sync(**account(user, ONE))
+    probe.sync(**account(user, TWO), keep_old=True)
+    report = probe.sync(**account(user, ONE), discard_old=True)
+    assert report["password_changed"] and report["old_discarded"] and not report["old_valid"]
+    assert valid(mysql, user, ONE, TWO) == {ONE}
+    probe.sync(**account(user, THREE), discard_old=True)
+    assert valid(mysql, user, ONE, TWO, THREE) == {THREE}
+
+
 def test_hosts_wait_together(probe, mysql, user):
     """steward died between two hosts; a third password changes neither of them."""
     hosts = ["%", "10.0.0.1"]

@@ -425,8 +425,8 @@ static struct stw_account plan(const char *strategy, const char *fingerprint, co
 #define SOON "2024-01-01T00:00:30Z"
 #define PAST "2024-01-01T00:00:00Z"
 
-/* Only a new password of the Secret leaves the old one valid; only an overlap that was begun ends
- * one. */
+/* Only a new password of the Secret leaves the old one valid.  The end of the overlap ends that;
+ * without an overlap it always ends, also when a run was killed before it wrote the end. */
 static void test_rotation_plan(void **state)
 {
     (void)state;
@@ -437,6 +437,9 @@ static void test_rotation_plan(void **state)
     assert_false(plan("DualPassword", KNOWN, SOON).discard_old);
     assert_true(plan("DualPassword", KNOWN, PAST).discard_old);
     assert_true(plan("InPlace", KNOWN, SOON).discard_old);
+    assert_true(plan("InPlace", KNOWN, "").discard_old);
+    assert_true(plan("InPlace", "other", "").discard_old);
+    assert_false(plan("InPlace", KNOWN, "").old_stays);
 }
 
 static void assert_end(const char *want)
