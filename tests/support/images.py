@@ -37,7 +37,7 @@ def digest(path):
 def build(path, top=paths.TOP, tag=None):
     """Builds the image of the work tree at `top`; returns its digest."""
     more = ["--tag", tag] if tag else []
-    result = run([top / "scripts" / "image", "--output", path, *more], timeout=900)
+    result = run([top / "scripts" / "image", "--output", path, *more], timeout=1800)
     return result.stdout.split()[1]
 
 

@@ -37,7 +37,7 @@ def commit():
 def build(folder, *options, top=paths.TOP, **more):
     """Runs scripts/release of a work tree into a folder; the finished process."""
     return run([top / "scripts" / "release", VERSION, "--commit", commit(), "--output", folder, *options],
-               timeout=1200, **more)
+               timeout=2400, **more)
 
 
 def build_elsewhere(clone, folder, *options):
