@@ -233,6 +233,32 @@ enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_log
     return DBU_OWNED_SYNCED;
 }
 
+/* NULL: the password is only a part of texts. */
+static const char *find_password_key(const struct dbuser *d)
+{
+    const struct stw_databaseuser_connection *c = &d->spec.connection;
+    struct stw_json key, value;
+    if (stw_json_size(c->keys) == 0 && stw_json_size(c->template) == 0)
+        return "password";
+    stw_json_foreach (c->keys, key, value)
+        if (stw_json_is(value, "password"))
+            return stw_arena_str(d->arena, key);
+    return NULL;
+}
+
+void dbu_connection_password(struct dbuser *d, struct stw_buf *ret)
+{
+    stw_autosecret struct stw_secret now = {0};
+    enum dbu_owned_state state;
+    struct stw_error err = {0};
+    const char *key = find_password_key(d);
+    stw_buf_done(ret);
+    *ret = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (key && read_owned(d, d->spec.connection.name, &now, &state, &err) == 0 &&
+        stw_base64_json(stw_secret_entry(stw_json_root(&now.doc), key), ret) != 0)
+        stw_buf_clear(ret);
+}
+
 /* The API server notes when each client last changed something. */
 static void read_since(const struct dbuser *d, struct stw_json secret, char ret[STW_TIME_LEN])
 {

@@ -471,6 +471,7 @@ static void free_run_state(struct stw_subject *subject)
 {
     struct dbuser *d = (struct dbuser *)subject;
     dbu_secret_done(&d->secret);
+    stw_buf_done(&d->published);
     stw_account_report_done(&d->report);
     stw_targets_unref(d->targets);
 }

@@ -46,6 +46,13 @@ static int64_t stored_end_us(const struct dbuser *d)
     return *text && stw_time_parse(text, &end_us) == 0 ? end_us : INT64_MIN;
 }
 
+/* Applications can read the password of the Secret. */
+static bool is_published(const struct dbuser *d)
+{
+    const struct stw_buf *want = &d->secret.value, *have = &d->published;
+    return want->len == have->len && memcmp(want->data, have->data, want->len) == 0;
+}
+
 /* A password that was changed on the server by another client is replaced at once.  Without an overlap
  * no older password stays valid, also one that the status does not have: of a run that was killed. */
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
@@ -57,6 +64,9 @@ void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
     ret->discard_old = !keeps || (end_us != INT64_MIN && d->readers.waits == 0 &&
                                   dbu_overlap_is_over(d, end_us, &left_ms));
     ret->old_stays = keeps && !ret->discard_old;
+    if (keeps && d->published.len > 0 && !is_published(d))
+        ret->published =
+            (struct stw_sql_secret){.data = d->published.data, .len = d->published.len};
 }
 
 /* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one
@@ -155,8 +165,12 @@ void dbu_rotation_before_end(struct dbuser *d)
 {
     int64_t end_us = stored_end_us(d);
     uint64_t left_ms;
-    if (dbu_connection_wanted(d) && dbu_rotation_keeps_old(d) && end_us != INT64_MIN &&
-        dbu_overlap_is_over(d, end_us, &left_ms) && !is_blocked(d))
+    if (!dbu_connection_wanted(d) || !dbu_rotation_keeps_old(d))
+        return;
+    bool over = end_us != INT64_MIN && dbu_overlap_is_over(d, end_us, &left_ms);
+    if (d->secret.state == DBU_SECRET_FOUND && (over || dbu_password_is_new(d)))
+        dbu_connection_password(d, &d->published);
+    if (over && !is_blocked(d))
         look(d, stw_tree_text(d->object.status, "passwordFingerprint"));
 }
 

@@ -162,6 +162,8 @@ struct dbuser {
     enum dbu_claim claim;
     char holder[STW_KEY_LEN];
     struct dbu_secret secret;
+    struct stw_buf published; /* the password that applications read; wiped at the end; empty:
+                                 unknown, or not needed */
     struct dbu_owned connection;
     struct dbu_twins twins;
     struct dbu_readers readers; /* of the connection Secret */
@@ -180,6 +182,9 @@ bool dbu_connection_is_settled(struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
 /* Reads what the connection Secret says about itself; UNCHECKED: there is none. */
 enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret);
+/* The password of the connection Secret, as applications read it now.  `ret` is secret, and stays
+ * empty if that is unknown. */
+void dbu_connection_password(struct dbuser *d, struct stw_buf *ret);
 
 /* Databases: created before the account, schemas after it, and dropped only when that was asked for
  * twice; see databases.c. */
@@ -209,7 +214,8 @@ bool dbu_rotation_keeps_old(const struct dbuser *d);
 /* Whether the password of the Secret is another than the one that was last set. */
 bool dbu_password_is_new(const struct dbuser *d);
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);
-/* An overlap that is over: looks whether something still has the old password, before the plan. */
+/* Before the plan: reads which password applications have, and when the overlap is over, looks
+ * whether something still has the old one. */
 void dbu_rotation_before_end(struct dbuser *d);
 /* After the connection Secret: restarts what reads it, while the old credential is valid. */
 void dbu_rotation_follow(struct dbuser *d);

@@ -344,11 +344,19 @@ static bool is_second(const struct work *w, const struct stw_login *l)
     return has_other_password(w, l) && l->old == STW_PASSWORD_SAME;
 }
 
+/* An interrupted call set the current password, which no client has: all have the second one.  With
+ * another plugin that cannot stay. */
+static bool is_unpublished(const struct stw_login *l)
+{
+    return l->old_published && !l->plugin_differs;
+}
+
 /* Where both shall stay valid, a second password that is the wanted one is not discarded: the two
  * change places.  One that an interrupted call has just left valid is not either. */
 static bool discards(const struct work *w, const struct stw_login *l)
 {
-    bool stays = w->a->keep_old && (!has_other_password(w, l) || is_second(w, l));
+    bool stays =
+        is_unpublished(l) || (w->a->keep_old && (!has_other_password(w, l) || is_second(w, l)));
     return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
 }
 
@@ -357,7 +365,7 @@ static bool must_wait(const struct work *w, const struct stw_login *l)
 {
     bool swaps = is_second(w, l) && !l->plugin_differs;
     return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid && !swaps &&
-           !discards(w, l);
+           !is_unpublished(l) && !discards(w, l);
 }
 
 /* A server ends the second password together with the plugin that both are of.  A password that
@@ -412,7 +420,7 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
     if (!is_second(w, l))
         write_discard(w, l);
     from = w->script.count;
-    l->keep_old = password && w->a->keep_old;
+    l->keep_old = password && w->a->keep_old && !is_unpublished(l);
     if (password || plugin || l->options_differ)
         w->s.ops->alter(&w->s.facts, w->a, l, password || plugin ? &w->verifier : NULL,
                         l->options_differ, &w->script);

@@ -75,6 +75,7 @@ struct stw_login {
     bool plugin_differs; /* from the wanted one: it does, or another way to log in is there */
     bool old_valid;      /* MySQL: it has a second password */
     enum stw_password_state old;         /* that one, compared with the wanted */
+    bool old_published;                  /* that one is the one that clients read */
     bool keep_old;                       /* for `alter`: leave the current password valid */
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
     char plugin[65];                     /* MySQL: the plugin of its login */

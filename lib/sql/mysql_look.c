@@ -404,9 +404,12 @@ static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
 static void read_old_password(struct stw_login *l, const struct stw_account *a,
                               const struct stw_cell *c)
 {
+    const char *plugin = get_cell_text(&c[A]), *verifier = get_cell_text(&c[B]);
     l->old_valid = true;
-    l->old = stw_mysql_password_state(get_cell_text(&c[A]), get_cell_text(&c[B]), c[B].len,
-                                      &a->password);
+    l->old = stw_mysql_password_state(plugin, verifier, c[B].len, &a->password);
+    l->old_published =
+        a->published.data &&
+        stw_mysql_password_state(plugin, verifier, c[B].len, &a->published) == STW_PASSWORD_SAME;
 }
 
 static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)

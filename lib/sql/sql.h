@@ -118,6 +118,9 @@ struct stw_account {
                                 that would end (`plugin_waits`) */
     bool discard_old; /* the older password is no longer valid, before a new one is set; after
                                 that, if it is the new one and `keep_old` is not set */
+    /* What clients read now, if it is not the wanted one; NULL: unknown.  While the older password is
+     * this one, no client has the current one: a new one replaces that, and the older one stays. */
+    struct stw_sql_secret published;
     const char *valid_until;         /* PostgreSQL: RFC 3339, or "infinity"; NULL: as it is */
     const char *reassign_owned_to;   /* PostgreSQL, for a drop; NULL: a role of steward's without
                                         rights */

@@ -140,6 +140,8 @@ static void read_account(struct command *c)
     a->owner_uid = kept(c, stw_json_get(c->root, "uid"));
     a->reassign_owned_to = kept(c, stw_json_get(c->root, "reassign"));
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
+    const char *published = kept(c, stw_json_get(c->root, "published"));
+    a->published = (struct stw_sql_secret){published, published ? strlen(published) : 0};
     a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);

@@ -156,6 +156,31 @@ def test_in_place_after_a_rotation_that_was_killed(rotating, mysql, shop):
     assert valid(mysql) == {THIRD}
 
 
+def test_password_that_no_application_could_read(rotating, mysql, shop):
+    """steward dies after it set a password, and the Secret gets another one: applications still have
+    the first, which works until the overlap after the third is over."""
+    create(rotating, shop, OVERLAP_S)
+    rotating.steward.kill()
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    log = rotating.folder / "faults.log"
+    log.write_text("")
+    dying = faults.OfScene(rotating).start(ready=False, env={"STEWARD_FAULT_AT": "1",
+                                                             "STEWARD_FAULT_LOG": str(log)})
+    wait.until("its death", lambda: not dying.running())
+    assert log.read_text().split()[1] == "sql" and connection(rotating, shop) == FIRST
+    assert mysql.login("app", FIRST) and mysql.login("app", SECOND)
+    rotating.cluster.apply(dbu.secret("app", shop, THIRD))
+    with Client(rotating, mysql, shop) as client:
+        rotating.steward.start()
+        wait.until("the third in the connection", lambda: connection(rotating, shop) == THIRD)
+        assert mysql.login("app", FIRST) and mysql.login("app", THIRD)
+        assert not mysql.login("app", SECOND)
+        rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+        rotating.wait_condition("app", shop, "RotationComplete", "Complete")
+    assert client.failed == [] and client.logins > 10, f"of {client.logins}: {client.failed}"
+    assert mysql.login("app", THIRD) and not mysql.login("app", FIRST)
+
+
 def test_change_by_hand_is_not_kept(rotating, mysql, shop):
     """An attacker on the server sets another password: it is replaced and not left valid."""
     create(rotating, shop, 3600)

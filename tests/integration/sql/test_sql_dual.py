@@ -82,6 +82,22 @@ def test_hosts_wait_together(probe, mysql, user):
     assert report["statements"] == 2 and not report["old_valid"]
 
 
+def test_password_that_no_client_reads_is_replaced(probe, mysql, user):
+    """An interrupted call set the second password; clients read the first, which stays valid."""
+    probe.sync(**account(user, ONE))
+    probe.sync(**account(user, TWO), keep_old=True)
+    report = probe.sync(**account(user, TWO), discard_old=True, published=ONE)
+    assert report["old_valid"] and not report["old_discarded"] and report["statements"] == 1
+    report = probe.sync(**account(user, THREE), keep_old=True, discard_old=True, published=ONE)
+    assert report["password_changed"] and report["old_valid"]
+    assert not report["password_waits"] and not report["old_discarded"]
+    assert valid(mysql, user, ONE, TWO, THREE) == {ONE, THREE}
+    report = probe.sync(**account(user, TWO), keep_old=True, published=THREE)
+    assert report["password_waits"] and valid(mysql, user, ONE, TWO, THREE) == {ONE, THREE}
+    report = probe.sync(**account(user, THREE), discard_old=True)
+    assert report["old_discarded"] and valid(mysql, user, ONE, TWO, THREE) == {THREE}
+
+
 @pytest.mark.parametrize("die_after", [1, 2])
 def test_killed_after_each_statement(make_probe, mysql, user, die_after):
     """The new password on one of two hosts, or on both: the next run ends the work, and no valid

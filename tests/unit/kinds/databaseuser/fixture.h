@@ -87,6 +87,7 @@ static inline void fixture_report(struct fixture *f, enum stw_sql_trouble troubl
 static inline void fixture_done(struct fixture *f)
 {
     dbu_secret_done(&f->d.secret);
+    stw_buf_done(&f->d.published);
     stw_buf_done(&f->d.report.granted);
     stw_buf_done(&f->d.report.foreign);
     stw_object_done(&f->d.object);

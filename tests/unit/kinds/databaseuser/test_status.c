@@ -442,6 +442,31 @@ static void test_rotation_plan(void **state)
     assert_false(plan("InPlace", KNOWN, "").old_stays);
 }
 
+/* What applications read counts while it is not the password of the Secret. */
+static void test_rotation_published(void **state)
+{
+    static const struct {
+        const char *strategy, *published, *want;
+    } rows[] = {
+        {"DualPassword", "first-s3cret", "first-s3cret"},
+        {"DualPassword", "s3cret-s3cret", NULL},
+        {"DualPassword", "", NULL},
+        {"InPlace", "first-s3cret", NULL}, /* it ends at once */
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_account a = {0};
+        (void)plan(rows[i].strategy, "other", "");
+        f.d.published = (struct stw_buf){.max = 1024, .secret = true};
+        stw_buf_adds(&f.d.published, rows[i].published);
+        dbu_rotation_plan(&f.d, &a);
+        if (rows[i].want)
+            assert_string_equal(a.published.data, rows[i].want);
+        else
+            assert_null(a.published.data);
+    }
+}
+
 static void assert_end(const char *want)
 {
     json_t *status;
@@ -485,6 +510,7 @@ int main(void)
         cmocka_unit_test_teardown(test_settled, done),
         cmocka_unit_test_teardown(test_set_by_a_killed_run, done),
         cmocka_unit_test_teardown(test_rotation_plan, done),
+        cmocka_unit_test_teardown(test_rotation_published, done),
         cmocka_unit_test_teardown(test_rotation_end, done),
         cmocka_unit_test_teardown(test_resync, done),
         cmocka_unit_test_teardown(test_troubles, done),
