@@ -260,6 +260,7 @@ static void sync_account(struct dbuser *d, struct stw_pool *pool)
         dbu_twins_sync(d, pool, &desired);
     } else {
         dbu_rotation_before_end(d);
+        desired.account.password_is_new = !dbu_is_created(&d->object) || dbu_password_is_new(d);
         dbu_rotation_plan(d, &desired.account);
         (void)stw_account_sync(pool, &desired.account, &d->report);
     }

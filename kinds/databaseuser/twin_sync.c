@@ -138,6 +138,7 @@ static void sync_next(struct dbuser *d, struct stw_pool *pool, const struct stw_
     struct stw_account a = *wanted;
     if (t->waits && t->is_new)
         a.password = (struct stw_sql_secret){0};
+    a.password_is_new = t->is_new || t->next != t->current;
     if (t->next == DBU_LOGIN_BASE && t->current == DBU_LOGIN_BASE) {
         dbu_rotation_before_end(d);
         dbu_rotation_plan(d, &a);

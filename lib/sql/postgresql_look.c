@@ -241,6 +241,8 @@ static void try_password(struct stw_session *s, const struct stw_account *a, str
     int works = stw_session_trial(s, a->user, &a->password);
     if (works >= 0)
         l->password = works ? STW_PASSWORD_SAME : STW_PASSWORD_DIFFERS;
+    else if (a->password_is_new) /* the server gave no answer; to set it twice changes nothing */
+        l->password = STW_PASSWORD_DIFFERS;
 }
 
 int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,

@@ -98,6 +98,9 @@ struct stw_account {
     const char *user;
     const char *const *hosts; /* MySQL and MariaDB; ended by NULL */
     struct stw_sql_secret password;
+    /* It may not be that of the account: where this cannot be found out, it is set.  Without this it is
+     * left as it is then. */
+    bool password_is_new;
     const char *auth_plugin; /* MySQL and MariaDB: one of the engine's, which checks the password;
                                 NULL: the server's default, and an account keeps a better one */
     /* If set without a password: the password matched when the server stored these (`stored` of a

@@ -142,6 +142,7 @@ static void read_account(struct command *c)
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
     const char *published = kept(c, stw_json_get(c->root, "published"));
     a->published = (struct stw_sql_secret){published, published ? strlen(published) : 0};
+    a->password_is_new = stw_json_bool(stw_json_get(c->root, "password_is_new"), false);
     a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);

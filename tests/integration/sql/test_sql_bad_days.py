@@ -2,9 +2,11 @@
 """lib/sql under faults: killed between any two statements, and servers that are down,
 silent, read-only, or have a wrong certificate."""
 
+import contextlib
 import os
 import signal
 import socket
+import struct
 import time
 
 import pytest
@@ -398,3 +400,36 @@ def test_many_at_once(make_probe, server, user):
         answers = [probe.read() for _ in range(40)]
         assert [a["result"] for a in answers] == [0] * 40, [a for a in answers if a["result"]][:2]
     assert probe.metric("steward_sql_connections{")[0].endswith((" 1", " 2", " 3", " 4"))
+
+
+@contextlib.contextmanager
+def no_free_connection(pg):
+    """PostgreSQL refuses each login before it looks at the password: other clients have all."""
+    startup = b"\0\3\0\0user\0root\0database\0postgres\0\0"
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            one = stack.enter_context(socket.socket(socket.AF_UNIX))
+            one.settimeout(30)
+            one.connect(f"{pg.folder}/.s.PGSQL.{pg.port}")
+            one.sendall(struct.pack("!I", len(startup) + 4) + startup)
+            if one.recv(1) == b"E":
+                yield
+                return
+    raise AssertionError("the server takes all connections")
+
+
+@pytest.mark.every_version("when a server with too many clients refuses a login")
+def test_new_password_and_no_free_connection(make_probe, make_postgres, user):
+    """The admin may not read verifiers, and whether the password is the account's cannot be tried: a
+    new one is set, so that what is said to be set can log in; any other is left as it is."""
+    pg = make_postgres("max_connections=16")
+    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE')
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(user))
+    with no_free_connection(pg):
+        assert not probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
+        report = probe.sync(**account(user, "r0tated-Pa55", password_is_new=True))
+        assert report["password_changed"]
+    wait.until("a free connection", pg.answers)
+    wait.until("the new password", lambda: pg.logs_in(user, "r0tated-Pa55"))
+    assert not probe.sync(**account(user, "r0tated-Pa55", password_is_new=True))["password_changed"]
