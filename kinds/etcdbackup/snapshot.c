@@ -9,6 +9,9 @@
 
 #define TIMEOUT_BASE_S 60
 #define BYTES_PER_S (1 << 20) /* slowest stream allowed for, unless timeout_s is set */
+#define TIMEOUT_MAX_S (24 * 3600)
+#define REMOVE_S 60 /* for what a failed attempt left in the store */
+#define PRUNE_S 300
 
 static int set_fault(struct stw_snapshot *s, enum stw_snapshot_fault what, const char *reason,
                      enum stw_err code, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -103,14 +106,18 @@ struct reading {
     struct stw_etcd_check *check;
     stw_store_sink_fn *sink;
     void *ctx;
-    uint64_t size;
-    bool sink_failed;
+    uint64_t size, size_max; /* size_max 0: no limit */
+    bool too_long, sink_failed;
 };
 
 static int receive_stored_bytes(void *ctx, const void *data, size_t len, struct stw_error *err)
 {
     struct reading *r = ctx;
     r->size += len;
+    r->too_long = r->size_max > 0 && r->size > r->size_max;
+    if (r->too_long)
+        return stw_fail(err, STW_ERR_INVALID, "more than %llu bytes",
+                        (unsigned long long)r->size_max);
     if (stw_etcd_check_add(r->check, data, len) != 0)
         return stw_fail(err, STW_ERR_INTERNAL, "the SHA-256 cannot be computed");
     if (!r->sink || r->sink(r->ctx, data, len, err) == 0)
@@ -138,7 +145,13 @@ static int read_and_check(struct stw_store *store, const char *key, struct readi
     enum stw_store_trouble trouble = STW_STORE_FINE;
     uint64_t size;
     char sha256[65];
-    if (stw_store_read(store, key, receive_stored_bytes, r, &trouble, &s->err) != 0)
+    r->size_max = s->size_bytes;
+    int rc = stw_store_read(store, key, receive_stored_bytes, r, &trouble, &s->err);
+    if (r->too_long)
+        return set_fault(s, STW_SNAPSHOT_CONTENT, "SizeMismatch", STW_ERR_INVALID,
+                         "the store has more of \"%s\" than the %llu bytes that were written", key,
+                         (unsigned long long)s->size_bytes);
+    if (rc != 0)
         return r->sink_failed ? set_fault_by_error(s, STW_SNAPSHOT_OTHER, "WriteFailed")
                               : store_fault(s, trouble);
     /* Size first: that gives the best message for a truncated snapshot. */
@@ -250,10 +263,22 @@ static int name_it(struct saving *v, const struct stw_etcd_endpoint *at)
     return 0;
 }
 
+static int64_t seconds_for(int64_t size)
+{
+    return size > 0 ? STW_MIN(size / BYTES_PER_S, TIMEOUT_MAX_S) : 0;
+}
+
 static uint32_t timeout_ms(const struct stw_snapshot_request *w, int64_t db_size)
 {
-    int64_t s = w->timeout_s ? w->timeout_s : TIMEOUT_BASE_S + db_size / BYTES_PER_S;
-    return (uint32_t)STW_MIN(s, 24 * 3600) * 1000;
+    int64_t s = w->timeout_s ? w->timeout_s : TIMEOUT_BASE_S + seconds_for(db_size);
+    return (uint32_t)STW_MIN(s, TIMEOUT_MAX_S) * 1000;
+}
+
+/* Each transfer to or from the store gets the time of the stream, and a second for each MiB: it may
+ * be slower than the stream, but must end. */
+static void limit_store_time(const struct stw_snapshot_request *w, int64_t size)
+{
+    stw_store_set_timeout(w->store, timeout_ms(w, size) + (uint64_t)seconds_for(size) * 1000);
 }
 
 static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at, int64_t db_size)
@@ -262,6 +287,7 @@ static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at,
     struct stw_snapshot *s = v->s;
     struct stw_etcd_snapshot got = {0};
     enum stw_etcd_trouble trouble = STW_ETCD_FINE;
+    limit_store_time(w, db_size);
     if (stw_upload_begin(w->store, s->key, &v->upload, &v->trouble, &s->err) != 0)
         return store_fault(s, v->trouble);
     const struct stw_etcd_sink sink = {upload_bytes, v, timeout_ms(w, db_size)};
@@ -276,6 +302,7 @@ static int stream_to_store(struct saving *v, const struct stw_etcd_endpoint *at,
     s->size_bytes = got.size_bytes;
     stw_format(s->sha256, sizeof(s->sha256), "%s", got.sha256);
     stw_semver_text(got.version, s->version);
+    limit_store_time(w, (int64_t)s->size_bytes);
     if (stw_upload_finish(v->upload, &v->trouble, &s->err) != 0)
         return store_fault(s, v->trouble);
     return 0;
@@ -314,10 +341,13 @@ static int read_back(struct saving *v)
 {
     enum stw_store_trouble trouble;
     report_stage(v, STW_SNAPSHOT_VERIFYING);
+    limit_store_time(v->request, (int64_t)v->s->size_bytes);
     int rc = v->request->verify ? stw_snapshot_check(v->request->store, v->s->key, NULL, NULL, v->s)
                                 : look_up_size(v);
-    if (rc != 0 && v->s->fault == STW_SNAPSHOT_CONTENT)
-        (void)stw_store_delete(v->request->store, v->s->key, &trouble, NULL);
+    if (rc == 0 || v->s->fault != STW_SNAPSHOT_CONTENT)
+        return rc;
+    stw_store_set_timeout(v->request->store, REMOVE_S * 1000);
+    (void)stw_store_delete(v->request->store, v->s->key, &trouble, NULL);
     return rc;
 }
 
@@ -333,6 +363,7 @@ static void prune_old_snapshots(struct saving *v)
     if (w->named)
         return;
     report_stage(v, STW_SNAPSHOT_PRUNING);
+    stw_store_set_timeout(w->store, PRUNE_S * 1000);
     stw_format(prefix, sizeof(prefix), "%s_v", w->path);
     const struct stw_snapshot_pruning p = {&w->retention, v->s->key,
                                            stw_wall_us(w->clock) / 1000000};
@@ -350,9 +381,10 @@ static void clear_away(const struct stw_snapshot_request *w)
     unsigned count;
     const struct stw_store_filter mine = {is_mine, (void *)(uintptr_t)w};
     stw_format(prefix, sizeof(prefix), "%s%s", w->path, w->named ? "" : "_v");
-    if (w->again)
-        (void)stw_store_clean(w->store, prefix, &mine, stw_wall_us(w->clock), &count, &trouble,
-                              NULL);
+    if (!w->again)
+        return;
+    stw_store_set_timeout(w->store, REMOVE_S * 1000);
+    (void)stw_store_clean(w->store, prefix, &mine, stw_wall_us(w->clock), &count, &trouble, NULL);
 }
 
 int stw_snapshot_save(const struct stw_snapshot_request *w, struct stw_snapshot *ret)

@@ -97,10 +97,8 @@ static int folder_write(struct stw_upload *upload, const void *data, size_t len,
     struct folder_upload *u = upload_of(upload);
     const char *at = data;
     while (len > 0) {
-        if (stw_store_cancelled(upload->store)) {
-            *trouble = STW_STORE_FAILED;
-            return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-        }
+        if (stw_store_check(upload->store, trouble, err) != 0)
+            return -1;
         ssize_t n = write(u->fd, at, STW_MIN(len, (size_t)1 << 20));
         if (n < 0 && errno == EINTR)
             continue;
@@ -151,10 +149,8 @@ static int read_file_into_sink(struct stw_store *s, int fd, const char *key,
             return fail_by_errno(trouble, "read", key, err);
         if (n == 0)
             return 0;
-        if (stw_store_cancelled(s)) {
-            *trouble = STW_STORE_FAILED;
-            return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-        }
+        if (stw_store_check(s, trouble, err) != 0)
+            return -1;
         if (sink(ctx, piece, (size_t)n, err) != 0)
             return -1;
     }

@@ -65,6 +65,8 @@ struct store_page {
     const struct stw_store_filter *mine;
     int64_t before_us;
     unsigned *count;
+    enum stw_store_trouble trouble; /* which ended the sweep, with its error */
+    struct stw_error why;
 };
 
 /* In place.  -1: it is not URL-encoded, or contains a NUL. */
@@ -99,9 +101,10 @@ static int end_object(struct store_page *p, struct stw_error *err)
     return p->stopped ? -1 : 0;
 }
 
+/* An upload that the store refuses to abort is skipped.  A store that does not answer is not asked
+ * about the next one. */
 static int end_upload(struct store_page *p, struct stw_error *err)
 {
-    enum stw_store_trouble trouble;
     int64_t began;
     if (p->encoded && decode_url_text(p->key) != 0)
         return stw_fail(err, STW_ERR_INVALID, "the store lists a key that is not encoded");
@@ -109,9 +112,12 @@ static int end_upload(struct store_page *p, struct stw_error *err)
         !p->mine->mine(p->mine->ctx, p->key) || stw_time_parse(p->began, &began) != 0 ||
         began >= p->before_us)
         return 0;
-    if (s3_abort_parts(p->sweeping, p->key, p->id, &trouble, NULL) == 0)
+    p->why = (struct stw_error){0};
+    int rc = s3_abort_parts(p->sweeping, p->key, p->id, false, &p->trouble, &p->why);
+    if (rc == 0)
         (*p->count)++;
-    return 0;
+    p->stopped = rc != 0 && (p->trouble == STW_STORE_CONNECT || p->why.code == STW_ERR_CANCELLED);
+    return p->stopped ? -1 : 0;
 }
 
 static int end_entry(struct store_page *p, struct stw_error *err)
@@ -283,6 +289,10 @@ static int s3_clean(struct stw_store *s, const char *prefix, const struct stw_st
     p->before_us = before_us;
     p->count = ret_count;
     int rc = read_pages(s3_of(s), p, uploads_query, trouble, &why);
+    if (p->stopped) {
+        *trouble = p->trouble;
+        why = p->why;
+    }
     free(p);
     if (rc != 0 && (why.http == 501 || why.http == 405)) { /* it does not support such a list */
         *trouble = STW_STORE_FINE;

@@ -144,14 +144,21 @@ static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const st
     return -1;
 }
 
+/* Why a request was not sent, or was aborted: also when the right to write has ended. */
+static int fail_when_stopped(struct s3 *s, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    if (stw_store_check(&s->store, trouble, err) != 0)
+        return -1;
+    *trouble = STW_STORE_FAILED;
+    return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+}
+
 static int fail_by_curl(struct s3_transfer *t, CURLcode rc, enum stw_store_trouble *trouble,
                         struct stw_error *err)
 {
     enum stw_store_trouble what = STW_STORE_CONNECT;
-    if (rc == CURLE_ABORTED_BY_CALLBACK) {
-        *trouble = STW_STORE_FAILED;
-        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-    }
+    if (rc == CURLE_ABORTED_BY_CALLBACK)
+        return fail_when_stopped(t->s, trouble, err);
     if (t->refused && rc == CURLE_COULDNT_CONNECT)
         return stw_store_fail(trouble, STW_STORE_NOT_ALLOWED, err,
                               "the endpoint of bucket \"%s\" has an address that steward does not "
@@ -230,11 +237,13 @@ static int on_seek(void *ctx, curl_off_t to, int origin)
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     struct s3_transfer *t = ctx;
+    enum stw_store_trouble trouble;
     (void)a;
     (void)b;
     (void)c;
     (void)d;
-    return !t->call->last_desired && (stw_store_cancelled(&t->s->store) || !stw_fence_may_write());
+    return !t->call->last_desired &&
+           (stw_store_check(&t->s->store, &trouble, NULL) != 0 || !stw_fence_may_write());
 }
 
 /* Checks the address right before the connect; the name may have resolved to others before. */
@@ -431,6 +440,14 @@ static int make_url(const struct s3 *s, const struct s3_call *c, struct stw_buf 
     return url->failed ? -1 : 0;
 }
 
+/* What the last try found is a better error than that there is no time for another one. */
+static bool is_last_try(const struct s3 *s, const struct s3_call *c, unsigned tries,
+                        uint32_t pause_ms)
+{
+    return c->last_desired ? tries == 2
+                           : tries == TRIES || !stw_store_has_time(&s->store, pause_ms);
+}
+
 int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err)
 {
     stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
@@ -441,17 +458,17 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
         /* Aborting our own upload is always allowed: only we know its ID. */
+        if (!c->last_desired && stw_store_check(&s->store, trouble, err) != 0)
+            return -1;
         if (!c->last_desired && stw_fence_check(err) != 0) {
             *trouble = STW_STORE_FAILED;
             return -1;
         }
         int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
-        if (rc == 0 || !again || tries == (c->last_desired ? 2 : TRIES))
+        if (rc == 0 || !again || is_last_try(s, c, tries, pause_ms))
             return rc;
-        if (!c->last_desired && stw_store_pause(&s->store, pause_ms)) {
-            *trouble = STW_STORE_FAILED;
-            return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-        }
+        if (!c->last_desired)
+            stw_store_pause(&s->store, pause_ms);
     }
 }
 

@@ -76,8 +76,8 @@ int s3_write(struct stw_upload *u, const void *data, size_t len, enum stw_store_
 int s3_finish(struct stw_upload *u, enum stw_store_trouble *trouble,
               struct stw_error *err) STW_MUST_CHECK;
 void s3_abort(struct stw_upload *u);
-/* Aborts a multipart upload. */
-int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store_trouble *trouble,
-                   struct stw_error *err);
+/* Aborts a multipart upload; with `last_desired` even if the store is cancelled. */
+int s3_abort_parts(struct s3 *s, const char *key, const char *id, bool last_desired,
+                   enum stw_store_trouble *trouble, struct stw_error *err);
 
 #endif

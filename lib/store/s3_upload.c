@@ -154,14 +154,14 @@ int s3_write(struct stw_upload *upload, const void *data, size_t len,
 
 /* --- the end */
 
-int s3_abort_parts(struct s3 *s, const char *key, const char *id, enum stw_store_trouble *trouble,
-                   struct stw_error *err)
+int s3_abort_parts(struct s3 *s, const char *key, const char *id, bool last_desired,
+                   enum stw_store_trouble *trouble, struct stw_error *err)
 {
     stw_autobuf struct stw_buf query = STW_BUF_INIT(4 * UPLOAD_ID_MAX);
     stw_buf_adds(&query, "uploadId=");
     stw_url_escape(id, &query);
     struct s3_call call = {
-        .method = "DELETE", .key = key, .query = stw_buf_str(&query), .last_desired = true};
+        .method = "DELETE", .key = key, .query = stw_buf_str(&query), .last_desired = last_desired};
     int rc = s3_do(s, &call, trouble, err);
     bool gone = rc != 0 && stw_streq(call.code, "NoSuchUpload");
     s3_call_done(&call);
@@ -173,7 +173,7 @@ void s3_abort(struct stw_upload *upload)
     struct s3_upload *u = upload_of(upload);
     enum stw_store_trouble trouble;
     if (*u->id) /* if this fails, clean() finds the upload later */
-        (void)s3_abort_parts(s3_of(u), u->key, u->id, &trouble, NULL);
+        (void)s3_abort_parts(s3_of(u), u->key, u->id, true, &trouble, NULL);
     upload_free(u);
 }
 

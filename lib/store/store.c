@@ -74,21 +74,40 @@ void stw_store_cancel(struct stw_store *s)
     pthread_cond_broadcast(&s->wake);
 }
 
-bool stw_store_cancelled(struct stw_store *s)
+void stw_store_set_timeout(struct stw_store *s, uint64_t ms)
+{
+    s->deadline_ms = ms > 0 ? stw_now_ms(&stw_clock_system) + ms : 0;
+}
+
+bool stw_store_has_time(const struct stw_store *s, uint32_t ms)
+{
+    return s->deadline_ms == 0 || stw_now_ms(&stw_clock_system) + ms < s->deadline_ms;
+}
+
+static bool is_cancelled(struct stw_store *s)
 {
     STW_LOCKED(&s->lock);
     return s->cancelled;
 }
 
-bool stw_store_pause(struct stw_store *s, uint32_t ms)
+int stw_store_check(struct stw_store *s, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    if (is_cancelled(s)) {
+        *trouble = STW_STORE_FAILED;
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    }
+    if (!stw_store_has_time(s, 0))
+        return stw_store_fail(trouble, STW_STORE_CONNECT, err, "the store took too long");
+    return 0;
+}
+
+void stw_store_pause(struct stw_store *s, uint32_t ms)
 {
     uint64_t until = stw_now_ms(&stw_clock_system) + ms;
     pthread_mutex_lock(&s->lock);
     while (!s->cancelled && stw_now_ms(&stw_clock_system) < until)
         stw_cond_wait_until(&s->wake, &s->lock, until);
-    bool cancelled = s->cancelled;
     pthread_mutex_unlock(&s->lock);
-    return cancelled;
 }
 
 /* --- calls through the table of operations */
@@ -97,10 +116,8 @@ static int check_store_call(struct stw_store *s, const char *key, enum stw_store
                             struct stw_error *err)
 {
     *trouble = STW_STORE_FINE;
-    if (stw_store_cancelled(s)) {
-        *trouble = STW_STORE_FAILED;
-        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-    }
+    if (stw_store_check(s, trouble, err) != 0)
+        return -1;
     if (strlen(key) > STW_STORE_KEY_MAX)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "a key of more than %d bytes",
                               STW_STORE_KEY_MAX);

@@ -57,6 +57,9 @@ int stw_store_folder_create(const char *path, struct stw_store **ret,
 /* Aborts the running request and refuses new ones, except aborts of uploads.  Any thread may call
  * it, also repeatedly. */
 void stw_store_cancel(struct stw_store *s);
+/* All calls from now on must end within `ms` together: then the running one is aborted, and it and
+ * later ones fail with STW_STORE_CONNECT, except aborts of uploads.  0: no limit, as at first. */
+void stw_store_set_timeout(struct stw_store *s, uint64_t ms);
 void stw_store_destroy(struct stw_store *s);
 
 /* An upload.  Nothing is visible under the key until finish() succeeds; abort() leaves nothing in
@@ -84,8 +87,8 @@ struct stw_store_filter {
     void *ctx;
 };
 /* Removes unfinished uploads under `prefix` that began before `before_us` (wall clock), as left by
- * a killed process.  Only those that are `mine`.  Not an error if the store cannot list them.
- * `*ret_count`: how many. */
+ * a killed process.  Only those that are `mine`.  Not an error if the store cannot list them, or
+ * refuses to abort one.  `*ret_count`: how many. */
 int stw_store_clean(struct stw_store *s, const char *prefix, const struct stw_store_filter *mine,
                     int64_t before_us, unsigned *ret_count, enum stw_store_trouble *trouble,
                     struct stw_error *err);

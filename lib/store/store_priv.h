@@ -34,6 +34,7 @@ struct stw_store {
     pthread_mutex_t lock; /* guards `cancelled` */
     pthread_cond_t wake;
     bool cancelled;
+    uint64_t deadline_ms; /* 0: none; only for the thread that uses the store */
 };
 struct stw_upload {
     struct stw_store *store;
@@ -42,9 +43,13 @@ struct stw_upload {
 int stw_store_init(struct stw_store *s, const struct stw_store_ops *ops,
                    struct stw_error *err) STW_MUST_CHECK;
 void stw_store_done(struct stw_store *s);
-bool stw_store_cancelled(struct stw_store *s);
-/* Waits for `ms`; true: the store was cancelled. */
-bool stw_store_pause(struct stw_store *s, uint32_t ms);
+/* -1: the store was cancelled, or its time is over. */
+int stw_store_check(struct stw_store *s, enum stw_store_trouble *trouble,
+                    struct stw_error *err) STW_MUST_CHECK;
+/* Whether `ms` from now is before the deadline. */
+bool stw_store_has_time(const struct stw_store *s, uint32_t ms);
+/* Waits for `ms`, or until the store is cancelled. */
+void stw_store_pause(struct stw_store *s, uint32_t ms);
 /* Sets `*trouble` and `err`; returns -1. */
 int stw_store_fail(enum stw_store_trouble *trouble, enum stw_store_trouble what,
                    struct stw_error *err, const char *fmt, ...)

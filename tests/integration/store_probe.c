@@ -6,8 +6,8 @@
  *     store_probe CONFIG get KEY FILE | list PREFIX | delete KEY | clean PREFIX SECONDS
  *
  * CONFIG is a file: {"folder": PATH} or {"endpoint", "region", "bucket", "credentials": TEXT, "ca",
- * "sse", "path_style", "timeout_ms", "reach"}.  Prints one line of JSON; exit status 1 on
- * failure. */
+ * "sse", "path_style", "timeout_ms", "reach", "limit_ms"}; limit_ms is for all calls together.
+ * Prints one line of JSON; exit status 1 on failure. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/thread.h"
@@ -187,7 +187,11 @@ int main(int argc, char **argv)
     if (argc < 4 || stw_read_file(argv[1], 1 << 20, &file, &len, &probe.err) != 0 ||
         stw_json_scan(&doc, file, len, &probe.err) != 0)
         return 2;
+    int64_t limit_ms = 0;
     int rc = open_store(stw_json_root(&doc));
+    (void)stw_json_int(stw_json_get(stw_json_root(&doc), "limit_ms"), &limit_ms);
+    if (rc == 0)
+        stw_store_set_timeout(probe.store, (uint64_t)limit_ms);
     bool begun = rc == 0 && (stw_streq(argv[2], "list") || stw_streq(argv[2], "clean"));
     if (rc == 0)
         rc = run(argc, argv);

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -252,6 +253,63 @@ def test_sigterm_takes_the_upload_back(version, tmp_path):
         assert not double.uploads and not double.objects
     finally:
         double.close()
+
+
+@pytest.fixture
+def double():
+    with s3double.S3Double() as server:
+        yield server
+
+
+@pytest.fixture
+def gone():
+    """Set at the end of the test: what the double holds, it holds until then."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def to_double(double, tmp_path):
+    (tmp_path / "credentials").write_text(s3double.CREDENTIALS)
+    return [f"--s3-endpoint={double.url}", "--s3-path-style", "--s3=backups/db",
+            f"--credentials={tmp_path / 'credentials'}"]
+
+
+@pytest.mark.parametrize("size, reason", [(256 << 10, "SizeMismatch"), (1 << 10, "ConnectFailed")])
+def test_an_endless_answer_is_not_read_to_its_end(members, double, to_double, gone, size, reason):
+    """20 pieces a second: at first more bytes than were written, then too slow for the timeout."""
+    for n in range(10):
+        members.ctl("put", f"large-{n}", "x" * 100_000)
+    double.fault = s3double.drip(gone, size)
+    said = run("save", urls(members), *to_double, "--timeout=4s", fails=True)
+    assert said["reason"] == reason and not said["verified"]
+
+
+def test_sigterm_ends_the_removal_of_uploads(members, double, to_double, gone):
+    """A thousand, and the store answers no request to abort one."""
+    for _ in range(1000):
+        double.begin("db_v000000000001_2020-01-01-00:00:00", age_s=172800)
+    held = []
+
+    def hold(request):
+        if "uploadId" in request.path and request.command == "DELETE":
+            held.append(request.path)
+            gone.wait(120)
+            return "close"
+        return None
+
+    double.fault = hold
+    with subprocess.Popen([paths.steward_binary(), "snapshot", "save", urls(members), *to_double],
+                          stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait.until("an upload to be aborted", lambda: held, 20)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(15) == 0  # the backup itself is good
+        finally:
+            process.kill()
+        assert "older ones could not be removed: stopped" in process.stderr.read()
+    assert len(held) == 1
 
 
 def test_misuse_is_told():

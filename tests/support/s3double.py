@@ -40,6 +40,28 @@ class S3Double(served.Served):
         return upload.id
 
 
+def reads(request):
+    """Whether this request reads an object, not a list."""
+    return request.command == "GET" and "?" not in request.path
+
+
+def drip(gone, size):
+    """A fault: an object that is read has no end, and comes `size` bytes at a time, 20 times a
+    second, until the event `gone`."""
+    def answer(request):
+        if not reads(request):
+            return None
+        request.send_response(200)
+        request.end_headers()
+        try:
+            while not gone.wait(0.05):
+                request.wfile.write(bytes(size))
+        except OSError:
+            pass  # the client has gone
+        return "close"
+    return answer
+
+
 class Upload:
     """An unfinished multipart upload."""
     count = 0

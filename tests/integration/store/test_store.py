@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
+import threading
 import time
 
 import pytest
@@ -267,6 +268,47 @@ def test_old_uploads_of_ours_are_taken_away(signed, double):
     young, foreign = double.begin("ours/db_v9", age_s=60), double.begin("theirs/x", age_s=7200)
     assert signed("clean", "ours/db_v", 3600)["cleaned"] == len(old)
     assert set(double.uploads) == {young, foreign}
+
+
+@pytest.mark.parametrize("fault, cleaned, asked", [((403, "AccessDenied"), 3, 4),
+                                                   ((503, "SlowDown"), 0, 4)])
+def test_an_upload_that_is_not_aborted(signed, double, fault, cleaned, asked):
+    """One that the store refuses to abort is skipped; a store that is down is not asked for each."""
+    first = min(double.begin("ours/db_v0", age_s=7200) for _ in range(4))
+    double.fault = lambda r: fault if r.command == "DELETE" and (
+        fault[0] == 503 or r.query["uploadId"] == first) else None
+    said = signed("clean", "ours/db_v", 3600, fails="ConnectFailed" if fault[0] == 503 else None)
+    assert said["cleaned"] == cleaned
+    assert len([1 for method, _ in double.log if method == "DELETE"]) == asked
+
+
+@pytest.fixture
+def gone():
+    """Set at the end of the test: servers that hang do so until then."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize("command", ["get", "list", "clean", "delete"])
+def test_all_calls_end_in_time(double, tmp_path, gone, command):
+    """An answer that drips faster than what counts as a stall, and others that do not come."""
+    probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                  credentials=s3double.CREDENTIALS, path_style=True, limit_ms=1000)
+    double.fault = s3double.drip(gone, 1024) if command == "get" else lambda _: gone.wait(60) and None
+    more = {"get": [tmp_path / "back"], "clean": [0]}.get(command, [])
+    began = time.monotonic()
+    said = probe(command, "a", *more, fails="ConnectFailed")
+    assert "too long" in said["error"] and time.monotonic() - began < 20
+
+
+def test_the_error_of_the_last_try_stays(double, tmp_path):
+    """There is no time for the third one."""
+    probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                  credentials=s3double.CREDENTIALS, path_style=True, limit_ms=1000)
+    double.fault = lambda _: (503, "SlowDown")
+    assert "SlowDown" in probe("list", "a", fails="ConnectFailed")["error"]
+    assert len(double.log) == 2
 
 
 def test_a_store_that_cannot_list_uploads_is_fine(probe):
