@@ -336,7 +336,8 @@ static int look_up_size(struct saving *v)
     return compare_with_written(v->s, sought.size_bytes, v->s->sha256);
 }
 
-/* Deletes a snapshot with wrong content: it must not be used as a backup. */
+/* Deletes a snapshot that was not found good: it must not be used as a backup, and the next attempt
+ * writes another one.  One that was cancelled may not write any more. */
 static int read_back(struct saving *v)
 {
     enum stw_store_trouble trouble;
@@ -344,7 +345,7 @@ static int read_back(struct saving *v)
     limit_store_time(v->request, (int64_t)v->s->size_bytes);
     int rc = v->request->verify ? stw_snapshot_check(v->request->store, v->s->key, NULL, NULL, v->s)
                                 : look_up_size(v);
-    if (rc == 0 || v->s->fault != STW_SNAPSHOT_CONTENT)
+    if (rc == 0 || v->s->err.code == STW_ERR_CANCELLED)
         return rc;
     stw_store_set_timeout(v->request->store, REMOVE_S * 1000);
     (void)stw_store_delete(v->request->store, v->s->key, &trouble, NULL);

@@ -286,6 +286,16 @@ def test_an_endless_answer_is_not_read_to_its_end(members, double, to_double, go
     assert said["reason"] == reason and not said["verified"]
 
 
+def test_what_cannot_be_read_back_does_not_stay(members, double, to_double):
+    """Credentials that may write and delete, but not read."""
+    double.fault = lambda r: (403, "AccessDenied") if s3double.reads(r) else None
+    for attempt in range(3):
+        members.ctl("put", "more", f"read-{attempt}")  # else two could get one name within a second
+        said = run("save", urls(members), *to_double, fails=True)
+        assert (said["fault"], said["reason"]) == ("Store", "AccessDenied")
+        assert not double.objects
+
+
 def test_sigterm_ends_the_removal_of_uploads(members, double, to_double, gone):
     """A thousand, and the store answers no request to abort one."""
     for _ in range(1000):
