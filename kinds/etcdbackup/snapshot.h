@@ -18,8 +18,8 @@
 #include "etcd/etcd.h"
 #include "store/store.h"
 
-#define STW_SNAPSHOT_STALE_S 86400 /* an older unfinished upload of ours is dead */
-#define STW_SNAPSHOT_LIST_MAX 100000
+#define STW_SNAPSHOT_STALE_S 86400        /* an older unfinished upload of ours is dead */
+#define STW_SNAPSHOT_LIST_BYTES (8 << 20) /* about 35,000 with short paths */
 #define STW_SNAPSHOT_OWNER_MAX 64
 
 /* --- names */
@@ -120,7 +120,9 @@ struct stw_snapshot_list {
     struct stw_snapshot_entry *all; /* newest first: by time, then by revision */
     size_t count, room;
 };
-int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
+/* All of them, or only those of the owner of `of`, if not NULL. */
+int stw_snapshot_list(struct stw_store *store, const char *path,
+                      const struct stw_snapshot_retention *of, struct stw_snapshot_list *ret,
                       enum stw_store_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 void stw_snapshot_list_done(struct stw_snapshot_list *l);
 

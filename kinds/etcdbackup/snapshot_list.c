@@ -98,21 +98,28 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
 
 struct prune_listing {
     const char *path;
+    const struct stw_snapshot_retention *of; /* or NULL */
     struct stw_snapshot_list *list;
+    size_t bytes; /* of keys and entries */
     bool failed;
 };
 
+/* The owner of the store chooses how many keys there are, and how long: the memory is limited. */
 static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
 {
     struct prune_listing *l = ctx;
     struct stw_snapshot_list *list = l->list;
     struct stw_snapshot_name name;
-    if (stw_snapshot_key_parse(l->path, key, &name) != 0)
+    if (stw_snapshot_key_parse(l->path, key, &name) != 0 ||
+        (l->of && !stw_snapshot_is_of(&name, l->of->owner)))
         return 0;
+    l->bytes += sizeof(struct stw_snapshot_entry) + strlen(key) + 1;
+    l->failed = l->bytes > STW_SNAPSHOT_LIST_BYTES;
+    if (l->failed)
+        return -1;
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 64;
-        struct stw_snapshot_entry *all =
-            list->count < STW_SNAPSHOT_LIST_MAX ? realloc(list->all, room * sizeof(*all)) : NULL;
+        struct stw_snapshot_entry *all = realloc(list->all, room * sizeof(*all));
         l->failed = !all;
         if (!all)
             return -1;
@@ -138,19 +145,20 @@ static int newest_first(const void *a, const void *b)
     return strcmp(y->key, x->key);
 }
 
-int stw_snapshot_list(struct stw_store *store, const char *path, struct stw_snapshot_list *ret,
+int stw_snapshot_list(struct stw_store *store, const char *path,
+                      const struct stw_snapshot_retention *of, struct stw_snapshot_list *ret,
                       enum stw_store_trouble *trouble, struct stw_error *err)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
-    struct prune_listing l = {.path = path, .list = ret};
+    struct prune_listing l = {.path = path, .of = of, .list = ret};
     *ret = (struct stw_snapshot_list){0};
     stw_format(prefix, sizeof(prefix), "%s_v", path);
     int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
     if (l.failed) {
         *trouble = STW_STORE_FAILED;
         rc = stw_fail(err, STW_ERR_TOO_LARGE,
-                      "out of memory, or more than %d snapshots in one place",
-                      STW_SNAPSHOT_LIST_MAX);
+                      "out of memory, or the list of snapshots in one place has more than %d MiB",
+                      STW_SNAPSHOT_LIST_BYTES >> 20);
     }
     if (rc != 0)
         stw_snapshot_list_done(ret);
@@ -232,7 +240,7 @@ int stw_snapshot_prune(struct stw_store *store, const char *path,
     *trouble = STW_STORE_FINE;
     if (p->keep->max_backups <= 0 && p->keep->max_age_s <= 0)
         return 0;
-    if (stw_snapshot_list(store, path, &l, trouble, err) != 0)
+    if (stw_snapshot_list(store, path, p->keep, &l, trouble, err) != 0)
         return -1;
     stw_autofree bool *goes = calloc(l.count + 1, sizeof(*goes));
     int rc = -1;

@@ -163,7 +163,7 @@ static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
             return stw_fail(err, STW_ERR_INVALID, "PATH is too long");
         return 0;
     }
-    if (stw_snapshot_list(w->store, w->path, &list, trouble, err) != 0)
+    if (stw_snapshot_list(w->store, w->path, NULL, &list, trouble, err) != 0)
         return -1;
     int rc = 0;
     if (list.count > 0) {
@@ -307,7 +307,7 @@ static int list_snapshots(struct stw_snapshot_work *w, bool old_ones)
     const struct stw_snapshot_retention r = make_retention(&w->options);
     if (stw_snapshot_open_store(w, &err) != 0)
         return give_up(w, &err);
-    if (stw_snapshot_list(w->store, w->path, &all, &trouble, &err) != 0)
+    if (stw_snapshot_list(w->store, w->path, old_ones ? &r : NULL, &all, &trouble, &err) != 0)
         return give_up_store(w, trouble, &err);
     stw_autofree bool *goes = calloc(all.count + 1, sizeof(*goes));
     if (old_ones && goes)
