@@ -64,8 +64,8 @@ static int apply_replicas(struct app *a, const char *version, int64_t n, struct 
     return 0;
 }
 
-/* Autoscaling was switched off and no client has set the number of replicas since: writes the
- * current number into spec.replicas of the App. */
+/* Autoscaling was switched off and no client has set the number of replicas since: writes it into
+ * spec.replicas of the App. */
 static int keep_number(struct app *a, int64_t n, struct stw_error *err)
 {
     struct stw_run *run = a->run;
@@ -74,20 +74,23 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
         return stw_fail_memory(err);
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
-    stw_log(STW_LOG_INFO, "autoscaling is off; the number of pods stays as it is",
+    stw_log(STW_LOG_INFO, "autoscaling is off; spec.replicas takes over the number of pods",
             STW_INT("replicas", (uint64_t)n));
     return stw_kube_merge_patch(run->client,
                                 STW_PLACE(run->controller->resource, run->ns, run->name, "scale"),
                                 patch, run->field_manager, NULL, err);
 }
 
-/* spec.replicas of the App was not changed since autoscaling was on, and the Deployment has another
- * number. */
-static bool must_keep(const struct app *a, int64_t number)
+/* The number for spec.replicas of the App, if that was not changed since autoscaling was on and the
+ * Deployment has another `number`; 0: it stays.  An autoscaler of another owner may have set more
+ * than an App may have. */
+static int64_t find_number_to_keep(const struct app *a, int64_t number)
 {
     const json_t *start = json_object_get(a->object.status, "startReplicas");
-    return json_is_integer(start) && json_integer_value(start) == a->spec.replicas && number > 0 &&
-           number != a->spec.replicas;
+    int64_t n = STW_MIN(number, STW_APP_REPLICAS_MAX);
+    if (!json_is_integer(start) || json_integer_value(start) != a->spec.replicas)
+        return 0;
+    return n > 0 && n != a->spec.replicas ? n : 0;
 }
 
 /* --- autoscalers of other owners */
@@ -191,11 +194,12 @@ static int hand_over(struct app *a, const struct stw_child_live *live, struct st
         return -1;
     if (app_is_scaled(a))
         return is_beginning(a, live) ? 0 : give_up_number(a, live, err);
-    if (!must_keep(a, live->rollout.wanted))
+    if (find_number_to_keep(a, live->rollout.wanted) == 0)
         return 0;
     if (read_number(a, live->uid, version, &n, err) != 0)
         return -1;
-    if (!must_keep(a, n))
+    n = find_number_to_keep(a, n);
+    if (n == 0)
         return 0;
     return keep_number(a, n, err) == 0 ? 1 : -1;
 }

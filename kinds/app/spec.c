@@ -9,7 +9,6 @@
 #include "schema/names.h"
 #include "schema/rows.h"
 
-#define REPLICAS_MAX 1000
 #define SECONDS_MAX 3600
 
 /* --- config */
@@ -126,13 +125,13 @@ static const struct stw_field autoscaling_fields[] = {
      STW_FIELD_OFFSET(struct stw_app_autoscaling, min),
      .help = "Fewest pods.",
      .def = "1",
-     STW_RANGE(1, REPLICAS_MAX),
+     STW_RANGE(1, STW_APP_REPLICAS_MAX),
      .format = "int32"},
     {.name = "maxReplicas",
      .type = STW_T_INT,
      STW_FIELD_OFFSET(struct stw_app_autoscaling, max),
      .help = "Most pods; required when enabled.",
-     STW_RANGE(1, REPLICAS_MAX),
+     STW_RANGE(1, STW_APP_REPLICAS_MAX),
      .format = "int32"},
     {.name = "targetCPUUtilizationPercentage",
      .type = STW_T_INT,
@@ -389,7 +388,7 @@ static const struct stw_field spec_fields[] = {
      STW_FIELD_OFFSET(struct stw_app, replicas),
      .help = "How many pods there are; with autoscaling, how many there are at first.",
      .def = "1",
-     STW_RANGE(0, REPLICAS_MAX),
+     STW_RANGE(0, STW_APP_REPLICAS_MAX),
      .format = "int32"},
     {.name = "port",
      .type = STW_T_INT,

@@ -86,6 +86,7 @@ extern const struct stw_kind stw_kind_app;
 /* Adds what Pod Security forbids in the pods of this App. */
 void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
 
+#define STW_APP_REPLICAS_MAX 1000 /* of replicas, minReplicas, maxReplicas */
 #define STW_APP_MAX_SURGE "25%"
 #define STW_APP_CPU_TARGET 80
 #define STW_APP_RECREATE "Recreate"
