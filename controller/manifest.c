@@ -84,6 +84,13 @@ static json_t *canonical_quantity(const json_t *value)
     return json_string(stw_buf_str(&out));
 }
 
+void stw_manifest_canonical_member(json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (value)
+        (void)json_object_set_new(object, key, canonical_quantity(value));
+}
+
 void stw_manifest_canonical_resources(json_t *resources)
 {
     static const char *const parts[] = {"limits", "requests"};
@@ -91,8 +98,10 @@ void stw_manifest_canonical_resources(json_t *resources)
         const char *key;
         void *next;
         json_t *value, *part = json_object_get(resources, parts[i]);
-        json_object_foreach_safe(part, next, key, value)(void)
-            json_object_set_new(part, key, canonical_quantity(value));
+        json_object_foreach_safe(part, next, key, value)
+        {
+            stw_manifest_canonical_member(part, key);
+        }
     }
 }
 

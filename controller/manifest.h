@@ -30,5 +30,7 @@ json_t *stw_manifest_tree(struct stw_json value);
 json_t *stw_manifest_resources(struct stw_json resources);
 /* Converts the quantities of ResourceRequirements to the form in which the server stores them. */
 void stw_manifest_canonical_resources(json_t *resources);
+/* The same for a member of `object` that is a quantity, if there is one. */
+void stw_manifest_canonical_member(json_t *object, const char *key);
 
 #endif

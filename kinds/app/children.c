@@ -155,6 +155,19 @@ static json_t *build_resource_metric(const char *resource, int64_t percent)
                      "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
 }
 
+/* A metric of the spec, as the server stores it. */
+static json_t *build_metric(struct stw_json metric)
+{
+    json_t *tree = stw_manifest_tree(metric), *source;
+    const char *name;
+    json_object_foreach (tree, name, source) {
+        json_t *target = json_object_get(source, "target");
+        stw_manifest_canonical_member(target, "value");
+        stw_manifest_canonical_member(target, "averageValue");
+    }
+    return tree;
+}
+
 /* Appends the metrics of the spec: those of the CPU that servers with autoscaling/v1 return last, or
  * the others. */
 static int append_metrics(const struct stw_app_autoscaling *s, bool cpu, json_t *all)
@@ -162,7 +175,7 @@ static int append_metrics(const struct stw_app_autoscaling *s, bool cpu, json_t 
     struct stw_json key, metric;
     stw_json_foreach (s->metrics, key, metric)
         if (stw_app_metric_is(metric, "cpu") == cpu &&
-            json_array_append_new(all, stw_manifest_tree(metric)) != 0)
+            json_array_append_new(all, build_metric(metric)) != 0)
             return -1;
     return 0;
 }

@@ -285,6 +285,19 @@ def test_any_metric_and_behavior(controller, installed, namespace):
     assert left.get("stabilizationWindowSeconds") != 600
 
 
+@pytest.mark.oldest("autoscaling/v2beta2: metrics are in annotations")
+def test_a_new_start_finds_no_drift(controller, installed, namespace):
+    """Although the server has written the quantities in another way, which no status remembers."""
+    installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
+        **AUTOSCALING, "metrics": METRICS}))
+    app.wait_condition(installed, "web", namespace, "AutoscalingActive", "MetricsUnavailable", 60)
+    assert controller.stop() == 0
+    controller.start()
+    app.create_ready(installed, "last", namespace)
+    assert "repairs" not in installed.get(app.KIND, "web", namespace)["status"]
+    assert "DriftRepaired" not in {reason for _, reason, _ in installed.events(namespace, "web")}
+
+
 @pytest.mark.oldest("metrics that the server does not have")
 def test_a_metric_that_the_server_does_not_have(controller, installed, namespace):
     """Up to 1.26 metrics of one container are off; the App says so, and its pods run."""

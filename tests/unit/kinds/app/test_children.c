@@ -504,6 +504,14 @@ static void test_autoscaler(void **state)
         {",\"behavior\":{\"scaleDown\":{\"selectPolicy\":\"Min\"}}", &stw_res_autoscaler_v2,
          ",'metrics':[" METRIC("cpu", "80") "],'behavior':{'scaleDown':{'selectPolicy':'Min'}}"},
         {",\"behavior\":{}", &stw_res_autoscaler_v2, ",'metrics':[" METRIC("cpu", "80") "]"},
+        /* Quantities are as the server stores them: otherwise each start would find a drift. */
+        {",\"metrics\":[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"q\"},"
+         "\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"2000m\"}}},"
+         "{\"type\":\"Object\",\"object\":{\"target\":{\"type\":\"Value\",\"value\":30}}}]",
+         &stw_res_autoscaler_v2,
+         ",'metrics':[{'type':'External','external':{'metric':{'name':'q'},"
+         "'target':{'type':'AverageValue','averageValue':'2'}}},"
+         "{'type':'Object','object':{'target':{'type':'Value','value':'30'}}}]"},
         {"", &stw_res_autoscaler_v1, ",'targetCPUUtilizationPercentage':80"},
         {",\"targetMemoryUtilizationPercentage\":60", &stw_res_autoscaler_v1, ""},
     };
