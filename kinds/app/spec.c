@@ -602,18 +602,6 @@ static const struct stw_scale scale = {.spec_replicas = ".spec.replicas",
 
 /* --- */
 
-static void default_more(const struct stw_admission *a, struct stw_json spec,
-                         struct stw_defaults *d)
-{
-    struct stw_json s = stw_json_get(spec, "autoscaling");
-    (void)a;
-    if (stw_json_type(s) == STW_JSON_OBJECT && stw_json_bool(stw_json_get(s, "enabled"), false) &&
-        !stw_json_there(stw_json_get(s, "targetCPUUtilizationPercentage")) &&
-        !stw_json_there(stw_json_get(s, "targetMemoryUtilizationPercentage")) &&
-        stw_json_size(stw_json_get(s, "metrics")) == 0)
-        stw_default_add(d, "/spec/autoscaling/targetCPUUtilizationPercentage", "80");
-}
-
 bool stw_app_has_metrics_port(const struct stw_app *app)
 {
     return app->metrics.enabled && app->metrics.port != 0 && app->metrics.port != app->port;
@@ -645,6 +633,5 @@ const struct stw_kind stw_kind_app = {
     .operations = STW_CREATE | STW_UPDATE,
     .dns1035_name = true,
     .name_max = 63,
-    .default_more = default_more,
     .validate = stw_app_validate,
 };

@@ -39,12 +39,27 @@ def test_what_is_absent_is_added(steward, cluster, namespace):
     spec = cluster.get(app.KIND, "web", namespace)["spec"]
     assert (spec["replicas"], spec["port"], spec["terminationGracePeriodSeconds"]) == (1, 8080, 30)
     assert spec["service"] == {"type": "ClusterIP", "port": 80}
-    assert spec["autoscaling"] == {"enabled": True, "minReplicas": 1, "maxReplicas": 3,
-                                   "targetCPUUtilizationPercentage": 80}
+    assert spec["autoscaling"] == {"enabled": True, "minReplicas": 1, "maxReplicas": 3}
     # A second mutation changes nothing.
     before = cluster.get(app.KIND, "web", namespace)["metadata"]["generation"]
     cluster.annotate(app.KIND, "web", namespace, {"example.com/a": "b"})
     assert cluster.get(app.KIND, "web", namespace)["metadata"]["generation"] == before
+
+
+def test_the_default_target_is_gone_when_another_is_given(steward, cluster, namespace):
+    """A percentage of the CPU that the user never wrote must not remain beside it."""
+    assert steward.running()
+    kind = f"horizontalpodautoscalers.{'v2' if cluster.minor() >= 23 else 'v2beta2'}.autoscaling"
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {
+        "type": "Utilization", "averageUtilization": 50}}}
+    for more, want in (({}, [("cpu", 80)]),
+                       ({"targetMemoryUtilizationPercentage": 70}, [("memory", 70)]),
+                       ({"metrics": [metric]}, [("cpu", 50)])):
+        cluster.apply(app.manifest("web", namespace, autoscaling={
+            "enabled": True, "maxReplicas": 5, **more}))
+        cluster.wait_for(kind, "web", namespace, lambda o, want=want: [
+            (m["resource"]["name"], m["resource"]["target"]["averageUtilization"])
+            for m in o["spec"]["metrics"]] == want)
 
 
 def test_warnings(steward, cluster, namespace):

@@ -568,12 +568,11 @@ static void test_defaults(void **state)
         "maxSurge=\"25%\"\n"
         "/spec/strategy/maxUnavailable=0\n/spec/strategy/progressDeadlineSeconds=600\n"
         "/spec/strategy/minReadySeconds=0\n/spec/strategy/revisionHistoryLimit=10\n"
-        "/spec/pdb/enabled=true\n/spec/autoscaling/targetCPUUtilizationPercentage=80\n");
-    /* A memory target suffices, and disabled autoscaling needs no target. */
+        "/spec/pdb/enabled=true\n");
+    /* The target of the CPU is not stored: it would remain when another one is given. */
     assert_defaults(&stw_kind_app,
                     APP("\"replicas\":1,\"port\":1,\"terminationGracePeriodSeconds\":1,"
-                        "\"autoscaling\":{\"enabled\":true,\"minReplicas\":1,"
-                        "\"targetMemoryUtilizationPercentage\":70}"),
+                        "\"autoscaling\":{\"enabled\":true,\"minReplicas\":1,\"maxReplicas\":5}"),
                     "");
     assert_defaults(&stw_kind_app,
                     APP("\"replicas\":1,\"port\":1,\"terminationGracePeriodSeconds\":1,"
