@@ -82,6 +82,25 @@ bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zon
     return app_inputs_has_windows(spec) && is_within(spec, zone, now);
 }
 
+bool app_inputs_is_late(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+                        const struct app_inputs *s)
+{
+    return s->restarting && stw_json_size(spec->restart.windows) > 0 && !is_within(spec, zone, now);
+}
+
+/* Without a former restart it is not known with which versions the pods were started.  The interval
+ * had passed when this one was decided. */
+void app_inputs_take_back(struct app_inputs *s, const char *annotation)
+{
+    if (stw_streq(s->applied, annotation))
+        return;
+    stw_format(s->applied, sizeof(s->applied), "%s", annotation);
+    stw_format(s->digest, sizeof(s->digest), "%s", *annotation ? annotation : APP_INPUTS_UNKNOWN);
+    s->restarted = APP_INPUTS_NEVER;
+    s->interval_s = 0;
+    s->restarting = false;
+}
+
 static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
                        const struct app_inputs *s)
 {

@@ -7,7 +7,8 @@
  * first.  So nothing is restarted when an App is adopted or steward is upgraded.
  *
  * A restart is in the status before it is in the pod template: the annotation of a restart that no
- * status has would be removed by the next run, which would restart the pods again. */
+ * status has would be removed by the next run, which would restart the pods again.  If the windows
+ * end before the pod template has it, it is taken back, and decided again in the next one. */
 #ifndef STW_KINDS_APP_INPUTS_H
 #define STW_KINDS_APP_INPUTS_H
 
@@ -21,8 +22,9 @@
 
 #define APP_INPUTS_ANNOTATION "mycompany.com/inputs-hash"
 #define APP_INPUTS_NEVER INT64_MIN
-#define APP_INPUTS_MOST_S 86400 /* longest time between two restarts */
-#define APP_INPUTS_RECHECK_S 60 /* while a restart waits for a window */
+#define APP_INPUTS_UNKNOWN "unknown" /* a digest that no versions have */
+#define APP_INPUTS_MOST_S 86400      /* longest time between two restarts */
+#define APP_INPUTS_RECHECK_S 60      /* while a restart waits for a window */
 
 /* Adds what the pods of an App read. */
 void app_names_read(struct stw_json spec, struct stw_inputs *n);
@@ -50,6 +52,12 @@ struct app_seen {
 /* Updates the state, with `restarting` when the pods must be restarted now.  No I/O. */
 void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *state);
+/* A restart was decided, the Deployment may not have it yet, and the windows have ended. */
+bool app_inputs_is_late(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+                        const struct app_inputs *state);
+/* Takes the restart back, unless the pod template has it: `annotation` is the one that it has, or
+ * "". */
+void app_inputs_take_back(struct app_inputs *state, const char *annotation);
 /* Whether the App has windows, and this is one of them: then a pod template that waits (template.h) may
  * be applied. */
 bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now);

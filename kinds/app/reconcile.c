@@ -151,19 +151,51 @@ static int look_at_inputs(struct app *a, struct app_seen *seen)
     return failed ? -1 : 0;
 }
 
-static void follow_inputs(struct app *a)
+/* The annotation of the latest restart that the pod template has, or "".  The cache has only a
+ * digest of the template. */
+static int read_restart(struct app *a, char out[static STW_HASH_LEN], struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    if (stw_kube_get(a->run->client, &stw_res_deployment, a->owner.ns, a->owner.name, &answer,
+                     err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+        return -1;
+    struct stw_json all = stw_json_path(stw_json_root(&doc), "spec.template.metadata.annotations");
+    if (stw_json_strcpy(stw_json_get(all, APP_INPUTS_ANNOTATION), out, STW_HASH_LEN) != 0)
+        *out = '\0';
+    return 0;
+}
+
+/* A Deployment that does not exist is created with the restart: that restarts nothing. */
+static int take_back_restart(struct app *a, struct stw_error *err)
+{
+    char annotation[STW_HASH_LEN];
+    if (read_restart(a, annotation, err) != 0)
+        return err->code == STW_ERR_NOT_FOUND ? 0 : -1;
+    app_inputs_take_back(&a->inputs, annotation);
+    return 0;
+}
+
+/* False: the run is over. */
+static bool follow_inputs(struct app *a, struct stw_result *result)
 {
     struct stw_zones *zones = stw_product_zones(a->run->env);
     int64_t now = stw_wall_us(a->run->clock) / 1000000;
     struct app_seen seen = {0};
+    struct stw_error err = {0};
     const struct stw_zone *zone =
         a->spec.restart.time_zone && zones ? stw_zones_get(zones, a->spec.restart.time_zone) : NULL;
     a->in_window = app_inputs_in_window(&a->spec, zone, now);
     app_inputs_read(a->object.status, &a->inputs_before);
     a->inputs = a->inputs_before;
-    if (a->spec.restart.enabled && look_at_inputs(a, &seen) != 0)
-        return;
-    app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
+    if (app_inputs_is_late(&a->spec, zone, now, &a->inputs) && take_back_restart(a, &err) != 0) {
+        stw_run_fail(a->run, &err, result);
+        return false;
+    }
+    if (!a->spec.restart.enabled || look_at_inputs(a, &seen) == 0)
+        app_inputs_decide(&a->spec, zone, &seen, now, &a->inputs);
+    return true;
 }
 
 /* Writes a restart that was decided by this run into the status.  False: the run is over, the next
@@ -171,7 +203,7 @@ static void follow_inputs(struct app *a)
 static bool record_restart(struct app *a, struct stw_result *result)
 {
     struct stw_error err = {0};
-    if (!a->inputs.restarting || a->inputs_before.restarting)
+    if (!a->inputs.restarting || stw_streq(a->inputs.applied, a->inputs_before.applied))
         return true;
     json_auto_t *status = json_deep_copy(a->object.status);
     if (!status)
@@ -255,8 +287,7 @@ static void reconcile_app(struct stw_subject *subject, struct stw_result *result
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
-    follow_inputs(a);
-    if (!record_restart(a, result))
+    if (!follow_inputs(a, result) || !record_restart(a, result))
         return;
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);

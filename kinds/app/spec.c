@@ -511,7 +511,8 @@ static const struct stw_field last_good_fields[] = {
 static const struct stw_field inputs_fields[] = {
     {.name = "hash",
      .type = STW_T_STRING,
-     .help = "Hash of the versions of the Secrets and ConfigMaps that the pods were started with."},
+     .help = "Hash of the versions of the Secrets and ConfigMaps that the pods were started with; "
+             "or unknown."},
     {.name = "namesHash", .type = STW_T_STRING, .help = "Hash of their names."},
     {.name = "restartHash",
      .type = STW_T_STRING,

@@ -239,8 +239,8 @@ def test_it_waits_for_a_window(versions, two, installed, namespace):
     before = generation(installed, "shop", namespace)
     day = 86400
     now = time.time()
-    for windows, same in (([window(now + day, now + day + 3600)], True),
-                          ([window(now - 3600, now + 3600)], False)):
+    for windows, same in (([app.window(now + day, now + day + 3600)], True),
+                          ([app.window(now - 3600, now + 3600)], False)):
         installed.patch(app.KIND, "shop", namespace, {"spec": {"restartOnChange": {
             "enabled": True, "windows": windows}}})
         if same:
@@ -252,13 +252,6 @@ def test_it_waits_for_a_window(versions, two, installed, namespace):
     assert mark(installed, "shop", namespace) == "2"
     assert generation(installed, "shop", namespace) == before + 1
     assert mark(installed, "site", namespace) is None
-
-
-def window(start, end):
-    """From one time to another; it may cross midnight."""
-    start, end = (time.gmtime(at) for at in (start, end))
-    return {"days": [time.strftime("%a", start)], "start": time.strftime("%H:%M", start),
-            "end": time.strftime("%H:%M", end)}
 
 
 def _with(cluster, name, namespace):

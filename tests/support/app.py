@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apps in tests: manifests, what to wait for, and pods with a status that the test sets."""
 
+import time
+
 from . import wait
 from .cluster import is_ready
 
@@ -81,6 +83,14 @@ def set_status(cluster, pod, **status):
         cluster.replace(now, "status")
         return True
     wait.until(f"the status of pod {name} to be written", write)
+
+
+def window(start, end):
+    """An entry of restartOnChange.windows: from one time (seconds since the epoch) to another, less than
+    a day later."""
+    start, end = (time.gmtime(at) for at in (start, end))
+    return {"days": [time.strftime("%a", start)], "start": time.strftime("%H:%M", start),
+            "end": time.strftime("%H:%M", end)}
 
 
 def container_status(ready=False, restarts=0, **state):

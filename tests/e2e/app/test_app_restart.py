@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """spec.restartOnChange: restarts after changes of the Secrets and ConfigMaps that the pods read."""
 
+import time
+
 import pytest
 from support import app, hooks, wait
 from support import steward as stw
@@ -148,6 +150,43 @@ def _switched_off(cluster, namespace):
             and not found["spec"]["restartOnChange"]["enabled"]
             and "restarting" not in status.get("inputs", {}) and "hash" not in status["inputs"])
     return status if done else None
+
+
+@pytest.mark.oldest("an annotation of the pod template")
+def test_a_window_ends_before_the_restart(controller, installed, namespace, hook):
+    """The Deployment cannot be written until then: the pods are restarted once, in the next window."""
+    now = time.time()
+    opened, closed = (app.window(now - 3600, now + 7200),
+                      app.window(now + 12 * 3600, now + 13 * 3600))
+    create_inputs(installed, namespace)
+    restarts = {**READS["restartOnChange"], "windows": [opened]}
+    app.create_ready(installed, "web", namespace, **{**READS, "restartOnChange": restarts})
+    wait_seen(installed, namespace)
+    refused = [True]
+
+    def answer(request):
+        marks = request["object"]["spec"]["template"]["metadata"]["annotations"]
+        denied = {"allowed": False, "status": {"code": 403, "message": "not now"}}
+        return denied if refused and INPUTS in marks else hooks.allow(request)
+    hook(answer, "web")
+    change(installed, "secret", "creds", namespace, "b")
+    app.wait_condition(installed, "web", namespace, "Available", "Forbidden")
+    assert inputs(installed, namespace)["restarting"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"restartOnChange": {"windows": [closed]}}})
+    installed.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["observedGeneration"]
+                       == o["metadata"]["generation"])
+    refused.clear()
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
+    wait.until("the pending restart", lambda: inputs(installed, namespace).get("pending"))
+    app.create_ready(installed, "last", namespace)
+    assert annotation(installed, namespace) is None
+    generation = app.deployment(installed, "web", namespace)["metadata"]["generation"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"restartOnChange": {"windows": [opened]}}})
+    first = wait.until("the restart", lambda: annotation(installed, namespace))
+    found = app.wait_ready(installed, "web", namespace)
+    assert found["status"]["inputs"]["restartHash"] == first == annotation(installed, namespace)
+    assert app.deployment(installed, "web", namespace)["metadata"]["generation"] == generation + 1
+    assert "repairs" not in found["status"]
 
 
 def test_a_flood_of_changes(controller, installed, namespace):

@@ -75,6 +75,7 @@ struct world {
     struct app_seen seen;
     json_t *status;
     struct app_inputs state; /* after the latest run */
+    char live[STW_HASH_LEN]; /* the annotation of the pod template */
 };
 
 static void init(struct world *w)
@@ -89,10 +90,12 @@ static void set_digest(struct world *w, const char *digest)
     (void)snprintf(w->seen.digest, sizeof(w->seen.digest), "%s", digest);
 }
 
-/* One run, whose state goes through the status. */
+/* One run, whose state goes through the status; it does not write the Deployment. */
 static void decide_at(struct world *w, int64_t now)
 {
     app_inputs_read(w->status, &w->state);
+    if (app_inputs_is_late(&w->spec, &stw_zone_utc, now, &w->state))
+        app_inputs_take_back(&w->state, w->live);
     app_inputs_decide(&w->spec, &stw_zone_utc, &w->seen, now, &w->state);
     json_decref(w->status);
     w->status = json_object();
@@ -103,7 +106,8 @@ static void decide_at(struct world *w, int64_t now)
 static bool run_at(struct world *w, int64_t now)
 {
     decide_at(w, now);
-    bool restarted = w->state.restarting;
+    bool restarted = w->state.restarting && strcmp(w->live, w->state.applied) != 0;
+    (void)snprintf(w->live, sizeof(w->live), "%s", w->state.applied);
     (void)json_object_del(json_object_get(w->status, "inputs"), "restarting");
     return restarted;
 }
@@ -285,6 +289,63 @@ static void within_a_window(void **state)
     json_decref(w.status);
 }
 
+/* It was decided, but the Deployment could not be written until the window had ended: the pods are
+ * restarted once, in the next one. */
+static void a_window_ends_before_the_restart(void **state)
+{
+    static const char text[] =
+        "[{\"days\":[\"Sat\",\"Sun\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
+    static const char *const decided[] = {"two", "four"}, *const changed[] = {"three", "five"};
+    stw_autojson struct stw_json_doc doc = {0};
+    struct world w;
+    (void)state;
+    init(&w);
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    w.spec.restart.windows = stw_json_root(&doc);
+    w.spec.restart.min_interval_s = 86400; /* counts from restarts that were made */
+    (void)run_at(&w, 1000);
+    for (int i = 0; i < 2; i++) { /* the first restart, and one after another */
+        int64_t start = SATURDAY + 3600 + i * 7 * 86400;
+        set_digest(&w, decided[i]);
+        decide_at(&w, start + 1800);
+        assert_true(w.state.restarting);
+        decide_at(&w, start + 7200);
+        assert_false(w.state.restarting);
+        assert_true(w.state.pending);
+        assert_string_equal(w.state.applied, w.live); /* the pod template stays */
+        assert_int_equal(app_inputs_wait_ms(&w.state, start + 7200), 60 * 1000);
+        set_digest(&w, changed[i]);
+        assert_false(run_at(&w, start + 7260));
+        assert_true(run_at(&w, start + 86400));
+        assert_string_equal(w.live, changed[i]);
+        assert_false(run_at(&w, start + 86460));
+        assert_false(w.state.pending);
+    }
+    json_decref(w.status);
+}
+
+/* The Deployment was written, but not the status before the window had ended. */
+static void a_window_ends_after_the_restart(void **state)
+{
+    static const char text[] = "[{\"days\":[\"Sat\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
+    stw_autojson struct stw_json_doc doc = {0};
+    struct world w;
+    (void)state;
+    init(&w);
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    w.spec.restart.windows = stw_json_root(&doc);
+    (void)run_at(&w, 1000);
+    set_digest(&w, "two");
+    decide_at(&w, SATURDAY + 3600);
+    (void)snprintf(w.live, sizeof(w.live), "two");
+    decide_at(&w, SATURDAY + 3 * 3600);
+    assert_true(w.state.restarting);
+    assert_string_equal(w.state.applied, "two");
+    assert_false(run_at(&w, SATURDAY + 3 * 3600));
+    assert_int_equal(w.state.restarted, SATURDAY + 3600);
+    json_decref(w.status);
+}
+
 /* A status that another client wrote. */
 static void a_status_that_makes_no_sense(void **state)
 {
@@ -339,6 +400,8 @@ int main(void)
         cmocka_unit_test(a_flood_of_changes),
         cmocka_unit_test(within_the_interval),
         cmocka_unit_test(within_a_window),
+        cmocka_unit_test(a_window_ends_before_the_restart),
+        cmocka_unit_test(a_window_ends_after_the_restart),
         cmocka_unit_test(a_status_that_makes_no_sense),
         cmocka_unit_test(the_annotation),
     };
