@@ -619,8 +619,10 @@ static void note_template(struct task *t)
                    c->state == STW_CHILD_UPDATED || c->state == STW_CHILD_REPAIRED;
     if (!stw_hash_is_set(t->template))
         return;
-    if (settled && !c->outdated)
+    if (settled && !c->outdated) {
         c->template.built = t->template;
+        c->template.inputs = c->template.inputs_now;
+    }
     if (settled)
         c->template.stored = c->live.template;
     if (settled || c->outdated)

@@ -28,6 +28,16 @@ static struct stw_hash inputs_of(const struct stw_subject *s, int64_t input)
     return s->object.generation > 0 ? stw_hash_bytes(text, (size_t)len) : (struct stw_hash){0};
 }
 
+static struct stw_hash template_inputs_of(const struct stw_subject *s,
+                                          const struct stw_child_row *row, int64_t input)
+{
+    char more[24];
+    stw_format(more, sizeof(more), "%lld", (long long)input);
+    return row->outside_template ? stw_template_inputs(stw_json_get(s->object.root, "spec"),
+                                                       row->outside_template, more)
+                                 : (struct stw_hash){0};
+}
+
 void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
 {
     const struct stw_child_row *row = &s->run->controller->children[i];
@@ -40,6 +50,7 @@ void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
         .inputs = inputs_of(s, input),
         .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
     stw_child_know_template(&s->children[i], s->run, &s->object);
+    s->children[i].template.inputs_now = template_inputs_of(s, row, input);
 }
 
 static bool is_wanted(const struct stw_subject *s, size_t i)

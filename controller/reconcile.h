@@ -66,6 +66,10 @@ struct stw_child_row {
     /* Reasons of `condition` that mean that the child was not applied, besides those of failures;
      * ended by NULL; or NULL. */
     const char *const *not_applied;
+    /* Of a child with a pod template: members of the spec that do not change the template; ended by
+     * NULL.  NULL: unknown, so that a new version of the program applies its template (template.h) at
+     * the first change of the spec, whatever has changed. */
+    const char *const *outside_template;
 };
 
 /* The status of a run that checked nothing, if the kind adds nothing.  NULL if out of memory. */

@@ -36,14 +36,41 @@ bool stw_template_has_consent(const char *consent, struct stw_hash wanted)
     return stw_streq(consent, STW_UPDATE_ALWAYS) || stw_streq(consent, id);
 }
 
+static bool is_one_of(struct stw_json name, const char *const *names)
+{
+    for (; *names; names++)
+        if (stw_json_is(name, *names))
+            return true;
+    return false;
+}
+
+/* A sum, so that the order of the members does not matter. */
+struct stw_hash stw_template_inputs(struct stw_json spec, const char *const *others,
+                                    const char *more)
+{
+    struct stw_hash all = stw_hash_bytes(more, strlen(more));
+    struct stw_json name, value;
+    stw_json_foreach (spec, name, value) {
+        size_t name_len, value_len;
+        const char *from = stw_json_raw(name, &name_len), *to = stw_json_raw(value, &value_len);
+        if (is_one_of(name, others))
+            continue;
+        struct stw_hash one = stw_hash_bytes(from, (size_t)(to - from) + value_len);
+        all = (struct stw_hash){.lo = all.lo + one.lo, .hi = all.hi + one.hi};
+    }
+    return all;
+}
+
 /* A change of the object or of its inputs makes another template than the one that waits.  One that
- * does not, such as a change of the number of replicas, restarts nothing. */
+ * does not, such as a change of the number of replicas, restarts nothing, also if this version has not
+ * seen the object before. */
 bool stw_template_waits(const struct stw_template *t, struct stw_hash wanted, bool applied_before)
 {
     if (!stw_hash_is_set(wanted) || !stw_hash_is_set(t->built) ||
         stw_hash_equal(wanted, t->built) || stw_template_has_consent(t->consent, wanted))
         return false;
-    return applied_before || stw_hash_equal(wanted, t->waiting);
+    bool same_inputs = stw_hash_is_set(t->inputs) && stw_hash_equal(t->inputs, t->inputs_now);
+    return applied_before || same_inputs || stw_hash_equal(wanted, t->waiting);
 }
 
 struct stw_hash stw_template_exchange(struct stw_hash whole, struct stw_hash from,

@@ -24,6 +24,8 @@ struct stw_template {
     struct stw_hash built;         /* the last one that was applied; zero: unknown */
     struct stw_hash stored;        /* the same, as the server stores it */
     struct stw_hash waiting;       /* the one that a new version of the program wants; zero: none */
+    struct stw_hash inputs;        /* of what `built` was made from; zero: unknown */
+    struct stw_hash inputs_now;    /* the same of the present object; zero: unknown */
     bool reported;                 /* the condition reports that it waits */
     char consent[STW_CONSENT_LEN]; /* to this one; or STW_UPDATE_ALWAYS, or "" */
 };
@@ -31,6 +33,10 @@ struct stw_template {
 /* Whether the kind has the status row STW_ROW_TEMPLATES.  Only then templates wait. */
 bool stw_templates_tracked(const struct stw_kind *k);
 
+/* The hash of what a pod template is made from: the members of `spec` except `others` (ended by NULL),
+ * which do not change it, and `more`.  It does not depend on the version of the program. */
+struct stw_hash stw_template_inputs(struct stw_json spec, const char *const *others,
+                                    const char *more);
 /* Whether the template with the digest `wanted` (zero: there is none) must wait.  `applied_before`:
  * the object is not changed since the last one was applied. */
 bool stw_template_waits(const struct stw_template *t, struct stw_hash wanted, bool applied_before);

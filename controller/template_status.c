@@ -42,6 +42,7 @@ void stw_child_know_template(struct stw_child *c, const struct stw_run *run,
     c->template.built = stw_hash_parse(stw_tree_text(entry, "hash"));
     c->template.stored = *stored ? stw_hash_parse(stored) : c->template.built;
     c->template.waiting = stw_hash_parse(stw_tree_text(entry, "waitingHash"));
+    c->template.inputs = stw_hash_parse(stw_tree_text(entry, "inputsHash"));
     stw_format(c->template.consent, sizeof(c->template.consent), "%s", o->consent);
     if (stw_run_updates_templates(run))
         stw_child_consent(c);
@@ -68,6 +69,8 @@ static void add_entry(const struct stw_child *c, json_t *list)
         add_hash(entry, "storedHash", t->stored);
     if (stw_hash_is_set(t->waiting))
         add_hash(entry, "waitingHash", t->waiting);
+    if (stw_hash_is_set(t->inputs))
+        add_hash(entry, "inputsHash", t->inputs);
     (void)json_array_append_new(list, entry);
 }
 

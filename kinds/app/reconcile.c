@@ -26,6 +26,17 @@ static const struct stw_watch *const watch_of[] = {
 };
 static_assert(STW_COUNT(watch_of) == APP_CHILDREN, "one watch for each child");
 
+/* Of what the pod template is made from, besides the version of steward. */
+static struct stw_hash hash_template_inputs(const struct app *a)
+{
+    static const char *const others[] = {"replicas", "autoscaling",     "service",
+                                         "ingress",  "httpRoute",       "pdb",
+                                         "strategy", "restartOnChange", NULL};
+    char more[STW_HASH_LEN + 32];
+    stw_format(more, sizeof(more), "%s %s", app_profile(a), a->inputs.applied);
+    return stw_template_inputs(stw_json_get(a->object.root, "spec"), others, more);
+}
+
 static void begin_children(struct app *a)
 {
     for (int i = 0; i < APP_CHILDREN; i++) {
@@ -37,6 +48,7 @@ static void begin_children(struct app *a)
         if (a->in_window)
             stw_child_consent(&a->children[i]);
     }
+    a->children[APP_DEPLOYMENT].template.inputs_now = hash_template_inputs(a);
 }
 
 static void ensure_app_child(struct app *a, int child, json_t *desired)

@@ -175,11 +175,15 @@ static bool wants_ingress(const void *subject)
     return w->spec.ingress.host != NULL;
 }
 
+static const char *const outside_template[] = {"replicas", "nodePortNumber", "serviceType",
+                                               "ingress", NULL};
+
 static const struct stw_child_row children[] = {
     [MYWEB_CONFIGMAP] = {"ConfigMapSynced", &stw_watch_configmaps, myweb_configmap,
                          .not_applied = myweb_port_reasons},
     [MYWEB_DEPLOYMENT] = {"DeploymentAvailable", &stw_watch_deployments, myweb_deployment,
-                          .replicas = wanted_replicas, .not_applied = myweb_port_reasons},
+                          .replicas = wanted_replicas, .not_applied = myweb_port_reasons,
+                          .outside_template = outside_template},
     [MYWEB_SERVICE] = {"ServiceSynced", &stw_watch_services, myweb_service,
                        .not_applied = myweb_port_reasons},
     [MYWEB_INGRESS] = {"IngressSynced", &stw_watch_ingresses, myweb_ingress,

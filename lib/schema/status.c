@@ -98,6 +98,9 @@ static const struct stw_field template_fields[] = {
     {.name = "waitingHash",
      .type = STW_T_STRING,
      .help = "Hash of the template that waits for the next rollout."},
+    {.name = "inputsHash",
+     .type = STW_T_STRING,
+     .help = "Hash of what the template was made from, besides the version."},
     {0},
 };
 const struct stw_field stw_template_item = {.type = STW_T_OBJECT, .fields = template_fields};

@@ -149,6 +149,28 @@ def test_it_is_taken_along(versions, two, installed, namespace):
         assert generation(installed, name, namespace) == before[name] + 1
 
 
+def test_the_number_of_pods_is_changed_during_the_upgrade(versions, two, installed, namespace):
+    """No version has seen that change when the new one starts: the pods stay as they are."""
+    old = {name: installed.get("deployment", name, namespace)["spec"]["template"]
+           for _, name in two}
+    versions.end()
+    for kind, name in two:
+        installed.patch(kind, name, namespace, {"spec": {"replicas": 3}})
+    versions.start("2")
+    for kind, name in two:
+        installed.wait_for("deployment", name, namespace, lambda o: o["spec"]["replicas"] == 3)
+        found = wait_outdated(installed, kind, name, namespace)
+        assert MARK in found["message"]
+        assert installed.get("deployment", name, namespace)["spec"]["template"] == old[name]
+    # One that changes the pods brings the new template.
+    versions.end()
+    installed.patch(app.KIND, "shop", namespace, {"spec": {"env": [{"name": "B", "value": "3"}]}})
+    installed.patch(myweb.KIND, "site", namespace, {"spec": {"mountPath": "/srv"}})
+    versions.start("3")
+    for kind, name in two:
+        wait.until("the new template", lambda name=name: mark(installed, name, namespace) == "3")
+
+
 def test_the_former_version_again(versions, two, installed, namespace):
     """The pods stay as they are, there and back, also if the rest is written on the way."""
     old = {name: installed.get("deployment", name, namespace)["spec"]["template"]

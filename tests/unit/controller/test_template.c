@@ -54,6 +54,9 @@ static void begin(struct fixture *f, const char *cached, const char *steps)
 
 #define REPORTED .waiting = "New", .reported = true
 
+/* What the last template was made from, compared with the present object. */
+enum inputs { UNKNOWN, SAME, OTHERS };
+
 /* This program wants the policy New and one replica; the status remembers that `built` was applied
  * and what the server made of it. */
 static const struct {
@@ -62,6 +65,7 @@ static const struct {
     const char *consent;                  /* "New": the digits of its digest */
     bool fresh;                           /* another generation, or not applied by the status */
     bool reported;
+    enum inputs inputs;
     enum stw_child_state state;
     bool outdated, early;
     unsigned reads;
@@ -96,6 +100,19 @@ static const struct {
      "[" GET(LIVE("5", "3", "Old", ALL)) "," APPLY(LIVE("6", "1", "Old", ALL)) "]", .built = "Old",
      REPORTED, .fresh = true, .state = STW_CHILD_UPDATED, .outdated = true, .reads = 1,
      .written = "Old"},
+    {"another generation, made from the same, that no version has seen", LIVE("5", "3", "Old", ALL),
+     "[" GET(LIVE("5", "3", "Old", ALL)) "," APPLY(LIVE("6", "1", "Old", ALL)) "]", .built = "Old",
+     .fresh = true, .inputs = SAME, .state = STW_CHILD_UPDATED, .outdated = true, .reads = 1,
+     .written = "Old", .fields = "spec.template.spec.dnsPolicy"},
+    {"another generation, made from others, that no version has seen", LIVE("5", "3", "Old", ALL),
+     "[" APPLY(LIVE("6", "1", "New", ALL)) "]", .built = "Old", .fresh = true, .inputs = OTHERS,
+     .state = STW_CHILD_UPDATED, .written = "New"},
+    {"another generation that no version has seen, after one that remembers no inputs",
+     LIVE("5", "3", "Old", ALL), "[" APPLY(LIVE("6", "1", "New", ALL)) "]", .built = "Old",
+     .fresh = true, .state = STW_CHILD_UPDATED, .written = "New"},
+    {"consent, made from the same", LIVE("5", "1", "Old", ALL),
+     "[" APPLY(LIVE("6", "1", "New", ALL)) "]", .built = "Old", .consent = "New", .inputs = SAME,
+     .state = STW_CHILD_UPDATED, .written = "New"},
     {"it does not exist", "", "[" APPLY(LIVE("6", "1", "New", ALL)) "]", .built = "Old", REPORTED,
      .fresh = true, .state = STW_CHILD_CREATED, .written = "New"},
     {"the server dropped an empty field", EMPTY, "[" GET(EMPTY) "]", .built = "",
@@ -129,6 +146,9 @@ static void set_known(struct fixture *f, size_t i)
         t->stored = template_of(cases[i].stored);
     if (cases[i].waiting)
         t->waiting = template_of(cases[i].waiting);
+    t->inputs_now = stw_hash_bytes("now", 3);
+    if (cases[i].inputs != UNKNOWN)
+        t->inputs = stw_hash_bytes("now", cases[i].inputs == SAME ? 3 : 2);
     if (!cases[i].consent)
         return;
     stw_hash_format(template_of(cases[i].consent), digits);
@@ -162,10 +182,40 @@ static void every_case(void **state)
                      fake_count(&f.fake, "GET /"), fake_count(&f.fake, "PATCH /"), c->err.text);
         /* What is remembered is what the object has now. */
         bool old = cases[i].outdated;
+        if (!old || cases[i].inputs == SAME)
+            assert_true(stw_hash_equal(c->template.inputs, c->template.inputs_now));
         assert_true(stw_hash_equal(c->template.built, template_of(old ? cases[i].built : "New")));
         assert_true(
             stw_hash_equal(c->template.waiting, old ? template_of("New") : (struct stw_hash){0}));
         fixture_end(&f);
+    }
+}
+
+/* The order of members and what is outside of the template do not matter. */
+static void what_a_template_is_made_from(void **state)
+{
+    static const char *const others[] = {"replicas", NULL};
+    static const struct {
+        const char *spec, *more;
+        bool same;
+    } inputs[] = {
+        {"{\"image\":\"a:1\",\"replicas\":1,\"env\":[{\"name\":\"A\"}]}", "x", true},
+        {"{\"env\":[{\"name\":\"A\"}],\"image\":\"a:1\"}", "x", true},
+        {"{\"image\":\"a:1\",\"replicas\":2,\"env\":[{\"name\":\"A\"}]}", "y", false},
+        {"{\"image\":\"a:2\",\"replicas\":1,\"env\":[{\"name\":\"A\"}]}", "x", false},
+        {"{\"image\":\"a:1\",\"replicas\":1,\"env\":[{\"name\":\"B\"}]}", "x", false},
+        {"{\"image\":\"a:1\",\"env\":[{\"name\":\"A\"}],\"port\":1}", "x", false},
+        {"{\"image\":\"a:1\"}", "x", false},
+    };
+    struct stw_hash first = {0};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(inputs); i++) {
+        stw_autojson struct stw_json_doc doc = {0};
+        assert_int_equal(stw_json_scan(&doc, inputs[i].spec, strlen(inputs[i].spec), NULL), 0);
+        struct stw_hash h = stw_template_inputs(stw_json_root(&doc), others, inputs[i].more);
+        first = i == 0 ? h : first;
+        if (!stw_hash_is_set(h) || stw_hash_equal(h, first) != inputs[i].same)
+            fail_msg("%s", inputs[i].spec);
     }
 }
 
@@ -220,14 +270,15 @@ static void remembered_in_the_status(void **state)
     stw_hash_format(template_of("New"), new);
     stw_format(status, sizeof(status),
                "{\"podTemplates\":[{\"object\":\"Deployment/other\",\"hash\":\"%s\"},"
-               "{\"object\":\"Deployment/web\",\"hash\":\"%s\"}]}",
-               new, old);
+               "{\"object\":\"Deployment/web\",\"hash\":\"%s\",\"inputsHash\":\"%s\"}]}",
+               new, old, new);
     begin(&f, LIVE("5", "1", "Old", ALL), "[" GET(LIVE("5", "1", "Old", ALL)) "]");
     f.child.applied_before = true;
     json_auto_t *first = report(&f, status, &condition);
     const json_t *entry = json_array_get(json_object_get(first, "podTemplates"), 0);
     assert_string_equal(stw_tree_text(entry, "hash"), old);
     assert_string_equal(stw_tree_text(entry, "waitingHash"), new);
+    assert_string_equal(stw_tree_text(entry, "inputsHash"), new); /* of the one that is applied */
     assert_null(json_object_get(entry, "storedHash"));
     stw_format(text, sizeof(text),
                "Deployment \"web\" keeps the pod template of an earlier version of steward until "
@@ -285,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case),
+        cmocka_unit_test(what_a_template_is_made_from),
         cmocka_unit_test(what_fails_is_not_remembered),
         cmocka_unit_test(remembered_in_the_status),
         cmocka_unit_test(only_of_kinds_with_the_row),
