@@ -80,6 +80,10 @@ class Gateway:
         """Its own status."""
         return self.post("/v3/maintenance/status")
 
+    def write_database(self):
+        """Writes what the member buffers for its database, for up to 100 ms, to the disk."""
+        self.post("/v3/maintenance/hash")
+
     def members(self):
         """Its list of members, linearizable where it can be (etcd 3.5)."""
         return self.post("/v3/cluster/member/list", {"linearizable": True})["members"]

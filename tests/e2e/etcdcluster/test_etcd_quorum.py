@@ -92,6 +92,7 @@ def lose_two(etcd, prefix, killed=False):
             writer.wait_writes(20)
     survivor, *lost = etcd.followers() + [etcd.leader()]
     etcd.wait_has_all(survivor)
+    etcd.at(survivor).write_database()
     etcd.empty(*lost, killed=[survivor] if killed else [])
     return survivor, lost, before
 
