@@ -16,8 +16,6 @@ SAMPLES = paths.TOP / "config" / "samples"
 # Of other projects; test_app_optional.py installs them.
 NOT_INSTALLED = ("httproutes", "podmonitors")
 
-pytestmark = pytest.mark.oldest("rights, and watches of kinds that are not served")
-
 
 @pytest.fixture(scope="module")
 def own(steward_binary):

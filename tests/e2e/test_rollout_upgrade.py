@@ -17,7 +17,7 @@ from support import steward as stw
 from support.cluster import condition, is_ready
 from support.stream import Stream
 
-pytestmark = [pytest.mark.node, pytest.mark.oldest("CRDs that change, rollouts of Deployments")]
+pytestmark = pytest.mark.node
 
 # The image of nginx runs as root, and listens on a port below 1024.
 ROOT = {"runAsNonRoot": False, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
