@@ -255,7 +255,8 @@ def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, f
         if pod and pod["metadata"]["uid"] not in ended:
             restore.end(pod, **(FAULT if fails and not ended else {}))
             ended.append(pod["metadata"]["uid"])
-        return not one.running() or restore.target() and not restore.pod()
+        return not one.running() or (restore.target() and not restore.pod()
+                                     and restore.status().get("phase") == "Joining")
 
     def calls_to_live():
         """The number of the call that kills it: 1, or more after the same death in a row, as some
