@@ -3,6 +3,7 @@
  * What Secret mode makes of a sync that fails: whether the replica stays ready. */
 #include "certs/certs_priv.h"
 #include "fake_api.h"
+#include "support/fake_clock.h"
 
 #include "base/log.h"
 
@@ -14,20 +15,8 @@
 #define MINUTE ((int64_t)60 * 1000000)
 #define DAY ((int64_t)86400 * 1000000)
 
-static int64_t fake_wall_us;
-static uint64_t fake_ms;
-
-static uint64_t monotonic(void *ctx)
-{
-    (void)ctx;
-    return fake_ms;
-}
-static int64_t wall(void *ctx)
-{
-    (void)ctx;
-    return fake_wall_us;
-}
-static const struct stw_clock fake_clock = {.monotonic_ms = monotonic, .wall_us = wall};
+static struct fake_clock now;
+static const struct stw_clock now_clock = {&now, fake_monotonic, fake_wall};
 
 static const struct stw_operator op = {
     .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
@@ -42,8 +31,7 @@ static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_
 /* A step after some time.  The fake API takes the place of the client and its watches. */
 static void step_after(struct stw_certs *c, int64_t us)
 {
-    fake_wall_us += us;
-    fake_ms += (uint64_t)us / 1000;
+    now.ms += (uint64_t)us / 1000;
     (void)stw_certs_secret_mode.step(c, false);
 }
 
@@ -57,11 +45,10 @@ static struct stw_certs *begin(struct fake_api *api)
                                             .secret = "pair",
                                             .dns_names = names,
                                             .use = use};
-    fake_wall_us = 20000 * DAY;
-    fake_ms = 1000;
+    now.ms = 1000;
     fake_init(api);
     fake_add_hook(api, FAKE_MUTATING);
-    assert_int_equal(stw_certs_create(&config, &fake_clock, NULL, &c, &err), 0);
+    assert_int_equal(stw_certs_create(&config, &now_clock, NULL, &c, &err), 0);
     c->rotation = (struct stw_rotation){
         .config = {.op = &op,
                    .ns = "ns",
@@ -72,7 +59,7 @@ static struct stw_certs *begin(struct fake_api *api)
                    .leaf_days = 30,
                    .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
         .api = {fake_call, api, &op},
-        .clock = &fake_clock,
+        .clock = &now_clock,
         .serve = stw_certs_take,
         .ctx = c,
     };

@@ -4,6 +4,7 @@
  * the same again with a crash or another replica at every request. */
 #include "certs/rotation_priv.h"
 #include "fake_api.h"
+#include "support/fake_clock.h"
 
 #include "base/log.h"
 #include "certs/issue.h"
@@ -16,23 +17,10 @@
 #include <cmocka.h>
 
 #define DAY ((int64_t)86400 * 1000000)
-#define START ((int64_t)1700000000 * 1000000)
 #define REPLICAS 2
 
-static int64_t fake_wall_us;
-static uint64_t fake_ms;
-
-static uint64_t monotonic(void *ctx)
-{
-    (void)ctx;
-    return fake_ms;
-}
-static int64_t wall(void *ctx)
-{
-    (void)ctx;
-    return fake_wall_us;
-}
-static const struct stw_clock fake_clock = {.monotonic_ms = monotonic, .wall_us = wall};
+static struct fake_clock now;
+static const struct stw_clock now_clock = {&now, fake_monotonic, fake_wall};
 
 static const char *const dns_a[] = {"steward.ns.svc", "steward.ns.svc.cluster.local", NULL};
 static const char *const dns_b[] = {"renamed.ns.svc", NULL};
@@ -51,7 +39,7 @@ struct world {
 static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)
 {
     struct replica *r = ctx;
-    assert_int_equal(stw_pair_check(cert_pem, key_pem, fake_wall_us, err), 0);
+    assert_int_equal(stw_pair_check(cert_pem, key_pem, fake_wall(&now), err), 0);
     free(r->cert);
     r->cert = strdup(cert_pem);
     return 0;
@@ -62,8 +50,7 @@ static const struct stw_operator op = {
 
 static void pass(int64_t us)
 {
-    fake_wall_us += us;
-    fake_ms += (uint64_t)us / 1000;
+    now.ms += (uint64_t)us / 1000;
 }
 
 static void boot(struct world *w, unsigned i)
@@ -82,7 +69,7 @@ static void boot(struct world *w, unsigned i)
                                 .leaf_days = 30,
                                 .times = {.settle_us = 10 * 1000000, .overlap_us = DAY / 24}},
                      .api = {fake_call, &w->api, &op},
-                     .clock = &fake_clock,
+                     .clock = &now_clock,
                      .serve = use,
                      .ctx = r}};
 }
@@ -122,8 +109,7 @@ static struct world *world_new(void)
 {
     struct world *w = calloc(1, sizeof(*w));
     assert_non_null(w);
-    fake_wall_us = START;
-    fake_ms = 1000;
+    now.ms = 1000;
     fake_init(&w->api);
     w->api.wrote = check_trust;
     w->api.ctx = w;
@@ -173,7 +159,7 @@ static void assert_settled(struct world *w, unsigned replicas)
     stw_autofree char *ca = fake_data(&w->api, "ca.crt");
     assert_non_null(leaf);
     assert_non_null(ca);
-    assert_int_equal(stw_pair_check(leaf, key, fake_wall_us, NULL), 0);
+    assert_int_equal(stw_pair_check(leaf, key, fake_wall(&now), NULL), 0);
     assert_true(stw_cert_signed_by(leaf, ca));
     assert_false(has(w, "ca-next.crt"));
     assert_false(has(w, "ca-next.key"));
@@ -532,7 +518,7 @@ static struct world *world_copy(const struct world *from, int64_t now_us)
 {
     struct world *w = world_new();
     fake_copy(&w->api, &from->api);
-    pass(now_us - fake_wall_us);
+    pass(now_us - fake_wall(&now));
     for (unsigned i = 0; i < REPLICAS; i++) {
         if (!from->replicas[i].cert)
             continue;
@@ -551,7 +537,7 @@ static void everywhere(at_fn *at)
     for (enum from from = 0; from < FROMS; from++) {
         struct world *first = world_new();
         prepare(first, from);
-        int64_t now_us = fake_wall_us;
+        int64_t now_us = fake_wall(&now);
         bool more = true;
         for (unsigned n = 1; more; n += STRIDE) {
             struct world *w = world_copy(first, now_us);
