@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Each allocation fails in turn: every call must then fail with an error, leak nothing and work
- * again afterwards.  The linker redirects the allocations of our libraries to this file
- * (--wrap). */
+ * again afterwards. */
 #include "base/json.h"
 #include "base/metrics.h"
 #include "base/table.h"
 #include "base/util.h"
 #include "base/yaml.h"
+#include "support/refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,49 +15,6 @@
 #include <stdio.h>
 
 #include <cmocka.h>
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool refuse(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t count, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t count, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_reallocarray(void *p, size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_reallocarray(p, count, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refuse() ? NULL : __real_strdup(text);
-}
 
 /* Runs `call` with the n-th allocation failing, for n from 0 on, until it succeeds. */
 static void exhaust(int (*call)(struct stw_error *err))

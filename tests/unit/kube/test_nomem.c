@@ -1,51 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cache when any of its allocations fails.  The linker redirects the allocations of our
- * libraries to this file (--wrap). */
+ * The cache when any of its allocations fails. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
+#include "support/refuse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include <cmocka.h>
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool refuse(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__real_reallocarray(void *p, size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__wrap_reallocarray(void *p, size_t count, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(p, size);
-}
-
-void *__wrap_reallocarray(void *p, size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_reallocarray(p, count, size);
-}
 
 /* Like the index functions of kinds: through a buffer of its own, so that a failure looks like an
  * object without keys. */
