@@ -169,9 +169,7 @@ static int read_restart(struct app *a, char out[static STW_HASH_LEN], struct stw
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
-    if (stw_kube_get(a->run->client, &stw_res_deployment, a->owner.ns, a->owner.name, &answer,
-                     err) != 0 ||
-        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+    if (app_read_deployment(a, &answer, &doc, err) != 0)
         return -1;
     struct stw_json all = stw_json_path(stw_json_root(&doc), "spec.template.metadata.annotations");
     if (stw_json_strcpy(stw_json_get(all, APP_INPUTS_ANNOTATION), out, STW_HASH_LEN) != 0)

@@ -77,6 +77,10 @@ json_t *app_metadata(const struct app *a, const char *name);
 json_t *app_selector(const struct app *a);
 json_t *app_labels(const struct app *a); /* of children and pods */
 
+/* The Deployment as the server has it now; `doc` is a view of `text`.  -1: `err`. */
+int app_read_deployment(struct app *a, struct stw_buf *text, struct stw_json_doc *doc,
+                        struct stw_error *err);
+
 /* --- the number of replicas */
 
 /* Call before the Deployment is applied.  When an autoscaler starts or stops setting the number of

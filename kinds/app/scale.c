@@ -24,6 +24,15 @@ static int64_t start_value(const struct stw_app *spec)
     return STW_MIN(n, spec->autoscaling.max);
 }
 
+int app_read_deployment(struct app *a, struct stw_buf *text, struct stw_json_doc *doc,
+                        struct stw_error *err)
+{
+    return stw_kube_get(a->run->client, &stw_res_deployment, a->owner.ns, a->owner.name, text,
+                        err) != 0
+               ? -1
+               : stw_json_scan(doc, stw_buf_str(text), text->len, err);
+}
+
 /* spec.replicas of the Deployment as the server has it, and the version of the Deployment.  The
  * cache may not have the last number of an autoscaler yet. */
 static int read_number(struct app *a, const char *uid, char version[static STW_RV_LEN],
@@ -31,9 +40,7 @@ static int read_number(struct app *a, const char *uid, char version[static STW_R
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
-    if (stw_kube_get(a->run->client, &stw_res_deployment, a->owner.ns, a->owner.name, &answer,
-                     err) != 0 ||
-        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, err) != 0)
+    if (app_read_deployment(a, &answer, &doc, err) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
     if (!stw_json_is(stw_json_path(root, "metadata.uid"), uid) ||
