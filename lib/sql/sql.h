@@ -117,10 +117,12 @@ struct stw_account {
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
      * valid; while an older one still is, it is not set (`password_waits`). */
     bool keep_old;
-    bool old_stays;   /* the plugin is not changed while an older password is valid, which
-                                that would end (`plugin_waits`) */
-    bool discard_old; /* the older password is no longer valid, before a new one is set; after
-                                that, if it is the new one and `keep_old` is not set */
+    /* The plugin is not changed while an older password is valid, which that would end
+     * (`plugin_waits`). */
+    bool old_stays;
+    /* The older password is discarded before a new one is set; after that, if it is the new one and
+     * `keep_old` is not set. */
+    bool discard_old;
     /* What clients read now, if it is not the wanted one; NULL: unknown.  While the older password is
      * this one, no client has the current one: a new one replaces that, and the older one stays. */
     struct stw_sql_secret published;
