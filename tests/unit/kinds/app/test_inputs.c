@@ -257,6 +257,14 @@ static void within_the_interval(void **state)
     json_decref(w.status);
 }
 
+/* `doc` becomes a view of `text`, the windows. */
+static void init_windows(struct world *w, struct stw_json_doc *doc, const char *text)
+{
+    init(w);
+    assert_int_equal(stw_json_scan(doc, text, strlen(text), NULL), 0);
+    w->spec.restart.windows = stw_json_root(doc);
+}
+
 /* Saturday 1970-01-03, 12:00 */
 #define SATURDAY (2 * 86400 + 12 * 3600)
 
@@ -266,9 +274,7 @@ static void within_a_window(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     struct world w;
     (void)state;
-    init(&w);
-    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
-    w.spec.restart.windows = stw_json_root(&doc);
+    init_windows(&w, &doc, text);
     (void)run_at(&w, 1000);
     set_digest(&w, "two");
     assert_false(run_at(&w, SATURDAY));
@@ -299,9 +305,7 @@ static void a_window_ends_before_the_restart(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     struct world w;
     (void)state;
-    init(&w);
-    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
-    w.spec.restart.windows = stw_json_root(&doc);
+    init_windows(&w, &doc, text);
     w.spec.restart.min_interval_s = 86400; /* counts from restarts that were made */
     (void)run_at(&w, 1000);
     for (int i = 0; i < 2; i++) { /* the first restart, and one after another */
@@ -331,9 +335,7 @@ static void a_window_ends_after_the_restart(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     struct world w;
     (void)state;
-    init(&w);
-    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
-    w.spec.restart.windows = stw_json_root(&doc);
+    init_windows(&w, &doc, text);
     (void)run_at(&w, 1000);
     set_digest(&w, "two");
     decide_at(&w, SATURDAY + 3600);
