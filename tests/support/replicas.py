@@ -190,8 +190,10 @@ class InPods(Replicas):
         self.api, self.resources, self.addresses = cluster.api, None, {}
 
     def open(self):
-        """Waits for both."""
+        """Waits for both, and until the API server reaches them: kube-proxy refuses connections to
+        the Service for a moment after its first pods are ready."""
         self.settle()
+        self.wait_door()
         return self
 
     def settle(self, seconds=120):
