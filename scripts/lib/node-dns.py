@@ -36,7 +36,9 @@ def names(services, endpoints, domain):
 
 
 def start_server(file, address, domain):
-    """dnsmasq, which ends with this process."""
+    """dnsmasq, which ends with this process.  It inherits that SIGHUP is ignored, until it handles
+    the signal: otherwise an early one would end it."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return subprocess.Popen([
         "setpriv", "--pdeathsig", "KILL", "dnsmasq", "--conf-file=/dev/null", "--keep-in-foreground",
         "--user=root", "--pid-file=", "--bind-interfaces", f"--listen-address={address}",
