@@ -20,7 +20,7 @@ from . import files, process
 
 CLUSTER_FAILED = 70  # exit status: the cluster did not come up
 TOO_LONG = 71        # the worker was ended at its time limit
-UNCLEAN = 72         # the tests passed, but processes or clusters remained
+UNCLEAN = 72         # the tests passed, but processes or clusters remained, or a component did not run
 INTERRUPTED = 130
 TEARDOWN_SECONDS = 30
 UP_SECONDS = 900       # the first may have to wait until a build has ended
@@ -56,6 +56,7 @@ class Guard:
         self.cluster = spec.get("cluster")
         self.users = files.Users(spec["users"]) if spec.get("users") else None
         self.clusters = os.environ.get("STEWARD_CLUSTERS", f"/tmp/steward-clusters-{os.geteuid()}")
+        self.is_up = False  # its cluster, which then has all components until it is taken down
         self.log = open(spec["log"], "a", encoding="utf-8")
 
     def say(self, text):
@@ -118,6 +119,7 @@ class Guard:
             return CLUSTER_FAILED
         if self.cluster and not self.up():
             return CLUSTER_FAILED
+        self.is_up = True
         if self.cluster and self.users:
             self.users.tell("up")
         try:
@@ -160,6 +162,15 @@ class Guard:
             pass
         return not os.path.isdir(f"{self.clusters}/{name}")
 
+    def all_run(self):
+        """Whether every component of the worker's cluster runs: tests on a cluster without one of
+        them fail for no reason of their own."""
+        try:
+            return self.attend([self.spec["scripts"] + "/cluster", "status", "--name",
+                                self.cluster["name"]], 60) == 0
+        except TimeOver:
+            return False
+
     def others(self):
         """Processes that should not be there any more."""
         return process.descendants(os.getpid()) - self.given_pids()
@@ -170,6 +181,9 @@ class Guard:
         if self.cluster and self.users:
             self.users.wait_alone(self.spec["seconds"])
             self.users.tell("down")
+        if self.cluster and self.is_up and not self.all_run():
+            self.say("A component of the cluster does not run.")
+            clean = False
         for name in self.clusters_left():
             if not self.cluster or name != self.cluster["name"]:
                 self.say(f"The tests left the cluster '{name}' behind.")
@@ -202,7 +216,7 @@ def main(path):
     try:
         status = guard.run()
     except Interrupted:
-        status = INTERRUPTED
+        status, guard.is_up = INTERRUPTED, False
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     clean = guard.clean()
     return status if clean or status != 0 else UNCLEAN

@@ -135,7 +135,7 @@ class Scheduler:
 
 REASONS = {guard.CLUSTER_FAILED: "its cluster did not come up",
            guard.TOO_LONG: "it was ended because its time was over",
-           guard.UNCLEAN: "its tests left processes or clusters behind"}
+           guard.UNCLEAN: "its tests left processes or clusters behind, or ended a component of their cluster"}
 
 
 def trouble(one):
