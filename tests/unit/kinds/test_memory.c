@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The n-th allocation fails, for each n: a verdict is either complete or marked as failed; nothing
- * leaks or crashes. */
+ * The n-th allocation and all after it fail, for each n: a verdict is either complete or marked as
+ * failed; nothing leaks or crashes. */
 #include "kinds/databaseuser/spec.h"
 #include "kinds/myweb/spec.h"
 #include "sql/target.h"
 
 #include "kinds/common/product.h"
 #include "support/judge.h"
-
-static long allocations_left = -1; /* -1: no limit */
-
-static bool refuse_memory(void)
-{
-    if (allocations_left < 0)
-        return false;
-    if (allocations_left == 0)
-        return true;
-    allocations_left--;
-    return false;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-char *__wrap_strdup(const char *s);
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse_memory() ? NULL : __real_malloc(size);
-}
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse_memory() ? NULL : __real_calloc(count, size);
-}
-void *__wrap_realloc(void *p, size_t size)
-{
-    return refuse_memory() ? NULL : __real_realloc(p, size);
-}
-char *__wrap_strdup(const char *s)
-{
-    return refuse_memory() ? NULL : __real_strdup(s);
-}
+#include "support/refuse.h"
 
 #define BAD                                                                                        \
     "{\"metadata\":{\"name\":\"1web\"},\"spec\":{\"image\":\"No\",\"nodePortNumber\":80,"          \
@@ -59,15 +22,15 @@ static void verdict(const struct stw_admission *a, char *out, size_t size)
     stw_autofindings struct stw_findings f = {0};
     size_t used = 0;
     stw_kind_validate(a, &f);
-    long left = allocations_left;
-    allocations_left = -1;
+    long before = left;
+    left = -1;
     snprintf(out, size, "failed");
     for (size_t i = 0; !f.failed && i < f.error_count; i++)
         used += (size_t)snprintf(out + used, size - used, "%s %s %s\n", f.errors[i].path,
                                  f.errors[i].value ? f.errors[i].value : "", f.errors[i].message);
     for (size_t i = 0; !f.failed && i < f.warning_count; i++)
         used += (size_t)snprintf(out + used, size - used, "%s\n", f.warnings[i]);
-    allocations_left = left;
+    left = before;
 }
 
 static void try_all(const struct stw_kind *kind, const char *object, const char *old,
@@ -81,10 +44,10 @@ static void try_all(const struct stw_kind *kind, const char *object, const char 
     verdict(&q.a, want, sizeof(want));
     assert_true(strlen(want) > 100);
     for (long n = 0; !whole; n++) {
-        allocations_left = n;
+        left = n;
         verdict(&q.a, got, sizeof(got));
-        whole = allocations_left > 0;
-        allocations_left = -1;
+        whole = left > 0;
+        left = -1;
         if (stw_streq(got, "failed"))
             failures++;
         else
@@ -160,10 +123,10 @@ static void target_lists(void **state)
         for (long n = 0; !whole; n++) {
             stw_autofindings struct stw_findings f = {0};
             struct stw_targets *list = NULL;
-            allocations_left = n;
+            left = n;
             int rc = stw_targets_parse(stw_json_root(&doc), &list, &f);
-            whole = allocations_left > 0;
-            allocations_left = -1;
+            whole = left > 0;
+            left = -1;
             assert_int_equal(rc, list ? 0 : -1);
             assert_true(rc == 0 || f.failed || f.error_count > 0);
             assert_true(!whole || !f.failed);
@@ -184,10 +147,10 @@ static void decoding(void **state)
     (void)state;
     scan(&doc, "{\"image\":\"nginx\",\"mountPath\":\"/srv\"}");
     for (long n = 0; rc != 0; n++) {
-        allocations_left = n;
+        left = n;
         struct stw_arena *arena = stw_arena_create();
         rc = arena ? stw_kind_decode(&stw_kind_myweb, stw_json_root(&doc), arena, &web, &err) : -1;
-        allocations_left = -1;
+        left = -1;
         stw_arena_destroy(arena);
         assert_true(n < 100);
     }
@@ -202,5 +165,6 @@ int main(void)
         cmocka_unit_test(target_lists),
         cmocka_unit_test(decoding),
     };
+    all_after = true;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

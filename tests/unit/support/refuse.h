@@ -9,10 +9,14 @@
 #include <stddef.h>
 
 static long left = -1; /* allocations until one fails; negative: none does */
+static bool all_after; /* whether all after that one fail, too */
 
 static bool refuse(void)
 {
-    return left >= 0 && left-- == 0;
+    bool now = left == 0;
+    if (left > 0 || (now && !all_after))
+        left--;
+    return now;
 }
 
 void *__real_malloc(size_t size);
