@@ -35,6 +35,8 @@ def scene(installed, steward_binary, tmp_path_factory):
 
 @pytest.fixture
 def shop(scene, namespace):
+    # The account of the test before is refused until its deletion has reached steward's cache.
+    wait.until("the account to be free", lambda: dry_run(scene, user("app", namespace)).returncode == 0)
     yield namespace
     scene.forget(namespace)
 
@@ -170,8 +172,7 @@ def finalizers(scene, obj):
 @pytest.mark.oldest("webhook calls, finalizers")
 def test_the_finalizer(scene, shop):
     """Set once, if an account is about to be created, but not while something is missing."""
-    # The account of the test before is refused until its deletion has reached steward's cache.
-    wait.until("the account to be free", lambda: finalizers(scene, user("app", shop)) == [])
+    assert finalizers(scene, user("app", shop)) == []
     scene.cluster.apply(dbu.secret("app", shop, "long-enough-and-more"))
     wait.until("the Secret to be seen",
                lambda: finalizers(scene, user("app", shop)) == [dbu.FINALIZER])
