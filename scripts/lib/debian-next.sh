@@ -11,7 +11,7 @@ readonly NEXT_VERSION=13
 # shellcheck disable=SC2034 # bootstrap reads them
 readonly NEXT_MB=560 NEXT_MINUTES=3
 # The packages of the group build, and of programs that tests start.
-readonly NEXT_PACKAGES=(gcc libc6-dev meson ninja-build pkg-config git ca-certificates python3 python3-yaml
+readonly NEXT_PACKAGES=(gcc libc6-dev ccache meson ninja-build pkg-config git ca-certificates python3 python3-yaml
     libmicrohttpd-dev libgnutls28-dev libssl-dev libexpat1-dev libjansson-dev libyaml-dev
     libcurl4-openssl-dev libxxhash-dev libmariadb-dev libpq-dev libsodium-dev zlib1g-dev libcmocka-dev openssl tzdata)
 
@@ -61,10 +61,11 @@ next_build() {
     local dir=$1 root loader
     root=$(next_folder)
     loader=$(readlink -e "$root/usr/bin/true" >/dev/null && next_loader "$root")
+    # A build for another root folder would name a loader and libraries that do not exist there.
+    grep -qsF "$root$loader" "$dir/build.ninja" || rm -rf "$dir"
     mkdir -p "$dir"
     STEP_LOG=$dir/build.log
     : >"$STEP_LOG"
-    # shellcheck disable=SC2016 # expanded by the inner shell
     [[ -f $dir/build.ninja ]] || step 'configure' next_run "$dir" meson setup "$dir" "$TOP" -Dwerror=true \
         "-Dc_link_args=-Wl,--dynamic-linker=$root$loader,--disable-new-dtags,-rpath,$root/usr/lib/$(uname -m)-linux-gnu"
     step "build (${dir#"$TOP"/}, Debian $NEXT_VERSION)" next_run "$dir" ninja -C "$dir"
@@ -76,24 +77,27 @@ next_loader() {
 }
 
 # next_run DIR COMMAND...: runs it in the root folder.  The tree is read-only there, except DIR.
+# ccache, which meson finds there, keeps what it compiles beside what other builds have compiled.
 # The mounts are private to this command.
 next_run() {
     local dir=$1 root
     root=$(next_folder)
     shift
-    mkdir -p "$root$TOP" "$root$dir"
+    mkdir -p "$root$TOP" "$root$dir" "$root/ccache" "$(cache_root)/ccache"
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --propagation private sh -euc '
-        root=$1 top=$2 dir=$3
-        shift 3
+        root=$1 top=$2 dir=$3 compiled=$4
+        shift 4
         mount --rbind /proc "$root/proc"
         mount --rbind /dev "$root/dev"
         mount --rbind /tmp "$root/tmp"
         mount --bind "$top" "$root$top"
         mount -o remount,ro,bind "$root$top"
         mount --bind "$dir" "$root$dir"
+        mount --bind "$compiled" "$root/ccache"
+        export CCACHE_DIR=/ccache CCACHE_BASEDIR="$top" CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=1G
         export HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin
         cd "$root"
         exec chroot "$root" sh -c '\''cd "$1" && shift && exec "$@"'\'' sh "$top" "$@"' \
-        sh "$root" "$TOP" "$dir" "$@"
+        sh "$root" "$TOP" "$dir" "$(cache_root)/ccache" "$@"
 }
