@@ -29,28 +29,42 @@ node_running() {
     proc_find node
 }
 
-# node_claim: checks the requirements, and that this cluster's node will be the only one.  Called
-# before the control plane is started, so that it fails early.
+# node_claim: checks the requirements, and that this cluster's node will be the only one in its
+# network namespace.  Called before the control plane is started, so that it fails early.
 node_claim() {
     local other
     node_require
-    exec 8<"$CLUSTERS"
-    flock 8
+    clusters_lock
     for other in "$CLUSTERS"/*/node; do
-        [[ ! -d $other ]] || node_release "$(basename "${other%/node}")"
+        [[ ! -d $other ]] || node_is_elsewhere "$other" || node_release "$(basename "${other%/node}")"
     done
     ! netfilter_has_kubernetes ||
         die 'this machine is a Kubernetes node already (iptables-save | grep KUBE-)' \
             "end it first; chains that a dead one left go with '$(program kube-proxy) --cleanup'"
     mkdir "$CLUSTER/node"
     MADE=${MADE:-node}
-    exec 8<&-
+    network_here >"$CLUSTER/node/network"
+    settings_record
+    clusters_unlock
+}
+
+# network_here: the network namespace of this process, such as net:[4026531840].
+network_here() {
+    readlink /proc/self/ns/net
+}
+
+# node_is_elsewhere FOLDER: whether this node belongs to another network namespace.  Bridge, packet
+# filter and settings of the network are that namespace's, and end with it.
+node_is_elsewhere() {
+    [[ $(cat "$1/network" 2>/dev/null) != "$(network_here)" ]]
 }
 
 # node_release NAME: removes a node whose processes have all ended, for example after a reboot; its
 # cluster can have a new node later.  Fails if the node runs or is being created.
 node_release() (
     exec 9>&-
+    clusters_lock() { :; } # node_claim holds it
+    clusters_unlock() { :; }
     cluster_select "$1"
     { exec 9<"$CLUSTER"; } 2>/dev/null || return 0
     flock -n 9 || node_refuse "$1"
@@ -61,7 +75,7 @@ node_release() (
 )
 
 node_refuse() {
-    die "cluster '$1' has a node, and this machine can be one node only" \
+    die "cluster '$1' has a node, and this network can have one node only" \
         "'$0 down --name $1' ends it; without --node there can be any number of clusters"
 }
 
@@ -103,7 +117,6 @@ node_create() {
         die "this machine has a route to $POD_CIDR already" \
             'take another --name: each has a network of its own'
     mkdir -p "$CLUSTER"/node/{before,cni,containerd,images,kubelet,registries/_default}
-    settings_record
     netfilter_record
     cgroups_create
     bridge_create
@@ -154,26 +167,60 @@ modules_load() {
 
 # --- kernel settings that kubelet, kube-proxy and the bridge plugin change ---
 
-readonly KERNEL_SETTINGS=(net/ipv4/ip_forward net/ipv4/conf/all/route_localnet
+readonly NETWORK_SETTINGS=(net/ipv4/ip_forward net/ipv4/conf/all/route_localnet
     net/ipv4/conf/all/forwarding net/ipv4/conf/default/forwarding net/ipv6/conf/all/forwarding
     net/bridge/bridge-nf-call-iptables net/bridge/bridge-nf-call-ip6tables
     net/netfilter/nf_conntrack_max net/netfilter/nf_conntrack_tcp_timeout_established
-    net/netfilter/nf_conntrack_tcp_timeout_close_wait vm/overcommit_memory vm/panic_on_oom
-    kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes)
+    net/netfilter/nf_conntrack_tcp_timeout_close_wait)
+readonly MACHINE_SETTINGS=(vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops
+    kernel/keys/root_maxkeys kernel/keys/root_maxbytes)
 
+# settings_record: run with the lock on $CLUSTERS.  If another node has changed the machine's
+# settings already, its record has their values from before.
 settings_record() {
-    local name
-    for name in "${KERNEL_SETTINGS[@]}"; do
-        [[ ! -r /proc/sys/$name ]] || printf '%s %s\n' "$name" "$(<"/proc/sys/$name")"
-    done >"$CLUSTER/node/before/settings"
+    local other
+    settings_read "${NETWORK_SETTINGS[@]}" >"$CLUSTER/node/network-settings"
+    other=$(node_beside)
+    if [[ -n $other ]]; then
+        cp "$other/machine-settings" "$CLUSTER/node/machine-settings"
+    else
+        settings_read "${MACHINE_SETTINGS[@]}" >"$CLUSTER/node/machine-settings"
+    fi
 }
 
+# node_beside: the folder of another node of this machine, if there is one.
+node_beside() {
+    local other
+    for other in "$CLUSTERS"/*/node; do
+        [[ ! -f $other/machine-settings || $other -ef $CLUSTER/node ]] || {
+            printf '%s' "$other"
+            return
+        }
+    done
+}
+
+settings_read() {
+    local name
+    for name; do
+        [[ ! -r /proc/sys/$name ]] || printf '%s %s\n' "$name" "$(<"/proc/sys/$name")"
+    done
+}
+
+# settings_restore: the last node of the machine restores the machine's settings.
 settings_restore() {
+    node_is_elsewhere "$CLUSTER/node" || settings_write "$CLUSTER/node/network-settings"
+    clusters_lock
+    [[ -n $(node_beside) ]] || settings_write "$CLUSTER/node/machine-settings"
+    rm -f "$CLUSTER/node/machine-settings"
+    clusters_unlock
+}
+
+settings_write() {
     local name value
-    [[ -f $CLUSTER/node/before/settings ]] || return 0
+    [[ -f $1 ]] || return 0
     while read -r name value; do
         [[ $(<"/proc/sys/$name") == "$value" ]] || printf '%s' "$value" >"/proc/sys/$name" || true
-    done <"$CLUSTER/node/before/settings"
+    done <"$1"
 }
 
 # --- cgroups: all processes of pods are below our own cgroup ---
@@ -235,9 +282,10 @@ bridge_create() {
 bridge_remove() {
     local bridge link
     bridge=$(bridge_name)
-    [[ -e /sys/class/net/$bridge ]] || return 0
-    for link in "/sys/class/net/$bridge/brif"/*; do
-        [[ ! -e $link ]] || ip link delete "${link##*/}" 2>/dev/null || true
+    # Not /sys/class/net: it may show the links of another network namespace.
+    ip link show "$bridge" >/dev/null 2>&1 || return 0
+    for link in $(ip -o link show master "$bridge" | awk -F '[ @:]+' '{ print $2 }'); do
+        ip link delete "$link" 2>/dev/null || true
     done
     ip link delete "$bridge"
 }
@@ -251,12 +299,12 @@ node_namespace_create() {
     proc_wait_ready node 10 test -e "$CLUSTER/node/ready"
 }
 
-# node_define NAME COMMAND...: defines a component that runs in the node's mount namespace.
+# node_define NAME COMMAND...: defines a component that runs in the node's mount and network namespaces.
 node_define() {
     local name=$1
     shift
     proc_find node
-    proc_define "$name" nsenter --mount="/proc/$PROC_PID/ns/mnt" -- "$@"
+    proc_define "$name" nsenter --mount="/proc/$PROC_PID/ns/mnt" --net="/proc/$PROC_PID/ns/net" -- "$@"
 }
 
 # node_processes: all processes in the node's mount namespace, except `node`: the components, their
@@ -419,8 +467,10 @@ node_destroy() {
     wait_until 10 node_processes_end || die "these processes do not end: $(node_processes | xargs)"
     proc_stop node 0
     wait_until 10 cgroups_empty || die "processes in $(cgroups | head -n 1) do not end"
-    bridge_remove
-    netfilter_restore
+    node_is_elsewhere "$CLUSTER/node" || {
+        bridge_remove
+        netfilter_restore
+    }
     settings_restore
     rm -rf --one-file-system "${CLUSTER:?}/node"
     for name in "${NODE_COMPONENTS[@]}" node; do

@@ -109,18 +109,27 @@ cluster_unlock() {
     exec 9<&-
 }
 
+# clusters_lock: waits until no other command changes what clusters share.
+clusters_lock() {
+    exec 8<"$CLUSTERS"
+    flock 8
+}
+
+clusters_unlock() {
+    exec 8<&-
+}
+
 # ports_choose: finds a free block.  The search starts at a block that depends on user and name, so
 # that a cluster usually gets the same ports again and two users rarely try the same.
 ports_choose() {
     local start i block
     start=$(cksum <<<"$UID $CLUSTER_NAME")
-    exec 8<"$CLUSTERS"
-    flock 8
+    clusters_lock
     for ((i = 0; i < PORT_BLOCKS; i++)); do
         block=$(((${start%% *} + i) % PORT_BLOCKS))
         if ports_block_free $((PORT_FIRST + 16 * block)); then
             setting PORT_BASE $((PORT_FIRST + 16 * block))
-            exec 8<&-
+            clusters_unlock
             return
         fi
     done

@@ -9,6 +9,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -148,7 +149,19 @@ def test_stages_share_one_node(tmp_path, monkeypatch):
     marks = {name: part.workers[0].command[-3] for name, part in parts.items()}
     assert marks == {"stages@newest": "node and stage", "node@newest": "node and not stage",
                      "node@oldest": "node and oldest"}
-    assert parts["stages@newest"].node and len(parts["node@newest"].workers) == 1
+    assert all(part.network for part in parts.values()) and len(parts["node@newest"].workers) == 1
+    options.given_cluster = "mine"
+    assert not any(part.network for part in plan.Plan(options, tmp_path, "1 1").parts())
+
+
+@pytest.mark.parametrize("own, expression, selected", [
+    ((), "", True), (("node",), "not node", False), ((), "not node", True),
+    (("node",), "node and not stage", True),
+    (("node", "stage"), "node and not stage", False), (("node",), "node and oldest", False),
+    (("node", "oldest"), "node and oldest", True)])
+def test_marks(own, expression, selected):
+    """As pytest's -m selects them."""
+    assert plan.has_marks(own, expression) == selected
 
 
 def test_only_files_that_use_it_get_the_cluster(tmp_path, monkeypatch):
@@ -172,8 +185,8 @@ def test_only_files_that_use_it_get_the_cluster(tmp_path, monkeypatch):
 
 
 def test_a_part_beside_takes_no_place(monkeypatch):
-    """Others start in their order, up to the limit, and when the node is free."""
-    stages, node, unit = (plan.Part(name, ["worker"], node=name != "unit") for name in ("stages", "node", "unit"))
+    """Others start in their order, up to the limit."""
+    stages, node, unit = (plan.Part(name, ["worker"]) for name in ("stages", "node", "unit"))
     lint = plan.Part("lint", ["worker"], beside=True)
     runs = scheduler.Scheduler([stages, node, unit, lint], None, "1 1", None, limit=1)
     monkeypatch.setattr(scheduler.Scheduler, "start", lambda self, part, worker:
@@ -182,10 +195,29 @@ def test_a_part_beside_takes_no_place(monkeypatch):
     assert [one.part.name for one in runs.active()] == ["stages", "lint"]
     runs.limit = 2
     runs.start_what_can()
-    assert [one.part.name for one in runs.active()] == ["stages", "lint", "unit"]
+    assert [one.part.name for one in runs.active()] == ["stages", "lint", "node"]
     runs.active()[0].status = 0
     runs.start_what_can()
-    assert [one.part.name for one in runs.active()] == ["lint", "unit", "node"]
+    assert [one.part.name for one in runs.active()] == ["lint", "node", "unit"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_part_has_a_network_of_its_own():
+    """Its workers share it, and it ends with its last process and descriptor."""
+    runs = scheduler.Scheduler([], types.SimpleNamespace(jobs=1), "1 1", None)
+    first, second = (plan.Part(name, [], network=True) for name in ("node@newest", "node@oldest"))
+    fds = [runs.network(part) for part in (first, first, second)]
+    try:
+        assert fds[0] == fds[1]
+        names = {os.readlink(f"/proc/self/fd/{fd}") for fd in fds} | {os.readlink("/proc/self/ns/net")}
+        assert len(names) == 3
+        links = subprocess.run(["nsenter", f"--net=/proc/self/fd/{fds[0]}", "ip", "-json", "address"],
+                               pass_fds=fds[:1], check=True, capture_output=True, text=True).stdout
+        [loopback] = json.loads(links)
+        assert [a["local"] for a in loopback["addr_info"]] == ["127.0.0.1", "::1"]
+    finally:
+        for fd in set(fds):
+            os.close(fd)
 
 
 def entry(result, stderr=""):

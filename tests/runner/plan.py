@@ -46,7 +46,7 @@ class Part:
     total: int = 0          # tests, or programs of several tests
     again: str = ""         # the command that runs one of its tests, {name}, again
     after: tuple = ()       # parts that must have ended before, if they run
-    node: bool = False      # needs the machine's only node
+    network: bool = False   # its workers share a network namespace of their own, which can have a node
     beside: bool = False    # runs from the beginning with what CPU the others leave: takes no place
     error: str = ""         # why it cannot run
     whole: bool = False     # all tests of its suite are in it
@@ -60,6 +60,7 @@ class Plan:
         self.logs = logs
         self.run = run
         self.clusters = 0
+        self.collections = {}
         self.durations = {**slow_files(), **_read_json(durations_file())}
 
     def parts(self):
@@ -143,18 +144,17 @@ class Plan:
         marks = "node" if version != "oldest" else "node and oldest"
         if f"stages@{version}" in self.options.parts:
             marks += " and not stage"
-        return self.on_node(self.pytest(name, "e2e", marks, cluster=self.node_cluster()))
+        return self.alone_in_network(self.pytest(name, "e2e", marks, cluster=self.node_cluster()))
 
     def part_stages(self, name, _version):
-        """Tests that keep to a namespace of their own: three workers share the node, since no other part
-        can use it meanwhile."""
-        return self.on_node(self.pytest(name, "e2e", "node and stage", workers=3, shared=True,
-                                        cluster=self.node_cluster()))
+        """Tests that keep to a namespace of their own: three workers share the node."""
+        return self.alone_in_network(self.pytest(name, "e2e", "node and stage", workers=3, shared=True,
+                                                 cluster=self.node_cluster()))
 
-    def on_node(self, part):
-        """Marks the part as one that needs the machine's only node."""
+    def alone_in_network(self, part):
+        """A network can have one node.  A given cluster can be reached in the network of the caller only."""
         if part:
-            part.node = self.options.node
+            part.network = self.options.node and not self.options.given_cluster
         return part
 
     def part_contract(self, name, _version):
@@ -167,8 +167,8 @@ class Plan:
         return self.pytest(name, "rights", env=env, after=("integration", "e2e", "node", "stages"))
 
     def part_demo(self, name, _version):
-        """scripts/demo, which brings up a cluster of its own."""
-        return self.on_node(self.pytest(name, "demo"))
+        """scripts/demo, which brings up a cluster of its own; in the machine's network, as for users."""
+        return self.pytest(name, "demo")
 
     def part_tested(self, name, _version):
         """README's table of versions, compared with what was started."""
@@ -203,11 +203,11 @@ class Plan:
             marks = " and ".join([*([marks] if marks else []), f"not {THOROUGH}"])
         command = [*self.options.python, "-m", "pytest", *self.where(folder), "--rootdir", TESTS,
                    "-c", TESTS / "pytest.ini", "-p", "runner.plugin", *words,
-                   *(["-k", self.options.filter] if self.options.filter else []),
-                   *(["-m", marks] if marks else [])]
+                   *(["-k", self.options.filter] if self.options.filter else [])]
         if self.where(folder) == []:
             return None
-        found, error = self.collect(name, command, {**env, **only})
+        found, error = self.collect(command, {**env, **only}, marks)
+        command += ["-m", marks] if marks else []
         if error:
             return Part(name, [], 1, error=error, again=f"scripts/test {name.partition('@')[0]}")
         if not found:
@@ -291,19 +291,33 @@ class Plan:
             words.append(f"--sanitize {self.options.sanitize}")
         return " ".join([*words, "'tests/{name}'"])
 
-    def collect(self, name, command, env):
-        """({file: {tests, cluster}}, error), from pytest's own collection."""
-        path = self.logs / f"{name}.tests"
-        done = subprocess.run([str(word) for word in [*command, "--collect-only", "-q"]], check=False,
-                              env=dict(os.environ, **env, STEWARD_TEST_COLLECT=str(path)), text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode not in (0, 5):
-            return {}, done.stdout
-        return _read_json(path), ""
+    def collect(self, command, env, marks):
+        """({file: {tests, cluster}}, error) of the tests with these marks, from pytest's own collection,
+        which parts of one folder and one version share."""
+        key = str((command, env))
+        if key not in self.collections:
+            path = self.logs / f"collection-{len(self.collections)}"
+            done = subprocess.run([str(word) for word in [*command, "--collect-only", "-q"]], check=False,
+                                  env=dict(os.environ, **env, STEWARD_TEST_COLLECT=str(path)), text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.collections[key] = (_read_json(path), "") if done.returncode in (0, 5) else ([], done.stdout)
+        tests, error = self.collections[key]
+        found = {}
+        for test in (t for t in tests if has_marks(t["marks"], marks)):
+            file = found.setdefault(test["id"].partition("::")[0], {"tests": [], "cluster": False})
+            file["tests"].append(test["id"])
+            file["cluster"] = file["cluster"] or test["cluster"]
+        return found, error
 
     def estimate(self, name, file, count):
         """Seconds that a file will take, by the last run, the list of slow files, or its number of tests."""
         return self.durations.get(f"{name} {file}", self.durations.get(file, count * SECONDS_OF_A_TEST))
+
+
+def has_marks(own, expression):
+    """Whether a test with these marks is selected by an expression such as "node and not stage"."""
+    return all((term.removeprefix("not ") in own) != term.startswith("not ")
+               for term in expression.split(" and ") if term)
 
 
 def slow_files():

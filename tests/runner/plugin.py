@@ -5,7 +5,7 @@ test.
 Environment, all optional:
   STEWARD_TEST_QUEUE    the queue of files (runner/files.py); without it all tests run
   STEWARD_TEST_REPORT   one JSON object a line: {"start": ID} and {"id", "outcome", "seconds", "text"}
-  STEWARD_TEST_COLLECT  a file for {file: {tests: [ID, ...], cluster: whether one uses it}}
+  STEWARD_TEST_COLLECT  a file for [{id, marks: [NAME, ...], cluster: whether it uses one}, ...]
   STEWARD_TEST_ONLY     a file that names the tests to run: a file, a function or an ID a line
 
 A file's tests stay together in one worker, since they share fixtures.
@@ -53,9 +53,8 @@ def pytest_collection_finish(session):
     """Writes the tests that were found."""
     path = os.environ.get("STEWARD_TEST_COLLECT")
     if path:
-        found = {file: {"tests": [i.nodeid for i in items],
-                        "cluster": any("cluster" in getattr(i, "fixturenames", ()) for i in items)}
-                 for file, items in _groups(session.items).items()}
+        found = [{"id": item.nodeid, "marks": sorted({mark.name for mark in item.iter_markers()}),
+                  "cluster": "cluster" in getattr(item, "fixturenames", ())} for item in session.items]
         pathlib.Path(path).write_text(json.dumps(found), "utf-8")
 
 

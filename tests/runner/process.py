@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 RUN = "STEWARD_TEST_RUN"  # "PID START" of the run that a process belongs to, in its environment
@@ -95,6 +96,17 @@ def send(processes, number):
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):
             pass
+
+
+def new_network():
+    """A file descriptor of a new network namespace, which has only the loopback interface."""
+    command = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        if child.stdout.readline() != b"up\n":
+            raise OSError(f"no network namespace can be made: {' '.join(command)}")
+        network = os.open(f"/proc/{child.pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        child.stdin.close()
+    return network
 
 
 def reap():

@@ -12,7 +12,7 @@ import time
 from . import guard, process
 
 # Workers that run at the same time: most of them wait for a server most of the time.
-WORKERS_A_CORE = 3
+WORKERS_A_CORE = 3.5
 END_SECONDS = 180  # for guards to end what they started
 
 
@@ -41,6 +41,7 @@ class Scheduler:
         self.waiting = [(part, worker) for part in parts for worker in part.workers]
         self.limit = limit or options.jobs or int(WORKERS_A_CORE * (os.cpu_count() or 1))
         self.interrupted = 0
+        self.networks = {}  # part's name: file descriptor of its network namespace
 
     def run(self):
         """Runs until all have ended, or until a signal arrives."""
@@ -72,10 +73,8 @@ class Scheduler:
             not any(one.part is part for one in self.active())
 
     def can_start(self, part):
-        """Whether the node is free if needed, and the parts in `after` have ended."""
-        before = [p for p in self.parts if p.name.partition("@")[0] in part.after]
-        node_taken = part.node and any(one.part.node and one.part is not part for one in self.active())
-        return not node_taken and all(self.has_ended(p) for p in before)
+        """Whether the parts in `after` have ended."""
+        return all(self.has_ended(p) for p in self.parts if p.name.partition("@")[0] in part.after)
 
     def has_place(self, part):
         """Whether fewer workers than the limit run, or this one needs no place."""
@@ -104,11 +103,20 @@ class Scheduler:
         env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ,
                "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
                "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
+        network = [self.network(part)] if part.network else []
+        inside = ["nsenter", *(f"--net=/proc/self/fd/{number}" for number in network), "--"] if network else []
         with open(worker.log, "a", encoding="utf-8") as log:
-            one.process = subprocess.Popen([sys.executable, "-m", "runner.guard", path], env=env,
+            one.process = subprocess.Popen([*inside, sys.executable, "-m", "runner.guard", path], env=env,
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                           start_new_session=True)
+                                           pass_fds=network, start_new_session=True)
         self.started.append(one)
+
+    def network(self, part):
+        """A descriptor of the part's network namespace, which ends with its last process or descriptor:
+        bridges and rules of the packet filter cannot stay."""
+        if part.name not in self.networks:
+            self.networks[part.name] = process.new_network()
+        return self.networks[part.name]
 
     def look(self):
         """Reads new reports, and the exit status of workers that have ended."""

@@ -281,10 +281,10 @@ class EtcdCluster:
         any other link is the machine's."""
         inside = k8s.run(["nsenter", f"--net=/proc/{self.pid(member)}/ns/net", "ip", "-o", "link",
                           "show", "eth0"]).stdout
-        index = re.search(r"eth0@if(\d+):", inside)[1]
-        ports = pathlib.Path("/sys/class/net").glob("stw*/brif/*")
-        [link] = [port.name for port in ports
-                  if (pathlib.Path("/sys/class/net") / port.name / "ifindex").read_text().strip() == index]
+        index = int(re.search(r"eth0@if(\d+):", inside)[1])
+        links = json.loads(k8s.run(["ip", "-json", "link", "show"]).stdout)
+        [link] = [one["ifname"] for one in links
+                  if one["ifindex"] == index and one.get("master", "").startswith("stw")]
         assert link.startswith("veth"), link
         return link
 
