@@ -270,6 +270,9 @@ bridge_create() {
     ip link add "$bridge" type bridge
     ip address add "$NODE_ADDRESS/24" dev "$bridge"
     ip link set "$bridge" up
+    # On a machine without a default route, processes could not reach Services: a packet needs a route
+    # before its destination is translated.
+    ip route get "$KUBERNETES_SERVICE_IP" >/dev/null 2>&1 || ip route add "$SERVICE_CIDR" dev "$bridge"
     cat >"$CLUSTER/node/cni/10-bridge.conflist" <<-END
 		{"cniVersion": "0.4.0", "name": "$bridge", "plugins": [
 		 {"type": "bridge", "bridge": "$bridge", "isGateway": true, "hairpinMode": true,

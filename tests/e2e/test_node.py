@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running pods: the node port serves the page, and follows the spec of the MyWeb."""
 
+import os
 import pathlib
 
 import pytest
 
+from support import cluster as k8s
 from support import net, wait
 from support.cluster import condition
 
@@ -45,6 +47,17 @@ def test_the_page_is_served_and_rolled(steward, cluster, namespace):
     status = wait_ready(cluster, namespace)["status"]
     assert (status["nodePort"], status["availableReplicas"]) == (port, 2)
     wait_page(port, "<p>second", looks=10)
+
+
+def test_a_network_has_one_node(cluster):
+    """Of another cluster it is refused before anything is started."""
+    if not cluster.name:
+        pytest.skip("the cluster is not one of scripts/cluster")
+    name = f"second-{os.getpid()}"
+    refused = k8s.cluster_command(name, "up", "--node", check=False)
+    assert refused.returncode != 0
+    assert f"cluster '{cluster.name}' has a node, and this network can have one node only" in refused.stderr
+    assert not k8s.cluster_command("", "list").stdout.count(name)
 
 
 def test_a_port_that_was_asked_for(steward, cluster, namespace):
