@@ -14,7 +14,7 @@ import types
 import pytest
 
 from runner import __main__ as runner_main
-from runner import files, plan, plugin, process, results, scheduler, screen
+from runner import files, guard, plan, plugin, process, results, scheduler, screen
 from support import cluster as k8s
 from support import paths, wait
 
@@ -206,18 +206,28 @@ def test_a_part_has_a_network_of_its_own():
     """Its workers share it, and it ends with its last process and descriptor."""
     runs = scheduler.Scheduler([], types.SimpleNamespace(jobs=1), "1 1", None)
     first, second = (plan.Part(name, [], network=True) for name in ("node@newest", "node@oldest"))
-    fds = [runs.network(part) for part in (first, first, second)]
+    fds = [runs.inside_network(part)[0][0] for part in (first, first, second)]
     try:
         assert fds[0] == fds[1]
         names = {os.readlink(f"/proc/self/fd/{fd}") for fd in fds} | {os.readlink("/proc/self/ns/net")}
         assert len(names) == 3
-        links = subprocess.run(["nsenter", f"--net=/proc/self/fd/{fds[0]}", "ip", "-json", "address"],
+        links = subprocess.run([*runs.inside_network(first)[1], "ip", "-json", "address"],
                                pass_fds=fds[:1], check=True, capture_output=True, text=True).stdout
         [loopback] = json.loads(links)
         assert [a["local"] for a in loopback["addr_info"]] == ["127.0.0.1", "::1"]
     finally:
         for fd in set(fds):
             os.close(fd)
+
+
+def test_a_part_without_a_network_fails_with_the_reason(monkeypatch):
+    def refused():
+        raise OSError("not permitted")
+    monkeypatch.setattr(process, "new_network", refused)
+    runs = scheduler.Scheduler([], types.SimpleNamespace(jobs=1), "1 1", None)
+    network, inside = runs.inside_network(plan.Part("node@newest", [], network=True))
+    ended = subprocess.run([*inside, "true"], check=False, capture_output=True, text=True)
+    assert (network, ended.returncode, ended.stdout) == ([], guard.CLUSTER_FAILED, "not permitted\n")
 
 
 def entry(result, stderr=""):

@@ -103,20 +103,26 @@ class Scheduler:
         env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", **os.environ,
                "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
                "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
-        network = [self.network(part)] if part.network else []
-        inside = ["nsenter", *(f"--net=/proc/self/fd/{number}" for number in network), "--"] if network else []
+        network, inside = self.inside_network(part)
         with open(worker.log, "a", encoding="utf-8") as log:
             one.process = subprocess.Popen([*inside, sys.executable, "-m", "runner.guard", path], env=env,
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                            pass_fds=network, start_new_session=True)
         self.started.append(one)
 
-    def network(self, part):
-        """A descriptor of the part's network namespace, which ends with its last process or descriptor:
-        bridges and rules of the packet filter cannot stay."""
-        if part.name not in self.networks:
-            self.networks[part.name] = process.new_network()
-        return self.networks[part.name]
+    def inside_network(self, part):
+        """(descriptors, words before a command) of the part's network namespace, which ends with its last
+        process or descriptor: bridges and rules of the packet filter cannot stay.  If there can be none, the
+        command fails with the reason."""
+        if not part.network:
+            return [], []
+        try:
+            if part.name not in self.networks:
+                self.networks[part.name] = process.new_network()
+        except OSError as error:
+            return [], ["sh", "-c", f'echo "$0"; exit {guard.CLUSTER_FAILED}', str(error)]
+        network = self.networks[part.name]
+        return [network], ["nsenter", f"--net=/proc/self/fd/{network}", "--"]
 
     def look(self):
         """Reads new reports, and the exit status of workers that have ended."""
