@@ -115,7 +115,7 @@ class Writer:
     As a context manager: after a block without an exception, no acknowledged key may be missing.
     """
 
-    def __init__(self, gateway, prefix="w/", pause=0.02):
+    def __init__(self, gateway, prefix="w/", pause=0.05):
         self.gateway, self.prefix, self.pause = gateway, prefix, pause
         self.acknowledged = []  # numbers
         self.sent = 0

@@ -20,6 +20,7 @@ from .cluster import condition, is_rolled_out
 from .service import Service
 
 DEPLOYMENT = "steward-controller-manager"
+PODS = "control-plane=controller-manager"
 LEASE = "steward.steward.dev"
 DELAY = "--shutdown-delay=2s"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -200,10 +201,13 @@ class InPods(Replicas):
         """Waits until the rollout is complete and no pod of a former one is left."""
         self.cluster.wait_for("deployment", DEPLOYMENT, stw.NAMESPACE, is_rolled_out, seconds,
                               "the rollout of steward")
+        wait.until("the former pods to be gone", lambda: not any(
+            "deletionTimestamp" in p["metadata"]
+            for p in self.cluster.list("pods", stw.NAMESPACE, PODS)), seconds)
 
     def pods(self):
         """The running pods that are not being deleted, as objects."""
-        found = self.cluster.list("pods", stw.NAMESPACE, "control-plane=controller-manager")
+        found = self.cluster.list("pods", stw.NAMESPACE, PODS)
         return [p for p in found if "deletionTimestamp" not in p["metadata"]
                 and p["status"].get("phase") == "Running"]
 
