@@ -13,9 +13,8 @@ build() {
     coverage) options+=(-Db_coverage=true -Dlibrary=false) ;;
     esac
     need_commands build meson ninja "${compiler:-cc}"
-    if type -P ccache >/dev/null; then # what another checkout has compiled is not compiled again
-        export CCACHE_DIR CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=1G
-        CCACHE_DIR=$(cache_root)/ccache
+    if type -P ccache >/dev/null; then
+        ccache_use
         cache='ccache '
     fi
     mkdir -p "$dir"

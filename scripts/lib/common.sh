@@ -121,3 +121,10 @@ step_ticker_end() {
 cache_root() {
     printf '%s/steward' "${XDG_CACHE_HOME:-$HOME/.cache}"
 }
+
+# ccache_use: exports the settings of ccache, so that what another checkout has compiled is not compiled
+# again.
+ccache_use() {
+    export CCACHE_DIR CCACHE_BASEDIR=$TOP CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=1G
+    CCACHE_DIR=$(cache_root)/ccache
+}

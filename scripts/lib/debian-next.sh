@@ -76,28 +76,27 @@ next_loader() {
     chroot "$1" readelf -l /usr/bin/true | sed -n 's|.*program interpreter: \(.*\)\]|\1|p'
 }
 
-# next_run DIR COMMAND...: runs it in the root folder.  The tree is read-only there, except DIR.
-# ccache, which meson finds there, keeps what it compiles beside what other builds have compiled.
-# The mounts are private to this command.
+# next_run DIR COMMAND...: runs it in the root folder.  The tree is read-only there, except DIR.  meson
+# finds ccache there, which has the same path as outside.  The mounts are private to this command.
 next_run() {
     local dir=$1 root
     root=$(next_folder)
     shift
-    mkdir -p "$root$TOP" "$root$dir" "$root/ccache" "$(cache_root)/ccache"
+    ccache_use
+    mkdir -p "$root$TOP" "$root$dir" "$root$CCACHE_DIR" "$CCACHE_DIR"
     # shellcheck disable=SC2016 # expanded by the inner shell
     unshare --mount --propagation private sh -euc '
-        root=$1 top=$2 dir=$3 compiled=$4
-        shift 4
+        root=$1 top=$2 dir=$3
+        shift 3
         mount --rbind /proc "$root/proc"
         mount --rbind /dev "$root/dev"
         mount --rbind /tmp "$root/tmp"
         mount --bind "$top" "$root$top"
         mount -o remount,ro,bind "$root$top"
         mount --bind "$dir" "$root$dir"
-        mount --bind "$compiled" "$root/ccache"
-        export CCACHE_DIR=/ccache CCACHE_BASEDIR="$top" CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=1G
+        mount --bind "$CCACHE_DIR" "$root$CCACHE_DIR"
         export HOME=/root LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin
         cd "$root"
         exec chroot "$root" sh -c '\''cd "$1" && shift && exec "$@"'\'' sh "$top" "$@"' \
-        sh "$root" "$TOP" "$dir" "$(cache_root)/ccache" "$@"
+        sh "$root" "$TOP" "$dir" "$@"
 }
