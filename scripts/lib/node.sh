@@ -56,15 +56,13 @@ network_here() {
 # node_is_elsewhere FOLDER: whether this node belongs to another network namespace.  Bridge, packet
 # filter and settings of the network are that namespace's, and end with it.
 node_is_elsewhere() {
-    [[ $(cat "$1/network" 2>/dev/null) != "$(network_here)" ]]
+    [[ -f $1/network && $(<"$1/network") != "$(network_here)" ]]
 }
 
 # node_release NAME: removes a node whose processes have all ended, for example after a reboot; its
 # cluster can have a new node later.  Fails if the node runs or is being created.
 node_release() (
     exec 9>&-
-    clusters_lock() { :; } # node_claim holds it
-    clusters_unlock() { :; }
     cluster_select "$1"
     { exec 9<"$CLUSTER"; } 2>/dev/null || return 0
     flock -n 9 || node_refuse "$1"
@@ -206,9 +204,8 @@ settings_read() {
     done
 }
 
-# settings_restore: the last node of the machine restores the machine's settings.
-settings_restore() {
-    node_is_elsewhere "$CLUSTER/node" || settings_write "$CLUSTER/node/network-settings"
+# machine_settings_restore: by the last node of the machine.
+machine_settings_restore() {
     clusters_lock
     [[ -n $(node_beside) ]] || settings_write "$CLUSTER/node/machine-settings"
     rm -f "$CLUSTER/node/machine-settings"
@@ -473,8 +470,9 @@ node_destroy() {
     node_is_elsewhere "$CLUSTER/node" || {
         bridge_remove
         netfilter_restore
+        settings_write "$CLUSTER/node/network-settings"
     }
-    settings_restore
+    machine_settings_restore
     rm -rf --one-file-system "${CLUSTER:?}/node"
     for name in "${NODE_COMPONENTS[@]}" node; do
         rm -f "$CLUSTER/run/$name.argv"

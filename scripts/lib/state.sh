@@ -109,14 +109,18 @@ cluster_unlock() {
     exec 9<&-
 }
 
-# clusters_lock: waits until no other command changes what clusters share.
+# clusters_lock: waits until no other command changes what clusters share.  A subshell of the command
+# that holds the lock holds it, too.
 clusters_lock() {
+    [[ -z ${CLUSTERS_LOCKED:-} ]] || return 0
     exec 8<"$CLUSTERS"
     flock 8
+    CLUSTERS_LOCKED=1
 }
 
 clusters_unlock() {
     exec 8<&-
+    CLUSTERS_LOCKED=''
 }
 
 # ports_choose: finds a free block.  The search starts at a block that depends on user and name, so

@@ -3,11 +3,13 @@
 
 import os
 import pathlib
+import subprocess
 
 import pytest
 
+from runner import process
 from support import cluster as k8s
-from support import net, wait
+from support import net, paths, wait
 from support.cluster import condition
 
 pytestmark = [pytest.mark.node,
@@ -58,6 +60,27 @@ def test_a_network_has_one_node(cluster):
     assert refused.returncode != 0
     assert f"cluster '{cluster.name}' has a node, and this network can have one node only" in refused.stderr
     assert not k8s.cluster_command("", "list").stdout.count(name)
+
+
+def test_a_node_elsewhere_is_restored_there(cluster):
+    """Its bridge ends with it, also when `down` is called in another network, whose node stays."""
+    name = f"elsewhere-{os.getpid()}"
+    network = process.new_network()
+    inside = ["nsenter", f"--net=/proc/self/fd/{network}", "--"]
+
+    def bridges():
+        return subprocess.run([*inside, "ip", "-json", "link", "show", "type", "bridge"], pass_fds=[network],
+                              check=True, capture_output=True, text=True).stdout
+    try:
+        subprocess.run([*inside, paths.SCRIPTS / "cluster", "up", "--node", "--name", name],
+                       pass_fds=[network], check=True, timeout=300)
+        assert "stw" in bridges()
+        k8s.cluster_command(name, "down")
+        assert "stw" not in bridges()
+        assert cluster.list("node")
+    finally:
+        k8s.cluster_command(name, "down")
+        os.close(network)
 
 
 def test_a_port_that_was_asked_for(steward, cluster, namespace):
