@@ -56,6 +56,8 @@ def arguments():
                           or os.environ.get("TEST_ASSET_KUBE_APISERVER"))
     existing = os.environ.get("USE_EXISTING_CLUSTER") == "true"
     options.given_cluster = os.environ.get("STEWARD_CLUSTER_NAME") or ("existing" if existing else "")
+    if options.given_cluster:
+        options.jobs = 1  # parts that use it would disturb each other
     options.node = options.node and os.geteuid() == 0
     options.quick = not options.words and not options.filter
     options.parts = parts_of(names or suites_of(options.tests)
