@@ -88,22 +88,24 @@ class Log:
     def __init__(self, out=sys.stderr):
         self.out = out
         self.states = {}
-        self.last = time.monotonic()
+        self.last = self.looked = time.monotonic()
 
     def __call__(self, runs):
-        tick = time.monotonic() - self.last >= EVERY_SECONDS
+        if time.monotonic() - self.looked >= 1:
+            self.draw(runs)
+
+    def draw(self, runs):
+        """What has started or ended since the last look."""
+        self.looked = time.monotonic()
+        tick = self.looked - self.last >= EVERY_SECONDS
         if tick:
-            self.last = time.monotonic()
+            self.last = self.looked
         for part in runs.parts:
             state = Numbers(runs, part).state
             if state != self.states.get(part.name, "waits") or (tick and state == "runs"):
                 self.out.write(f"{time.strftime('%H:%M:%S')}{line(runs, part)}\n")
                 self.out.flush()
             self.states[part.name] = state
-
-    def draw(self, runs):
-        """What has ended since the last look."""
-        self(runs)
 
 
 def indented(text, lines=LINES_OF_A_FAILURE):

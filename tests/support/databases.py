@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from . import dbserver, mariadb, mysql8, postgres, sampled
+from . import dblogin, dbserver, mariadb, mysql8, postgres, sampled
 
 SYSTEM_USERS = {"root", "mariadb.sys", "mysql", "PUBLIC", "", dbserver.ADMIN}
 
@@ -39,8 +39,10 @@ class _WithHosts(_Unruly):
         self.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (n INT); "
                  "INSERT INTO shop.orders VALUES (1)")
 
-    def login(self, user, password, sql="SELECT 1", database="shop"):
-        """Whether a client with this login may run the statement."""
+    def login(self, user, password, sql=None, database="shop"):
+        """Whether this login works, and may run the statement."""
+        if sql is None:
+            return not dblogin.client(self, database).login(user, password)
         return self.run_client("-D", database, "-e", sql, check=False, user=user,
                                password=password, tcp=True).returncode == 0
 
@@ -78,8 +80,10 @@ class PostgreSQL(_Unruly, postgres.Postgres):
         self.sql("CREATE DATABASE shop")
         self.sql("CREATE TABLE orders (n INT); INSERT INTO orders VALUES (1)", "shop")
 
-    def login(self, user, password, sql="SELECT 1", database="shop"):
-        """Whether a client with this login may run the statement."""
+    def login(self, user, password, sql=None, database="shop"):
+        """Whether this login works, and may run the statement."""
+        if sql is None:
+            return not dblogin.client(self, database).login(user, password)
         return self.run_client(sql, check=False, user=user, password=password, database=database,
                                tcp=True).returncode == 0
 

@@ -169,6 +169,14 @@ class Scene:
         return user["status"].get("secretResourceVersion") == password["metadata"]["resourceVersion"] \
             and condition(user, "RotationComplete").get("reason") == "Complete"
 
+    def wait_rotated(self, name, namespace, seconds=60):
+        """Waits until it has rotated to what is in the Secret now."""
+        version = self.cluster.get("secrets", name, namespace)["metadata"]["resourceVersion"]
+        self.cluster.wait_for(KIND, name, namespace, lambda user: user["status"].get(
+            "secretResourceVersion") == version and
+            condition(user, "RotationComplete").get("reason") == "Complete", seconds,
+            f"the rotation of {namespace}/{name} to end")
+
     def delete(self, name, namespace, wait_gone=True):
         """Deletes the object, not its Secret."""
         return self.cluster.delete(KIND, name, namespace, wait_gone=wait_gone, seconds=30)

@@ -11,6 +11,7 @@ import time
 from . import wait
 
 THREADS = 4
+SECONDS = 10  # for a login
 
 
 class _Client:
@@ -23,6 +24,12 @@ class _Client:
             return self.error(conn)
         finally:
             self.close(conn)
+
+
+def _quote(text):
+    """A value of a connection string of libpq."""
+    text = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'"
 
 
 class _Pq(_Client):
@@ -40,11 +47,11 @@ class _Pq(_Client):
             function.restype = returned
             function.argtypes = [ctypes.c_char_p] if more is None else [ctypes.c_void_p, *more]
         self.where = f"host=127.0.0.1 port={server.port} dbname={database} sslmode=require " \
-                     "connect_timeout=10"
+                     f"connect_timeout={SECONDS}"
 
     def open(self, user, password):
         """A connection, also one that failed."""
-        return self.lib.PQconnectdb(f"{self.where} user='{user}' password='{password}'".encode())
+        return self.lib.PQconnectdb(f"{self.where} user={_quote(user)} password={_quote(password)}".encode())
 
     def error(self, conn):
         """Of its login; "" if it works."""
@@ -62,6 +69,10 @@ class _Pq(_Client):
         self.lib.PQfinish(conn)
 
 
+# Of enum mysql_option in mysql.h.
+_CONNECT_TIMEOUT, _CHARSET, _READ_TIMEOUT = 0, 7, 11
+
+
 class _Maria(_Client):
     """libmariadb."""
 
@@ -70,6 +81,7 @@ class _Maria(_Client):
         text, pointer = ctypes.c_char_p, ctypes.c_void_p
         for name, returned, arguments in (
                 ("mysql_init", pointer, []), ("mysql_ssl_set", ctypes.c_int, [text] * 5),
+                ("mysql_options", ctypes.c_int, [ctypes.c_int, pointer]),
                 ("mysql_real_connect", pointer, [text, text, text, text, ctypes.c_uint, text,
                                                  ctypes.c_ulong]),
                 ("mysql_error", text, []), ("mysql_ping", ctypes.c_int, []),
@@ -81,6 +93,9 @@ class _Maria(_Client):
     def open(self, user, password):
         """A connection, also one that failed."""
         conn = self.lib.mysql_init(None)
+        for option in (_CONNECT_TIMEOUT, _READ_TIMEOUT):
+            self.lib.mysql_options(conn, option, ctypes.byref(ctypes.c_uint(SECONDS)))
+        self.lib.mysql_options(conn, _CHARSET, b"utf8mb4")
         self.lib.mysql_ssl_set(conn, None, None, self.ca, None, None)
         self.lib.mysql_real_connect(conn, b"127.0.0.1", user.encode(), password.encode(),
                                     self.database, self.port, None, 0)

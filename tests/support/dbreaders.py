@@ -32,15 +32,12 @@ def stamp(cluster, kind, name, namespace):
 class Kubelet(eru.Kubelet):
     """Also says since when the containers run."""
 
-    def _make_ready(self, pod):
+    def _status(self, pod):
         since = pod["metadata"]["creationTimestamp"]
-        pod["status"] = {"phase": "Running", "conditions": [
-            {"type": "Ready", "status": "True", "lastTransitionTime": since}],
-            "containerStatuses": [
-                {"name": c["name"], "image": c["image"], "imageID": "", "ready": True,
-                 "restartCount": 0, "started": True, "state": {"running": {"startedAt": since}}}
-                for c in pod["spec"]["containers"]]}
-        self.cluster.replace(pod, "status", check=False)
+        return {**super()._status(pod), "containerStatuses": [
+            {"name": c["name"], "image": c["image"], "imageID": "", "ready": True,
+             "restartCount": 0, "started": True, "state": {"running": {"startedAt": since}}}
+            for c in pod["spec"]["containers"]]}
 
 
 class Account:

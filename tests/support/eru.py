@@ -11,6 +11,7 @@ KIND = "erus.mtsre.meitu.com"
 STAMP = "mtsre.meitu.com/restarted-at"
 RESTART_NOW = "mtsre.meitu.com/restart-now"
 WANTED = "mtsre.meitu.com/eru"
+MAX_SECONDS = 1200  # for which a Kubelet may be used
 SOON = 9  # seconds: steward notices a clock that was set after at most 5, and reads it each second
 
 
@@ -77,7 +78,7 @@ class Kubelet:
         self.cluster, self.namespace = cluster, namespace
         self.hold = threading.Event()
         self.end = threading.Event()
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self):
         self.thread.start()
@@ -85,19 +86,23 @@ class Kubelet:
 
     def __exit__(self, *_):
         self.end.set()
-        self.thread.join()
+        self.thread.join(10)
 
     def _run(self):
-        while not self.end.wait(0.05):
-            for pod in self.cluster.list("pod", self.namespace):
-                if not self.hold.is_set() and not condition(pod, "Ready").get("status") == "True":
-                    self._make_ready(pod)
+        self.cluster.wait_list("the end of the test", "pod", self.namespace, self._look,
+                               MAX_SECONDS)
 
-    def _make_ready(self, pod):
+    def _look(self, pods):
+        for pod in pods:
+            if not self.hold.is_set() and not condition(pod, "Ready").get("status") == "True":
+                self.cluster.replace({**pod, "status": self._status(pod)}, "status", check=False)
+        return self.end.is_set()
+
+    def _status(self, pod):
+        """That of a pod which is ready."""
         since = pod["metadata"]["creationTimestamp"]
-        pod["status"] = {"phase": "Running", "conditions": [
+        return {"phase": "Running", "conditions": [
             {"type": "Ready", "status": "True", "lastTransitionTime": since}]}
-        self.cluster.replace(pod, "status", check=False)
 
 
 def create_available(cluster, name, namespace, **more):

@@ -7,9 +7,7 @@ import subprocess
 
 import yaml
 
-from . import paths
-
-KINDS = ("MyWeb", "App", "Eru", "DatabaseUser", "EtcdCluster", "EtcdBackup", "EtcdRestore")
+from . import paths, steward
 
 
 class Case:
@@ -81,7 +79,7 @@ def cases(folder, namespace):
         name = f"c{number}"
         obj = usable(text, api_version, kind, name, namespace)
         old = usable(old_text, api_version, kind, name, namespace) if old_text else None
-        if kind in KINDS and obj and (old or not old_text):
+        if kind in steward.KINDS and obj and (old or not old_text):
             found.append(Case(api_version, kind, obj, old))
     return found
 

@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import subprocess
 
-from . import dbserver, sampled, scratch
+from . import dblogin, dbserver, sampled, scratch
 
 PROGRAM = "usr/sbin/mariadbd"
 
@@ -107,8 +107,10 @@ class MariaDB(dbserver.Server):
         assert result.returncode == 0, f"{text}: {result.stderr}"
         return [line.split("\t") for line in result.stdout.splitlines()]
 
-    def logs_in(self, user, password, statement="SELECT 1"):
+    def logs_in(self, user, password, statement=None):
         """Whether this login works, and may run the statement."""
+        if statement is None:
+            return not dblogin.client(self).login(user, password)
         return self.run_client("-e", statement, check=False, user=user, password=password,
                                tcp=True).returncode == 0
 

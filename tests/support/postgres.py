@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from . import dbserver, sampled, scratch
+from . import dblogin, dbserver, sampled, scratch
 
 # psql in Debian's PATH is a Perl script that starts this program: five times as slow.
 PSQL = next((str(path) for path in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql"))), "psql")
@@ -138,8 +138,7 @@ class Postgres(dbserver.Server):
 
     def logs_in(self, user, password, database="postgres"):
         """Whether this login works."""
-        return self.run_client("SELECT 1", check=False, user=user, password=password,
-                               database=database, tcp=True).returncode == 0
+        return not dblogin.client(self, database).login(user, password)
 
     def exists(self, role):
         """Whether there is such a role."""

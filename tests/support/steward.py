@@ -15,6 +15,7 @@ from . import net, wait
 NAMESPACE = "steward-system"
 ACCOUNT = f"{NAMESPACE}/steward-controller-manager"
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
+KINDS = ("MyWeb", "App", "Eru", "DatabaseUser", "EtcdCluster", "EtcdBackup", "EtcdRestore")
 WEBHOOK_CONFIGURATIONS = (
     ("mutatingwebhookconfiguration", "steward-mutating-webhook-configuration"),
     ("validatingwebhookconfiguration", "steward-validating-webhook-configuration"),

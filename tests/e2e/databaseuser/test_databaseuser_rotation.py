@@ -52,8 +52,8 @@ def connection(scene, shop):
 
 
 class Client(threading.Thread):
-    """Logs in without a pause, with the password that it read last; it reads again only every
-    second, as an application that is restarted."""
+    """Logs in again and again, with the password that it read last; it reads again only every second,
+    as an application that is restarted."""
 
     def __init__(self, scene, server, shop):
         super().__init__()
@@ -62,7 +62,7 @@ class Client(threading.Thread):
 
     def run(self):
         read_at, password = None, None
-        while not self.over.is_set():
+        while not self.over.wait(0.02):
             if read_at is None or time.monotonic() > read_at + 1:
                 read_at, password = time.monotonic(), connection(self.scene, self.shop)
             self.logins += 1
@@ -121,7 +121,7 @@ def restart_in_place(scene, shop, password):
     scene.cluster.apply(dbu.secret("app", shop, password))
     scene.patch("app", shop, rotation={"strategy": "InPlace"})
     scene.steward.start()
-    wait.until("the rotation to end", lambda: scene.has_rotated("app", shop))
+    scene.wait_rotated("app", shop)
 
 
 def valid(mysql):

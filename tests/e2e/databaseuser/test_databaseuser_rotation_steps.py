@@ -73,8 +73,8 @@ def die_at(scene, shop, step):
 
 def ended(scene, server, shop, password, old):
     """Waits for the end of the rotation to this password: it works, and the old login does not."""
-    wait.until("the rotation to end", lambda: scene.has_rotated("app", shop) and
-               (connection(scene, shop) or ["", ""])[1] == password, 90)
+    scene.wait_rotated("app", shop, 90)
+    wait.until("its connection", lambda: (connection(scene, shop) or ["", ""])[1] == password, 90)
     assert server.login(*connection(scene, shop))
     assert not server.login(*old)
 
