@@ -283,8 +283,9 @@ def store(well, leader):
                     obj["metadata"].pop(field, None)
                 well.apply(obj)
     assert leader.running()
-    wait.until("the namespaces of earlier tests to be gone with their objects", lambda: not any(
-        one["metadata"].get("deletionTimestamp") for one in well.list("namespace")), 120)
+    wait.until("what earlier tests deleted to be gone", lambda: not any(
+        one["metadata"].get("deletionTimestamp")
+        for kind in ("namespace", *stw.KINDS) for one in well.list(kind)), 120)
     return put
 
 

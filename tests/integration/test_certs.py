@@ -383,6 +383,8 @@ def test_crashes_during_rotation(cluster, place, two, replica, watchman):
         wait.until("a start", lambda: b.status()["uses"])
     wait.until("a CA with its key", lambda: "ca.key" in _secret(cluster, place)
                and "ca-next.key" not in _secret(cluster, place))
+    # The overlap is for those that still serve a leaf of the former CA: not over before they are.
+    wait.until("both to serve its leaf", lambda: _serve_one_leaf(cluster, place, (a, b)))
     _pass_overlap(cluster, place, a, b)
     guard.end()
 

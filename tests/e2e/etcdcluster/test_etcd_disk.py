@@ -15,6 +15,7 @@ from support.cluster import condition
 pytestmark = pytest.mark.node
 
 SPACE = "200m"  # two files of 64 MiB for etcd's log, and some for its database
+RECOVERY_SECONDS = 420  # the kubelet waits up to 300 s before it starts an ended container again
 
 
 def within_node(cluster):
@@ -101,7 +102,7 @@ def test_one_is_full(etcd, small):
             etcd.wait(says_why, "it to say that a volume is full", 60)
             assert condition(etcd.get(), "Available")["status"] == "True"
             writer.wait_writes(20)
-        etcd.wait_settled(3, 150)
+        etcd.wait_settled(3, RECOVERY_SECONDS)
         writer.wait_writes()
     assert etcd.uids() == uids
     etcd.check_same(writer)
@@ -116,7 +117,7 @@ def test_all_are_full(etcd, small):
             etcd.wait_condition("QuorumLost", "True", seconds=90)
             etcd.wait(says_why, "it to say that a volume is full", 30)
             assert etcd.uids() == uids
-        etcd.wait_settled(3, 150)
+        etcd.wait_settled(3, RECOVERY_SECONDS)
         writer.wait_writes()
     assert etcd.uids() == uids and etcd.names() == members
     etcd.check_same(writer)

@@ -237,4 +237,6 @@ def test_fleet_metric(controller, installed, namespace, word):
     installed.apply(myweb.manifest("web", namespace, replicas=1))
     myweb.wait_condition(installed, "web", namespace, "Ready", "Progressing")
     state = "False" if word == "Ready" else "True"
-    assert controller.metric("steward_objects", kind="MyWeb", condition=word, status=state) >= 1
+    # The controller counts what its watch has delivered: its own write comes back a moment later.
+    wait.until("it to be counted", lambda: controller.metric(
+        "steward_objects", kind="MyWeb", condition=word, status=state) >= 1)
