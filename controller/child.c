@@ -136,9 +136,12 @@ int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char 
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     *ret = (struct stw_child_live){0};
-    if (stw_informer_get(stw_run_cache(run, w), key, &text, NULL) != 0)
+    char rv[STW_RV_LEN] = "";
+    if (stw_informer_get(stw_run_cache(run, w), key, &text, rv) != 0)
         return -1;
-    return stw_child_read(stw_buf_str(&text), text.len, ret);
+    int rc = stw_child_read(stw_buf_str(&text), text.len, ret);
+    memcpy(ret->resource_version, rv, sizeof(rv));
+    return rc;
 }
 
 static bool as_wanted(struct stw_run *run, const char *what, struct stw_hash wanted,
@@ -249,7 +252,7 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
 /* Begins a patch with the tests that must still hold. */
 static void begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
 {
-    char rv[STW_RV_LEN] = "";
+    char rv[STW_RV_LEN];
     (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
     stw_buf_addf(patch,
                  "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
@@ -706,7 +709,7 @@ static void delete_own(struct task *t)
         set_child_state(t, STW_CHILD_FAILED);
     } else if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid,
                                NULL, &c->err) == 0) {
-        stw_informer_saw_delete(t->cache, t->key);
+        stw_informer_saw_delete(t->cache, t->key, c->live.resource_version);
         c->live = (struct stw_child_live){0};
         set_child_state(t, STW_CHILD_REMOVED);
     } else if (c->err.code == STW_ERR_NOT_FOUND || c->err.code == STW_ERR_CONFLICT) {

@@ -45,7 +45,7 @@ struct stw_child_report {
 /* A cached child, decoded. */
 struct stw_child_live {
     bool terminating;
-    char uid[64];
+    char uid[64], resource_version[STW_RV_LEN];
     char owner_kind[64], owner_name[254], owner_uid[64]; /* its controller; "" for none */
     struct stw_hash digest;     /* of the fields that the controller's field manager owns */
     struct stw_hash template;   /* the part of it from the pod template; zero: it has none */

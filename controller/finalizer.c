@@ -96,6 +96,7 @@ int stw_finalizer_remove(struct stw_run *run, struct stw_object *o, const char *
     if (e.code == STW_OK && stw_finalizer_has_others(o, finalizer))
         take_answer(run, o, &answer);
     else
-        stw_informer_saw_delete(stw_run_cache(run, run->controller->own), run->key);
+        stw_informer_saw_delete(stw_run_cache(run, run->controller->own), run->key,
+                                o->resource_version);
     return 1;
 }

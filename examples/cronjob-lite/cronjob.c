@@ -262,7 +262,7 @@ static const struct stw_watch watch_jobs = {
 /* --- 5. the reconcile */
 
 struct job {
-    char name[254], uid[64];
+    char name[254], uid[64], resource_version[STW_RV_LEN];
     int64_t at; /* its instant; 0: not known */
     bool ended, failed, gone;
 };
@@ -291,7 +291,8 @@ static bool read_job(struct cronjob_run *r, const char *key)
     char at[STW_TIME_LEN];
     struct job *j = &r->jobs[r->count];
     int64_t us;
-    if (stw_informer_get(stw_run_cache(r->run, &watch_jobs), key, &text, NULL) != 0 ||
+    char rv[STW_RV_LEN] = "";
+    if (stw_informer_get(stw_run_cache(r->run, &watch_jobs), key, &text, rv) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         return false;
     struct stw_json root = stw_json_root(&doc), end = stw_json_get(root, "end");
@@ -302,6 +303,7 @@ static bool read_job(struct cronjob_run *r, const char *key)
                       .gone = stw_json_bool(stw_json_get(root, "gone"), false)};
     stw_json_cut(stw_json_get(root, "name"), j->name, sizeof(j->name));
     stw_json_cut(stw_json_get(root, "uid"), j->uid, sizeof(j->uid));
+    memcpy(j->resource_version, rv, sizeof(rv));
     stw_json_cut(stw_json_get(root, "at"), at, sizeof(at));
     j->at = stw_time_parse(at, &us) == 0 ? us / 1000000 : 0;
     r->active += !j->ended && !j->gone;
@@ -333,7 +335,7 @@ static int delete_job(struct cronjob_run *r, struct job *j, const char *why)
         r->err = (struct stw_error){0};
     }
     stw_key_make(r->run->ns, j->name, key);
-    stw_informer_saw_delete(stw_run_cache(r->run, &watch_jobs), key);
+    stw_informer_saw_delete(stw_run_cache(r->run, &watch_jobs), key, j->resource_version);
     stw_object_event(r->run, &r->object, false, "SuccessfulDelete", "Delete",
                      "deleted Job \"%s\": %s", j->name, why);
     j->gone = true;

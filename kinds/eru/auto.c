@@ -99,7 +99,7 @@ static void delete_it(struct eru *e, const char *rv, struct stw_result *result)
         stw_run_fail(run, &err, result);
         return;
     }
-    stw_informer_saw_delete(stw_run_cache(run, run->controller->own), run->key);
+    stw_informer_saw_delete(stw_run_cache(run, run->controller->own), run->key, rv);
     stw_object_event(run, &e->object, false, "Deleted", "Delete",
                      "deleted, because Deployment \"%s\" no longer has the annotation " ERU_WANTED,
                      e->spec.deployment);

@@ -336,17 +336,19 @@ static void sweep_tombs(struct stw_cache *c, uint64_t now_ms)
             free(stw_table_remove(&c->deleted, t->key));
 }
 
-void stw_cache_saw_delete(struct stw_cache *c, const char *key, uint64_t now_ms)
+void stw_cache_saw_delete(struct stw_cache *c, const char *key, const char *rv, uint64_t now_ms)
 {
     size_t len = strlen(key);
     void *former = NULL;
     struct tomb *t = malloc(sizeof(*t) + len + 1);
     pthread_mutex_lock(&c->lock);
-    struct stw_entry *e = take_out(c, key);
+    struct stw_entry *e = stw_table_get(&c->entries, key);
+    /* A newer one may be another object: what is deleted is reported by the watch anyway. */
+    e = e && compare_versions(entry_rv(e), rv) != NEWER ? take_out(c, key) : NULL;
     if (e && t) {
         t->until_ms = now_ms + STW_CACHE_GATE_MS;
         memcpy(t->key, key, len + 1);
-        memcpy(t->rv, entry_rv(e), strlen(entry_rv(e)) + 1);
+        stw_format(t->rv, sizeof(t->rv), "%s", rv);
         sweep_tombs(c, now_ms);
         if (stw_table_put(&c->deleted, t, &former) == 0)
             t = NULL;

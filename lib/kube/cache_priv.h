@@ -63,7 +63,8 @@ bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, con
 /* The response to our own write.  When out of memory, the watch delivers it later. */
 void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
                    const struct stw_version *v, uint64_t now_ms);
-void stw_cache_saw_delete(struct stw_cache *c, const char *key, uint64_t now_ms);
+/* `rv` is the resourceVersion of the object that was deleted, as far as we had read it. */
+void stw_cache_saw_delete(struct stw_cache *c, const char *key, const char *rv, uint64_t now_ms);
 /* The watch has reached `rv`: a bookmark. */
 void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const char *rv);
 

@@ -310,7 +310,7 @@ void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, st
         stw_cache_saw(&inf->cache, scope, &v, stw_now_ms(inf->clock));
 }
 
-void stw_informer_saw_delete(struct stw_informer *inf, const char *key)
+void stw_informer_saw_delete(struct stw_informer *inf, const char *key, const char *rv)
 {
-    stw_cache_saw_delete(&inf->cache, key, stw_now_ms(inf->clock));
+    stw_cache_saw_delete(&inf->cache, key, rv, stw_now_ms(inf->clock));
 }

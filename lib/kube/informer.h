@@ -115,7 +115,10 @@ void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret
 /* Puts the whole object, from the response to our own write, into the cache.  No change callback.
  * `ret` (may be NULL) gets its text as it would be cached. */
 void stw_informer_saw(struct stw_informer *inf, const struct stw_buf *object, struct stw_buf *ret);
-/* Our own delete of this object was accepted: it is removed from the cache at once. */
-void stw_informer_saw_delete(struct stw_informer *inf, const char *key);
+/* Our own delete of this object was accepted: it is removed from the cache at once.  `rv` is the
+ * resourceVersion that the caller has read of it.  A newer entry stays: another client may have made
+ * an object of the same name meanwhile, and the watch may have delivered that before the response to
+ * the delete. */
+void stw_informer_saw_delete(struct stw_informer *inf, const char *key, const char *rv);
 
 #endif

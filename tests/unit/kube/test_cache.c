@@ -134,7 +134,7 @@ static void echoes(void **state)
     assert_int_equal(f.scope.seen, 8);
     assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "9"));
     assert_string_equal(deliver(&f, false, "a", "9", "{\"v\":9}"), "+{\"v\":8}>{\"v\":9}");
-    stw_cache_saw_delete(&f.cache, "a", f.now);
+    stw_cache_saw_delete(&f.cache, "a", "9", f.now);
     assert_false(stw_cache_confirmed(&f.cache, &f.scope, "a", "9"));
     stw_cache_done(&f.cache);
 }
@@ -183,18 +183,41 @@ static void own_deletes(void **state)
     (void)state;
     stw_cache_init(&f.cache, NULL, NULL);
     (void)deliver(&f, false, "a", "5", "{\"v\":5}");
-    stw_cache_saw_delete(&f.cache, "a", f.now);
+    stw_cache_saw_delete(&f.cache, "a", "5", f.now);
     assert_has(&f, "a", NULL);
     assert_string_equal(deliver(&f, false, "a", "5", "{\"v\":5}"), ".");
     assert_string_equal(deliver(&f, false, "a", "6", NULL), ".");
     assert_string_equal(deliver(&f, false, "a", "7", "{\"v\":7}"), "+>{\"v\":7}"); /* a new one */
     /* a finalizer keeps it: it reappears, and is deleted in the end */
-    stw_cache_saw_delete(&f.cache, "a", f.now);
+    stw_cache_saw_delete(&f.cache, "a", "7", f.now);
     assert_string_equal(deliver(&f, false, "a", "8", "{\"v\":8}"), "+>{\"v\":8}");
     assert_string_equal(deliver(&f, false, "a", "9", NULL), "+{\"v\":8}>");
     /* an object that was never there */
-    stw_cache_saw_delete(&f.cache, "z", f.now);
+    stw_cache_saw_delete(&f.cache, "z", "9", f.now);
     assert_int_equal(stw_table_size(&f.cache.deleted), 0);
+    stw_cache_done(&f.cache);
+}
+
+/* Another object got the name, and the watch reported that, before the response to our delete
+ * reached the cache. */
+static void a_late_delete_takes_no_other_object(void **state)
+{
+    struct fixture f = begin();
+    (void)state;
+    stw_cache_init(&f.cache, NULL, NULL);
+    (void)deliver(&f, false, "a", "5", "{\"v\":5}");
+    (void)deliver(&f, false, "a", "6", NULL);
+    (void)deliver(&f, false, "a", "7", "{\"v\":7}");
+    stw_cache_saw_delete(&f.cache, "a", "5", f.now);
+    assert_has(&f, "a", "{\"v\":7}");
+    assert_int_equal(stw_table_size(&f.cache.deleted), 0);
+    assert_string_equal(deliver(&f, false, "a", "8", NULL), "+{\"v\":7}>");
+    /* the entry is behind what was deleted: no event up to that brings it back */
+    (void)deliver(&f, false, "b", "9", "{\"v\":9}");
+    stw_cache_saw_delete(&f.cache, "b", "11", f.now);
+    assert_has(&f, "b", NULL);
+    assert_string_equal(deliver(&f, false, "b", "10", "{\"v\":10}"), ".");
+    assert_string_equal(deliver(&f, false, "b", "13", "{\"v\":13}"), "+>{\"v\":13}");
     stw_cache_done(&f.cache);
 }
 
@@ -381,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_late_answer_makes_no_ghost),
         cmocka_unit_test(versions_that_are_no_numbers),
         cmocka_unit_test(own_deletes),
+        cmocka_unit_test(a_late_delete_takes_no_other_object),
         cmocka_unit_test(lists),
         cmocka_unit_test(writes_while_a_list_is_read),
         cmocka_unit_test(writes_while_the_vanished_are_removed),

@@ -500,7 +500,7 @@ static void own_writes(void **state)
     fake_go(&f.fake, "write");
     wait_until(said(&f, "+n/a +n/z "));
     assert_has(&f, "n/a", "{\"d\":8}");
-    stw_informer_saw_delete(f.inf, "n/a");
+    stw_informer_saw_delete(f.inf, "n/a", "8");
     assert_has(&f, "n/a", NULL);
     /* invalid JSON, and objects outside the namespaces, change nothing */
     stw_buf_clear(&answer);
@@ -596,7 +596,7 @@ static void *write_along(void *arg)
         stw_buf_clear(&out);
         stw_informer_keys(f->inf, NULL, &out);
         if (i % 11 == 0)
-            stw_informer_saw_delete(f->inf, "n/k3");
+            stw_informer_saw_delete(f->inf, "n/k3", "1300");
         stw_buf_done(&o);
         stw_buf_done(&out);
     }
