@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import subprocess
+import threading
 
 import pytest
 from support import etcdcluster as ecs
@@ -61,17 +62,34 @@ def etcd(stage, small):
     one.delete()
 
 
+def fill(files):
+    """Takes all the space that there is."""
+    for file in files:
+        with contextlib.suppress(OSError), open(file, "ab", buffering=0) as out:
+            while True:
+                out.write(b"\0" * 65536)
+
+
 @contextlib.contextmanager
 def full(etcd, root, *members):
-    """Fills the volumes of these members."""
+    """Fills the volumes of these members, and keeps them full: etcd frees some space at its start,
+    when it removes the file that it had prepared for its log."""
     files = [pathlib.Path(f"{root}{etcd.folder(member)}/filler") for member in members]
+    over = threading.Event()
+
+    def keep():
+        while not over.is_set():
+            fill(files)
+            over.wait(0.05)
+    keeper = threading.Thread(target=keep)
     try:
-        for file in files:
-            with contextlib.suppress(OSError), open(file, "wb", buffering=0) as out:
-                while True:
-                    out.write(b"\0" * 65536)
+        fill(files)
+        keeper.start()
         yield
     finally:
+        over.set()
+        if keeper.is_alive():
+            keeper.join()
         for file in files:
             file.unlink(missing_ok=True)
 
