@@ -50,7 +50,7 @@ go_build_all() {
 
 # go_build NAME VERSION [FORCE]: puts a tested build into the cache.
 go_build() {
-    local name=$1 version=$2 begin tree package
+    local name=$1 version=$2 begin tree
     if [[ -z ${3:-} ]] && program_cached "$name" "$version" >/dev/null; then
         return
     fi
@@ -73,9 +73,7 @@ go_build() {
     mkdir -p "$tree"
     say "Building $name $version with Go $(go_version) (once)"
     step 'fetch the modules' go_fetch_modules "$name" "$version"
-    for package in $(go_packages "$name" "$version"); do
-        step "build $(go_program "$package")" go_build_package "$name" "$version" "$package" "$tree"
-    done
+    step "build $(go_programs "$name" "$version")" go_build_programs "$name" "$version" "$tree"
     printf '%s\n' "$version" >"$tree/VERSION"
     step 'try it' "go_try_$name" "$tree" "$version"
     # The rename puts a build into the cache atomically.
@@ -116,11 +114,15 @@ go_packages() {
     sed -n -E '/^tool \(/,/^\)/s/^\t//p; s/^tool ([^(].*)/\1/p' "$GO_MODULES/$1-$2/go.mod"
 }
 
-# go_program PACKAGE: the name of its program.
-go_program() {
-    local path=${1%/v[0-9]}
-    [[ $path != go.etcd.io/etcd/server ]] || path=etcd
-    printf '%s' "${path##*/}"
+# go_programs NAME VERSION: the names of the programs, in one line.
+go_programs() {
+    local package path names=()
+    for package in $(go_packages "$1" "$2"); do
+        path=${package%/v[0-9]}
+        [[ $path != go.etcd.io/etcd/server ]] || path=etcd
+        names+=("${path##*/}")
+    done
+    printf '%s' "${names[*]}"
 }
 
 go_fetch_modules() {
@@ -129,11 +131,14 @@ go_fetch_modules() {
     go_private list -mod=readonly -deps $(go_packages "$1" "$2") >/dev/null
 }
 
-# go_build_package NAME VERSION PACKAGE FOLDER
-go_build_package() {
+# go_build_programs NAME VERSION FOLDER: all in one run of go, which links one program while it compiles
+# the next.
+go_build_programs() {
     cd "$GO_MODULES/$1-$2"
+    # shellcheck disable=SC2046 # word splitting is intended
     go_private build -mod=readonly -trimpath -buildvcs=false -ldflags "-s -w $(go_stamps "$1" "$2")" \
-        -o "$4/$(go_program "$3")" "$3"
+        -o "$3/" $(go_packages "$1" "$2")
+    [[ $1 != etcd ]] || mv "$3/server" "$3/etcd"
 }
 
 # go_stamps NAME VERSION: linker flags that set the programs' version, which their own builds take

@@ -5,8 +5,7 @@
 # No registry has prebuilt servers for Debian, but its archive has the source with all vendored
 # dependencies.  It was built with Go 1.19 (Debian 12's) and 1.26.  Sourced by scripts/cluster.
 
-readonly KUBE_CONTROL_PLANE=(kube-apiserver kube-controller-manager kube-scheduler)
-readonly KUBE_NODE=(kubelet kube-proxy)
+readonly KUBE_PARTS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)
 readonly KUBE_BUILD_NEEDS_MB=4500
 
 # kube_build VERSION [FORCE]: puts a smoke-tested build of Debian's source into the cache.
@@ -37,8 +36,7 @@ kube_build() {
         step 'set up the build' kube_prepare "$tree/src" "$version"
         : >"$tree/prepared"
     fi
-    step "build ${KUBE_CONTROL_PLANE[*]#kube-}" kube_make "$tree/src" 0 "${KUBE_CONTROL_PLANE[@]}"
-    step "build ${KUBE_NODE[*]}" kube_make "$tree/src" 1 "${KUBE_NODE[@]}"
+    step "build ${KUBE_PARTS[*]#kube-}" kube_make "$tree/src" "${KUBE_PARTS[@]}"
     step 'collect the programs' kube_collect "$tree" "$version"
     step 'smoke test' smoke_test "$tree/out"
     # The rename puts a build into the cache atomically.
@@ -116,12 +114,13 @@ kube_prepare() {
 	END
 }
 
-# kube_make SRC CGO PROGRAM...
+# kube_make SRC PROGRAM...: without cgo for the kubelet too, as it is for the others, so that what they
+# have in common is compiled once.
 kube_make() {
-    local src=$1 cgo=$2
-    shift 2
+    local src=$1
+    shift
     cd "$src"
-    env -u GOFLAGS GOPATH="$src/.go" HOME="$src/.home" GOCACHE="$src/.home/cache" CGO_ENABLED="$cgo" \
+    env -u GOFLAGS GOPATH="$src/.go" HOME="$src/.home" GOCACHE="$src/.home/cache" CGO_ENABLED=0 \
         GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" KUBE_GIT_VERSION_FILE="$src/.version" \
         nice make WHAT="${*/#/cmd/}"
 }
@@ -130,7 +129,7 @@ kube_collect() {
     local tree=$1 built=$1/src/_output/bin
     rm -rf "$tree/out"
     mkdir "$tree/out"
-    cp "${KUBE_CONTROL_PLANE[@]/#/$built/}" "${KUBE_NODE[@]/#/$built/}" "$tree/out/"
+    cp "${KUBE_PARTS[@]/#/$built/}" "$tree/out/"
     strip "$tree/out"/*
     printf '%s\n' "$2" >"$tree/out/VERSION"
 }
