@@ -11,7 +11,7 @@
 part_facts() {
     case $1 in
     packages) echo "$((1 + $(packages_mb) / 100)) $(packages_mb)" ;;
-    "kubernetes-${KUBERNETES_VERSIONS%% *}") echo '7 480' ;;
+    "kubernetes-${KUBERNETES_VERSIONS%% *}") echo '5 480' ;;
     "kubernetes-${KUBERNETES_VERSIONS##* }") echo '6 520' ;;
     kubernetes-*) echo '4 130' ;;
     mysql-*) echo "$MYSQL_MINUTES $MYSQL_MB" ;;

@@ -25,7 +25,7 @@ kube_build() {
     STEP_LOG=$(cache_root)/build-kubernetes-$version.log
     : >"$STEP_LOG"
     tree=$(go_build_folder)/debian-$version
-    say "Building Kubernetes $version from Debian's source package (once; 7 minutes on 2 cores)"
+    say "Building Kubernetes $version from Debian's source package (once; 5 minutes on 2 cores)"
     # Files compiled by an interrupted build are not compiled again.
     if [[ ! -e $tree/prepared ]]; then
         rm -rf "$tree"
