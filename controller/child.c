@@ -252,7 +252,7 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
 /* Begins a patch with the tests that must still hold. */
 static void begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
 {
-    char rv[STW_RV_LEN];
+    char rv[STW_RV_LEN] = "";
     (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
     stw_buf_addf(patch,
                  "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
