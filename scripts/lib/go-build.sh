@@ -17,9 +17,10 @@ readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etc
     [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
     [olm]=github.com/operator-framework/api)
 readonly GO_BUILD_NEEDS_MB=9000
-# All programs of a cluster that runs pods.  Versions before the newest are for contract tests,
-# which need only the API server.
-readonly KUBE_PROGRAMS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl)
+# The servers of a cluster that runs pods.
+readonly KUBE_SERVERS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)
+# Versions before the newest are for contract tests, which need only the API server.
+readonly KUBE_PROGRAMS=("${KUBE_SERVERS[@]}" kubectl)
 
 # program_folder NAME VERSION: its path in the cache, whether it exists or not.
 program_folder() {

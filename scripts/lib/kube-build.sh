@@ -3,9 +3,9 @@
 #
 # Builds the oldest Kubernetes from Debian's source package `kubernetes` and keeps it in the cache.
 # No registry has prebuilt servers for Debian, but its archive has the source with all vendored
-# dependencies.  It was built with Go 1.19 (Debian 12's) and 1.26.  Sourced by scripts/cluster.
+# dependencies.  It was built with Go 1.19 (Debian 12's) and 1.26.  Sourced by scripts/cluster,
+# after go-build.
 
-readonly KUBE_PARTS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)
 readonly KUBE_BUILD_NEEDS_MB=4500
 
 # kube_build VERSION [FORCE]: puts a smoke-tested build of Debian's source into the cache.
@@ -36,7 +36,7 @@ kube_build() {
         step 'set up the build' kube_prepare "$tree/src" "$version"
         : >"$tree/prepared"
     fi
-    step "build ${KUBE_PARTS[*]#kube-}" kube_make "$tree/src" "${KUBE_PARTS[@]}"
+    step "build ${KUBE_SERVERS[*]#kube-}" kube_make "$tree/src" "${KUBE_SERVERS[@]}"
     step 'collect the programs' kube_collect "$tree" "$version"
     step 'smoke test' smoke_test "$tree/out"
     # The rename puts a build into the cache atomically.
@@ -129,7 +129,7 @@ kube_collect() {
     local tree=$1 built=$1/src/_output/bin
     rm -rf "$tree/out"
     mkdir "$tree/out"
-    cp "${KUBE_PARTS[@]/#/$built/}" "$tree/out/"
+    cp "${KUBE_SERVERS[@]/#/$built/}" "$tree/out/"
     strip "$tree/out"/*
     printf '%s\n' "$2" >"$tree/out/VERSION"
 }
