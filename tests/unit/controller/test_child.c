@@ -4,6 +4,7 @@
 #include "controller/child.h"
 
 #include "child_fixture.h"
+#include "kinds/app/reconcile.h"
 
 #define PATH "/api/v1/namespaces/shop/configmaps/web"
 #define OWNER_PATH "/apis/operator.k8s-summit.org/v1/namespaces/shop/mywebs/web"
@@ -193,6 +194,36 @@ static void a_vanished_owner_is_a_conflict(void **state)
     fixture_end(&f);
 }
 
+/* The response to an apply has a key that another client added.  The removal holds for that version of
+ * the object alone; for a response without a version it must be one that the server refuses. */
+static void a_removal_names_the_version(void **state)
+{
+    static const struct {
+        const char *version, *test;
+    } answers[] = {
+        {"'resourceVersion':'6',",
+         "\"/metadata/resourceVersion\",\"value\":\"6\"},{\"op\":\"remove\""},
+        {"", "\"/metadata/resourceVersion\",\"value\":\"\"},{\"op\":\"remove\""},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(answers); i++) {
+        struct fixture f;
+        char steps[1024];
+        (void)snprintf(steps, sizeof(steps),
+                       "[{'match':'PATCH /','body':{'metadata':{'namespace':'shop','name':'web',"
+                       "'uid':'c-1',%s'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1',"
+                       "'controller':true}]},'data':{'k':'v','added':'x'}}}," REFUSE "]",
+                       answers[i].version);
+        begin(&f, "", steps);
+        f.child.applied_before = false;
+        f.run.controller = &stw_controller_app; /* all data of its ConfigMaps are its own */
+        (void)ensure(&f);
+        if (fake_count(&f.fake, answers[i].test) != 1)
+            fail_msg("%s: no patch with %s", steps, answers[i].test);
+        fixture_end(&f);
+    }
+}
+
 /* A value that the server normalises is accepted, and not applied again and again. */
 static void what_the_server_makes_of_it(void **state)
 {
@@ -270,6 +301,7 @@ int main(void)
         cmocka_unit_test(every_create_is_guarded),
         cmocka_unit_test(addresses_are_masked),
         cmocka_unit_test(a_vanished_owner_is_a_conflict),
+        cmocka_unit_test(a_removal_names_the_version),
         cmocka_unit_test(what_the_server_makes_of_it),
         cmocka_unit_test(made_when_it_is_needed),
     };
