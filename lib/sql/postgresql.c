@@ -230,7 +230,7 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
 
 static int read_rows(const PGresult *result, stw_row_fn *row, void *ctx, size_t *bytes)
 {
-    struct stw_cell cells[CELLS_MAX];
+    struct stw_cell cells[CELLS_MAX] = {0};
     int count = STW_MIN(pq.PQnfields(result), CELLS_MAX);
     for (int i = 0; i < pq.PQntuples(result); i++) {
         for (int k = 0; k < count; k++) {
