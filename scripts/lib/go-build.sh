@@ -133,12 +133,12 @@ go_fetch_modules() {
 }
 
 # go_build_programs NAME VERSION FOLDER: all in one run of go, which links one program while it compiles
-# the next.
+# the next.  The compiler writes no debugging information, which the linker would drop.
 go_build_programs() {
     cd "$GO_MODULES/$1-$2"
     # shellcheck disable=SC2046 # word splitting is intended
-    go_private build -mod=readonly -trimpath -buildvcs=false -ldflags "-s -w $(go_stamps "$1" "$2")" \
-        -o "$3/" $(go_packages "$1" "$2")
+    go_private build -mod=readonly -trimpath -buildvcs=false -gcflags all=-dwarf=false \
+        -ldflags "-s -w $(go_stamps "$1" "$2")" -o "$3/" $(go_packages "$1" "$2")
     [[ $1 != etcd ]] || mv "$3/server" "$3/etcd"
 }
 

@@ -115,14 +115,14 @@ kube_prepare() {
 }
 
 # kube_make SRC PROGRAM...: without cgo for the kubelet too, as it is for the others, so that what they
-# have in common is compiled once.
+# have in common is compiled once, and without debugging information.
 kube_make() {
     local src=$1
     shift
     cd "$src"
     env -u GOFLAGS GOPATH="$src/.go" HOME="$src/.home" GOCACHE="$src/.home/cache" CGO_ENABLED=0 \
-        GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" KUBE_GIT_VERSION_FILE="$src/.version" \
-        nice make WHAT="${*/#/cmd/}"
+        GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" GOGCFLAGS=all=-dwarf=false \
+        KUBE_GIT_VERSION_FILE="$src/.version" nice make WHAT="${*/#/cmd/}"
 }
 
 kube_collect() {
