@@ -30,7 +30,7 @@ def etcd(stage):
     one.wait_settled(3)
     yield one
     one.delete()
-    wait.until("its pods to be gone", lambda: not one.pods(), 60)  # the next one has the same name
+    wait.until("its pods to be gone", lambda: not one.pods(), 120)  # the next one has the same name
 
 
 def restart(stage, version, *args):
