@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/library/tutorial.md, word for word: its commands run in an empty folder."""
 
-import fcntl
 import os
 import re
 import shutil
@@ -9,7 +8,7 @@ import subprocess
 
 import pytest
 
-from support import paths
+from support import lock, paths
 from support import steward as stw
 
 PAGE = paths.TOP / "docs" / "library" / "tutorial.md"
@@ -48,8 +47,7 @@ def blocks():
 def read(reader, found):
     """Types the blocks; returns all that was printed.  Two tests that compile the library in the first block
     at the same time would both compile all of it: the second one waits, and ccache has it."""
-    with open(paths.build() / "tutorial.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock.held(paths.build() / "tutorial.lock"):
         printed = reader.type(found[0][1])
     return printed + "".join(reader.type(text) for _, text in found[1:])
 

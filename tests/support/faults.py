@@ -2,13 +2,12 @@
 """A steward that is killed by SIGKILL after a chosen write (lib/base/fault.h)."""
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import subprocess
 import time
 
-from . import paths
+from . import lock, paths
 from . import steward as stw
 from .cluster import run
 
@@ -21,8 +20,7 @@ def binary():
         return pathlib.Path(given)
     build = paths.steward_binary().parents[1]
     faults = build.with_name(build.name + "-faults")
-    with open(build / "faults.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock.held(build / "faults.lock"):
         if not (faults / "build.ninja").exists():
             # Otherwise as the build under test, so that ccache has most of its files.
             run(["meson", "setup", faults, paths.TOP, "-Dfault_points=true", "-Dtests=disabled",

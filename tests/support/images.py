@@ -2,7 +2,6 @@
 """The container image for users, built by scripts/image."""
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -13,7 +12,7 @@ import tarfile
 
 import pytest
 
-from . import paths
+from . import lock, paths
 from .cluster import run
 
 
@@ -63,8 +62,7 @@ def shared(top=paths.TOP, tag=None):
     and reused by later runs until something changes."""
     folder = paths.build() / "test-images"
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock.held(folder / "lock"):
         path = folder / f"{_contents(top, tag)}.tar"
         if not path.exists():
             for old in sorted(folder.glob("*.tar"), key=os.path.getmtime)[:-KEPT]:

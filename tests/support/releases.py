@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Releases of the work tree, built by scripts/release."""
 
-import fcntl
 import functools
 import hashlib
 import os
 import shutil
 import subprocess
 
-from . import gotools, images, paths, versions
+from . import gotools, images, lock, paths, versions
 from .cluster import run
 
 KEPT = 2  # releases kept for reuse
@@ -56,8 +55,7 @@ def shared():
     later runs until a file changes."""
     top = paths.build() / "test-releases"
     top.mkdir(parents=True, exist_ok=True)
-    with open(top / "lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock.held(top / "lock"):
         name = hashlib.sha256(f"{_git('rev-parse', 'HEAD', commit() + '^{tree}')}".encode())
         folder = top / name.hexdigest()[:16]
         if not folder.exists():
