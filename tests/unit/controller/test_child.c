@@ -12,10 +12,12 @@
 /* Responses of the server, with ' for ".  A ConfigMap whose `data` is k: `value`, controlled by the
  * MyWeb web with the UID `owner`; steward owns `fields` of it. */
 #define CHILD(rv, owner, value, fields)                                                            \
-    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1','resourceVersion':'" rv              \
-    "','ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"     \
+    CHILD_WITH("'resourceVersion':'" rv "',", owner, "'k':'" value "'", fields)
+#define CHILD_WITH(version, owner, data, fields)                                                   \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1'," version                            \
+    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"       \
     "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{" fields "}}]},"  \
-    "'data':{'k':'" value "'}}"
+    "'data':{" data "}}"
 #define CHILD_OF_OTHER                                                                             \
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-2','resourceVersion':'5',"              \
     "'ownerReferences':[{'kind':'MyWeb','name':'other','uid':'u-9','controller':true}]}}"
@@ -194,32 +196,29 @@ static void a_vanished_owner_is_a_conflict(void **state)
     fixture_end(&f);
 }
 
+#define EXTRA(version) APPLY(CHILD_WITH(version, "u-1", "'k':'v','added':'x'", ""))
+
 /* The response to an apply has a key that another client added.  The removal holds for that version of
  * the object alone; for a response without a version it must be one that the server refuses. */
 static void a_removal_names_the_version(void **state)
 {
     static const struct {
-        const char *version, *test;
+        const char *steps, *test;
     } answers[] = {
-        {"'resourceVersion':'6',",
+        {"[" EXTRA("'resourceVersion':'6',") "," REFUSE "]",
          "\"/metadata/resourceVersion\",\"value\":\"6\"},{\"op\":\"remove\""},
-        {"", "\"/metadata/resourceVersion\",\"value\":\"\"},{\"op\":\"remove\""},
+        {"[" EXTRA("") "," REFUSE "]",
+         "\"/metadata/resourceVersion\",\"value\":\"\"},{\"op\":\"remove\""},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(answers); i++) {
         struct fixture f;
-        char steps[1024];
-        (void)snprintf(steps, sizeof(steps),
-                       "[{'match':'PATCH /','body':{'metadata':{'namespace':'shop','name':'web',"
-                       "'uid':'c-1',%s'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1',"
-                       "'controller':true}]},'data':{'k':'v','added':'x'}}}," REFUSE "]",
-                       answers[i].version);
-        begin(&f, "", steps);
+        begin(&f, "", answers[i].steps);
         f.child.applied_before = false;
         f.run.controller = &stw_controller_app; /* all data of its ConfigMaps are its own */
         (void)ensure(&f);
         if (fake_count(&f.fake, answers[i].test) != 1)
-            fail_msg("%s: no patch with %s", steps, answers[i].test);
+            fail_msg("%s: no patch with %s", answers[i].steps, answers[i].test);
         fixture_end(&f);
     }
 }
