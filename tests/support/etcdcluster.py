@@ -300,7 +300,11 @@ class Witness:
 
     def __enter__(self):
         self._thread.start()
-        wait.until("etcd's list to be seen", lambda: self.sizes, 20)
+        try:
+            wait.until("etcd's list to be seen", lambda: self.sizes, 20)
+        except wait.TimedOut:
+            self._ending.set()
+            raise
         return self
 
     def __exit__(self, kind, *_):
