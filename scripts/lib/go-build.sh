@@ -17,6 +17,8 @@ readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etc
     [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
     [olm]=github.com/operator-framework/api)
 readonly GO_BUILD_NEEDS_MB=9000
+# The compiler writes no debugging information, which the linker would drop.
+readonly GO_COMPILER_FLAGS=all=-dwarf=false
 # The servers of a cluster that runs pods.
 readonly KUBE_SERVERS=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)
 # Versions before the newest are for contract tests, which need only the API server.
@@ -133,11 +135,11 @@ go_fetch_modules() {
 }
 
 # go_build_programs NAME VERSION FOLDER: all in one run of go, which links one program while it compiles
-# the next.  The compiler writes no debugging information, which the linker would drop.
+# the next.
 go_build_programs() {
     cd "$GO_MODULES/$1-$2"
     # shellcheck disable=SC2046 # word splitting is intended
-    go_private build -mod=readonly -trimpath -buildvcs=false -gcflags all=-dwarf=false \
+    go_private build -mod=readonly -trimpath -buildvcs=false -gcflags "$GO_COMPILER_FLAGS" \
         -ldflags "-s -w $(go_stamps "$1" "$2")" -o "$3/" $(go_packages "$1" "$2")
     [[ $1 != etcd ]] || mv "$3/server" "$3/etcd"
 }

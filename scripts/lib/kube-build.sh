@@ -115,13 +115,13 @@ kube_prepare() {
 }
 
 # kube_make SRC PROGRAM...: without cgo for the kubelet too, as it is for the others, so that what they
-# have in common is compiled once, and without debugging information.
+# have in common is compiled once.
 kube_make() {
     local src=$1
     shift
     cd "$src"
     env -u GOFLAGS GOPATH="$src/.go" HOME="$src/.home" GOCACHE="$src/.home/cache" CGO_ENABLED=0 \
-        GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" GOGCFLAGS=all=-dwarf=false \
+        GOPROXY=off GOGC=off GOMEMLIMIT="$(go_memory)" GOGCFLAGS="$GO_COMPILER_FLAGS" \
         KUBE_GIT_VERSION_FILE="$src/.version" nice make WHAT="${*/#/cmd/}"
 }
 
