@@ -230,9 +230,32 @@ static int add_schemas(struct database_work *w)
     return w->ops->add_schemas(&w->s, w->want, w->db, w->r, &w->f);
 }
 
-static int drop_database(struct database_work *w)
+/* Why the server denied a drop.  0: no session prevents it now, so it can be tried again. */
+static int explain_denied_drop(struct database_work *w)
+{
+    unsigned sessions = 0;
+    struct stw_fault ignored = {0};
+    if (w->f.trouble != STW_SQL_DENIED || w->f.lost || !w->ops->count_sessions)
+        return -1;
+    if (w->ops->count_sessions(&w->s, w->db, &sessions, &ignored) != 0)
+        return -1;
+    if (sessions == 0)
+        return 0;
+    return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_DROP,
+                         "the admin account may not end the sessions that other accounts have in "
+                         "it (%u)",
+                         sessions);
+}
+
+static int run_drop(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
+    w->ops->drop(&w->s.facts, w->want, w->db, &w->seen, &script);
+    return stw_session_run(&w->s, &script, &w->f);
+}
+
+static int drop_database(struct database_work *w)
+{
     if (look_at_database(w) != 0)
         return -1;
     if (clear_way(w) != 0)
@@ -241,8 +264,12 @@ static int drop_database(struct database_work *w)
         w->f = (struct stw_fault){0};
         return 0;
     }
-    w->ops->drop(&w->s.facts, w->want, w->db, &w->seen, &script);
-    if (stw_session_run(&w->s, &script, &w->f) != 0)
+    int r = run_drop(w);
+    if (r != 0 && explain_denied_drop(w) == 0) {
+        w->f = (struct stw_fault){0};
+        r = run_drop(w); /* those sessions have ended meanwhile */
+    }
+    if (r != 0)
         return -1;
     w->r->dropped = w->seen.exists;
     return 0;

@@ -35,6 +35,9 @@ struct stw_database_ops {
     void (*drop)(const struct stw_facts *k, const struct stw_databases *want,
                  const struct stw_database *db, const struct stw_database_seen *seen,
                  struct stw_script *s);
+    /* Counts the sessions of other accounts in a database; NULL: they cannot stop `drop`. */
+    int (*count_sessions)(struct stw_session *s, const struct stw_database *db, unsigned *ret,
+                          struct stw_fault *f);
     /* Extensions and schemas of a database of ours; NULL: the engine has none. */
     int (*extend)(struct stw_session *s, const struct stw_databases *want,
                   const struct stw_database *db, struct stw_database_report *r,

@@ -217,6 +217,19 @@ static void write_drop(const struct stw_facts *k, const struct stw_databases *wa
     stw_buf_adds(out, k->number >= 130000 ? " WITH (FORCE)" : "");
 }
 
+/* FORCE ends no session of a superuser, and of other accounts only with pg_signal_backend or membership. */
+static int count_sessions(struct stw_session *s, const struct stw_database *db, unsigned *ret,
+                          struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(&st->text,
+                 "SELECT count(*)::text FROM pg_stat_activity WHERE usename <> current_user "
+                 "AND datname = ");
+    stw_pg_strz(&st->text, db->name);
+    return stw_session_ask(s, st, stw_pg_read_count, ret, f);
+}
+
 /* --- extensions */
 
 static void put_array(struct stw_buf *out, const char *const *names)
@@ -441,6 +454,7 @@ const struct stw_database_ops stw_pg_databases = {
     .create = write_create,
     .mark = write_mark,
     .drop = write_drop,
+    .count_sessions = count_sessions,
     .clear = write_clear,
     .extend = create_extensions,
     .add_schemas = add_schemas,

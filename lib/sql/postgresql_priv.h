@@ -92,6 +92,8 @@ void stw_pg_unmark(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, struct stw_script *s);
 void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s);
+/* A row function for one count: `ctx` is an unsigned *. */
+int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count);
 int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f);
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 
-static int read_count(void *ctx, const struct stw_cell *c, unsigned count)
+int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count)
 {
     unsigned *sessions = ctx;
     if (count < 1 || !c[0].data)
@@ -23,5 +23,5 @@ int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, un
     *ret_hidden = false;
     stw_buf_adds(&st->text, "SELECT count(*)::text FROM pg_stat_activity WHERE usename = ");
     stw_pg_strz(&st->text, a->user);
-    return stw_session_ask(s, st, read_count, ret, f);
+    return stw_session_ask(s, st, stw_pg_read_count, ret, f);
 }

@@ -3,7 +3,7 @@
 
 import pytest
 
-from support import dbserver, pause, wait
+from support import dblogin, dbserver, pause, wait
 from support.sqlprobe import account
 
 ALL = {"allowCreateDatabases": ["*"]}
@@ -381,8 +381,32 @@ def test_schemas(make_probe, pg, user, admin):
     pg.sql("CREATE SCHEMA theirs", f"{user}_d")
     report = one(probe, "schemas", wants(user, {"name": f"{user}_d", "schemas": ["theirs"]}))
     assert report["trouble"] == "EXISTS" and "belongs to the role" in report["error"]
-    assert one(probe, "undatabases", wanted)["dropped"]
+    # The server ends psql's session, of a superuser, a moment after psql.
+    wait.until("the end of psql's session", lambda: one(probe, "undatabases", wanted)["dropped"])
     probe.drop(**account(user))
+
+
+@pytest.mark.every_version("sessions in the way of a drop")
+@pytest.mark.parametrize("session", ["superuser", "account"])
+def test_a_drop_that_a_session_prevents(make_probe, pg, user, session):
+    """An admin without SUPERUSER cannot end them all: the reason is told, and nothing is dropped.  When
+    the session has ended, the database is."""
+    pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE CREATEDB PASSWORD '{dbserver.ADMIN_PASSWORD}';"
+           f"CREATE ROLE third{user} LOGIN PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    if session == "superuser":
+        pg.sql(f"GRANT pg_signal_backend TO low{user}")
+    probe = make_probe(pg.target("db", **ALL, admin={"user": f"low{user}", "passwordFile": str(pg.admin_file)}))
+    wanted = wants(user, f"{user}_d")
+    assert one(probe, "databases", wanted)["created"]
+    pg.sql(f"GRANT CONNECT ON DATABASE {user}_d TO third{user}")
+    other = dbserver.ADMIN if session == "superuser" else f"third{user}"
+    with dblogin.Session(pg, other, dbserver.ADMIN_PASSWORD, f"{user}_d") as held:
+        report = one(probe, "undatabases", wanted)
+        assert not report["dropped"] and report["trouble"] == "FAILED", report
+        assert "sessions that other accounts have in it (1)" in report["error"]
+        assert held.works()
+    wait.until("the end of the session", lambda: one(probe, "undatabases", wanted)["dropped"])
+    assert f"{user}_d" not in names(pg)
 
 
 @pytest.mark.every_version("names")
