@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """EtcdBackups and EtcdRestores on volumes, whose pods no node runs: the test sets their results."""
 
-from . import wait
 from .app import set_status
 
 IMAGE = "steward/agent:none"
+PODS = "app.kubernetes.io/component=agent"  # a selector
 
 
 class Owner:
@@ -40,13 +40,20 @@ class Owner:
 
     def pod(self):
         """Its pod, or None."""
-        pods = self.cluster.list("pods", self.namespace, "app.kubernetes.io/component=agent")
+        pods = self.cluster.list("pods", self.namespace, PODS)
         return pods[0] if pods else None
 
     def wait_pod(self, besides=None):
         """Waits for the pod; `besides`: one with another UID than this."""
-        return wait.until("an agent", lambda: next(
-            (p for p in [self.pod()] if p and p["metadata"]["uid"] != besides), None))
+        return self._wait_pods("an agent", lambda pods: next(
+            (p for p in pods if p["metadata"]["uid"] != besides), None))
+
+    def wait_no_pod(self):
+        """Until the pod is gone."""
+        self._wait_pods("the pod to be gone", lambda pods: not pods)
+
+    def _wait_pods(self, what, look):
+        return self.cluster.wait_list(what, "pods", self.namespace, look, selector=PODS)
 
     def ended(self, pod, failed, **containers):
         """Writes the pod's end.  `containers`: of status, {kind of list: [(name, message)]}."""

@@ -143,6 +143,26 @@ class EtcdCluster:
         return {p["metadata"]["name"]: p for p in
                 self.cluster.list("pods", self.namespace, f"etcd_cluster={self.name}")}
 
+    def wait_pods(self, what, look, seconds=60):
+        """Watches its pods until look({name: pod}) is true."""
+        return self.cluster.wait_list(
+            what, "pods", self.namespace, lambda pods: look({p["metadata"]["name"]: p for p in pods}),
+            seconds, f"etcd_cluster={self.name}")
+
+    def wait_no_pods(self, seconds=120):
+        """Until all pods are gone."""
+        self.wait_pods(f"the pods of {self.name} to be gone", lambda pods: not pods, seconds)
+
+    def wait_other_pods(self, before, seconds=60):
+        """Until there are as many pods as in uids() of before, and none of those."""
+        self.wait_pods("other pods", lambda pods: len(pods) == len(before) and
+                       not {p["metadata"]["uid"] for p in pods.values()} & set(before.values()), seconds)
+
+    def wait_other_pod(self, name, before, seconds=60):
+        """Until the pod of this name is another one than in uids() of before."""
+        self.wait_pods(f"pod {name} to be another one", lambda pods: name in pods and
+                       pods[name]["metadata"]["uid"] != before[name], seconds)
+
     def claims(self):
         """Its claims by name."""
         return {c["metadata"]["name"]: c for c in

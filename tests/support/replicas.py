@@ -201,9 +201,8 @@ class InPods(Replicas):
         """Waits until the rollout is complete and no pod of a former one is left."""
         self.cluster.wait_for("deployment", DEPLOYMENT, stw.NAMESPACE, is_rolled_out, seconds,
                               "the rollout of steward")
-        wait.until("the former pods to be gone", lambda: not any(
-            "deletionTimestamp" in p["metadata"]
-            for p in self.cluster.list("pods", stw.NAMESPACE, PODS)), seconds)
+        self.cluster.wait_list("the former pods to be gone", "pods", stw.NAMESPACE, lambda pods: not any(
+            "deletionTimestamp" in p["metadata"] for p in pods), seconds, PODS)
 
     def pods(self):
         """The running pods that are not being deleted, as objects."""

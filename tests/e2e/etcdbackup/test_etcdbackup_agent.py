@@ -67,7 +67,7 @@ def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume
         return volume.status() == done
     wait.stays("what was taken in", same, 2, every=0.2)
     volume.hold(pod, held=False)
-    wait.until("it to be gone", lambda: not volume.pod())
+    volume.wait_no_pod()
     wait.stays("no other backup", lambda: not volume.pod() and volume.status() == done, 2)
     assert steward_.metric("steward_etcd_backups_total", result="succeeded") == 1
 
@@ -85,7 +85,7 @@ def test_one_that_failed_counts_once(steward_, volume):
         return volume.status() == failed
     wait.stays("one failure", same, 2, every=0.2)
     volume.hold(pod, held=False)
-    wait.until("it to be gone", lambda: not volume.pod())
+    volume.wait_no_pod()
 
 
 def test_one_that_somebody_deletes_is_made_again(steward_, volume):

@@ -46,14 +46,13 @@ def test_another_certificate_of_the_same_authority(given):
 @pytest.mark.node
 def test_another_authority(given):
     """First all trust both CAs, with one restart at a time; then the new one signs."""
-    etcd, before = given.etcd, set(given.etcd.uids().values())
+    etcd, before = given.etcd, given.etcd.uids()
     both = given.data["peer"]["peer-ca.crt"] + given.new_authority("second")
     with etcd.writer() as writer:
         writer.wait_writes()
         given.trust(both)
         given.write()
-        wait.until("three other pods", lambda: len(etcd.uids()) == 3 and
-                   not set(etcd.uids().values()) & before, 180)
+        etcd.wait_other_pods(before, 180)
         etcd.wait_settled(3, 120)
         uids = etcd.uids()
         etcd.tls = given.client()
@@ -145,6 +144,6 @@ def test_without_certificates_nothing_is_told(controller, installed, namespace, 
     """A metric of 0 would mean one that expired in 1970."""
     etcd = ecs.EtcdCluster(installed, namespace, "plain")
     etcd.apply(size=1)
-    wait.until("its pod", etcd.pods, 40)
+    etcd.wait_pods("its pod", bool, 40)
     assert f'steward_etcd_certificate_not_after_seconds{{namespace="{namespace}"' not in \
         controller.metrics_text()

@@ -55,8 +55,7 @@ def test_a_deleted_pod_comes_back_with_its_data(etcd, writer):
     for name in [etcd.followers()[0], etcd.leader()]:
         before = etcd.uids()
         etcd.delete_pods(name)
-        wait.until(f"pod {name} to be another one",
-                   lambda n=name, b=before: etcd.uids().get(n) not in (None, b[n]), 60)
+        etcd.wait_other_pod(name, before)
         etcd.wait_settled(3)
         writer.wait_writes()
     assert set(etcd.members()) == members, "a member with its data is not replaced"
@@ -66,8 +65,7 @@ def test_all_pods_at_once(etcd, writer):
     """E1: only the volumes are left."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.delete_pods(*before)
-    wait.until("three other pods", lambda: set(etcd.uids()) == set(before) and
-               not set(etcd.uids().values()) & set(before.values()), 60)
+    etcd.wait_other_pods(before)
     etcd.wait_settled(3)
     writer.wait_writes()
     assert set(etcd.members()) == members
@@ -110,7 +108,7 @@ def test_a_long_cut_of_the_network(etcd, writer):
         writer.wait_writes(20)
     now = set(etcd.members())
     assert victim not in now and len(now & before) == 2
-    wait.until(f"pod {victim} to be gone", lambda: victim not in etcd.pods(), 60)
+    etcd.wait_pods(f"pod {victim} to be gone", lambda pods: victim not in pods)
     etcd.check_claims()
 
 

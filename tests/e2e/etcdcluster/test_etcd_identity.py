@@ -160,8 +160,7 @@ def test_a_member_that_a_person_added(etcd, stage, writes):
     check_untouched(etcd, stage)
     victim, before = etcd.followers()[0], etcd.uids()
     etcd.delete_pods(victim)
-    wait.until(f"pod {victim} to be another one",
-               lambda: etcd.uids().get(victim) not in (None, before[victim]), 60)
+    etcd.wait_other_pod(victim, before)
     wait_stalled(etcd, "ForeignMember")
 
     for arguments in commands(message, "etcdctl"):

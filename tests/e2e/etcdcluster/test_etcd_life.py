@@ -149,11 +149,13 @@ def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
     claims = set(etcd.claims())
     stage.cluster.delete(ecs.KIND, "ec", etcd.namespace)
     # The collector of 1.20 reads all CRDs again after a change of one, for up to a minute.
-    wait.until("its pods to be gone", lambda: not etcd.pods(), 120)
+    etcd.wait_no_pods()
     assert set(etcd.claims()) == claims
 
     other = stage.etcd("gone")
     other.apply(size=1, volumeRetention={"whenDeleted": "Delete"})
     other.wait_settled(1)
     stage.cluster.delete(ecs.KIND, "gone", other.namespace)
-    wait.until("its pods and claims to be gone", lambda: not other.pods() and not other.claims(), 120)
+    other.wait_no_pods()
+    stage.cluster.wait_list("its claims to be gone", "pvc", other.namespace, lambda claims: not claims, 120,
+                            f"etcd_cluster={other.name}")

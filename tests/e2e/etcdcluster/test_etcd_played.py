@@ -118,7 +118,7 @@ def test_one_that_does_not_serve_it(controller, run_steward, installed, namespac
         make_old(ec)
         clock.set(clock.ahead + 610)
         ec.wait_condition("Rolling", "True", "CertRotation", seconds=30)
-        wait.until("another member", lambda: len(ec.pods()) == 2, 30)
+        ec.wait_pods("another member", lambda pods: len(pods) == 2, 30)
     controller.start()
 
 
@@ -141,7 +141,7 @@ def test_a_version_that_makes_other_pods(controller, run_steward, installed, nam
         digits = message.partition("steward.dev/update-template=")[2].partition(" ")[0]
         ec.annotate("steward.dev/update-template", digits)
         ec.wait_condition("Rolling", "True", "SpecChange", seconds=30)
-        wait.until("another member", lambda: len(ec.pods()) == 2, 30)
+        ec.wait_pods("another member", lambda pods: len(pods) == 2, 30)
         assert not condition(ec.get(), "TemplateOutdated")
     assert one.stop() == 0, one.log_tail()
     controller.start()

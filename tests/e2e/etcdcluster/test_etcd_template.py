@@ -30,7 +30,7 @@ def etcd(stage):
     one.wait_settled(3)
     yield one
     one.delete()
-    wait.until("its pods to be gone", lambda: not one.pods(), 120)  # the next one has the same name
+    one.wait_no_pods()  # the next one has the same name
 
 
 def restart(stage, version, *args):
@@ -42,7 +42,11 @@ def restart(stage, version, *args):
 
 def marks(etcd):
     """Which versions made the pods."""
-    return {pod["metadata"]["annotations"][MARK] for pod in etcd.pods().values()}
+    return _marks(etcd.pods())
+
+
+def _marks(pods):
+    return {pod["metadata"]["annotations"][MARK] for pod in pods.values()}
 
 
 def wait_outdated(etcd):
@@ -54,7 +58,7 @@ def wait_outdated(etcd):
 
 def wait_made_by(etcd, version):
     """Until all pods are of this version, and the condition is gone."""
-    wait.until("new pods", lambda: len(etcd.pods()) == 3 and marks(etcd) == {version}, 150)
+    etcd.wait_pods("new pods", lambda pods: len(pods) == 3 and _marks(pods) == {version}, 150)
     etcd.wait(lambda o: ecs.settled(o, 3) and not condition(o, "TemplateOutdated"),
               "the condition to go", 90)
 
@@ -95,8 +99,8 @@ def test_a_change_of_the_spec_takes_it_along(stage, etcd):
     for name in before:
         stage.cluster.annotate("pod", name, stage.namespace, {INPUTS: None})
     etcd.annotate("steward.dev/reconcile-at", "now")
-    wait.until("the record of all", lambda: all(
-        INPUTS in pod["metadata"]["annotations"] for pod in etcd.pods().values()), 30)
+    etcd.wait_pods("the record of all", lambda pods: all(
+        INPUTS in pod["metadata"]["annotations"] for pod in pods.values()), 30)
     restart(stage, "2")
     wait_outdated(etcd)
     etcd.patch(failover={"unhealthySeconds": 61})  # concerns no pod

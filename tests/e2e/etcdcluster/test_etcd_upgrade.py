@@ -101,8 +101,8 @@ def test_a_member_that_does_not_come_up_stops_the_upgrade(etcd, writer, version,
         give_broken_image(etcd.cluster, tmp_path)
     before = etcd.uids()
     etcd.patch(version=version)
-    wait.until("one pod to be made anew", lambda: len(set(etcd.uids().values()) &
-                                                      set(before.values())) == 2, 60)
+    etcd.wait_pods("one pod to be made anew", lambda pods: len(
+        {p["metadata"]["uid"] for p in pods.values()} & set(before.values())) == 2)
     etcd.wait(lambda o: o["status"]["quorum"]["healthy"] == 2, "one member to be down", 60)
     writer.wait_writes(50)
     wait.stays("the others are not touched", lambda: len(set(etcd.uids().values()) &
@@ -126,8 +126,7 @@ def test_a_changed_template_rolls_the_same_way(etcd, writer):
     """A change of a field of the pod, not of the version."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.patch(options={"snapshotCount": 5000})
-    wait.until("all pods to be made anew", lambda: len(etcd.uids()) == 3 and
-               not set(etcd.uids().values()) & set(before.values()), 150)
+    etcd.wait_other_pods(before, 150)
     etcd.wait_settled(3, 60)
     assert set(etcd.members()) == members
     for pod in etcd.pods().values():

@@ -110,6 +110,11 @@ class Scene:
     def pods(self, app):
         return self.cluster.list("pods", self.namespace, f"app.kubernetes.io/name={app}")
 
+    def wait_no_pods(self, app):
+        """Until there is none of them."""
+        self.cluster.wait_list(f"pods of {app} to be gone", "pods", self.namespace, lambda pods: not pods, 30,
+                               f"app.kubernetes.io/name={app}")
+
 
 @pytest.fixture
 def scene(stage, source, door):
@@ -128,7 +133,7 @@ def test_s3_and_back(scene, source):
     assert status["snapshot"]["sha256"] == artifact["sha256"]
     for kind in ("Ready", "SourceFetched", "SnapshotVerified", "SeedReady", "ClusterReady"):
         assert condition(found, kind)["status"] == "True", kind
-    wait.until("its pod to be gone", lambda: not scene.pods("etcdrestore"), 30)
+    scene.wait_no_pods("etcdrestore")
     assert one.served().put("more", "1") > artifact["revision"] + 1_000_000_000  # bumped
     one.apply(size=3, version=etcdcluster.version("3.5"))
     one.wait_settled(3)
@@ -143,7 +148,7 @@ def test_a_volume_and_back(scene, source):
                                   "resources": {"requests": {"storage": "1Gi"}}}})
     artifact = scene.backup(name, storageType="PVC", pvc={"claimName": claim, "path": "deep/db"})
     assert artifact["uri"] == f"pvc://{claim}/deep/db" and artifact["verified"]
-    wait.until("its pod to be gone", lambda: not scene.pods("etcdbackup"), 30)
+    scene.wait_no_pods("etcdbackup")
     scene.create("EtcdRestore", name, etcdCluster={"name": f"m-{source.name}"},
                  pvc={"claimName": claim, "path": "deep/db"}, template=scene.template())
     _, one = scene.restored(name)
@@ -165,9 +170,9 @@ def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, door, store):
     assert condition(found, "SnapshotVerified")["status"] == "False"
     assert found["status"]["succeeded"] is False and not found["status"].get("snapshot")
     assert not scene.cluster.get(CLUSTER, "never", scene.namespace)
-    wait.until("nothing to be left", lambda: not scene.pods("etcdrestore") and not [
-        c for c in scene.cluster.list("pvc", scene.namespace)
-        if c["metadata"]["name"].startswith("never-")], 30)
+    scene.wait_no_pods("etcdrestore")
+    scene.cluster.wait_list("no claim to be left", "pvc", scene.namespace, lambda claims: not [
+        c for c in claims if c["metadata"]["name"].startswith("never-")], 30)
 
 
 def test_a_store_that_is_down_and_comes_back(scene, source, door):

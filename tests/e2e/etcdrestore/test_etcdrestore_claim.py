@@ -31,6 +31,14 @@ class Restore(agentpod.Owner):
     def claims(self):
         return self.cluster.list("pvc", self.namespace)
 
+    def wait_claims(self, what, look):
+        """Watches the claims until look([claim, ...]) is true."""
+        self.cluster.wait_list(what, "pvc", self.namespace, look)
+
+    def wait_no_claims(self):
+        """Until all are gone."""
+        self.wait_claims("the claims to be gone", lambda claims: not claims)
+
     def target(self):
         return self.cluster.get(CLUSTER, "orders", self.namespace)
 
@@ -75,7 +83,8 @@ def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restor
     [owner] = claim["metadata"]["ownerReferences"]
     assert owner["uid"] == restore.get()["metadata"]["uid"] and not owner.get("controller")
     installed.delete(restore.kind, restore.name, restore.namespace)
-    wait.until("pod and volume to be gone", lambda: not restore.pod() and not restore.claims(), 60)
+    restore.wait_no_pod()
+    restore.wait_no_claims()
     assert not restore.target()
 
 
@@ -95,7 +104,7 @@ def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore
     wait.until("the cluster", restore.target)
     restore.wait("Joining")
     restore.check_joining()
-    wait.until("the pod to be gone", lambda: not restore.pod())
+    restore.wait_no_pod()
     uid = restore.claims()[0]["metadata"]["uid"]
     installed.delete(restore.kind, restore.name, restore.namespace)
     wait.stays("the volume", lambda: [
@@ -210,11 +219,12 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
                        lambda o: o.get("status", {}).get("hard"))
     restore.end(restore.apply().wait_pod())
     restore.wait("Joining")
-    wait.until("the volume to be given back", lambda: not restore.pod() and [
-        c for c in restore.claims() if c["metadata"].get("ownerReferences")])
+    restore.wait_claims("the volume to be given back", lambda claims: any(
+        c["metadata"].get("ownerReferences") for c in claims))
+    restore.wait_no_pod()
     assert not restore.target()
     installed.delete(restore.kind, restore.name, restore.namespace)
-    wait.until("the volume to be gone", lambda: not restore.claims(), 60)
+    restore.wait_no_claims()
 
 
 @pytest.mark.oldest("finalizers of claims")
@@ -228,7 +238,7 @@ def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, rest
     installed.delete("pvc", claim["metadata"]["name"], restore.namespace, wait_gone=False)
     if not lingers:
         restore.hold(claim, False)
-        wait.until("it to be gone", lambda: not restore.claims())
+        restore.wait_no_claims()
     restore.end(pod)
     found = restore.wait("Failed")
     assert found["status"]["reason"] == "VolumeLost" and "snapshot" not in found["status"]
