@@ -201,34 +201,6 @@ def test_a_part_beside_takes_no_place(monkeypatch):
     assert [one.part.name for one in runs.active()] == ["lint", "node", "unit"]
 
 
-@pytest.mark.parametrize("jobs, idle, started", [(0, 26, 3), (0, 25, 3), (0, 24, 2), (2, 26, 2)])
-def test_one_more_starts_while_the_cpus_are_idle(monkeypatch, jobs, idle, started):
-    """Not at once after another one, and not when the number was given."""
-    part = plan.Part("unit", ["worker"] * 4)
-    ticks = [[0] * 8, [0] * 8]
-    monkeypatch.setattr(scheduler.Cpus, "read", staticmethod(lambda: ticks[-1]))
-    monkeypatch.setattr(scheduler.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(scheduler, "WORKERS_A_CORE", 2)
-    runs = scheduler.Scheduler([part], types.SimpleNamespace(jobs=jobs), "1 1", None)
-
-    def start(one, worker):
-        runs.cpus.restart()
-        runs.started.append(scheduler.Running(one, worker))
-    monkeypatch.setattr(runs, "start", start)
-    runs.start_what_can()
-    assert len(runs.active()) == 2
-    ticks.append([100 - idle, 0, 0, idle - 5, 5, 0, 0, 0])
-    runs.start_what_can()
-    assert len(runs.active()) == 2
-    runs.cpus.begin -= scheduler.IDLE_SECONDS
-    runs.start_what_can()
-    assert len(runs.active()) == started
-    runs.cpus.begin -= scheduler.IDLE_SECONDS
-    ticks.append([100 - idle, 0, 0, 10 * idle, 5, 0, 0, 0])
-    runs.start_what_can()
-    assert len(runs.active()) == (2 if jobs else 3)  # half as many more at most
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_part_has_a_network_of_its_own():
     """Its workers share it, and it ends with its last process and descriptor."""

@@ -13,38 +13,7 @@ from . import guard, process
 
 # Workers that run at the same time: most of them wait for a server most of the time.
 WORKERS_A_CORE = 3
-# Half as many more start, one by one, while the CPUs are idle for this share of some seconds.
-IDLE_SHARE = 0.25
-IDLE_SECONDS = 10
 END_SECONDS = 180  # for guards to end what they started
-
-
-class Cpus:
-    """How idle this machine's CPUs are."""
-
-    def __init__(self):
-        self.begin, self.idle, self.all = 0.0, 0, 0
-        self.restart()
-
-    def restart(self):
-        """Looks at the time from now on."""
-        ticks = self.read()
-        self.begin, self.idle, self.all = time.monotonic(), sum(ticks[3:5]), sum(ticks)
-
-    def were_idle(self):
-        """Whether they were idle for IDLE_SHARE of at least IDLE_SECONDS, up to now.  Then it looks at the
-        time from now on."""
-        if time.monotonic() < self.begin + IDLE_SECONDS:
-            return False
-        idle, every = self.idle, self.all
-        self.restart()
-        return self.all > every and self.idle - idle >= IDLE_SHARE * (self.all - every)
-
-    @staticmethod
-    def read():
-        """Ticks of user, nice, system, idle, iowait, irq, softirq, steal since the machine's start."""
-        line = pathlib.Path("/proc/stat").read_text("ascii").partition("\n")[0]
-        return [int(word) for word in line.split()[1:9]]
 
 
 class Running:
@@ -71,8 +40,6 @@ class Scheduler:
         self.started = []
         self.waiting = [(part, worker) for part in parts for worker in part.workers]
         self.limit = limit or options.jobs or int(WORKERS_A_CORE * (os.cpu_count() or 1))
-        self.limit_when_idle = self.limit if limit or options.jobs else self.limit * 3 // 2
-        self.cpus = Cpus()
         self.interrupted = 0
         self.networks = {}  # part's name: file descriptor of its network namespace
 
@@ -111,20 +78,17 @@ class Scheduler:
 
     def has_place(self, part):
         """Whether fewer workers than the limit run, or this one needs no place."""
-        running = sum(not one.part.beside for one in self.active())
-        return part.beside or running < self.limit or \
-            running < self.limit_when_idle and self.cpus.were_idle()
+        return part.beside or sum(not one.part.beside for one in self.active()) < self.limit
 
     def start_what_can(self):
         """Starts waiting workers in their order, up to the limit."""
         for part, worker in list(self.waiting):
-            if self.can_start(part) and self.has_place(part):
+            if self.has_place(part) and self.can_start(part):
                 self.waiting.remove((part, worker))
                 self.start(part, worker)
 
     def start(self, part, worker):
         """Starts a guard, which starts the worker."""
-        self.cpus.restart()
         one = Running(part, worker)
         specification = {
             "command": [str(word) for word in worker.command], "folder": str(self.options.top),
