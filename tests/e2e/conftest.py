@@ -65,10 +65,11 @@ def _needs_etcd():
 
 @pytest.fixture(scope="module")
 def stage(installed, steward_binary, tmp_path_factory):
-    """An etcdcluster.Stage: a namespace on a real node, and a steward that watches only this."""
+    """An etcdcluster.Stage: a namespace on a real node, and a steward for EtcdClusters in it."""
     _needs_etcd()
     stw.uninstall_webhooks(installed)
-    with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage")) as one:
+    with etcdcluster.Stage(installed, steward_binary, tmp_path_factory.mktemp("stage"),
+                           *etcdcluster.ONE_KIND) as one:
         yield one
 
 

@@ -20,6 +20,7 @@ KIND = "etcdclusters.etcd.database.coreos.com"
 GROUP = "etcd.database.coreos.com"
 REPOSITORY = "quay.io/coreos/etcd"
 FORCE = f"{GROUP}/force-new-cluster"
+ONE_KIND = ("--kinds", "EtcdCluster")
 
 
 def version(line="3.5"):

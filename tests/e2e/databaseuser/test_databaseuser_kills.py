@@ -66,7 +66,7 @@ def scene(installed, steward_binary, tmp_path_factory, engine):
     """A steward with this one server as its target.  No webhook is installed."""
     stw.uninstall_webhooks(installed)
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"),
-                    {engine.target: engine.server})
+                    {engine.target: engine.server}, dbu.ONE_KIND)
     one.steward.start()
     yield one
     if one.steward.running():

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 @pytest.fixture(scope="module")
 def rotating(installed, steward_binary, tmp_path_factory, server):
     """A steward whose target "main" is the server."""
-    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server)
+    yield from dbu.running_scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), server,
+                                 ("--kinds", "DatabaseUser,App"))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def stage(installed, tmp_path_factory):
     if processes.missing("3.4", "3.5"):
         pytest.skip(processes.missing("3.4", "3.5"))
     stw.uninstall_webhooks(installed)
-    with ecs.Stage(installed, faults.binary(), tmp_path_factory.mktemp("stage")) as one:
+    with ecs.Stage(installed, faults.binary(), tmp_path_factory.mktemp("stage"), *ecs.ONE_KIND) as one:
         yield one
 
 
