@@ -4,13 +4,48 @@
 import base64
 import json
 import urllib.request
+import uuid
+
+BATCH = 100  # etcd takes 128 operations in one transaction
+
+
+def _call(cluster, method, body):
+    request = urllib.request.Request(f"{cluster.env['STEWARD_CLUSTER_ETCD_URL']}/v3/kv/{method}",
+                                     json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        return json.load(reply)
+
+
+def _encoded(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def _folder(group, plural, namespace):
+    return f"/registry/{group}/{plural}/{namespace}/"
 
 
 def read(cluster, group, plural, namespace, name):
     """A custom resource, in the version in which it is stored."""
-    key = base64.b64encode(f"/registry/{group}/{plural}/{namespace}/{name}".encode()).decode()
-    request = urllib.request.Request(cluster.env["STEWARD_CLUSTER_ETCD_URL"] + "/v3/kv/range",
-                                     json.dumps({"key": key}).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as reply:
-        [found] = json.load(reply)["kvs"]
+    key = _encoded(_folder(group, plural, namespace) + name)
+    [found] = _call(cluster, "range", {"key": key})["kvs"]
     return json.loads(base64.b64decode(found["value"]))
+
+
+def copy(cluster, group, plural, namespace, name, copies):
+    """Copies of a custom resource under these names, for a fifth of the CPU time that the API server
+    takes to create them."""
+    folder, original = _folder(group, plural, namespace), read(cluster, group, plural, namespace, name)
+
+    def put(new):
+        metadata = {**original["metadata"], "name": new, "uid": str(uuid.uuid4())}
+        return {"requestPut": {"key": _encoded(folder + new),
+                               "value": _encoded(json.dumps({**original, "metadata": metadata}))}}
+    for first in range(0, len(copies), BATCH):
+        done = _call(cluster, "txn", {"success": [put(new) for new in copies[first:first + BATCH]]})
+        assert done["succeeded"], done
+
+
+def clear(cluster, group, plural, namespace):
+    """Deletes all custom resources of a namespace, whatever finalizers they have."""
+    folder = _folder(group, plural, namespace)
+    _call(cluster, "deleterange", {"key": _encoded(folder), "range_end": _encoded(folder[:-1] + "0")})
