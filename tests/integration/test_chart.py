@@ -2,6 +2,7 @@
 """The Helm chart renders the same objects as config/, and applies its values."""
 
 import copy
+import functools
 import json
 import re
 import shutil
@@ -29,16 +30,23 @@ EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled":
 @pytest.fixture(scope="module", params=["helm", pytest.param(
     "templates", marks=[] if gotools.missing("helm") else pytest.mark.thorough("helm itself is there"))])
 def render(request, tmp_path_factory):
-    """render(values, namespace=, server=): the objects by (kind, namespace, name), rendered by
-    helm, and by the renderer of this suite, which needs only Debian's packages."""
+    """render(values, crds=, namespace=, server=): the objects by (kind, namespace, name), rendered by
+    helm, and by the renderer of this suite, which needs only Debian's packages.  To render the CRDs takes
+    longer than all the rest."""
     folder = tmp_path_factory.mktemp("chart")
     missing = gotools.missing("helm") if request.param == "helm" else chart.missing()
     if missing:
         pytest.skip(missing)
     program = chart.Helm(folder) if request.param == "helm" else chart.build(folder)
 
-    def run(values=None, **more):
-        found = chart.objects(program(values, **more))
+    @functools.cache
+    def rendered(question):
+        values, more = json.loads(question)
+        return program(values, **more)
+
+    def run(values=None, crds=False, **more):
+        values = {**({} if crds else {"crds": {"install": False}}), **(values or {})}
+        found = chart.objects(rendered(json.dumps([values, more])))
         assert len({chart.key(o) for o in found}) == len(found)
         return {chart.key(o): o for o in found}
     run.texts = program
@@ -53,14 +61,15 @@ def helm(tmp_path):
     return chart.Helm(tmp_path)
 
 
+@functools.cache
+def _kustomized(folder):
+    return subprocess.run(["kubectl", "kustomize", str(paths.TOP / "config" / folder)],
+                          text=True, capture_output=True, timeout=60, check=True).stdout
+
+
 def kustomized(*folders):
     """The objects of these folders of config/ by (kind, namespace, name)."""
-    found = {}
-    for folder in folders:
-        text = subprocess.run(["kubectl", "kustomize", str(paths.TOP / "config" / folder)],
-                              text=True, capture_output=True, timeout=60, check=True).stdout
-        found.update({chart.key(o): o for o in yaml.safe_load_all(text) if o})
-    return found
+    return {chart.key(o): o for folder in folders for o in chart.parsed(_kustomized(folder))}
 
 
 def comparable(obj):
@@ -83,7 +92,7 @@ def comparable(obj):
     ("v1.20.2", "server-1.20"), ("v1.21.0", "server-1.21"), ("v1.29.0", "server-1.29"),
     ("v1.33.1", "server-1.29")])
 def test_it_is_what_config_is(render, server, folder):
-    ours = render(EVERYTHING, server=server)
+    ours = render(EVERYTHING, crds=True, server=server)
     theirs = kustomized(folder, "network-policy", "prometheus", "grafana")
     theirs.pop(("Namespace", None, "steward-system"))  # helm creates it
     if folder == "server-1.21":  # config/ has no FlowSchemas for the versions between
@@ -131,7 +140,7 @@ def test_match_conditions_where_the_server_has_them(render, server, there):
 
 
 def test_another_namespace_is_everywhere(render):
-    found = render(EVERYTHING, namespace="elsewhere")
+    found = render(EVERYTHING, crds=True, namespace="elsewhere")
     assert "steward-system" not in json.dumps(list(found.values()))
     assert {k[1] for k in found} == {None, "elsewhere"}
 
@@ -269,7 +278,7 @@ def test_before_it_goes(render):
 def test_crds_stay_unless_told(render):
     def kept(values):
         return {(o["metadata"].get("annotations") or {}).get("helm.sh/resource-policy")
-                for k, o in render(values).items() if k[0] == "CustomResourceDefinition"}
+                for k, o in render(values, crds=True).items() if k[0] == "CustomResourceDefinition"}
     assert (kept({}), kept({"crds": {"keep": False}})) == ({"keep"}, {None})
 
 
@@ -418,7 +427,7 @@ def _rules(objects):
 @pytest.mark.parametrize("kinds", CHOICES, ids=",".join)
 def test_kinds(render, steward_binary, kinds):
     """Exactly the CRDs, webhooks and rights that the program prints for these kinds."""
-    rendered = list(render({"kinds": kinds, "uninstall": {"hook": False}}).values())
+    rendered = list(render({"kinds": kinds, "uninstall": {"hook": False}}, crds=True).values())
 
     def printed(what):
         text = subprocess.run([steward_binary, "print", what, "--kinds", ",".join(kinds)],

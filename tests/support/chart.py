@@ -2,6 +2,7 @@
 """The Helm chart, rendered by helm, or by tests/integration/chart_render where there is no helm,
 since Debian has no package of it."""
 
+import functools
 import json
 import os
 import re
@@ -77,10 +78,24 @@ class Helm:
         return result.stdout
 
 
+@functools.cache
+def _definition(text):
+    return yaml.safe_load(text)
+
+
+def parsed(text):
+    """The objects of a YAML stream.  CustomResourceDefinitions are long, and the same in most renders: each
+    is parsed once, and must not be changed."""
+    found = []
+    for part in re.split(r"^---\n", text, flags=re.M):
+        load = _definition if re.search("^kind: CustomResourceDefinition$", part, re.M) else yaml.safe_load
+        found.append(load(part))
+    return [obj for obj in found if obj]
+
+
 def objects(rendered, hook=None):
     """The objects of all templates: those of a release, or of one of its hooks."""
-    found = [o for name, text in rendered.items() if not name.endswith("NOTES.txt")
-             for o in yaml.safe_load_all(text) if o]
+    found = [o for name, text in rendered.items() if not name.endswith("NOTES.txt") for o in parsed(text)]
     return [o for o in found
             if (o["metadata"].get("annotations") or {}).get("helm.sh/hook") == hook]
 
