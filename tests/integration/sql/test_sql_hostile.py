@@ -7,9 +7,10 @@ import pytest
 
 from support import dbserver, mariadb
 from support.postgres import name as pg_name
+from support.replicas import long_run
 from support.sqlprobe import account, grant
 
-COUNT = 1000
+COUNT = long_run(500, 1000)
 PIECES = ["'", '"', "`", "\\", "''", '""', "``", "\\'", '\\"', ";", "--", "/*", "*/", "#", "%", "_",
           "\\_", "\\%", "@", "%s", "%n", "$1", ":x", "?", "\n", "\t", "\r", "\x1a", "\x7f", "é", "ß",
           "密码", "\u202e", "\u00a0", "' OR '1'='1", "'; DROP USER root; --", "\\'; DROP TABLE x; --",
@@ -19,7 +20,8 @@ WIDE = ["😀", "𝔘", "\U0010ffff"]
 
 
 def hostile(count, longest, wide, seed):
-    """`count` different texts of at most `longest` characters that do not end in a blank."""
+    """`count` different texts of at most `longest` characters that do not end in a blank; others for each
+    seed, such as "3 mariadb 10.11.1"."""
     rng, made = random.Random(seed), set()
     pieces = PIECES + (WIDE if wide else [])
     while len(made) < count:
@@ -29,6 +31,11 @@ def hostile(count, longest, wide, seed):
         if text and not text.endswith((" ", "\u00a0")):
             made.add(text)
     return sorted(made)
+
+
+def seed_of(number, server):
+    """Each version of a server gets other texts."""
+    return f"{number} {server.engine} {server.installed.version}"
 
 
 def fitting(texts, size):
@@ -51,9 +58,9 @@ def test_mariadb(make_mariadb, make_probe, mode):
     """Every account has exactly the requested name and rights, and no other is changed."""
     maria = make_mariadb(f"--sql-mode={mode}")
     count = COUNT if mode in ("", "NO_BACKSLASH_ESCAPES") else 100
-    users = hostile(count, 80, False, 1)
-    databases = hostile(count, 30, False, 2)
-    passwords = secrets(count, 3)
+    users = hostile(count, 80, False, seed_of(1, maria))
+    databases = hostile(count, 30, False, seed_of(2, maria))
+    passwords = secrets(count, seed_of(3, maria))
     probe = make_probe(maria.target("db"))
     before = maria.sql("SELECT HEX(User), Host, Priv FROM mysql.global_priv ORDER BY 1, 2")
     accounts = []
@@ -99,9 +106,9 @@ def test_postgresql(make_postgres, make_probe, conforming):
     """The same, with backslashes that are escapes in plain strings, and without."""
     pg = make_postgres(f"standard_conforming_strings={conforming}", "backslash_quote=safe_encoding")
     count = COUNT if conforming == "on" else 200
-    users = [u for u in fitting(hostile(count, 63, True, 4), 63) if not u.startswith("pg_")]
-    schemas = fitting(hostile(count, 63, True, 5), 63)
-    passwords = secrets(count, 6)
+    users = [u for u in fitting(hostile(count, 63, True, seed_of(4, pg)), 63) if not u.startswith("pg_")]
+    schemas = fitting(hostile(count, 63, True, seed_of(5, pg)), 63)
+    passwords = secrets(count, seed_of(6, pg))
     pg.sql("SET standard_conforming_strings = on;"
            + ";".join(f"CREATE SCHEMA {pg_name(s)}" for s in schemas))
     probe = make_probe(pg.target("db"))
