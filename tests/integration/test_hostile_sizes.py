@@ -146,13 +146,13 @@ class _Texts:
         for shape, make in _grown(field, size):
             key = (shape, size, "" if shape in ("unlike", "numbers") else like)
             if key not in self.made:
-                self.made[key] = json.dumps(make())
+                self.made[key] = json.dumps(make()).encode()
             yield shape, self.made[key]
 
 
 def _body(crd, spec, text, update):
-    review = json.dumps(_review(crd, spec, spec if update else None))
-    return review.replace(f'"{HERE}"', text).encode()
+    review = json.dumps(_review(crd, spec, spec if update else None)).encode()
+    return review.replace(f'"{HERE}"'.encode(), text)
 
 
 KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
@@ -166,6 +166,7 @@ def test_every_field_at_3_mib(door, kind):
     crd = KINDS[kind]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     slow, asked, texts = [], 0, _Texts()
+    door.keep()
     for path, field in [((), schema), *_fields(schema)]:
         if path[:1] == ("template",) and len(path) > 2:
             continue  # the spec of an EtcdCluster, which is tested itself
