@@ -37,16 +37,24 @@ bool world_serves(const struct world *w)
     return connected >= voters / 2 + 1;
 }
 
+/* If the cluster serves. */
+static bool member_healthy(const struct slot *s)
+{
+    return world_voter(s) && world_connected(s) && s->fresh;
+}
+
 /* The actual state, whether steward sees it or not. */
 bool world_healthy(const struct world *w, const struct slot *s)
 {
-    return world_voter(s) && world_connected(s) && s->fresh && world_serves(w);
+    return member_healthy(s) && world_serves(w);
 }
 
 unsigned world_count_healthy(const struct world *w, const struct slot *but)
 {
     unsigned n = 0;
-    each_const(s, w) n += s != but && world_healthy(w, s);
+    if (!world_serves(w))
+        return 0;
+    each_const(s, w) n += s != but && member_healthy(s);
     return n;
 }
 
