@@ -14,6 +14,7 @@ from . import guard, process
 # Workers that run at the same time: most of them wait for a server most of the time.
 WORKERS_A_CORE = 3
 END_SECONDS = 180  # for guards to end what they started
+LOOK_SECONDS = 0.3  # between two looks at all workers, which take a millisecond of CPU time
 
 
 class Running:
@@ -51,7 +52,7 @@ class Scheduler:
             self.start_what_can()
             self.look()
             self.show(self)
-            time.sleep(0.1)
+            time.sleep(LOOK_SECONDS)
         if self.interrupted:
             self.end_all()
 
@@ -144,7 +145,7 @@ class Scheduler:
         while self.active() and time.monotonic() < deadline:
             self.look()
             self.show(self)
-            time.sleep(0.1)
+            time.sleep(LOOK_SECONDS)
         process.send([one.process.pid for one in self.active()], signal.SIGKILL)
 
 
