@@ -40,7 +40,7 @@ def image(folder, path):
     found = json.loads(config)
     manifest = {"schemaVersion": 2, "mediaType": f"{OCI}.manifest.v1+json",
                 "config": blob(folder, config, "config.v1+json"),
-                "layers": [blob(folder, gzip.compress(layer, 9, mtime=0), "layer.v1.tar+gzip")
+                "layers": [blob(folder, gzip.compress(layer, 7, mtime=0), "layer.v1.tar+gzip")
                            for layer in layers]}
     return blob(folder, as_json(manifest), "manifest.v1+json",
                 platform={"architecture": found["architecture"], "os": found["os"]})
