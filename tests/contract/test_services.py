@@ -2,7 +2,10 @@
 """What the server allocates, defaults and refuses for children: kinds/myweb/reconcile.c, app_status.c,
 verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
 
+import itertools
+
 import pytest
+from support import wait
 
 ZERO = "00000000-0000-0000-0000-000000000000"
 
@@ -106,7 +109,14 @@ def test_a_quota(server, space):
     server.create(path, quota)
     server.fine(server.merge(path + "/none/status", {"status": {
         "hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}}}))
-    refused = server.apply(space.path("configmaps", "one"), space.configmap())
+
+    names = (f"one-{n}" for n in itertools.count())
+
+    def refusal():  # the admission plugin learns of the quota a moment later
+        name = next(names)
+        reply = server.apply(space.path("configmaps", name), space.configmap(name))
+        return None if reply.status == 201 else reply
+    refused = wait.until("the quota to count", refusal)
     assert refused.status == 403 and refused.reason == "Forbidden"
     assert "exceeded quota" in refused.message
 

@@ -17,6 +17,7 @@ from . import kinds, merge, paths, rest, wait
 # The loader in C, where Debian's PyYAML has it: CustomResourceDefinitions are long.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BUSY_SECONDS = 10
+CONFLICTS_MAX = 10
 WORKLOADS = ("deployment", "statefulset", "daemonset")
 
 
@@ -130,13 +131,17 @@ class Cluster:
 
     def replace(self, obj, subresource="", check=True):
         """Replaces the stored object, or its status: at the resourceVersion of `obj`, or, as
-        kubectl does, at the one that is stored now."""
+        kubectl does, at the one that is stored now, again if another client was faster."""
         path = f"{self._home(obj)}/{obj['metadata']['name']}"
-        result = Result(["replace", path])
-        if "resourceVersion" not in obj["metadata"]:
-            live = self.api.do("GET", path)["metadata"]["resourceVersion"]
-            obj = merge.merged(obj, {"metadata": {"resourceVersion": live}})
-        self._send(result, "PUT", _sub(path, subresource), obj, said="replaced")
+        for _ in range(CONFLICTS_MAX):
+            result, new = Result(["replace", path]), obj
+            if "resourceVersion" not in obj["metadata"]:
+                live = self.api.do("GET", path)["metadata"]["resourceVersion"]
+                new = merge.merged(obj, {"metadata": {"resourceVersion": live}})
+            reply = self._ask("PUT", _sub(path, subresource), new)
+            if reply.status != 409 or new is obj:
+                break
+        result.add(reply, f"{path} replaced")
         return _checked(result, check)
 
     def patch(self, kind, name, namespace, patch, check=True, dry_run=False, subresource=""):

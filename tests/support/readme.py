@@ -72,14 +72,14 @@ def printed(result, namespace):
     return (result.stdout + result.stderr).replace(f" deleted from {namespace} namespace", " deleted")
 
 
-def follow(cluster, namespace, page, folder, section="Try it"):
+def follow(cluster, namespace, page, folder, section="Try it", may_say=()):
     """Runs the kubectl commands of a section, one by one: each prints what the page shows, in any
-    order of its lines.  A generator of the commands, after each."""
+    order of its lines, and maybe the lines `may_say`.  A generator of the commands, after each."""
     for name, text in named(page).items():
         (folder / name).write_text(text, encoding="utf-8")
     for command, output in commands("kubectl", page, section):
         found = kubectl(cluster, namespace, command, folder, check=False)
-        lines = [sorted(line.rstrip() for line in text.splitlines() if line.strip())
+        lines = [sorted(line.rstrip() for line in text.splitlines() if line.strip() and line not in may_say)
                  for text in (found, output)]
         assert lines[0] == lines[1], f"{command}\n{found}"
         yield command
