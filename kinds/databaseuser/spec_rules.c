@@ -294,6 +294,13 @@ static void check_unique(const struct stw_dbu_scene *s)
                              "account already managed by DatabaseUser %s", holder);
 }
 
+/* Servers of the MySQL family take such quotes off when a client logs in, and look for the rest. */
+static bool is_quoted(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 1 && name[0] == '\'' && name[len - 1] == '\'';
+}
+
 static void check_user(const struct stw_dbu_scene *s)
 {
     if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
@@ -301,6 +308,11 @@ static void check_user(const struct stw_dbu_scene *s)
     if (!stw_databaseuser_check_name(s, "spec.user", s->user->user,
                                      s->engine ? s->engine->user_max : USER_MAX))
         return;
+    if (s->engine && !s->engine->names_in_bytes && is_quoted(s->user->user))
+        stw_databaseuser_add(s, "spec.user", STW_INVALID, s->user->user,
+                             "must not be in single quotes on %s, whose servers take them off when "
+                             "a client logs in",
+                             s->engine->name);
     check_reserved(s);
     check_unique(s);
 }

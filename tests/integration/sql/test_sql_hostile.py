@@ -38,6 +38,11 @@ def seed_of(number, server):
     return f"{number} {server.engine} {server.installed.version}"
 
 
+def is_quoted(user):
+    """Whether MariaDB and MySQL look for another name at a login: kinds/databaseuser refuses it."""
+    return len(user) > 1 and user[0] == user[-1] == "'"
+
+
 def fitting(texts, size):
     """The texts, truncated to at most `size` bytes at a character boundary."""
     out = set()
@@ -58,7 +63,7 @@ def test_mariadb(make_mariadb, make_probe, mode):
     """Every account has exactly the requested name and rights, and no other is changed."""
     maria = make_mariadb(f"--sql-mode={mode}")
     count = COUNT if mode in ("", "NO_BACKSLASH_ESCAPES") else 100
-    users = hostile(count, 80, False, seed_of(1, maria))
+    users = [u for u in hostile(count, 80, False, seed_of(1, maria)) if not is_quoted(u)]
     databases = hostile(count, 30, False, seed_of(2, maria))
     passwords = secrets(count, seed_of(3, maria))
     probe = make_probe(maria.target("db"))

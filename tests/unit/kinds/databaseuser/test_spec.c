@@ -235,6 +235,11 @@ static void users(void **state)
          "spec.user: Invalid value: \"" THIRTY "aaa\": must be at most 32 characters for mysql\n"},
         /* characters, not bytes */
         {ON("my", USER("\xc3\xa4\xc3\xa4" THIRTY)), ""},
+        {ON("my", USER("'app'")), "spec.user: Invalid value: \"'app'\": must not be in single "
+                                  "quotes on mysql, whose servers "
+                                  "take them off when a client logs in\n"},
+        {ON("my", USER("'app")), ""},
+        {ON("my", USER("'")), ""},
         {ON("maria", USER(SIXTY TEN TEN)), ""},
         {ON("maria", USER(SIXTY TEN TEN "b")),
          "spec.user: Invalid value: \"" SIXTY TEN "aaaaaaaaa"
