@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finalizers: an object with ours is kept until we have removed it.  For kinds that create things
- * that the garbage collector does not know. */
+ * that the garbage collector does not know.
+ *
+ * The API server can delete an object although it has accepted a finalizer meanwhile.  Then `deleting` is
+ * run all the same, with the last state of the object; what it writes to the object is not found. */
 #ifndef STW_CONTROLLER_FINALIZER_H
 #define STW_CONTROLLER_FINALIZER_H
 

@@ -179,10 +179,23 @@ static bool is_own_write(const struct stw_worker_pool *pool, const char *key, co
            only_status_differs(old_text, new_text);
 }
 
+/* A deletion that we have to run, although the object is gone. */
+static void keep_remains(const struct stw_worker_pool *pool, const char *key, const char *text)
+{
+    const char *finalizer = pool->controller->kind->finalizer;
+    char name[STW_REMAINS_KEY_LEN];
+    if (!finalizer || !pool->controller->deleting || !stw_remains_are(text, finalizer))
+        return;
+    stw_remains_key(pool->controller, key, name);
+    stw_remains_keep(pool->manager->remains, name, text);
+}
+
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text)
 {
     struct stw_worker_pool *pool = pool_of_kind(m, w->resource->kind);
+    if (pool && old_text && !new_text)
+        keep_remains(pool, key, old_text);
     if (pool && !is_own_write(pool, key, old_text, new_text))
         (void)stw_queue_add(pool->queue, key, 0);
 }

@@ -193,8 +193,10 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     }
     m->guard = stw_guard_create();
     m->memo = stw_memo_create();
+    m->remains = stw_remains_create();
     m->fence = stw_fence_create(m->config.clock);
-    int rc = m->guard && m->memo && m->fence ? allocate_tables(m, err) : stw_fail_memory(err);
+    int rc = m->guard && m->memo && m->remains && m->fence ? allocate_tables(m, err)
+                                                           : stw_fail_memory(err);
     for (const struct stw_controller *const *c = m->config.op->controllers; rc == 0 && *c; c++)
         rc = (m->config.webhook_only ? add_lookups : add_worker_pool)(m, *c, err);
     if (rc != 0) {
@@ -495,6 +497,7 @@ void stw_manager_destroy(struct stw_manager *m)
     }
     stw_guard_destroy(m->guard);
     stw_memo_destroy(m->memo);
+    stw_remains_destroy(m->remains);
     stw_fence_destroy(m->fence);
     free(m->caches);
     free(m->pools);

@@ -12,6 +12,7 @@
 #include "controller/guard.h"
 #include "controller/memo.h"
 #include "controller/queue.h"
+#include "controller/remains.h"
 #include "kube/lease.h"
 
 #include <pthread.h>
@@ -52,6 +53,7 @@ struct stw_manager {
     struct stw_lookup lookup;
     struct stw_guard *guard;
     struct stw_memo *memo;
+    struct stw_remains *remains;
     struct stw_lease *lease;
     struct stw_watch_cache *caches;
     uint32_t cache_count, cache_max;
@@ -77,6 +79,14 @@ void stw_worker_pool_make_metrics(struct stw_worker_pool *pool, struct stw_metri
                                   uint32_t workers);
 /* The number of workers of a controller when the default is `workers`. */
 uint32_t stw_worker_pool_size(const struct stw_controller *c, uint32_t workers);
+
+#define STW_REMAINS_KEY_LEN (STW_KEY_LEN + 64)
+/* The key of an object's remains. */
+static inline void stw_remains_key(const struct stw_controller *c, const char *key,
+                                   char out[STW_REMAINS_KEY_LEN])
+{
+    stw_format(out, STW_REMAINS_KEY_LEN, "%s %s", c->kind->kind, key);
+}
 
 /* --- lookup.c */
 struct stw_watch_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
+#include "controller/object_priv.h"
 #include "controller/packed.h"
 #include "controller/queue.h"
 
@@ -208,14 +209,12 @@ static json_t *read_status(struct stw_json root)
     return status;
 }
 
-/* Reads the cached text and unpacks it if it is packed. */
-static int read_text(struct stw_informer *cache, const char *key, struct stw_object *ret)
+/* Scans ret->text, and unpacks it if it is packed. */
+static int scan_text(struct stw_object *ret)
 {
     stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
-    ret->text = STW_BUF_INIT(TEXT_MAX);
     ret->doc.trusted = true;
-    if (stw_informer_get(cache, key, &ret->text, ret->resource_version) != 0 ||
-        stw_unpack_scan(stw_buf_str(&ret->text), ret->text.len, &unpacked, &ret->doc) != 0)
+    if (stw_unpack_scan(stw_buf_str(&ret->text), ret->text.len, &unpacked, &ret->doc) != 0)
         return -1;
     if (unpacked.len > 0) {
         struct stw_buf packed = ret->text;
@@ -225,9 +224,9 @@ static int read_text(struct stw_informer *cache, const char *key, struct stw_obj
     return 0;
 }
 
-int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret)
+static int read_object(const struct stw_run *run, struct stw_object *ret)
 {
-    if (read_text(stw_run_cache(run, run->controller->own), key, ret) != 0)
+    if (scan_text(ret) != 0)
         return -1;
     ret->root = stw_json_root(&ret->doc);
     struct stw_json m = stw_json_get(ret->root, "metadata");
@@ -241,6 +240,24 @@ int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_o
     read_consent(run, m, ret->consent);
     ret->status = read_status(ret->root);
     return ret->status ? 0 : -1;
+}
+
+int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret)
+{
+    ret->text = STW_BUF_INIT(TEXT_MAX);
+    return stw_informer_get(stw_run_cache(run, run->controller->own), key, &ret->text,
+                            ret->resource_version) == 0
+               ? read_object(run, ret)
+               : -1;
+}
+
+int stw_object_load_text(const struct stw_run *run, const struct stw_buf *text,
+                         struct stw_object *ret)
+{
+    ret->text = STW_BUF_INIT(TEXT_MAX);
+    stw_buf_add(&ret->text, stw_buf_str(text), text->len);
+    stw_format(ret->resource_version, sizeof(ret->resource_version), "1");
+    return ret->text.failed ? -1 : read_object(run, ret);
 }
 
 int stw_object_load(const struct stw_run *run, struct stw_object *ret)

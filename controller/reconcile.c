@@ -2,12 +2,15 @@
 #include "controller/reconcile.h"
 
 #include "base/util.h"
+#include "controller/manager_priv.h"
+#include "controller/object_priv.h"
 #include "controller/outcome.h"
 #include "controller/status.h"
 #include "controller/template_status.h"
 
 #include <stdio.h>
 
+#define REMAINS_AGAIN_MS 15000U
 #define FINDINGS_MAX (64 * 1024)
 
 /* --- children that are stated as rows */
@@ -206,6 +209,35 @@ static void free_subject(struct stw_subject *s)
     free(s);
 }
 
+static void reconcile_loaded(struct stw_subject *s, struct stw_result *result)
+{
+    own_children(s);
+    s->arena = stw_arena_create();
+    reconcile_object(s, result);
+    if (s->run->controller->done)
+        s->run->controller->done(s);
+}
+
+/* Runs the deletion of an object that is gone in spite of our finalizer.  False: it is not one. */
+static bool reconcile_remains(struct stw_subject *s, struct stw_result *result)
+{
+    struct stw_remains *remains = s->run->manager->remains;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    char key[STW_REMAINS_KEY_LEN];
+    stw_remains_key(s->run->controller, s->run->key, key);
+    if (stw_remains_get(remains, key, &text) != 0)
+        return false;
+    if (stw_object_load_text(s->run, &text, &s->object) == 0) {
+        s->object.deleting = true;
+        reconcile_loaded(s, result);
+    }
+    if (stw_remains_tried(remains, key, result->outcome == STW_RUN_DONE))
+        result->outcome = STW_RUN_DONE;
+    else if (result->outcome == STW_RUN_AFTER) /* there is no status that could be written */
+        result->after_ms = STW_MIN(result->after_ms, REMAINS_AGAIN_MS);
+    return true;
+}
+
 void stw_reconcile(struct stw_run *run, struct stw_result *result)
 {
     const struct stw_controller *c = run->controller;
@@ -223,12 +255,8 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result)
     s->children = children;
     s->child_count = count;
     if (stw_object_load(run, &s->object) == 0) {
-        own_children(s);
-        s->arena = stw_arena_create();
-        reconcile_object(s, result);
-        if (c->done)
-            c->done(s);
-    } else {
+        reconcile_loaded(s, result);
+    } else if (!reconcile_remains(s, result)) {
         forget_object(run);
         if (c->missing)
             c->missing(run, result);

@@ -2,6 +2,8 @@
 """Preconditions that keep a write from changing the wrong object: controller/child.c, object.c,
 finalizer.c, certs/hooks.c, lib/kube/lease.c."""
 
+import threading
+
 import pytest
 
 from support.apiserver import JSON_PATCH, owned
@@ -168,3 +170,24 @@ def test_a_lease_is_taken_and_given_back(server, space):
     free = server.fine(server.ask("PUT", path, lease))
     assert free["spec"].get("holderIdentity", "") == ""
     assert free["spec"]["acquireTime"] == "2026-01-02T03:04:05.678901Z"
+
+
+def test_a_finalizer_may_not_keep_an_object(server, space):
+    """controller/remains.c: a finalizer that is added during a DELETE is accepted, and the object is gone
+    all the same.  The last state that a watch reports has it, without a deletionTimestamp."""
+    path = space.path("configmaps", "one")
+    for _ in range(500):
+        server.create(space.path("configmaps"), space.configmap())
+        deletion = threading.Thread(target=server.ask, args=("DELETE", path))
+        deletion.start()
+        added = server.merge(path, {"metadata": {"finalizers": ["contract.steward.dev/x"]}})
+        deletion.join()
+        live = server.ask("GET", path)
+        if added.status == 200 and live.status == 404:
+            break
+        if live.status == 200:
+            server.fine(server.merge(path, {"metadata": {"finalizers": None}}))
+            server.ask("DELETE", path)
+    else:
+        raise AssertionError("every finalizer that was accepted has kept its object")
+    assert "deletionTimestamp" not in added.body["metadata"]

@@ -11,6 +11,7 @@ from . import wait
 from .cluster import condition, is_ready
 
 KIND = "databaseusers.handsomeguy.cn"
+RESOURCE = ("handsomeguy.cn", "databaseusers")
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
 SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT"]}]
 

@@ -45,6 +45,11 @@ def copy(cluster, group, plural, namespace, name, copies):
         assert done["succeeded"], done
 
 
+def remove(cluster, group, plural, namespace, name):
+    """Takes a custom resource away, whatever finalizers it has."""
+    _call(cluster, "deleterange", {"key": _encoded(_folder(group, plural, namespace) + name)})
+
+
 def clear(cluster, group, plural, namespace):
     """Deletes all custom resources of a namespace, whatever finalizers they have."""
     folder = _folder(group, plural, namespace)

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from support import databaseuser as dbu
-from support import wait
+from support import stored, wait
 from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -55,6 +55,41 @@ def test_server_down(scene, mariadb, shop, how):
     mariadb.start()
     wait.until("the object to go", lambda: scene.get("app", shop) is None, 90)
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
+
+
+def no_account(mariadb, prefix="app"):
+    return not [a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith(prefix)]
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_gone_in_spite_of_the_finalizer(scene, mariadb, shop, down):
+    """The object vanishes, as when a DELETE overtakes the finalizer: its account goes, too, even if the
+    server is down at the time."""
+    scene.create("app", shop, FIRST)
+    if down:
+        mariadb.stop()
+    stored.remove(scene.cluster, *dbu.RESOURCE, shop, "app")
+    wait.until("steward to notice", lambda: any(
+        "in spite of its finalizer" in e["msg"] and e["object"] == f"DatabaseUser {shop}/app"
+        for e in scene.steward.log()))
+    if down:
+        mariadb.start()
+    wait.until("the account to go", lambda: no_account(mariadb), 150)
+
+
+def test_deleted_while_the_finalizer_is_added(scene, mariadb, shop):
+    """The API server takes the finalizer, and deletes the object all the same, sometimes: nothing is left
+    on the server."""
+    scene.cluster.apply(dbu.secret("app", shop, FIRST))
+    dice = random.Random(7)
+    for number in range(40):
+        name = f"app{number}"
+        scene.cluster.create(dbu.manifest(name, shop, secret="app"))
+        end = time.monotonic() + dice.uniform(0, 0.02)
+        wait.until("a moment", lambda t=end: time.monotonic() >= t, every=0.001)
+        scene.cluster.delete(dbu.KIND, name, shop, wait_gone=False)
+    wait.until("the objects to go", lambda: not scene.cluster.list(dbu.KIND, shop), 120)
+    wait.until("the accounts to go", lambda: no_account(mariadb), 60)
 
 
 def test_forced(scene, mariadb, shop):

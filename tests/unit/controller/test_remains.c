@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/remains.h"
+
+#include "controller/packed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define FINALIZER "example.com/ours"
+#define HAS "{\"metadata\":{\"name\":\"a\",\"finalizers\":[\"example.com/x\",\"" FINALIZER "\"]}}"
+
+static void only_with_our_finalizer_and_undeleted(void **state)
+{
+    static const struct {
+        const char *text;
+        bool are;
+    } cases[] = {
+        {HAS, true},
+        {"{\"metadata\":{\"finalizers\":[\"example.com/x\"]}}", false},
+        {"{\"metadata\":{\"name\":\"a\"}}", false},
+        {"{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":["
+         "\"" FINALIZER "\"]}}",
+         false},
+        {"{}", false},
+        {"[]", false},
+        {"", false},
+        {"{", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++)
+        assert_int_equal(stw_remains_are(cases[i].text, FINALIZER), cases[i].are);
+}
+
+static void packed_texts_are_read(void **state)
+{
+    struct stw_buf packed = STW_BUF_INIT(4096);
+    (void)state;
+    stw_pack(HAS, sizeof(HAS) - 1, &packed);
+    assert_true(stw_remains_are(stw_buf_str(&packed), FINALIZER));
+    stw_buf_done(&packed);
+}
+
+static void kept_until_done(void **state)
+{
+    struct stw_remains *r = stw_remains_create();
+    struct stw_buf text = STW_BUF_INIT(4096);
+    (void)state;
+    assert_int_equal(stw_remains_get(r, "Lamp ns/a", &text), -1);
+    assert_true(stw_remains_tried(r, "Lamp ns/a", false)); /* nothing to try again */
+    stw_remains_keep(r, "Lamp ns/a", "one");
+    stw_remains_keep(r, "Lamp ns/a", "two");
+    assert_int_equal(stw_remains_get(r, "Lamp ns/a", &text), 0);
+    assert_string_equal(stw_buf_str(&text), "two");
+    assert_int_equal(stw_remains_get(r, "Wire ns/a", &text), -1);
+    assert_false(stw_remains_tried(r, "Lamp ns/a", false));
+    assert_int_equal(stw_remains_get(r, "Lamp ns/a", &text), 0);
+    assert_true(stw_remains_tried(r, "Lamp ns/a", true));
+    assert_int_equal(stw_remains_get(r, "Lamp ns/a", &text), -1);
+    stw_buf_done(&text);
+    stw_remains_destroy(r);
+    stw_remains_destroy(NULL);
+}
+
+static void given_up_in_the_end(void **state)
+{
+    struct stw_remains *r = stw_remains_create();
+    (void)state;
+    stw_remains_keep(r, "Lamp ns/a", "one");
+    for (unsigned i = 1; i < STW_REMAINS_TRIES_MAX; i++)
+        assert_false(stw_remains_tried(r, "Lamp ns/a", false));
+    assert_true(stw_remains_tried(r, "Lamp ns/a", false));
+    struct stw_buf text = STW_BUF_INIT(4096);
+    assert_int_equal(stw_remains_get(r, "Lamp ns/a", &text), -1);
+    stw_remains_destroy(r);
+}
+
+static void no_more_than_the_limit(void **state)
+{
+    struct stw_remains *r = stw_remains_create();
+    struct stw_buf text = STW_BUF_INIT(4096);
+    char key[64];
+    (void)state;
+    for (unsigned i = 0; i <= STW_REMAINS_MAX; i++) {
+        stw_format(key, sizeof(key), "Lamp ns/%u", i);
+        stw_remains_keep(r, key, "text");
+    }
+    assert_int_equal(stw_remains_get(r, key, &text), -1);
+    assert_int_equal(stw_remains_get(r, "Lamp ns/0", &text), 0);
+    stw_buf_done(&text);
+    stw_remains_destroy(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_with_our_finalizer_and_undeleted),
+        cmocka_unit_test(packed_texts_are_read),
+        cmocka_unit_test(kept_until_done),
+        cmocka_unit_test(given_up_in_the_end),
+        cmocka_unit_test(no_more_than_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
