@@ -55,17 +55,19 @@ def _trusted(cluster):
 
 def wait_door(cluster, seconds=60):
     """Waits until the API server has called steward for a moment: it sees new webhook
-    configurations only some time after they are written, and uses the former ones until then."""
-    probe = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-             "metadata": {"name": "door-probe", "namespace": "default"},
-             "spec": {"image": "nginx", "nodePortNumber": 1}}
+    configurations only some time after they are written, and uses the former ones until then.  One of
+    the two webhooks refuses a bad object, but both have to accept a good one."""
+    good = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+            "metadata": {"name": "door-probe", "namespace": "default"}, "spec": {"image": "nginx"}}
+    bad = {**good, "spec": {**good["spec"], "nodePortNumber": 1}}
 
     asked_since = None
 
     def look():
         nonlocal asked_since
-        reply = cluster.apply(probe, dry_run=True, check=False)
-        if reply.returncode == 0 or "spec.nodePortNumber" not in reply.stderr or not _trusted(cluster):
+        reply = cluster.apply(bad, dry_run=True, check=False)
+        if reply.returncode == 0 or "spec.nodePortNumber" not in reply.stderr or not _trusted(cluster) \
+                or cluster.apply(good, dry_run=True, check=False).returncode != 0:
             asked_since = None
             return False
         asked_since = asked_since or time.monotonic()
