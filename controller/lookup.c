@@ -3,6 +3,7 @@
  * Queries of the caches: look-ups by index for admission rules and for waking waiting objects, and
  * the metric PREFIX_objects. */
 #include "base/util.h"
+#include "controller/finalizer_priv.h"
 #include "controller/manager_priv.h"
 #include "controller/object.h"
 #include "controller/packed.h"
@@ -184,7 +185,7 @@ static void keep_remains(const struct stw_worker_pool *pool, const char *key, co
 {
     const char *finalizer = pool->controller->kind->finalizer;
     char name[STW_REMAINS_KEY_LEN];
-    if (!finalizer || !pool->controller->deleting || !stw_remains_are(text, finalizer))
+    if (!finalizer || !pool->controller->deleting || !stw_finalizer_overtaken(text, finalizer))
         return;
     stw_remains_key(pool->controller, key, name);
     stw_remains_keep(pool->manager->remains, name, text);

@@ -233,7 +233,7 @@ static bool reconcile_remains(struct stw_subject *s, struct stw_result *result)
     }
     if (stw_remains_tried(remains, key, result->outcome == STW_RUN_DONE))
         result->outcome = STW_RUN_DONE;
-    else if (result->outcome == STW_RUN_AFTER) /* there is no status that could be written */
+    else if (result->outcome == STW_RUN_AFTER) /* the write of a status is answered by 404 */
         result->after_ms = STW_MIN(result->after_ms, REMAINS_AGAIN_MS);
     return true;
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/remains.h"
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/table.h"
 #include "base/thread.h"
-#include "controller/packed.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX (8u << 20)
-
 struct one {
     uint32_t tries;
-    size_t text_at; /* in `key` */
-    char key[];     /* and the text */
+    char key[]; /* and the text behind its NUL */
 };
 
 struct stw_remains {
@@ -51,22 +46,6 @@ void stw_remains_destroy(struct stw_remains *r)
     free(r);
 }
 
-bool stw_remains_are(const char *text, const char *finalizer)
-{
-    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
-    stw_autojson struct stw_json_doc doc = {.trusted = true};
-    struct stw_json key, one;
-    if (stw_unpack_scan(text, strlen(text), &unpacked, &doc) != 0)
-        return false;
-    struct stw_json metadata = stw_json_get(stw_json_root(&doc), "metadata");
-    if (stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
-        return false;
-    stw_json_foreach (stw_json_get(metadata, "finalizers"), key, one)
-        if (stw_json_is(one, finalizer))
-            return true;
-    return false;
-}
-
 static struct one *make_one(const char *key, const char *text)
 {
     size_t key_size = strlen(key) + 1, text_size = strlen(text) + 1;
@@ -74,7 +53,6 @@ static struct one *make_one(const char *key, const char *text)
     if (!o)
         return NULL;
     o->tries = 0;
-    o->text_at = key_size;
     memcpy(o->key, key, key_size);
     memcpy(o->key + key_size, text, text_size);
     return o;
@@ -104,7 +82,7 @@ int stw_remains_get(struct stw_remains *r, const char *key, struct stw_buf *out)
     const struct one *o = stw_table_get(&r->all, key);
     if (!o)
         return -1;
-    stw_buf_adds(out, o->key + o->text_at);
+    stw_buf_adds(out, o->key + strlen(o->key) + 1);
     return out->failed ? -1 : 0;
 }
 

@@ -3,7 +3,7 @@
  * What remains of objects that the API server deleted in spite of our finalizer.
  *
  * A DELETE reads the object first.  A finalizer that another request adds before the DELETE is done is
- * accepted, and the object is gone all the same (1.20 to 1.37, see tests/contract/test_finalizers.py).
+ * accepted, and the object is gone all the same (1.20 to 1.37, see tests/contract/test_guards.py).
  * By then something may have been made for it outside the cluster.  So the last text of such an object
  * is kept, and its deletion is run with that.
  *
@@ -26,8 +26,6 @@ struct stw_remains;
 struct stw_remains *stw_remains_create(void) STW_MUST_CHECK; /* NULL: no memory */
 void stw_remains_destroy(struct stw_remains *r);             /* NULL is allowed */
 
-/* Whether a cached text has this finalizer, and the deletion of its object had not begun. */
-bool stw_remains_are(const char *text, const char *finalizer);
 /* Keeps a copy of the text; `key` is "KIND NAMESPACE/NAME". */
 void stw_remains_keep(struct stw_remains *r, const char *key, const char *text);
 /* Appends the text.  -1: there is none. */

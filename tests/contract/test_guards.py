@@ -174,7 +174,7 @@ def test_a_lease_is_taken_and_given_back(server, space):
 
 def test_a_finalizer_may_not_keep_an_object(server, space):
     """controller/remains.c: a finalizer that is added during a DELETE is accepted, and the object is gone
-    all the same.  The last state that a watch reports has it, without a deletionTimestamp."""
+    all the same.  The state with the finalizer has no deletionTimestamp."""
     path = space.path("configmaps", "one")
     for _ in range(500):
         server.create(space.path("configmaps"), space.configmap())

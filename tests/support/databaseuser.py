@@ -12,6 +12,7 @@ from .cluster import condition, is_ready
 
 KIND = "databaseusers.handsomeguy.cn"
 RESOURCE = ("handsomeguy.cn", "databaseusers")
+ONE_KIND = ("--kinds", "DatabaseUser")
 FINALIZER = "mygroup.handsomeguy.cn/databaseuser"
 SHOP = [{"database": "shop", "privileges": ["SELECT", "INSERT"]}]
 
@@ -31,7 +32,6 @@ spec:
 """
 # The article's other two: without a target, and with the `label` that Kubernetes ignores.
 SEED_WITHOUT_TARGET = SEED.replace("  labels:\n    target: that-database\n", "")
-ONE_KIND = ("--kinds", "DatabaseUser")
 SEED_WITH_LABEL = SEED.replace("  labels:\n", "  label:\n")
 
 

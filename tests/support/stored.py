@@ -46,11 +46,11 @@ def copy(cluster, group, plural, namespace, name, copies):
 
 
 def remove(cluster, group, plural, namespace, name):
-    """Takes a custom resource away, whatever finalizers it has."""
+    """Deletes a custom resource in etcd; finalizers have no effect there."""
     _call(cluster, "deleterange", {"key": _encoded(_folder(group, plural, namespace) + name)})
 
 
 def clear(cluster, group, plural, namespace):
-    """Deletes all custom resources of a namespace, whatever finalizers they have."""
+    """The same for all of its namespace."""
     folder = _folder(group, plural, namespace)
     _call(cluster, "deleterange", {"key": _encoded(folder), "range_end": _encoded(folder[:-1] + "0")})

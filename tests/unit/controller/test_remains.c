@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/remains.h"
 
+#include "controller/finalizer_priv.h"
 #include "controller/packed.h"
 
 #include <setjmp.h>
@@ -32,7 +33,7 @@ static void only_with_our_finalizer_and_undeleted(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++)
-        assert_int_equal(stw_remains_are(cases[i].text, FINALIZER), cases[i].are);
+        assert_int_equal(stw_finalizer_overtaken(cases[i].text, FINALIZER), cases[i].are);
 }
 
 static void packed_texts_are_read(void **state)
@@ -40,7 +41,7 @@ static void packed_texts_are_read(void **state)
     struct stw_buf packed = STW_BUF_INIT(4096);
     (void)state;
     stw_pack(HAS, sizeof(HAS) - 1, &packed);
-    assert_true(stw_remains_are(stw_buf_str(&packed), FINALIZER));
+    assert_true(stw_finalizer_overtaken(stw_buf_str(&packed), FINALIZER));
     stw_buf_done(&packed);
 }
 
