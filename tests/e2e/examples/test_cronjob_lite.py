@@ -14,17 +14,18 @@ from support.cluster import condition, is_ready
 
 KIND = "cronjobs.batch.tutorial.example.org"
 SCHEDULED_AT = "batch.tutorial.example.org/scheduled-at"
+HOUR = datetime.timedelta(hours=1)
 _numbers = itertools.count(1)
 
 
 def cronjob(name, namespace, template=None, **spec):
-    """A CronJob that is due every minute."""
+    """A CronJob that is due every hour."""
     job = {"managedBy": "tests.example.org/player",
            "template": {"spec": {"restartPolicy": "Never",
                                  "containers": [{"name": "main", "image": "none"}]}}}
     return {"apiVersion": "batch.tutorial.example.org/v1", "kind": "CronJob",
             "metadata": {"name": name, "namespace": namespace},
-            "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job, **(template or {})},
+            "spec": {"schedule": "0 * * * *", "jobTemplate": {"spec": job, **(template or {})},
                      **spec}}
 
 
@@ -72,8 +73,8 @@ class Play:
                                {"spec": {"jobTemplate": {"metadata": {"annotations": notes}}}})
 
     def leap(self, seconds=0):
-        """Lets the clock leap to the next minute, and some seconds more; returns that minute."""
-        instant = self.clock.now().replace(second=0, microsecond=0) + datetime.timedelta(minutes=1)
+        """Lets the clock leap to the next full hour, and some seconds more; returns that hour."""
+        instant = hour_of(self.clock.now()) + HOUR
         self.clock.leap(instant + datetime.timedelta(seconds=seconds), 0)
         self.clock.wait_until(instant + datetime.timedelta(seconds=1))
         self.wake()
@@ -104,6 +105,11 @@ class Play:
                  "lastTransitionTime": now, "lastProbeTime": now} for t in types]}})
 
 
+def hour_of(instant):
+    """When its hour began."""
+    return instant.replace(minute=0, second=0, microsecond=0)
+
+
 def iso(instant):
     """As in a status."""
     return instant.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -111,10 +117,13 @@ def iso(instant):
 
 @pytest.fixture
 def play(cluster, operator, clock, home):
-    """A Play, at the true time: objects are created at the API server's."""
+    """A Play, at the true time: objects are created at the API server's.  No true hour begins before the
+    first leap, so that the instants are those of the leaps."""
     assert operator.running()
     clock.set(0)
-    clock.wait_until(clock.now() + datetime.timedelta(seconds=2))  # the operator has read it
+    start = clock.now() + datetime.timedelta(seconds=2)  # the operator has read it
+    next_hour = hour_of(start) + HOUR
+    clock.wait_until(start if next_hour - start > datetime.timedelta(seconds=40) else next_hour)
     one = Play(cluster, clock, home)
     yield one
     cluster.delete_all(KIND, home)
@@ -247,20 +256,20 @@ def test_a_job_is_created_once(play, operator):
 def test_foreign_job(play, cluster, home):
     """A Job of another owner has the name: it is reported, and neither changed nor deleted."""
     play.apply("a", concurrencyPolicy="Replace", failedJobsHistoryLimit=0)
-    at = play.clock.now().replace(second=0, microsecond=0)
+    at = hour_of(play.clock.now())
     foreign = []
     namesake = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "namespace": home},
                 "spec": {"schedule": "0 0 1 1 *", "suspend": True,
                          "jobTemplate": cronjob("a", home)["spec"]["jobTemplate"]}}
     uid = cluster.create(namesake).object["metadata"]["uid"]
-    for minutes in (1, 2):
-        instant = at + datetime.timedelta(minutes=minutes)
+    for hours in (1, 2):
+        instant = at + hours * HOUR
         job = {"apiVersion": "batch/v1", "kind": "Job",
                "metadata": {"name": f"a-{int(instant.timestamp())}", "namespace": home,
                             "labels": {"app.kubernetes.io/name": "cronjob-lite"},
                             "annotations": {SCHEDULED_AT: "2099-01-01T00:00:00Z"}},
                "spec": {**cronjob("a", home)["spec"]["jobTemplate"]["spec"], "suspend": True}}
-        if minutes == 2:  # of the CronJob of Kubernetes with the same name
+        if hours == 2:  # of the CronJob of Kubernetes with the same name
             job["metadata"]["ownerReferences"] = [
                 {"apiVersion": "batch/v1", "kind": "CronJob", "name": "a", "controller": True,
                  "uid": uid}]
