@@ -40,13 +40,9 @@ struct stw_guard *stw_guard_create(void)
 
 void stw_guard_destroy(struct stw_guard *g)
 {
-    uint32_t pos = 0;
-    void *r;
     if (!g)
         return;
-    while ((r = stw_table_next(&g->records, &pos)))
-        free(r);
-    stw_table_done(&g->records);
+    stw_table_release(&g->records, free);
     pthread_mutex_destroy(&g->lock);
     free(g);
 }

@@ -108,13 +108,9 @@ no_lock:
 
 void stw_queue_destroy(struct stw_queue *q)
 {
-    uint32_t pos = 0;
-    void *e;
     if (!q)
         return;
-    while ((e = stw_table_next(&q->entries, &pos)))
-        free(e);
-    stw_table_done(&q->entries);
+    stw_table_release(&q->entries, free);
     stw_queue_ready_done(&q->ready);
     stw_queue_heap_done(&q->delayed);
     pthread_cond_destroy(&q->idle);

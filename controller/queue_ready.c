@@ -35,11 +35,7 @@ void stw_queue_ready_init(struct stw_queue_ready *r)
 
 void stw_queue_ready_done(struct stw_queue_ready *r)
 {
-    uint32_t pos = 0;
-    void *tenant;
-    while ((tenant = stw_table_next(&r->tenants, &pos)))
-        free(tenant);
-    stw_table_done(&r->tenants);
+    stw_table_release(&r->tenants, free);
 }
 
 static struct stw_queue_tenant *add_tenant(struct stw_queue_ready *r, const char *name)

@@ -36,12 +36,9 @@ struct stw_remains *stw_remains_create(void)
 
 void stw_remains_destroy(struct stw_remains *r)
 {
-    uint32_t at = 0;
     if (!r)
         return;
-    for (void *one; (one = stw_table_next(&r->all, &at));)
-        free(one);
-    stw_table_done(&r->all);
+    stw_table_release(&r->all, free);
     (void)pthread_mutex_destroy(&r->lock);
     free(r);
 }

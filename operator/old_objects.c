@@ -40,8 +40,9 @@ static int format_key(const struct stw_old_objects *all, const struct stw_manife
     return stw_format_whole(out, size, "%s.%s %s/%s", m->kind, group, ns, name);
 }
 
-static void free_object(struct old_object *o)
+static void free_object(void *entry)
 {
+    struct old_object *o = entry;
     stw_json_done(&o->doc);
     free(o->key);
     free(o->text);
@@ -142,12 +143,9 @@ struct stw_old_objects *stw_old_objects_read(const char *path, const char *ns,
 
 void stw_old_objects_destroy(struct stw_old_objects *o)
 {
-    struct old_object *entry;
     if (!o)
         return;
-    for (uint32_t at = 0; (entry = stw_table_next(&o->table, &at));)
-        free_object(entry);
-    stw_table_done(&o->table);
+    stw_table_release(&o->table, free_object);
     free(o);
 }
 

@@ -131,8 +131,9 @@ static void stop_waiting(struct stw_pools_entry *e, const char *key)
         w->came = true;
 }
 
-static void free_entry(struct stw_pools_entry *e)
+static void free_entry(void *entry)
 {
+    struct stw_pools_entry *e = entry;
     for (struct waiting *w; (w = pop_waiting(e));)
         free(w);
     stw_table_done(&e->waiting);
@@ -143,12 +144,9 @@ static void free_entry(struct stw_pools_entry *e)
 
 void stw_pools_destroy(struct stw_pools *p)
 {
-    uint32_t pos = 0;
     if (!p)
         return;
-    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
-        free_entry(e);
-    stw_table_done(&p->entries);
+    stw_table_release(&p->entries, free_entry);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }

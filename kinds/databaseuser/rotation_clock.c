@@ -109,12 +109,9 @@ struct dbu_ends *dbu_ends_create(void)
 
 void dbu_ends_destroy(struct dbu_ends *e)
 {
-    uint32_t pos = 0;
     if (!e)
         return;
-    for (void *one; (one = stw_table_next(&e->table, &pos));)
-        free(one);
-    stw_table_done(&e->table);
+    stw_table_release(&e->table, free);
     (void)pthread_mutex_destroy(&e->lock);
     free(e);
 }

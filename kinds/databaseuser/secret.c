@@ -113,12 +113,9 @@ struct dbu_compared *dbu_compared_create(void)
 
 void dbu_compared_destroy(struct dbu_compared *c)
 {
-    uint32_t pos = 0;
     if (!c)
         return;
-    for (void *e; (e = stw_table_next(&c->table, &pos));)
-        free(e);
-    stw_table_done(&c->table);
+    stw_table_release(&c->table, free);
     (void)pthread_mutex_destroy(&c->lock);
     free(c);
 }

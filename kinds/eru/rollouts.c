@@ -39,12 +39,9 @@ struct eru_rollouts *eru_rollouts_create(const struct stw_clock *clock)
 
 void eru_rollouts_destroy(struct eru_rollouts *r)
 {
-    void *entry;
     if (!r)
         return;
-    for (uint32_t pos = 0; (entry = stw_table_next(&r->tracked, &pos));)
-        free(entry);
-    stw_table_done(&r->tracked);
+    stw_table_release(&r->tracked, free);
     (void)pthread_mutex_destroy(&r->lock);
     free(r);
 }

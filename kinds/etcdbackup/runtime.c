@@ -60,8 +60,9 @@ static const char *key_of_gauge(const void *entry)
     return ((const struct verified_gauge *)entry)->key;
 }
 
-static void verified_gauge_free(struct verified_gauge *t)
+static void verified_gauge_free(void *entry)
 {
+    struct verified_gauge *t = entry;
     if (!t)
         return;
     stw_series_remove(t->newest);
@@ -69,8 +70,9 @@ static void verified_gauge_free(struct verified_gauge *t)
     free(t);
 }
 
-static void transfer_free(struct transfer *t)
+static void transfer_free(void *entry)
 {
+    struct transfer *t = entry;
     if (!t)
         return;
     eb_job_free(t->job);
@@ -407,18 +409,13 @@ void eb_runtime_cancel(void *state)
 void eb_runtime_close(void *state)
 {
     struct eb_runtime *k = state;
-    void *t;
     eb_runtime_cancel(k);
     pthread_mutex_lock(&k->lock);
     while (k->threads > 0)
         stw_cond_wait_until(&k->idle, &k->lock, UINT64_MAX);
     pthread_mutex_unlock(&k->lock);
-    for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
-        transfer_free(t);
-    for (uint32_t pos = 0; (t = stw_table_next(&k->gauges, &pos));)
-        verified_gauge_free(t);
-    stw_table_done(&k->transfers);
-    stw_table_done(&k->gauges);
+    stw_table_release(&k->transfers, transfer_free);
+    stw_table_release(&k->gauges, verified_gauge_free);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);

@@ -22,8 +22,9 @@ static const char *key_of(const void *entry)
     return ((const struct ec_kept *)entry)->key;
 }
 
-static void free_kept(struct ec_kept *k)
+static void free_kept(void *entry)
 {
+    struct ec_kept *k = entry;
     if (!k)
         return;
     stw_etcd_destroy(k->etcd);
@@ -69,10 +70,7 @@ void ec_runtime_cancel(void *state)
 void ec_runtime_close(void *state)
 {
     struct ec_runtime *k = state;
-    struct ec_kept *one;
-    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
-        free_kept(one);
-    stw_table_done(&k->kept);
+    stw_table_release(&k->kept, free_kept);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);
 }

@@ -30,6 +30,14 @@ void stw_table_done(struct stw_table *t)
     t->cap = t->used = t->dead = 0;
 }
 
+void stw_table_release(struct stw_table *t, void (*release)(void *entry))
+{
+    uint32_t pos = 0;
+    for (void *entry; (entry = stw_table_next(t, &pos));)
+        release(entry);
+    stw_table_done(t);
+}
+
 uint32_t stw_table_size(const struct stw_table *t)
 {
     return t->used;

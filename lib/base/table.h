@@ -21,6 +21,8 @@ struct stw_table {
 #define STW_TABLE_INIT(fn) ((struct stw_table){.key_of = (fn)})
 
 void stw_table_done(struct stw_table *t); /* frees the table, not the entries */
+/* Frees the entries with `release`, which does not use the table, and then the table. */
+void stw_table_release(struct stw_table *t, void (*release)(void *entry));
 uint32_t stw_table_size(const struct stw_table *t);
 void *stw_table_get(const struct stw_table *t, const char *key);
 /* Adds an entry, or replaces the one with the same key and returns that in `ret_old`.  -1: out of

@@ -223,19 +223,11 @@ void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx)
     (void)pthread_mutex_init(&c->lock, NULL);
 }
 
-static void free_all(struct stw_table *t)
-{
-    uint32_t pos = 0;
-    for (void *p; (p = stw_table_next(t, &pos));)
-        free(p);
-    stw_table_done(t);
-}
-
 void stw_cache_done(struct stw_cache *c)
 {
     stw_index_done(&c->index);
-    free_all(&c->entries);
-    free_all(&c->deleted);
+    stw_table_release(&c->entries, free);
+    stw_table_release(&c->deleted, free);
     stw_json_done(&c->doc);
     (void)pthread_mutex_destroy(&c->lock);
 }

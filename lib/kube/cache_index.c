@@ -28,10 +28,7 @@ void stw_index_init(struct stw_table *index)
 
 void stw_index_done(struct stw_table *index)
 {
-    uint32_t pos = 0;
-    for (void *p; (p = stw_table_next(index, &pos));)
-        free(p);
-    stw_table_done(index);
+    stw_table_release(index, free);
 }
 
 /* A larger node with the entries of `old`, which may be NULL. */

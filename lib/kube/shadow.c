@@ -54,8 +54,9 @@ struct stw_shadow *stw_shadow_create(void)
     return s;
 }
 
-static void free_kept(struct kept *k)
+static void free_kept(void *entry)
 {
+    struct kept *k = entry;
     if (k)
         free(k->fields);
     free(k);
@@ -63,13 +64,9 @@ static void free_kept(struct kept *k)
 
 void stw_shadow_destroy(struct stw_shadow *s)
 {
-    uint32_t pos = 0;
-    void *k;
     if (!s)
         return;
-    while ((k = stw_table_next(&s->writes, &pos)))
-        free_kept(k);
-    stw_table_done(&s->writes);
+    stw_table_release(&s->writes, free_kept);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

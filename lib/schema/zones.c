@@ -28,8 +28,9 @@ static const char *entry_name(const void *entry)
     return ((const struct zone_entry *)entry)->name;
 }
 
-static void destroy_entry(struct zone_entry *e)
+static void destroy_entry(void *entry)
 {
+    struct zone_entry *e = entry;
     stw_zone_destroy(e->zone);
     free(e->name);
     free(e);
@@ -49,12 +50,9 @@ struct stw_zones *stw_zones_create(stw_zone_read_fn *read)
 
 void stw_zones_destroy(struct stw_zones *z)
 {
-    struct zone_entry *e;
     if (!z)
         return;
-    for (uint32_t pos = 0; (e = stw_table_next(&z->table, &pos));)
-        destroy_entry(e);
-    stw_table_done(&z->table);
+    stw_table_release(&z->table, destroy_entry);
     (void)pthread_mutex_destroy(&z->lock);
     free(z);
 }

@@ -117,12 +117,44 @@ static void remove_while_walking(void **state)
     stw_table_done(&t);
 }
 
+static unsigned releases;
+
+static void count_release(void *entry)
+{
+    struct entry *e = entry;
+    assert_true(e->in);
+    e->in = false;
+    releases++;
+}
+
+/* Every entry that is in the table is released, once; then the table is empty and can be used. */
+static void release(void **state)
+{
+    (void)state;
+    struct stw_table t = STW_TABLE_INIT(key_of);
+    stw_table_release(&t, count_release);
+    assert_int_equal(releases, 0);
+    for (unsigned i = 0; i < ENTRIES; i++) {
+        assert_int_equal(stw_table_put(&t, &entries[i], NULL), 0);
+        entries[i].in = i % 3 != 0;
+        if (!entries[i].in)
+            assert_ptr_equal(stw_table_remove(&t, entries[i].key), &entries[i]);
+    }
+    uint32_t left = stw_table_size(&t);
+    stw_table_release(&t, count_release);
+    assert_int_equal(releases, left);
+    assert_int_equal(check_against_model(&t), 0);
+    assert_int_equal(stw_table_put(&t, &entries[0], NULL), 0);
+    stw_table_done(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(basics),
         cmocka_unit_test(random_walk),
         cmocka_unit_test(remove_while_walking),
+        cmocka_unit_test(release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
