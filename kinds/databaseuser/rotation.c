@@ -54,13 +54,18 @@ static bool is_published(const struct dbuser *d)
 }
 
 /* A password that was changed on the server by another client is replaced at once.  Without an overlap
- * no older password stays valid, also one that the status does not have: of a run that was killed. */
+ * no older password stays valid, also one that the status does not have: of a run that was killed.
+ *
+ * A new password is set when the status has no end, which a run before it removes.  Otherwise a run that
+ * is killed after it set the password leaves the end of the password before the last, and the next run
+ * would count that for the last one, which applications still have. */
 void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
 {
     int64_t end_us = stored_end_us(d);
     uint64_t left_ms;
     bool keeps = dbu_rotation_keeps_old(d);
     ret->keep_old = keeps && dbu_password_is_new(d);
+    ret->set_later = ret->keep_old && end_us != INT64_MIN;
     ret->discard_old = !keeps || (end_us != INT64_MIN && d->readers.waits == 0 &&
                                   dbu_overlap_is_over(d, end_us, &left_ms));
     ret->old_stays = keeps && !ret->discard_old;
@@ -87,7 +92,7 @@ bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *
         return dbu_twins_end(d, ret, ret_in_ms);
     bool set = d->report.password_changed || dbu_password_is_new(d);
     bool valid = d->report.trouble == STW_SQL_FINE ? d->report.old_valid : set;
-    if (!valid || !dbu_rotation_keeps_old(d))
+    if (!valid || !dbu_rotation_keeps_old(d) || d->report.password_next)
         return false;
     int64_t end_us = compute_end_us(d);
     stw_time_format(end_us, ret);

@@ -340,7 +340,7 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
         return;
     }
     STW_ASPECT_SAY(a, "only the current password is valid");
-    if (!dbu_rotation_end(d, end, &in_ms))
+    if (!dbu_rotation_end(d, end, &in_ms) && !d->report.password_next)
         return;
     a->truth = STW_FALSE;
     a->reason = dbu_rotation_is_stuck(d)   ? DBU_NOT_RESTARTED
@@ -348,6 +348,8 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
                                            : "Overlap";
     if (dbu_rotation_is_stuck(d))
         STW_ASPECT_SAY(a, "the old password is valid as long as it is needed");
+    else if (d->report.password_next)
+        STW_ASPECT_SAY(a, "the password of the Secret is set next");
     else if (d->report.password_waits)
         STW_ASPECT_SAY(a,
                        "the password of the Secret is set when the one before the last is no "
@@ -554,7 +556,7 @@ static void add_rotation(const struct dbuser *d, json_t *status, const char *now
         (void)json_object_del(status, "nextRotationTime");
     if (dbu_rotation_end(d, end, &in_ms))
         stw_tree_set_text(status, "oldPasswordValidUntil", end);
-    else if (d->report.trouble == STW_SQL_FINE)
+    else if (d->report.trouble == STW_SQL_FINE || d->report.password_next)
         (void)json_object_del(status, "oldPasswordValidUntil");
 }
 
@@ -631,7 +633,8 @@ static void say_fine(const struct dbuser *d, struct stw_verdict *v)
     dbu_account_text(d, &account);
     v->reason = "Succeeded";
     v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
-    (void)dbu_rotation_end(d, end, &in_ms);
+    if (!dbu_rotation_end(d, end, &in_ms) && d->report.password_next)
+        in_ms = 1;
     v->again_ms = STW_MIN(v->again_ms, in_ms);
     if (dbu_rotation_next(d, NULL, end, &in_ms))
         v->again_ms = STW_MIN(v->again_ms, in_ms);

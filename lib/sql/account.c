@@ -351,21 +351,32 @@ static bool is_unpublished(const struct stw_login *l)
     return l->old_published && !l->plugin_differs;
 }
 
-/* Where both shall stay valid, a second password that is the wanted one is not discarded: the two
- * change places.  One that an interrupted call has just left valid is not either. */
+/* The two passwords change places. */
+static bool swaps(const struct work *w, const struct stw_login *l)
+{
+    return w->a->keep_old && is_second(w, l) && !l->plugin_differs;
+}
+
+/* Where both shall stay valid, a second password that is the wanted one is not discarded.  One that an
+ * interrupted call has just left valid is not either. */
 static bool discards(const struct work *w, const struct stw_login *l)
 {
-    bool stays =
-        is_unpublished(l) || (w->a->keep_old && (!has_other_password(w, l) || is_second(w, l)));
+    bool stays = is_unpublished(l) || swaps(w, l) || (w->a->keep_old && !has_other_password(w, l));
     return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
 }
 
 /* A server keeps two passwords: a third would end the older one before its time. */
 static bool must_wait(const struct work *w, const struct stw_login *l)
 {
-    bool swaps = is_second(w, l) && !l->plugin_differs;
-    return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid && !swaps &&
-           !is_unpublished(l) && !discards(w, l);
+    return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid &&
+           !swaps(w, l) && !is_unpublished(l) && !discards(w, l);
+}
+
+/* A new one that no client has is replaced at once. */
+static bool is_set_later(const struct work *w, const struct stw_login *l)
+{
+    return w->a->keep_old && w->a->set_later && l->wanted && has_other_password(w, l) &&
+           !is_unpublished(l);
 }
 
 /* A server ends the second password together with the plugin that both are of.  A password that
@@ -380,10 +391,14 @@ static bool must_plugin_wait(const struct work *w, const struct stw_login *l)
 /* All hosts wait together: the application has one password. */
 static void find_wait(struct work *w)
 {
+    bool later = false;
     for (size_t i = 0; i < w->seen.count; i++) {
         w->r->password_waits |= must_wait(w, &w->seen.logins[i]);
         w->r->plugin_waits |= must_plugin_wait(w, &w->seen.logins[i]);
+        later |= is_set_later(w, &w->seen.logins[i]);
     }
+    w->r->password_next = later && !w->r->password_waits;
+    w->r->password_waits |= later;
 }
 
 static bool sets_password(const struct work *w, const struct stw_login *l)

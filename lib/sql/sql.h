@@ -117,6 +117,8 @@ struct stw_account {
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one
      * valid; while an older one still is, it is not set (`password_waits`). */
     bool keep_old;
+    /* With `keep_old`: a new password is not set by this call (`password_waits`). */
+    bool set_later;
     /* The plugin is not changed while an older password is valid, which that would end
      * (`plugin_waits`). */
     bool old_stays;
@@ -155,6 +157,7 @@ struct stw_account_report {
     bool old_valid;       /* an older password is valid as well, on at least one host */
     bool old_discarded;   /* it is no longer, since this call */
     bool password_waits;  /* the new one was not set, for the older one is still valid */
+    bool password_next;   /* it waits for the next call only, by `set_later` */
     bool plugin_waits;    /* the same of the plugin */
     bool owned;           /* it has our mark now */
     bool password_wanted; /* the server's passwords differ from `settled`: nothing was done, call

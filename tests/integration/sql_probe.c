@@ -144,6 +144,7 @@ static void read_account(struct command *c)
     a->published = (struct stw_sql_secret){published, published ? strlen(published) : 0};
     a->password_is_new = stw_json_bool(stw_json_get(c->root, "password_is_new"), false);
     a->keep_old = stw_json_bool(stw_json_get(c->root, "keep_old"), false);
+    a->set_later = stw_json_bool(stw_json_get(c->root, "set_later"), false);
     a->discard_old = stw_json_bool(stw_json_get(c->root, "discard_old"), false);
     a->if_exists = stw_json_bool(stw_json_get(c->root, "if_exists"), false);
     a->wait_sessions = stw_json_bool(stw_json_get(c->root, "wait_sessions"), false);
@@ -206,6 +207,7 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_flag(out, "old_valid", r->old_valid);
     put_flag(out, "old_discarded", r->old_discarded);
     put_flag(out, "password_waits", r->password_waits);
+    put_flag(out, "password_next", r->password_next);
     put_flag(out, "plugin_changed", r->plugin_changed);
     put_flag(out, "plugin_waits", r->plugin_waits);
     stw_buf_addf(out, ",\"given\":%u,\"revoked\":%u,\"statements\":%u", r->grants_given,

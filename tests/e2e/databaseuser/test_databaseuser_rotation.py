@@ -3,6 +3,7 @@
 killed at any moment."""
 
 import base64
+import datetime
 import random
 import threading
 import time
@@ -14,6 +15,7 @@ from support import wait
 from support.cluster import condition
 
 FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
+FOURTH = "fourth-Passw0rd-4"
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +181,41 @@ def test_password_that_no_application_could_read(rotating, mysql, shop):
         rotating.wait_condition("app", shop, "RotationComplete", "Complete")
     assert client.failed == [] and client.logins > 10, f"of {client.logins}: {client.failed}"
     assert mysql.login("app", THIRD) and not mysql.login("app", FIRST)
+
+
+def die_until_published(scene, shop, password):
+    """Stewards that die after each first write, until applications can read the password: no status
+    says so yet."""
+    log = scene.folder / "faults.log"
+    for _ in range(10):
+        if connection(scene, shop) == password:
+            return
+        log.write_text("")
+        dying = faults.OfScene(scene).start(ready=False, env={"STEWARD_FAULT_AT": "1",
+                                                              "STEWARD_FAULT_LOG": str(log)})
+        wait.until("its death", lambda one=dying: not one.running(), 60)
+    raise AssertionError(f"the password was not published: {log.read_text()}")
+
+
+def test_a_password_that_comes_before_the_status_of_the_last(rotating, mysql, shop):
+    """steward died between the third password and its status, which still has the end of the first.
+    When the fourth comes, that end does not count for the second, which applications have just read."""
+    create(rotating, shop, OVERLAP_S)
+    rotating.cluster.apply(dbu.secret("app", shop, SECOND))
+    rotating.wait_condition("app", shop, "RotationComplete", "Overlap")
+    rotating.steward.kill()
+    rotating.cluster.apply(dbu.secret("app", shop, THIRD))
+    text = rotating.get("app", shop)["status"]["oldPasswordValidUntil"]
+    end = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    wait.until("the end of the first", lambda: time.time() > end + 1)
+    die_until_published(rotating, shop, THIRD)
+    assert valid(mysql) == {SECOND, THIRD}
+    rotating.cluster.apply(dbu.secret("app", shop, FOURTH))
+    rotating.steward.start()
+    rotating.wait_condition("app", shop, "RotationComplete", "NewPasswordWaits")
+    assert valid(mysql) == {SECOND, THIRD} and connection(rotating, shop) == THIRD
+    wait.until("the fourth in the connection", lambda: connection(rotating, shop) == FOURTH)
+    assert valid(mysql) == {THIRD} and mysql.login("app", FOURTH)
 
 
 def test_change_by_hand_is_not_kept(rotating, mysql, shop):

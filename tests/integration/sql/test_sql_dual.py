@@ -67,6 +67,30 @@ def test_back_without_an_overlap(probe, mysql, user):
     assert valid(mysql, user, ONE, TWO, THREE) == {THREE}
 
 
+def test_set_by_the_next_call(probe, mysql, user):
+    """A call may only make room for the new password: what waits for nothing else says so."""
+    probe.sync(**account(user, ONE))
+    later = {"keep_old": True, "discard_old": True, "set_later": True}
+    report = probe.sync(**account(user, TWO), **later)
+    assert report["password_waits"] and report["password_next"] and report["statements"] == 1
+    assert valid(mysql, user, ONE, TWO) == {ONE}
+    probe.sync(**account(user, TWO), keep_old=True)
+    report = probe.sync(**account(user, ONE), **later)  # the two change places
+    assert report["password_next"] and not report["old_discarded"] and report["old_valid"]
+    report = probe.sync(**account(user, THREE), keep_old=True, set_later=True)
+    assert report["password_waits"] and not report["password_next"]
+    assert valid(mysql, user, ONE, TWO, THREE) == {ONE, TWO}
+    report = probe.sync(**account(user, THREE), **later)
+    assert report["password_next"] and report["old_discarded"] and not report["old_valid"]
+    assert valid(mysql, user, ONE, TWO, THREE) == {TWO}
+    report = probe.sync(**account(user, THREE), keep_old=True)
+    assert report["password_changed"] and not report["password_waits"]
+    assert valid(mysql, user, TWO, THREE) == {TWO, THREE}
+    report = probe.sync(**account(user, ONE), published=TWO, **later)  # clients do not have it
+    assert report["password_changed"] and not report["password_waits"]
+    assert valid(mysql, user, ONE, TWO, THREE) == {ONE, TWO}
+
+
 def test_hosts_wait_together(probe, mysql, user):
     """steward died between two hosts; a third password changes neither of them."""
     hosts = ["%", "10.0.0.1"]

@@ -9,9 +9,9 @@ static struct stw_verdict v;
 /* Also checks that the status has no password. */
 static void check_shape(const json_t *status)
 {
-    static const char *const order[] = {"Ready",          "Reconciling",     "Stalled",
-                                        "SecretResolved", "TargetReachable", "UserSynced",
-                                        "GrantsSynced",   "CleanupBlocked",  NULL};
+    static const char *const order[] = {
+        "Ready",      "Reconciling",  "Stalled",          "SecretResolved", "TargetReachable",
+        "UserSynced", "GrantsSynced", "RotationComplete", "CleanupBlocked", NULL};
     check_conditions(status, order, 3);
     stw_autofree char *all = json_dumps(status, 0);
     assert_null(strstr(all, "s3cret"));
@@ -439,6 +439,11 @@ static void test_rotation_plan(void **state)
     assert_true(plan("InPlace", KNOWN, SOON).discard_old);
     assert_true(plan("InPlace", KNOWN, "").discard_old);
     assert_true(plan("InPlace", "other", "").discard_old);
+    assert_true(plan("DualPassword", "other", SOON).set_later);
+    assert_true(plan("DualPassword", "other", PAST).set_later);
+    assert_false(plan("DualPassword", "other", "").set_later);
+    assert_false(plan("DualPassword", KNOWN, PAST).set_later);
+    assert_false(plan("InPlace", "other", PAST).set_later);
     assert_false(plan("InPlace", KNOWN, "").old_stays);
 }
 
@@ -503,6 +508,28 @@ static void test_rotation_end(void **state)
     assert_end("");
 }
 
+/* A new password is set by a run whose status has no end of an older one: the run before that removes
+ * it, also if grants fail, and the next one comes at once. */
+static void test_rotation_next(void **state)
+{
+    static const enum stw_sql_trouble troubles[] = {STW_SQL_FINE, STW_SQL_DENIED};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(troubles); i++) {
+        (void)plan("DualPassword", "other", PAST);
+        f.d.report.password_waits = f.d.report.password_next = f.d.report.owned = true;
+        f.d.report.old_valid = true; /* the two change places */
+        if (troubles[i] != STW_SQL_FINE)
+            fixture_report(&f, troubles[i], STW_SQL_STEP_GRANT, "no right");
+        assert_end("");
+        json_auto_t *s = judge(&f);
+        assert_string_equal(text(s, "passwordFingerprint"), "other");
+        if (troubles[i] != STW_SQL_FINE)
+            continue;
+        assert_int_equal(v.again_ms, 1);
+        assert_string_equal(text(condition(s, "RotationComplete"), "reason"), "NewPasswordWaits");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +539,7 @@ int main(void)
         cmocka_unit_test_teardown(test_rotation_plan, done),
         cmocka_unit_test_teardown(test_rotation_published, done),
         cmocka_unit_test_teardown(test_rotation_end, done),
+        cmocka_unit_test_teardown(test_rotation_next, done),
         cmocka_unit_test_teardown(test_resync, done),
         cmocka_unit_test_teardown(test_troubles, done),
         cmocka_unit_test_teardown(test_unlooked, done),
