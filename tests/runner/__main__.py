@@ -15,9 +15,10 @@ from . import leftovers, plan, process, results, scheduler, screen
 
 RETRIED_AT_MOST = 20
 
-# In starting order: parts whose workers take longest come first, and short ones fill the places of the last.
+# In starting order.  Parts whose workers take longest come first, and short ones fill the places of the last.
+# integration takes the CPU time that e2e and stages leave at first: their first files wait for minutes.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
-ALL = ("e2e@newest", "stages@newest", "node@newest", "node@oldest", "integration", "integration13",
+ALL = ("e2e@newest", "integration", "stages@newest", "node@newest", "node@oldest", "integration13",
        "e2e@oldest", "unit", "unit13", "demo", "lint", "contract@ci", "rights", "tested")
 SUITES = {
     "quick": QUICK,

@@ -11,6 +11,7 @@ Environment, all optional:
 A file's tests stay together in one worker, since they share fixtures.
 """
 
+import gc
 import json
 import os
 import pathlib
@@ -50,7 +51,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish(session):
-    """Writes the tests that were found."""
+    """Writes the tests that were found.  They stay until the end, so that the garbage collector need not
+    look at them."""
+    gc.freeze()
     path = os.environ.get("STEWARD_TEST_COLLECT")
     if path:
         found = [{"id": item.nodeid, "marks": sorted({mark.name for mark in item.iter_markers()}),

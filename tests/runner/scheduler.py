@@ -12,7 +12,7 @@ import time
 from . import guard, process
 
 # Workers that run at the same time: most of them wait for a server most of the time.
-WORKERS_A_CORE = 3
+WORKERS_A_CORE = 4
 END_SECONDS = 180  # for guards to end what they started
 LOOK_SECONDS = 0.3  # between two looks at all workers, which take a millisecond of CPU time
 
