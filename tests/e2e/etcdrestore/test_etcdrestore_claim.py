@@ -12,6 +12,7 @@ from support.cluster import condition
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
 CLUSTER = f"etcdclusters.{etcdcluster.GROUP}"
+KINDS = ("--kinds", "EtcdCluster,EtcdRestore")
 SHA = "ab" * 32
 SEED = "etcd.database.coreos.com/seed-member"
 HOLD = "steward.dev/held-by-a-test"  # a finalizer
@@ -276,7 +277,7 @@ def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, f
 
     def one_life():
         log.write_text("")
-        one = run_steward(f"--agent-image={agentpod.IMAGE}", ready=False, binary=faults.binary(),
+        one = run_steward(*KINDS, f"--agent-image={agentpod.IMAGE}", ready=False, binary=faults.binary(),
                           env={"STEWARD_FAULT_AT": str(calls_to_live()),
                                "STEWARD_FAULT_LOG": str(log)})
         try:
