@@ -365,18 +365,16 @@ static bool discards(const struct work *w, const struct stw_login *l)
     return w->a->discard_old && w->s.ops->discard && l->wanted && l->old_valid && !stays;
 }
 
+/* The current password stays valid beside the new one.  One that no client has is replaced at once. */
+static bool keeps_current(const struct work *w, const struct stw_login *l)
+{
+    return w->a->keep_old && l->wanted && has_other_password(w, l) && !is_unpublished(l);
+}
+
 /* A server keeps two passwords: a third would end the older one before its time. */
 static bool must_wait(const struct work *w, const struct stw_login *l)
 {
-    return w->a->keep_old && l->wanted && has_other_password(w, l) && l->old_valid &&
-           !swaps(w, l) && !is_unpublished(l) && !discards(w, l);
-}
-
-/* A new one that no client has is replaced at once. */
-static bool is_set_later(const struct work *w, const struct stw_login *l)
-{
-    return w->a->keep_old && w->a->set_later && l->wanted && has_other_password(w, l) &&
-           !is_unpublished(l);
+    return keeps_current(w, l) && l->old_valid && !swaps(w, l) && !discards(w, l);
 }
 
 /* A server ends the second password together with the plugin that both are of.  A password that
@@ -395,7 +393,7 @@ static void find_wait(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         w->r->password_waits |= must_wait(w, &w->seen.logins[i]);
         w->r->plugin_waits |= must_plugin_wait(w, &w->seen.logins[i]);
-        later |= is_set_later(w, &w->seen.logins[i]);
+        later |= w->a->set_later && keeps_current(w, &w->seen.logins[i]);
     }
     w->r->password_next = later && !w->r->password_waits;
     w->r->password_waits |= later;

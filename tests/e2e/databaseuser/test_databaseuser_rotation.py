@@ -143,16 +143,22 @@ def test_in_place_back_to_the_old_password(rotating, mysql, shop):
     assert valid(mysql) == {THIRD}
 
 
+def die(scene):
+    """A steward that dies after its first write; returns what that was."""
+    log = scene.folder / "faults.log"
+    log.write_text("")
+    dying = faults.OfScene(scene).start(ready=False, env={"STEWARD_FAULT_AT": "1",
+                                                          "STEWARD_FAULT_LOG": str(log)})
+    wait.until("its death", lambda: not dying.running(), 60)
+    return log.read_text().split()[1]
+
+
 def test_in_place_after_a_rotation_that_was_killed(rotating, mysql, shop):
     """steward died before the status said that an older password is valid, which then has to end."""
-    log = rotating.folder / "faults.log"
     create(rotating, shop, 3600)
     rotating.steward.kill()
     rotating.cluster.apply(dbu.secret("app", shop, SECOND))
-    log.write_text("")
-    dying = faults.OfScene(rotating).start(ready=False, env={"STEWARD_FAULT_AT": "1",
-                                                             "STEWARD_FAULT_LOG": str(log)})
-    wait.until("its death", lambda: not dying.running(), 60)
+    die(rotating)
     assert valid(mysql) == {FIRST, SECOND}
     restart_in_place(rotating, shop, THIRD)
     assert valid(mysql) == {THIRD}
@@ -164,12 +170,7 @@ def test_password_that_no_application_could_read(rotating, mysql, shop):
     create(rotating, shop, OVERLAP_S)
     rotating.steward.kill()
     rotating.cluster.apply(dbu.secret("app", shop, SECOND))
-    log = rotating.folder / "faults.log"
-    log.write_text("")
-    dying = faults.OfScene(rotating).start(ready=False, env={"STEWARD_FAULT_AT": "1",
-                                                             "STEWARD_FAULT_LOG": str(log)})
-    wait.until("its death", lambda: not dying.running())
-    assert log.read_text().split()[1] == "sql" and connection(rotating, shop) == FIRST
+    assert die(rotating) == "sql" and connection(rotating, shop) == FIRST
     assert mysql.login("app", FIRST) and mysql.login("app", SECOND)
     rotating.cluster.apply(dbu.secret("app", shop, THIRD))
     with Client(rotating, mysql, shop) as client:
@@ -186,15 +187,10 @@ def test_password_that_no_application_could_read(rotating, mysql, shop):
 def die_until_published(scene, shop, password):
     """Stewards that die after each first write, until applications can read the password: no status
     says so yet."""
-    log = scene.folder / "faults.log"
-    for _ in range(10):
-        if connection(scene, shop) == password:
-            return
-        log.write_text("")
-        dying = faults.OfScene(scene).start(ready=False, env={"STEWARD_FAULT_AT": "1",
-                                                              "STEWARD_FAULT_LOG": str(log)})
-        wait.until("its death", lambda one=dying: not one.running(), 60)
-    raise AssertionError(f"the password was not published: {log.read_text()}")
+    deaths = []
+    while connection(scene, shop) != password:
+        assert len(deaths) < 10, deaths
+        deaths.append(die(scene))
 
 
 def test_a_password_that_comes_before_the_status_of_the_last(rotating, mysql, shop):
