@@ -123,7 +123,7 @@ static void judge_object(struct validate_job *job, const struct stw_manifest *m,
         .env = &job->env,
     };
     findings->strict = !job->options->lenient;
-    stw_kind_validate(&question, findings);
+    stw_kind_validate_served(&question, findings);
     if (job->old && !stw_json_there(old))
         stw_findings_warn(findings, "not in --old: checked as a new object");
 }

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 
-#define CONVERTED_MAX_BYTES ((size_t)16 << 20) /* as a response of the webhook */
 #define EDITS_MAX 1024U
 #define PATH_LEN 256
 /* Values in the annotation: more than its largest text has. */
@@ -664,27 +663,35 @@ int stw_convert(const struct stw_operator *op, const struct stw_kind *k, struct 
 
 /* --- admission */
 
+int stw_convert_or_report(const struct stw_admission *a, const char *version, struct stw_buf *out,
+                          struct stw_findings *f)
+{
+    struct stw_error err = {0};
+    if (stw_convert(a->env->op, a->kind, a->object, version, out, &err) == 0)
+        return 0;
+    if (err.code == STW_ERR_INTERNAL) {
+        f->failed = true;
+        return -1;
+    }
+    size_t len = strcspn(err.text, ":");
+    const char *message = err.text[len] ? err.text + len + 1 + (err.text[len + 1] == ' ') : "";
+    err.text[len] = '\0';
+    stw_findings_add(f, err.text, STW_INVALID, NULL, "%s", message);
+    return -1;
+}
+
 /* An object that cannot be converted would make the lists of the other version unreadable.  One of a
  * cache has no apiVersion: it is not whole, and admission has checked it. */
 void stw_check_conversion(const struct stw_admission *a, struct stw_findings *f)
 {
     const struct stw_operator *op = a->env ? a->env->op : NULL;
-    stw_autobuf struct stw_buf out = STW_BUF_INIT(CONVERTED_MAX_BYTES);
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(STW_CONVERTED_MAX_BYTES);
     if (!stw_json_there(stw_json_get(a->object, "apiVersion")))
         return;
     for (const struct stw_kind_version *v = a->kind->versions; op && v && v->name; v++) {
-        struct stw_error err = {0};
         stw_buf_clear(&out);
-        if (stw_convert(op, a->kind, a->object, v->name, &out, &err) == 0)
-            continue;
-        if (err.code == STW_ERR_INTERNAL) {
-            f->failed = true;
+        if (stw_convert_or_report(a, v->name, &out, f) != 0 && f->failed)
             return;
-        }
-        size_t len = strcspn(err.text, ":");
-        const char *message = err.text[len] ? err.text + len + 1 + (err.text[len + 1] == ' ') : "";
-        err.text[len] = '\0';
-        stw_findings_add(f, err.text, STW_INVALID, NULL, "%s", message);
     }
 }
 

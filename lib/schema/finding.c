@@ -247,6 +247,8 @@ bool stw_findings_unheard(struct stw_findings *f)
 {
     if (f->strict)
         return stw_findings_full(f);
+    if (f->unknown_told)
+        return true;
     if (f->warning_count < WARNINGS_MAX)
         return false;
     leave_out_warning(f);

@@ -43,6 +43,7 @@ struct stw_findings {
      * table allows, so that no rule walks it.  `spent`: the CPU time of this thread has passed
      * `cpu_end_ns` (0: no limit), so that the walks ended early and the object is denied. */
     bool oversize, spent;
+    bool unknown_told; /* unknown members have been reported already: no more warnings of them */
     uint32_t steps;
     uint64_t cpu_end_ns;
 };

@@ -218,6 +218,10 @@ static inline void stw_default_add(struct stw_defaults *d, const char *pointer, 
 /* Checks an object completely: metadata, table and rules, ratcheting, immutability, annotations,
  * unknown fields (as warnings).  In the order of the API server: all errors, then warnings. */
 void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f);
+/* The same for objects of any served version, where no API server has converted them: the object is
+ * checked against the schema of its version, and then, with the old object, in the kind's own
+ * version.  Defaults of the schema are not applied before the conversion.  Needs env->op. */
+void stw_kind_validate_served(const struct stw_admission *a, struct stw_findings *f);
 
 /* `MyWeb.operator.k8s-summit.org "web" is invalid: <finding>` or `...: [<finding>, <finding>]` */
 void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,

@@ -42,10 +42,19 @@ void stw_check_envelope(const struct stw_admission *a, struct stw_arena *arena,
 /* Converts the object to each other version of its kind, and reports why that is impossible. */
 void stw_check_conversion(const struct stw_admission *a, struct stw_findings *f);
 
+/* Converts a->object to this version.  -1: it is reported why that is impossible. */
+int stw_convert_or_report(const struct stw_admission *a, const char *version, struct stw_buf *out,
+                          struct stw_findings *f) STW_MUST_CHECK;
+/* The largest converted object. */
+#define STW_CONVERTED_MAX_BYTES ((size_t)16 << 20) /* as a response of the webhook */
+
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
 /* Reports everything that is wrong with a->object, regardless of the old object. */
 void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f);
+/* What the schema of another version of the kind refuses. */
+void stw_kind_judge_version(const struct stw_admission *a, const struct stw_kind_version *v,
+                            struct stw_findings *f);
 
 void stw_findings_drop(struct stw_findings *f, size_t index); /* removes one error */
 

@@ -165,6 +165,28 @@ def test_rules_and_controller_see_one_version(api, storage, cluster):
     assert api.stored("a")["apiVersion"] == f"{GROUP}/{storage}"
 
 
+def test_validate_agrees_with_the_cluster(api, operator, tmp_path):
+    """Objects of both versions, new and changed: what the API server refuses is refused, the rest accepted."""
+    bad = [("hour", {"schedule": {**MONDAY, "hour": "25"}}), ("type", {"paused": "yes"}),
+           ("own", {"suspend": True}), ("enum", {"concurrencyPolicy": "Never"}), ("size", {"note": "x" * 1025})]
+    objects = [old("good", api.namespace), new("own-good", api.namespace),
+               new("own-bad", api.namespace, schedule="never"), new("own-note", api.namespace, note="x"),
+               *(old(name, api.namespace, **spec) for name, spec in bad)]
+    before = [new(name, api.namespace) for name in ("hour", "good")]
+    files = {name: tmp_path / name for name in ("objects.json", "before.json")}
+    for path, items in zip(files.values(), (objects, before)):
+        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    for options in ((), ("--old", files["before.json"])):
+        done = k8s.run([operator.binary, "validate", "-o", "json", *options, files["objects.json"]], check=False)
+        judged = {o["name"]: o for o in json.loads(done.stdout)["objects"]}
+        for obj in objects:
+            name, version = obj["metadata"]["name"], obj["apiVersion"].partition("/")[2]
+            reply = api.ask("POST", version, "", obj, "?dryRun=All&fieldValidation=Strict")
+            assert (reply.status < 300) == (judged[name]["verdict"] == "accepted"), (judged[name], reply.object)
+            deprecated = any("deprecated; use v1" in one for one in judged[name]["warnings"])
+            assert deprecated == (version == "v1alpha1"), judged[name]
+
+
 @pytest.mark.oldest("conversion webhooks")
 def test_a_forged_annotation_changes_nothing_that_the_version_can_express(api, storage):
     """What tenants write into the annotation cannot overwrite metadata, status or fields of both versions."""

@@ -52,19 +52,25 @@ static inline void ask_done(struct question *q)
 }
 
 /* One error per line, then warnings as "W: ..."  lines; the caller frees. */
+static inline char *findings_lines(const struct stw_findings *f)
+{
+    struct stw_buf out = STW_BUF_INIT(1 << 20);
+    assert_false(f->failed);
+    for (size_t i = 0; i < f->error_count; i++) {
+        stw_finding_text(&f->errors[i], &out);
+        stw_buf_addc(&out, '\n');
+    }
+    for (size_t i = 0; i < f->warning_count; i++)
+        stw_buf_addf(&out, "W: %s\n", f->warnings[i]);
+    return stw_buf_take(&out);
+}
+
+/* The same for the verdict on an object. */
 static inline char *answer(const struct stw_admission *a)
 {
     stw_autofindings struct stw_findings f = {0};
-    struct stw_buf out = STW_BUF_INIT(1 << 20);
     stw_kind_validate(a, &f);
-    assert_false(f.failed);
-    for (size_t i = 0; i < f.error_count; i++) {
-        stw_finding_text(&f.errors[i], &out);
-        stw_buf_addc(&out, '\n');
-    }
-    for (size_t i = 0; i < f.warning_count; i++)
-        stw_buf_addf(&out, "W: %s\n", f.warnings[i]);
-    return stw_buf_take(&out);
+    return findings_lines(&f);
 }
 
 /* Adds the question to the file that STEWARD_JUDGED names: "GROUP/VERSION US KIND US OBJECT US OLD RS"
