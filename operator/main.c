@@ -6,6 +6,7 @@
 #include "operator/command.h"
 #include "operator/completion.h"
 #include "operator/program.h"
+#include "schema/conversion.h"
 #include "schema/kind.h"
 
 #include <assert.h>
@@ -37,20 +38,12 @@ void stw_commands_list(const struct stw_operator *op,
     ret[n] = NULL;
 }
 
-static bool has_version(const struct stw_kind *k, const char *version)
-{
-    const struct stw_kind_version *v = k->versions;
-    while (v && v->name && !stw_streq(v->name, version))
-        v++;
-    return stw_streq(k->version, version) || (v && v->name);
-}
-
 const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,
                                          const char *version, const char *kind)
 {
     for (const struct stw_kind *const *k = op->kinds; *k; k++)
         if (stw_streq((*k)->kind, kind) && stw_streq((*k)->group, group) &&
-            has_version(*k, version))
+            (stw_streq((*k)->version, version) || stw_kind_other_version(*k, version)))
             return *k;
     return NULL;
 }

@@ -13,7 +13,7 @@
  * status: 0, 1 if the command failed or refused an object, 2 if it was called wrongly. */
 int stw_operator_main(const struct stw_operator *op, int argc, char **argv);
 
-/* The kind of a program, or NULL. */
+/* The kind of a program that serves this version, or NULL. */
 const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,
                                          const char *version, const char *kind);
 

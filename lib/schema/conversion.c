@@ -605,7 +605,7 @@ static int convert_step(const struct stw_operator *op, const struct stw_kind *k,
 
 /* --- versions */
 
-static const struct stw_kind_version *find_version(const struct stw_kind *k, const char *name)
+const struct stw_kind_version *stw_kind_other_version(const struct stw_kind *k, const char *name)
 {
     for (const struct stw_kind_version *v = k->versions; v && v->name; v++)
         if (stw_streq(v->name, name))
@@ -620,7 +620,7 @@ bool stw_kind_serves(const struct stw_kind *k, struct stw_json api_version, cons
     if (stw_json_strcpy(api_version, text, sizeof(text)) != 0 ||
         strncmp(text, k->group, group) != 0 || text[group] != '/')
         return false;
-    const struct stw_kind_version *v = find_version(k, text + group + 1);
+    const struct stw_kind_version *v = stw_kind_other_version(k, text + group + 1);
     if (!v && !stw_streq(text + group + 1, k->version))
         return false;
     if (ret)
@@ -641,7 +641,8 @@ int stw_convert(const struct stw_operator *op, const struct stw_kind *k, struct 
     const char *is = NULL;
     if (!stw_kind_serves(k, stw_json_get(object, "apiVersion"), &is))
         return stw_fail(err, STW_ERR_INVALID, "apiVersion: not a version of %s", k->kind);
-    const struct stw_kind_version *from = find_version(k, is), *to = find_version(k, version);
+    const struct stw_kind_version *from = stw_kind_other_version(k, is),
+                                  *to = stw_kind_other_version(k, version);
     if (!to && !stw_streq(version, k->version))
         return stw_fail(err, STW_ERR_INVALID, "apiVersion: %s has no version %.64s", k->kind,
                         version);
@@ -746,7 +747,7 @@ int stw_kind_versions_check(const struct stw_kind *k, struct stw_error *err)
     unsigned stored = 0;
     for (const struct stw_kind_version *v = k->versions; v && v->name; v++) {
         stored += v->stored;
-        if (stw_streq(v->name, k->version) || find_version(k, v->name) != v)
+        if (stw_streq(v->name, k->version) || stw_kind_other_version(k, v->name) != v)
             return stw_fail(err, STW_ERR_INVALID, "%s: version %s is there twice", k->kind,
                             v->name);
         if (!v->spec)

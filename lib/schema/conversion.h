@@ -23,6 +23,8 @@
 int stw_convert(const struct stw_operator *op, const struct stw_kind *k, struct stw_json object,
                 const char *version, struct stw_buf *out, struct stw_error *err) STW_MUST_CHECK;
 
+/* The served version of this name ("v1alpha1") beside the kind's own, or NULL. */
+const struct stw_kind_version *stw_kind_other_version(const struct stw_kind *k, const char *name);
 /* Whether an apiVersion ("example.org/v1") is of the kind; the version goes to `ret`, if any. */
 bool stw_kind_serves(const struct stw_kind *k, struct stw_json api_version, const char **ret);
 /* "example.org/v1, example.org/v1alpha1" */

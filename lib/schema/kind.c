@@ -124,8 +124,6 @@ void stw_kind_judge_version(const struct stw_admission *a, const struct stw_kind
 {
     struct stw_kind kind = *a->kind;
     struct stw_admission question = *a;
-    kind.version = v->name;
-    kind.versions = NULL;
     kind.spec = v->spec;
     kind.validate = NULL;
     question.kind = &kind;

@@ -45,8 +45,7 @@ void stw_check_conversion(const struct stw_admission *a, struct stw_findings *f)
 /* Converts a->object to this version.  -1: it is reported why that is impossible. */
 int stw_convert_or_report(const struct stw_admission *a, const char *version, struct stw_buf *out,
                           struct stw_findings *f) STW_MUST_CHECK;
-/* The largest converted object. */
-#define STW_CONVERTED_MAX_BYTES ((size_t)16 << 20) /* as a response of the webhook */
+#define STW_CONVERTED_MAX_BYTES ((size_t)16 << 20) /* of `out`; as a response of the webhook */
 
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);

@@ -26,12 +26,9 @@ static void release_form(struct own_form *o)
 static const struct stw_kind_version *find_other(const struct stw_kind *k, struct stw_json object)
 {
     const char *name = NULL;
-    if (!stw_kind_serves(k, stw_json_get(object, "apiVersion"), &name))
-        return NULL;
-    for (const struct stw_kind_version *v = k->versions; v && v->name; v++)
-        if (stw_streq(v->name, name))
-            return v;
-    return NULL;
+    return stw_kind_serves(k, stw_json_get(object, "apiVersion"), &name)
+               ? stw_kind_other_version(k, name)
+               : NULL;
 }
 
 /* a->object in the kind's own version. */
@@ -46,8 +43,7 @@ static int convert_to_own(const struct stw_admission *a, struct own_form *o, str
     return -1;
 }
 
-/* An old object that cannot be converted is compared as it is: it is stored, whatever is wrong with
- * it. */
+/* An old object that cannot be converted is compared as it is: its faults do not refuse a change. */
 static void convert_old(struct stw_admission *a, struct own_form *o)
 {
     stw_autofindings struct stw_findings unused = {0};

@@ -172,16 +172,20 @@ def test_validate_agrees_with_the_cluster(api, operator, tmp_path):
     objects = [old("good", api.namespace), new("own-good", api.namespace),
                new("own-bad", api.namespace, schedule="never"), new("own-note", api.namespace, note="x"),
                *(old(name, api.namespace, **spec) for name, spec in bad)]
-    before = [new(name, api.namespace) for name in ("hour", "good")]
+    before = {name: new(name, api.namespace) for name in ("hour", "good")}
     files = {name: tmp_path / name for name in ("objects.json", "before.json")}
-    for path, items in zip(files.values(), (objects, before)):
+    for path, items in zip(files.values(), (objects, list(before.values()))):
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    for options in ((), ("--old", files["before.json"])):
+    query = "?dryRun=All&fieldValidation=Strict"
+    for there, options in (({}, ()), (before, ("--old", files["before.json"]))):
+        for obj in there.values():
+            api.create(obj)
         done = k8s.run([operator.binary, "validate", "-o", "json", *options, files["objects.json"]], check=False)
         judged = {o["name"]: o for o in json.loads(done.stdout)["objects"]}
         for obj in objects:
             name, version = obj["metadata"]["name"], obj["apiVersion"].partition("/")[2]
-            reply = api.ask("POST", version, "", obj, "?dryRun=All&fieldValidation=Strict")
+            reply = (api.ask("PATCH", version, name, obj, query, content_type="application/merge-patch+json")
+                     if name in there else api.ask("POST", version, "", obj, query))
             assert (reply.status < 300) == (judged[name]["verdict"] == "accepted"), (judged[name], reply.object)
             deprecated = any("deprecated; use v1" in one for one in judged[name]["warnings"])
             assert deprecated == (version == "v1alpha1"), judged[name]

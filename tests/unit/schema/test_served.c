@@ -49,7 +49,7 @@ static const struct {
      "spec.schedule: Invalid value: \"fail\" has no minute\n"},
     {BETA(",\"spec\":{\"schedule\":{\"minute\":\"fail\"}}"), NULL,
      "spec.schedule: Invalid value: \"fail\" has no minute\n"},
-    /* ratcheting, whatever the version of the old object is */
+    /* ratcheting, with an old object of either version */
     {OWN(",\"spec\":{\"host\":\"bad\"}"), ALPHA(",\"spec\":{\"from\":\"bad\"}"),
      "W: spec.host: Invalid value: \"bad\": is bad; not refused, because it has not changed\n"},
     {ALPHA(",\"spec\":{\"from\":\"bad\"}"), OWN(",\"spec\":{\"host\":\"bad\"}"),
