@@ -20,9 +20,9 @@ class Victim(http.server.ThreadingHTTPServer):
     daemon_threads = True
     TEXT = "the-victims-own-words"
 
-    def __init__(self, address="127.0.0.1", location=None, port=0, body=None):
+    def __init__(self, address="127.0.0.1", location=None, body=None):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        super().__init__((address, port), _Answer)
+        super().__init__((address, 0), _Answer)
         self.location, self.body, self.calls = location, body, []
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -107,8 +107,8 @@ def test_without_the_rule_the_attack_works(victim, tmp_path):
 
 def test_a_redirect_is_not_followed(victim, tmp_path):
     """From an allowed store to one that is not."""
-    store = Victim("127.0.0.1", location=f"http://127.0.0.2:{victim.port}/b?list-type=2")
-    other = Victim("127.0.0.2", port=victim.port)
+    other = Victim("127.0.0.2")
+    store = Victim("127.0.0.1", location=f"http://127.0.0.2:{other.port}/b?list-type=2")
     try:
         said = listing(tmp_path, f"http://127.0.0.1:{store.port}", "127.0.0.1")
         assert store.calls and not other.calls and not victim.calls
