@@ -4,7 +4,7 @@
 # The work for the groups of scripts/bootstrap: its order, duration and size.  Sourced by
 # scripts/bootstrap.
 #
-# A part is "packages" or NAME-VERSION of the cache.  $(cache_root)/bootstrap-seconds contains "PART
+# A part is "packages", "oracles" or NAME-VERSION of the cache.  $(cache_root)/bootstrap-seconds contains "PART
 # SECONDS" for each part that was made on this machine.
 
 # part_facts PART: "MINUTES MB", an estimate for two cores if the part was never made here.
@@ -17,6 +17,7 @@ part_facts() {
     mysql-*) echo "$MYSQL_MINUTES $MYSQL_MB" ;;
     mariadb-*) echo "$MARIADB_MINUTES $MARIADB_MB" ;;
     postgresql-*) echo "$POSTGRESQL_MINUTES $POSTGRESQL_MB" ;;
+    oracles) echo "$ORACLES_MINUTES $ORACLES_MB" ;;
     "debian-$NEXT_VERSION") echo "$NEXT_MINUTES $NEXT_MB" ;;
     *) echo '1 70' ;;
     esac
@@ -38,6 +39,7 @@ group_parts() {
             "postgresql-${POSTGRESQL_VERSIONS##* }" ${HELM_VERSIONS:+"helm-${HELM_VERSIONS##* }"} \
             ${KUSTOMIZE_VERSIONS:+"kustomize-${KUSTOMIZE_VERSIONS##* }"}
         ;;
+    oracles) echo oracles ;;
     kubernetes) kubernetes_parts "${KUBERNETES_VERSIONS%% *}" ${KUBERNETES_CI_VERSIONS} ;;
     debian13) echo "debian-$NEXT_VERSION" ;;
     sweep) kubernetes_parts ${KUBERNETES_VERSIONS} ;;
@@ -62,6 +64,7 @@ part_there() {
     packages) [[ ${#missing[@]} -eq 0 ]] ;;
     mysql | mariadb | postgresql | s3) "${name}_cached" >/dev/null ;;
     s3rver) s3_cached >/dev/null ;;
+    oracles) [[ -z $(oracles_missing) ]] ;;
     debian) next_cached ;;
     *) compgen -G "$(cache_root)/$1" >/dev/null || compgen -G "$(cache_root)/$1.r*" >/dev/null ;;
     esac
@@ -119,6 +122,7 @@ part_impossible() {
     s3rver-*) tools_missing npm node ;;
     debian-*) is_root || echo 'only root can make a root folder' ;;
     mysql-* | mariadb-* | postgresql-*) tools_missing dpkg-deb ;;
+    oracles) tools_missing dpkg-deb ;;
     *) module_impossible "$1" ;;
     esac
 }

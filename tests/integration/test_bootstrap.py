@@ -6,12 +6,13 @@ What it installs and builds is tested by all other tests, which use it.
 
 import fcntl
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from support import paths, versions, wait
+from support import oracles, paths, versions, wait
 
 
 def bootstrap(cache, *words, **env):
@@ -26,7 +27,7 @@ def bootstrap(cache, *words, **env):
 def of_plan(command, cache, **env):
     """The result of running functions of scripts/lib/bootstrap-plan.sh."""
     script = f"""set -euo pipefail; LIB={paths.SCRIPTS}/lib; missing=() parts=() left_out=()
-        for part in common apt cache versions debian-next s3-fetch go-build programs bootstrap-plan; do
+        for part in common apt cache versions debian-next s3-fetch go-build oracles programs bootstrap-plan; do
             . "$LIB/$part.sh"
         done
         {command}"""
@@ -151,6 +152,26 @@ print("locked", flush=True); sys.stdin.read()"""
         assert of_plan(f"lock_holder {path}", tmp_path).stdout == str(holder.pid)
         holder.stdin.close()
     wait.until("the lock to be free", lambda: of_plan(f"lock_holder {path}", tmp_path).returncode)
+
+
+def test_oracles_are_missing_until_each_is_built(tmp_path, monkeypatch):
+    """Tests find a program where the scripts put it; a changed source is not built."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    modules = of_plan("oracle_modules", tmp_path).stdout.split()
+    assert [m for m in modules if m.startswith("crd/")] != []
+    assert "oracles" in bootstrap(tmp_path, "--check", "oracles")[1]
+    for module in modules:
+        path = pathlib.Path(of_plan(f"oracle_program {module}", tmp_path).stdout)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        assert path == oracles.program(*module.split("/"))
+    assert of_plan("oracles_missing", tmp_path).stdout == ""
+    assert of_plan("parts_of oracles; echo ${#parts[@]}", tmp_path).stdout == "0\n"
+    path.rename(f"{path}-of-another-source")
+    assert of_plan("oracles_missing", tmp_path).stdout.split() == [modules[-1]]
+    with pytest.raises(RuntimeError, match="run 'scripts/bootstrap oracles' first"):
+        oracles.program(*modules[-1].split("/"))
 
 
 def test_wrong_usage(tmp_path):
