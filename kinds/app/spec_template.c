@@ -146,7 +146,7 @@ static void check_names(struct stw_json spec, const char *list, struct stw_findi
         stw_format(at, sizeof(at), TEMPLATE ".spec.%s[%u].name", list, index);
         if (stw_json_size(name) == 0)
             stw_findings_add(f, at, STW_REQUIRED, NULL, "%s", "");
-        else if (has_name(all, name, index))
+        else if (stw_json_type(name) == STW_JSON_STRING && has_name(all, name, index))
             stw_findings_at(f, at, STW_DUPLICATE, name, "%s", "");
         index++;
     }

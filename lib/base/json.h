@@ -101,7 +101,8 @@ struct stw_json stw_json_after(struct stw_json container, struct stw_json value,
 
 bool stw_json_is(struct stw_json string, const char *text);
 bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member order is ignored */
-/* Orders strings by their decoded bytes, shorter ones first; returns < 0, 0 or > 0. */
+/* Orders strings by their decoded bytes, shorter ones first; returns < 0, 0 or > 0.  What is not a
+ * string, such as an absent node, sorts before all strings and is equal to its like. */
 int stw_json_compare(struct stw_json a, struct stw_json b);
 /* The number of values and keys in it, itself included: the cost of walking all of it. */
 uint32_t stw_json_weight(struct stw_json v);

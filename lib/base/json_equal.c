@@ -15,7 +15,7 @@ static struct stw_json_decoder decoder_of(struct stw_json string)
                                      .end = string.doc->text + t->end};
 }
 
-int stw_json_compare(struct stw_json a, struct stw_json b)
+static int compare_strings(struct stw_json a, struct stw_json b)
 {
     struct stw_json_decoder d = decoder_of(a), e = decoder_of(b);
     const char *p = NULL, *q = NULL;
@@ -35,6 +35,14 @@ int stw_json_compare(struct stw_json a, struct stw_json b)
         n -= both;
         m -= both;
     }
+}
+
+int stw_json_compare(struct stw_json a, struct stw_json b)
+{
+    bool is_string = stw_json_type(a) == STW_JSON_STRING;
+    if (is_string != (stw_json_type(b) == STW_JSON_STRING))
+        return is_string ? 1 : -1;
+    return is_string ? compare_strings(a, b) : 0;
 }
 
 static bool equal_ints(struct stw_json a, struct stw_json b)

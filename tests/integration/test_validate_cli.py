@@ -301,6 +301,25 @@ def test_metadata_that_the_api_server_refuses(validate, metadata, words):
     assert [t for _, t in errors_of(result) if t.startswith(words)], result.stdout
 
 
+def test_container_without_a_name_is_refused(validate):
+    text = """\
+apiVersion: mycompany.com/v1
+kind: App
+metadata: {name: crash, namespace: tenant}
+spec:
+  image: nginx:1.22
+  podTemplate:
+    spec:
+      containers:
+      - image: sidecar:1
+      - name: app
+"""
+    result = validate("-", stdin=text)
+    assert result.returncode == REFUSED, result.stderr
+    assert [t for _, t in errors_of(result)] == [
+        "spec.podTemplate.spec.containers[0].name: Required value"]
+
+
 def test_what_kubectl_get_prints_is_accepted(validate):
     text = GOOD.format(name="web").replace("  name: web\n", """\
   name: web

@@ -149,6 +149,20 @@ def test_metadata_of_every_type(door, kind, place):
             assert door.post(review(crd, obj), webhook_path(crd, step))[0] == 200, value
 
 
+@pytest.mark.parametrize("elements", ["containers", "initContainers", "volumes"])
+def test_template_element_without_a_name_is_refused(door, elements):
+    """Elements that follow are compared with it by name."""
+    crd = CRDS["App"]
+    obj = sample(crd)
+    obj["spec"]["podTemplate"] = {"spec": {elements: [{"image": "sidecar:1"}, {"name": "b"}]}}
+    for step in ("mutate", "validate"):
+        status, reply = door.post(review(crd, obj), webhook_path(crd, step))
+        assert status == 200 and not reply["response"]["allowed"]
+        assert {"reason": "FieldValueRequired", "message": "Required value",
+                "field": f"spec.podTemplate.spec.{elements}[0].name"} in \
+            reply["response"]["status"]["details"]["causes"]
+
+
 @pytest.mark.parametrize("kind", CRDS)
 def test_updates_from_every_type(door, kind):
     """After any stored object, a valid one is accepted unless a field is immutable."""

@@ -313,11 +313,40 @@ static void absent(void **state)
     assert_string_equal(stw_json_raw(none, &len), "");
     assert_int_equal(len, 0);
     assert_true(stw_json_equal(none, none));
+    assert_false(stw_json_there(none));
+    assert_true(stw_json_bool(none, true));
+    assert_int_equal(stw_json_weight(none), 0);
+    assert_int_equal(stw_json_compare(none, none), 0);
+    stw_json_cut(none, out, sizeof(out));
+    assert_string_equal(out, "");
     stw_json_str(none, &b);
     assert_int_equal(b.len, 0);
+    assert_int_equal(stw_json_type(stw_json_first(none, &key)), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(stw_json_after(none, none, &key)), STW_JSON_ABSENT);
+    assert_int_equal(stw_json_type(key), STW_JSON_ABSENT);
     stw_json_foreach (none, key, v)
         fail();
     stw_json_done(&empty);
+}
+
+/* In the order of stw_json_compare(); those that are not strings are equal. */
+static void compared_with_any_type(void **state)
+{
+    static const char text[] =
+        "[null,1,-2.5,true,[\"a\\n\"],{\"a\":1},\"\",\"b\",\"aa\",\"a\\u0062\"]";
+    const uint32_t first_string = 6, count = 10;
+    stw_autojson struct stw_json_doc doc = {0};
+    (void)state;
+    assert_int_equal(scan(&doc, text, strlen(text), NULL), 0);
+    struct stw_json all = stw_json_root(&doc);
+    assert_int_equal(stw_json_size(all), count);
+    for (uint32_t i = 0; i <= count; i++) /* the last one is absent */
+        for (uint32_t k = 0; k <= count; k++) {
+            uint32_t a = i < first_string || i == count ? 0 : i;
+            uint32_t b = k < first_string || k == count ? 0 : k;
+            int order = stw_json_compare(stw_json_at(all, i), stw_json_at(all, k));
+            assert_int_equal((order > 0) - (order < 0), (a > b) - (a < b));
+        }
 }
 
 static void equal(void **state)
@@ -426,6 +455,7 @@ int main(void)
         cmocka_unit_test(duplicates_among_many),
         cmocka_unit_test(accessors),
         cmocka_unit_test(absent),
+        cmocka_unit_test(compared_with_any_type),
         cmocka_unit_test(equal),
         cmocka_unit_test(equal_in_bad_order),
         cmocka_unit_test(followed_by_more),

@@ -486,6 +486,23 @@ static void metrics_and_route(void **state)
     assert_rows(rows, STW_COUNT(rows));
 }
 
+/* Elements that follow are compared with it by name. */
+static void template_elements_without_name(void **state)
+{
+#define ELEMENTS(list, first)                                                                      \
+    SPEC("\"podTemplate\":{\"spec\":{\"" list "\":[" first ",{\"name\":\"b\",\"image\":\"b:1\"}]}" \
+         "}")
+#define NAME_REQUIRED(list) "spec.podTemplate.spec." list "[0].name: Required value\n"
+    static const struct row rows[] = {
+        {ELEMENTS("containers", "{\"image\":\"a:1\"}"), NAME_REQUIRED("containers")},
+        {ELEMENTS("containers", "{\"image\":\"a:1\",\"name\":null}"), NAME_REQUIRED("containers")},
+        {ELEMENTS("initContainers", "{\"image\":\"a:1\"}"), NAME_REQUIRED("initContainers")},
+        {ELEMENTS("volumes", "{\"emptyDir\":{}}"), NAME_REQUIRED("volumes")},
+    };
+    (void)state;
+    assert_rows(rows, STW_COUNT(rows));
+}
+
 static void strategy(void **state)
 {
 #define ROLL(members) SPEC("\"strategy\":{" members "}")
@@ -864,6 +881,7 @@ int main(void)
         cmocka_unit_test(metrics),
         cmocka_unit_test(behavior),
         cmocka_unit_test(metrics_and_route),
+        cmocka_unit_test(template_elements_without_name),
         cmocka_unit_test(strategy),
         cmocka_unit_test(how_many_may_be_missing),
         cmocka_unit_test(test_defaults),
