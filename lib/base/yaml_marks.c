@@ -82,7 +82,7 @@ uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *k
 
 /* Offsets only grow from value to value, so lines are counted once over the whole text. */
 struct cursor {
-    const struct stw_json_doc *doc;
+    const char *text;
     uint32_t offset;
     struct yaml_place place;
 };
@@ -90,10 +90,10 @@ struct cursor {
 static struct yaml_place place_of(struct cursor *c, struct stw_json v)
 {
     size_t len;
-    uint32_t start = (uint32_t)(stw_json_raw(v, &len) - c->doc->text);
+    uint32_t start = (uint32_t)(stw_json_raw(v, &len) - c->text);
     for (; c->offset < start; c->offset++) {
-        c->place.column += ((unsigned char)c->doc->text[c->offset] & 0xC0) != 0x80;
-        if (c->doc->text[c->offset] == '\n')
+        c->place.column += ((unsigned char)c->text[c->offset] & 0xC0) != 0x80;
+        if (c->text[c->offset] == '\n')
             c->place = (struct yaml_place){c->place.line + 1, 1};
     }
     return c->place;
@@ -117,7 +117,7 @@ static int add_children(struct stw_yaml_marks *m, struct cursor *c, struct stw_j
 
 int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc)
 {
-    struct cursor c = {.doc = doc, .place = {1, 1}};
+    struct cursor c = {.text = doc->text, .place = {1, 1}};
     struct stw_json root = stw_json_root(doc);
     yaml_marks_reset(m, place_of(&c, root));
     return add_children(m, &c, root, 0);
