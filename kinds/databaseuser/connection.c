@@ -128,6 +128,82 @@ static void put_template(const struct stw_connection *c, const char *text, struc
 
 /* --- the Secret */
 
+/* The length of each value; DATA_MAX + 1 is "too long". */
+static void measure_values(const struct stw_connection *c, size_t ret[VALUES])
+{
+    for (int i = 0; i < VALUES; i++) {
+        stw_autobuf struct stw_buf value = {.max = DATA_MAX, .secret = true};
+        put_value(c, i, &value);
+        ret[i] = value.failed ? DATA_MAX + 1 : value.len;
+    }
+}
+
+/* SIZE_MAX: there is no such value; the rules refuse it. */
+static size_t measure_template(const size_t of[VALUES], const char *text)
+{
+    size_t len = 0;
+    for (const char *at; (at = strstr(text, OPEN));) {
+        const char *name = at + strlen(OPEN), *end = strstr(name, CLOSE);
+        int which = end ? find_value(name, (size_t)(end - name)) : -1;
+        if (which < 0)
+            return SIZE_MAX;
+        len += (size_t)(at - text) + of[which];
+        text = end + strlen(CLOSE);
+    }
+    return len + strlen(text);
+}
+
+struct measured {
+    const char *at; /* the member of spec.connectionSecret; NULL: all values */
+    size_t of[VALUES];
+    size_t sum;
+};
+
+static int add_size(struct measured *m, const char *key, size_t len, struct stw_error *err)
+{
+    if (len == SIZE_MAX)
+        return stw_fail(err, STW_ERR_INVALID, "%s[%s]: there is no such value", m->at, key);
+    m->sum += strlen(key) + len;
+    if (m->sum <= DATA_MAX)
+        return 0;
+    return stw_fail(err, STW_ERR_TOO_LARGE,
+                    "%s[%s]: with this key the connection Secret would have more than %u bytes",
+                    m->at, key, DATA_MAX);
+}
+
+/* Before anything is rendered: a short template may repeat a long password often. */
+static int check_sizes(const struct stw_connection *c,
+                       const struct stw_databaseuser_connection *wanted, struct stw_error *err)
+{
+    struct measured m = {.at = "spec.connectionSecret"};
+    struct stw_json key, value;
+    measure_values(c, m.of);
+    if (stw_json_size(wanted->keys) == 0 && stw_json_size(wanted->template) == 0) {
+        for (int i = 0; i < VALUES; i++)
+            if (add_size(&m, stw_connection_names[i], m.of[i], err) != 0)
+                return -1;
+        return 0;
+    }
+    m.at = "spec.connectionSecret.keys";
+    stw_json_foreach (wanted->keys, key, value) {
+        stw_autofree char *name = stw_json_strdup(key), *of = stw_json_strdup(value);
+        int which = of ? find_value(of, strlen(of)) : -1;
+        if (!name || !of)
+            return stw_fail_memory(err);
+        if (add_size(&m, name, which < 0 ? SIZE_MAX : m.of[which], err) != 0)
+            return -1;
+    }
+    m.at = "spec.connectionSecret.template";
+    stw_json_foreach (wanted->template, key, value) {
+        stw_autofree char *name = stw_json_strdup(key), *text = stw_json_strdup(value);
+        if (!name || !text)
+            return stw_fail_memory(err);
+        if (add_size(&m, name, measure_template(m.of, text), err) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int add_encoded(json_t *data, const char *key, const struct stw_buf *value)
 {
     stw_autobuf struct stw_buf text = {.max = 2 * DATA_MAX, .secret = true};
@@ -183,11 +259,13 @@ static int add_wanted(const struct stw_connection *c,
 json_t *stw_connection_data(const struct stw_connection *c,
                             const struct stw_databaseuser_connection *wanted, struct stw_error *err)
 {
-    json_t *data = json_object();
     bool standard = stw_json_size(wanted->keys) == 0 && stw_json_size(wanted->template) == 0;
+    if (check_sizes(c, wanted, err) != 0)
+        return NULL;
+    json_t *data = json_object();
     if (data && (standard ? add_standard(c, data) : add_wanted(c, wanted, data)) == 0)
         return data;
     json_decref(data);
-    (void)stw_fail(err, STW_ERR_TOO_LARGE, "the values of the connection do not fit into a Secret");
+    (void)stw_fail_memory(err);
     return NULL;
 }

@@ -632,17 +632,36 @@ static int check_password(struct work *w)
     return 0;
 }
 
+/* A set that is not complete must not be compared: what is missing would be given or taken. */
+static int check_rights(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        if (l->have.too_large || l->mark.rights.too_large)
+            return stw_fault_set(&w->f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_LOOKUP,
+                                 "it has more rights on the server than are compared: over %zu, or "
+                                 "over %zu MiB of names; have those that other clients gave it "
+                                 "replaced by roles, or by rights on databases or schemas",
+                                 STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
+        if (l->have.failed || l->defaults.failed || l->mark.rights.failed)
+            return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+    }
+    return 0;
+}
+
 static int look_at_rights(struct work *w)
 {
     struct stw_error err = {0};
     const struct stw_engine_ops *ops = w->s.ops;
+    if (check_rights(w) != 0)
+        return -1;
     if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) != 0)
         return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
     if (stw_roles_check(&w->s, w->a, &w->want, &w->refused, &w->f) != 0)
         return lookup_failed(w);
     if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)
         return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
-    return 0;
+    return check_rights(w);
 }
 
 /* There is an account of this name that may be changed. */

@@ -36,7 +36,7 @@ static void plan_take(const struct stw_rights *want, const struct stw_rights *ha
     } else if (policy == STW_GRANTS_MANAGED) {
         stw_rights_minus(recorded, want, &stale);
         stw_rights_both(&stale, have, take);
-        take->failed |= stale.failed;
+        stw_rights_inherit(take, &stale);
     }
     take_options_once(take);
 }
@@ -48,7 +48,7 @@ static void plan_after(const struct stw_rights *want, const struct stw_rights *h
     stw_autorights struct stw_rights kept = {0};
     stw_rights_both(recorded, policy == STW_GRANTS_ADDITIVE ? have : want, &kept);
     stw_rights_union(&kept, &p->give, &p->after);
-    p->after.failed |= kept.failed;
+    stw_rights_inherit(&p->after, &kept);
 }
 
 int stw_grants_plan_make(const struct stw_rights *want, const struct stw_rights *have,

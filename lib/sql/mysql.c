@@ -70,7 +70,7 @@ struct stw_conn {
  * it. */
 static _Thread_local struct stw_conn *waiting;
 
-#define PACKET_MAX_BYTES ((size_t)32 << 20)
+#define PACKET_MAX_BYTES ((size_t)8 << 20)
 #define CLOSE_MS 1000
 #define WARNINGS_MAX 64
 #define DEADLOCK 1213U

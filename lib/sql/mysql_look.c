@@ -484,8 +484,6 @@ int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct st
     for (size_t i = 0; i < seen->count; i++) {
         stw_rights_sort(&seen->logins[i].have);
         stw_rights_sort(&seen->logins[i].defaults);
-        if (seen->logins[i].have.failed)
-            return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "too many rights");
     }
     return r;
 }

@@ -271,5 +271,9 @@ int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
         return stw_fail(err, STW_ERR_INVALID, "roles need MySQL 8.0 or newer");
     stw_roles_expand(a, k->mariadb ? "" : "%", ret);
     stw_rights_sort(ret);
+    if (ret->too_large)
+        return stw_fail(err, STW_ERR_TOO_LARGE,
+                        "spec.grants give more than %zu rights, or need more than %zu MiB",
+                        STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }

@@ -66,8 +66,9 @@ static void write_database_lookup(struct stw_buf *out, const struct stw_database
     name_new(want, db, fresh);
     stw_buf_adds(out, "SELECT (datname = ");
     stw_pg_strz(out, fresh);
-    stw_buf_adds(out, ")::text, shobj_description(d.oid, 'pg_database'), (o.rolname <> "
-                      "current_user AND NOT o.rolsuper)::text, ");
+    stw_buf_adds(out,
+                 ")::text, left(shobj_description(d.oid, 'pg_database'), 1048577), (o.rolname <> "
+                 "current_user AND NOT o.rolsuper)::text, ");
     if (db->character_set) {
         stw_buf_adds(out, "(encoding <> pg_char_to_encoding(");
         stw_pg_strz(out, db->character_set);

@@ -42,7 +42,8 @@ static void write_lookup(struct stw_buf *out, const char *heir, const char *oid)
                  "CASE WHEN rolname IN (current_user, session_user) THEN 'is the admin' END, "
                  "CASE WHEN rolname LIKE 'steward\\_heir\\_%%' AND (rolcanlogin OR rolinherit) "
                  "THEN 'is not NOLOGIN NOINHERIT' END), "
-                 "shobj_description(r.oid, 'pg_authid') FROM pg_roles r WHERE rolname = ",
+                 "left(shobj_description(r.oid, 'pg_authid'), 1048577) FROM pg_roles r "
+                 "WHERE rolname = ",
                  oid);
     stw_pg_strz(out, heir);
 }

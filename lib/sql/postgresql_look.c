@@ -116,7 +116,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
         "r.rolcreaterole OR r.rolcreatedb)::text, concat_ws(',', CASE WHEN r.rolcanlogin THEN "
         "'" CAN_LOGIN "' END, CASE WHEN true%s THEN 'same' END), r.rolconnlimit::text, "
-        "shobj_description(r.oid, 'pg_authid'), %s FROM %s r WHERE r.rolname = %s",
+        "left(shobj_description(r.oid, 'pg_authid'), 1048577), %s FROM %s r WHERE r.rolname = %s",
         stw_buf_str(&until), k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
                  " UNION ALL SELECT 'a', d.datname::text, x.privilege_type, x.is_grantable::text, "

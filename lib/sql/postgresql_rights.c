@@ -132,6 +132,10 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
                                                 .name = a->acts_as,
                                                 .privilege = "MEMBER"});
     stw_rights_sort(ret);
+    if (ret->too_large)
+        return stw_fail(err, STW_ERR_TOO_LARGE,
+                        "spec.grants give more than %zu rights, or need more than %zu MiB",
+                        STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
     return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
 }
 

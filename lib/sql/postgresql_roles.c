@@ -22,7 +22,8 @@ int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_ro
         "CREATEDB' END, CASE WHEN r.rolreplication THEN 'gives REPLICATION' END, CASE WHEN "
         "r.rolbypassrls THEN 'gives BYPASSRLS' END, CASE WHEN r.oid = w.oid AND r.rolcanlogin THEN "
         "'can log in' END, CASE WHEN r.rolname = current_user THEN 'gives the rights of the admin' "
-        "END), r.rolname::text, CASE WHEN r.oid = w.oid THEN shobj_description(w.oid, 'pg_authid') "
+        "END), r.rolname::text, CASE WHEN r.oid = w.oid THEN left(shobj_description(w.oid, "
+        "'pg_authid'), 1048577) "
         "END FROM up JOIN pg_roles w ON w.oid = up.root JOIN pg_roles r ON r.oid = up.oid");
     return stw_session_ask(s, st, row, ctx, f);
 }

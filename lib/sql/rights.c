@@ -3,6 +3,8 @@
 
 #include "base/util.h"
 
+#define MALLOC_OVERHEAD 16
+
 void stw_rights_done(struct stw_rights *s)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -34,7 +36,7 @@ static bool grow_rights(struct stw_rights *s)
     struct stw_right *items;
     if (s->count < s->cap)
         return true;
-    if (s->count >= STW_RIGHTS_MAX || !(items = realloc(s->items, cap * sizeof(*items))))
+    if (!(items = realloc(s->items, cap * sizeof(*items))))
         return false;
     s->items = items;
     s->cap = cap;
@@ -45,11 +47,15 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
 {
     size_t size = room_for(r->database) + room_for(r->schema) + room_for(r->name) +
                   room_for(r->column) + room_for(r->privilege);
+    size_t bytes = sizeof(*r) + size + MALLOC_OVERHEAD;
+    if (s->count >= STW_RIGHTS_MAX || bytes > STW_RIGHTS_MAX_BYTES - s->bytes)
+        s->too_large = s->failed = true;
     char *block = s->failed || !grow_rights(s) ? NULL : malloc(size), *at = block;
     if (!block) {
         s->failed = true;
         return;
     }
+    s->bytes += bytes;
     struct stw_right *to = &s->items[s->count++];
     to->block = block;
     to->level = r->level;
@@ -61,11 +67,17 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
     to->privilege = copy_to_block(&at, r->privilege);
 }
 
+void stw_rights_inherit(struct stw_rights *s, const struct stw_rights *from)
+{
+    s->failed |= from->failed;
+    s->too_large |= from->too_large;
+}
+
 void stw_rights_add_all(struct stw_rights *s, const struct stw_rights *more)
 {
     for (size_t i = 0; i < more->count; i++)
         stw_rights_add(s, &more->items[i]);
-    s->failed |= more->failed;
+    stw_rights_inherit(s, more);
 }
 
 static int scope_cmp(const struct stw_right *a, const struct stw_right *b)
@@ -137,7 +149,8 @@ void stw_rights_minus(const struct stw_rights *a, const struct stw_rights *b,
     for (size_t i = 0; i < a->count; i++)
         if (!stw_rights_has(b, &a->items[i]))
             stw_rights_add(ret, &a->items[i]);
-    ret->failed |= a->failed || b->failed;
+    stw_rights_inherit(ret, a);
+    stw_rights_inherit(ret, b);
 }
 
 void stw_rights_both(const struct stw_rights *a, const struct stw_rights *b, struct stw_rights *ret)
@@ -145,7 +158,8 @@ void stw_rights_both(const struct stw_rights *a, const struct stw_rights *b, str
     for (size_t i = 0; i < a->count; i++)
         if (stw_rights_has(b, &a->items[i]))
             stw_rights_add(ret, &a->items[i]);
-    ret->failed |= a->failed || b->failed;
+    stw_rights_inherit(ret, a);
+    stw_rights_inherit(ret, b);
 }
 
 void stw_rights_union(const struct stw_rights *a, const struct stw_rights *b,

@@ -38,14 +38,20 @@ struct stw_right {
 struct stw_rights {
     struct stw_right *items;
     size_t count, cap;
-    bool failed; /* out of memory, or over STW_RIGHTS_MAX */
+    size_t bytes;   /* of the elements and their strings, with malloc's overhead */
+    bool too_large; /* over STW_RIGHTS_MAX or STW_RIGHTS_MAX_BYTES: `failed` is set, too */
+    bool failed;    /* out of memory, or too large */
 };
-#define STW_RIGHTS_MAX 100000
+/* A run has up to five sets of what its account has. */
+#define STW_RIGHTS_MAX ((size_t)50000)
+#define STW_RIGHTS_MAX_BYTES ((size_t)8 << 20)
 #define stw_autorights __attribute__((cleanup(stw_rights_done)))
 
 void stw_rights_done(struct stw_rights *s);
 /* Copies `r`; NULL strings count as "".  Unsorted until stw_rights_sort. */
 void stw_rights_add(struct stw_rights *s, const struct stw_right *r);
+/* A set that was computed from another is as incomplete as that one. */
+void stw_rights_inherit(struct stw_rights *s, const struct stw_rights *from);
 void stw_rights_add_all(struct stw_rights *s, const struct stw_rights *more);
 void stw_rights_sort(struct stw_rights *s); /* and removes duplicates */
 int stw_right_cmp(const struct stw_right *a, const struct stw_right *b);

@@ -227,9 +227,42 @@ static void test_text(void **state)
     }
 }
 
+static void add_tables(struct stw_rights *s, size_t count, const char *schema)
+{
+    char name[32];
+    for (size_t i = 0; i < count; i++) {
+        stw_format(name, sizeof(name), "table%zu", i);
+        stw_rights_add(s, &(struct stw_right){.level = STW_LEVEL_TABLE,
+                                              .database = "app",
+                                              .schema = schema,
+                                              .name = name,
+                                              .privilege = "SELECT"});
+    }
+}
+
+static void set_of_rights_has_a_limit(void **state)
+{
+    stw_autorights struct stw_rights most = {0}, more = {0}, copy = {0}, wide = {0};
+    char schema[2048];
+    (void)state;
+    add_tables(&most, STW_RIGHTS_MAX, "public");
+    assert_false(most.failed);
+    add_tables(&more, STW_RIGHTS_MAX + 1, "public");
+    assert_true(more.failed && more.too_large);
+    assert_int_equal(more.count, STW_RIGHTS_MAX);
+    stw_rights_minus(&more, &(struct stw_rights){0}, &copy);
+    assert_true(copy.failed && copy.too_large); /* it is as incomplete */
+    memset(schema, 's', sizeof(schema) - 1);
+    schema[sizeof(schema) - 1] = '\0';
+    add_tables(&wide, STW_RIGHTS_MAX_BYTES / sizeof(schema), schema);
+    assert_true(wide.failed && wide.too_large);
+    assert_true(wide.bytes <= STW_RIGHTS_MAX_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(set_of_rights_has_a_limit),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_mysql_expand),
         cmocka_unit_test(test_mysql_learns_privileges),

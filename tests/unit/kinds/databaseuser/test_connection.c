@@ -85,7 +85,39 @@ static void chosen_values(void **state)
                 "\"{\\\"p\\\": \\\"{{password}}\\\", \\\"n\\\": {{port}}}\"}}",
                 "DB_CA=\nDB_HOST=db.example\na.json={\"p\": \"{{host}}\", \"n\": 3306}\n");
     assert_data(&c, "{\"template\":{\"a\":\"{{nothing}}\"}}",
-                "error: the values of the connection do not fit into a Secret");
+                "error: spec.connectionSecret.template[a]: there is no such value");
+}
+
+/* Twenty templates of 4 KiB may each name a password of 680 KiB 300 times. */
+static void repeated_password_is_refused_before_it_is_rendered(void **state)
+{
+    enum { PASSWORD = 680 << 10 };
+    stw_autofree char *password = malloc(PASSWORD + 1);
+    stw_autobuf struct stw_buf wanted = STW_BUF_INIT(1 << 20);
+    assert_non_null(password);
+    memset(password, 'x', PASSWORD);
+    password[PASSWORD] = '\0';
+    const struct stw_connection c = {
+        .target = &maria, .user = "app", .password = password, .database = "shop", .ca = ""};
+    (void)state;
+    stw_buf_adds(&wanted, "{\"template\":{\"a0\":\"{{password}}\"");
+    for (int i = 1; i < 20; i++)
+        stw_buf_addf(&wanted, ",\"a%d\":\"{{password}}\"", i);
+    stw_buf_adds(&wanted, "}}");
+    assert_data(&c, stw_buf_str(&wanted),
+                "error: spec.connectionSecret.template[a1]: with this key the connection Secret "
+                "would have more than 921600 bytes");
+    assert_data(&c, "{\"template\":{\"a\":\"{{password}}{{password}}\"}}",
+                "error: spec.connectionSecret.template[a]: with this key the connection Secret "
+                "would have more than 921600 bytes");
+    assert_data(&c, "{\"keys\":{\"a\":\"password\",\"b\":\"uri\"}}",
+                "error: spec.connectionSecret.keys[b]: with this key the connection Secret would "
+                "have more than 921600 bytes");
+    assert_data(&c, "{}",
+                "error: spec.connectionSecret[uri]: with this key the connection Secret would have "
+                "more than 921600 bytes");
+    stw_autofree char *once = data_text(&c, "{\"template\":{\"a\":\"{{password}}\"}}");
+    assert_int_equal(strlen(once), strlen("a=\n") + PASSWORD);
 }
 
 static void templates(void **state)
@@ -134,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_values),
         cmocka_unit_test(chosen_values),
+        cmocka_unit_test(repeated_password_is_refused_before_it_is_rendered),
         cmocka_unit_test(templates),
         cmocka_unit_test(generated_passwords),
     };
