@@ -4,6 +4,7 @@
 #include "controller/audit.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/lookup_lists.h"
 #include "operator/audit_report.h"
 #include "operator/command.h"
@@ -134,7 +135,7 @@ static int connect_and_look(struct audit_job *job, const struct stw_kind *only)
     job->remote.op = job->op;
     if (stw_remote_open(&job->remote, o->kubeconfig, o->context, &err) < 0 ||
         connect_host(job, &err) != 0) {
-        fprintf(stderr, "%s audit: %s\n", stw_program_name(), err.text);
+        stw_print_line(stderr, "%s audit: %s", stw_program_name(), err.text);
         return STW_EXIT_USAGE;
     }
     job->env.op = job->host.op;

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/command.h"
 #include "operator/program.h"
 
@@ -49,7 +50,8 @@ static void show_json(struct stw_audit_report *r, const struct audit_found *f)
     }
     add_report_member(&line, "message", f->e ? stw_buf_str(&text) : f->warning);
     stw_buf_addc(&line, '}');
-    fprintf(r->out, "%s\n  %s", r->shown ? "," : "", stw_buf_str(&line));
+    fputs(r->shown ? ",\n  " : "\n  ", r->out);
+    stw_print_json(r->out, stw_buf_str(&line), line.len);
 }
 
 static void show_text(struct stw_audit_report *r, const struct audit_found *f)
@@ -57,8 +59,8 @@ static void show_text(struct stw_audit_report *r, const struct audit_found *f)
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX_BYTES);
     if (f->e)
         stw_finding_text(f->e, &text);
-    fprintf(r->out, "%s %s/%s: %s: %s\n", f->kind->kind, f->ns, f->name, f->e ? "error" : "warning",
-            f->e ? stw_buf_str(&text) : f->warning);
+    stw_print_line(r->out, "%s %s/%s: %s: %s", f->kind->kind, f->ns, f->name,
+                   f->e ? "error" : "warning", f->e ? stw_buf_str(&text) : f->warning);
 }
 
 static void print_finding(struct stw_audit_report *r, const struct audit_found *f)
@@ -91,7 +93,7 @@ void stw_audit_report_trouble(struct stw_audit_report *r, const char *what, cons
 {
     r->unreadable++;
     (void)fflush(r->out); /* keeps both streams in order on a terminal */
-    fprintf(stderr, "%s audit: %s: %s\n", stw_program_name(), what, why);
+    stw_print_line(stderr, "%s audit: %s: %s", stw_program_name(), what, why);
 }
 
 static void end_json(const struct stw_audit_report *r, uint64_t all)

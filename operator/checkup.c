@@ -2,6 +2,7 @@
 #include "operator/checkup.h"
 
 #include "base/buf.h"
+#include "base/visible.h"
 #include "operator/command.h"
 
 #include <assert.h>
@@ -37,7 +38,8 @@ static void add_json(struct stw_checkup *c, enum stw_check_level verdict, const 
         stw_buf_json_strz(&line, advice);
     }
     stw_buf_addc(&line, '}');
-    fprintf(c->out, "%s\n  %s", count_checks(c) ? "," : "", stw_buf_str(&line));
+    fputs(count_checks(c) ? ",\n  " : "\n  ", c->out);
+    stw_print_json(c->out, stw_buf_str(&line), line.len);
 }
 
 void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
@@ -57,9 +59,9 @@ void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const 
     if (c->json)
         add_json(c, verdict, check, advice, stw_buf_str(&seen));
     else
-        fprintf(c->out, "%s  %s: %s\n", heads[verdict], check, stw_buf_str(&seen));
+        stw_print_line(c->out, "%s  %s: %s", heads[verdict], check, stw_buf_str(&seen));
     if (advice && !c->json)
-        fprintf(c->out, "      -> %s\n", advice);
+        stw_print_line(c->out, "      -> %s", advice);
     c->count[verdict]++;
     (void)fflush(c->out);
 }

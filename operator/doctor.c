@@ -4,6 +4,7 @@
 #include "operator/doctor.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/command.h"
 #include "operator/extension.h"
 #include "operator/kind_choice.h"
@@ -91,7 +92,7 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
     };
     struct stw_error err = {0};
     if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {
-        fprintf(stderr, "%s doctor: %s\n", stw_program_name(), err.text);
+        stw_print_line(stderr, "%s doctor: %s", stw_program_name(), err.text);
         return STW_EXIT_USAGE;
     }
     d->remote.timeout_ms = REQUEST_MS;

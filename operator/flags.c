@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "base/json.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "base/yaml.h"
 #include "operator/command.h"
 #include "operator/program.h"
@@ -339,6 +340,7 @@ void stw_flags_done(const struct stw_flag *table, void *settings)
 }
 
 #define HELP_MAX (64 * 1024)
+#define ERROR_MAX ((size_t)4 << 20) /* a value of the command line */
 
 static void help_lines(const struct stw_operator *op, const char *text, FILE *out)
 {
@@ -376,12 +378,13 @@ static void print_help(const struct stw_operator *op, const struct stw_flag *tab
 
 int stw_usage_error(const char *command, const char *fmt, ...)
 {
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(ERROR_MAX);
     va_list ap;
     va_start(ap, fmt);
-    fprintf(stderr, "%s %s: ", stw_program_name(), command);
-    vfprintf(stderr, fmt, ap);
+    stw_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\n`%s %s --help` says how to call it.\n", stw_program_name(), command);
+    stw_print_line(stderr, "%s %s: %s", stw_program_name(), command, stw_buf_str(&text));
+    stw_print_line(stderr, "`%s %s --help` says how to call it.", stw_program_name(), command);
     return STW_EXIT_USAGE;
 }
 

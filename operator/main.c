@@ -2,6 +2,7 @@
 #include "operator/main.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/controller.h"
 #include "operator/command.h"
 #include "operator/completion.h"
@@ -91,7 +92,7 @@ int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
     for (const struct stw_command *const *c = commands; *c; c++)
         if (stw_streq(name, (*c)->name))
             return (*c)->run(&(const struct stw_call){op, *c, argc - 1, argv + 1, op});
-    fprintf(stderr, "%s: unknown command \"%s\"; `%s --help` lists them\n", op->name, argv[1],
-            stw_program_name());
+    stw_print_line(stderr, "%s: unknown command \"%s\"; `%s --help` lists them", op->name, argv[1],
+                   stw_program_name());
     return STW_EXIT_USAGE;
 }

@@ -5,6 +5,7 @@
 #include "operator/stored_versions.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "kube/pages.h"
 #include "operator/command.h"
 #include "operator/extension.h"
@@ -82,7 +83,7 @@ static int rewrite_object(void *ctx, struct stw_json object)
     if (!m->yes)
         return 0;
     if (m->objects % PROGRESS_EVERY == 0)
-        fprintf(stderr, "%s: %" PRIu64 " objects ...\n", m->kind->kind, m->objects);
+        stw_print_line(stderr, "%s: %" PRIu64 " objects ...", m->kind->kind, m->objects);
     json_auto_t *patch = make_precondition(metadata);
     int rc = patch
                  ? stw_kube_merge_patch(m->remote->client, STW_PLACE(&m->kind->resource, ns, name),
@@ -91,7 +92,7 @@ static int rewrite_object(void *ctx, struct stw_json object)
     if (rc == 0 || err.code == STW_ERR_NOT_FOUND || err.code == STW_ERR_CONFLICT)
         return 0;
     m->failed++;
-    fprintf(stderr, "%s %s/%s: %s\n", m->kind->kind, ns, name, err.text);
+    stw_print_line(stderr, "%s %s/%s: %s", m->kind->kind, ns, name, err.text);
     return 0;
 }
 
@@ -121,19 +122,20 @@ static int migrate_kind(struct migration *m, struct stw_error *err)
         *err = e;
         if (e.code != STW_ERR_NOT_FOUND)
             return stw_error_wrap(err, "%s", name);
-        printf("%s: there is no CRD\n", m->kind->kind);
+        stw_print_line(stdout, "%s: there is no CRD", m->kind->kind);
         return 0;
     }
     stw_stored_read(crd.root, &stored);
     if (!*stored.old) {
-        printf("%s: all objects are stored as %s\n", m->kind->kind, stored.now);
+        stw_print_line(stdout, "%s: all objects are stored as %s", m->kind->kind, stored.now);
         return 0;
     }
     if (stw_pages_each_after(m->remote->client, &q, rewrite_object, m, err) != 0)
         return stw_error_wrap(err, "cannot list %s", m->kind->plural);
     if (!m->yes) {
-        printf("%s: objects may be stored as %s; %" PRIu64 " would be written again as %s\n",
-               m->kind->kind, stored.old, m->objects, stored.now);
+        stw_print_line(stdout,
+                       "%s: objects may be stored as %s; %" PRIu64 " would be written again as %s",
+                       m->kind->kind, stored.old, m->objects, stored.now);
         return 0;
     }
     if (m->failed)
@@ -143,8 +145,10 @@ static int migrate_kind(struct migration *m, struct stw_error *err)
                         m->kind->kind, m->failed, m->objects);
     if (forget_old_versions(m, crd.root, name, &stored, err) != 0)
         return -1;
-    printf("%s: %" PRIu64 " objects are stored as %s; %s is removed from status.storedVersions\n",
-           m->kind->kind, m->objects, stored.now, stored.old);
+    stw_print_line(stdout,
+                   "%s: %" PRIu64
+                   " objects are stored as %s; %s is removed from status.storedVersions",
+                   m->kind->kind, m->objects, stored.now, stored.old);
     return 0;
 }
 
@@ -158,7 +162,7 @@ static int migrate_all(const struct stw_operator *op, const struct migrate_optio
         stw_operator_text(op, MIGRATE_MANAGER, m.manager);
         if (migrate_kind(&m, &err) == 0)
             continue;
-        fprintf(stderr, "%s migrate: %s\n", stw_program_name(), err.text);
+        stw_print_line(stderr, "%s migrate: %s", stw_program_name(), err.text);
         status = STW_EXIT_REFUSED;
     }
     return fflush(stdout) == 0 ? status : STW_EXIT_REFUSED;
@@ -176,7 +180,7 @@ static int run_migrate(const struct stw_call *call, void *settings, int count, c
     if (stw_remote_open(&remote, o->kubeconfig, o->context, &err) == 0)
         status = migrate_all(call->op, o, &remote);
     else
-        fprintf(stderr, "%s migrate: %s\n", stw_program_name(), err.text);
+        stw_print_line(stderr, "%s migrate: %s", stw_program_name(), err.text);
     stw_remote_done(&remote);
     return status;
 }

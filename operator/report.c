@@ -2,12 +2,15 @@
 #include "operator/report.h"
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/command.h"
 
 #include <stdio.h>
 
-#define TEXT_MAX 8192
+#define TEXT_MAX ((size_t)1 << 20)
+#define PLACE_MAX ((size_t)64 << 10)
 
 int stw_report_form(const char *name, enum stw_report_form *ret)
 {
@@ -35,7 +38,7 @@ static void find_place(const struct stw_report_object *s, const char *path, size
 {
     stw_autobuf struct stw_buf full = STW_BUF_INIT(TEXT_MAX);
     *line = s->line ? s->line : 1;
-    *column = 1;
+    *column = s->column ? s->column : 1;
     if (!s->marks)
         return;
     stw_buf_addf(&full, "%s%s", s->at ? s->at : "", path);
@@ -45,25 +48,55 @@ static void find_place(const struct stw_report_object *s, const char *path, size
     (void)stw_yaml_marks_find(s->marks, stw_buf_str(&full), line, column);
 }
 
-static void print_place(const struct stw_report_object *s, const char *path)
+/* The name of a file at the start of a line: "./" before one that could be read as another message,
+ * such as "1 object: 1 accepted". */
+void stw_report_file(const char *file, struct stw_buf *out)
+{
+    if (*file != '/' && strpbrk(file, " :"))
+        stw_buf_adds(out, "./");
+    stw_buf_adds(out, file);
+}
+
+/* "file:3:7: ", "file: " or "". */
+static void add_place(const struct stw_report_object *s, const char *path, struct stw_buf *out)
 {
     size_t line, column;
     if (!s->file)
         return;
-    if (!s->marks && !s->line) {
-        printf("%s: ", s->file);
-        return;
+    stw_report_file(s->file, out);
+    if (s->marks || s->line) {
+        find_place(s, path, &line, &column);
+        stw_buf_addf(out, ":%zu:%zu", line, column);
     }
-    find_place(s, path, &line, &column);
-    printf("%s:%zu:%zu: ", s->file, line, column);
+    stw_buf_adds(out, ": ");
 }
 
-static void print_name(const struct stw_report_object *s)
+static void print_at(FILE *out, const struct stw_report_object *s, const char *path,
+                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void print_at(FILE *out, const struct stw_report_object *s, const char *path,
+                     const char *fmt, ...)
 {
-    if (*s->ns)
-        printf("%s %s/%s", s->kind, s->ns, *s->name ? s->name : "(no name)");
-    else
-        printf("%s %s", s->kind, *s->name ? s->name : "(no name)");
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    va_list ap;
+    add_place(s, path, &text);
+    va_start(ap, fmt);
+    stw_buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    stw_print_line(out, "%s", stw_buf_str(&text));
+}
+
+/* "MyWeb team/web" */
+static void print_object(const struct stw_report_object *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void print_object(const struct stw_report_object *s, const char *fmt, ...)
+{
+    char what[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    stw_vformat(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    print_at(stdout, s, "", "%s %s%s%s %s", s->kind, s->ns, *s->ns ? "/" : "",
+             *s->name ? s->name : "(no name)", what);
 }
 
 static void print_verdict(const struct stw_report *r, const struct stw_report_object *s,
@@ -72,30 +105,41 @@ static void print_verdict(const struct stw_report *r, const struct stw_report_ob
     for (size_t i = 0; i < f->error_count; i++) {
         stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
         stw_finding_text(&f->errors[i], &text);
-        print_place(s, f->errors[i].path);
-        printf("error: %s\n", stw_buf_str(&text));
+        print_at(stdout, s, f->errors[i].path, "error: %s", stw_buf_str(&text));
     }
-    for (size_t i = 0; i < f->warning_count; i++) {
-        print_place(s, "");
-        printf("warning: %s\n", f->warnings[i]);
-    }
+    for (size_t i = 0; i < f->warning_count; i++)
+        print_at(stdout, s, "", "warning: %s", f->warnings[i]);
     if (r->quiet && f->error_count == 0)
         return;
-    print_place(s, "");
-    print_name(s);
-    printf(f->error_count ? " refused" : " accepted");
-    printf(*s->source ? " (%s)\n" : "\n", s->source);
+    print_object(s, *s->source ? "%s (%s)" : "%s", f->error_count ? "refused" : "accepted",
+                 s->source);
 }
 
-static json_t *build_subject_json(const struct stw_report_object *s, const char *verdict)
+/* A text in a document.  JSON needs UTF-8, which a file's name or a text that was cut may not be. */
+json_t *stw_report_text(const char *text)
 {
+    stw_autobuf struct stw_buf valid = STW_BUF_INIT(SIZE_MAX);
+    stw_valid_add(&valid, text, strlen(text));
+    return json_string(stw_buf_str(&valid));
+}
+
+static json_t *build_subject_json(const struct stw_report *r, const struct stw_report_object *s,
+                                  const char *verdict)
+{
+    stw_autobuf struct stw_buf uri = STW_BUF_INIT(SIZE_MAX);
     size_t line, column;
     find_place(s, "", &line, &column);
-    json_t *json = json_pack("{s:s?, s:I, s:s, s:s, s:s, s:s, s:s}", "file", s->file, "line",
-                             (json_int_t)line, "apiVersion", s->api_version, "kind", s->kind,
-                             "namespace", s->ns, "name", s->name, "verdict", verdict);
+    json_t *json = json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:s}", "file",
+                             s->file ? stw_report_text(s->file) : json_null(), "line",
+                             (json_int_t)line, "apiVersion", stw_report_text(s->api_version),
+                             "kind", stw_report_text(s->kind), "namespace", stw_report_text(s->ns),
+                             "name", stw_report_text(s->name), "verdict", verdict);
     if (*s->source)
-        json_object_set_new(json, "source", json_string(s->source));
+        json_object_set_new(json, "source", stw_report_text(s->source));
+    if (r->form == STW_REPORT_SARIF && s->file) {
+        stw_url_escape_path(s->file, &uri);
+        json_object_set_new(json, "uri", json_string(stw_buf_str(&uri)));
+    }
     return json;
 }
 
@@ -105,20 +149,20 @@ static json_t *finding_json(const struct stw_report_object *s, const struct stw_
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_finding_detail(e, &text);
     find_place(s, e->path, &line, &column);
-    return json_pack("{s:s, s:s, s:s, s:I, s:I}", "field", e->path, "reason",
-                     stw_finding_cause(e->code), "message", stw_buf_str(&text), "line",
-                     (json_int_t)line, "column", (json_int_t)column);
+    return json_pack("{s:o, s:s, s:o, s:I, s:I}", "field", stw_report_text(e->path), "reason",
+                     stw_finding_cause(e->code), "message", stw_report_text(stw_buf_str(&text)),
+                     "line", (json_int_t)line, "column", (json_int_t)column);
 }
 
 static void add_verdict(struct stw_report *r, const struct stw_report_object *s,
                         const struct stw_findings *f)
 {
-    json_t *object = build_subject_json(s, f->error_count ? "refused" : "accepted");
+    json_t *object = build_subject_json(r, s, f->error_count ? "refused" : "accepted");
     json_t *errors = json_array(), *warnings = json_array();
     for (size_t i = 0; i < f->error_count; i++)
         json_array_append_new(errors, finding_json(s, &f->errors[i]));
     for (size_t i = 0; i < f->warning_count; i++)
-        json_array_append_new(warnings, json_string(f->warnings[i]));
+        json_array_append_new(warnings, stw_report_text(f->warnings[i]));
     json_object_set_new(object, "errors", errors);
     json_object_set_new(object, "warnings", warnings);
     json_array_append_new(r->objects, object);
@@ -144,34 +188,27 @@ void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
 void stw_report_skipped(struct stw_report *r, const struct stw_report_object *s)
 {
     r->passed_over++;
-    if (r->form != STW_REPORT_TEXT) {
-        json_array_append_new(r->objects, build_subject_json(s, "passedOver"));
-    } else if (!r->quiet) {
-        print_place(s, "");
-        print_name(s);
-        printf(" skipped: %s is not a kind of %s's\n", s->api_version, r->op->name);
-    }
+    if (r->form != STW_REPORT_TEXT)
+        json_array_append_new(r->objects, build_subject_json(r, s, "passedOver"));
+    else if (!r->quiet)
+        print_object(s, "skipped: %s is not a kind of %s's", s->api_version, r->op->name);
 }
 
 void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s, const char *why)
 {
     r->unreadable++;
-    if (r->form != STW_REPORT_TEXT) {
-        json_t *object = build_subject_json(s, "unreadable");
-        json_object_set_new(object, "error", json_string(why));
-        json_array_append_new(r->objects, object);
+    if (r->form == STW_REPORT_TEXT) {
+        (void)fflush(stdout); /* keeps both streams in order on a terminal */
+        print_at(stderr, s, "", "%s", why);
         return;
     }
-    (void)fflush(stdout); /* keeps both streams in order on a terminal */
-    if (s->file && !s->prefixed) {
-        size_t line, column;
-        find_place(s, "", &line, &column);
-        if (s->marks || s->line)
-            fprintf(stderr, "%s:%zu:%zu: ", s->file, line, column);
-        else
-            fprintf(stderr, "%s: ", s->file);
-    }
-    fprintf(stderr, "%s\n", why);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+    if (s->column)
+        add_place(s, "", &text);
+    stw_buf_adds(&text, why);
+    json_t *object = build_subject_json(r, s, "unreadable");
+    json_object_set_new(object, "error", stw_report_text(stw_buf_str(&text)));
+    json_array_append_new(r->objects, object);
 }
 
 static void print_end(const struct stw_report *r)
@@ -179,10 +216,23 @@ static void print_end(const struct stw_report *r)
     unsigned all = r->accepted + r->refused + r->passed_over;
     if (r->quiet && !r->refused && !r->unreadable)
         return;
-    printf("%u object%s: %u accepted, %u refused, %u skipped\n", all, all == 1 ? "" : "s",
-           r->accepted, r->refused, r->passed_over);
+    stw_print_line(stdout, "%u object%s: %u accepted, %u refused, %u skipped", all,
+                   all == 1 ? "" : "s", r->accepted, r->refused, r->passed_over);
     if (r->unreadable)
-        printf("%u could not be read\n", r->unreadable);
+        stw_print_line(stdout, "%u could not be read", r->unreadable);
+}
+
+/* A callback of jansson, which cuts the text between characters. */
+static int print_piece(const char *text, size_t len, void *out)
+{
+    stw_print_json(out, text, len);
+    return 0;
+}
+
+void stw_report_print(const json_t *all, FILE *out)
+{
+    (void)json_dump_callback(all, print_piece, out, JSON_INDENT(2));
+    fputc('\n', out);
 }
 
 static void print_json(const struct stw_report *r)
@@ -191,8 +241,7 @@ static void print_json(const struct stw_report *r)
         json_pack("{s:O, s:{s:I, s:I, s:I, s:I}}", "objects", r->objects, "summary", "accepted",
                   (json_int_t)r->accepted, "refused", (json_int_t)r->refused, "passedOver",
                   (json_int_t)r->passed_over, "unreadable", (json_int_t)r->unreadable);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    putchar('\n');
+    stw_report_print(all, stdout);
 }
 
 int stw_report_finish(struct stw_report *r)

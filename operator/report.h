@@ -4,6 +4,7 @@
 #ifndef STW_OPERATOR_REPORT_H
 #define STW_OPERATOR_REPORT_H
 
+#include "base/buf.h"
 #include "base/operator.h"
 #include "base/yaml.h"
 #include "schema/finding.h"
@@ -15,12 +16,11 @@
 
 /* The object of a finding. */
 struct stw_report_object {
-    const char *file;                   /* NULL: the text contains it already */
+    const char *file;                   /* its bytes as they are; NULL: none */
     const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
     const char *at;                     /* prefix of field paths in the document, "items[2]." */
-    size_t line;
-    bool prefixed;    /* the text starts with file, line and column */
-    char source[256]; /* the Helm template that it was made from, or "" */
+    size_t line, column;                /* `column` only of an error of syntax */
+    char source[256];                   /* the Helm template that it was made from, or "" */
     char kind[128], api_version[256], ns[254], name[254];
 };
 
@@ -47,6 +47,11 @@ void stw_report_unreadable(struct stw_report *r, const struct stw_report_object 
 /* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
 
+/* What the forms share: a file's name at the start of a line, a text of a
+ * document, the document. */
+void stw_report_file(const char *file, struct stw_buf *out);
+json_t *stw_report_text(const char *text);
+void stw_report_print(const json_t *all, FILE *out);
 /* The objects of a report, as in the JSON form, as a JUnit (XML) or SARIF 2.1.0 document. */
 void stw_report_junit(const struct stw_operator *op, const json_t *objects, FILE *out);
 void stw_report_sarif(const struct stw_operator *op, const json_t *objects, FILE *out);

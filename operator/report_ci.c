@@ -2,10 +2,10 @@
  *
  * The report of `steward validate` for CI systems: JUnit and SARIF. */
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/report.h"
-
-#include <ctype.h>
 
 #define TEXT_MAX (1u << 20)
 
@@ -37,10 +37,9 @@ static void format_name(const json_t *object, char *out, size_t size)
 
 /* --- JUnit */
 
-/* Control characters cannot be written in XML 1.0 at all. */
-static void print_xml(FILE *out, const char *text)
+static void print_xml(FILE *out, const struct stw_buf *shown)
 {
-    for (const char *c = text; *c; c++) {
+    for (const char *c = stw_buf_str(shown); *c; c++) {
         switch (*c) {
         case '&':
             fputs("&amp;", out);
@@ -54,20 +53,36 @@ static void print_xml(FILE *out, const char *text)
         case '"':
             fputs("&quot;", out);
             break;
-        case '\n':
-            fputs("&#10;", out);
-            break;
         default:
-            fputc(iscntrl((unsigned char)*c) ? '?' : *c, out);
+            fputc(*c, out);
         }
     }
+}
+
+/* Most control characters cannot be written in XML 1.0 at all, and a CI system shows the text. */
+static void print_text(FILE *out, const char *text)
+{
+    stw_autobuf struct stw_buf shown = STW_BUF_INIT(SIZE_MAX);
+    stw_visible_add(&shown, text, strlen(text));
+    print_xml(out, &shown);
 }
 
 static void print_attribute(FILE *out, const char *name, const char *value)
 {
     fprintf(out, " %s=\"", name);
-    print_xml(out, value);
+    print_text(out, value);
     fputc('"', out);
+}
+
+/* A line of the text of an element. */
+static void print_place(FILE *out, const json_t *object, const json_t *error)
+{
+    stw_autobuf struct stw_buf file = STW_BUF_INIT(SIZE_MAX), shown = STW_BUF_INIT(SIZE_MAX);
+    stw_report_file(get_text(object, "file"), &file);
+    stw_visible_add_line(&shown, stw_buf_str(&file), file.len);
+    print_xml(out, &shown);
+    fprintf(out, ":%lld:%lld: ", (long long)get_number(error, "line"),
+            (long long)get_number(error, "column"));
 }
 
 static void format_error(const json_t *error, char *out, size_t size)
@@ -89,10 +104,8 @@ static void print_failure(const json_t *object, FILE *out)
         format_error(error, text, sizeof(text));
         if (i > 0)
             fputc('\n', out);
-        print_xml(out, get_text(object, "file"));
-        fprintf(out, ":%lld:%lld: ", (long long)get_number(error, "line"),
-                (long long)get_number(error, "column"));
-        print_xml(out, text);
+        print_place(out, object, error);
+        print_text(out, text);
     }
     fputs("</failure>\n", out);
 }
@@ -106,7 +119,7 @@ static void print_warnings(const json_t *object, FILE *out)
     fputs("      <system-out>", out);
     json_array_foreach (warnings, i, warning) {
         fputs(i > 0 ? "\nwarning: " : "warning: ", out);
-        print_xml(out, json_string_value(warning));
+        print_text(out, json_string_value(warning));
     }
     fputs("</system-out>\n", out);
 }
@@ -164,16 +177,6 @@ void stw_report_junit(const struct stw_operator *op, const json_t *objects, FILE
 
 /* --- SARIF 2.1.0 */
 
-static void add_uri(struct stw_buf *out, const char *path)
-{
-    for (const char *c = path; *c; c++) {
-        if (isalnum((unsigned char)*c) || strchr("-._~/", *c))
-            stw_buf_addc(out, *c);
-        else
-            stw_buf_addf(out, "%%%02X", (unsigned)(unsigned char)*c);
-    }
-}
-
 /* Where Helm's output was made from is more use than a line of a stream. */
 static json_t *build_location(const json_t *object, const json_t *place)
 {
@@ -181,7 +184,10 @@ static json_t *build_location(const json_t *object, const json_t *place)
     const char *file = get_text(object, "file"), *source = get_text(object, "source");
     bool is_stream = stw_streq(file, "<stdin>") || !*file;
     json_int_t line = get_number(place, "line"), column = get_number(place, "column");
-    add_uri(&uri, !is_stream ? file : *source ? source : "stdin");
+    if (is_stream)
+        stw_url_escape_path(*source ? source : "stdin", &uri);
+    else
+        stw_buf_adds(&uri, get_text(object, "uri"));
     json_t *physical = json_pack("{s:{s:s}}", "artifactLocation", "uri", stw_buf_str(&uri));
     if (line > 0 && !(is_stream && *source))
         json_object_set_new(
@@ -193,9 +199,9 @@ static json_t *build_location(const json_t *object, const json_t *place)
 static void add_result(json_t *results, const json_t *object, const json_t *place, const char *rule,
                        const char *level, const char *text)
 {
-    json_array_append_new(results, json_pack("{s:s, s:s, s:{s:s}, s:o}", "ruleId", rule, "level",
-                                             level, "message", "text", text, "locations",
-                                             build_location(object, place)));
+    json_array_append_new(results, json_pack("{s:s, s:s, s:{s:o}, s:o}", "ruleId", rule, "level",
+                                             level, "message", "text", stw_report_text(text),
+                                             "locations", build_location(object, place)));
 }
 
 static void add_results(json_t *results, const json_t *object)
@@ -242,6 +248,5 @@ void stw_report_sarif(const struct stw_operator *op, const json_t *objects, FILE
                   "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",
                   "tool", "driver", "name", op->name, "version", op->version, "rules", known,
                   "columnKind", "unicodeCodePoints", "results", results);
-    json_dumpf(all, out, JSON_INDENT(2));
-    fputc('\n', out);
+    stw_report_print(all, out);
 }

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/failures.h"
 #include "operator/command.h"
 #include "operator/program.h"
@@ -32,7 +33,7 @@ bool stw_shadow_wait(const struct stw_shadow_job *job)
     }
     char why[512] = "";
     if (!stw_manager_synced(job->manager, why, sizeof(why)))
-        fprintf(stderr, "%s run --shadow: %s\n", stw_program_name(), why);
+        stw_print_line(stderr, "%s run --shadow: %s", stw_program_name(), why);
     return false;
 }
 
@@ -70,20 +71,21 @@ static void print_json(struct report *r, const struct stw_shadow_write *w)
         stw_buf_addf(&line, ", \"pods\": %" PRId64, w->pods);
     stw_buf_addc(&line, '}');
     begin_item(r);
-    fputs(stw_buf_str(&line), r->job->out);
+    stw_print_json(r->job->out, stw_buf_str(&line), line.len);
 }
 
 static void print_text(const struct report *r, const struct stw_shadow_write *w)
 {
     size_t len = strlen(w->fields);
-    fprintf(r->job->out, "%-7s %s%s%s %s%s%s%s%s", w->verb, w->resource, *w->group ? "." : "",
-            w->group, w->ns, *w->ns ? "/" : "", w->name, *w->sub ? " " : "", w->sub);
+    char pods[64] = "";
     if (w->restarts)
-        fprintf(r->job->out, "  (pods restarted: %" PRId64 ")", w->pods);
+        stw_format(pods, sizeof(pods), "  (pods restarted: %" PRId64 ")", w->pods);
+    stw_print_line(r->job->out, "%-7s %s%s%s %s%s%s%s%s%s", w->verb, w->resource,
+                   *w->group ? "." : "", w->group, w->ns, *w->ns ? "/" : "", w->name,
+                   *w->sub ? " " : "", w->sub, pods);
     if (len)
-        fprintf(r->job->out, "\n        %.*s%s", FIELDS_SHOWN, w->fields,
-                len > FIELDS_SHOWN ? "..." : "");
-    fputc('\n', r->job->out);
+        stw_print_line(r->job->out, "        %.*s%s", FIELDS_SHOWN, w->fields,
+                       len > FIELDS_SHOWN ? "..." : "");
 }
 
 static void take_write(void *ctx, const struct stw_shadow_write *w)
@@ -105,7 +107,8 @@ static void take_failure(void *ctx, const struct stw_kind *kind, const struct st
     stw_autobuf struct stw_buf line = STW_BUF_INIT(LINE_MAX);
     r->unfollowed++;
     if (!r->job->json) {
-        fprintf(r->job->out, "unknown %s %s\n        %s\n", kind->kind, one->key, one->text);
+        stw_print_line(r->job->out, "unknown %s %s", kind->kind, one->key);
+        stw_print_line(r->job->out, "        %s", one->text);
         return;
     }
     stw_buf_addc(&line, '{');
@@ -114,7 +117,7 @@ static void take_failure(void *ctx, const struct stw_kind *kind, const struct st
     add_member(&line, "why", one->text);
     stw_buf_addc(&line, '}');
     begin_item(r);
-    fputs(stw_buf_str(&line), r->job->out);
+    stw_print_json(r->job->out, stw_buf_str(&line), line.len);
 }
 
 static void end_text(const struct report *r, bool complete, uint64_t dropped)

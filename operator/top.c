@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/command.h"
 #include "operator/extension.h"
 #include "operator/names.h"
@@ -86,9 +87,7 @@ static int check_options(const struct stw_top_options *o)
 
 static int print_error(const struct stw_error *err)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
-    stw_top_clean(err->text, strlen(err->text), &text);
-    fprintf(stderr, "%s top: %s\n", stw_program_name(), stw_buf_str(&text));
+    stw_print_line(stderr, "%s top: %s", stw_program_name(), err->text);
     return STW_EXIT_USAGE;
 }
 
@@ -140,7 +139,7 @@ static void watch(struct stw_top_source *source)
                 at = 1 - at;
             } else {
                 stw_buf_adds(&page, "\n");
-                stw_top_clean(err.text, strlen(err.text), &page);
+                stw_visible_add_line(&page, err.text, strlen(err.text));
                 stw_buf_adds(&page, "\n");
             }
         }

@@ -4,7 +4,7 @@
  * asks the replicas, top_page.c writes a page, top_screen.c shows it in a terminal.
  *
  * Names and errors of objects come from tenants and reach a terminal: every text of a cluster goes
- * through stw_top_clean. */
+ * through base/visible.h. */
 #ifndef STW_OPERATOR_TOP_H
 #define STW_OPERATOR_TOP_H
 
@@ -71,8 +71,9 @@ bool stw_top_count_writes(const char *metrics, double *ret);
 
 /* --- a page (top_page.c) */
 
-/* Appends the text in printable ASCII: every other character becomes one '?'. */
-void stw_top_clean(const char *text, size_t len, struct stw_buf *out);
+/* The bytes of the text that fit into `columns` of a terminal, and the columns that they take
+ * (`ret_columns` may be NULL). */
+size_t stw_top_cut(const char *text, size_t len, size_t columns, size_t *ret_columns);
 /* "12s", "3m", "4h", "5d"; "0.4s" below ten seconds. */
 void stw_top_duration(double seconds, char out[16]);
 

@@ -4,7 +4,9 @@
 #include "operator/top.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "base/util.h"
+#include "base/visible.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,15 +18,34 @@
 
 /* --- text */
 
-void stw_top_clean(const char *text, size_t len, struct stw_buf *out)
+/* Columns of a character: two for those of East Asia and pictures, one for all others. */
+static unsigned count_columns(uint32_t code)
 {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c >= ' ' && c <= '~')
-            stw_buf_addc(out, (char)c);
-        else if (c < 0x80 || c >= 0xc0) /* not the rest of a character */
-            stw_buf_addc(out, '?');
+    static const struct {
+        uint32_t first, last;
+    } wide[] = {{0x1100, 0x115F}, {0x2E80, 0xD7A3}, {0xF900, 0xFAFF},  {0xFE30, 0xFE6F},
+                {0xFF00, 0xFF60}, {0xFFE0, 0xFFE6}, {0x1F000, 0x3FFFD}};
+    for (size_t i = 0; i < STW_COUNT(wide) && code >= wide[i].first; i++)
+        if (code <= wide[i].last)
+            return 2;
+    return 1;
+}
+
+size_t stw_top_cut(const char *text, size_t len, size_t columns, size_t *ret_columns)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + len;
+    size_t used = 0;
+    while (at < end) {
+        size_t n = STW_MAX(stw_utf8_len(at, end), 1U);
+        unsigned more = count_columns(stw_utf8_code(at, n));
+        if (used + more > columns)
+            break;
+        used += more;
+        at += n;
     }
+    if (ret_columns)
+        *ret_columns = used;
+    return (size_t)((const char *)at - text);
 }
 
 void stw_top_duration(double seconds, char out[16])
@@ -73,12 +94,12 @@ static void add_cell(struct top_table *t, const char *fmt, ...)
     va_start(ap, fmt);
     stw_vformat(text, sizeof(text), fmt, ap);
     va_end(ap);
-    size_t at = t->cells.len;
-    stw_top_clean(text, strlen(text), &t->cells);
-    size_t len = t->cells.len - at;
+    size_t at = t->cells.len, width;
+    stw_visible_add_line(&t->cells, text, strlen(text));
+    (void)stw_top_cut(stw_buf_str(&t->cells) + at, t->cells.len - at, SIZE_MAX, &width);
     stw_buf_addc(&t->cells, '\0');
     unsigned column = t->filled++ % t->columns;
-    t->width[column] = STW_MAX(t->width[column], len);
+    t->width[column] = STW_MAX(t->width[column], width);
 }
 
 static void begin_table(struct top_table *t, const char *const *titles)
@@ -92,7 +113,9 @@ static void add_column(const struct top_table *t, unsigned column, const char *t
                        struct stw_buf *out)
 {
     bool left = t->titles[column][0] == '<', last = column + 1 == t->columns;
-    size_t len = strlen(text), pad = t->width[column] - STW_MIN(len, t->width[column]);
+    size_t len = strlen(text), width;
+    (void)stw_top_cut(text, len, SIZE_MAX, &width);
+    size_t pad = t->width[column] - STW_MIN(width, t->width[column]);
     for (size_t i = 0; !left && i < pad; i++)
         stw_buf_addc(out, ' ');
     stw_buf_add(out, text, len);

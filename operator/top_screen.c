@@ -111,7 +111,7 @@ void stw_top_screen_enter(void)
 static void add_line(const char **text, unsigned width, struct stw_buf *out)
 {
     size_t len = strcspn(*text, "\n");
-    stw_buf_add(out, *text, STW_MIN(len, (size_t)width));
+    stw_buf_add(out, *text, stw_top_cut(*text, len, width, NULL));
     stw_buf_adds(out, "\x1b[K\n"); /* the terminal adds "\r" */
     *text += len + ((*text)[len] == '\n');
 }

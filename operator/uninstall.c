@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "certs/certs.h"
 #include "controller/manager.h"
 #include "operator/command.h"
@@ -94,6 +95,13 @@ say(const struct uninstall_job *job, const char *fmt, ...)
     stw_program_print(job->op, stw_buf_str(&own), stdout);
 }
 
+static const char *show_server(const struct uninstall_job *job, struct stw_buf *out)
+{
+    const char *server = job->remote.kubeconfig->server;
+    stw_visible_add(out, server, strlen(server));
+    return stw_buf_str(out);
+}
+
 static bool in_time(const struct uninstall_job *job)
 {
     return stw_now_ms(&stw_clock_system) < job->deadline_ms;
@@ -116,19 +124,20 @@ static void tell_held(const struct uninstall_job *job)
 {
     for (size_t i = 0; job->op->kinds[i]; i++)
         if (job->held[i].held)
-            printf("   %" PRIu64 " of %" PRIu64 " %s have the finalizer %s, such as %s\n",
-                   job->held[i].held, job->held[i].all, job->op->kinds[i]->plural,
-                   job->op->kinds[i]->finalizer, job->held[i].first);
+            stw_print_line(stdout,
+                           "   %" PRIu64 " of %" PRIu64 " %s have the finalizer %s, such as %s",
+                           job->held[i].held, job->held[i].all, job->op->kinds[i]->plural,
+                           job->op->kinds[i]->finalizer, job->held[i].first);
 }
 
 static void tell_plan_of_some(const struct uninstall_job *job)
 {
-    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192), server = STW_BUF_INIT(TEXT_MAX);
     stw_kinds_names(job->op->kinds, &kinds);
     say(job,
         "What `{operator} uninstall --kinds=%s` does on %s:\n"
         "1. It removes the webhooks of these kinds.  Their objects are then stored unchecked.\n",
-        stw_buf_str(&kinds), job->remote.kubeconfig->server);
+        stw_buf_str(&kinds), show_server(job, &server));
     if (!job->held_all) {
         say(job, "2. No object of these has a finalizer of {operator}'s.\n");
         return;
@@ -155,6 +164,7 @@ static void tell_plan(const struct uninstall_job *job)
         return;
     }
     char mutating[STW_OWN_NAME_LEN], validating[STW_OWN_NAME_LEN], deployment[STW_OWN_NAME_LEN];
+    stw_autobuf struct stw_buf server = STW_BUF_INIT(TEXT_MAX);
     stw_operator_text(op, STW_CERTS_MUTATING, mutating);
     stw_operator_text(op, STW_CERTS_VALIDATING, validating);
     stw_operator_text(op, STW_DEPLOYMENT, deployment);
@@ -162,7 +172,7 @@ static void tell_plan(const struct uninstall_job *job)
         "What `{operator} uninstall` does on %s:\n"
         "1. It deletes the webhook configurations %s\n   and %s.\n"
         "   From then on objects are stored unchecked.\n",
-        job->remote.kubeconfig->server, mutating, validating);
+        show_server(job, &server), mutating, validating);
     if (!job->held_all) {
         say(job, "2. No object has a finalizer of {operator}'s.\n");
         return;
@@ -203,23 +213,25 @@ static void tell_others(const struct uninstall_job *job)
 static void tell_rest(const struct uninstall_job *job)
 {
     bool some = stw_kinds_are_some(job->op);
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(TEXT_MAX);
     printf("What stays, and how to remove it:\n");
     for (size_t i = 0; job->op->kinds[i]; i++)
         if (job->held[i].all)
-            printf("   %" PRIu64 " %s\n", job->held[i].all, job->op->kinds[i]->plural);
+            stw_print_line(stdout, "   %" PRIu64 " %s", job->held[i].all,
+                           job->op->kinds[i]->plural);
     if (some)
         tell_others(job);
     else
         tell_operator(job);
-    printf("   the kinds; with them every object of theirs, and all that belongs to those:\n"
-           "      kubectl delete crd");
     for (size_t i = 0; job->op->kinds[i]; i++)
-        printf(" %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
-    printf("\n");
+        stw_buf_addf(&names, " %s.%s", job->op->kinds[i]->plural, job->op->kinds[i]->group);
+    printf("   the kinds; with them every object of theirs, and all that belongs to those:\n");
+    stw_print_line(stdout, "      kubectl delete crd%s", stw_buf_str(&names));
     if (!some)
-        printf("   or all of it at once, as it was installed: kubectl delete -k %s "
-               "--ignore-not-found\n",
-               stw_manifests_folder(job->op));
+        stw_print_line(stdout,
+                       "   or all of it at once, as it was installed: kubectl delete -k %s "
+                       "--ignore-not-found",
+                       stw_manifests_folder(job->op));
 }
 
 /* --- the steps */
@@ -233,7 +245,7 @@ static int delete_hook(struct uninstall_job *job, const struct stw_resource *r, 
     if (stw_kinds_are_some(job->op))
         return stw_hooks_remove(&job->remote, r, name, err);
     if (stw_kube_delete(job->remote.client, r, NULL, name, NULL, NULL, &e) == 0) {
-        printf("deleted %s %s\n", r->kind, name);
+        stw_print_line(stdout, "deleted %s %s", r->kind, name);
         return 0;
     }
     if (e.code == STW_ERR_NOT_FOUND)
@@ -262,7 +274,7 @@ static int scale_down(struct uninstall_job *job, struct stw_error *err)
     if (stw_kube_merge_patch(job->remote.client,
                              STW_PLACE(&stw_res_deployment, job->options->ns, deployment), patch,
                              manager, NULL, &e) == 0) {
-        printf("scaled Deployment %s/%s to 0\n", job->options->ns, deployment);
+        stw_print_line(stdout, "scaled Deployment %s/%s to 0", job->options->ns, deployment);
         return 0;
     }
     if (e.code == STW_ERR_NOT_FOUND)
@@ -328,7 +340,8 @@ static int release_held(struct uninstall_job *job, struct stw_error *err)
         return stw_fail(err, STW_ERR_CONFLICT,
                         "%" PRIu64 " objects have finalizers again: does another replica run?",
                         job->held_all);
-    printf("removed the finalizer from %" PRIu64 " object%s\n", were, were == 1 ? "" : "s");
+    stw_print_line(stdout, "removed the finalizer from %" PRIu64 " object%s", were,
+                   were == 1 ? "" : "s");
     return 0;
 }
 
@@ -372,7 +385,7 @@ static int carry_out(struct uninstall_job *job, struct stw_error *err)
 static int print_failure(int status, const struct stw_error *err)
 {
     (void)fflush(stdout);
-    fprintf(stderr, "%s uninstall: %s\n", stw_program_name(), err->text);
+    stw_print_line(stderr, "%s uninstall: %s", stw_program_name(), err->text);
     return status;
 }
 

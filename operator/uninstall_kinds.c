@@ -4,6 +4,7 @@
 #include "operator/uninstall.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/installed.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
@@ -68,7 +69,8 @@ int stw_hooks_remove(const struct stw_remote *r, const struct stw_resource *conf
         return stw_fail_memory(err);
     if (stw_remote_do(r, &req, &then, err) != 0)
         return stw_error_wrap(err, "%s %s", configuration->kind, name);
-    printf("removed the webhooks of these kinds from %s %s\n", configuration->kind, name);
+    stw_print_line(stdout, "removed the webhooks of these kinds from %s %s", configuration->kind,
+                   name);
     return 0;
 }
 

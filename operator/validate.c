@@ -2,6 +2,7 @@
  *
  * `steward validate`: applies the webhook's rules to YAML files, for users and CI pipelines. */
 #include "base/util.h"
+#include "base/visible.h"
 #include "base/yaml.h"
 #include "operator/command.h"
 #include "operator/extension.h"
@@ -170,14 +171,19 @@ static int validate_document(void *ctx, unsigned index, size_t line, const struc
     return 0;
 }
 
-/* `err` starts with "file:line:column: ". */
-static void report_syntax(struct validate_job *job, const char *name, const struct stw_error *err)
+/* `err` starts with ":line:column: ", or ": " where there is no position. */
+static void report_syntax(struct validate_job *job, const struct stw_error *err)
 {
-    struct stw_report_object subject = {.file = name, .prefixed = true};
-    size_t len = strlen(name);
-    if (strncmp(err->text, name, len) == 0 && err->text[len] == ':')
-        subject.line = strtoul(err->text + len + 1, NULL, 10);
-    stw_report_unreadable(job->report, &subject, err->text);
+    struct stw_report_object subject = {.file = job->file};
+    char *rest = NULL;
+    const char *text = err->text;
+    if (text[0] == ':' && text[1] != ' ') {
+        subject.line = strtoul(text + 1, &rest, 10);
+        if (*rest == ':')
+            subject.column = strtoul(rest + 1, &rest, 10);
+        text = rest;
+    }
+    stw_report_unreadable(job->report, &subject, text + 2 * (strncmp(text, ": ", 2) == 0));
 }
 
 static void read_one(void *ctx, const char *name, const char *text, size_t len)
@@ -188,8 +194,9 @@ static void read_one(void *ctx, const char *name, const char *text, size_t len)
     job->text = (struct stw_manifest_text){.text = text, .len = len};
     job->err = &err;
     job->marks = stw_yaml_marks_create();
-    if (stw_yaml_each_marked(name, text, len, validate_document, job, job->marks, &err) < 0)
-        report_syntax(job, name, &err);
+    /* Without the name, which may be longer than a message. */
+    if (stw_yaml_each_marked("", text, len, validate_document, job, job->marks, &err) < 0)
+        report_syntax(job, &err);
     stw_yaml_marks_destroy(job->marks);
     job->marks = NULL;
 }
@@ -211,12 +218,23 @@ static int judge_all(struct validate_job *job, char **operands)
     return stw_report_finish(job->report);
 }
 
+static void print_host_error(const struct validate_job *job, const struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(2 * LINES_MAX);
+    stw_buf_addf(&text, "%s validate: ", stw_program_name());
+    if (job->host.lines.len == 0) {
+        stw_print_line(stderr, "%s%s", stw_buf_str(&text), err->text);
+        return;
+    }
+    stw_buf_adds(&text, stw_buf_str(&job->host.lines));
+    stw_print_lines(stderr, stw_buf_str(&text));
+}
+
 static int judge_with_host(struct validate_job *job, char **operands)
 {
     struct stw_error err = {0};
     if (stw_host_open(&job->host, &err) != 0) {
-        fprintf(stderr, "%s validate: %s\n", stw_program_name(),
-                job->host.lines.len ? stw_buf_str(&job->host.lines) : err.text);
+        print_host_error(job, &err);
         return STW_EXIT_USAGE;
     }
     job->env.op = job->host.op;

@@ -4,6 +4,7 @@
 #include "kinds/databaseuser/targets.h"
 
 #include "base/json.h"
+#include "base/visible.h"
 #include "base/yaml.h"
 
 #define FILE_MAX_BYTES (1u << 20)
@@ -16,14 +17,23 @@ struct targets_reading {
     struct stw_error *err;
 };
 
+/* One line, whatever keys and values contain. */
+static void add_line(struct stw_buf *out, const struct stw_buf *text)
+{
+    stw_visible_add_line(out, stw_buf_str(text), text->len);
+    stw_buf_addc(out, '\n');
+    out->failed |= text->failed;
+}
+
 /* "steward.yaml:7:5: targets[0].port: Invalid value: ..." */
 static void add_error(struct targets_reading *r, const struct stw_finding *e)
 {
     size_t line = 1, column = 1;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(REPORT_MAX_BYTES);
     (void)stw_yaml_marks_find(r->marks, e->path, &line, &column);
-    stw_buf_addf(&r->to->errors, "%s:%zu:%zu: ", r->name, line, column);
-    stw_finding_text(e, &r->to->errors);
-    stw_buf_addc(&r->to->errors, '\n');
+    stw_buf_addf(&text, "%s:%zu:%zu: ", r->name, line, column);
+    stw_finding_text(e, &text);
+    add_line(&r->to->errors, &text);
 }
 
 /* Sets the error: the first line and the number of further ones. */
@@ -39,8 +49,11 @@ static int set_file_error(struct targets_reading *r)
 
 static int report_findings(struct targets_reading *r, const struct stw_findings *f)
 {
-    for (size_t i = 0; i < f->warning_count; i++)
-        stw_buf_addf(&r->to->warnings, "%s: %s\n", r->name, f->warnings[i]);
+    for (size_t i = 0; i < f->warning_count; i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(REPORT_MAX_BYTES);
+        stw_buf_addf(&text, "%s: %s", r->name, f->warnings[i]);
+        add_line(&r->to->warnings, &text);
+    }
     for (size_t i = 0; i < f->error_count; i++)
         add_error(r, &f->errors[i]);
     r->to->error_count = (unsigned)(f->error_count + f->errors_left_out);

@@ -5,8 +5,8 @@
 #include "base/log.h"
 
 #include "base/clock.h"
-#include "base/utf8.h"
 #include "base/util.h"
+#include "base/visible.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -83,39 +83,32 @@ static void add_line_string(struct log_line *l, const char *text)
     (void)add_line_bytes(l, text, strlen(text));
 }
 
-static bool add_char(struct log_line *l, const unsigned char *s, size_t len)
+/* Adds the character at `at` and sets `ret_len` to its bytes; `before` is the byte in front of it. */
+static bool add_char(struct log_line *l, const char *at, const char *end, char before,
+                     size_t *ret_len)
 {
     static const char shorts[256] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
                                      ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'};
-    char text[8];
+    char escape[STW_ESCAPE_MAX] = {'\\', shorts[(unsigned char)*at]};
 
-    if (len == 0)
-        return add_line_bytes(l, "\xEF\xBF\xBD", 3);
-    if (shorts[s[0]]) {
-        text[0] = '\\';
-        text[1] = shorts[s[0]];
-        return add_line_bytes(l, text, 2);
-    }
-    if (s[0] < 0x20 || s[0] == 0x7F) {
-        stw_format(text, sizeof(text), "\\u%04x", s[0]);
-        return add_line_bytes(l, text, 6);
-    }
-    memcpy(text, s, len);
-    return add_line_bytes(l, text, len);
+    *ret_len = 1;
+    if (escape[1])
+        return add_line_bytes(l, escape, 2);
+    if (stw_json_escape(at, end, before, escape, ret_len))
+        return add_line_bytes(l, escape, strlen(escape));
+    return add_line_bytes(l, at, *ret_len);
 }
 
 /* Adds a JSON string; invalid UTF-8 becomes U+FFFD.  TAIL_BYTES includes the closing quote. */
 static void add_quoted(struct log_line *l, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
+    const char *end = text + strlen(text);
+    size_t len;
     if (!add_line_bytes(l, "\"", 1))
         return;
-    while (s < end) {
-        size_t len = stw_utf8_len(s, end);
-        if (!add_char(l, s, len))
+    for (const char *at = text; at < end; at += len)
+        if (!add_char(l, at, end, at > text ? at[-1] : '\0', &len))
             break;
-        s += len ? len : 1;
-    }
     l->data[l->len++] = '"';
 }
 
@@ -125,7 +118,7 @@ static bool is_bare(const char *text)
     size_t len = 0;
     for (; len < 256 && text[len]; len++) {
         unsigned char c = (unsigned char)text[len];
-        if (c <= ' ' || c >= 0x7F || strchr("\"=\\", c))
+        if (c <= ' ' || c >= 0x7F || strchr("\"=\\#", c))
             return false;
     }
     return len > 0 && len < 256;

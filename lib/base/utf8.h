@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes of the valid UTF-8 sequence at `p` (p < end), or 0.  Shortest form only, no surrogates,
  * nothing beyond U+10FFFF (RFC 3629). */
@@ -29,6 +30,15 @@ static inline size_t stw_utf8_len(const unsigned char *p, const unsigned char *e
     if ((c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F))
         return 0;
     return 4;
+}
+
+/* The character of such a sequence of `len` bytes. */
+static inline uint32_t stw_utf8_code(const unsigned char *p, size_t len)
+{
+    uint32_t code = len == 1 ? p[0] : p[0] & (0x7FU >> len);
+    for (size_t i = 1; i < len; i++)
+        code = code << 6 | (p[i] & 0x3FU);
+    return code;
 }
 
 static inline bool stw_utf8_valid(const char *text, size_t len)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/tzfile.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "cmd/build.h"
 #include "cmd/doctor_targets.h"
 #include "cmd/endpoints.h"
@@ -345,10 +346,10 @@ static int connect_audit(struct stw_host *h, struct steward_state *s, struct stw
     if (rc != 0 && s->file.error_count)
         return rc;
     if (rc != 0)
-        fprintf(stderr,
-                "steward %s: DatabaseUsers are not compared with the database targets "
-                "(--config): %s\n",
-                h->command->name, err->text);
+        stw_print_line(stderr,
+                       "steward %s: DatabaseUsers are not compared with the database targets "
+                       "(--config): %s",
+                       h->command->name, err->text);
     use_target_file(s);
     return 0;
 }

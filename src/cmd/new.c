@@ -2,7 +2,9 @@
  *
  * `steward new`: writes the repository of an operator that is built on libsteward. */
 #include "cmd/new.h"
+
 #include "base/util.h"
+#include "base/visible.h"
 #include "cmd/steward.h"
 #include "operator/extension.h"
 #include "operator/flags.h"
@@ -347,13 +349,14 @@ static int create_project(const struct stw_call *call, void *settings, int count
         return rc;
     const char *folder = o->folder && *o->folder ? o->folder : n.project;
     if (write_project(folder, &n, &err) != 0) {
-        fprintf(stderr, "steward new: %s\n", err.text);
+        stw_print_line(stderr, "steward new: %s", err.text);
         return STW_EXIT_REFUSED;
     }
-    printf("wrote %s: an operator for %s of %s/%s.  Next:\n\n"
-           "  cd %s && meson setup build && meson test -C build\n\n"
-           "README.md says how it gets into a cluster.\n",
-           folder, n.kind, n.group, n.version, folder);
+    stw_print_line(stdout, "wrote %s: an operator for %s of %s/%s.  Next:", folder, n.kind, n.group,
+                   n.version);
+    stw_print_line(stdout, "%s", "");
+    stw_print_line(stdout, "  cd %s && meson setup build && meson test -C build", folder);
+    printf("\nREADME.md says how it gets into a cluster.\n");
     return STW_EXIT_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "base/sandbox.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "operator/extension.h"
 
 #include <errno.h>
@@ -37,20 +38,23 @@ static void write_result(const char *path, const struct stw_buf *text)
 {
     stw_autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text->data, text->len) != (ssize_t)text->len)
-        fprintf(stderr, "steward snapshot: cannot write %s: %s\n", path, strerrordesc_np(errno));
+        stw_print_line(stderr, "steward snapshot: cannot write %s: %s", path,
+                       strerrordesc_np(errno));
 }
 
 static void print_snapshot(const struct stw_snapshot *s)
 {
-    printf("%s: %llu bytes, sha256 %s", s->key, (unsigned long long)s->size_bytes,
-           *s->sha256 ? s->sha256 : "not known");
+    char revision[48] = "";
     if (s->revision)
-        printf(", revision %llu", (unsigned long long)s->revision);
-    printf(", %s\n", s->verified ? "verified" : "not verified");
+        stw_format(revision, sizeof(revision), ", revision %llu", (unsigned long long)s->revision);
+    stw_print_line(stdout, "%s: %llu bytes, sha256 %s%s, %s", s->key,
+                   (unsigned long long)s->size_bytes, *s->sha256 ? s->sha256 : "not known",
+                   revision, s->verified ? "verified" : "not verified");
     if (s->pruned)
-        printf("%u older ones removed\n", s->pruned);
+        stw_print_line(stdout, "%u older ones removed", s->pruned);
     if (*s->prune_error)
-        fprintf(stderr, "steward snapshot: older ones could not be removed: %s\n", s->prune_error);
+        stw_print_line(stderr, "steward snapshot: older ones could not be removed: %s",
+                       s->prune_error);
 }
 
 static int report_snapshot(const struct stw_snapshot_work *w, const struct stw_snapshot *s)
@@ -61,12 +65,13 @@ static int report_snapshot(const struct stw_snapshot_work *w, const struct stw_s
     stw_snapshot_write(s, &text);
     if (o->result && *o->result)
         write_result(o->result, &text);
-    if (stw_streq(o->output, "json"))
-        printf("%s\n", stw_buf_str(&text));
-    else if (ok)
+    if (stw_streq(o->output, "json")) {
+        stw_print_json(stdout, stw_buf_str(&text), text.len);
+        putchar('\n');
+    } else if (ok)
         print_snapshot(s);
     if (!ok)
-        fprintf(stderr, "steward snapshot: %s\n", s->err.text);
+        stw_print_line(stderr, "steward snapshot: %s", s->err.text);
     return ok ? STW_EXIT_OK : STW_EXIT_REFUSED;
 }
 
@@ -269,18 +274,20 @@ static int fetch_snapshot(struct stw_snapshot_work *w)
 
 static void print_entry(const struct stw_snapshot_entry *e, bool json, bool first)
 {
-    stw_autobuf struct stw_buf key = STW_BUF_INIT(16 * 1024);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(16 * 1024);
     char when[STW_TIME_LEN];
     stw_time_format(e->name.time * 1000000, when);
     if (!json) {
-        printf("%s  revision %llu  %s  %llu bytes\n", e->key, (unsigned long long)e->name.revision,
-               when, (unsigned long long)e->size_bytes);
+        stw_print_line(stdout, "%s  revision %llu  %s  %llu bytes", e->key,
+                       (unsigned long long)e->name.revision, when,
+                       (unsigned long long)e->size_bytes);
         return;
     }
-    stw_buf_json_strz(&key, e->key);
-    printf("%s{\"key\":%s,\"revision\":%llu,\"time\":\"%s\",\"sizeBytes\":%llu}", first ? "" : ",",
-           stw_buf_str(&key), (unsigned long long)e->name.revision, when,
-           (unsigned long long)e->size_bytes);
+    stw_buf_adds(&text, first ? "{\"key\":" : ",{\"key\":");
+    stw_buf_json_strz(&text, e->key);
+    stw_buf_addf(&text, ",\"revision\":%llu,\"time\":\"%s\",\"sizeBytes\":%llu}",
+                 (unsigned long long)e->name.revision, when, (unsigned long long)e->size_bytes);
+    stw_print_json(stdout, stw_buf_str(&text), text.len);
 }
 
 static void print_list(const struct stw_snapshot_work *w, const struct stw_snapshot_list *list,

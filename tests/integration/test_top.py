@@ -124,7 +124,7 @@ def test_pages_follow_each_other_and_nothing_hostile_passes(terminal, replica):
     one.read_until(lambda text: text.count("\x1b[H") >= 3)
     one.type("q")
     assert one.end() == 0
-    assert "shop/web?[31m?]0;owned??2J???" in one.text
+    assert r"shop/web\x1b[31m\x1b]0;owned\x07\u009b2J\r\n\u202e" in one.text
     ours = re.sub(r"\x1b\[(\?1049[hl]|\?25[hl]|[HJK])|\r\n", "", one.text)
     assert all(" " <= c <= "~" for c in ours), ours
     assert replica.looks >= 3 and replica.tokens == {f"Bearer {TOKEN}"}

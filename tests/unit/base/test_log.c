@@ -53,6 +53,24 @@ static void text_form(void **state)
     assert_string_equal(behind_time(logged()), "WARN  \"injected\\nline\"\n");
 }
 
+/* In both forms, and of the same value: nothing acts on a terminal or on a CI job that shows the log. */
+static void test_values_have_no_hidden_characters(void **state)
+{
+    static const char
+        value[] = "\xc2\x9b"
+                  "31m\xe2\x80\xae##vso[x]\xf3\xa0\x81\x81\x7f\xc3\xa9",
+        shown[] = "value\":\"\\u009b31m\\u202e#\\u0023vso[x]\\udb40\\udc41\\u007f\xc3\xa9\"";
+    (void)state;
+    stw_log_setup(STW_LOG_JSON, STW_LOG_INFO, fd);
+    stw_log(STW_LOG_INFO, "m", STW_STR("value", value));
+    assert_non_null(strstr(logged(), shown));
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, fd);
+    stw_log(STW_LOG_INFO, "m", STW_STR("value", value), STW_STR("short", "##vso[x]"));
+    const char *line = behind_time(logged());
+    assert_non_null(strstr(line, strchr(shown, ':') + 1));
+    assert_non_null(strstr(line, "short=\"#\\u0023vso[x]\"\n"));
+}
+
 static void levels(void **state)
 {
     (void)state;
@@ -195,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(text_form, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_values_have_no_hidden_characters, setup, teardown),
         cmocka_unit_test_setup_teardown(levels, setup, teardown),
         cmocka_unit_test_setup_teardown(json_form, setup, teardown),
         cmocka_unit_test_setup_teardown(long_lines, setup, teardown),
