@@ -420,3 +420,16 @@ def test_durations_are_kept_of_whole_parts(own_tests, monkeypatch, words, kept):
 def test_durations_are_for_people():
     assert [screen.duration(s) for s in (0.44, 59.96, 60, 3599)] == \
         ["0.4 s", "59.9 s", "1 min 00 s", "59 min 59 s"]
+
+
+def test_summary_says_with_what_steward_was_compared(own_tests, monkeypatch, capsys):
+    (own_tests / "test_a.py").write_text(
+        "from support import compared\n"
+        "def test_one(): compared.note('botocore', '1.29', 1500)\n"
+        "def test_two(): compared.note('botocore', '1.29', 500)\n", "utf-8")
+    monkeypatch.setattr(sys, "argv", ["runner", "demo", "--no-node", "--build", str(own_tests),
+                                      "--python", sys.executable])
+    assert runner_main.main() == 0
+    said = capsys.readouterr().out
+    assert "Cases compared with other implementations\n      2,000  botocore 1.29\n" in said
+    assert said.endswith("2 passed, 0 failed, 0 skipped\n")

@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import sys
 
-from support import paths, versions
+from support import compared, paths, versions
 
 from . import leftovers, plan, process, results, scheduler, screen
 
@@ -125,7 +125,8 @@ def run_parts(options, run, logs):
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     options.env = {"STEWARD_TEST_RIGHTS": str(logs / "seen-rights"),
-                   "STEWARD_TEST_STARTED": str(logs / "started")}
+                   "STEWARD_TEST_STARTED": str(logs / "started"),
+                   compared.FILE: str(logs / "compared")}
     say(f"Logs are kept in {logs}")
     planned = plan.Plan(options, logs, run)
     parts = planned.parts()
@@ -183,7 +184,8 @@ def retry(planned, runs, options, run):
 
 def report(runs, logs):
     """Prints the summary, whose last line programs read, too; returns the exit status."""
-    text = screen.failures(runs) + screen.flaky(runs) + screen.slowest(runs) + screen.table(runs)
+    text = (screen.failures(runs) + screen.flaky(runs) + screen.slowest(runs) + screen.table(runs) +
+            screen.comparisons(compared.noted(logs / "compared")))
     sums = screen.sums(runs)
     if sums["xfailed"]:
         text += f"{sums['xfailed']} failed as expected (xfail: a known defect of the product)\n"

@@ -166,6 +166,12 @@ def table(runs):
     return text
 
 
+def comparisons(cases):
+    """With which other implementations steward was compared: {(name, version): cases}."""
+    rows = "".join(f"  {count:>9,}  {name} {version}\n" for (name, version), count in cases.items())
+    return f"\nCases compared with other implementations\n{rows}" if rows else ""
+
+
 def sums(runs):
     """{outcome: tests of all parts}"""
     every = [Numbers(runs, part).outcomes for part in runs.parts]
