@@ -32,7 +32,7 @@ group_parts() {
         for version in ${ETCD_VERSIONS#* }; do # the first one is installed
             echo "etcd-$version"
         done
-        echo "s3rver-${S3_PACKAGE#*@}"
+        echo "s3rver-${S3_PACKAGE#*@}" "versitygw-${VERSITYGW_VERSIONS##* }"
         ;;
     servers)
         echo "mysql-${MYSQL_VERSIONS##* }" "mariadb-${MARIADB_VERSIONS##* }" \

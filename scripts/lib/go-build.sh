@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Builds programs that are Go modules: Kubernetes, etcd, helm, kustomize and OLM's operator-verify, each
-# in the versions of versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
+# Builds programs that are Go modules: Kubernetes, etcd, helm, kustomize, versitygw and OLM's
+# operator-verify, each in the versions of versions.sh.  A folder gomod/NAME-VERSION has the go.mod and go.sum of one build: a requirement, its
 # replacements, and a `tool` line for each program.  This repository contains none of their sources.
 # Sourced by scripts/cluster and scripts/bootstrap, after common, apt, versions and cache.
 #
@@ -12,10 +12,11 @@
 
 readonly GO_MODULES=$LIB/gomod
 # Increased when the build procedure changes, so that earlier builds are no longer used.
-readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1 [olm]=.r1)
+readonly -A GO_RECIPE=([kubernetes]=.r2 [etcd]='' [helm]=.r1 [kustomize]=.r1 [olm]=.r1
+    [versitygw]=.r1)
 readonly -A GO_MAIN_MODULE=([kubernetes]=k8s.io/kubernetes [etcd]=go.etcd.io/etcd/server/v3
     [helm]=helm.sh/helm/v4 [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
-    [olm]=github.com/operator-framework/api)
+    [olm]=github.com/operator-framework/api [versitygw]=github.com/versity/versitygw)
 readonly GO_BUILD_NEEDS_MB=9000
 # The compiler writes no debugging information, which the linker would drop.
 readonly GO_COMPILER_FLAGS=all=-dwarf=false
@@ -158,6 +159,7 @@ go_stamps() {
         ;;
     helm) printf -- '-X helm.sh/helm/v4/internal/version.version=v%s' "$2" ;;
     kustomize) printf -- '-X sigs.k8s.io/kustomize/api/provenance.version=v%s' "$2" ;;
+    versitygw) printf -- '-X main.Version=v%s' "$2" ;;
     esac
 }
 
@@ -180,6 +182,10 @@ go_try_helm() {
 
 go_try_kustomize() {
     "$1/kustomize" version | grep -F "v$2"
+}
+
+go_try_versitygw() {
+    "$1/versitygw" --version | grep -F "v$2"
 }
 
 # It does not report a version.
@@ -247,6 +253,7 @@ go_vendor_packages() {
     helm) echo helm.sh/helm/v4/cmd/helm ;;
     kustomize) echo sigs.k8s.io/kustomize/kustomize/v5 ;;
     olm) echo github.com/operator-framework/api/cmd/operator-verify ;;
+    versitygw) echo github.com/versity/versitygw/cmd/versitygw ;;
     esac
 }
 

@@ -65,6 +65,7 @@ programs_all() {
     printf 'helm-%s\n' "$HELM_VERSIONS"
     printf 'kustomize-%s\n' "$KUSTOMIZE_VERSIONS"
     printf 'olm-%s\n' "$OLM_VERSIONS"
+    printf 'versitygw-%s\n' "$VERSITYGW_VERSIONS"
 }
 
 # etcd_folders: the cached builds of etcd that versions.sh lists, one a line.

@@ -25,3 +25,6 @@ readonly KUSTOMIZE_VERSIONS='5.8.2'
 
 # operator-verify of the Operator Framework, which checks the OLM bundle of a release; a Go module.
 readonly OLM_VERSIONS='0.37.0'
+
+# An S3 server that verifies signatures; a Go module.
+readonly VERSITYGW_VERSIONS='1.8.0'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An S3-compatible server (s3rver, installed by scripts/bootstrap), and a proxy in front of it that
-can misbehave as stores do: down, slow, cut off, full, corrupting."""
+"""Two S3-compatible servers (s3rver and versitygw, installed by scripts/bootstrap), and a proxy in
+front of the first that can misbehave as stores do: down, slow, cut off, full, corrupting."""
 
 import http.client
 import os
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from . import net, served, wait
+from . import net, paths, served, started, versions, wait
 
 ACCESS_KEY = SECRET_KEY = "S3RVER"  # the only account that it has
 CREDENTIALS = f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
@@ -56,6 +56,46 @@ class S3:
         top, suffix = self.folder / "data" / self.bucket, "._S3rver_object"
         return {str(path.relative_to(top))[:-len(suffix)]: path
                 for path in top.rglob("*" + suffix) if path.is_file()}
+
+
+class VersityGW:
+    """A server that verifies signatures, the region and the checksums of bodies, on loopback, with an
+    empty bucket; its data is below `folder`."""
+
+    ACCESS_KEY, SECRET_KEY, REGION = "AKIDVERSITY", "sEcr3t/key+of=versity", "eu-west-9"
+    CREDENTIALS = f"[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
+
+    def __init__(self, folder, bucket=BUCKET):
+        self.data = pathlib.Path(folder) / "data"
+        (self.data / bucket).mkdir(parents=True)
+        (pathlib.Path(folder) / "attributes").mkdir()
+        self.port = net.free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        env = {"ROOT_ACCESS_KEY_ID": self.ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": self.SECRET_KEY}
+        with open(f"{folder}/versitygw.log", "wb") as log:
+            # Not every file system that tests run on has extended attributes.
+            self.process = subprocess.Popen(
+                [versitygw(), "--port", f"127.0.0.1:{self.port}", "--region", self.REGION, "posix",
+                 "--sidecar", f"{folder}/attributes", self.data],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=env)
+        wait.until("versitygw to answer", lambda: net.http_get(f"{self.url}/")[0], 60)
+        started.note("versitygw", versions.newest("VERSITYGW"))
+
+    def stop(self):
+        """Ends it; its data stays."""
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def versitygw():
+    """The path of versitygw in the cache."""
+    found = sorted(paths.cache_root().glob(f"versitygw-{versions.newest('VERSITYGW')}.r*/versitygw"))
+    assert found, "no versitygw is here: run 'scripts/bootstrap etcd'"
+    return found[-1]
 
 
 class Door(served.Served):

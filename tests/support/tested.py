@@ -7,7 +7,8 @@
 from . import versions
 
 NAMES = {"KUBERNETES": "Kubernetes", "ETCD": "etcd", "MYSQL": "MySQL", "MARIADB": "MariaDB",
-         "POSTGRESQL": "PostgreSQL", "HELM": "helm", "KUSTOMIZE": "kustomize"}
+         "POSTGRESQL": "PostgreSQL", "HELM": "helm", "KUSTOMIZE": "kustomize",
+         "VERSITYGW": "versitygw"}
 
 
 def line(server, version):
