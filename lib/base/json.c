@@ -140,6 +140,21 @@ bool stw_json_is(struct stw_json string, const char *text)
     return t && is_string_equal(string.doc, t, text, strlen(text));
 }
 
+bool stw_json_has_nul(struct stw_json string)
+{
+    const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
+    return t && t->nul;
+}
+
+bool stw_json_has_deep(struct stw_json v)
+{
+    const struct stw_json_token *t = token_of(v);
+    for (uint32_t at = v.at; t && v.doc->deep && at < t->next; at++)
+        if (v.doc->tokens[at].type == STW_JSON_DEEP)
+            return true;
+    return false;
+}
+
 void stw_json_str(struct stw_json string, struct stw_buf *out)
 {
     const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
@@ -155,7 +170,7 @@ void stw_json_str(struct stw_json string, struct stw_buf *out)
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size)
 {
     const struct stw_json_token *t = token_as(string, STW_JSON_STRING);
-    if (!t || t->size >= out_size)
+    if (!t || t->nul || t->size >= out_size)
         return -1;
     stw_json_cut(string, out, out_size);
     return 0;
@@ -170,7 +185,7 @@ void stw_json_cut(struct stw_json string, char *out, size_t size)
                                      .end = string.doc->text + t->end};
         for (size_t n; out < end && (n = stw_json_decode(&d, &piece)) > 0;) {
             n = STW_MIN(n, (size_t)(end - out));
-            memcpy(out, piece, n);
+            memcpy(out, *piece ? piece : "?", n); /* NUL is a piece of its own */
             out += n;
         }
     }
@@ -179,7 +194,7 @@ void stw_json_cut(struct stw_json string, char *out, size_t size)
 
 char *stw_json_strdup(struct stw_json string)
 {
-    if (stw_json_type(string) != STW_JSON_STRING)
+    if (stw_json_type(string) != STW_JSON_STRING || stw_json_has_nul(string))
         return NULL;
     size_t size = (size_t)stw_json_size(string) + 1;
     char *copy = malloc(size);

@@ -3,10 +3,14 @@
  * Reads JSON without building a tree: one strict pass over the text checks all of it and produces
  * an array of tokens that point into the text.  Rules, informers and decoders walk the tokens.
  *
- * Strict means: everything that jansson rejects under JSON_REJECT_DUPLICATES is rejected here (RFC
- * 8259 grammar, valid UTF-8, no lone surrogates, no NUL in strings, integers within int64, finite
- * reals, no duplicate keys even if spelled with escapes, no text after the end).  Nesting deeper
- * than STW_JSON_MAX_DEPTH is also rejected.  tests/fuzz/fuzz_json compares the two.
+ * Strict means: RFC 8259 grammar, valid UTF-8, no lone surrogates, finite numbers, no duplicate keys
+ * even if spelled with escapes, no text after the end.  tests/fuzz/fuzz_json compares it with
+ * jansson.  What Go's encoder writes, and so the API server, is always accepted:
+ *   - the escape \u0000 stays in the text; a string that has it becomes no C string;
+ *   - an integer outside of int64 is a STW_JSON_REAL, as in Go;
+ *   - a container below STW_JSON_MAX_DEPTH levels is checked, and becomes one STW_JSON_DEEP, whose
+ *     contents no accessor shows.  So recursion over a document is bounded.  More levels than
+ *     STW_JSON_NESTING_MAX are rejected.
  *
  * A document borrows the text; the text must outlive it.  One thread at a time. */
 #ifndef STW_BASE_JSON_H
@@ -30,6 +34,7 @@ enum stw_json_type {
     STW_JSON_STRING,
     STW_JSON_ARRAY,
     STW_JSON_OBJECT,
+    STW_JSON_DEEP, /* an object or array below STW_JSON_MAX_DEPTH levels: only its raw text */
 };
 
 struct stw_json_token {
@@ -39,10 +44,14 @@ struct stw_json_token {
     uint32_t size;   /* members, elements, or the decoded bytes of a string */
     uint8_t type;    /* enum stw_json_type */
     uint8_t escaped; /* string contains a backslash: text differs from value */
+    uint8_t nul;     /* string contains a NUL character */
 };
 
-/* Of objects and lists in each other; deeper input is refused. */
+/* Levels of objects and lists in each other that are read. */
 #define STW_JSON_MAX_DEPTH 128
+/* Levels that are accepted.  Go's decoder, and so the API server, accepts 10,000 in what it is sent,
+ * and puts some around that in a review, a list or an event. */
+#define STW_JSON_NESTING_MAX 10064
 #define STW_JSON_MORE_DEPTH 4 /* the most for `more_depth` of a document */
 
 /* A zero-initialised document is empty and valid; a scan reuses its memory. */
@@ -55,6 +64,7 @@ struct stw_json_doc {
     /* The text comes from a JSON writer, ours or the API server's.  These never repeat a key, so
      * duplicates are not checked.  Of two members of the same name the first is found. */
     bool trusted;
+    bool deep;                        /* a value is STW_JSON_DEEP */
     uint8_t more_depth;               /* containers around the values that do not count as depth */
     struct stw_json_scratch *scratch; /* of the scanner: duplicate detection */
 };
@@ -67,6 +77,14 @@ int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct
  * truncated inside the value is an error. */
 int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
                         struct stw_error *err) STW_MUST_CHECK;
+/* Finds where an object or array ends by its brackets and strings alone, whatever else is in it, in
+ * text that arrives in pieces and begins with its opening bracket. */
+struct stw_json_skim {
+    uint32_t depth;
+    bool in_string, escaped;
+};
+/* Returns the bytes up to the end of the value, or `len` if that is not in this piece. */
+size_t stw_json_skim(struct stw_json_skim *s, const char *text, size_t len, bool *ret_ended);
 void stw_json_done(struct stw_json_doc *doc);
 #define stw_autojson __attribute__((cleanup(stw_json_done)))
 
@@ -106,13 +124,19 @@ bool stw_json_equal(struct stw_json a, struct stw_json b); /* by value; member o
 int stw_json_compare(struct stw_json a, struct stw_json b);
 /* The number of values and keys in it, itself included: the cost of walking all of it. */
 uint32_t stw_json_weight(struct stw_json v);
-/* Appends the decoded bytes of a string. */
+/* Whether a string contains a NUL character, so that it cannot become a C string. */
+bool stw_json_has_nul(struct stw_json string);
+/* Whether a value of any depth is in it that cannot be read: STW_JSON_DEEP.  Linear. */
+bool stw_json_has_deep(struct stw_json v);
+/* Appends the decoded bytes of a string, which may contain NUL. */
 void stw_json_str(struct stw_json string, struct stw_buf *out);
-/* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is not a string or does not fit. */
+/* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is not a string, contains NUL or does
+ * not fit. */
 int stw_json_strcpy(struct stw_json string, char *out, size_t out_size);
-/* Decoded copy, cut at `size` - 1 bytes; empty when it is not a string. */
+/* Decoded copy, cut at `size` - 1 bytes, NUL shown as '?'; empty when it is not a string. */
 void stw_json_cut(struct stw_json string, char *out, size_t size);
-char *stw_json_strdup(struct stw_json string);     /* caller frees; NULL: not a string, no memory */
+/* Caller frees; NULL: not a string, contains NUL, no memory. */
+char *stw_json_strdup(struct stw_json string);
 int stw_json_int(struct stw_json v, int64_t *ret); /* 0, or -1 when it is not an integer */
 bool stw_json_bool(struct stw_json v, bool fallback);
 /* The bytes of the value as in the text (strings with their quotes). */

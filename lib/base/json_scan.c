@@ -98,7 +98,7 @@ static inline struct stw_json_token *push_token(struct scan *s, enum stw_json_ty
     t->next = doc->count;
     t->size = 0;
     t->type = (uint8_t)type;
-    t->escaped = 0;
+    t->escaped = t->nul = 0;
     return t;
 }
 
@@ -241,8 +241,7 @@ static enum scan_step take_number(struct scan *s)
             return refuse_at(s, p, "an exponent has no digits");
         p = skip_digits(p, end);
     }
-    if (!real && !fits_int64(s->p, p))
-        return refuse_at(s, s->p, "an integer is outside the 64-bit range");
+    real = real || !fits_int64(s->p, p);
     if (real && !is_finite(s->p, p))
         return refuse_at(s, s->p, "a number is too large");
     return finish_number(s, real ? STW_JSON_REAL : STW_JSON_INT, p);
@@ -267,13 +266,74 @@ static enum scan_step close_container(struct scan *s)
     return s->depth > 0 ? STEP_AFTER : STEP_END;
 }
 
-static enum scan_step open_container(struct scan *s, enum stw_json_type type, char closing)
+static inline enum scan_step take_value(struct scan *s);
+static inline enum scan_step take_key(struct scan *s);
+
+/* The open containers below STW_JSON_MAX_DEPTH. */
+struct deep {
+    uint32_t depth;
+    bool object[STW_JSON_NESTING_MAX]; /* of each level: an object, else an array */
+};
+
+static enum scan_step take_deep_value(struct scan *s, struct deep *d)
 {
-    if (s->depth == (uint32_t)STW_JSON_MAX_DEPTH + s->doc->more_depth) {
+    skip_blanks(s);
+    if (s->p == s->end || (*s->p != '{' && *s->p != '['))
+        return take_value(s);
+    if (s->depth + d->depth == STW_JSON_NESTING_MAX) {
         (void)refuse_at(s, s->p, "nested too deeply");
         s->code = STW_ERR_TOO_LARGE;
         return STEP_FAILED;
     }
+    bool object = *s->p++ == '{';
+    d->object[d->depth++] = object;
+    skip_blanks(s);
+    if (s->p < s->end && *s->p == (object ? '}' : ']'))
+        return STEP_AFTER;
+    return object ? STEP_KEY : STEP_VALUE;
+}
+
+static enum scan_step take_after_deep(struct scan *s, struct deep *d)
+{
+    bool object = d->object[d->depth - 1];
+    skip_blanks(s);
+    if (s->p < s->end && *s->p == ',') {
+        s->p++;
+        return object ? STEP_KEY : STEP_VALUE;
+    }
+    if (s->p == s->end || *s->p != (object ? '}' : ']'))
+        return refuse_at_cursor(s, object ? "a comma or a closing brace is expected here"
+                                          : "a comma or a closing bracket is expected here");
+    s->p++;
+    return --d->depth == 0 ? STEP_END : STEP_AFTER;
+}
+
+/* A container with all in it becomes one token.  It is checked as the others are, except for
+ * duplicate keys.  Not inlined: its stack is for the rare case. */
+__attribute__((noinline)) static enum scan_step take_deep(struct scan *s)
+{
+    struct deep d;
+    struct stw_json_doc *doc = s->doc;
+    enum scan_step step = STEP_VALUE;
+    uint32_t at = doc->count;
+    if (!push_token(s, STW_JSON_DEEP))
+        return STEP_FAILED;
+    doc->deep = true;
+    d.depth = 0;
+    while (step != STEP_END && step != STEP_FAILED) {
+        step = step == STEP_VALUE ? take_deep_value(s, &d)
+               : step == STEP_KEY ? take_key(s)
+                                  : take_after_deep(s, &d);
+        doc->count = at + 1; /* without the scalars */
+    }
+    doc->tokens[at].end = (uint32_t)(s->p - doc->text);
+    return step == STEP_END ? STEP_AFTER : STEP_FAILED;
+}
+
+static enum scan_step open_container(struct scan *s, enum stw_json_type type, char closing)
+{
+    if (s->depth == (uint32_t)STW_JSON_MAX_DEPTH + s->doc->more_depth)
+        return take_deep(s);
     if (!push_token(s, type))
         return STEP_FAILED;
     s->open[s->depth++] = s->doc->count - 1;
@@ -419,6 +479,7 @@ static int scan_text(struct scan *s, const char *text, size_t len, struct stw_er
     doc->text = text;
     doc->len = len;
     doc->count = 0;
+    doc->deep = false;
     if (len >= UINT32_MAX) {
         doc->text = NULL;
         doc->len = 0;
@@ -449,4 +510,31 @@ int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, 
     if (rc == 0)
         *ret_len = doc->len = (size_t)(s.p - text);
     return rc;
+}
+
+size_t stw_json_skim(struct stw_json_skim *s, const char *text, size_t len, bool *ret_ended)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + len;
+    bool ended = false;
+    while (p < end && !ended) {
+        if (s->in_string && !s->escaped) {
+            p = stw_skip_plain(p, end);
+            if (p == end)
+                break;
+        }
+        unsigned char c = *p++;
+        if (s->in_string) {
+            s->in_string = c != '"' || s->escaped;
+            s->escaped = c == '\\' && !s->escaped;
+        } else if (c == '"') {
+            s->in_string = true;
+        } else if (c == '{' || c == '[') {
+            s->depth++;
+        } else if (c == '}' || c == ']') {
+            s->depth -= s->depth > 0;
+            ended = s->depth == 0;
+        }
+    }
+    *ret_ended = ended;
+    return (size_t)((const char *)p - text);
 }

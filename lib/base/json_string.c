@@ -41,8 +41,6 @@ static const unsigned char *scan_unicode(const unsigned char *p, const unsigned 
     int32_t unit = end - p >= 4 ? parse_hex4(p) : -1;
     if (unit < 0)
         return refuse_string(fault, "\"\\u\" is not followed by four hexadecimal digits");
-    if (unit == 0)
-        return refuse_string(fault, "\"\\u0000\" is not allowed");
     if (unit < 0xD800 || unit > 0xDFFF) {
         *decoded += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
         return p + 4;
@@ -91,7 +89,7 @@ const char *stw_json_scan_string(const char *text, const char *from, const char 
     const unsigned char *p = (const unsigned char *)from, *end = (const unsigned char *)to;
     size_t decoded = 0;
 
-    token->escaped = 0;
+    token->escaped = token->nul = 0;
     for (;;) {
         const unsigned char *hit = stw_skip_plain(p, end), *behind;
         decoded += (size_t)(hit - p);
@@ -101,6 +99,7 @@ const char *stw_json_scan_string(const char *text, const char *from, const char 
         if (p < end && *p == '\\') {
             token->escaped = 1;
             behind = scan_escape(p, end, &decoded, fault);
+            token->nul |= behind && behind - p == 6 && memcmp(p, "\\u0000", 6) == 0;
         } else {
             behind = scan_special(p, end, &decoded, fault);
         }
