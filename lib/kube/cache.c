@@ -362,6 +362,14 @@ void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *sco
             e->listed = e->fresh = 0;
 }
 
+void stw_cache_list_keep(struct stw_cache *c, const char *key)
+{
+    STW_LOCKED(&c->lock);
+    struct stw_entry *e = stw_table_get(&c->entries, key);
+    if (e)
+        e->listed = 1;
+}
+
 /* Neither in the list of `rv` nor written by us after it was taken, however long reading it
  * took. */
 static bool has_entry_vanished(const struct stw_entry *e, const char *rv)

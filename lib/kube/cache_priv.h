@@ -70,6 +70,8 @@ void stw_cache_reached(struct stw_cache *c, struct stw_cache_scope *scope, const
 
 /* A list begins: no object of the scope has been seen in it yet. */
 void stw_cache_list_begin(struct stw_cache *c, const struct stw_cache_scope *scope);
+/* The object of this key is in the list, in a version that cannot be read. */
+void stw_cache_list_keep(struct stw_cache *c, const char *key);
 /* How far the removals after a list are; zero-initialised for each list. */
 struct stw_cache_sweep {
     uint32_t pos;

@@ -58,6 +58,7 @@ void stw_informer_gauges(struct stw_informer *inf)
     uint32_t count = stw_cache_count(&inf->cache, &bytes);
     stw_series_set(inf->objects, count);
     stw_series_set(inf->bytes, (double)bytes);
+    stw_series_set(inf->skipped, stw_unreadable_count(&inf->unreadable));
 }
 
 int stw_informer_identify(struct stw_json object, struct stw_object_id *id)
@@ -106,6 +107,11 @@ static void register_watch_metrics(struct stw_informer *inf, struct stw_metrics 
                                                "Bytes of the objects in the cache, keys included.",
                                                labels, NULL),
                             plural);
+    inf->skipped =
+        STW_SERIES(stw_metrics_family(m, STW_GAUGE, "_unreadable_objects",
+                                      "Objects that the API server has and that cannot be read.",
+                                      labels, NULL),
+                   plural);
 }
 
 static int make_reflectors(struct stw_informer *inf, struct stw_error *err)
@@ -156,6 +162,7 @@ int stw_informer_create(struct stw_client *client, const struct stw_informer_con
     (void)pthread_mutex_init(&inf->lock, NULL);
     (void)pthread_cond_init(&inf->ended, NULL);
     stw_cache_init(&inf->cache, config->index, config->ctx);
+    stw_unreadable_init(&inf->unreadable);
     register_watch_metrics(inf, metrics);
     if (make_reflectors(inf, err) < 0) {
         stw_informer_destroy(inf);
@@ -195,6 +202,7 @@ void stw_informer_destroy(struct stw_informer *inf)
         stw_reflector_done(&inf->reflectors[i]);
     free(inf->reflectors);
     stw_cache_done(&inf->cache);
+    stw_unreadable_done(&inf->unreadable);
     (void)pthread_cond_destroy(&inf->ended);
     (void)pthread_mutex_destroy(&inf->lock);
     free(inf);
@@ -271,6 +279,7 @@ void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret
 {
     *ret = (struct stw_informer_facts){.synced = stw_informer_synced(inf)};
     ret->objects = stw_cache_count(&inf->cache, &ret->bytes);
+    ret->unreadable = stw_unreadable_count(&inf->unreadable);
     stw_informer_problem(inf, ret->problem, sizeof(ret->problem));
     STW_LOCKED(&inf->lock);
     memcpy(ret->resource_version, inf->reflectors[0].seen_rv, sizeof(ret->resource_version));
@@ -282,6 +291,16 @@ void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret
         ret->lists += r->lists;
         ret->failures += r->failed;
     }
+}
+
+bool stw_informer_unreadable(struct stw_informer *inf, const char *key, char *why, size_t why_size)
+{
+    return stw_unreadable_get(&inf->unreadable, key, why, why_size);
+}
+
+uint32_t stw_informer_each_unreadable(struct stw_informer *inf, stw_unreadable_fn *fn, void *ctx)
+{
+    return stw_unreadable_each(&inf->unreadable, fn, ctx);
 }
 
 static const struct stw_cache_scope *scope_of(const struct stw_informer *inf, const char *key)

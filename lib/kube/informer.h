@@ -6,7 +6,8 @@
  * The reflector pages its list, watches with bookmarks, resumes at the last resourceVersion, lists
  * again after 410 Gone (and reports objects that have vanished), backs off with jitter, and ends a
  * watch that was silent (no event, no bookmark) for 230 s, which is below the common 240 s idle
- * timeout of load balancers.
+ * timeout of load balancers.  An object that cannot be read is skipped and marked; lists and watches
+ * go on.
  *
  * Our own writes are visible at once: stw_informer_saw() puts a response of the API server into the
  * cache, and older watch events of that object are skipped until the watch has caught up. */
@@ -109,8 +110,21 @@ struct stw_informer_facts {
     char resource_version[STW_RV_LEN]; /* that the watch has reached, of the first namespace */
     int64_t last_event_us;             /* wall clock: the oldest of the namespaces; 0: never */
     uint64_t lists, failures;          /* complete lists; failed requests; of all namespaces */
+    uint32_t unreadable;               /* objects that were skipped */
 };
 void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret);
+
+/* Objects that the API server has and that cannot be read.  They are skipped; of one that was read
+ * before, the cache keeps the last version that could be read.  It is never reported as deleted for
+ * this reason.  At most 1024 are known by name. */
+/* Why the object of this key cannot be read, in `why` (may be NULL); false: it can, or is not
+ * there. */
+bool stw_informer_unreadable(struct stw_informer *inf, const char *key, char *why, size_t why_size);
+/* `key` is NULL for one whose name could not be found; `place` then says where it was seen.  It must
+ * not call back into the informer. */
+typedef void stw_unreadable_fn(void *ctx, const char *key, const char *place, const char *why);
+/* Calls `fn` for each of them, and returns how many more there are. */
+uint32_t stw_informer_each_unreadable(struct stw_informer *inf, stw_unreadable_fn *fn, void *ctx);
 
 /* Puts the whole object, from the response to our own write, into the cache.  No change callback.
  * `ret` (may be NULL) gets its text as it would be cached. */

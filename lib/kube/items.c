@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The head is searched byte by byte for the bracket that opens "items"; the JSON scanner then finds
- * where each object ends.  An object is first scanned when nearly as many bytes have arrived as the
- * previous one had.  The scan of an incomplete object fails.  It is repeated when at least twice as
- * many bytes have arrived, so that the work is linear.  Text that never becomes an object is
- * therefore refused at the end of the list, or at STW_ITEM_MAX_BYTES. */
+ * The head is searched byte by byte for the bracket that opens "items".  Then the end of each object
+ * is found by its brackets, and the object is scanned once all of it has arrived.  So an object that
+ * cannot be read does not hide those after it, and one over STW_ITEM_MAX_BYTES is skipped without
+ * more memory than that. */
 #include "kube/items_priv.h"
 
 #include "base/util.h"
@@ -13,6 +12,7 @@
 
 #define REST_MAX_BYTES (256u << 10) /* metadata with a continue token */
 #define KEEP_BYTES (32u << 10)      /* scratch memory kept from list to list */
+#define KEEP_TOKENS 65536U          /* from object to object */
 
 void stw_items_done(struct stw_items *l)
 {
@@ -95,119 +95,103 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* A byte between objects.  Returns the bytes consumed: 0 when an object begins here; -1:
- * invalid. */
-static int take_between(struct stw_items *l, char c)
+/* A byte between objects.  False: nothing of the kind may be here. */
+static bool take_between(struct stw_items *l, char c)
 {
     if (is_blank(c))
-        return 1;
+        return true;
     if (c == ']' && l->state != STW_ITEMS_NEXT) {
         stw_buf_addc(&l->rest, c);
         l->state = STW_ITEMS_TAIL;
-        return 1;
+        return true;
     }
-    if (l->state == STW_ITEMS_BETWEEN) {
+    if (c == ',' && l->state == STW_ITEMS_BETWEEN) {
         l->state = STW_ITEMS_NEXT;
-        return c == ',' ? 1 : -1;
+        return true;
     }
-    return 0;
+    return false;
 }
 
-static bool is_too_short(const struct stw_items *l, size_t len)
+static int pass_unreadable(struct stw_items *l, const char *text, size_t len,
+                           const struct stw_items_sink *to, const struct stw_error *why,
+                           struct stw_error *err)
 {
-    return !l->ending && len < l->typical_len - l->typical_len / 8;
+    if (why->code == STW_ERR_INTERNAL) { /* out of memory: not a fault of the object */
+        *err = *why;
+        return -1;
+    }
+    if (!to->unreadable)
+        return stw_fail(err, why->code, "object %u of the list: %s", l->count, why->text);
+    const struct stw_unreadable_item u = {
+        .text = text, .len = len, .number = l->count, .why = why->text};
+    return to->unreadable(to->ctx, &u, err);
 }
 
-/* Reads the object that begins at `data`.  1: complete, with its length; 0: incomplete. */
-static int take_item(struct stw_items *l, const char *data, size_t len, size_t *ret_len,
-                     stw_item_fn *fn, void *ctx, struct stw_error *err)
+/* The object in `text` has ended. */
+static int end_item(struct stw_items *l, const char *text, size_t len,
+                    const struct stw_items_sink *to, struct stw_error *err)
 {
-    if (is_too_short(l, len))
-        return 0;
-    l->doc.trusted = true;
-    if (stw_json_scan_first(&l->doc, data, len, ret_len, NULL) != 0)
-        return 0;
-    l->typical_len = *ret_len;
-    int rc = fn(ctx, stw_json_root(&l->doc), err);
+    struct stw_error why = {0};
+    size_t scanned;
+    int rc;
+    l->count++;
     l->state = STW_ITEMS_BETWEEN;
-    return rc != 0 ? rc : 1;
+    l->doc.trusted = true;
+    l->doc.max = STW_ITEM_VALUES_MAX;
+    if (l->cut)
+        (void)stw_fail(&why, STW_ERR_TOO_LARGE, "it has more than %u MiB of JSON",
+                       STW_ITEM_MAX_BYTES >> 20);
+    if (l->cut || stw_json_scan_first(&l->doc, text, len, &scanned, &why) != 0)
+        rc = pass_unreadable(l, text, len, to, &why, err);
+    else
+        rc = to->item(to->ctx, stw_json_root(&l->doc), err);
+    if (l->pending.cap > KEEP_BYTES)
+        stw_buf_done(&l->pending);
+    stw_buf_clear(&l->pending);
+    if (l->doc.cap > KEEP_TOKENS)
+        stw_json_done(&l->doc);
+    return rc;
 }
 
-/* Reads all complete objects.  Returns 0 with the bytes consumed, or a non-zero result to stop. */
-static int take_items(struct stw_items *l, const char *data, size_t len, size_t *ret_taken,
-                      stw_item_fn *fn, void *ctx, struct stw_error *err)
+/* More of an object.  Returns the bytes that belong to it in `ret_taken`. */
+static int take_item(struct stw_items *l, const char *data, size_t len, size_t *ret_taken,
+                     const struct stw_items_sink *to, struct stw_error *err)
 {
-    size_t at = 0, n = 0;
-    while (at < len && l->state != STW_ITEMS_TAIL) {
-        int taken = take_between(l, data[at]);
-        if (taken < 0)
-            return refuse_list(l, err);
-        if (taken > 0) {
-            at++;
-            continue;
-        }
-        int rc = take_item(l, data + at, len - at, &n, fn, ctx, err);
-        if (rc == 0)
-            break;
-        if (rc != 1)
-            return rc;
-        at += n;
-    }
-    *ret_taken = at;
-    return 0;
-}
-
-/* Keeps the start of an object, which the next piece continues; `data` is in `pending` or
- * elsewhere. */
-static void store_partial_item(struct stw_items *l, const char *data, size_t len)
-{
-    struct stw_buf *p = &l->pending;
-    if (p->len > 0) {
-        memmove(p->data, data, len);
-        p->data[len] = '\0';
-        p->len = len;
-    } else {
-        stw_buf_add(p, data, len);
-    }
-    l->try_at = is_too_short(l, len) ? 0 : len * 2;
-}
-
-/* Reads what is complete in `data`, which ends with the newest piece, and keeps the rest. */
-static int try_items(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
-                     struct stw_error *err)
-{
-    size_t taken = 0;
-    int rc = take_items(l, data, len, &taken, fn, ctx, err);
-    if (rc != 0)
-        return rc;
-    if (l->state == STW_ITEMS_TAIL) {
-        stw_buf_add(&l->rest, data + taken, len - taken);
-        stw_buf_clear(&l->pending);
-    } else {
-        store_partial_item(l, data + taken, len - taken);
-    }
-    return 0;
-}
-
-static int feed_items(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
-                      struct stw_error *err)
-{
-    if (l->pending.len == 0)
-        return try_items(l, data, len, fn, ctx, err);
-    stw_buf_add(&l->pending, data, len);
+    bool ended;
+    size_t n = stw_json_skim(&l->skim, data, len, &ended);
+    *ret_taken = n;
+    if (ended && l->pending.len == 0 && n <= STW_ITEM_MAX_BYTES)
+        return end_item(l, data, n, to, err);
+    size_t room = STW_ITEM_MAX_BYTES - l->pending.len;
+    l->cut |= n > room;
+    stw_buf_add(&l->pending, data, STW_MIN(n, room));
     if (l->pending.failed)
-        return stw_fail(err, STW_ERR_INVALID,
-                        "an object of the list is over %u bytes, or is not JSON",
-                        STW_ITEM_MAX_BYTES);
-    if (l->pending.len < l->try_at)
-        return 0;
-    return try_items(l, l->pending.data, l->pending.len, fn, ctx, err);
+        return stw_fail_memory(err);
+    return ended ? end_item(l, l->pending.data, l->pending.len, to, err) : 0;
 }
 
-int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
-                   struct stw_error *err)
+/* Between objects, or in one.  `ret_taken` gets the bytes consumed. */
+static int take_items(struct stw_items *l, const char *data, size_t len, size_t *ret_taken,
+                      const struct stw_items_sink *to, struct stw_error *err)
+{
+    *ret_taken = 1;
+    if (l->state == STW_ITEMS_INSIDE)
+        return take_item(l, data, len, ret_taken, to, err);
+    bool may_begin = l->state == STW_ITEMS_FIRST || l->state == STW_ITEMS_NEXT;
+    if (*data == '{' && may_begin) {
+        l->state = STW_ITEMS_INSIDE;
+        l->skim = (struct stw_json_skim){0};
+        l->cut = false;
+        return take_item(l, data, len, ret_taken, to, err);
+    }
+    return take_between(l, *data) ? 0 : refuse_list(l, err);
+}
+
+int stw_items_feed(struct stw_items *l, const char *data, size_t len,
+                   const struct stw_items_sink *to, struct stw_error *err)
 {
     const char *end = data + len;
+    size_t taken;
     int rc = 0;
     while (data < end && rc == 0) {
         if (l->state == STW_ITEMS_HEAD) {
@@ -216,8 +200,8 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
             stw_buf_add(&l->rest, data, (size_t)(end - data));
             data = end;
         } else {
-            rc = feed_items(l, data, (size_t)(end - data), fn, ctx, err);
-            data = end;
+            rc = take_items(l, data, (size_t)(end - data), &taken, to, err);
+            data += taken;
         }
         if (l->rest.failed)
             return refuse_list(l, err);
@@ -225,26 +209,10 @@ int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_f
     return rc;
 }
 
-/* The last scan may have been before the last piece. */
-static int end_items(struct stw_items *l, stw_item_fn *fn, void *ctx, struct stw_error *err)
+int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, struct stw_error *err)
 {
-    l->ending = true;
-    int rc = try_items(l, stw_buf_str(&l->pending), l->pending.len, fn, ctx, err);
-    if (rc != 0 || l->state == STW_ITEMS_TAIL)
-        return rc;
-    if (l->pending.len > 0 && /* reports the position of the error */
-        stw_json_scan(&l->doc, l->pending.data, l->pending.len, err) != 0)
-        return stw_error_wrap(err, "an object of the list");
-    return stw_fail(err, STW_ERR_INVALID, "the list was cut");
-}
-
-int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, stw_item_fn *fn, void *ctx,
-                  struct stw_error *err)
-{
-    bool open = l->state != STW_ITEMS_HEAD && l->state != STW_ITEMS_TAIL;
-    int rc = open ? end_items(l, fn, ctx, err) : 0;
-    if (rc != 0)
-        return rc;
+    if (l->state != STW_ITEMS_HEAD && l->state != STW_ITEMS_TAIL)
+        return stw_fail(err, STW_ERR_INVALID, "the list was cut");
     if (stw_json_scan(ret, stw_buf_str(&l->rest), l->rest.len, err) != 0)
         return stw_error_wrap(err, "the list");
     enum stw_json_type type = stw_json_type(stw_json_get(stw_json_root(ret), "items"));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Splits a List of the API server while it arrives: each object of "items" is passed on as soon as
- * its last byte has arrived, so that memory holds one object and not a page of them.
+ * its last byte has arrived, so that memory holds one object and not a page of them.  An object that
+ * cannot be read is passed on as text, and the list goes on.
  *
  * A zero-initialised struct is empty and valid. */
 #ifndef STW_KUBE_ITEMS_PRIV_H
@@ -13,13 +14,17 @@
 
 #include <stddef.h>
 
-/* One object: at most 1.5 MiB by etcd's default, somewhat more with its escapes. */
+/* One object: at most 1.5 MiB by etcd's default.  Custom resources are stored as the JSON that is
+ * sent; others are stored without its escapes, so that a few of them can be larger than this. */
 #define STW_ITEM_MAX_BYTES (8u << 20)
+/* Values and keys of one object, 20 bytes each; no object of 1.5 MiB of JSON has as many. */
+#define STW_ITEM_VALUES_MAX (1u << 20)
 
 enum stw_items_state {
     STW_ITEMS_HEAD,    /* before the items: apiVersion, kind, metadata, in any order */
     STW_ITEMS_FIRST,   /* after the opening bracket */
     STW_ITEMS_NEXT,    /* after a comma */
+    STW_ITEMS_INSIDE,  /* in an object */
     STW_ITEMS_BETWEEN, /* after an object */
     STW_ITEMS_TAIL,    /* after the closing bracket */
 };
@@ -27,10 +32,10 @@ enum stw_items_state {
 struct stw_items {
     enum stw_items_state state;
     struct stw_buf pending; /* the start of an object whose end has not arrived yet */
-    size_t try_at;          /* length of `pending` at which the scan is repeated */
-    size_t typical_len;     /* of the previous object; 0: none */
-    bool ending;            /* everything has arrived */
-    struct stw_buf rest;    /* the list without its objects */
+    bool cut;               /* there was more of it than STW_ITEM_MAX_BYTES */
+    struct stw_json_skim skim;
+    uint32_t count;      /* objects that have ended */
+    struct stw_buf rest; /* the list without its objects */
     /* In STW_ITEMS_HEAD: */
     unsigned depth;
     bool in_string, escaped;
@@ -38,19 +43,31 @@ struct stw_items {
     struct stw_json_doc doc;      /* of one object */
 };
 
-/* `item` is borrowed.  A non-zero result stops the feed. */
-typedef int stw_item_fn(void *ctx, struct stw_json item, struct stw_error *err);
+/* An object that cannot be read: too large, too many values, or not JSON. */
+struct stw_unreadable_item {
+    const char *text; /* of the object, up to STW_ITEM_MAX_BYTES */
+    size_t len;
+    uint32_t number; /* in the list, from 1 */
+    const char *why;
+};
+
+/* Where the objects go.  They are borrowed.  A non-zero result stops the feed. */
+struct stw_items_sink {
+    int (*item)(void *ctx, struct stw_json item, struct stw_error *err);
+    /* NULL: such an object is an error of the list. */
+    int (*unreadable)(void *ctx, const struct stw_unreadable_item *u, struct stw_error *err);
+    void *ctx;
+};
 
 /* Prepares for the next list; keeps little memory. */
 void stw_items_reset(struct stw_items *l);
 void stw_items_done(struct stw_items *l);
-/* Returns 0, what `fn` returned, or -1 with `err`. */
-int stw_items_feed(struct stw_items *l, const char *data, size_t len, stw_item_fn *fn, void *ctx,
-                   struct stw_error *err) STW_MUST_CHECK;
-/* After the last byte: passes on any remaining objects, and returns the list without its objects in
- * `ret`, which borrows from `l`.  Returns as stw_items_feed; -1 also when the text is truncated or
- * not a list. */
-int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, stw_item_fn *fn, void *ctx,
+/* Returns 0, what a function of the sink returned, or -1 with `err`. */
+int stw_items_feed(struct stw_items *l, const char *data, size_t len,
+                   const struct stw_items_sink *to, struct stw_error *err) STW_MUST_CHECK;
+/* After the last byte: returns the list without its objects in `ret`, which borrows from `l`.  -1 when
+ * the text is truncated or not a list. */
+int stw_items_end(struct stw_items *l, struct stw_json_doc *ret,
                   struct stw_error *err) STW_MUST_CHECK;
 
 #endif

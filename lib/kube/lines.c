@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The watch line splitter.  A line that arrives whole is passed on in place; only a split one is
- * copied. */
+ * copied.  Of a line over the limit only the start is kept. */
 #include "kube/lines_priv.h"
+
+#include "base/util.h"
 
 #include <string.h>
 
@@ -11,7 +13,7 @@
 
 void stw_lines_init(struct stw_lines *l, size_t max_bytes)
 {
-    l->partial = STW_BUF_INIT(max_bytes);
+    *l = (struct stw_lines){.partial = STW_BUF_INIT(max_bytes)};
 }
 
 void stw_lines_done(struct stw_lines *l)
@@ -19,37 +21,41 @@ void stw_lines_done(struct stw_lines *l)
     stw_buf_done(&l->partial);
 }
 
-static void clear_partial_line(struct stw_buf *partial)
-{
-    if (partial->cap > KEEP_BYTES)
-        stw_buf_done(partial);
-    else
-        stw_buf_clear(partial);
-}
-
 void stw_lines_reset(struct stw_lines *l)
 {
-    clear_partial_line(&l->partial);
+    if (l->partial.cap > KEEP_BYTES)
+        stw_buf_done(&l->partial);
+    else
+        stw_buf_clear(&l->partial);
+    l->cut = false;
 }
 
-static int hand_on(const char *line, size_t len, stw_line_fn *fn, void *ctx)
+static int hand_on(const char *line, size_t len, bool cut, stw_line_fn *fn, void *ctx)
 {
-    if (len > 0 && line[len - 1] == '\r')
+    if (len > 0 && !cut && line[len - 1] == '\r')
         len--;
-    return len > 0 ? fn(ctx, line, len) : 0;
+    return len > 0 ? fn(ctx, line, len, cut) : 0;
+}
+
+/* Keeps what has room.  False: out of memory. */
+static bool keep_partial_line(struct stw_lines *l, const char *data, size_t len)
+{
+    size_t room = l->partial.max - l->partial.len;
+    l->cut |= len > room;
+    stw_buf_add(&l->partial, data, STW_MIN(len, room));
+    return !l->partial.failed;
 }
 
 /* One line, its end at data + len. */
 static int handle_line(struct stw_lines *l, const char *data, size_t len, stw_line_fn *fn,
                        void *ctx)
 {
-    if (l->partial.len == 0)
-        return len > l->partial.max ? -1 : hand_on(data, len, fn, ctx);
-    stw_buf_add(&l->partial, data, len);
-    if (l->partial.failed)
+    if (l->partial.len == 0 && len <= l->partial.max)
+        return hand_on(data, len, false, fn, ctx);
+    if (!keep_partial_line(l, data, len))
         return -1;
-    int r = hand_on(l->partial.data, l->partial.len, fn, ctx);
-    clear_partial_line(&l->partial);
+    int r = hand_on(l->partial.data, l->partial.len, l->cut, fn, ctx);
+    stw_lines_reset(l);
     return r;
 }
 
@@ -62,7 +68,5 @@ int stw_lines_feed(struct stw_lines *l, const char *data, size_t len, stw_line_f
             return r;
         data = nl + 1;
     }
-    if (data < end)
-        stw_buf_add(&l->partial, data, (size_t)(end - data));
-    return l->partial.failed ? -1 : 0;
+    return data == end || keep_partial_line(l, data, (size_t)(end - data)) ? 0 : -1;
 }

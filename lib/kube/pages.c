@@ -52,7 +52,8 @@ static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
 static int take_data(void *ctx, const char *data, size_t len, struct stw_error *err)
 {
     struct list_page *p = ctx;
-    return stw_items_feed(&p->items, data, len, take_item, p, err);
+    const struct stw_items_sink to = {.item = take_item, .ctx = p};
+    return stw_items_feed(&p->items, data, len, &to, err);
 }
 
 /* Reads one page: passes its objects to `fn`, and puts the start of the next page into `next`. */
@@ -71,7 +72,7 @@ static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t s
     stw_items_reset(&page->items);
     page->given = 0;
     if (stw_client_read(c, &req, take_data, page, err) != 0 ||
-        stw_items_end(&page->items, &rest, take_item, page, err) != 0)
+        stw_items_end(&page->items, &rest, err) != 0)
         return -1;
     stw_buf_clear(next);
     stw_json_str(stw_json_path(stw_json_root(&rest), "metadata.continue"), next);

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "kube/discovery.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define PATH_MAX_BYTES 3072
@@ -117,6 +118,8 @@ static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
     r->phase = STW_LISTING;
     r->listed = atomic_load(&r->inf->resource);
     r->paging = false;
+    r->nameless = false;
+    stw_unreadable_list_begin(&r->inf->unreadable, &r->list);
     stw_buf_clear(&r->next);
     stw_cache_list_begin(&r->inf->cache, &r->scope);
     go_on(r, wait_ms);
@@ -180,7 +183,43 @@ static void record_recovery(struct stw_reflector *r)
     r->failures = r->watch_failures = 0;
 }
 
+/* --- objects that cannot be read */
+
+static_assert(STW_UNREADABLE_RV_LEN == STW_RV_LEN, "one length of a resourceVersion");
+
+/* Marks and logs one: that of this key, or one at a place when the key is unknown (""). */
+static void mark_unreadable(struct stw_reflector *r, const char *key, const char *place,
+                            const char *why)
+{
+    struct stw_informer *inf = r->inf;
+    struct stw_unreadable_report report = {
+        .key = *key ? key : place, .why = why, .placed = *key == '\0'};
+    uint32_t unlogged = 0;
+    if (!stw_unreadable_mark(&inf->unreadable, &r->list, &report, stw_now_ms(inf->clock),
+                             &unlogged))
+        return;
+    stw_log(STW_LOG_WARN, "an object cannot be read and is skipped",
+            STW_STR("resource", inf->config.resource->plural), STW_STR("object", report.key),
+            STW_STR("error", why), STW_INT("unlogged", unlogged));
+}
+
 /* --- lists */
+
+static int take_unreadable(void *ctx, const struct stw_unreadable_item *u, struct stw_error *err)
+{
+    struct stw_reflector *r = ctx;
+    struct stw_unreadable_id id;
+    char place[64];
+    (void)err;
+    stw_unreadable_identify(u->text, u->len, &id);
+    stw_format(place, sizeof(place), "object %u of a page of the list", u->number);
+    mark_unreadable(r, id.key, place, u->why);
+    if (*id.key)
+        stw_cache_list_keep(&r->inf->cache, id.key);
+    else
+        r->nameless = true;
+    return 0;
+}
 
 static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
 {
@@ -191,6 +230,7 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
     struct stw_entry *old;
     if (stw_informer_read(inf, object, &id, &r->text, &v) != 0)
         return 0;
+    stw_unreadable_clear(&inf->unreadable, id.key);
     /* An object that could not be stored is not one that is gone: the list is read again. */
     if (r->text.failed)
         return stw_fail_memory(err);
@@ -206,13 +246,19 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
 static int on_list_data(struct stw_http_call *call, const char *data, size_t len)
 {
     struct stw_reflector *r = call->ctx;
-    return stw_items_feed(&r->items, data, len, take_item, r, &call->err);
+    const struct stw_items_sink to = {.item = take_item, .unreadable = take_unreadable, .ctx = r};
+    return stw_items_feed(&r->items, data, len, &to, &call->err);
 }
 
 static void report_vanished(struct stw_reflector *r)
 {
     struct stw_informer *inf = r->inf;
     struct stw_cache_sweep sweep = {0};
+    stw_unreadable_sweep(&inf->unreadable, &r->list);
+    if (r->nameless) { /* it may be any of those that were not listed */
+        stw_cache_reached(&inf->cache, &r->scope, r->rv);
+        return;
+    }
     for (struct stw_entry *e; (e = stw_cache_list_end(&inf->cache, &r->scope, r->rv, &sweep));) {
         stw_informer_changed(inf, stw_entry_key(e), stw_entry_text(e), NULL);
         stw_entry_free(e);
@@ -223,7 +269,7 @@ static void report_vanished(struct stw_reflector *r)
 static int end_page(struct stw_reflector *r, struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    if (stw_items_end(&r->items, &doc, take_item, r, err) != 0)
+    if (stw_items_end(&r->items, &doc, err) != 0)
         return -1;
     struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
     if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), r->rv, sizeof(r->rv)) != 0)
@@ -341,6 +387,7 @@ static int on_change(struct stw_reflector *r, struct stw_json object, bool delet
     struct stw_entry *old;
     if (stw_informer_identify(object, &id) != 0)
         return 0;
+    stw_unreadable_clear(&inf->unreadable, id.key);
     /* Usually the event of our own write, whose response is already in the cache. */
     if (!deleted && stw_cache_confirmed(&inf->cache, &r->scope, id.key, id.rv)) {
         memcpy(r->rv, id.rv, sizeof(r->rv));
@@ -374,15 +421,63 @@ static int dispatch_event(struct stw_reflector *r, struct stw_json event)
     return stw_json_is(type, "DELETED") ? on_change(r, object, true) : 0;
 }
 
-static int on_event_line(void *ctx, const char *line, size_t len)
+/* The object is gone, whatever it was. */
+static int on_unreadable_deleted(struct stw_reflector *r, const struct stw_unreadable_id *id)
+{
+    struct stw_informer *inf = r->inf;
+    struct stw_entry *old = NULL;
+    const struct stw_version gone = {.key = id->key, .rv = id->rv};
+    stw_unreadable_clear(&inf->unreadable, id->key);
+    int changed = stw_cache_watched(&inf->cache, &r->scope, &gone, stw_now_ms(inf->clock), &old);
+    if (changed < 0)
+        return stw_fail_memory(&r->call.err);
+    if (changed > 0 || inf->config.reports_gone)
+        stw_informer_changed(inf, id->key, old ? stw_entry_text(old) : NULL, NULL);
+    stw_entry_free(old);
+    return 0;
+}
+
+/* A line that is not valid JSON, or only the start of one.  If it is the event of an object, the watch
+ * goes on after it. */
+static int on_unreadable_event(struct stw_reflector *r, const char *line, size_t len,
+                               const struct stw_error *why)
+{
+    struct stw_unreadable_id id;
+    char type[16], place[128];
+    int rc = 0;
+    stw_unreadable_identify_event(line, len, type, &id);
+    bool deleted = stw_streq(type, "DELETED");
+    if (why->code == STW_ERR_INTERNAL ||
+        (!deleted && !stw_streq(type, "ADDED") && !stw_streq(type, "MODIFIED"))) {
+        r->call.err = *why;
+        return stw_error_wrap(&r->call.err, "an event of the watch");
+    }
+    stw_format(place, sizeof(place), "the event after resourceVersion %s", r->rv);
+    if (deleted && *id.key && *id.rv)
+        rc = on_unreadable_deleted(r, &id);
+    else
+        mark_unreadable(r, id.key, place, why->text);
+    if (rc == 0 && *id.rv) {
+        stw_cache_reached(&r->inf->cache, &r->scope, id.rv);
+        memcpy(r->rv, id.rv, sizeof(r->rv));
+    }
+    return rc;
+}
+
+static int on_event_line(void *ctx, const char *line, size_t len, bool cut)
 {
     struct stw_reflector *r = ctx;
+    struct stw_error why = {0};
+    int end;
     r->doc.trusted = true;
-    if (stw_json_scan(&r->doc, line, len, &r->call.err) != 0) {
-        (void)stw_error_wrap(&r->call.err, "an event of the watch");
-        return 1;
-    }
-    int end = dispatch_event(r, stw_json_root(&r->doc));
+    r->doc.max = STW_ITEM_VALUES_MAX;
+    if (cut)
+        (void)stw_fail(&why, STW_ERR_TOO_LARGE, "it has more than %u MiB of JSON",
+                       STW_LINE_MAX_BYTES >> 20);
+    if (cut || stw_json_scan(&r->doc, line, len, &why) != 0)
+        end = on_unreadable_event(r, line, len, &why);
+    else
+        end = dispatch_event(r, stw_json_root(&r->doc));
     if (r->doc.cap * sizeof(struct stw_json_token) > KEEP_BYTES)
         stw_json_done(&r->doc);
     if (r->text.cap > KEEP_BYTES)
@@ -400,9 +495,8 @@ static int on_watch_data(struct stw_http_call *call, const char *data, size_t le
 {
     struct stw_reflector *r = call->ctx;
     int end = stw_lines_feed(&r->lines, data, len, on_event_line, r);
-    if (end < 0)
-        return stw_fail(&call->err, STW_ERR_TOO_LARGE, "an event of the watch is over %u bytes",
-                        STW_LINE_MAX_BYTES);
+    if (end < 0 && call->err.code == STW_OK)
+        return stw_fail_memory(&call->err);
     stw_informer_gauges(r->inf);
     stw_informer_note(r, false);
     return end;

@@ -11,6 +11,7 @@
 #include "kube/client_priv.h"
 #include "kube/items_priv.h"
 #include "kube/lines_priv.h"
+#include "kube/unreadable_priv.h"
 
 #include <stdatomic.h>
 
@@ -23,6 +24,8 @@ enum stw_reflector_phase {
 struct stw_reflector {
     struct stw_informer *inf;
     struct stw_cache_scope scope;
+    struct stw_unreadable_scope list; /* the list that is read, or was read last */
+    bool nameless;                    /* it has an unreadable object whose name is unknown */
     struct stw_http_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;
@@ -55,7 +58,8 @@ struct stw_informer {
     struct stw_informer_config config;
     const struct stw_clock *clock;
     struct stw_cache cache;
-    struct stw_series *last_event, *objects, *bytes;
+    struct stw_unreadable unreadable;
+    struct stw_series *last_event, *objects, *bytes, *skipped;
 
     struct stw_reflector *reflectors;
     unsigned reflector_count;

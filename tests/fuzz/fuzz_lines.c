@@ -10,8 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int collect(void *ctx, const char *line, size_t len)
+static int collect(void *ctx, const char *line, size_t len, bool cut)
 {
+    stw_buf_adds(ctx, cut ? "cut " : "");
     stw_buf_add(ctx, line, len);
     stw_buf_addc(ctx, '\n');
     return 0;

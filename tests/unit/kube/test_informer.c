@@ -72,6 +72,8 @@ static bool said(struct fixture *f, const char *want)
  *                                    stream of fake_api.py
  *     {'status':500}                 any other step of fake_api.py
  *
+ * Before an object, or an event of one: '?': it is not JSON; '#': it is too large.
+ *
  * times=0 at the end of a list or watch: without limit; cut: the connection is cut. */
 static bool next_word(const char **at, const char *line_end, char *out, size_t size)
 {
@@ -106,6 +108,33 @@ static void add_object(struct stw_buf *out, const char *word)
                  (int)(is - at - 1), at + 1, is + 1);
 }
 
+/* As an item of a stream: the object, or one of its metadata that cannot be read. */
+static void add_streamed_object(struct stw_buf *out, const char *word)
+{
+    stw_autobuf struct stw_buf object = STW_BUF_INIT(1000);
+    bool bad = word[0] == '?' || word[0] == '#';
+    add_object(&object, word + bad);
+    if (!bad) {
+        stw_buf_addf(out, "{'json':%s}", stw_buf_str(&object));
+        return;
+    }
+    object.len = (size_t)(strstr(object.data, "'data':") - object.data) + strlen("'data':");
+    stw_buf_adds(out, "{'raw':'");
+    for (size_t i = 0; i < object.len; i++)
+        stw_buf_addf(out, "%s%c", object.data[i] == '\'' ? "\\" : "", object.data[i]);
+    stw_buf_adds(out,
+                 word[0] == '?' ? "}'}" : "\\''},{'repeat':'x','bytes':9000000},{'raw':'\\'}'}");
+}
+
+static void add_unreadable_event(struct stw_buf *out, const char *word, const char *type)
+{
+    char object[512];
+    stw_format(object, sizeof(object), "%c%s", word[0], word + 2);
+    stw_buf_addf(out, "{'raw':'{\\'type\\':\\'%s\\',\\'object\\':'},", type);
+    add_streamed_object(out, object);
+    stw_buf_adds(out, ",{'raw':'}\\n'}");
+}
+
 static void add_event(struct stw_buf *out, const char *word)
 {
     static const char *const types[128] = {['+'] = "ADDED", ['*'] = "MODIFIED", ['-'] = "DELETED"};
@@ -123,6 +152,9 @@ static void add_event(struct stw_buf *out, const char *word)
                      word + 1);
     } else if (word[0] == '{') {
         stw_buf_adds(out, word);
+    } else if (word[0] == '?' || word[0] == '#') {
+        assert_non_null(types[word[1] & 127]);
+        add_unreadable_event(out, word, types[word[1] & 127]);
     } else {
         assert_non_null(types[word[0] & 127]);
         stw_buf_addf(out, "{'json':{'type':'%s','object':", types[word[0] & 127]);
@@ -133,31 +165,40 @@ static void add_event(struct stw_buf *out, const char *word)
 
 static void add_answer(struct stw_buf *out, const char *at, const char *line_end)
 {
-    char word[512], rv[512] = "", more[512] = "", end[540] = "";
+    char word[32768], rv[512] = "", more[512] = "", end[540] = "";
     const char *value;
     stw_autobuf struct stw_buf items = STW_BUF_INIT(1u << 20);
     (void)next_word(&at, line_end, word, sizeof(word));
     bool list = stw_streq(word, "list");
+    bool streamed = list && (memchr(at, '?', (size_t)(line_end - at)) ||
+                             memchr(at, '#', (size_t)(line_end - at)));
     assert_true(list || stw_streq(word, "watch"));
     if (list)
         (void)next_word(&at, line_end, rv, sizeof(rv));
     while (next_word(&at, line_end, word, sizeof(word))) {
         if ((value = value_of(word, "more="))) {
-            (void)snprintf(more, sizeof(more), "%s", value);
+            stw_format(more, sizeof(more), "%.500s", value);
         } else if ((value = value_of(word, "times="))) {
-            (void)snprintf(end, sizeof(end), ",'times':%s", value);
+            stw_format(end, sizeof(end), ",'times':%.500s", value);
         } else if (stw_streq(word, "cut")) {
             (void)snprintf(end, sizeof(end), ",'then':'cut'");
         } else {
-            stw_buf_adds(&items, items.len > 0 ? "," : "");
-            (list ? add_object : add_event)(&items, word);
+            stw_buf_adds(&items, items.len == 0 ? "" : streamed ? ",{'raw':','}," : ",");
+            (streamed ? add_streamed_object : list ? add_object : add_event)(&items, word);
         }
     }
-    if (list)
+    if (streamed)
+        stw_buf_addf(out,
+                     "'stream':[{'raw':'{\\'metadata\\':{\\'resourceVersion\\':\\'%s\\',"
+                     "\\'continue\\':\\'%s\\'},\\'items\\':['},%s,{'raw':']}'}]%s}",
+                     rv, more, stw_buf_str(&items), end);
+    else if (list)
         stw_buf_addf(out, "'body':{'metadata':{'resourceVersion':'%s','continue':'%s'},'items':[",
                      rv, more);
     else
         stw_buf_adds(out, "'stream':[");
+    if (streamed)
+        return;
     stw_buf_adds(out, stw_buf_str(&items));
     stw_buf_addf(out, "]%s%s}", list ? "}" : "", end);
 }
@@ -349,6 +390,138 @@ static void garbage_in_a_watch(void **state)
           "+b@8=1 hang\n",
           (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a +n/b "));
+    end(&f);
+}
+
+/* Whether the object of this key cannot be read, for this reason. */
+static bool is_unreadable(struct fixture *f, const char *key, const char *want)
+{
+    char why[200] = "";
+    return stw_informer_unreadable(f->inf, key, why, sizeof(why)) && strstr(why, want);
+}
+
+static uint32_t count_unreadable(const struct fixture *f)
+{
+    struct stw_informer_facts facts;
+    stw_informer_facts(f->inf, &facts);
+    return facts.unreadable;
+}
+
+static void note_place(void *ctx, const char *key, const char *place, const char *why)
+{
+    (void)why;
+    stw_buf_addf(ctx, "%s%s;", key ? key : "", place);
+}
+
+/* In a list: it is named, the others are read, and the watch begins. */
+static void a_list_with_unreadable_objects(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit= | list 5 a@1=1 ?b@2=1 #c@3=1 d@4=1\n"
+          "watch=1.*=5$ | watch +e@6=1 hang\n",
+          (struct stw_informer_config){0});
+    wait_until(said(&f, "+n/a +n/d +n/e "));
+    assert_true(stw_informer_synced(f.inf));
+    assert_true(is_unreadable(&f, "n/b", "invalid JSON at line 1"));
+    assert_true(is_unreadable(&f, "n/c", "it has more than 8 MiB of JSON"));
+    assert_false(stw_informer_unreadable(f.inf, "n/a", NULL, 0));
+    assert_int_equal(count_unreadable(&f), 2);
+    end(&f);
+}
+
+/* In a watch: it goes on, and resumes after them.  The last version that could be read stays; they
+ * are gone when they are deleted. */
+static void a_watch_with_unreadable_events(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit= | list 5 a@1=1 b@2=1 c@3=1\n"
+          "watch=1.*=5$ | watch ?*a@6=1 #*b@7=1 ?+d@8=1 #+e@9=1 +x@10=1 wait:deleted ?-a@11=1 "
+          "#-e@12=1 *d@13=1 #*c@14=1\n"
+          "watch=1.*=14$ | watch +y@15=1 hang\n",
+          (struct stw_informer_config){.reports_gone = true});
+    wait_until(said(&f, "+n/a +n/b +n/c +n/x "));
+    assert_true(is_unreadable(&f, "n/a", "invalid JSON at line 1"));
+    assert_true(is_unreadable(&f, "n/b", "it has more than 8 MiB of JSON"));
+    assert_true(is_unreadable(&f, "n/d", "invalid JSON at line 1"));
+    assert_true(is_unreadable(&f, "n/e", "it has more than 8 MiB of JSON"));
+    assert_has(&f, "n/a", "{\"d\":1}");
+    assert_has(&f, "n/d", NULL);
+    fake_go(&f.fake, "deleted");
+    wait_until(said(&f, "+n/a +n/b +n/c +n/x -n/a !n/e +n/d +n/y "));
+    assert_int_equal(count_unreadable(&f), 2);
+    assert_true(is_unreadable(&f, "n/b", "more than") && is_unreadable(&f, "n/c", "more than"));
+    end(&f);
+}
+
+/* A list that has an object in a version that cannot be read: it has not vanished.  What is no longer
+ * in the list is forgotten. */
+static void unreadable_objects_do_not_vanish(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit= | list 5 a@1=1 b@2=1 ?c@3=1\n"
+          "watch=1 | watch !410\n"
+          "limit= | list 30 ?a@20=1\n"
+          "watch=1.*=30$ | watch !410\n"
+          "limit= | list 40 a@35=2\n"
+          "watch=1.*=40$ | watch hang\n",
+          (struct stw_informer_config){0});
+    wait_until(fake_count(&f.fake, "resourceVersion=40") == 1);
+    assert_true(said(&f, "+n/a +n/b -n/b *n/a "));
+    assert_int_equal(count_unreadable(&f), 0);
+    end(&f);
+}
+
+/* No name can be found: it may be any object that is not in the list, so that none counts as
+ * deleted. */
+static void an_unreadable_object_without_a_name(void **state)
+{
+    struct fixture f;
+    stw_autobuf struct stw_buf places = STW_BUF_INIT(1000);
+    (void)state;
+    begin(&f,
+          "limit= | list 5 a@1=1 b@2=1\n"
+          "watch=1 | watch !410\n"
+          "limit= | {'stream':[{'raw':'{\\'metadata\\':{\\'resourceVersion\\':\\'9\\'},"
+          "\\'items\\':[{:}]}'}]}\n"
+          "watch=1.*=9$ | watch {'raw':'{\\'type\\':\\'ADDED\\',\\'object\\':}\\n'} -b@12=1 hang\n",
+          (struct stw_informer_config){0});
+    wait_until(said(&f, "+n/a +n/b -n/b "));
+    assert_has(&f, "n/a", "{\"d\":1}");
+    assert_int_equal(stw_informer_each_unreadable(f.inf, note_place, &places), 0);
+    assert_non_null(strstr(stw_buf_str(&places), "object 1 of a page of the list;"));
+    assert_non_null(strstr(stw_buf_str(&places), "the event after resourceVersion 9;"));
+    end(&f);
+}
+
+/* What Go writes and other readers refuse is read. */
+static void what_go_writes_is_read(void **state)
+{
+    struct fixture f;
+    stw_autobuf struct stw_buf deep = STW_BUF_INIT(1u << 20), script = STW_BUF_INIT(1u << 20);
+    (void)state;
+    for (int i = 0; i < 9990; i++)
+        stw_buf_addc(&deep, '[');
+    for (int i = 0; i < 9990; i++)
+        stw_buf_addc(&deep, ']');
+    stw_buf_addf(
+        &script,
+        "limit= | list 5 a@1='\\u0000' b@2=100000000000000000000\n"
+        "watch=1.*=5$ | watch *a@6='x\\u0000' +c@7=1e+30 "
+        "{'raw':'{\\'type\\':\\'ADDED\\',\\'object\\':{\\'metadata\\':{\\'name\\':\\'d\\',"
+        "\\'namespace\\':\\'n\\',\\'resourceVersion\\':\\'8\\'},\\'data\\':'} {'raw':'%s'} "
+        "{'raw':'}}\\n'} hang\n",
+        stw_buf_str(&deep));
+    begin(&f, stw_buf_str(&script), (struct stw_informer_config){0});
+    wait_until(said(&f, "+n/a +n/b *n/a +n/c +n/d "));
+    assert_has(&f, "n/a", "{\"d\":\"x\\u0000\"}");
+    assert_has(&f, "n/b", "{\"d\":100000000000000000000}");
+    assert_int_equal(count_unreadable(&f), 0);
     end(&f);
 }
 
@@ -730,6 +903,11 @@ int main(void)
         cmocka_unit_test(gone_while_paging),
         cmocka_unit_test(cut_in_a_string),
         cmocka_unit_test(garbage_in_a_watch),
+        cmocka_unit_test(a_list_with_unreadable_objects),
+        cmocka_unit_test(a_watch_with_unreadable_events),
+        cmocka_unit_test(unreadable_objects_do_not_vanish),
+        cmocka_unit_test(an_unreadable_object_without_a_name),
+        cmocka_unit_test(what_go_writes_is_read),
         cmocka_unit_test(a_silent_watch),
         cmocka_unit_test(faults_pass),
         cmocka_unit_test(a_busy_server_is_no_warning),

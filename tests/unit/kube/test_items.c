@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/items_priv.h"
 
+#include "base/util.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,10 +20,22 @@ static int collect(void *ctx, struct stw_json item, struct stw_error *err)
                                                       : 0;
 }
 
+/* Writes where it is, its start and the reason. */
+static int collect_unreadable(void *ctx, const struct stw_unreadable_item *u, struct stw_error *err)
+{
+    (void)err;
+    stw_buf_addf(ctx, "#%u ", u->number);
+    stw_buf_add(ctx, u->text, STW_MIN(u->len, (size_t)20));
+    stw_buf_addf(ctx, " %zu: %.20s|", u->len, u->why);
+    return 0;
+}
+
 /* Feeds `text` in pieces of `piece` bytes, and writes its objects and the rest to `out`.  Returns
  * the error code. */
 static enum stw_err feed(const char *text, size_t piece, struct stw_buf *out)
 {
+    const struct stw_items_sink to = {
+        .item = collect, .unreadable = collect_unreadable, .ctx = out};
     struct stw_items l = {0};
     stw_autojson struct stw_json_doc rest = {0};
     struct stw_error err = {0};
@@ -29,10 +43,9 @@ static enum stw_err feed(const char *text, size_t piece, struct stw_buf *out)
     int rc = 0;
     stw_items_reset(&l);
     for (size_t at = 0; rc == 0 && at < size; at += piece)
-        rc = stw_items_feed(&l, text + at, size - at < piece ? size - at : piece, collect, out,
-                            &err);
+        rc = stw_items_feed(&l, text + at, size - at < piece ? size - at : piece, &to, &err);
     if (rc == 0)
-        rc = stw_items_end(&l, &rest, collect, out, &err);
+        rc = stw_items_end(&l, &rest, &err);
     if (rc == 0)
         stw_buf_add(out, rest.text, rest.len);
     stw_items_done(&l);
@@ -79,7 +92,17 @@ static void forms_of_lists(void **state)
         {"{\"items\":[{},]}", "{}|", STW_ERR_INVALID},
         {"{\"items\":[,{}]}", "", STW_ERR_INVALID},
         {"{\"items\":[{} {}]}", "{}|", STW_ERR_INVALID},
-        {"{\"items\":[{\"a\":}]}", "", STW_ERR_INVALID},
+        {"{\"items\":[1]}", "", STW_ERR_INVALID},
+        {"{\"items\":[[1]]}", "", STW_ERR_INVALID},
+        {"{\"items\":[{\"a\":}]}", "#1 {\"a\":} 6: invalid JSON at line|{\"items\":[]}", STW_OK},
+        {"{\"items\":[{},{\"a\":\"]}\\\"\"x},{\"b\":1}]}",
+         "{}|#2 {\"a\":\"]}\\\"\"x} 13: invalid JSON at line|{\"b\":1}|{\"items\":[]}", STW_OK},
+        {"{\"items\":[{\"a\":\"\x01\"},{}]}",
+         "#1 {\"a\":\"\x01\"} 9: invalid JSON at line|{}|{\"items\":[]}", STW_OK},
+        {"{\"items\":[{\"a\":\"\\u0000\",\"b\":100000000000000000000}]}",
+         "{\"a\":\"\\u0000\",\"b\":100000000000000000000}|{\"items\":[]}", STW_OK},
+        {"{\"items\":[{\"a\":1", "", STW_ERR_INVALID},
+        {"{\"items\":[{\"a\":\"]}", "", STW_ERR_INVALID},
         {"{\"items\":[{}]", "{}|", STW_ERR_INVALID},
         {"{\"items\":[{}]}}", "{}|", STW_ERR_INVALID},
         {"{\"items\":[{}],\"items\":[{}]}", "{}|", STW_ERR_INVALID},
@@ -96,8 +119,6 @@ static void forms_of_lists(void **state)
         }
 }
 
-/* An object is parsed for the first time when nearly as many bytes have arrived as the previous one
- * had.  Objects after a large one are shorter, up to the end of the list. */
 static void objects_of_all_sizes(void **state)
 {
     static const int sizes[] = {1, 700, 3, 40, 900, 500, 250, 120, 60, 30, 1};
@@ -117,8 +138,8 @@ static void objects_of_all_sizes(void **state)
     }
 }
 
-/* Fed byte by byte, an object of a megabyte is scanned some twenty times, not a million times: the
- * test would take an hour. */
+/* Fed byte by byte, an object of a megabyte is scanned once, not a million times: the test would take
+ * an hour. */
 static void large_objects(void **state)
 {
     enum { SIZE = 1 << 20 };
@@ -132,18 +153,76 @@ static void large_objects(void **state)
     assert_true(out.len > SIZE);
 }
 
+/* A string of `size` bytes in an object of a list, between two others. */
+static void write_around(size_t size, struct stw_buf *text)
+{
+    stw_buf_adds(text, "{\"items\":[{\"a\":1},{\"a\":\"");
+    char *to = stw_buf_reserve(text, size);
+    assert_non_null(to);
+    memset(to, 'x', size);
+    text->len += size;
+    text->data[text->len] = '\0';
+    stw_buf_adds(text, "\"},{\"a\":2}]}");
+}
+
+/* It is skipped, in the memory of the limit, and the objects behind it are read. */
 static void too_large(void **state)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_ITEM_MAX_BYTES + 4096);
+    static const size_t pieces[] = {1000, 16384, 3u << 20, 64u << 20};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
+    (void)state;
+    write_around(2 * STW_ITEM_MAX_BYTES, &text);
+    for (size_t i = 0; i < STW_COUNT(pieces); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
+        assert_int_equal(feed(text.data, pieces[i], &out), STW_OK);
+        assert_string_equal(stw_buf_str(&out),
+                            "{\"a\":1}|#2 {\"a\":\"xxxxxxxxxxxxxx 8388608: it has more than 8 M|"
+                            "{\"a\":2}|{\"items\":[]}");
+    }
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
+    text.data[2] = 'x'; /* no items: all of it is the rest */
+    assert_int_equal(feed(text.data, 16384, &out), STW_ERR_INVALID);
+}
+
+/* As large as is allowed: `{"a":""}` is around the string. */
+static void as_large_as_allowed(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(3 * STW_ITEM_MAX_BYTES);
+    (void)state;
+    write_around(STW_ITEM_MAX_BYTES - 8, &text);
+    assert_int_equal(feed(text.data, 16384, &out), STW_OK);
+    assert_true(out.len > STW_ITEM_MAX_BYTES);
+    assert_null(strchr(out.data, '#'));
+}
+
+static void too_many_values(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_ITEM_MAX_BYTES);
     stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
     (void)state;
-    stw_buf_adds(&text, "{\"items\":[{\"a\":\"");
-    while (text.len < STW_ITEM_MAX_BYTES + 1024)
-        stw_buf_adds(&text, "0123456789abcdef");
-    assert_int_equal(feed(text.data, 16384, &out), STW_ERR_INVALID);
-    assert_int_equal(out.len, 0);
-    text.data[1] = 'x'; /* no items: all of it is the rest */
-    assert_int_equal(feed(text.data, 16384, &out), STW_ERR_INVALID);
+    stw_buf_adds(&text, "{\"items\":[{\"a\":[1");
+    for (unsigned i = 0; i < STW_ITEM_VALUES_MAX; i++)
+        stw_buf_adds(&text, ",1");
+    stw_buf_adds(&text, "]},{}]}");
+    assert_int_equal(feed(text.data, 16384, &out), STW_OK);
+    assert_non_null(strstr(stw_buf_str(&out), "#1 {\"a\":[1,1,1,1,1,1,1, "));
+    assert_non_null(strstr(stw_buf_str(&out), "|{}|{\"items\":[]}"));
+}
+
+/* Without a way to skip it, it is an error of the list. */
+static void unreadable_is_an_error(void **state)
+{
+    static const char text[] = "{\"items\":[{},{\"a\":}]}";
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
+    const struct stw_items_sink to = {.item = collect, .ctx = &out};
+    struct stw_items l = {0};
+    struct stw_error err = {0};
+    (void)state;
+    stw_items_reset(&l);
+    assert_int_equal(stw_items_feed(&l, text, strlen(text), &to, &err), -1);
+    assert_non_null(strstr(err.text, "object 2 of the list: invalid JSON"));
+    stw_items_done(&l);
 }
 
 int main(void)
@@ -154,6 +233,9 @@ int main(void)
         cmocka_unit_test(objects_of_all_sizes),
         cmocka_unit_test(large_objects),
         cmocka_unit_test(too_large),
+        cmocka_unit_test(as_large_as_allowed),
+        cmocka_unit_test(too_many_values),
+        cmocka_unit_test(unreadable_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

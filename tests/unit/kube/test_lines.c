@@ -8,9 +8,10 @@
 
 #include <cmocka.h>
 
-static int collect(void *ctx, const char *line, size_t len)
+static int collect(void *ctx, const char *line, size_t len, bool cut)
 {
     struct stw_buf *out = ctx;
+    stw_buf_adds(out, cut ? "cut " : "");
     stw_buf_add(out, line, len);
     stw_buf_addc(out, '|');
     return len == 4 && memcmp(line, "stop", 4) == 0 ? 7 : 0;
@@ -51,24 +52,34 @@ static void byte_by_byte(void **state)
     stw_lines_done(&l);
 }
 
-static void the_cap(void **state)
+/* Of a line over the limit the start is passed on when its end has come, and the lines after it are
+ * whole. */
+static void long_lines_are_cut(void **state)
 {
     static const struct {
-        const char *first, *second;
-        int want;
+        const char *first, *second, *want;
     } rows[] = {
-        {"12345678\n", "", 0},   {"1234", "5678\n", 0}, {"123456789\n", "", -1},
-        {"1234", "56789\n", -1}, {"123456789", "", -1}, {"1\n2\n3\n4\n5\n6\n", "12345678\n", 0},
+        {"12345678\n", "", "12345678|"},
+        {"1234", "5678\n", "12345678|"},
+        {"123456789\n", "a\n", "cut 12345678|a|"},
+        {"1234", "56789\na\n", "cut 12345678|a|"},
+        {"12345678", "9\na\n", "cut 12345678|a|"},
+        {"12345678", "\na\n", "12345678|a|"},
+        {"1234567\r9", "\r\na\r\n", "cut 1234567\r|a|"},
+        {"123456789", "", ""},
+        {"1\n2\n3\n4\n5\n6\n", "12345678\n", "1|2|3|4|5|6|12345678|"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stw_lines l;
         struct stw_buf out = STW_BUF_INIT(1000);
         stw_lines_init(&l, 8);
-        int r = stw_lines_feed(&l, rows[i].first, strlen(rows[i].first), collect, &out);
-        if (r == 0)
-            r = stw_lines_feed(&l, rows[i].second, strlen(rows[i].second), collect, &out);
-        assert_int_equal(r, rows[i].want);
+        assert_int_equal(stw_lines_feed(&l, rows[i].first, strlen(rows[i].first), collect, &out),
+                         0);
+        assert_int_equal(stw_lines_feed(&l, rows[i].second, strlen(rows[i].second), collect, &out),
+                         0);
+        assert_string_equal(stw_buf_str(&out), rows[i].want);
+        assert_true(l.partial.len <= 8);
         stw_buf_done(&out);
         stw_lines_done(&l);
     }
@@ -91,7 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(byte_by_byte),
-        cmocka_unit_test(the_cap),
+        cmocka_unit_test(long_lines_are_cut),
         cmocka_unit_test(the_reader_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
