@@ -173,6 +173,16 @@ static int start_certs(struct stw_serve *s, const struct stw_certs_config *confi
     return stw_certs_start(*ret, err);
 }
 
+/* The rest of the limit is for the program, its caches and memory that the allocator cannot
+ * release. */
+static size_t memory_for_clients(const struct stw_settings *settings)
+{
+    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = stw_cgroup_memory_limit();
+    if (mib == 0 && limit > 0)
+        mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
+    return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);
+}
+
 /* Called before its certificate is available. */
 static int open_metrics(struct stw_serve *s, struct stw_error *err)
 {
@@ -184,6 +194,7 @@ static int open_metrics(struct stw_serve *s, struct stw_error *err)
     struct stw_metrics_server_config config = {.address = s->settings->metrics_bind,
                                                .clock = &stw_clock_system,
                                                .metrics = s->metrics,
+                                               .memory_bytes = memory_for_clients(s->settings),
                                                .page = s->page};
     if (!secure_metrics(s))
         return 0;
@@ -210,16 +221,6 @@ static int read_client_names(struct stw_serve *s, struct stw_error *err)
     struct stw_client_auth_config config = {
         .ca_file = file, .names = (const char *const *)s->caller_names, .clock = &stw_clock_system};
     return stw_client_auth_create(&config, &s->client_auth, err);
-}
-
-/* The rest of the limit is for the program, its caches and memory that the allocator cannot
- * release. */
-static size_t memory_for_clients(const struct stw_settings *settings)
-{
-    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = stw_cgroup_memory_limit();
-    if (mib == 0 && limit > 0)
-        mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
-    return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);
 }
 
 static int open_webhook(struct stw_serve *s, struct stw_error *err)
@@ -268,6 +269,7 @@ int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
         .live = s->live,
         .ready = s->ready,
         .metrics = s->metrics,
+        .memory_bytes = memory_for_clients(s->settings),
     };
     if (stw_probes_create(&config, &s->probes, err) < 0)
         return -1;

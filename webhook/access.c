@@ -15,8 +15,13 @@
 #define ASK_MS 3000U       /* one request */
 #define ASK_AGAIN_MS 2000U /* after a failed request */
 #define TELL_EVERY_MS 60000U
-#define BURST 20U
-#define REFILL_MS 200U
+/* Requests for new tokens: of one address, and of all together. */
+#define PEER_BURST 10U
+#define PEER_REFILL_MS 1000U
+#define SUM_BURST 40U
+#define SUM_REFILL_MS 100U
+#define SUM_RESERVE 10U /* only for addresses that have shown a token with the permission */
+#define PEERS 256U
 #define TOKEN_MAX ((size_t)16 << 10)
 #define ANSWER_MAX ((size_t)1 << 20)
 #define KEPT 64U /* cached answers of each list; the oldest is replaced */
@@ -40,12 +45,25 @@ struct decision {
     char user[128];
 };
 
+struct bucket {
+    uint64_t tokens, refilled_ms;
+};
+
+/* An address with less than a full bucket, or with a permission. */
+struct peer {
+    uint64_t address; /* 0: free */
+    struct bucket bucket;
+    bool permitted;     /* has shown a token with the permission */
+    uint64_t failed_ms; /* of the last request that failed; 0: never */
+};
+
 struct stw_access {
     struct stw_access_config c;
     struct decision allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
                                                  permission */
-    uint64_t tokens, refilled_ms;                 /* of the bucket */
-    uint64_t failed_ms, logged_ms;                /* 0: never */
+    struct peer peers[PEERS];
+    struct bucket sum;
+    uint64_t failed_ms, logged_ms; /* 0: never */
 };
 
 /* --- answers */
@@ -126,14 +144,49 @@ static void cache_answer(struct stw_access *a, const unsigned char digest[DIGEST
 
 /* --- rate limit for requests to the API server */
 
-static bool take_token(struct stw_access *a, uint64_t now)
+static void refill(struct bucket *b, uint64_t burst, uint64_t refill_ms, uint64_t now)
 {
-    uint64_t fresh = (now - a->refilled_ms) / REFILL_MS;
-    a->tokens = STW_MIN(a->tokens + fresh, (uint64_t)BURST);
-    a->refilled_ms += fresh * REFILL_MS;
-    if (a->tokens == 0)
+    uint64_t fresh = (now - b->refilled_ms) / refill_ms;
+    b->tokens = STW_MIN(b->tokens + fresh, burst);
+    b->refilled_ms += fresh * refill_ms;
+}
+
+/* Of two entries, the one that is better replaced: a free one, else one without a permission, else
+ * the one with the fuller bucket. A full bucket is like none. */
+static struct peer *choose_lesser(struct peer *a, struct peer *b)
+{
+    if (!a->address || !b->address)
+        return a->address ? b : a;
+    if (a->permitted != b->permitted)
+        return a->permitted ? b : a;
+    return b->bucket.tokens > a->bucket.tokens ? b : a;
+}
+
+static struct peer *enter_peer(struct stw_access *a, uint64_t address, uint64_t now)
+{
+    struct peer *least = &a->peers[0];
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct peer *p = &a->peers[i];
+        refill(&p->bucket, PEER_BURST, PEER_REFILL_MS, now);
+        if (p->address == address && address)
+            return p;
+        least = choose_lesser(least, p);
+    }
+    *least = (struct peer){.address = address, .bucket = {PEER_BURST, now}};
+    return least;
+}
+
+/* Whether this address may cause one more request to the API server. */
+static bool take_token(struct stw_access *a, struct peer *p, uint64_t now)
+{
+    refill(&a->sum, SUM_BURST, SUM_REFILL_MS, now);
+    uint64_t all = p->permitted ? SUM_BURST : SUM_BURST - SUM_RESERVE;
+    uint64_t kept = SUM_BURST - all, left = a->sum.tokens > kept ? a->sum.tokens - kept : 0;
+    /* left / all > used / burst */
+    if (p->bucket.tokens == 0 || left * PEER_BURST <= (PEER_BURST - p->bucket.tokens) * all)
         return false;
-    a->tokens--;
+    p->bucket.tokens--;
+    a->sum.tokens--;
     return true;
 }
 
@@ -274,35 +327,42 @@ static void answer_unasked(const struct decision *old, uint64_t now, struct stw_
             "process says why");
 }
 
-static void find_out(struct stw_access *a, const char *token, const char *path,
+static void find_out(struct stw_access *a, uint64_t address, const char *token, const char *path,
                      const unsigned char digest[DIGEST], struct stw_access_answer *ret)
 {
     char user[sizeof(((struct decision *)0)->user)];
     struct stw_error err = {0};
     struct decision *old = find_kept(a->allowed, digest);
     uint64_t now = stw_now_ms(a->c.clock);
-    if (a->failed_ms && now - a->failed_ms < ASK_AGAIN_MS) {
+    struct peer *peer = enter_peer(a, address, now);
+    /* A token that makes the API server fail or wait delays no address with a permission. */
+    uint64_t failed_ms = peer->permitted ? peer->failed_ms : a->failed_ms;
+    if (failed_ms && now - failed_ms < ASK_AGAIN_MS) {
         answer_unasked(old, now, ret);
         return;
     }
-    if (!old && !take_token(a, now)) {
-        set_answer(ret, 429, "too many tokens that are not known yet; try again in a second");
+    if (!old && !take_token(a, peer, now)) {
+        set_answer(
+            ret, 429,
+            "too many tokens from this address that are not known yet; try again in a second");
         return;
     }
     int code = check_token_access(a, token, path, user, sizeof(user), &err);
     now = stw_now_ms(a->c.clock);
     if (code == 0) {
         log_failed_review(a, &err, now);
+        peer->failed_ms = now;
         answer_unasked(old, now, ret);
         return;
     }
-    a->failed_ms = 0;
+    a->failed_ms = peer->failed_ms = 0;
+    peer->permitted |= code == 200;
     cache_answer(a, digest, code, user, now);
     answer_kept(a->c.op, ret, code, user, path);
 }
 
-void stw_access_check(struct stw_access *a, const char *authorization, const char *path,
-                      struct stw_access_answer *ret)
+void stw_access_check(struct stw_access *a, uint64_t peer, const char *authorization,
+                      const char *path, struct stw_access_answer *ret)
 {
     unsigned char digest[DIGEST];
     uint64_t now = stw_now_ms(a->c.clock);
@@ -321,7 +381,7 @@ void stw_access_check(struct stw_access *a, const char *authorization, const cha
     else if (is_younger(no, now, REFUSED_MS))
         answer_kept(a->c.op, ret, no->code, no->user, path);
     else
-        find_out(a, token, path, digest, ret);
+        find_out(a, peer, token, path, digest, ret);
 }
 
 int stw_access_create(const struct stw_access_config *config, struct stw_access **ret,
@@ -331,8 +391,7 @@ int stw_access_create(const struct stw_access_config *config, struct stw_access 
     if (!a)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics server");
     a->c = *config;
-    a->tokens = BURST;
-    a->refilled_ms = stw_now_ms(config->clock);
+    a->sum = (struct bucket){SUM_BURST, stw_now_ms(config->clock)};
     *ret = a;
     return 0;
 }

@@ -5,8 +5,12 @@
  *
  * Answers are cached by a digest of token and path: a permission for one minute, a refusal for ten
  * seconds. While the API server cannot be reached, a permission stays valid for five minutes,
- * because that is when metrics are needed. All other tokens are refused. New tokens cause at most
- * five requests a second to the API server.
+ * because that is when metrics are needed. All other tokens are refused.
+ *
+ * Each new token costs a request to the API server. Each address of a client may cause ten, then one
+ * a second; all together forty, then ten a second. The more of its own an address has used, the
+ * earlier it is refused from the sum, and a quarter of the sum is only for addresses that have shown
+ * a token with the permission. So a client that tries many tokens keeps out only itself.
  *
  * Not thread-safe: one thread at a time. */
 #ifndef STW_WEBHOOK_ACCESS_H
@@ -46,10 +50,10 @@ stw_access_ask_fn stw_access_ask_client;
 
 int stw_access_create(const struct stw_access_config *config, struct stw_access **ret,
                       struct stw_error *err) STW_MUST_CHECK;
-/* `authorization` is the value of the header, or NULL; `path` is the requested path, such as
- * "/metrics". */
-void stw_access_check(struct stw_access *a, const char *authorization, const char *path,
-                      struct stw_access_answer *ret);
+/* `peer` is the address of the client, as in stw_gate_entry; `authorization` is the value of the
+ * header, or NULL; `path` is the requested path, such as "/metrics". */
+void stw_access_check(struct stw_access *a, uint64_t peer, const char *authorization,
+                      const char *path, struct stw_access_answer *ret);
 void stw_access_destroy(struct stw_access *a); /* NULL is allowed */
 
 #endif

@@ -193,6 +193,12 @@ int stw_bundle_retrieve(const struct stw_bundle *b, gnutls_pcert_st **pcert, uns
     return 0;
 }
 
+int stw_bundle_missing(gnutls_session_t session)
+{
+    (void)gnutls_alert_send(session, GNUTLS_AL_FATAL, GNUTLS_A_INTERNAL_ERROR);
+    return -1;
+}
+
 /* --- the slot */
 
 void stw_bundle_slot_init(struct stw_bundle_slot *s)

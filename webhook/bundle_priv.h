@@ -27,6 +27,9 @@ int stw_bundle_load(const char *cert_pem, const char *key_pem, int64_t now_us,
 struct stw_bundle *stw_bundle_ref(struct stw_bundle *b);
 void stw_bundle_unref(struct stw_bundle *b); /* NULL is allowed */
 
+/* The result of that function while there is no bundle: ends the handshake, with an alert. */
+int stw_bundle_missing(gnutls_session_t session);
+
 /* The bundle for new connections. Any thread. */
 struct stw_bundle_slot {
     pthread_mutex_t lock;

@@ -175,8 +175,10 @@ static int verify_caller(gnutls_session_t session)
 {
     struct stw_client_auth *c = gnutls_db_get_ptr(session);
     const char *why = judge_session(c, session);
-    if (why)
+    if (why) {
         log_refused_caller(c, why);
+        (void)gnutls_alert_send(session, GNUTLS_AL_FATAL, GNUTLS_A_BAD_CERTIFICATE);
+    }
     return why ? GNUTLS_E_CERTIFICATE_ERROR : 0;
 }
 

@@ -5,8 +5,10 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "webhook/listen_priv.h"
+#include "webhook/shares.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,9 +16,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-/* Connections that were cut but are not closed yet. Above this number the gate waits for the
- * library. */
-#define DYING_MAX 256U
 #define ACCEPT_BURST 64
 #define CROWDED_WAIT_MS 5
 #define ROOM_WAIT_MS 1000
@@ -60,22 +59,31 @@ static void wake_gate(struct stw_gate *g)
     (void)!write(g->wake_fd, &one, sizeof(one));
 }
 
+/* IPv4 as the first half of an IPv6 address that is not assigned: 0:ffff:a.b.c.d. */
+static uint64_t mapped(uint32_t four)
+{
+    return UINT64_C(0xffff) << 32 | ntohl(four);
+}
+
 static uint64_t address_of(const struct sockaddr *addr)
 {
     struct sockaddr_in four;
     struct sockaddr_in6 six;
-    uint64_t half[2] = {0};
+    uint64_t network;
     if (addr->sa_family == AF_INET) {
         memcpy(&four, addr, sizeof(four));
-        return four.sin_addr.s_addr;
+        return mapped(four.sin_addr.s_addr);
     }
     if (addr->sa_family != AF_INET6)
         return 0;
     memcpy(&six, addr, sizeof(six));
-    memcpy(half, &six.sin6_addr, sizeof(half));
-    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
-        return half[1] >> 32 ? half[1] >> 32 : half[1];
-    return half[0];
+    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
+        uint32_t last;
+        memcpy(&last, six.sin6_addr.s6_addr + 12, sizeof(last));
+        return mapped(last);
+    }
+    memcpy(&network, &six.sin6_addr, sizeof(network));
+    return network ? be64toh(network) : 1; /* ::1 */
 }
 
 static struct stw_gate_peer *find_peer(const struct stw_gate *g, uint64_t address)
@@ -86,13 +94,17 @@ static struct stw_gate_peer *find_peer(const struct stw_gate *g, uint64_t addres
     return p;
 }
 
-static struct stw_gate_peer *enter_peer(struct stw_gate *g, int fd)
+static uint64_t peer_of(int fd)
 {
     struct sockaddr_storage addr = {0};
     socklen_t len = sizeof(addr);
     if (getpeername(fd, (struct sockaddr *)&addr, &len) != 0)
         addr.ss_family = AF_UNSPEC;
-    uint64_t address = address_of((struct sockaddr *)&addr);
+    return address_of((struct sockaddr *)&addr);
+}
+
+static struct stw_gate_peer *enter_peer(struct stw_gate *g, uint64_t address)
+{
     struct stw_gate_peer *p = find_peer(g, address);
     if (!p && (p = calloc(1, sizeof(*p)))) {
         p->address = address;
@@ -301,10 +313,11 @@ static bool accept_some(struct stw_gate *g, int most)
     return false;
 }
 
+/* Connections that were cut, but that the library has not closed yet, still have their memory. */
 static bool is_crowded(struct stw_gate *g)
 {
     STW_LOCKED(&g->lock);
-    return g->count + atomic_load(&g->handed) >= g->c.limit + DYING_MAX;
+    return g->count + atomic_load(&g->handed) >= g->c.limit + stw_connections_dying(g->c.limit);
 }
 
 /* Limits the connections passed to a slow library. The rest wait in the kernel, and no connection
@@ -428,11 +441,12 @@ void stw_gate_destroy(struct stw_gate *g)
 void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
 {
     e->fd = fd;
+    e->address = peer_of(fd);
     e->next = NULL;
     atomic_store_explicit(&e->deadline_ms, stw_now_ms(g->c.clock) + g->c.request_timeout_ms,
                           memory_order_relaxed);
     STW_LOCKED(&g->lock);
-    e->peer = enter_peer(g, fd);
+    e->peer = enter_peer(g, e->address);
     e->prev = g->last;
     *(g->last ? &g->last->next : &g->first) = e;
     g->last = e;

@@ -29,7 +29,8 @@ struct stw_gate;
 struct stw_gate_entry {
     struct stw_gate_entry *prev, *next; /* by age; under the gate's lock, as is `cut` */
     int fd;
-    struct stw_gate_peer *peer; /* the peer address; NULL: out of memory */
+    uint64_t address;           /* of the peer; for IPv6 the /64 network; 0: unknown */
+    struct stw_gate_peer *peer; /* all of that address; NULL: out of memory */
     bool cut;                   /* shut down; the library will close it */
     _Atomic bool busy;          /* from the first byte of a request to the last of its reply */
     _Atomic bool served;        /* has had a decision: not a slow-loris client */

@@ -26,6 +26,7 @@ struct stw_metrics_server_config {
     const char *address; /* ":8443" */
     const struct stw_clock *clock;
     struct stw_metrics *metrics;
+    size_t memory_bytes;          /* for all clients, of every port: see shares.h */
     struct stw_access *access;    /* owned, also when create fails */
     struct stw_metrics_page page; /* path NULL: none */
 };

@@ -25,6 +25,7 @@ struct stw_probes_config {
     const struct stw_probe *live;  /* ended by a NULL name; or NULL */
     const struct stw_probe *ready; /* the same */
     struct stw_metrics *metrics;
+    size_t memory_bytes; /* for all clients, of every port: see shares.h */
 };
 
 struct stw_probes;

@@ -5,6 +5,7 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "webhook/framing_priv.h"
 #include "webhook/server_priv.h"
 
 #include <stdio.h>
@@ -28,9 +29,7 @@ static const struct stw_refusal
                 "an admission review must be sent with Content-Type: application/json"},
     too_large = {413, "RequestEntityTooLarge",
                  "the body is larger than this webhook takes; make the object smaller"},
-    bad_framing =
-        {400, "BadRequest",
-         "the body must come with a Content-Length or Transfer-Encoding: chunked, not both"},
+    bad_framing = {400, "BadRequest", STW_FRAMING_MESSAGE},
     bad_timeout = {400, "BadRequest",
                    "the timeout in the query must be a duration above zero such as 10s or 1m30s"},
     too_busy =
@@ -103,6 +102,7 @@ void *stw_request_begin(void *cls, const char *uri, struct MHD_Connection *mhd)
     struct stw_http_request *rq = &conn->rq;
     uint64_t now_ms = stw_now_ms(w->server->c.clock);
     size_t path_len = strcspn(uri, "?");
+    stw_tls_input_advance(&conn->input, STW_TLS_STEP_MAX);
     rq->begun = true;
     rq->started_ns = monotonic_ns();
     rq->deadline_ms = UINT64_MAX;
@@ -133,19 +133,16 @@ static bool is_json(const char *type)
     return *type == '\0' || *type == ';';
 }
 
-/* The length in the header. -1: invalid framing, which no regular client sends. */
-static int read_length(struct MHD_Connection *mhd, uint64_t *ret)
+/* Of a head with clear framing. */
+static uint64_t read_length(struct MHD_Connection *mhd)
 {
     const char *length = find_header(mhd, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *coding = find_header(mhd, MHD_HTTP_HEADER_TRANSFER_ENCODING);
     int64_t value = 0;
-    *ret = UINT64_MAX;
-    if (coding)
-        return !length && strcasecmp(coding, "chunked") == 0 ? 0 : -1;
-    if (length && stw_parse_int(length, 0, INT64_MAX, &value) != 0)
-        return -1;
-    *ret = (uint64_t)value;
-    return 0;
+    if (find_header(mhd, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+        return UINT64_MAX;
+    if (length)
+        (void)stw_parse_int(length, 0, INT64_MAX, &value);
+    return (uint64_t)value;
 }
 
 static void refuse_request(struct stw_http_request *rq, const struct stw_refusal *why)
@@ -167,7 +164,7 @@ static void charge_memory(struct stw_http_conn *conn, uint64_t size)
 {
     struct stw_server *s = conn->worker->server;
     struct stw_http_request *rq = &conn->rq;
-    size_t all = s->c.memory_bytes / 2, most = size > STW_SMALL_BODY ? all / 4 * 3 : all;
+    size_t all = s->request_share, most = size > STW_SMALL_BODY ? all / 4 * 3 : all;
     if (size <= rq->charged)
         return;
     size_t more = (size_t)size - rq->charged;
@@ -192,15 +189,20 @@ static uint64_t cost_of_conversion(size_t len)
     return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token) + len;
 }
 
-static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, const char *method)
+static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, const char *method,
+                       const char *version)
 {
     const struct stw_server *s = conn->worker->server;
     struct stw_http_request *rq = &conn->rq;
+    rq->unclear = !stw_framing_is_clear(mhd, version);
+    if (rq->unclear) {
+        rq->refusal = bad_framing;
+        return;
+    }
+    rq->length = read_length(mhd);
     if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
         refuse_request(rq, &not_post);
-    if (read_length(mhd, &rq->length) != 0)
-        refuse_request(rq, &bad_framing);
-    else if (rq->length != UINT64_MAX && rq->length > s->c.body_max_bytes)
+    if (rq->length != UINT64_MAX && rq->length > s->c.body_max_bytes)
         refuse_request(rq, &too_large);
     else if (rq->length != UINT64_MAX && rq->refusal.code == 0)
         charge_memory(conn, rq->length);
@@ -388,7 +390,7 @@ static enum MHD_Result queue_reply(struct stw_http_conn *conn, struct MHD_Connec
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, MHD_HTTP_METHOD_POST);
     if (rq->code == 503)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (atomic_load_explicit(&conn->worker->server->retiring, memory_order_relaxed))
+    if (rq->unclear || atomic_load_explicit(&conn->worker->server->retiring, memory_order_relaxed))
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result status = MHD_queue_response(mhd, (unsigned)rq->code, r);
     MHD_destroy_response(r);
@@ -416,10 +418,11 @@ static enum MHD_Result finish_request(struct stw_http_conn *conn, struct MHD_Con
 }
 
 /* Errors are sent after the end of the body, so that the connection can be kept. They are sent
- * early if the body is too large or the client waits for "100 Continue". */
+ * early, which closes the connection, if the body is too large, its end is in doubt, or the client
+ * waits for "100 Continue". */
 static bool answer_early(const struct stw_http_request *rq, struct MHD_Connection *mhd)
 {
-    return rq->refusal.code == 413 ||
+    return rq->refusal.code == 413 || rq->unclear ||
            (rq->refusal.code && find_header(mhd, MHD_HTTP_HEADER_EXPECT));
 }
 
@@ -428,12 +431,13 @@ enum MHD_Result stw_request_handle(void *cls, struct MHD_Connection *mhd, const 
                                    size_t *data_size, void **state)
 {
     struct stw_http_conn *conn = *state;
-    (void)cls, (void)url, (void)version;
+    (void)cls, (void)url;
     if (!conn)
         return MHD_NO;
+    stw_tls_input_advance(&conn->input, STW_TLS_STEP_MAX);
     if (!conn->rq.headed) {
         conn->rq.headed = true;
-        check_head(conn, mhd, method);
+        check_head(conn, mhd, method, version);
         return answer_early(&conn->rq, mhd) ? finish_request(conn, mhd) : MHD_YES;
     }
     if (*data_size > 0) {
@@ -469,6 +473,7 @@ void stw_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
         return;
     bool served = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && conn->rq.code == 200;
     stw_request_done(conn);
+    stw_tls_input_advance(&conn->input, STW_TLS_STEP_MAX);
     conn->kept = true;
     stw_gate_end(w->server->gate, &conn->entry, stw_now_ms(w->server->c.clock), served);
 }

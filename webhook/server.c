@@ -6,6 +6,8 @@
 #include "schema/conversion.h"
 #include "webhook/client_auth.h"
 #include "webhook/server_priv.h"
+#include "webhook/shares.h"
+#include "webhook/tls_alert_priv.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -22,10 +24,6 @@
 /* More than the 90 s of the API server, so that the client closes first and no request is lost. */
 #define IDLE_TIMEOUT_DEFAULT_MS 120000U
 #define CONNECTION_LIMIT_DEFAULT 1024U
-#define MEMORY_DEFAULT ((size_t)256 << 20)
-/* Memory of a connection: libmicrohttpd's pool, a TLS session with a record in each direction,
- * ours. */
-#define CONNECTION_COST ((size_t)96 << 10)
 /* libmicrohttpd's pool of a connection. Half of it is the read buffer, which holds a TLS record of
  * 16 KiB. Not larger, because the library clears all of it after each request. */
 #define CONNECTION_MEMORY ((size_t)40 << 10)
@@ -58,18 +56,22 @@ static int retrieve_certificate(gnutls_session_t session, const struct gnutls_ce
     const struct stw_http_conn *conn = conn_of(session);
     (void)info;
     if (!conn || !conn->bundle)
-        return -1; /* ends the handshake */
+        return stw_bundle_missing(session);
     return stw_bundle_retrieve(conn->bundle, pcert, pcert_length, ocsp, ocsp_length, key, flags);
 }
 
-/* gnutls_handshake_hook_func: called after the client's last handshake message. */
-static int shook_hands(gnutls_session_t session, unsigned int type, unsigned int when,
-                       unsigned int incoming, const gnutls_datum_t *message)
+/* gnutls_handshake_hook_func: called before and after each handshake message. */
+static int look_at_message(gnutls_session_t session, unsigned int type, unsigned int when,
+                           unsigned int incoming, const gnutls_datum_t *message)
 {
     struct stw_http_conn *conn = conn_of(session);
-    (void)type, (void)when, (void)message;
-    if (conn && incoming) {
-        struct stw_server *s = conn->worker->server;
+    if (!conn || !incoming)
+        return 0;
+    struct stw_server *s = conn->worker->server;
+    if (when == GNUTLS_HOOK_PRE)
+        return stw_tls_check_message(session, type, message, s->c.client_auth != NULL);
+    if (type == GNUTLS_HANDSHAKE_FINISHED) { /* the client's last message */
+        stw_tls_input_advance(&conn->input, STW_TLS_STEP_MAX);
         stw_gate_settle(s->gate, &conn->entry, stw_now_ms(s->c.clock));
         if (s->c.client_auth)
             atomic_store_explicit(&conn->entry.known, true, memory_order_relaxed);
@@ -91,13 +93,15 @@ static struct stw_http_conn *open_connection(struct stw_worker *w, struct MHD_Co
     conn->bundle = stw_bundle_slot_ref(&s->bundle);
     gnutls_session_t tls =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
+    stw_tls_input_limit(&conn->input, tls, fd,
+                        s->c.client_auth ? STW_TLS_HELLO_AND_CHAIN_MAX : STW_TLS_HELLO_MAX);
     /* A resumed session does not present a certificate again. */
     if (s->c.client_auth)
         stw_client_auth_require(s->c.client_auth, tls);
     else if (conn->bundle)
         stw_bundle_enable_tickets(conn->bundle, tls);
-    gnutls_handshake_set_hook_function(tls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
-                                       shook_hands);
+    gnutls_handshake_set_hook_function(tls, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_BOTH,
+                                       look_at_message);
     stw_gate_enter(s->gate, &conn->entry, fd);
     return conn;
 }
@@ -245,11 +249,10 @@ static void set_defaults(struct stw_server_config *c)
     c->request_timeout_ms =
         c->request_timeout_ms ? c->request_timeout_ms : REQUEST_TIMEOUT_DEFAULT_MS;
     c->idle_timeout_ms = c->idle_timeout_ms ? c->idle_timeout_ms : IDLE_TIMEOUT_DEFAULT_MS;
-    c->memory_bytes = c->memory_bytes ? c->memory_bytes : MEMORY_DEFAULT;
+    struct stw_client_shares shares = stw_client_shares(c->memory_bytes);
     c->connection_limit =
         bounded_limit(c->connection_limit ? c->connection_limit : CONNECTION_LIMIT_DEFAULT);
-    c->connection_limit =
-        STW_MIN(c->connection_limit, (uint32_t)(c->memory_bytes / 2 / CONNECTION_COST));
+    c->connection_limit = STW_MIN(c->connection_limit, stw_connections_tls(shares.admission));
     c->threads = c->threads ? STW_MIN(c->threads, STW_WORKERS_MAX) : default_threads();
 }
 
@@ -274,6 +277,7 @@ int stw_server_create(const struct stw_server_config *config, struct stw_server 
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the admission server");
     s->c = *config;
     set_defaults(&s->c);
+    s->request_share = stw_client_shares(s->c.memory_bytes).requests;
     stw_bundle_slot_init(&s->bundle);
     stw_discreet_init(&s->discreet, config->env ? config->env->lookup : NULL,
                       config->client_auth != NULL, config->clock);

@@ -25,8 +25,8 @@ struct stw_server_config {
     const struct stw_env *env;           /* borrowed; conversion needs its `op` */
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
-    size_t memory_bytes;   /* for all memory that clients can hold; 0: 256 MiB. Beyond it: 503 */
-    size_t body_max_bytes; /* 0: 7 MiB, as controller-runtime. Beyond it: 413 */
+    size_t memory_bytes;         /* for all clients, of every port: see shares.h. Beyond it: 503 */
+    size_t body_max_bytes;       /* 0: 7 MiB, as controller-runtime. Beyond it: 413 */
     uint32_t request_timeout_ms; /* for TLS, headers and body; 0: 10000 */
     uint32_t idle_timeout_ms;    /* a kept connection without a request; 0: 120000 */
     uint32_t connection_limit; /* 0: 1024; beyond it the oldest without a finished request is cut */

@@ -12,13 +12,13 @@
 #include "webhook/gate_priv.h"
 #include "webhook/review.h"
 #include "webhook/server.h"
+#include "webhook/tls_input_priv.h"
 
 #include <microhttpd.h>
 
 #define STW_WORKERS_MAX 8U
 
-/* Half of the memory for clients is for connections. The other half is for requests: bodies, parsed
- * values and replies. Bodies larger than this leave a quarter of that half to smaller ones. */
+/* Requests with larger bodies leave a quarter of the share of requests to smaller ones. */
 #define STW_SMALL_BODY ((size_t)64 << 10)
 
 /* One library thread. */
@@ -39,7 +39,8 @@ struct stw_server {
     struct stw_bundle_slot bundle;
     _Atomic bool retiring; /* each reply closes its connection */
     struct stw_discreet discreet;
-    struct stw_env env;        /* of the config, with restricted lookups */
+    struct stw_env env; /* of the config, with restricted lookups */
+    size_t request_share;
     _Atomic size_t held_bytes; /* by current requests */
     _Atomic uint64_t complained_ms;
 };
@@ -55,6 +56,7 @@ struct stw_http_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
     bool begun, headed, answered;
+    bool unclear;                    /* its framing: see framing_priv.h */
     int code;                        /* of the response */
     uint64_t started_ns;             /* CLOCK_MONOTONIC, for the latency */
     uint64_t deadline_ms;            /* of the caller's ?timeout=; UINT64_MAX: none */
@@ -68,6 +70,7 @@ struct stw_http_request {
 
 struct stw_http_conn {
     struct stw_gate_entry entry;
+    struct stw_tls_input input;
     struct stw_worker *worker;
     struct stw_bundle *bundle;
     uint64_t opened_ms;

@@ -55,7 +55,7 @@ class Door:
     def __init__(self, binary, folder, args=(), join=None):
         self.certs = make_pair(folder / "certs")
         self.log_path = folder / "steward.log"
-        self.binary, self.args = binary, list(args)
+        self.binary, self.args, self.command = binary, list(args), ["webhook"]
         self.process, self.stopping, self.env, self.join = None, False, {}, join
         self.port = self.health_port = self.metrics_port = 0
         self.kept = None
@@ -64,7 +64,7 @@ class Door:
         """Starts it, reads its ports from the log, and waits until it is ready."""
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [str(self.binary), "webhook", "--webhook-cert-path", str(self.certs),
+                [str(self.binary), *self.command, "--webhook-cert-path", str(self.certs),
                  "--webhook-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
                  "--metrics-bind-address", "127.0.0.1:0", "--log-format", "json", *self.args],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
@@ -77,9 +77,13 @@ class Door:
                 self.port = entry.get("port", self.port)
                 self.health_port = entry.get("healthPort", self.health_port)
                 self.metrics_port = entry.get("metricsPort", self.metrics_port)
-            return self.port and self.health_port and self.readyz()[0] == 200
+            return self.port and self.health_port and self.is_up()
         wait.until("steward webhook to be ready", ports, 60)
         return self
+
+    def is_up(self):
+        """Whether it can be used, once its ports are known."""
+        return self.readyz()[0] == 200
 
     def terminate(self):
         """Sends SIGTERM, once: a second one would end it at once."""

@@ -59,6 +59,37 @@ def answers(door, pair=None, version=None):
     return False
 
 
+def alert(door, pair=None, **versions):
+    """The alert that ends the handshake of such a client."""
+    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    if pair:
+        context.load_cert_chain(*map(str, pair))
+    for name, version in versions.items():
+        setattr(context, name, version)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.raises(ssl.SSLError) as failure:
+        with context.wrap_socket(door.tcp(), server_hostname="localhost") as sock:
+            sock.recv(1)  # with TLS 1.3 the client is done before the server has judged it
+    return failure.value.reason
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_refused_handshakes_end_with_an_alert(make_door, folder, version):
+    """Not only with the end of the connection, which tells a client nothing."""
+    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+    assert alert(door, maximum_version=version) in (
+        "TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE")
+    assert alert(door, make_client(folder, "theirs", "stranger"),
+                 maximum_version=version) == "SSLV3_ALERT_BAD_CERTIFICATE"
+    assert answers(door, make_client(folder, "ours", "apiserver"), version)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_a_client_without_a_common_version_gets_an_alert(make_door):
+    assert alert(make_door(), minimum_version=ssl.TLSVersion.TLSv1,
+                 maximum_version=ssl.TLSVersion.TLSv1_1) == "TLSV1_ALERT_PROTOCOL_VERSION"
+
+
 def reasons(door):
     """The reasons for refused callers, from the log."""
     return [e["reason"] for e in door.log() if e["msg"] == "refused a client of the webhook"]

@@ -67,10 +67,21 @@ static struct stw_access *make(struct server *s)
     return a;
 }
 
+#define HERE UINT64_C(0xffff0a000001)
+
+static int check_from(struct stw_access *a, uint64_t peer, const char *token)
+{
+    struct stw_access_answer got;
+    char header[64];
+    (void)snprintf(header, sizeof(header), "Bearer %s", token);
+    stw_access_check(a, peer, header, "/metrics", &got);
+    return got.code;
+}
+
 static void expect(struct stw_access *a, const char *authorization, int code, const char *words)
 {
     struct stw_access_answer got;
-    stw_access_check(a, authorization, "/metrics", &got);
+    stw_access_check(a, HERE, authorization, "/metrics", &got);
     if (got.code != code || !strstr(got.text, words))
         fail_msg("%s: %d %s", authorization ? authorization : "nothing", got.code, got.text);
 }
@@ -183,22 +194,95 @@ static void guesses_are_bounded_and_push_nobody_out(void **state)
     char header[32];
     (void)state;
     expect(a, "Bearer good", 200, "");
-    for (int i = 0; i < 19; i++) {
+    for (int i = 0; i < 7; i++) {
         (void)snprintf(header, sizeof(header), "Bearer guess%d", i);
         expect(a, header, 401, "");
     }
     expect(a, "Bearer more", 429, "too many tokens");
     expect(a, "Bearer guess3", 401, ""); /* remembered: costs nothing */
-    assert_int_equal(s.who, 20);
-    for (int i = 0; i < 200; i++) { /* from here five per second */
-        s.now_ms += 200;
+    assert_int_equal(s.who, 8);
+    for (int i = 0; i < 40; i++) { /* from here one per second */
+        s.now_ms += 1000;
         (void)snprintf(header, sizeof(header), "Bearer late%d", i);
         expect(a, header, 401, "");
     }
     s.known = "nobody's";
-    expect(a, "Bearer good", 200, ""); /* 40 s old and still known, after 200 refusals */
+    expect(a, "Bearer good", 200, ""); /* 40 s old and still known, after 47 refusals */
     s.now_ms += 20000;
     expect(a, "Bearer good", 401, "");
+    stw_access_destroy(a);
+}
+
+/* Each of many addresses tries as many tokens as it can. */
+static unsigned flood(struct stw_access *a, unsigned peers, unsigned rounds)
+{
+    static unsigned number;
+    unsigned asked = 0;
+    char token[32];
+    for (unsigned r = 0; r < rounds; r++)
+        for (unsigned p = 1; p <= peers; p++) {
+            (void)snprintf(token, sizeof(token), "flood%u", number++);
+            asked += check_from(a, HERE + p, token) == 401;
+        }
+    return asked;
+}
+
+/* Four strangers as in a flood; a client with a new token each second, from an address of its own. */
+static void strangers_keep_no_new_token_out(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    char token[32];
+    (void)state;
+    flood(a, 4, 50);
+    for (int i = 0; i < 60; i++) {
+        s.now_ms += 1000;
+        flood(a, 4, 50);
+        (void)snprintf(token, sizeof(token), "new%d", i);
+        s.known = token;
+        assert_int_equal(check_from(a, HERE, token), 200);
+    }
+    assert_in_range(s.who, 60, 60 + 40 + 4 * 61); /* what the strangers cost */
+    stw_access_destroy(a);
+}
+
+/* More addresses than the sum has room for: it is bounded, and has a reserve for an address that has
+ * shown a token with the permission. */
+static void the_sum_of_all_addresses_is_bounded(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    assert_int_equal(check_from(a, HERE, "good"), 200);
+    assert_in_range(flood(a, 200, 5), 1, 39);
+    assert_int_equal(check_from(a, HERE + 999, "good"), 200); /* known: costs nothing */
+    assert_int_equal(check_from(a, HERE + 999, "other"), 429);
+    s.known = "rotated";
+    assert_int_equal(check_from(a, HERE, "rotated"), 200);
+    unsigned before = s.who;
+    for (int i = 0; i < 10; i++) {
+        s.now_ms += 1000;
+        flood(a, 200, 5);
+    }
+    assert_in_range(s.who - before, 90, 110);
+    stw_access_destroy(a);
+}
+
+/* With more addresses than the table has, those with a permission stay. */
+static void the_table_of_addresses_is_bounded(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    assert_int_equal(check_from(a, HERE, "good"), 200);
+    for (unsigned round = 0; round < 5; round++) {
+        flood(a, 3000, 1);
+        s.now_ms += 1000;
+    }
+    flood(a, 3000, 1);
+    s.known = "rotated";
+    assert_int_equal(check_from(a, HERE + 5000, "rotated"), 429);
+    assert_int_equal(check_from(a, HERE, "rotated"), 200);
     stw_access_destroy(a);
 }
 
@@ -211,6 +295,9 @@ int main(void)
         cmocka_unit_test(a_permission_is_remembered_for_a_minute),
         cmocka_unit_test(without_the_api_server),
         cmocka_unit_test(guesses_are_bounded_and_push_nobody_out),
+        cmocka_unit_test(strangers_keep_no_new_token_out),
+        cmocka_unit_test(the_sum_of_all_addresses_is_bounded),
+        cmocka_unit_test(the_table_of_addresses_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
     (void)ctx, (void)err;
     if (strstr(path, "tokenreviews"))
         stw_buf_addf(ret, "{\"status\":{\"authenticated\":%s,\"user\":{\"username\":\"u\"}}}",
-                     strstr(stw_buf_str(review), "\"good\"") ? "true" : "false");
+                     strstr(stw_buf_str(review), "\"good") ? "true" : "false");
     else
         stw_buf_adds(ret, "{\"status\":{\"allowed\":true}}");
     return 0;
@@ -69,21 +69,31 @@ struct client {
     gnutls_session_t tls;
 };
 
-/* 0, or GnuTLS' error; no assertions, because threads call it. */
-static int dial(struct client *c, uint16_t port)
+/* 0, or GnuTLS' error; no assertions, because threads call it. The client's address is
+ * 127.0.0.`host`. */
+static int dial_from(struct client *c, uint32_t host, uint16_t port)
 {
     const struct timeval patience = {.tv_sec = 20};
-    struct sockaddr_in addr = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in addr = {.sin_family = AF_INET,
+                               .sin_port = htons(port),
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                       own = {.sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffU) | host)};
     *c = (struct client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    if (connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
+    if (bind(c->fd, (struct sockaddr *)&own, sizeof(own)) != 0 ||
+        connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 ||
         gnutls_init(&c->tls, GNUTLS_CLIENT) != 0)
         return -1;
     (void)gnutls_set_default_priority(c->tls);
     (void)gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, trust_all);
     gnutls_transport_set_int(c->tls, c->fd);
     return gnutls_handshake(c->tls);
+}
+
+static int dial(struct client *c, uint16_t port)
+{
+    return dial_from(c, 1, port);
 }
 
 static void hang_up(struct client *c)
@@ -208,6 +218,39 @@ static void many_readers_while_the_certificate_changes(void **state)
     stw_pem_pair_done(&two);
 }
 
+/* Four strangers, each of an address of its own, try tokens until they are refused; each new token of
+ * another client is still looked at. */
+static void strangers_keep_no_new_token_out(void **state)
+{
+    struct stw_metrics *m = stw_metrics_create("steward");
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_metrics_server *s = start(m);
+    struct client strangers[4], prometheus;
+    char token[32], reply[8192];
+    (void)state;
+    use(s, &pair);
+    for (uint32_t i = 0; i < STW_COUNT(strangers); i++) {
+        int status = 0;
+        assert_int_equal(dial_from(&strangers[i], 40 + i, stw_metrics_server_port(s)), 0);
+        for (int n = 0; n < 60 && status != 429; n++) {
+            (void)snprintf(token, sizeof(token), "bad-%u-%d", i, n);
+            status = get(&strangers[i], "/metrics", token, reply, sizeof(reply));
+        }
+        assert_int_equal(status, 429);
+    }
+    assert_int_equal(dial(&prometheus, stw_metrics_server_port(s)), 0);
+    for (int n = 0; n < 3; n++) {
+        (void)snprintf(token, sizeof(token), "good-%d", n);
+        expect(&prometheus, "/metrics", token, 200, "");
+    }
+    for (size_t i = 0; i < STW_COUNT(strangers); i++)
+        hang_up(&strangers[i]);
+    hang_up(&prometheus);
+    stw_metrics_server_destroy(s);
+    stw_metrics_destroy(m);
+    stw_pem_pair_done(&pair);
+}
+
 /* While another client is connected that sends nothing. */
 static void it_ends_at_once(void **state)
 {
@@ -251,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers),
         cmocka_unit_test(many_readers_while_the_certificate_changes),
+        cmocka_unit_test(strangers_keep_no_new_token_out),
         cmocka_unit_test(it_ends_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that connections to each port of `steward run` can take, by clients without credentials,
+in a control group with the shipped limit, less 32 MiB for the caches of 10,000 objects."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import os
+import socket
+import ssl
+
+import pytest
+
+from support import attack, cgroup, net, paths, tls13, wait
+from support.door import Door, as_bytes, make_pair, raw_post, review
+
+MIB = 1 << 20
+CONNECTIONS = 2000
+STRANGERS = [f"127.0.0.{number}" for number in range(2, 10)]
+
+
+class Run(Door):
+    """`steward run` without an API server: all of its ports are open."""
+
+    def __init__(self, binary, folder, join=None):
+        super().__init__(binary, folder, join=join)
+        config = folder / "kubeconfig"
+        config.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+            "users: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n")
+        make_pair(folder / "metrics")
+        self.command = [
+            "run", "--kubeconfig", str(config), "--metrics-secure", "--webhook-memory=48",
+            "--metrics-cert-path", str(folder / "metrics")]
+
+    def is_up(self):
+        return self.port and self.metrics_port
+
+    @contextlib.contextmanager
+    def reader(self):
+        """A client of the metrics port."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with contextlib.closing(http.client.HTTPSConnection(
+                "127.0.0.1", self.metrics_port, timeout=30, context=context)) as connection:
+            yield connection
+
+    def answers_all(self, times=5):
+        """An honest client of each port is answered."""
+        assert self.process.poll() is None, "the process was ended"
+        assert attack.honest(self, times) == times
+        for _ in range(times):
+            with self.reader() as connection:
+                connection.request("GET", "/metrics")
+                assert connection.getresponse().status == 401
+            assert net.http_get(f"http://127.0.0.1:{self.health_port}/healthz")[0] == 200
+
+
+@pytest.fixture(scope="module")
+def running(steward_binary, tmp_path_factory):
+    if paths.sanitizer():
+        pytest.skip("a sanitizer takes more memory than the limit")
+    try:
+        group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    one = Run(steward_binary, tmp_path_factory.mktemp("run"), group.join)
+    try:
+        yield one.start()
+        assert one.process.poll() is None, "the process was ended"
+        print(f"peak {group.peak() / MIB:.1f} MiB")
+    finally:
+        if one.process and one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+        group.close()
+
+
+def hold(count, connect):
+    """Makes that many connections by connect(source address); returns what closes them."""
+    held = contextlib.ExitStack()
+
+    def one(number):
+        with contextlib.suppress(OSError, ssl.SSLError):
+            return connect(STRANGERS[number % len(STRANGERS)])
+        return None
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for each in pool.map(one, range(count)):
+            if each:
+                held.callback(each.close)
+    return held
+
+
+def hello(size):
+    """A ClientHello of that size without its last byte, in records."""
+    message = (b"\x01" + size.to_bytes(3, "big") + b"\x03\x03" + b"r" * 32 + b"\0" + b"\0\2\x13\x01" + b"\1\0" +
+               min(size - 44, 65535).to_bytes(2, "big") + b"\0" * (size - 45))
+    pieces = [message[at:at + 16000] for at in range(0, len(message), 16000)]
+    return b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces)
+
+
+@pytest.mark.parametrize("port", ["port", "metrics_port"])
+@pytest.mark.parametrize("size", [15000, 1000000])
+def test_unfinished_handshakes(running, port, size):
+    """GnuTLS keeps what has come of a message until all of it is there."""
+    data = hello(size)
+
+    def connect(source):
+        sock = socket.create_connection(("127.0.0.1", getattr(running, port)), 30, (source, 0))
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+        return sock
+    with hold(CONNECTIONS, connect):
+        running.answers_all()
+
+
+@pytest.mark.parametrize("port", ["port", "metrics_port"])
+@pytest.mark.parametrize("kilobytes", [19, 1000])
+def test_unfinished_handshake_messages_after_the_handshake(running, port, kilobytes):
+    """With TLS 1.3 a client may send handshake messages at any time, of up to 16 MiB each; here on
+    connections that have had an answer, which hold most memory."""
+    def connect(source):
+        client = tls13.Client(getattr(running, port), source)
+        client.send(tls13.DATA, raw_post(as_bytes(review())))
+        client.receive()
+        with contextlib.suppress(OSError):
+            client.send(tls13.HANDSHAKE, tls13.ENDLESS)
+            for _ in range(kilobytes):
+                client.send(tls13.HANDSHAKE, bytes(1000))
+        return client
+    with hold(400, connect):
+        running.answers_all()
+
+
+def test_the_kubelet_is_answered(running):
+    """While strangers hold more connections to the probe port than it takes, with half of a head."""
+    def connect(source):
+        sock = socket.create_connection(("127.0.0.1", running.health_port), 30, (source, 0))
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 3000)
+        return sock
+    with hold(CONNECTIONS, connect):
+        for _ in range(20):
+            running.answers_all(1)
+
+
+def test_a_record_within_the_limits_is_served(running):
+    """A body in the smallest and in the largest records is read to its end."""
+    body = as_bytes(review())
+    for size in (7, 16000):
+        with contextlib.closing(tls13.Client(running.port)) as client:
+            data = raw_post(body + b" " * 40000)
+            head = len(data) - len(body) - 40000
+            client.send(tls13.DATA, data[:head])
+            for at in range(head, len(data), size):
+                client.send(tls13.DATA, data[at:at + size])
+            assert b"200 OK" in client.receive()
+
+
+def test_all_at_once(running):
+    """Each of these at each port, at the same time, and bodies without their end."""
+    data = hello(15000)
+
+    def silent(port):
+        def connect(source):
+            sock = socket.create_connection(("127.0.0.1", port), 30, (source, 0))
+            with contextlib.suppress(OSError):
+                sock.sendall(data)
+            return sock
+        return connect
+    with hold(200, silent(running.metrics_port)), hold(200, silent(running.health_port)), \
+            hold(500, silent(running.port)):
+        assert attack.without_end(running) == attack.ALL
+        wait.until("all ports to answer", lambda: running.answers_all(1) is None)
