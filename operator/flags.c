@@ -195,7 +195,7 @@ struct file {
     const struct stw_flag *table;
     void *settings;
     const char *path;
-    const struct stw_yaml_marks *marks;
+    struct stw_yaml_marks *marks;
     const char *const *elsewhere;
     bool given[STW_FLAGS_MAX]; /* on the command line: overrides the file */
     struct stw_error *err;

@@ -102,23 +102,36 @@ static bool take_source(const char *line, const char *end, char *out, size_t siz
         return false;
     stw_format(out, size, "%.*s", (int)STW_MIN(n - skip, size), line + skip);
     out[strcspn(out, "\r\n")] = '\0';
-    for (char *c = out; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?'; /* it is printed */
     return true;
 }
 
-/* Comments of a document are above its first line, up to "---". */
-void stw_manifest_source(struct stw_manifest_text *t, size_t line, char *out, size_t size)
+static bool is_blank_line(const char *line, const char *end)
 {
-    const char *at = find_line(t, line), *end = t->text + t->len;
+    while (line < end && isspace((unsigned char)*line))
+        line++;
+    return line == end;
+}
+
+/* Comments of a document are above its first line, up to "---". */
+static void look_above(const struct stw_manifest_text *t, const char *at, char *out, size_t size)
+{
+    const char *end = t->text + t->len;
     out[0] = '\0';
     while (at > t->text) {
         const char *up = at - 1;
         while (up > t->text && up[-1] != '\n')
             up--;
-        if (take_source(up, end, out, size) || (*up != '#' && !isspace((unsigned char)*up)))
+        if (take_source(up, end, out, size) || (*up != '#' && !is_blank_line(up, at)))
             return;
         at = up;
     }
+}
+
+void stw_manifest_source(struct stw_manifest_text *t, size_t line, char *out, size_t size)
+{
+    const char *at = find_line(t, line);
+    if (at != t->asked)
+        look_above(t, at, t->source, sizeof(t->source));
+    t->asked = at;
+    stw_format(out, size, "%s", t->source);
 }

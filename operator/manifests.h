@@ -33,6 +33,9 @@ struct stw_manifest_text {
     size_t len;
     const char *at; /* where `line` begins; NULL: line 1 */
     size_t line;
+    /* Of the last call: several documents may begin on one line. */
+    const char *asked;
+    char source[256];
 };
 
 /* The template that `helm template` names in a comment of the document that starts at `line`:

@@ -17,7 +17,7 @@
 /* The object of a finding. */
 struct stw_report_object {
     const char *file;                   /* its bytes as they are; NULL: none */
-    const struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
+    struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
     const char *at;                     /* prefix of field paths in the document, "items[2]." */
     size_t line, column;                /* `column` only of an error of syntax */
     char source[256];                   /* the Helm template that it was made from, or "" */

@@ -13,7 +13,7 @@
 struct targets_reading {
     const char *name;
     struct stw_target_file *to;
-    const struct stw_yaml_marks *marks;
+    struct stw_yaml_marks *marks;
     struct stw_error *err;
 };
 

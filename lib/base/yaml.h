@@ -30,7 +30,7 @@ struct stw_yaml_marks *stw_yaml_marks_create(void) STW_MUST_CHECK;
 void stw_yaml_marks_destroy(struct stw_yaml_marks *marks);
 /* The mark of `path`, or of its nearest parent that has one.  Returns 0, or -1 when there is none.
  */
-int stw_yaml_marks_find(const struct stw_yaml_marks *marks, const char *path, size_t *ret_line,
+int stw_yaml_marks_find(struct stw_yaml_marks *marks, const char *path, size_t *ret_line,
                         size_t *ret_column);
 int stw_yaml_each_marked(const char *name, const char *text, size_t len, stw_yaml_fn *fn, void *ctx,
                          struct stw_yaml_marks *marks, struct stw_error *err) STW_MUST_CHECK;

@@ -71,7 +71,7 @@ static int check(void *ctx, unsigned index, size_t line, const struct stw_buf *j
     return 0;
 }
 
-static void find_marks(const struct stw_yaml_marks *marks, size_t lines)
+static void find_marks(struct stw_yaml_marks *marks, size_t lines)
 {
     static const char *const paths[] = {"", "a", "a.b", "a[0]", "a.b[1].c", "spec.x", "[", "[0]"};
     for (size_t i = 0; i < STW_COUNT(paths); i++) {

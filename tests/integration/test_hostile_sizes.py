@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of 3 MiB at admission: for each field that can hold them, a review takes a fraction of a
-second.
+"""Large input.  Objects of 3 MiB at admission: for each field that can hold them, a review takes a
+fraction of a second.  Many objects for `steward validate`: four times as many take four times as long.
 
-The cases are generated from the CRDs that steward prints, so that new fields are covered."""
+The cases at admission are generated from the CRDs that steward prints, so that new fields are covered."""
 
 import json
+import os
 import subprocess
 import time
 
@@ -219,3 +220,100 @@ def test_others_are_answered_meanwhile(door):
         status, reply = door.post(honest, _path(crd, "validate"))
         assert status == 200 and reply["response"]["allowed"]
     assert cpu.seconds(door.process.pid) - before < 10 * LIMIT_S, time.monotonic() - start
+
+
+# --- validate
+
+GROUP = "operator.k8s-summit.org/v1"
+MANY = 10000
+MANY_S = cpu.allowed(2)
+ALL = ("text", "json", "junit", "sarif")
+
+
+def _myweb(i, **more):
+    return {"apiVersion": GROUP, "kind": "MyWeb", "metadata": {"name": f"web{i}", "namespace": "shop"},
+            "spec": {"image": "nginx:1.25", "pageContentHtml": "hi", **more}}
+
+
+def _each(n, make):
+    return "".join(make(i) for i in range(n))
+
+
+def _block(i):
+    return (f"---\n# Source: t{i}.yaml\napiVersion: {GROUP}\nkind: MyWeb\nmetadata:\n  name: web{i}\n"
+            "spec:\n  image: nginx:1.25\n  pageContentHtml: hi\n")
+
+
+def _list(n, make=_myweb):
+    items = _each(n, lambda i: f"- {json.dumps(make(i))}\n")
+    return f"apiVersion: v1\nkind: List\nitems:\n{items}"
+
+
+SHAPES = {  # name: (text of `n` objects, the part of MANY that it takes, forms)
+    "list": (_list, 1, ALL),
+    "list-of-one-line": (lambda n: json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+        _myweb(i) for i in range(n)]}), 1, ALL),
+    "documents": (lambda n: _each(n, _block), 1, ALL),
+    "JSON-after-blanks": (lambda n: "\n" * n * 10 + _each(n, lambda i: f" {json.dumps(_myweb(i))}\n"), 1,
+                          ("text",)),
+    "JSON-on-one-line": (lambda n: _each(n, lambda i: json.dumps(_myweb(i))), 1, ("text",)),
+    "misspelt-kinds": (lambda n: _list(n, lambda i: {**_myweb(i), "kind": f"MyWeb{i % 10}"}), 1, ("text",)),
+    "same-name": (lambda n: _list(n, lambda _: _myweb(0)), 1, ("text",)),
+    "all-findings": (lambda n: _list(n, lambda i: _myweb(i, **{f"replicax{k}": 1 for k in range(101)})), 0.02,
+                     ALL),
+    "keys-of-dots": (lambda n: _list(n, lambda i: _myweb(i, **{".a[b]" * 100 + str(k): 1 for k in range(50)})),
+                     0.005, ("text", "json")),
+    "one-object": (lambda n: json.dumps(_myweb(0, **{f"x{k}": {f"y{k}": 1} for k in range(n)})), 1, ("text",)),
+    "other-kinds": (lambda n: _each(n, lambda i: f"---\n{{apiVersion: v1, kind: A, metadata: {{name: a{i}}}}}\n"),
+                    3, ("text",)),
+    "empty-documents": (lambda n: "---\n" * n, 10, ("text",)),
+    "comments": (lambda n: "# a\n" * n, 10, ("text",)),
+}
+
+
+def _validate(binary, folder, *args):
+    """CPU seconds of one call."""
+    with open(folder / "out", "wb") as out:
+        process = subprocess.Popen([binary, "validate", *args], cwd=folder, stdout=out, stderr=out)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            process.returncode = 0  # it has been waited for
+    assert os.waitstatus_to_exitcode(status) in (0, 1, 2)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _check_linear(few, many):
+    assert many < MANY_S, (few, many)
+    assert many < 8 * max(few, 0.1), (few, many)
+
+
+@pytest.mark.parametrize("name, form", [(name, form) for name, shape in SHAPES.items() for form in shape[2]])
+def test_validate_takes_linear_time(steward_binary, tmp_path, name, form):
+    make, part, _ = SHAPES[name]
+    costs = []
+    for n in (MANY // 4, MANY):
+        (tmp_path / "in.yaml").write_text(make(max(int(n * part), 1)))
+        costs.append(_validate(steward_binary, tmp_path, "-o", form, "in.yaml"))
+    _check_linear(*costs)
+
+
+def test_validate_compares_with_old_objects_in_linear_time(steward_binary, tmp_path):
+    costs = []
+    for n in (MANY // 4, MANY):
+        (tmp_path / "old.yaml").write_text(_list(n))
+        (tmp_path / "in.yaml").write_text(_list(n, lambda i: _myweb(n - i - 1, replicas=2)))
+        costs.append(_validate(steward_binary, tmp_path, "--old", "old.yaml", "in.yaml"))
+        assert f"{n} objects: {n} accepted, 0 refused" in (tmp_path / "out").read_text()
+    _check_linear(*costs)
+
+
+def test_validate_reads_many_files_in_linear_time(steward_binary, tmp_path):
+    costs = []
+    for n in (MANY // 40, MANY // 10):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        for i in range(n):
+            (folder / f"{i}.yaml").write_text(_block(i))
+        costs.append(_validate(steward_binary, tmp_path, str(n)))
+    _check_linear(*costs)
