@@ -16,11 +16,11 @@
 
 /* The object of a finding. */
 struct stw_report_object {
-    const char *file;                   /* its bytes as they are; NULL: none */
+    const char *file;             /* its bytes as they are; NULL: none */
     struct stw_yaml_marks *marks; /* or NULL: then `line`, if not 0 */
-    const char *at;                     /* prefix of field paths in the document, "items[2]." */
-    size_t line, column;                /* `column` only of an error of syntax */
-    char source[256];                   /* the Helm template that it was made from, or "" */
+    const char *at;               /* prefix of field paths in the document, "items[2]." */
+    size_t line, column;          /* `column` only of an error of syntax */
+    char source[256];             /* the Helm template that it was made from, or "" */
     char kind[128], api_version[256], ns[254], name[254];
 };
 

@@ -26,7 +26,7 @@ struct stw_yaml_marks {
     struct stw_buf keys;
     /* From parent and key or index to the mark + 1, made by the first search in a document.  A path
      * may have thousands of prefixes that could be a key, so their hashes are computed one from the
-     * other, with a random base, so that nobody can choose keys that collide. */
+     * other, with a random base, so that no file can have keys that collide. */
     uint32_t *slots;
     uint32_t mask, slots_cap;
     bool indexed;
