@@ -3,6 +3,7 @@
 
 #include "controller/finalizer_priv.h"
 #include "controller/packed.h"
+#include "kube/tree.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -50,10 +51,8 @@ static json_t *new_list(const struct stw_object *o, const char *finalizer, bool 
     struct stw_json key, one;
     json_t *list = json_array();
     stw_json_foreach (list_of(o), key, one) {
-        size_t len;
-        const char *raw = stw_json_raw(one, &len);
         if (!stw_json_is(one, finalizer))
-            (void)json_array_append_new(list, json_loadb(raw, len, JSON_DECODE_ANY, NULL));
+            (void)json_array_append_new(list, stw_tree_read(one));
     }
     if (wanted)
         (void)json_array_append_new(list, json_string(finalizer));

@@ -2,6 +2,7 @@
 #include "controller/manifest.h"
 
 #include "base/util.h"
+#include "kube/tree.h"
 #include "schema/names.h"
 
 /* --- metadata */
@@ -65,11 +66,7 @@ static void drop_nulls(json_t *value)
 
 json_t *stw_manifest_tree(struct stw_json value)
 {
-    size_t len;
-    if (!stw_json_there(value))
-        return NULL;
-    const char *raw = stw_json_raw(value, &len);
-    json_t *tree = json_loadb(raw, len, 0, NULL);
+    json_t *tree = stw_json_there(value) ? stw_tree_read(value) : NULL;
     drop_nulls(tree);
     return tree;
 }

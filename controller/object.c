@@ -8,6 +8,7 @@
 #include "controller/object_priv.h"
 #include "controller/packed.h"
 #include "controller/queue.h"
+#include "kube/tree.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -200,9 +201,9 @@ static json_t *expand_condition(const json_t *parts)
 
 static json_t *read_status(struct stw_json root)
 {
-    size_t len, i;
-    const char *raw = stw_json_raw(stw_json_get(root, "status"), &len);
-    json_t *status = len > 0 ? json_loadb(raw, len, 0, NULL) : json_object();
+    size_t i;
+    struct stw_json stored = stw_json_get(root, "status");
+    json_t *status = stw_json_there(stored) ? stw_tree_read(stored) : json_object();
     json_t *list = json_object_get(status, "conditions");
     for (i = 0; i < json_array_size(list); i++)
         (void)json_array_set_new(list, i, expand_condition(json_array_get(list, i)));

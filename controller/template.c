@@ -98,9 +98,11 @@ static json_t *with_template(const json_t *desired, json_t *template)
 json_t *stw_template_keep(const json_t *desired, struct stw_json live, const char *manager)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    if (stw_owned_template(live, manager, &text) != 0)
+    stw_autojson struct stw_json_doc doc = {.trusted = true};
+    if (stw_owned_template(live, manager, &text) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         return NULL;
-    json_t *template = json_loadb(stw_buf_str(&text), text.len, 0, NULL);
+    json_t *template = stw_tree_read(stw_json_root(&doc));
     return template ? with_template(desired, template) : NULL;
 }
 

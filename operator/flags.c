@@ -238,6 +238,8 @@ static int value_text(const struct stw_flag *f, struct stw_json value, struct st
     const char *raw;
     switch (stw_json_type(value)) {
     case STW_JSON_STRING:
+        if (stw_json_has_nul(value))
+            break;
         stw_json_str(value, out);
         return 0;
     case STW_JSON_INT:
@@ -249,7 +251,7 @@ static int value_text(const struct stw_flag *f, struct stw_json value, struct st
     case STW_JSON_ARRAY:
         if (f->type == STW_FLAG_STRING) {
             stw_json_foreach (value, key, item) {
-                if (stw_json_type(item) != STW_JSON_STRING)
+                if (stw_json_type(item) != STW_JSON_STRING || stw_json_has_nul(item))
                     return stw_fail(err, STW_ERR_INVALID, "must be a list of strings");
                 if (out->len)
                     stw_buf_addc(out, ',');

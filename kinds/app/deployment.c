@@ -3,6 +3,7 @@
  * The desired Deployment of an App. */
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -177,11 +178,7 @@ static json_t *build_pod_template(const struct app *a)
 
 static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 {
-    json_t *value = NULL;
-    size_t len;
-    const char *raw = stw_json_raw(given, &len);
-    if (stw_json_there(given))
-        value = json_loadb(raw, len, JSON_DECODE_ANY, NULL);
+    json_t *value = stw_json_there(given) ? stw_tree_read(given) : NULL;
     if (!value)
         return otherwise;
     json_decref(otherwise);

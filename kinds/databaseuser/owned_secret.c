@@ -112,9 +112,7 @@ static int write_owned(struct dbuser *d, const char *name, const char *component
 
 static bool has_data(const struct stw_secret *s, json_t *data)
 {
-    size_t len;
-    const char *raw = stw_json_raw(stw_json_get(stw_json_root(&s->doc), "data"), &len);
-    json_auto_t *live = len > 0 ? json_loadb(raw, len, 0, NULL) : NULL;
+    json_auto_t *live = stw_tree_read(stw_json_get(stw_json_root(&s->doc), "data"));
     return live && json_equal(live, data);
 }
 

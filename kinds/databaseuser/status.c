@@ -440,8 +440,7 @@ static void set_lines(json_t *status, const char *key, const struct stw_buf *tex
 static void add_account(const struct dbuser *d, json_t *status)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
-    size_t len;
-    const char *hosts = stw_json_raw(d->spec.hosts, &len);
+    struct stw_json hosts = d->spec.hosts;
     dbu_account_text(d, &account);
     stw_tree_set_text(status, "account", stw_buf_str(&account));
     stw_tree_set_text(status, "target", d->target->name);
@@ -451,7 +450,7 @@ static void add_account(const struct dbuser *d, json_t *status)
     (void)json_object_set_new(status, "owned", json_boolean(d->report.owned));
     if (d->target->engine != STW_ENGINE_POSTGRESQL)
         (void)json_object_set_new(
-            status, "hosts", len > 0 ? json_loadb(hosts, len, 0, NULL) : json_pack("[s]", "%"));
+            status, "hosts", stw_json_there(hosts) ? stw_tree_read(hosts) : json_pack("[s]", "%"));
 }
 
 /* A run that set the password may have been killed before it wrote the status.  Without a new time

@@ -155,6 +155,17 @@ bool stw_json_has_deep(struct stw_json v)
     return false;
 }
 
+bool stw_json_has_nul_key(struct stw_json v)
+{
+    const struct stw_json_token *t = token_of(v), *all = t ? v.doc->tokens : NULL;
+    for (uint32_t at = v.at; t && at < t->next; at++)
+        for (uint32_t key = at + 1; all[at].type == STW_JSON_OBJECT && key < all[at].next;
+             key = all[key + 1].next)
+            if (all[key].nul)
+                return true;
+    return false;
+}
+
 void stw_json_str(struct stw_json string, struct stw_buf *out)
 {
     const struct stw_json_token *t = token_as(string, STW_JSON_STRING);

@@ -126,8 +126,10 @@ int stw_json_compare(struct stw_json a, struct stw_json b);
 uint32_t stw_json_weight(struct stw_json v);
 /* Whether a string contains a NUL character, so that it cannot become a C string. */
 bool stw_json_has_nul(struct stw_json string);
-/* Whether a value of any depth is in it that cannot be read: STW_JSON_DEEP.  Linear. */
+/* Whether a value of any depth in it cannot be read: STW_JSON_DEEP.  Linear, as the next. */
 bool stw_json_has_deep(struct stw_json v);
+/* Whether an object of any depth in it has a key with a NUL character. */
+bool stw_json_has_nul_key(struct stw_json v);
 /* Appends the decoded bytes of a string, which may contain NUL. */
 void stw_json_str(struct stw_json string, struct stw_buf *out);
 /* Decoded copy into a fixed buffer.  Returns 0, or -1 when it is not a string, contains NUL or does

@@ -118,7 +118,8 @@ static int add_children(struct stw_yaml_marks *m, struct cursor *c, struct stw_j
 {
     struct stw_json key, v;
     stw_json_foreach (parent, key, v) {
-        stw_autofree char *name = stw_json_strdup(key);
+        /* No path has a key with NUL in it. */
+        stw_autofree char *name = stw_json_has_nul(key) ? strdup("") : stw_json_strdup(key);
         if (!name && stw_json_type(key) != STW_JSON_ABSENT)
             return -1;
         uint32_t own = yaml_marks_add(m, mark, name, place_of(c, v));

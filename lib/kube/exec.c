@@ -53,7 +53,7 @@ static int take_text(const struct stw_exec *e, struct stw_json exec, const char 
                      struct stw_error *err)
 {
     struct stw_json v = stw_json_get(exec, key);
-    if (stw_json_type(v) != STW_JSON_STRING || stw_json_size(v) == 0)
+    if (stw_json_type(v) != STW_JSON_STRING || stw_json_size(v) == 0 || stw_json_has_nul(v))
         return fail_field(e, key, "must be a text that is not empty", err);
     *ret = stw_json_strdup(v);
     return *ret ? 0 : stw_fail_memory(err);

@@ -162,6 +162,9 @@ static int set_field(const struct stw_kubeconfig_file *f, const struct config_fi
         return 0;
     if (field->how == DATA)
         return set_data(f, field, v, c, err);
+    if (stw_json_has_nul(v))
+        return stw_fail(err, STW_ERR_INVALID, "%s: %s must not contain a NUL character", f->name,
+                        field->key);
     stw_autofree char *text = stw_json_strdup(v);
     if (!text)
         return stw_fail_memory(err);

@@ -325,7 +325,7 @@ static void walk_owned_fields(struct owned_sum *s, const struct place *at, struc
         char few[128];
         size_t len;
         const char *text = decode_text(s, key, &len);
-        bool fits = len < sizeof(few);
+        bool fits = len < sizeof(few) && !stw_json_has_nul(key);
         stw_autofree char *many = fits ? NULL : stw_json_strdup(key);
         if (fits) {
             memcpy(few, text, len);

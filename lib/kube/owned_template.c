@@ -25,6 +25,8 @@ static int add_members(struct stw_json fields, struct stw_json live, unsigned de
     stw_buf_addc(out, '{');
     stw_json_foreach (live, key, value) {
         stw_autobuf struct stw_buf part = STW_BUF_INIT(64 * 1024);
+        if (stw_json_has_nul(key)) /* not one that was applied */
+            continue;
         stw_buf_adds(&part, "f:");
         stw_json_str(key, &part);
         struct stw_json owned = stw_json_get(fields, stw_buf_str(&part));

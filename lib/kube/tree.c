@@ -30,6 +30,79 @@ void stw_tree_set_text(json_t *object, const char *key, const char *text)
         (void)json_object_set_new(object, key, json_string(text));
 }
 
+static json_t *read_object(struct stw_json v)
+{
+    struct stw_json key, value;
+    json_t *object = json_object();
+    stw_json_foreach (v, key, value) {
+        stw_autofree char *name = stw_json_strdup(key);
+        if (!name || json_object_set_new_nocheck(object, name, stw_tree_read(value)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static json_t *read_array(struct stw_json v)
+{
+    struct stw_json none, value;
+    json_t *array = json_array();
+    stw_json_foreach (v, none, value) {
+        if (json_array_append_new(array, stw_tree_read(value)) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static json_t *read_string(struct stw_json v)
+{
+    size_t len;
+    const char *raw = stw_json_raw(v, &len);
+    if (stw_json_size(v) + 2 == len) /* without escapes */
+        return json_stringn_nocheck(raw + 1, len - 2);
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(UINT32_MAX);
+    stw_json_str(v, &text);
+    return text.failed ? NULL : json_stringn_nocheck(stw_buf_str(&text), text.len);
+}
+
+static json_t *read_number(struct stw_json v)
+{
+    int64_t n;
+    size_t len;
+    if (stw_json_int(v, &n) == 0)
+        return json_integer(n);
+    const char *raw = stw_json_raw(v, &len);
+    stw_autofree char *text = strndup(raw, len); /* strtod needs its end */
+    return text ? json_real(strtod(text, NULL)) : NULL;
+}
+
+json_t *stw_tree_read(struct stw_json v)
+{
+    switch (stw_json_type(v)) {
+    case STW_JSON_NULL:
+        return json_null();
+    case STW_JSON_FALSE:
+    case STW_JSON_TRUE:
+        return json_boolean(stw_json_bool(v, false));
+    case STW_JSON_INT:
+    case STW_JSON_REAL:
+        return read_number(v);
+    case STW_JSON_STRING:
+        return read_string(v);
+    case STW_JSON_ARRAY:
+        return read_array(v);
+    case STW_JSON_OBJECT:
+        return read_object(v);
+    case STW_JSON_ABSENT:
+    case STW_JSON_DEEP:
+        break;
+    }
+    return NULL;
+}
+
 static int write_value(const json_t *v, struct stw_buf *out, unsigned depth);
 
 static int write_object(const json_t *object, struct stw_buf *out, unsigned depth)

@@ -7,10 +7,16 @@
 #define STW_KUBE_TREE_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/util.h"
 
 #include <jansson.h>
 #include <stdint.h>
+
+/* The tree of a value, as text that is read back: what other JSON readers refuse, NUL in a string and
+ * an integer outside of int64, is in it.  NULL: no memory, STW_JSON_DEEP or a key with NUL is in it, or
+ * `v` is absent. */
+json_t *stw_tree_read(struct stw_json v);
 
 /* "" if the member is not there or not a string; borrowed from `object`, which may be NULL. */
 const char *stw_tree_text(const json_t *object, const char *key);

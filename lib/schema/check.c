@@ -187,6 +187,11 @@ static void check_object(struct checker *c, const struct stw_path *p, const stru
         stw_check_fields(p, row->fields, v, c->arena, c->f);
     else if (stw_json_weight(v) > STW_RAW_VALUES_MAX)
         too_large(c, p, v, STW_RAW_VALUES_MAX, "values");
+    else if (stw_json_has_deep(v))
+        add_finding(c, p, STW_INVALID, STW_JSON_NONE,
+                    "must have fewer levels of objects and lists in each other");
+    else if (stw_json_has_nul_key(v))
+        add_finding(c, p, STW_INVALID, STW_JSON_NONE, "must not have a key with a NUL character");
     else if (row->known)
         check_known(c, p, row->known, v);
 }
@@ -292,7 +297,10 @@ static void check_map(struct checker *c, const struct stw_path *p, const struct 
     stw_json_foreach (map, at.key, value) {
         if (stw_findings_spent(c->f))
             return;
-        check_value(c, &at, row->item, value);
+        if (stw_json_has_nul(at.key))
+            add_finding(c, p, STW_INVALID, at.key, "must not have a key with a NUL character");
+        else
+            check_value(c, &at, row->item, value);
     }
 }
 
@@ -318,13 +326,9 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         by_type[row->type](c, p, row, v);
         return;
     }
-    if (row->type_text) {
-        add_finding(c, p, STW_INVALID, STW_JSON_NONE, row->type_text);
-        return;
-    }
-    char text[96];
-    stw_format(text, sizeof(text), "must be %s", stw_field_type_text(row->type));
-    add_finding(c, p, STW_INVALID, v, text);
+    char text[256];
+    stw_field_misfit(row, v, text, sizeof(text));
+    add_finding(c, p, STW_INVALID, row->type_text ? STW_JSON_NONE : v, text);
 }
 
 bool stw_fields_have(const struct stw_field *rows, struct stw_json key)

@@ -104,11 +104,10 @@ static void report_wrong_type(struct decoder *d, const struct stw_path *p,
         return;
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     stw_path_text(p, &path);
-    if (row->type_text)
-        stw_findings_add(d->f, stw_buf_str(&path), STW_INVALID, NULL, "%s", row->type_text);
-    else
-        stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, v, "must be %s",
-                        stw_field_type_text(row->type));
+    char text[256];
+    stw_field_misfit(row, v, text, sizeof(text));
+    stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, row->type_text ? STW_JSON_NONE : v, "%s",
+                    text);
 }
 
 static void decode_fields(struct decoder *d, const struct stw_path *at,

@@ -24,7 +24,7 @@ static void default_items(const struct stw_path *p, const struct stw_field *item
     if (item->type != STW_T_OBJECT)
         return;
     stw_json_foreach (container, at.key, value) {
-        if (stw_json_type(value) == STW_JSON_OBJECT)
+        if (stw_json_type(value) == STW_JSON_OBJECT && !stw_json_has_nul(at.key))
             default_fields(&at, item->fields, value, d);
         at.index++;
     }

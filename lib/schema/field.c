@@ -26,6 +26,16 @@ static const struct {
 };
 static_assert(STW_COUNT(types) == STW_TYPES, "one row for each type");
 
+void stw_field_misfit(const struct stw_field *row, struct stw_json value, char *out, size_t size)
+{
+    if (row->type_text)
+        stw_format(out, size, "%s", row->type_text);
+    else if ((types[row->type].json & BIT(stw_json_type(value))) && stw_json_has_nul(value))
+        stw_format(out, size, "must not contain a NUL character");
+    else
+        stw_format(out, size, "must be %s", stw_field_type_text(row->type));
+}
+
 const char *stw_field_type_text(enum stw_field_type type)
 {
     assert(type < STW_TYPES);
@@ -53,7 +63,7 @@ int stw_field_int(struct stw_json value, int64_t *ret)
 bool stw_field_fits(const struct stw_field *row, struct stw_json value)
 {
     int64_t n;
-    if (!(types[row->type].json & BIT(stw_json_type(value))))
+    if (!(types[row->type].json & BIT(stw_json_type(value))) || stw_json_has_nul(value))
         return false;
     if (row->type != STW_T_INT && row->type != STW_T_QUANTITY && row->type != STW_T_INT_OR_STRING)
         return true;

@@ -9,7 +9,10 @@
 #include "schema/path.h"
 
 /* Whether a present value has the type of its row. */
+/* A string with a NUL character fits nowhere: it becomes no C string. */
 bool stw_field_fits(const struct stw_field *row, struct stw_json value);
+/* What a value that does not fit must be. */
+void stw_field_misfit(const struct stw_field *row, struct stw_json value, char *out, size_t size);
 const char *stw_field_type_text(enum stw_field_type type); /* "an integer" */
 
 /* Whether a table has a row of this name. */

@@ -272,6 +272,8 @@ static void strings_with_nul(void **state)
     (void)stw_json_first(stw_json_root(&doc), &key);
     assert_false(stw_json_has_nul(key));
     assert_false(stw_json_has_nul(stw_json_get(stw_json_root(&doc), "plain")));
+    assert_true(stw_json_has_nul_key(stw_json_root(&doc)));
+    assert_false(stw_json_has_nul_key(v));
     assert_int_equal(scan(&doc, "{\"a\\u0000\":1,\"a\\u0000\":1}", 25, NULL), -1);
 }
 
