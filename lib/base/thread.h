@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads with all signals blocked: signals are for the thread that waits for them.  A lock guard. */
+ * Threads with all signals blocked: signals are for the thread that waits for them.  Those of a crash
+ * are not: the thread that crashed runs their handler.  A lock guard. */
 #ifndef STW_BASE_THREAD_H
 #define STW_BASE_THREAD_H
 
@@ -10,12 +11,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 
 /* `name` (at most 15 bytes) is what ps and gdb show.  `stack_bytes` 0: the system's default.
  * Returns 0, or -1 with a text that names the thread. */
 int stw_thread_start(pthread_t *ret, const char *name, size_t stack_bytes, void *(*run)(void *),
                      void *ctx, struct stw_error *err) STW_MUST_CHECK;
+
+/* Blocks these signals on the caller's thread, and so on those that it starts, until it sets
+ * `ret_before` again. */
+void stw_thread_block_signals(sigset_t *ret_before);
 
 static inline pthread_mutex_t *stw_lock(pthread_mutex_t *mutex)
 {
