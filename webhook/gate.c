@@ -2,6 +2,7 @@
 #include "webhook/gate_priv.h"
 
 #include "base/log.h"
+#include "base/pulse.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "webhook/listen_priv.h"
@@ -39,6 +40,7 @@ struct stw_gate {
     uint16_t port;
     _Atomic bool closing, stopping;
     _Atomic unsigned handed; /* passed to the library, not entered yet */
+    struct stw_pulse pulse;
 
     pthread_mutex_t lock;
     pthread_cond_t closed;
@@ -357,6 +359,7 @@ static void *run_gate(void *arg)
 {
     struct stw_gate *g = arg;
     while (!atomic_load(&g->stopping)) {
+        stw_pulse_answer(&g->pulse);
         int wait_ms = cut_overdue_connections(g);
         unsigned room = handing_room(g);
         bool full = room == 0 || is_crowded(g);
@@ -411,6 +414,15 @@ int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
     *ret = NULL;
     free_gate(g);
     return -1;
+}
+
+uint64_t stw_gate_silent_ms(struct stw_gate *g)
+{
+    bool wake;
+    uint64_t silent = stw_pulse_silent_ms(&g->pulse, stw_now_ms(g->c.clock), &wake);
+    if (wake)
+        wake_gate(g);
+    return silent;
 }
 
 uint16_t stw_gate_port(const struct stw_gate *g)

@@ -55,6 +55,8 @@ struct stw_gate_config {
 /* Listens and accepts from now on. `*ret` is set before the first connection; NULL on failure. */
 int stw_gate_create(const struct stw_gate_config *config, struct stw_gate **ret,
                     struct stw_error *err) STW_MUST_CHECK;
+/* How long its thread has owed an answer; asks and wakes it otherwise. */
+uint64_t stw_gate_silent_ms(struct stw_gate *g);
 uint16_t stw_gate_port(const struct stw_gate *g);
 /* Accepts the pending connections, then closes the listening socket. Returns when that is done. */
 void stw_gate_close(struct stw_gate *g);

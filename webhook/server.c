@@ -2,6 +2,7 @@
 #include "webhook/server.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "schema/conversion.h"
 #include "webhook/client_auth.h"
@@ -17,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define BODY_MAX_DEFAULT ((size_t)7 << 20)
@@ -79,6 +81,14 @@ static int look_at_message(gnutls_session_t session, unsigned int type, unsigned
     return 0;
 }
 
+/* A connection that only asks the thread whether it gets round: no client has this address. */
+static bool is_question(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
+}
+
 static struct stw_http_conn *open_connection(struct stw_worker *w, struct MHD_Connection *mhd)
 {
     struct stw_server *s = w->server;
@@ -121,7 +131,9 @@ static void close_connection(struct stw_http_conn *conn)
 static void notify_connection(void *cls, struct MHD_Connection *mhd, void **context,
                               enum MHD_ConnectionNotificationCode what)
 {
-    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+    if (what == MHD_CONNECTION_NOTIFY_STARTED && is_question(mhd))
+        stw_pulse_answer(&((struct stw_worker *)cls)->pulse);
+    else if (what == MHD_CONNECTION_NOTIFY_STARTED)
         *context = open_connection(cls, mhd);
     else if (*context)
         close_connection(stw_take(*context));
@@ -178,10 +190,9 @@ static int start_worker(struct stw_server *s, struct stw_worker *w)
 
 static int start_workers(struct stw_server *s, struct stw_error *err)
 {
-    sigset_t all, before;
+    sigset_t before;
     int status = 0;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before); /* keep signals off the library's threads */
+    stw_thread_block_signals(&before); /* keep signals off the library's threads */
     for (unsigned i = 0; i < s->c.threads && status == 0; i++)
         status = start_worker(s, &s->workers[i]);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -307,6 +318,41 @@ uint16_t stw_server_port(const struct stw_server *s)
 bool stw_server_listening(struct stw_server *s)
 {
     return stw_gate_listening(s->gate);
+}
+
+/* The library has no call for this: a connection whose other end is closed is taken on the thread,
+ * and closed there. */
+static void ask_worker(struct stw_worker *w)
+{
+    const struct sockaddr address = {.sa_family = AF_UNIX};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
+        stw_pulse_answer(&w->pulse); /* out of descriptors: not the thread's fault */
+        return;
+    }
+    (void)close(ends[1]);
+    if (MHD_add_connection(w->daemon, ends[0], &address, sizeof(address)) != MHD_YES)
+        stw_pulse_answer(&w->pulse);
+}
+
+bool stw_server_alive(struct stw_server *s, char *why, size_t why_size)
+{
+    uint64_t now = stw_now_ms(s->c.clock), limit = 3 * (uint64_t)s->c.request_timeout_ms;
+    uint64_t silent = stw_gate_silent_ms(s->gate);
+    bool alive = silent <= limit, wake;
+    if (!alive)
+        stw_format(why, why_size, "the thread \"gate\" is stuck for %llu s",
+                   (unsigned long long)silent / 1000);
+    for (unsigned i = 0; i < s->c.threads; i++) {
+        silent = stw_pulse_silent_ms(&s->workers[i].pulse, now, &wake);
+        if (wake)
+            ask_worker(&s->workers[i]);
+        if (alive && silent > limit)
+            stw_format(why, why_size, "admission thread %u of %u is stuck for %llu s", i + 1,
+                       s->c.threads, (unsigned long long)silent / 1000);
+        alive = alive && silent <= limit;
+    }
+    return alive;
 }
 
 void stw_server_retire(struct stw_server *s)

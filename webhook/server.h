@@ -44,6 +44,11 @@ int stw_server_set_certificate(struct stw_server *s, const char *cert_pem, const
 uint16_t stw_server_port(const struct stw_server *s);
 /* Whether its socket is listening. */
 bool stw_server_listening(struct stw_server *s);
+/* Whether its threads get round their loops: each admission thread, and the gate.  One that has not
+ * for three times the timeout of requests is stuck, and `why` names it; a slow review, or several in
+ * one round, take less: what waited longer than its caller does is refused unread.  Fast; a thread
+ * that is asked now is judged by the next call. */
+bool stw_server_alive(struct stw_server *s, char *why, size_t why_size);
 /* From now on each reply closes its connection; new connections are still accepted. For the time
  * between failing readiness and the update of the endpoints. */
 void stw_server_retire(struct stw_server *s);

@@ -4,6 +4,7 @@
 #ifndef STW_WEBHOOK_SERVER_PRIV_H
 #define STW_WEBHOOK_SERVER_PRIV_H
 
+#include "base/pulse.h"
 #include "base/trace.h"
 #include "webhook/admission_metrics_priv.h"
 #include "webhook/bundle_priv.h"
@@ -27,6 +28,7 @@ struct stw_worker {
     struct MHD_Daemon *daemon;
     struct stw_review_scratch scratch; /* used by its thread only */
     _Atomic unsigned open;             /* connections */
+    struct stw_pulse pulse;
 };
 
 struct stw_server {

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
+#include "kube/client_pulse.h"
 #include "kube/kubeconfig_priv.h"
 
 #include <assert.h>
@@ -443,6 +444,7 @@ static void *client_thread(void *arg)
     struct stw_client *c = arg;
     own = c;
     for (;;) {
+        stw_pulse_answer(&c->pulse);
         take_in(c);
         if (is_over(c))
             return NULL;
@@ -451,6 +453,15 @@ static void *client_thread(void *arg)
         collect_finished_calls(c);
         end_silent(c, stw_now_ms(c->clock));
     }
+}
+
+uint64_t stw_client_silent_ms(struct stw_client *c)
+{
+    bool wake;
+    uint64_t silent = stw_pulse_silent_ms(&c->pulse, stw_now_ms(&stw_clock_system), &wake);
+    if (wake)
+        wake_client_thread(c);
+    return silent;
 }
 
 /* --- create and destroy */

@@ -12,6 +12,7 @@
 #define STW_KUBE_CLIENT_PRIV_H
 
 #include "base/fence.h"
+#include "base/pulse.h"
 #include "base/trace.h"
 #include "base/util.h"
 #include "kube/client.h"
@@ -160,6 +161,7 @@ struct stw_client {
     uint64_t minor_until_ms;        /* lock: when to request it again; 0: not requested yet */
     uint64_t drop_logged_ms;        /* lock: when drops were last logged; 0: never */
 
+    struct stw_pulse pulse;         /* of the client's thread */
     atomic_bool answered;           /* the server has responded once: there is a TLS session */
     atomic_uint urgent;             /* blocking calls under way */
     atomic_uint_fast64_t urgent_ms; /* when the last of them ended */
