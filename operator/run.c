@@ -4,9 +4,11 @@
 #include "base/backoff.h"
 #include "base/footprint.h"
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "base/util.h"
 #include "controller/controller.h"
 #include "kube/client.h"
+#include "kube/client_pulse.h"
 #include "kube/kubeconfig.h"
 #include "operator/command.h"
 #include "operator/confine.h"
@@ -19,7 +21,7 @@
 
 #include <curl/curl.h>
 
-#define STOP_MS 20000
+#define CLIENT_STUCK_MS 180000U /* a credential plugin may run for a minute, and twice */
 
 static const char usage[] =
     "Usage: {operator} run [OPTIONS]\n\n"
@@ -108,8 +110,8 @@ static int connect_api(struct run *r, struct stw_error *err)
     choose_names(r);
     r->serve.host.kubeconfig = r->kubeconfig;
     r->serve.host.ns = r->ns;
-    stw_confine(s, &r->serve.host); /* the client creates the first thread */
-    if (stw_serve_traces(&r->serve, err) != 0)
+    stw_confine(s, &r->serve.host); /* before the first thread */
+    if (stw_log_writer_start(err) != 0 || stw_serve_traces(&r->serve, err) != 0)
         return -1;
     stw_log(STW_LOG_INFO, "using cluster", STW_STR("server", r->kubeconfig->server),
             STW_STR("source", r->kubeconfig->source), STW_STR("namespace", r->ns));
@@ -209,6 +211,16 @@ static bool workers_ok(void *ctx, char *why, size_t why_size)
     return stw_manager_alive(ctx, why, why_size);
 }
 
+/* Reads the API for the caches: without it, reconciles see old objects. */
+static bool client_ok(void *ctx, char *why, size_t why_size)
+{
+    uint64_t silent = stw_client_silent_ms(ctx);
+    if (silent > CLIENT_STUCK_MS)
+        stw_format(why, why_size, "the thread of the API client is stuck for %llu s",
+                   (unsigned long long)silent / 1000);
+    return silent <= CLIENT_STUCK_MS;
+}
+
 static int start_modules(struct run *r, struct stw_error *err)
 {
     bool serves = !r->settings->shadow;
@@ -217,6 +229,7 @@ static int start_modules(struct run *r, struct stw_error *err)
         return -1;
     stw_serve_add_ready(&r->serve, &(struct stw_probe){"caches", caches_ok, r->manager});
     stw_serve_add_live(&r->serve, &(struct stw_probe){"workers", workers_ok, r->manager});
+    stw_serve_add_live(&r->serve, &(struct stw_probe){"client", client_ok, r->client});
     atomic_store(&r->debug_state.complete, true);
     if (serves && stw_serve_probes(&r->serve, err) != 0)
         return -1;
@@ -232,7 +245,7 @@ static void stop_controllers(struct run *r)
 {
     uint64_t begin = stw_now_ms(&stw_clock_system);
     stw_host_stop(&r->serve.host);
-    stw_manager_stop(r->manager, STOP_MS);
+    stw_manager_stop(r->manager, STW_SERVE_STOP_MS);
     uint64_t gone = stw_now_ms(&stw_clock_system) - begin;
     uint64_t delay = (uint64_t)r->settings->shutdown_delay_ms;
     if (gone < delay)
@@ -307,6 +320,7 @@ static int start_run(const struct stw_call *call)
             stw_log(STW_LOG_ERROR, "cannot run", STW_STR("error", err.text));
             status = settings.shadow ? STW_EXIT_USAGE : STW_EXIT_REFUSED;
         }
+        stw_serve_end_log();
     }
     stw_settings_done(call, &settings);
     return status;

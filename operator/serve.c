@@ -4,8 +4,11 @@
 #include "base/cgroup.h"
 #include "base/footprint.h"
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "base/sandbox.h"
+#include "base/thread.h"
 #include "base/util.h"
+#include "operator/command.h"
 #include "operator/kind_choice.h"
 #include "schema/kind.h"
 
@@ -16,6 +19,9 @@
 
 #define MALLOC_KEEP_BYTES (256 * 1024)
 #define DRAIN_MS 10000
+#define STOP_SPARE_MS 5000
+#define STOP_STACK_BYTES ((size_t)128 << 10)
+#define LAST_LINES_MS 2000
 /* The process is idle if it used less than 1 % of a core in this interval. */
 #define SETTLED_EVERY_S 10
 #define SETTLED_CPU_S 0.1
@@ -29,6 +35,20 @@ static void raise_file_limit(void)
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+static void set_log_metric(void *ctx)
+{
+    stw_series_set(ctx, (double)stw_log_dropped());
+}
+
+static void add_log_metric(struct stw_metrics *m)
+{
+    struct stw_family *dropped = stw_metrics_family(
+        m, STW_COUNTER, "_log_lines_dropped_total",
+        "Log lines that were lost because nothing read them in time, or their write failed.", NULL,
+        NULL);
+    (void)stw_metrics_on_collect(m, set_log_metric, STW_SERIES0(dropped));
 }
 
 /* Which kinds are managed; those that are not are also logged: nothing else here reports them. */
@@ -62,6 +82,7 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                                 .reconcile = settings->reconcile,
                                 .reread = stw_settings_reread,
                                 .reread_ctx = settings};
+    stw_log_writer_prepare();
     sigemptyset(&s->signals);
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, SIGINT);
@@ -78,6 +99,7 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
     s->metrics = stw_metrics_create(call->op->metric_prefix);
     s->host.metrics = s->metrics;
     stw_metrics_add_process(s->metrics);
+    add_log_metric(s->metrics);
     struct stw_family *build =
         stw_metrics_family(s->metrics, STW_GAUGE, "_build_info", "Which program this is.",
                            (const char *const[]){"version", "commit", NULL}, NULL);
@@ -138,6 +160,12 @@ static bool is_webhook_listening(void *ctx, char *why, size_t why_size)
     if (!ok)
         stw_format(why, why_size, "the webhook takes no connections");
     return ok;
+}
+
+static bool is_webhook_alive(void *ctx, char *why, size_t why_size)
+{
+    struct stw_serve *s = ctx;
+    return stw_server_alive(s->server, why, why_size);
 }
 
 static void add_probe(struct stw_probe *list, const struct stw_probe *probe)
@@ -244,6 +272,7 @@ static int open_webhook(struct stw_serve *s, struct stw_error *err)
     if (stw_server_create(&config, &s->server, err) < 0)
         return stw_error_wrap(err, "webhook on %s", s->settings->webhook_bind);
     stw_serve_add_ready(s, &(struct stw_probe){"webhook", is_webhook_listening, s});
+    stw_serve_add_live(s, &(struct stw_probe){"webhook", is_webhook_alive, s});
     stw_log(STW_LOG_INFO, "serving admission", STW_STR("address", s->settings->webhook_bind),
             STW_INT("port", stw_server_port(s->server)));
     return 0;
@@ -284,6 +313,30 @@ int stw_serve_probes(struct stw_serve *s, struct stw_error *err)
 static void second_signal(int number)
 {
     _exit(128 + number);
+}
+
+/* Ends the process if the stop takes longer than all of its deadlines together: a thread is stuck. */
+static void *limit_stop(void *arg)
+{
+    const struct timespec longest = {.tv_sec = (time_t)(uintptr_t)arg};
+    (void)nanosleep(&longest, NULL);
+    stw_log(STW_LOG_ERROR, "the stop took too long, ending at once",
+            STW_INT("seconds", longest.tv_sec));
+    stw_log_writer_stop(LAST_LINES_MS);
+    _exit(STW_EXIT_REFUSED);
+}
+
+static void start_stop_limit(const struct stw_serve *s)
+{
+    uint64_t reconciles = s->client ? STW_SERVE_STOP_MS : 0;
+    uint64_t most = STW_MAX(reconciles, (uint64_t)s->settings->shutdown_delay_ms);
+    uintptr_t seconds = (uintptr_t)((most + DRAIN_MS + STOP_SPARE_MS) / 1000);
+    struct stw_error err = {0};
+    pthread_t thread;
+    if (stw_thread_start(&thread, "stop", STOP_STACK_BYTES, limit_stop, (void *)seconds, &err) == 0)
+        (void)pthread_detach(thread);
+    else
+        stw_log(STW_LOG_WARN, "the stop has no limit", STW_STR("error", err.text));
 }
 
 static bool all_ready(const struct stw_serve *s)
@@ -346,6 +399,12 @@ void stw_serve_wait(struct stw_serve *s)
     (void)signal(SIGTERM, second_signal);
     (void)signal(SIGINT, second_signal);
     (void)pthread_sigmask(SIG_UNBLOCK, &s->signals, NULL);
+    start_stop_limit(s);
+}
+
+void stw_serve_end_log(void)
+{
+    stw_log_writer_stop(LAST_LINES_MS);
 }
 
 void stw_serve_done(struct stw_serve *s)

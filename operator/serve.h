@@ -20,6 +20,7 @@
 #include <signal.h>
 
 #define STW_PROBES_MAX 8
+#define STW_SERVE_STOP_MS 20000 /* for reconciles to end */
 
 struct stw_serve {
     const struct stw_settings *settings;
@@ -40,9 +41,12 @@ struct stw_serve {
     sigset_t signals;
 };
 
-/* Call before creating threads: blocks signals, raises the file limit, disables core dumps. */
+/* Call before creating threads: blocks signals, raises the file limit, disables core dumps, buffers
+ * the lines of the log. */
 void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                        struct stw_settings *settings);
+/* Writes the last lines of the log: call when nothing else will be logged. */
+void stw_serve_end_log(void);
 /* Starts the exporter of traces, if an endpoint is configured.  It creates a thread. */
 int stw_serve_traces(struct stw_serve *s, struct stw_error *err) STW_MUST_CHECK;
 /* Exports the last spans.  After everything that records them has ended, before the metrics go. */

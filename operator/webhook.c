@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "base/util.h"
 #include "operator/command.h"
 #include "operator/confine.h"
@@ -26,6 +27,8 @@ static int serve_admission(const struct stw_call *call, struct stw_settings *set
     stw_serve_prepare(&serve, call, settings);
     int r = stw_host_open(&serve.host, err);
     stw_confine(settings, &serve.host); /* before the first thread */
+    if (r == 0)
+        r = stw_log_writer_start(err);
     if (r == 0)
         r = stw_serve_traces(&serve, err);
     if (r == 0)
@@ -65,6 +68,7 @@ static int start_webhook(const struct stw_call *call)
             stw_log(STW_LOG_ERROR, "cannot serve", STW_STR("error", err.text));
             status = STW_EXIT_REFUSED;
         }
+        stw_serve_end_log();
     }
     stw_settings_done(call, &settings);
     return status;

@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each line is built in one buffer on the caller's stack and written by one write(2).  Any thread
- * may log: the settings are atomics, the context is thread-local. */
+ * Each line is built in one buffer on the caller's stack and written by one write(2): here, or by
+ * the thread of log_writer.c.  Any thread may log: the settings are atomics, the context is
+ * thread-local. */
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/log_priv.h"
 #include "base/util.h"
 #include "base/visible.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define LINE_MAX_BYTES ((size_t)16 * 1024)
 #define TAIL_BYTES 8 /* reserved to close a truncated line */
 
 static atomic_int log_level = STW_LOG_INFO;
 static atomic_int log_format = STW_LOG_TEXT;
 static atomic_int log_fd = STDERR_FILENO;
 static _Thread_local const struct stw_log_field *log_fields;
-
-struct log_line {
-    char data[LINE_MAX_BYTES];
-    size_t len;
-    bool full; /* something did not fit: nothing more is added */
-};
 
 static const char *const level_names[] = {
     [STW_LOG_DEBUG] = "debug",
@@ -67,7 +63,7 @@ void stw_log_context(const struct stw_log_field *fields)
 }
 
 /* All or nothing, so that an escape or a UTF-8 sequence is never cut in two. */
-static bool add_line_bytes(struct log_line *l, const char *data, size_t len)
+static bool add_line_bytes(struct stw_log_line *l, const char *data, size_t len)
 {
     if (l->full || l->len + len > sizeof(l->data) - TAIL_BYTES) {
         l->full = true;
@@ -78,13 +74,13 @@ static bool add_line_bytes(struct log_line *l, const char *data, size_t len)
     return true;
 }
 
-static void add_line_string(struct log_line *l, const char *text)
+static void add_line_string(struct stw_log_line *l, const char *text)
 {
     (void)add_line_bytes(l, text, strlen(text));
 }
 
 /* Adds the character at `at` and sets `ret_len` to its bytes; `before` is the byte in front of it. */
-static bool add_char(struct log_line *l, const char *at, const char *end, char before,
+static bool add_char(struct stw_log_line *l, const char *at, const char *end, char before,
                      size_t *ret_len)
 {
     static const char shorts[256] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
@@ -100,7 +96,7 @@ static bool add_char(struct log_line *l, const char *at, const char *end, char b
 }
 
 /* Adds a JSON string; invalid UTF-8 becomes U+FFFD.  TAIL_BYTES includes the closing quote. */
-static void add_quoted(struct log_line *l, const char *text)
+static void add_quoted(struct stw_log_line *l, const char *text)
 {
     const char *end = text + strlen(text);
     size_t len;
@@ -124,7 +120,7 @@ static bool is_bare(const char *text)
     return len > 0 && len < 256;
 }
 
-static void add_value(struct log_line *l, const struct stw_log_field *f, bool json)
+static void add_value(struct stw_log_line *l, const struct stw_log_field *f, bool json)
 {
     char num[48];
     switch (f->type) {
@@ -151,7 +147,7 @@ static void add_value(struct log_line *l, const struct stw_log_field *f, bool js
 
 /* Only the last string may be truncated; everything else is added whole or not at all, so that a
  * program can still parse a truncated line. */
-static void add_fields(struct log_line *l, const struct stw_log_field *f, bool json)
+static void add_fields(struct stw_log_line *l, const struct stw_log_field *f, bool json)
 {
     for (; f && f->key; f++) {
         if (f->type == STW_FIELD_STR && !f->str)
@@ -179,7 +175,7 @@ static void add_fields(struct log_line *l, const struct stw_log_field *f, bool j
     }
 }
 
-static void build_json(struct log_line *l, enum stw_log_level level, const char *now,
+static void build_json(struct stw_log_line *l, enum stw_log_level level, const char *now,
                        const char *msg, const struct stw_log_field *fields)
 {
     add_line_string(l, "{\"time\":\"");
@@ -193,7 +189,7 @@ static void build_json(struct log_line *l, enum stw_log_level level, const char 
     l->data[l->len++] = '}';
 }
 
-static void build_text(struct log_line *l, enum stw_log_level level, const char *now,
+static void build_text(struct stw_log_line *l, enum stw_log_level level, const char *now,
                        const char *msg, const struct stw_log_field *fields)
 {
     add_line_string(l, now);
@@ -207,36 +203,48 @@ static void build_text(struct log_line *l, enum stw_log_level level, const char 
     add_fields(l, fields, false);
 }
 
-static void write_line(const char *data, size_t len)
+bool stw_log_put(const char *data, size_t len)
 {
-    int fd = atomic_load(&log_fd);
-    /* A pipe may accept only a part.  A failure cannot be reported anywhere. */
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return;
-        data += n;
-        len -= (size_t)n;
+    struct pollfd p = {.fd = atomic_load(&log_fd), .events = POLLOUT};
+    while (len > 0) { /* a pipe may accept only a part */
+        ssize_t n = write(p.fd, data, len);
+        if (n < 0 &&
+            errno == EAGAIN) /* another process made it non-blocking for all who share it */
+            (void)poll(&p, 1, -1);
+        else if (n <= 0 && !(n < 0 && errno == EINTR))
+            return false;
+        data += STW_MAX(n, 0);
+        len -= (size_t)STW_MAX(n, 0);
     }
+    return true;
+}
+
+int stw_log_fd(void)
+{
+    return atomic_load(&log_fd);
+}
+
+void stw_log_line_build(struct stw_log_line *l, enum stw_log_level level, const char *msg,
+                        const struct stw_log_field *fields)
+{
+    char now[STW_TIME_LEN];
+    l->len = 0;
+    l->full = false;
+    stw_time_format_micro(stw_wall_us(&stw_clock_system), now);
+    if (atomic_load(&log_format) == STW_LOG_JSON)
+        build_json(l, level, now, msg, fields);
+    else
+        build_text(l, level, now, msg, fields);
+    l->data[l->len++] = '\n';
 }
 
 void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields)
 {
     int saved = errno;
-    char now[STW_TIME_LEN];
-    struct log_line l;
-
-    l.len = 0;
-    l.full = false;
-    stw_time_format_micro(stw_wall_us(&stw_clock_system), now);
-    if (atomic_load(&log_format) == STW_LOG_JSON)
-        build_json(&l, level, now, msg, fields);
-    else
-        build_text(&l, level, now, msg, fields);
-    l.data[l.len++] = '\n';
-    write_line(l.data, l.len);
+    struct stw_log_line l;
+    stw_log_line_build(&l, level, msg, fields);
+    if (!stw_log_writer_take(&l))
+        (void)stw_log_put(l.data, l.len); /* a failure cannot be reported anywhere */
     errno = saved;
 }
 

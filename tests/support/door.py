@@ -60,9 +60,13 @@ class Door:
         self.port = self.health_port = self.metrics_port = 0
         self.kept = None
 
+    def open_log(self):
+        """What its log is written to; closed by the caller."""
+        return open(self.log_path, "wb")
+
     def start(self):
         """Starts it, reads its ports from the log, and waits until it is ready."""
-        with open(self.log_path, "wb") as log:
+        with self.open_log() as log:
             self.process = subprocess.Popen(
                 [str(self.binary), *self.command, "--webhook-cert-path", str(self.certs),
                  "--webhook-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",

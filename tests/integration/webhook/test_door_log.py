@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A log that nobody reads, and threads that are stuck: what goes on, what is reported, and the end."""
+
+import contextlib
+import os
+import time
+
+import pytest
+
+from support import net, paths, stuck, wait
+from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, review
+
+# The log line of this denial has some 600 bytes.
+DENIED = as_bytes(review(my_web(nodePortNumber=1), name="n" * 250, userInfo={"username": "jane" * 30}))
+DENIALS = 3000
+
+
+class PipedDoor(Door):
+    """`steward webhook` whose log is a pipe, read only when the test asks for its text."""
+
+    def __init__(self, binary, folder, args=()):
+        super().__init__(binary, folder, args)
+        self.end, self.text = None, b""
+
+    def open_log(self):
+        self.end, other = os.pipe()
+        os.set_blocking(self.end, False)
+        return os.fdopen(other, "wb")
+
+    def log_text(self):
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.end, 1 << 20):
+                self.text += data
+        return self.text.decode("utf-8", "replace")
+
+    def drained(self):
+        """Reads the log up to its end; its entries."""
+        os.set_blocking(self.end, True)
+        return self.log()
+
+
+@pytest.fixture
+def piped_door(steward_binary, tmp_path):
+    """Starts a PipedDoor with these arguments."""
+    doors = []
+
+    def start(*args):
+        doors.append(PipedDoor(steward_binary, tmp_path / f"door{len(doors)}", args))
+        return doors[-1].start()
+    yield start
+    for door in doors:
+        if door.process.poll() is None:
+            door.process.kill()
+            door.process.wait()
+        os.close(door.end)
+
+
+def deny(door, times=DENIALS):
+    """Sends reviews that are denied, each with a line in the log."""
+    with contextlib.closing(door.https(timeout=10)) as connection:
+        for _ in range(times):
+            status, _, reply = ask(connection, "POST", VALIDATE, DENIED, JSON)
+            assert status == 200 and not reply["response"]["allowed"]
+
+
+def probe(door, endpoint):
+    """(status, text)"""
+    return net.http_get(f"http://127.0.0.1:{door.health_port}/{endpoint}?verbose")
+
+
+def test_admission_goes_on_while_nobody_reads_the_log(piped_door):
+    """Each review is answered, lost lines are counted, and the stop takes no longer than usual."""
+    door = piped_door()
+    deny(door)
+    dropped = door.metric("steward_log_lines_dropped_total")
+    assert 0 < dropped < DENIALS
+    assert probe(door, "livez")[0] == 200 and probe(door, "readyz")[0] == 200
+    assert door.stop(15) == 0
+
+
+def test_a_reader_that_comes_back_learns_how_many_lines_are_missing(piped_door):
+    """The order is kept, the gap is reported where it is, and the last lines are there."""
+    door = piped_door()
+    deny(door)
+    dropped = door.metric("steward_log_lines_dropped_total")
+    before = len([entry for entry in door.log() if "denied" in entry["msg"]])
+
+    def reported():
+        return sum(entry["lines"] for entry in door.log() if "were dropped" in entry["msg"])
+    wait.until("the number of lost lines", lambda: reported() == dropped)
+    deny(door, 3)
+    door.terminate()
+    log = door.drained()
+    assert door.process.wait(15) == 0
+    denials = [entry for entry in log if "denied" in entry["msg"]]
+    assert before <= len(denials) == DENIALS + 3 - dropped
+    assert [entry["time"] for entry in log] == sorted(entry["time"] for entry in log)
+    assert log[-1]["msg"] == "stopping"
+
+
+def admission_threads(door):
+    """libmicrohttpd names its threads."""
+    return [number for number, name in stuck.threads(door.process.pid) if name.startswith("MHD-")]
+
+
+def gate(door):
+    """The thread that accepts connections."""
+    return [number for number, name in stuck.threads(door.process.pid) if name == "gate"]
+
+
+@pytest.mark.parametrize("name", ["gate", "admission"])
+def test_livez_fails_for_a_stuck_thread(make_door, name):
+    """A thread of the webhook that stops: /livez fails and names it, until it goes on."""
+    door = make_door("--webhook-request-timeout", "1s")
+    assert probe(door, "livez")[0] == 200
+    found = gate(door) if name == "gate" else admission_threads(door)
+    assert found, stuck.threads(door.process.pid)
+    with stuck.thread(found[-1]):
+        status, text = wait.until("/livez to fail", lambda: (
+            answer if (answer := probe(door, "livez"))[0] == 500 else None), 20)
+        who = 'the thread "gate"' if name == "gate" else "admission thread "
+        assert "[-]webhook failed: " + who in text
+        assert " stuck for 3 s" in text, (status, text)
+    wait.until("/livez to pass", lambda: probe(door, "livez")[0] == 200, 20)
+
+
+def test_livez_passes_while_threads_are_busy(make_door):
+    """Reviews that keep the threads busy for longer than one probe waits are no failure."""
+    door = make_door("--webhook-request-timeout", "1s")
+    end = time.monotonic() + 4
+    while time.monotonic() < end:
+        deny(door, 20)
+        assert probe(door, "livez")[0] == 200
+
+
+def test_livez_costs_a_flood_of_it_nothing(make_door):
+    """The threads are asked once a second at most, however often somebody asks /livez."""
+    door = make_door()
+    for _ in range(200):
+        assert probe(door, "livez")[0] == 200
+    wait.until("the connections to be closed", lambda: sockets(door) <= 6)
+    assert door.post(review())[0] == 200
+
+
+def sockets(door):
+    """How many sockets the process has."""
+    folder = f"/proc/{door.process.pid}/fd"
+    links = []
+    for number in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"{folder}/{number}"))
+    return len([link for link in links if link.startswith("socket:")])
+
+
+def test_the_stop_ends_although_a_thread_is_stuck(piped_door):
+    """The process ends by itself after the sum of its deadlines, with status 1 and a line."""
+    door = piped_door()
+    with stuck.thread(admission_threads(door)[0]):
+        door.terminate()
+        wait.until("the line", lambda: "the stop took too long" in door.log_text(), 60)
+    assert door.process.wait(10) == 1
+
+
+def test_the_deployment_restarts_a_container_whose_livez_fails():
+    """The kubelet asks /livez, and restarts after three failures."""
+    text = (paths.TOP / "config/manager/manager.yaml").read_text("utf-8")
+    probe_lines = text.partition("livenessProbe:")[2].partition("readinessProbe:")[0]
+    assert "path: /livez\n" in probe_lines and "periodSeconds: 20\n" in probe_lines
+    assert "failureThreshold" not in probe_lines
