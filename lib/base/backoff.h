@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+/* The longest wait that a server may ask for (Retry-After): what asks for more is asked again after
+ * this.  Whoever waits is blind until then. */
+#define STW_RETRY_AFTER_MAX_MS 30000u
+
 /* first * 2^failures, at most max; in any unit. */
 uint64_t stw_backoff(uint64_t first, uint64_t failures, uint64_t max);
 /* The same in ms, plus or minus 20 %.  The jitter is derived from key and wait: it differs between

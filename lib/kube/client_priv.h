@@ -159,6 +159,7 @@ struct stw_client {
     size_t submitted_bytes;         /* lock: of fire-and-forget calls that are not done */
     int minor;                      /* lock: of the server, 24 for Kubernetes 1.24 */
     uint64_t minor_until_ms;        /* lock: when to request it again; 0: not requested yet */
+    uint64_t pause_logged_ms;       /* lock: when a pause was last logged; 0: never */
     uint64_t drop_logged_ms;        /* lock: when drops were last logged; 0: never */
 
     struct stw_pulse pulse;         /* of the client's thread */

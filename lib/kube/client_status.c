@@ -2,6 +2,7 @@
  *
  * Converts errors of the API server and of the connection to struct stw_error: the code determines
  * what callers do, the text is the server's own message. */
+#include "base/backoff.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
@@ -72,8 +73,9 @@ void stw_status_object_error(int http, struct stw_json status, struct stw_error 
     err->http = http;
     err->retry_after_ms = 0;
     struct stw_json wait = stw_json_path(status, "details.retryAfterSeconds");
-    if (stw_json_int(wait, &seconds) == 0 && seconds > 0 && seconds < 3600)
-        err->retry_after_ms = (uint32_t)seconds * 1000;
+    if (stw_json_int(wait, &seconds) == 0 && seconds > 0)
+        err->retry_after_ms =
+            (uint32_t)STW_MIN(seconds, (int64_t)STW_RETRY_AFTER_MAX_MS / 1000) * 1000;
     stw_buf_done(&text);
 }
 

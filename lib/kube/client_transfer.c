@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One call as one libcurl transfer: its options, its callbacks, and its result. */
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
 
@@ -9,7 +12,7 @@
 
 #define HEADER_MAX_BYTES (128u << 10)
 #define RETRY_AFTER_DEFAULT_MS 1000
-#define RETRY_AFTER_MAX_S 3600
+#define PAUSE_LOG_MS 10000
 
 /* --- during the transfer */
 
@@ -327,17 +330,60 @@ static bool in_time(struct stw_client *c, struct stw_http_call *call, uint64_t w
     return true;
 }
 
-/* 429, and 503 with Retry-After, mean that nothing was done and the request may be repeated. */
-static bool retry_throttled(struct stw_client *c, struct stw_http_call *call, long status)
+/* Lists, watches and the Lease are few: each pause of them is logged.  Of other requests, one in
+ * PAUSE_LOG_MS. */
+static bool may_log_pause(struct stw_client *c, const struct stw_http_call *call)
+{
+    uint64_t now = stw_now_ms(c->clock);
+    if (call->req.no_retry)
+        return true;
+    STW_LOCKED(&c->lock);
+    if (c->pause_logged_ms != 0 && now < c->pause_logged_ms + PAUSE_LOG_MS)
+        return false;
+    c->pause_logged_ms = now;
+    return true;
+}
+
+static void log_pause(struct stw_client *c, const struct stw_http_call *call, long status,
+                      int64_t asked_s)
+{
+    char path[256];
+    int64_t wait_ms = call->err.retry_after_ms;
+    enum stw_log_level level = asked_s * 1000 > wait_ms ? STW_LOG_WARN : STW_LOG_INFO;
+    if (!stw_log_on(level) || !may_log_pause(c, call))
+        return;
+    stw_client_path_template(call->req.path, path, sizeof(path));
+    stw_log(level, "the API server asks for a pause", STW_STR("method", call->req.method),
+            STW_STR("path", path), STW_INT("status", status), STW_INT("askedSeconds", asked_s),
+            STW_SECONDS("waitSeconds", wait_ms * 1000));
+}
+
+/* Sets what the server asks for, at most STW_RETRY_AFTER_MAX_MS: the header counts, else
+ * details.retryAfterSeconds of the Status.  Returns whether the header asks for a wait; one that is
+ * no number, or a date that has passed, does not. */
+static bool read_retry_after(struct stw_client *c, struct stw_http_call *call, long status)
 {
     curl_off_t seconds = 0;
     (void)curl_easy_getinfo(call->handle->easy, CURLINFO_RETRY_AFTER, &seconds);
-    seconds = STW_MIN(seconds, (curl_off_t)RETRY_AFTER_MAX_S);
-    if (seconds > 0)
-        call->err.retry_after_ms = (uint32_t)seconds * 1000;
-    if (call->req.no_retry || !(status == 429 || (status == 503 && seconds > 0)))
+    bool has_header = seconds > 0;
+    if (has_header)
+        call->err.retry_after_ms =
+            (uint32_t)STW_MIN(seconds, (curl_off_t)STW_RETRY_AFTER_MAX_MS / 1000) * 1000;
+    else
+        seconds = call->err.retry_after_ms / 1000;
+    if (call->err.retry_after_ms > 0)
+        log_pause(c, call, status, seconds);
+    return has_header;
+}
+
+/* 429, and 503 with Retry-After, mean that nothing was done and the request may be repeated. */
+static bool retry_throttled(struct stw_client *c, struct stw_http_call *call, long status)
+{
+    bool has_header = read_retry_after(c, call, status);
+    uint32_t asked_ms = call->err.retry_after_ms;
+    if (call->req.no_retry || !(status == 429 || (status == 503 && has_header)))
         return false;
-    return in_time(c, call, seconds > 0 ? (uint64_t)seconds * 1000 : RETRY_AFTER_DEFAULT_MS);
+    return in_time(c, call, asked_ms > 0 ? asked_ms : RETRY_AFTER_DEFAULT_MS);
 }
 
 static bool retry_auth(struct stw_client *c, struct stw_http_call *call)

@@ -17,7 +17,6 @@
 #define ANSWER_MAX_BYTES (16u << 10) /* what is longer is read and ignored */
 #define BACKOFF_FIRST_MS 1000
 #define BACKOFF_MAX_MS 30000
-#define RETRY_AFTER_MAX_MS UINT64_C(300000)
 #define TELL_EVERY_MS 60000
 
 struct stw_otlp {
@@ -119,7 +118,8 @@ static struct attempt post_body(struct stw_otlp *x, const struct stw_buf *body)
     (void)curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &a.status);
     (void)curl_easy_getinfo(x->easy, CURLINFO_RETRY_AFTER, &seconds);
     if (seconds > 0)
-        a.retry_after_ms = STW_MIN((uint64_t)seconds, UINT64_C(86400)) * 1000;
+        a.retry_after_ms =
+            STW_MIN((uint64_t)seconds, (uint64_t)STW_RETRY_AFTER_MAX_MS / 1000) * 1000;
     return a;
 }
 
@@ -213,8 +213,7 @@ static void send_batch(struct stw_otlp *x, const struct stw_buf *body, uint64_t 
             break;
         stw_tracer_pause(x->tracer, now + wait);
     }
-    x->not_before_ms =
-        stw_now_ms(&stw_clock_system) + STW_MIN(a.retry_after_ms, RETRY_AFTER_MAX_MS);
+    x->not_before_ms = stw_now_ms(&stw_clock_system) + a.retry_after_ms;
     end_batch(x, &a, spans);
 }
 

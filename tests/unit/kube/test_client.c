@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
+#include "base/log.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/client_priv.h"
@@ -126,6 +127,69 @@ static void throttled(void **state)
     assert_true(stw_now_ms(&stw_clock_system) - began < 15000);
     assert_int_equal(get(c, "/plain503", NULL, &err), -1);
     assert_int_equal(fake_count(&fake, "GET /plain503"), 1);
+    stw_client_destroy(c);
+}
+
+/* What `value` of the header, or of the Status, makes of a list that is refused. */
+static uint32_t pause_of(struct stw_client *c, int status, const char *header, const char *body)
+{
+    char step[400];
+    struct stw_error err = {0};
+    struct stw_request once = {.method = "GET", .path = "/pause", .no_retry = true};
+    (void)snprintf(step, sizeof(step),
+                   "[{'match':'/pause','status':%d%s%s%s,'body':{'kind':'Status','code':%d%s}}]",
+                   status, header ? ",'headers':{'Retry-After':'" : "", header ? header : "",
+                   header ? "'}" : "", status, body);
+    fake_steps(&fake, step);
+    assert_int_equal(stw_client_do(c, &once, NULL, &err), -1);
+    return err.retry_after_ms;
+}
+
+/* The pause that a server asks for is at most 30 s, however it is written. */
+static void test_a_pause_is_at_most_30_s_and_logged(void **state)
+{
+    static const struct {
+        int status;
+        const char *header, *body;
+        uint32_t ms;
+    } rows[] = {
+        {429, "7", "", 7000},
+        {429, "30", "", 30000},
+        {429, "31", "", 30000},
+        {503, "3600", "", 30000},
+        {429, "4294968", "", 30000}, /* over 2^32 ms */
+        {429, "9223372036854775807", "", 30000},
+        {503, "Fri, 31 Dec 2100 23:59:59 GMT", "", 30000},
+        {503, "Sun, 06 Nov 1994 08:49:37 GMT", "", 0},
+        {429, "0", "", 0},
+        {429, "-5", "", 0},
+        {429, "soon", "", 0},
+        {429, NULL, ",'details':{'retryAfterSeconds':3}", 3000},
+        {429, NULL, ",'details':{'retryAfterSeconds':3600}", 30000},
+        {429, NULL, ",'details':{'retryAfterSeconds':-1}", 0},
+        {429, "2", ",'details':{'retryAfterSeconds':3600}", 2000},
+    };
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    FILE *log = tmpfile();
+    char line[1024];
+    (void)state;
+    assert_non_null(log);
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, fileno(log));
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        off_t before = lseek(fileno(log), 0, SEEK_END);
+        uint32_t ms = pause_of(c, rows[i].status, rows[i].header, rows[i].body);
+        ssize_t n = pread(fileno(log), line, sizeof(line) - 1, before);
+        assert_in_range(n, 0, sizeof(line) - 1);
+        line[n] = '\0';
+        if (ms != rows[i].ms)
+            fail_msg("row %zu: %u ms", i, ms);
+        char wait[64];
+        (void)snprintf(wait, sizeof(wait), " waitSeconds=%u.000000\n", ms / 1000);
+        assert_true((strstr(line, "asks for a pause method=GET path=/pause ") != NULL) == (ms > 0));
+        assert_true(ms == 0 || strstr(line, wait) != NULL);
+    }
+    stw_log_setup(STW_LOG_TEXT, STW_LOG_INFO, 2);
+    (void)fclose(log);
     stw_client_destroy(c);
 }
 
@@ -630,6 +694,7 @@ int main(void)
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(out_of_time),
         cmocka_unit_test(throttled),
+        cmocka_unit_test(test_a_pause_is_at_most_30_s_and_logged),
         cmocka_unit_test(a_stalled_socket),
         cmocka_unit_test(resets),
         cmocka_unit_test(cut_answers_are_errors),
