@@ -132,8 +132,9 @@ static const struct stw_flag options[] = {
      .def = "0",
      .max = 65536,
      OFFSET(webhook_memory_mib),
-     .help = "memory for all that clients can make admission keep: connections, bodies, replies;\n"
-             "beyond it they get 503.  0: three eighths of the control group's limit, else 256"},
+     .help =
+         "memory for all that clients of any port can make it keep: connections, bodies, replies;\n"
+         "beyond it they get 503.  0: three eighths of the control group's limit, else 256"},
     {.name = "webhook-request-timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "schema/conversion.h"
+#include "webhook/skim_priv.h"
 
 #include <assert.h>
 
@@ -112,23 +113,46 @@ static int convert_object(const struct stw_conversion_review *r, struct stw_json
     return stw_convert(r->op, k, object, ret->version, out, err);
 }
 
-static int convert_objects(const struct stw_conversion_review *r, struct stw_json request,
-                           struct stw_buf *out, struct stw_conversion_result *ret,
-                           struct stw_error *err)
+/* `doc` is for one object after the other. */
+static int convert_element(const struct stw_conversion_review *r, struct stw_piece element,
+                           struct stw_json desired, struct stw_json_doc *doc, struct stw_buf *out,
+                           struct stw_conversion_result *ret, struct stw_error *err)
 {
-    struct stw_json key, object, desired = stw_json_get(request, "desiredAPIVersion");
-    size_t index = 0;
     char name[512];
-    stw_json_foreach (stw_json_get(request, "objects"), key, object) {
-        if (index > 0)
-            stw_buf_addc(out, ',');
-        if (convert_object(r, object, desired, out, ret, err) != 0) {
-            name_object(index, object, name, sizeof(name));
-            return stw_error_wrap(err, "%s", name);
+    struct stw_json object = STW_JSON_NONE;
+    if (*element.at == '{') {
+        if (stw_json_scan(doc, element.at, element.len, err) != 0) {
+            (void)stw_error_wrap(err, "request.objects[%zu]", ret->objects);
+            ret->unreadable = true;
+            return -1;
         }
-        index++;
+        object = stw_json_root(doc);
     }
-    return 0;
+    if (convert_object(r, object, desired, out, ret, err) == 0)
+        return 0;
+    name_object(ret->objects, object, name, sizeof(name));
+    return stw_error_wrap(err, "%s", name);
+}
+
+static int convert_objects(const struct stw_conversion_review *r, struct stw_piece objects,
+                           struct stw_json request, struct stw_json_doc *doc, struct stw_buf *out,
+                           struct stw_conversion_result *ret, struct stw_error *err)
+{
+    struct stw_json desired = stw_json_get(request, "desiredAPIVersion");
+    struct stw_piece element;
+    int more;
+    while ((more = stw_skim_element(&objects, &element)) > 0) {
+        if (ret->objects > 0)
+            stw_buf_addc(out, ',');
+        if (convert_element(r, element, desired, doc, out, ret, err) != 0)
+            return -1;
+        ret->objects++;
+    }
+    ret->unreadable = more < 0;
+    return more == 0
+               ? 0
+               : stw_fail(err, STW_ERR_INVALID,
+                          "request.objects: no comma or bracket after element %zu", ret->objects);
 }
 
 /* --- the reply */
@@ -151,15 +175,28 @@ static int write_status(struct stw_buf *reply, int code, const struct stw_error 
     return code;
 }
 
-static int answer_review(const struct stw_conversion_review *r, struct stw_json request,
-                         struct stw_buf *reply, struct stw_conversion_result *ret)
+static int refuse_body(struct stw_buf *reply, struct stw_conversion_result *ret, const char *why,
+                       struct stw_error *err)
+{
+    (void)stw_error_wrap(err, "%s", why);
+    stw_format(ret->why, sizeof(ret->why), "%s", err->text);
+    return write_status(reply, err->code == STW_ERR_INTERNAL ? 500 : 400, err);
+}
+
+#define NO_JSON "the body is not valid JSON, or too complex"
+
+static int answer_review(const struct stw_conversion_review *r, struct stw_piece objects,
+                         struct stw_json request, struct stw_json_doc *doc, struct stw_buf *reply,
+                         struct stw_conversion_result *ret)
 {
     struct stw_error err = {0};
     begin_reply(request, reply);
-    ret->objects = stw_json_size(stw_json_get(request, "objects"));
-    ret->converted = convert_objects(r, request, reply, ret, &err) == 0;
+    (void)stw_buf_reserve(reply, r->len);
+    ret->converted = convert_objects(r, objects, request, doc, reply, ret, &err) == 0;
     if (ret->converted) {
         stw_buf_adds(reply, "],\"result\":{\"status\":\"Success\"}}}");
+    } else if (ret->unreadable) {
+        return refuse_body(reply, ret, NO_JSON, &err);
     } else if (err.code == STW_ERR_INTERNAL) {
         stw_format(ret->why, sizeof(ret->why), "%s", err.text);
         return write_status(reply, 500, &err);
@@ -178,29 +215,72 @@ static int answer_review(const struct stw_conversion_review *r, struct stw_json 
     return write_status(reply, 500, &err);
 }
 
+static struct stw_piece find_objects(const char *body, size_t len)
+{
+    return stw_skim_member(stw_skim_member((struct stw_piece){body, len}, "request"), "objects");
+}
+
+static bool is_list(struct stw_piece v)
+{
+    return v.len >= 2 && v.at[0] == '[' && v.at[v.len - 1] == ']';
+}
+
+/* The text of the review without its objects, which are read one by one. */
+static void write_envelope(const struct stw_conversion_review *r, struct stw_piece objects,
+                           struct stw_buf *out)
+{
+    const char *from = r->body;
+    if (is_list(objects)) {
+        stw_buf_add(out, from, (size_t)(objects.at + 1 - from));
+        from = objects.at + objects.len - 1;
+    }
+    stw_buf_add(out, from, (size_t)(r->body + r->len - from));
+}
+
+static int read_envelope(const struct stw_buf *text, struct stw_json_doc *doc,
+                         struct stw_buf *reply, struct stw_conversion_result *ret)
+{
+    struct stw_error err = {0};
+    doc->max = STW_CONVERSION_VALUES_MAX;
+    if (stw_json_scan(doc, stw_buf_str(text), text->len, &err) != 0)
+        return refuse_body(reply, ret, NO_JSON, &err);
+    if (check_envelope(stw_json_root(doc), &err) != 0)
+        return refuse_body(reply, ret, "the body is not a ConversionReview that can be answered",
+                           &err);
+    return 0;
+}
+
+size_t stw_conversion_memory(const char *body, size_t len)
+{
+    struct stw_piece list = find_objects(body, len), element;
+    size_t most = 0;
+    if (!is_list(list))
+        return 2 * len + stw_skim_memory((struct stw_piece){body, len});
+    const char *behind = list.at + list.len;
+    size_t envelope = len - list.len + 2,
+           scan = stw_skim_memory((struct stw_piece){body, (size_t)(list.at - body)}) +
+                  stw_skim_memory((struct stw_piece){behind, (size_t)(body + len - behind)});
+    while (stw_skim_element(&list, &element) > 0)
+        most = STW_MAX(most, stw_skim_memory(element));
+    return len + envelope + scan + most; /* the first: the reply */
+}
+
 int stw_conversion_handle(const struct stw_conversion_review *r, struct stw_review_scratch *scratch,
                           struct stw_buf *reply, struct stw_conversion_result *ret)
 {
-    struct stw_error err = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(r->len + 1);
+    stw_autojson struct stw_json_doc envelope = {0};
+    struct stw_piece objects = find_objects(r->body, r->len);
     struct stw_json_doc *doc = &scratch->doc;
-    int status;
     assert(r->op && r->kinds);
     *ret = (struct stw_conversion_result){0};
     doc->max = STW_CONVERSION_VALUES_MAX;
-    /* An object that admission accepts is one level deeper here. */
-    doc->more_depth = STW_JSON_MORE_DEPTH;
-    if (stw_json_scan(doc, r->body, r->len, &err) != 0)
-        (void)stw_error_wrap(&err, "the body is not valid JSON, or too complex");
-    else if (check_envelope(stw_json_root(doc), &err) != 0)
-        (void)stw_error_wrap(&err, "the body is not a ConversionReview that can be answered");
-    if (err.code != STW_OK) {
-        stw_format(ret->why, sizeof(ret->why), "%s", err.text);
-        status = write_status(reply, err.code == STW_ERR_INTERNAL ? 500 : 400, &err);
-    } else {
-        status = answer_review(r, stw_json_get(stw_json_root(doc), "request"), reply, ret);
-    }
-    doc->more_depth = 0;
-    if (doc->cap > SCRATCH_KEEP_TOKENS)
+    write_envelope(r, objects, &text);
+    int status = read_envelope(&text, &envelope, reply, ret);
+    if (status == 0)
+        status = answer_review(r, objects, stw_json_get(stw_json_root(&envelope), "request"), doc,
+                               reply, ret);
+    if (doc->cap > SCRATCH_KEEP_TOKENS || r->len > STW_SMALL_BODY)
         stw_json_done(doc);
     return status;
 }

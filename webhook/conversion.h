@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 #define STW_CONVERSION_PATH "/convert"
-/* Limit of JSON values in one review. */
-#define STW_CONVERSION_VALUES_MAX (4 * STW_REVIEW_VALUES_MAX)
+/* Limit of JSON values in one object, and in the rest of a review: as many as admission accepts. */
+#define STW_CONVERSION_VALUES_MAX STW_REVIEW_VALUES_MAX
 
 struct stw_conversion_review {
     const struct stw_operator *op;
@@ -28,8 +28,9 @@ struct stw_conversion_review {
 struct stw_conversion_result {
     const struct stw_kind *kind; /* of the objects; NULL: not known */
     const char *version;         /* that was asked for; a static; NULL: not known */
-    size_t objects;              /* in the review */
-    bool converted;              /* all of them */
+    size_t objects;              /* that were converted */
+    bool converted;              /* all of the review */
+    bool unreadable;             /* an object, or the list, is not valid JSON */
     char why[512];               /* not converted: the message */
 };
 
@@ -38,6 +39,10 @@ struct stw_conversion_result {
  * internal error. */
 int stw_conversion_handle(const struct stw_conversion_review *r, struct stw_review_scratch *scratch,
                           struct stw_buf *reply, struct stw_conversion_result *ret);
+
+/* The memory that the answer to this body takes, besides the body itself: the reply, and what is read
+ * of the review. The objects are read one after the other, so the largest counts. */
+size_t stw_conversion_memory(const char *body, size_t len);
 
 /* Whether a kind has more than one version, so that the API server needs STW_CONVERSION_PATH. */
 bool stw_conversion_needed(const struct stw_kind *const *kinds);

@@ -7,7 +7,9 @@
 #include "base/util.h"
 #include "webhook/framing_priv.h"
 #include "webhook/server_priv.h"
+#include "webhook/skim_priv.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
@@ -158,6 +160,23 @@ static void add_charge(struct stw_http_conn *conn, size_t size)
     stw_gate_hold(&conn->entry, conn->rq.charged);
 }
 
+/* A request that no other must end for can only be sent again if it fits at all. */
+static void refuse_for_memory(struct stw_http_request *rq, uint64_t size, size_t most)
+{
+    if (rq->refusal.code)
+        return;
+    if (size <= most) {
+        rq->refusal = too_busy;
+        return;
+    }
+    stw_format(rq->why, sizeof(rq->why),
+               "this request takes %" PRIu64 " KiB of memory, and one request may take %zu KiB; "
+               "raise the memory limit of the container, or --webhook-memory, or make the objects "
+               "smaller",
+               size >> 10, most >> 10);
+    rq->refusal = (struct stw_refusal){413, "RequestEntityTooLarge", rq->why};
+}
+
 /* Raises the charge of a request to `size` before the memory is used. If there is not enough, cuts
  * a request of the client that holds the most, if that is more than this one holds. */
 static void charge_memory(struct stw_http_conn *conn, uint64_t size)
@@ -168,25 +187,31 @@ static void charge_memory(struct stw_http_conn *conn, uint64_t size)
     if (size <= rq->charged)
         return;
     size_t more = (size_t)size - rq->charged;
-    if (atomic_load(&s->held_bytes) + more > most &&
-        !stw_gate_displace(s->gate, &conn->entry, more))
-        refuse_request(rq, &too_busy);
+    if (size > most || (atomic_load(&s->held_bytes) + more > most &&
+                        !stw_gate_displace(s->gate, &conn->entry, more)))
+        refuse_for_memory(rq, size, most);
     else
         add_charge(conn, more);
 }
 
-/* Memory of a review besides its body: parsed values, copies of some, the reply. */
-static uint64_t cost_of_review(size_t len)
+/* The reply is left, until the client has read it. */
+static void keep_charge(struct stw_http_conn *conn, size_t size)
 {
-    uint64_t values = STW_MIN(len / 2, (uint64_t)STW_REVIEW_VALUES_MAX);
-    return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token);
+    size_t before = conn->rq.charged;
+    add_charge(conn, size);
+    atomic_fetch_sub(&conn->worker->server->held_bytes, before);
+    conn->rq.charged = size;
+    stw_gate_hold(&conn->entry, size);
 }
 
-/* The same for a conversion, and the reply, which has the objects. */
-static uint64_t cost_of_conversion(size_t len)
+/* Memory of a review or a conversion besides its body. That of a small body is in the share of the
+ * connection. */
+static uint64_t cost_of_body(const struct stw_route *route, const char *body, size_t len)
 {
-    uint64_t values = STW_MIN(len / 2, (uint64_t)STW_CONVERSION_VALUES_MAX);
-    return len <= STW_SMALL_BODY ? 0 : values * sizeof(struct stw_json_token) + len;
+    if (len <= STW_SMALL_BODY)
+        return 0;
+    return route->kind ? stw_skim_memory((struct stw_piece){body, len})
+                       : stw_conversion_memory(body, len);
 }
 
 static void check_head(struct stw_http_conn *conn, struct MHD_Connection *mhd, const char *method,
@@ -319,7 +344,7 @@ static void review_body(struct stw_http_conn *conn, const char *body, size_t len
         refuse_request(rq, &too_late);
         return;
     }
-    charge_memory(conn, len + (rq->route->kind ? cost_of_review(len) : cost_of_conversion(len)));
+    charge_memory(conn, len + cost_of_body(rq->route, body, len));
     if (rq->refusal.code)
         return;
     rq->reply = STW_BUF_INIT(REPLY_MAX);
@@ -329,15 +354,17 @@ static void review_body(struct stw_http_conn *conn, const char *body, size_t len
     else
         convert_body(conn, body, len);
     rq->answered = true;
-    add_charge(conn, rq->reply.cap); /* until the client has read it */
+    stw_buf_done(&rq->body);
+    keep_charge(conn, rq->reply.cap);
 }
 
 static void append_body(struct stw_http_conn *conn, const char *data, size_t size)
 {
     const struct stw_server *s = conn->worker->server;
     struct stw_http_request *rq = &conn->rq;
-    if (rq->length == UINT64_MAX)
-        charge_memory(conn, rq->got <= STW_SMALL_BODY ? STW_SMALL_BODY : s->c.body_max_bytes);
+    if (rq->length == UINT64_MAX) /* the buffer grows by doubling */
+        charge_memory(conn, STW_MIN(STW_MAX(2 * rq->got, (uint64_t)STW_SMALL_BODY),
+                                    (uint64_t)s->c.body_max_bytes));
     if (rq->refusal.code)
         return;
     rq->body.max = s->c.body_max_bytes;

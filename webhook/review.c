@@ -45,10 +45,10 @@ static int reply_no_decision(struct stw_buf *reply, struct stw_review_result *v)
     return write_error_reply(reply, &err);
 }
 
-/* Frees the tokens of a huge body, so that not every thread keeps them. */
-static void release_scratch(struct stw_review_scratch *scratch)
+/* Frees the tokens and decoded keys of a huge body, so that not every thread keeps them. */
+static void release_scratch(struct stw_review_scratch *scratch, size_t len)
 {
-    if (scratch->doc.cap > SCRATCH_KEEP_TOKENS)
+    if (scratch->doc.cap > SCRATCH_KEEP_TOKENS || len > STW_SMALL_BODY)
         stw_json_done(&scratch->doc);
 }
 
@@ -88,7 +88,7 @@ int stw_review_handle(const struct stw_review *r, struct stw_review_scratch *scr
     } else {
         status = decide_review(&e, r->mutate, reply, v);
     }
-    release_scratch(scratch);
+    release_scratch(scratch, r->len);
     return status;
 }
 

@@ -16,6 +16,10 @@
 /* Limit of JSON values in one review: it has the object twice, each with its managedFields. */
 #define STW_REVIEW_VALUES_MAX 262144U
 
+/* Per-thread memory is not kept after a larger body; and requests with larger bodies leave a quarter
+ * of the share of requests to smaller ones. */
+#define STW_SMALL_BODY ((size_t)64 << 10)
+
 /* The decision, for metrics and logs. */
 struct stw_review_result {
     bool allowed;

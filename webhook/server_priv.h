@@ -19,9 +19,6 @@
 
 #define STW_WORKERS_MAX 8U
 
-/* Requests with larger bodies leave a quarter of the share of requests to smaller ones. */
-#define STW_SMALL_BODY ((size_t)64 << 10)
-
 /* One library thread. */
 struct stw_worker {
     struct stw_server *server;
@@ -50,13 +47,14 @@ struct stw_server {
 /* An error response that is not a decision; code 0: none. */
 struct stw_refusal {
     int code;
-    const char *reason, *message; /* static */
+    const char *reason, *message; /* static, or the request's `why` */
 };
 
 /* One per connection at a time; used on the library's thread. */
 struct stw_http_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
+    char why[256]; /* the message of a refusal, if it is not a constant */
     bool begun, headed, answered;
     bool unclear;                    /* its framing: see framing_priv.h */
     int code;                        /* of the response */

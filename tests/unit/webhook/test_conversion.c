@@ -226,13 +226,13 @@ static void thousands_of_objects(void **state)
     assert_true(stw_json_is(stw_json_path(response, "result.status"), "Success"));
     assert_int_equal(stw_json_size(stw_json_get(response, "convertedObjects")), 20000);
     forget(&a);
-    /* more values than the limit */
+    /* an object with more values than the limit */
     stw_buf_clear(&body);
-    stw_buf_adds(&body, REVIEW("example.org/v1alpha1", "0"));
+    stw_buf_adds(&body, REVIEW("example.org/v1alpha1", "{\"x\":[0"));
     body.len -= strlen("]}}");
     for (unsigned i = 0; i < STW_CONVERSION_VALUES_MAX; i++)
         stw_buf_adds(&body, ",0");
-    stw_buf_adds(&body, "]}}");
+    stw_buf_adds(&body, "]}]}}");
     (void)ask(&a, stw_buf_str(&body));
     assert_int_equal(a.status, 400);
     forget(&a);

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kinds/kinds.h"
 #include "pki.h"
+#include "support/convertible.h"
 
 #include <gnutls/gnutls.h>
 #include <netinet/in.h>
@@ -32,8 +33,8 @@ static struct stw_server *start(struct stw_server_config c)
     struct stw_server *s = NULL;
     struct stw_error err = {0};
     c.bind_address = "127.0.0.1:0";
-    c.kinds = stw_kinds;
-    c.env = &env;
+    c.kinds = c.kinds ? c.kinds : stw_kinds;
+    c.env = c.env ? c.env : &env;
     c.clock = &stw_clock_system;
     if (stw_server_create(&c, &s, &err) != 0)
         fail_msg("%s", err.text);
@@ -318,6 +319,102 @@ static void bodies_have_a_cap(void **state)
     stw_pem_pair_done(&pair);
 }
 
+static void send_long(struct client *c, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = gnutls_record_send(c->tls, text, len);
+        assert_true(n > 0);
+        text += n;
+        len -= (size_t)n;
+    }
+}
+
+/* A ConversionReview as the API server sends it for a list: objects with some data and with
+ * managedFields, up to `size` bytes. */
+static void write_conversion(struct stw_buf *out, size_t size)
+{
+    stw_buf_adds(out, "{\"kind\":\"ConversionReview\",\"apiVersion\":\"apiextensions.k8s.io/v1\","
+                      "\"request\":{\"uid\":\"u\",\"desiredAPIVersion\":\"example.org/v1alpha1\","
+                      "\"objects\":[");
+    for (unsigned i = 0; out->len < size; i++) {
+        stw_buf_addf(
+            out,
+            "%s{\"apiVersion\":\"example.org/v1\",\"kind\":\"Site\",\"metadata\":{\"name\":"
+            "\"site-%u\",\"namespace\":\"shop\",\"uid\":\"%u\",\"managedFields\":[{\"manager\":"
+            "\"kubectl\",\"fieldsV1\":{",
+            i ? "," : "", i, i);
+        for (unsigned f = 0; f < 40; f++)
+            stw_buf_addf(out, "%s\"f:%u\":{}", f ? "," : "", f);
+        stw_buf_adds(out, "}}]},\"spec\":{\"host\":\"");
+        for (unsigned f = 0; f < 20; f++)
+            stw_buf_adds(out, "shop.example.org, \\n");
+        stw_buf_adds(out, "\"}}");
+    }
+    stw_buf_adds(out, "]}}");
+}
+
+/* The status; all of the reply. */
+static int convert(struct client *c, const struct stw_buf *body, struct stw_buf *reply)
+{
+    char head[256], piece[16384];
+    int status = 0;
+    size_t whole = 0;
+    (void)snprintf(head, sizeof(head),
+                   "POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                   "Content-Length: %zu\r\n\r\n",
+                   body->len);
+    send_all(c, head);
+    send_long(c, stw_buf_str(body), body->len);
+    stw_buf_clear(reply);
+    do {
+        ssize_t n = gnutls_record_recv(c->tls, piece, sizeof(piece));
+        if (n == GNUTLS_E_AGAIN || n == GNUTLS_E_INTERRUPTED)
+            continue;
+        if (n <= 0)
+            break;
+        stw_buf_add(reply, piece, (size_t)n);
+        const char *end = strstr(stw_buf_str(reply), "\r\n\r\n"),
+                   *length = strstr(stw_buf_str(reply), "Content-Length: ");
+        if (end && length && whole == 0)
+            whole = (size_t)(end + 4 - stw_buf_str(reply)) + strtoul(length + 16, NULL, 10);
+    } while (whole == 0 || reply->len < whole);
+    return sscanf(stw_buf_str(reply), "HTTP/1.1 %d", &status) == 1 ? status : 0;
+}
+
+/* With the memory for clients that a limit of 128 MiB gives. */
+static void large_conversions_are_answered(void **state)
+{
+    const struct stw_env own = {.op = &site_operator};
+    struct stw_pem_pair pair = make_pair(stw_wall_us(&stw_clock_system), 30);
+    struct stw_server *s = start((struct stw_server_config){
+        .threads = 1, .memory_bytes = (size_t)48 << 20, .kinds = site_operator.kinds, .env = &own});
+    stw_autobuf struct stw_buf body = STW_BUF_INIT((size_t)8 << 20),
+                               reply = STW_BUF_INIT((size_t)16 << 20);
+    struct client c;
+    (void)state;
+    use(s, &pair);
+    assert_int_equal(handshake(&c, s, "NORMAL"), 0);
+    write_conversion(&body, (size_t)3 << 20);
+    for (int round = 0; round < 3; round++) { /* what one was charged is given back */
+        assert_int_equal(convert(&c, &body, &reply), 200);
+        assert_non_null(strstr(stw_buf_str(&reply), "\"status\":\"Success\""));
+        assert_true(reply.len > body.len / 2);
+    }
+    /* one object with millions of values */
+    stw_buf_clear(&body);
+    stw_buf_adds(&body, "{\"request\":{\"objects\":[{\"a\":[1");
+    while (body.len < (size_t)3 << 20)
+        stw_buf_adds(&body, ",1");
+    stw_buf_adds(&body, "]}]}}");
+    assert_int_equal(convert(&c, &body, &reply), 413);
+    assert_non_null(
+        strstr(stw_buf_str(&reply), "one request may take 18432 KiB; raise the memory"));
+    assert_null(strstr(stw_buf_str(&reply), "Retry-After"));
+    hang_up(&c);
+    stw_server_destroy(s);
+    stw_pem_pair_done(&pair);
+}
+
 static void bad_addresses(void **state)
 {
     struct stw_server *s = NULL;
@@ -351,6 +448,7 @@ int main(void)
         cmocka_unit_test(silence_makes_way),
         cmocka_unit_test(draining),
         cmocka_unit_test(bodies_have_a_cap),
+        cmocka_unit_test(large_conversions_are_answered),
         cmocka_unit_test(bad_addresses),
         cmocka_unit_test(paths),
     };
