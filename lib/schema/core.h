@@ -43,10 +43,38 @@ const char *stw_core_check_key(const char *key);
 extern const struct stw_cel stw_core_cel_key[], stw_core_cel_env_name[];
 
 /* Rules of state in CEL: what stw_core_check_resources and stw_core_check_env refuse.  `has_` is
- * whether there is an object `obj` ("self.pod.resources"), `at_` its path.  Of what is finer than
- * 1m, only fractions with that suffix are in them. */
-#define STW_CEL_QUANTITY(x) "quantity(string(" x "))"
-#define STW_CEL_IS_QUANTITY(x) "isQuantity(string(" x "))"
+ * whether there is an object `obj` ("self.pod.resources"), `at_` its path.
+ *
+ * Before Kubernetes 1.34, the cost estimate takes a quantity for a string of 3 MB, whatever its
+ * maxLength.  A rule over all entries therefore reads single characters, which cost the same in
+ * every string.  Zeros with an exponent, such as 0e3, and quantities of more than 20 characters are
+ * left to C.  Of what is finer than 1m, only fractions with that suffix are in them.  Requests are
+ * compared with limits as quantities for the names that every node has, else as numbers. */
+#define STW_CEL_INDEXES "[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19]"
+#define STW_CEL_NONZERO "['1','2','3','4','5','6','7','8','9']"
+#define STW_CEL_POSITIVE(x)                                                                        \
+    "(type(" x ") == string ? !" x ".startsWith('-') && (size(" x ") > 20 || " STW_CEL_INDEXES     \
+    ".exists(i, i < size(" x ") && " x ".charAt(i) in " STW_CEL_NONZERO ")) : " x " > 0)"
+/* A digit other than 0 is one of the six after the point; a seventh would be rounded. */
+#define STW_CEL_FINER(x)                                                                           \
+    "(type(" x ") == string && " x ".endsWith('m') && " STW_CEL_INDEXES ".exists(i, i < size(" x   \
+    ") && size(" x ") <= i + 8 && " x ".charAt(i) == '.' && "                                      \
+    "[1,2,3,4,5,6].exists(j, i + j < size(" x ") && " x ".charAt(i + j) in " STW_CEL_NONZERO ")))"
+#define STW_CEL_QUANTITY(x)                                                                        \
+    "(type(" x ") == string ? quantity(" x ") : quantity('0').add(int(" x ")))"
+#define STW_CEL_IS_QUANTITY(x) "(type(" x ") != string || isQuantity(" x "))"
+#define STW_CEL_WITHIN(obj, k)                                                                     \
+    "(!(" k " in " obj ".requests) || !(" k " in " obj ".limits) || "                              \
+    "!" STW_CEL_IS_QUANTITY(                                                                       \
+        obj ".requests[" k                                                                         \
+            "]") " || "                                                                            \
+                 "!" STW_CEL_IS_QUANTITY(                                                          \
+                     obj ".limits[" k                                                              \
+                         "]") " || "                                                               \
+                              "!" STW_CEL_QUANTITY(                                                \
+                                  obj ".requests[" k                                               \
+                                      "]") ".isGreaterThan(" STW_CEL_QUANTITY(obj ".limits[" k     \
+                                                                                  "]") "))"
 #define STW_CEL_RESOURCES_OF(has_, obj, at_, list)                                                 \
     {                                                                                              \
         .at = at_ "." list,                                                                        \
@@ -64,14 +92,13 @@ extern const struct stw_cel stw_core_cel_key[], stw_core_cel_env_name[];
             .code = STW_INVALID,                                                                   \
             .message = "must be greater than 0",                                                   \
             .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list                       \
-                    ".all(k, !" STW_CEL_IS_QUANTITY(obj "." list "[k]") " || " STW_CEL_QUANTITY(   \
-                        obj "." list "[k]") ".isGreaterThan(quantity('0')))",                      \
+                    ".all(k, " STW_CEL_POSITIVE(obj "." list "[k]") ")",                           \
         },                                                                                         \
     {                                                                                              \
         .at = at_ "." list, .type = STW_CEL_ENTRIES, .code = STW_INVALID,                          \
         .message = "must not be finer than 1m",                                                    \
-        .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list ".all(k, !string(" obj    \
-                "." list "[k]).matches(r'^[+]?[0-9]*\\.[0-9]{0,5}[1-9]0*m$'))",                    \
+        .rule = "!(" has_ ") || !has(" obj "." list ") || " obj "." list                           \
+                ".all(k, !" STW_CEL_FINER(obj "." list "[k]") ")",                                 \
     }
 #define STW_CEL_RESOURCES(has_, obj, at_)                                                          \
     STW_CEL_RESOURCES_OF(has_, obj, at_, "limits"),                                                \
@@ -95,15 +122,21 @@ extern const struct stw_cel stw_core_cel_key[], stw_core_cel_env_name[];
         .at = at_ ".requests", .type = STW_CEL_ENTRIES, .code = STW_INVALID,                       \
         .message = "must be less than or equal to the limit",                                      \
         .rule =                                                                                    \
-            "!(" has_ ") || !has(" obj ".requests) || !has(" obj ".limits) || " obj                \
-            ".requests.all(k, !(k in " obj                                                         \
-            ".limits) || !" STW_CEL_IS_QUANTITY(obj ".requests[k]") " || !" STW_CEL_IS_QUANTITY(   \
-                obj                                                                                \
-                ".limits[k]") " || !" STW_CEL_QUANTITY(obj ".requests[k]") ".isGreaterThan"        \
-                                                                           "(" STW_CEL_QUANTITY(   \
-                                                                               obj ".lim"          \
-                                                                                   "its["          \
-                                                                                   "k]") "))",     \
+            "!(" has_ ") || !has(" obj ".requests) || !has(" obj                                   \
+            ".limits) || (" STW_CEL_WITHIN(obj, "'cpu'") " && " STW_CEL_WITHIN(                    \
+                obj,                                                                               \
+                "'memory'") " && " STW_CEL_WITHIN(obj,                                             \
+                                                  "'ephemeral-storage'") " && " obj                \
+                                                                         ".requests.all(k, !(k "   \
+                                                                         "in " obj                 \
+                                                                         ".limits) || type(" obj   \
+                                                                         ".requests[k]) != int "   \
+                                                                         "|| type(" obj            \
+                                                                         ".limits[k]) != int || "  \
+                                                                         "int(" obj                \
+                                                                         ".requests[k]) <= "       \
+                                                                         "int(" obj                \
+                                                                         ".limits[k])))",          \
     }
 /* Keys of annotations or labels: what stw_core_check_annotations refuses, except their sizes. */
 #define STW_CORE_KEY_TEXT                                                                          \
