@@ -6,6 +6,8 @@
 #include "base/util.h"
 #include "base/yaml_priv.h"
 
+#define ALIASES_TOO_LARGE "the document grows too large when its aliases are written out"
+
 struct writer {
     struct yaml_tree *tree;
     struct stw_buf *out;
@@ -14,6 +16,9 @@ struct writer {
     struct stw_error *err;
     uint32_t work; /* steps left */
     uint32_t maps; /* maps read so far: distinguishes a map's own keys from merged ones */
+    /* Values and keys written so far, and how many of them by way of an alias. */
+    uint32_t written, aliased;
+    uint32_t aliases; /* that lead to the value at hand */
 };
 
 /* A member of the object being built. */
@@ -21,6 +26,7 @@ struct yaml_member {
     const char *key;
     uint32_t value;        /* node */
     uint32_t map;          /* which map it came from */
+    uint32_t aliases;      /* that lead to this map */
     uint32_t line, column; /* of the key */
 };
 
@@ -48,10 +54,29 @@ static int failed_at(struct writer *w, const struct yaml_node *n)
 static int spend_work_step(struct writer *w, const struct yaml_node *n)
 {
     if (w->out->failed || w->work == 0)
-        return fail_at(w, n, STW_ERR_TOO_LARGE,
-                       "the document grows too large when its aliases are written out");
+        return fail_at(w, n, STW_ERR_TOO_LARGE, ALIASES_TOO_LARGE);
     w->work--;
     return 0;
+}
+
+/* go-yaml refuses a document that consists of aliases for the most part. */
+static bool is_mostly_aliases(const struct writer *w)
+{
+    const double low = 400000, high = 4000000;
+    double most = 0.98, written = w->written;
+    if (w->aliased <= 100 || w->written <= 1000)
+        return false;
+    if (written > low)
+        most -= 0.89 * (STW_MIN(written, high) - low) / (high - low);
+    return w->aliased > most * written;
+}
+
+static int count_written(struct writer *w, const struct yaml_node *n, uint32_t values)
+{
+    w->written += values;
+    if (w->aliases > 0)
+        w->aliased += values;
+    return is_mostly_aliases(w) ? fail_at(w, n, STW_ERR_TOO_LARGE, ALIASES_TOO_LARGE) : 0;
 }
 
 static const char *member_key(const void *entry)
@@ -110,12 +135,33 @@ static int key_text(struct writer *w, const struct yaml_node *key, const char **
     return 0;
 }
 
+static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth);
+
+/* A value that a merge replaces must be valid, too. */
+static int check_replaced(struct writer *w, const struct yaml_member *m, unsigned depth)
+{
+    stw_autobuf struct stw_buf unused = STW_BUF_INIT(YAML_JSON_MAX);
+    struct writer quiet = *w;
+    unused.secret = true;
+    quiet.out = &unused;
+    quiet.marks = NULL;
+    int rc = write_node(&quiet, follow_aliases(w, &w->tree->nodes[m->value]), 0, depth);
+    w->work = quiet.work;
+    w->maps = quiet.maps;
+    w->written = quiet.written;
+    w->aliased = quiet.aliased;
+    return rc;
+}
+
 /* Adds one `key: value`.  A key that came from a merge, or that a merge repeats, is replaced. */
 static int put_member(struct writer *w, struct members *m, const struct yaml_node *key,
-                      uint32_t map)
+                      uint32_t map, unsigned depth)
 {
-    struct yaml_member add = {
-        .value = key->next, .map = map, .line = key->line, .column = key->column};
+    struct yaml_member add = {.value = key->next,
+                              .map = map,
+                              .aliases = w->aliases,
+                              .line = key->line,
+                              .column = key->column};
     if (key_text(w, key, &add.key) != 0)
         return -1;
     struct yaml_member *known = stw_table_get(&m->index, add.key);
@@ -125,6 +171,8 @@ static int put_member(struct writer *w, struct members *m, const struct yaml_nod
                         add.key, known->line);
     }
     if (known) {
+        if (check_replaced(w, known, depth) != 0)
+            return -1;
         add.key = known->key;
         *known = add;
         return 0;
@@ -142,6 +190,16 @@ static int bad_merge(struct writer *w, const struct yaml_node *n)
     return fail_at(w, n, STW_ERR_INVALID, "a merge key (<<) needs a map or a list of maps");
 }
 
+static int merge_map(struct writer *w, struct members *m, const struct yaml_node *value,
+                     const struct yaml_node *map, unsigned depth)
+{
+    bool alias = value->kind == YAML_KIND_ALIAS;
+    w->aliases += alias;
+    int rc = put_map(w, m, map, depth + 1);
+    w->aliases -= alias;
+    return rc;
+}
+
 static int put_merge_items(struct writer *w, struct members *m, const uint32_t *items,
                            uint32_t count, unsigned depth)
 {
@@ -152,7 +210,7 @@ static int put_merge_items(struct writer *w, struct members *m, const uint32_t *
             return -1;
         if (map->kind != YAML_KIND_MAP)
             return bad_merge(w, item);
-        if (put_map(w, m, map, depth + 1) != 0)
+        if (merge_map(w, m, item, map, depth) != 0)
             return -1;
     }
     return 0;
@@ -180,7 +238,7 @@ static int put_merge(struct writer *w, struct members *m, const struct yaml_node
 {
     const struct yaml_node *n = follow_aliases(w, value);
     if (n->kind == YAML_KIND_MAP)
-        return put_map(w, m, n, depth + 1);
+        return merge_map(w, m, value, n, depth);
     /* go-yaml accepts a list only directly, not through an alias. */
     if (value->kind == YAML_KIND_SEQ)
         return put_merge_list(w, m, value, depth);
@@ -199,22 +257,20 @@ static int put_map(struct writer *w, struct members *m, const struct yaml_node *
         if (spend_work_step(w, key) != 0)
             return -1;
         int rc = is_merge(key) ? put_merge(w, m, &w->tree->nodes[key->next], depth)
-                               : put_member(w, m, key, id);
+                               : put_member(w, m, key, id, depth);
         if (rc != 0)
             return -1;
     }
     return 0;
 }
 
-static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark, unsigned depth);
-
 /* A child of a collection, with its mark: where its value is, or where its key is if that is on a
  * line above. */
 static int write_child(struct writer *w, uint32_t at, const struct yaml_member *member,
                        uint32_t mark, unsigned depth)
 {
-    const struct yaml_node *n = follow_aliases(w, &w->tree->nodes[at]);
-    uint32_t own = 0;
+    const struct yaml_node *written = &w->tree->nodes[at], *n = follow_aliases(w, written);
+    uint32_t own = 0, aliases = w->aliases;
     if (w->marks) {
         bool above = member && member->line < n->line;
         own = yaml_marks_add(w->marks, mark, member ? member->key : NULL,
@@ -223,7 +279,18 @@ static int write_child(struct writer *w, uint32_t at, const struct yaml_member *
         if (own == UINT32_MAX)
             return fail_at(w, n, STW_ERR_INTERNAL, "out of memory");
     }
-    return write_node(w, n, own, depth);
+    if (member)
+        w->aliases = STW_MAX(aliases, member->aliases);
+    if (count_written(w, n, member ? 2 : 1) != 0)
+        return -1;
+    if (written->kind == YAML_KIND_ALIAS) {
+        w->aliases++;
+        if (count_written(w, n, 1) != 0)
+            return -1;
+    }
+    int rc = write_node(w, n, own, depth);
+    w->aliases = aliases;
+    return rc;
 }
 
 static int write_map(struct writer *w, const struct yaml_node *map, uint32_t mark, unsigned depth)
@@ -283,7 +350,5 @@ int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *
         yaml_marks_reset(marks, (struct yaml_place){root->line, root->column});
     if (write_node(&w, root, 0, 0) != 0)
         return -1;
-    return out->failed ? fail_at(&w, root, STW_ERR_TOO_LARGE,
-                                 "the document is larger than the 8 MiB allowed for one")
-                       : 0;
+    return out->failed ? fail_at(&w, root, STW_ERR_TOO_LARGE, YAML_TOO_LARGE) : 0;
 }

@@ -129,9 +129,10 @@ static int add_children(struct stw_yaml_marks *m, struct cursor *c, struct stw_j
     return 0;
 }
 
-int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc)
+int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc,
+                       struct yaml_place start)
 {
-    struct cursor c = {.text = doc->text, .place = {1, 1}};
+    struct cursor c = {.text = doc->text, .place = start};
     struct stw_json root = stw_json_root(doc);
     yaml_marks_reset(m, place_of(&c, root));
     return add_children(m, &c, root, 0);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files of the YAML reader.  A document becomes a tree of nodes (yaml_tree.c), the
- * tree becomes JSON (yaml_json.c) with scalars resolved (yaml_scalar.c), and marks record the
- * positions of values (yaml_marks.c).  Files may contain tokens and keys, so all of it is wiped
+ * Shared by the files of the YAML reader.  A text is cut into documents (yaml_split.c), a document
+ * becomes a tree of nodes (yaml_tree.c), the tree becomes JSON (yaml_json.c) with scalars resolved
+ * (yaml_scalar.c), and marks record the positions of values (yaml_marks.c).  Files may contain tokens and keys, so all of it is wiped
  * after use and no message quotes a value. */
 #ifndef STW_BASE_YAML_PRIV_H
 #define STW_BASE_YAML_PRIV_H
 
+#include "base/buf.h"
 #include "base/table.h"
 #include "base/util.h"
 #include "base/yaml.h"
@@ -18,6 +19,7 @@
 #define YAML_NODES_MAX 1000000U         /* values in one document, as written */
 #define YAML_WORK_MAX 4000000U          /* steps to write it out, aliases and merges expanded */
 #define YAML_JSON_MAX ((size_t)8 << 20) /* bytes of JSON of one document */
+#define YAML_TOO_LARGE "the document is larger than the 8 MiB allowed for one"
 
 enum yaml_kind { YAML_KIND_SCALAR, YAML_KIND_SEQ, YAML_KIND_MAP, YAML_KIND_ALIAS };
 
@@ -46,8 +48,13 @@ struct yaml_node {
     size_t len;
 };
 
+/* `\'` is an escape in go-yaml, with which kubectl reads, but not in libyaml.  For libyaml its
+ * backslash is replaced by this character, which the text does not contain otherwise. */
+#define YAML_STAND_IN_BYTES 4
+
 struct yaml_chunk;
 struct yaml_tree {
+    const char *stand_in; /* "": none */
     struct yaml_node *nodes;
     uint32_t count, cap;
     struct yaml_chunk *chunks;
@@ -59,6 +66,29 @@ struct yaml_tree {
 struct yaml_place {
     size_t line, column;
 };
+
+/* Moves a position over a text that is behind it. */
+void yaml_move_place(struct yaml_place *place, const char *from, const char *to);
+
+/* A text that is cut into documents; its lines end as kubectl's reader of lines ends them. */
+struct yaml_text {
+    const char *next, *end;
+    size_t lines;        /* above `next` */
+    struct stw_buf copy; /* empty: the text is borrowed as it is */
+    char stand_in[YAML_STAND_IN_BYTES];
+};
+struct yaml_part {
+    const char *text;
+    size_t len, lines; /* `lines`: above it */
+};
+/* -1: no memory.  The text is borrowed. */
+int yaml_text_init(struct yaml_text *t, const char *text, size_t len, size_t lines) STW_MUST_CHECK;
+void yaml_text_done(struct yaml_text *t);
+/* Returns 1 and the next document, which may be empty; 0 at the end; -1. */
+int yaml_next_part(struct yaml_text *t, struct yaml_part *ret, struct yaml_place *place,
+                   struct stw_error *err) STW_MUST_CHECK;
+/* Takes the stand-ins out of a scalar's value, which does not become longer. */
+void yaml_restore_escapes(const char *stand_in, bool double_quoted, char *text, size_t *len);
 
 void yaml_tree_clear(struct yaml_tree *t); /* wipes and frees */
 void *yaml_alloc(struct yaml_tree *t, size_t size);
@@ -102,8 +132,9 @@ int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *
 void yaml_marks_reset(struct stw_yaml_marks *m, struct yaml_place root);
 uint32_t yaml_marks_add(struct stw_yaml_marks *m, uint32_t parent, const char *key,
                         struct yaml_place value);
-/* Marks for a text that is JSON.  Returns 0, or -1 when out of memory. */
+/* Marks for a text that is JSON and begins at `start`.  Returns 0, or -1 when out of memory. */
 struct stw_json_doc;
-int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc);
+int yaml_marks_of_json(struct stw_yaml_marks *m, const struct stw_json_doc *doc,
+                       struct yaml_place start);
 
 #endif

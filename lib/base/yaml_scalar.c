@@ -3,6 +3,7 @@
  * Resolves scalars.  The rules are those of sigs.k8s.io/yaml 1.4 (a fork of go-yaml 2.4), with
  * which kubectl reads manifests; tests/unit/base/test_yaml.c contains the results of kubectl
  * 1.32. */
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "base/util.h"
 #include "base/yaml_priv.h"
@@ -132,7 +133,7 @@ static const char *skip_digits(const char *p)
     return p + strspn(p, "0123456789");
 }
 
-/* [-+]? ( .digits | digits [. digits] ) [e [-+] digits] and finite; anything else is a string. */
+/* [-+]? ( .digits | digits [. digits] ) [e [-+] digits]; anything else is a string. */
 static bool parse_float(const char *text, struct yaml_value *ret)
 {
     const char *p = text + (*text == '-' || *text == '+');
@@ -155,7 +156,7 @@ static bool parse_float(const char *text, struct yaml_value *ret)
         return false;
     ret->f = strtod(text, NULL);
     ret->type = YAML_VALUE_FLOAT;
-    return isfinite(ret->f);
+    return true;
 }
 
 /* Parses a number, ignoring underscores.  After a leading dot Go accepts them between digits
@@ -231,6 +232,17 @@ static int report_tag_mismatch(struct stw_error *err, const char *tag)
     return stw_fail(err, STW_ERR_INVALID, "the value is not a %s, which its tag says it is", tag);
 }
 
+/* A day, or a time of RFC 3339.  go-yaml knows more ways to write a time. */
+static bool is_timestamp(const char *text)
+{
+    char whole[40];
+    int64_t unused;
+    if (strlen(text) == strlen("2006-01-02"))
+        return stw_format_whole(whole, sizeof(whole), "%sT00:00:00Z", text) == 0 &&
+               stw_time_parse(whole, &unused) == 0;
+    return stw_time_parse(text, &unused) == 0;
+}
+
 /* Checks that a value matches its tag. */
 static int check_tag(enum yaml_tag tag, struct yaml_value *v, struct stw_error *err)
 {
@@ -250,10 +262,8 @@ static int check_tag(enum yaml_tag tag, struct yaml_value *v, struct stw_error *
         }
         return v->type == YAML_VALUE_FLOAT ? 0 : report_tag_mismatch(err, "!!float");
     case YAML_TAG_TIMESTAMP:
-        /* Stays a string; a year and a dash identify a date. */
-        return strspn(v->text, "0123456789") == 4 && v->text[4] == '-'
-                   ? 0
-                   : report_tag_mismatch(err, "!!timestamp");
+        /* Stays a string. */
+        return is_timestamp(v->text) ? 0 : report_tag_mismatch(err, "!!timestamp");
     default:
         return 0;
     }
@@ -374,6 +384,18 @@ static int too_large(struct stw_error *err)
                     "meant");
 }
 
+/* 1e400: kubectl makes it a text in YAML, and refuses it in JSON. */
+static bool is_beyond_float(const struct yaml_value *v)
+{
+    return isinf(v->f) && strpbrk(v->text, "0123456789");
+}
+
+static int beyond_float(struct stw_error *err)
+{
+    return stw_fail(err, STW_ERR_INVALID,
+                    "a number is too large for 64 bits; put quotes around it if a text is meant");
+}
+
 int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_error *err)
 {
     switch (v->type) {
@@ -391,6 +413,8 @@ int yaml_value_json(const struct yaml_value *v, struct stw_buf *out, struct stw_
     case YAML_VALUE_FLOAT:
         if (fabs(v->f) >= 0x1p63 && v->text[strspn(v->text, "+-_0123456789")] == '\0')
             return too_large(err);
+        if (is_beyond_float(v))
+            return beyond_float(err);
         if (!isfinite(v->f))
             return stw_fail(err, STW_ERR_INVALID,
                             "infinity and not-a-number have no form in JSON; put quotes around it "
@@ -441,6 +465,8 @@ int yaml_value_key(struct yaml_tree *t, const struct yaml_value *v, const char *
         stw_buf_addi(&text, v->i);
         break;
     case YAML_VALUE_FLOAT:
+        if (is_beyond_float(v))
+            return beyond_float(err);
         add_float_key(v->f, &text);
         break;
     }

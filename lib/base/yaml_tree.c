@@ -26,6 +26,7 @@ struct compose {
     uint32_t depth;
     struct {
         uint32_t node, last; /* the open collection and its last child so far */
+        bool flow;           /* in brackets or braces */
     } open[STW_JSON_MAX_DEPTH];
     const unsigned char *text; /* UTF-8, from which the parser reads */
     size_t size, at, character;
@@ -193,6 +194,20 @@ static bool has_escaped_slash(struct compose *c, const yaml_event_t *e)
     return false;
 }
 
+/* What libyaml accepts in brackets and braces, and kubectl reads differently or not at all. */
+static int check_in_flow(struct compose *c, const yaml_event_t *e, const struct yaml_node *n)
+{
+    if (n->plain && memchr(n->text, '?', n->len))
+        return fail_at(c, e, STW_ERR_INVALID,
+                       "in brackets and braces kubectl reads a question mark as the sign of a key; "
+                       "put quotes around the text");
+    if (n->plain && n->len == 0 && n->tag != YAML_TAG_NONE)
+        return fail_at(c, e, STW_ERR_INVALID,
+                       "in brackets and braces kubectl reads a comma as a part of the tag in front "
+                       "of it; put a value behind the tag");
+    return 0;
+}
+
 static int add_scalar(struct compose *c, const yaml_event_t *e)
 {
     size_t len = e->data.scalar.length;
@@ -209,16 +224,20 @@ static int add_scalar(struct compose *c, const yaml_event_t *e)
     text[len] = '\0';
     n->text = text;
     n->len = len;
+    yaml_restore_escapes(c->tree->stand_in, e->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE,
+                         text, &n->len);
     n->tag = (uint8_t)tag_of(e->data.scalar.tag);
     if (has_escaped_slash(c, e))
         return fail_at(c, e, STW_ERR_INVALID,
                        "the escape \\/ is not one of YAML 1.1, which kubectl reads; write / alone");
     n->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    if (c->depth > 0 && c->open[c->depth - 1].flow && check_in_flow(c, e, n) != 0)
+        return -1;
     return set_anchor(c, e, e->data.scalar.anchor);
 }
 
 static int add_collection(struct compose *c, const yaml_event_t *e, enum yaml_kind kind,
-                          const yaml_char_t *anchor)
+                          const yaml_char_t *anchor, bool flow)
 {
     if (c->depth == STW_JSON_MAX_DEPTH)
         return fail_at(c, e, STW_ERR_TOO_LARGE, "nested too deeply");
@@ -228,6 +247,7 @@ static int add_collection(struct compose *c, const yaml_event_t *e, enum yaml_ki
     n->open = true;
     c->open[c->depth].node = c->tree->count - 1;
     c->open[c->depth].last = 0;
+    c->open[c->depth].flow = flow;
     c->depth++;
     return set_anchor(c, e, anchor);
 }
@@ -256,9 +276,11 @@ static int add_event(struct compose *c, const yaml_event_t *e)
     case YAML_ALIAS_EVENT:
         return add_alias(c, e);
     case YAML_SEQUENCE_START_EVENT:
-        return add_collection(c, e, YAML_KIND_SEQ, e->data.sequence_start.anchor);
+        return add_collection(c, e, YAML_KIND_SEQ, e->data.sequence_start.anchor,
+                              e->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE);
     case YAML_MAPPING_START_EVENT:
-        return add_collection(c, e, YAML_KIND_MAP, e->data.mapping_start.anchor);
+        return add_collection(c, e, YAML_KIND_MAP, e->data.mapping_start.anchor,
+                              e->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         c->tree->nodes[c->open[--c->depth].node].open = false;

@@ -3,8 +3,8 @@
  * The YAML reader over any bytes:
  *   - its output is JSON that the strict reader accepts (also a bare scalar, inside a list);
  *   - an error message begins with the name of the file;
- *   - its output in plain ASCII, read as YAML again, is the same value (except for input that was
- *     JSON already: that is passed through unchanged, with surrogate escapes and numbers like 1.0);
+ *   - its output in plain ASCII, read as YAML again, is the same value (except for input that
+ *     begins with a brace: JSON is passed through unchanged, with surrogate escapes and numbers like 1.0);
  *   - every position of the last document has a mark inside the text. */
 #include "base/json.h"
 #include "base/util.h"
@@ -28,7 +28,7 @@ static void wrap(struct stw_buf *out, const struct stw_buf *json)
 
 struct progress {
     unsigned documents;
-    bool json; /* the text itself is JSON */
+    bool json; /* the text may begin with JSON */
 };
 
 static int compare(void *ctx, unsigned index, size_t line, const struct stw_buf *json)
@@ -71,6 +71,15 @@ static int check(void *ctx, unsigned index, size_t line, const struct stw_buf *j
     return 0;
 }
 
+/* Behind white space, of which some is not ASCII. */
+static bool begins_with_brace(const uint8_t *data, size_t size)
+{
+    size_t i = 0;
+    while (i < size && (data[i] <= ' ' || data[i] >= 0x80))
+        i++;
+    return i < size && data[i] == '{';
+}
+
 static void find_marks(struct stw_yaml_marks *marks, size_t lines)
 {
     static const char *const paths[] = {"", "a", "a.b", "a[0]", "a.b[1].c", "spec.x", "[", "[0]"};
@@ -85,8 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
     struct stw_error err = {.text = ""};
-    stw_autojson struct stw_json_doc doc = {0};
-    struct progress progress = {.json = stw_json_scan(&doc, (const char *)data, size, NULL) == 0};
+    struct progress progress = {.json = begins_with_brace(data, size)};
     size_t lines = size + 1; /* YAML has more line ends than one; none is shorter than a byte */
 
     CHECK(marks);
