@@ -76,8 +76,9 @@ struct stw_run {
     const struct stw_env *env; /* its lookup reads the manager's caches */
     const char *key, *ns, *name;
     uint32_t failures; /* consecutive failed runs of this key before this one */
-    uint64_t left_ms;  /* if an event came before the next retry was due: ms until then; else 0 */
-    void *state;       /* from the controller's open() */
+    bool waits; /* for memory: it has ended, and the key is enqueued when the memory is there */
+    uint64_t left_ms; /* if an event came before the next retry was due: ms until then; else 0 */
+    void *state;      /* from the controller's open() */
 };
 
 /* Why a run checked nothing. */

@@ -7,6 +7,7 @@
 #include "controller/manager_priv.h"
 #include "controller/object.h"
 #include "controller/packed.h"
+#include "controller/stub.h"
 
 #include <stdio.h>
 
@@ -156,6 +157,12 @@ void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller 
         (void)stw_queue_add(pool->queue, k, 0);
 }
 
+/* Of two stubs, or of none. */
+static bool same_digest(struct stw_json a, struct stw_json b)
+{
+    return stw_json_there(a) == stw_json_there(b) && (!stw_json_there(a) || stw_json_equal(a, b));
+}
+
 /* Compares two texts of stw_object_project or its variants: true if they differ at most in the
  * status. */
 static bool only_status_differs(const char *old_text, const char *new_text)
@@ -167,7 +174,8 @@ static bool only_status_differs(const char *old_text, const char *new_text)
         return false;
     struct stw_json a = stw_json_root(&was), b = stw_json_root(&is);
     return stw_json_equal(stw_json_get(a, "metadata"), stw_json_get(b, "metadata")) &&
-           stw_json_equal(stw_json_get(a, "spec"), stw_json_get(b, "spec"));
+           stw_json_equal(stw_json_get(a, "spec"), stw_json_get(b, "spec")) &&
+           same_digest(stw_json_path(a, "stub.spec"), stw_json_path(b, "stub.spec"));
 }
 
 /* While a run of this key is active, a change of only the status is taken for its own write, whose
@@ -232,11 +240,13 @@ static const char *const states[] = {"True", "False", "Unknown"};
 
 struct census {
     uint32_t of[TYPES_MAX][STW_COUNT(states)];
+    uint32_t stubs;
 };
 
 static void count_object(const struct stw_controller *c, struct stw_json root, struct census *to)
 {
     struct stw_json key, condition;
+    to->stubs += stw_stub_is(root);
     stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
         struct stw_json type = stw_json_at(condition, STW_CONDITION_TYPE);
         struct stw_json status = stw_json_at(condition, STW_CONDITION_STATUS);
@@ -274,6 +284,7 @@ void stw_manager_measure(void *ctx)
         struct census census = {0};
         stw_queue_measure(m->pools[i].queue);
         take_census(m->pools[i].own->informer, c, &census);
+        stw_series_set(STW_SERIES(m->stubs, c->kind->kind), census.stubs);
         const char *name;
         for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(c, t)); t++)
             for (size_t s = 0; s < STW_COUNT(states); s++)

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
+#include "controller/stub.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -52,7 +53,32 @@ static void cache_available(void *ctx)
 static void project_cached_object(void *ctx, struct stw_json object, struct stw_buf *out)
 {
     const struct stw_watch_cache *cache = ctx;
+    char ns[254] = "";
     cache->watch->project(cache->manager->config.op, object, out);
+    if (!cache->kind)
+        return;
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.namespace"), ns, sizeof(ns));
+    stw_stub_shrink(out, &(struct stw_stub_of){.ns = ns,
+                                               .finalizer = cache->kind->finalizer,
+                                               .index = cache->watch->index});
+}
+
+static void index_cached_object(void *ctx, struct stw_json projected, struct stw_buf *out)
+{
+    const struct stw_watch_cache *cache = ctx;
+    if (stw_stub_is(projected))
+        stw_stub_index(projected, out);
+    else
+        cache->watch->index(NULL, projected, out);
+}
+
+static const struct stw_kind *kind_of_own_watch(const struct stw_manager *m,
+                                                const struct stw_watch *w)
+{
+    for (const struct stw_controller *const *c = m->config.op->controllers; *c; c++)
+        if ((*c)->own == w)
+            return (*c)->kind;
+    return NULL;
 }
 
 /* --- creation */
@@ -65,7 +91,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
     if (m->cache_count == m->cache_max)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %u watches", m->cache_max);
     struct stw_watch_cache *cache = &m->caches[m->cache_count];
-    *cache = (struct stw_watch_cache){.manager = m, .watch = w};
+    *cache = (struct stw_watch_cache){.manager = m, .watch = w, .kind = kind_of_own_watch(m, w)};
     stw_watch_selector(m->config.op, w, cache->selector);
     struct stw_informer_config config = {
         .resource = w->resource,
@@ -78,7 +104,7 @@ static int add_cache(struct stw_manager *m, const struct stw_watch *w, struct st
         .metrics_name = w->metrics_name,
         .project = project_cached_object,
         .changed = m->config.webhook_only ? NULL : cache_changed,
-        .index = w->index,
+        .index = w->index ? index_cached_object : NULL,
         .available = m->config.webhook_only ? NULL : cache_available,
         .ctx = cache};
     if (stw_informer_create(m->config.client, &config, m->config.clock, m->config.metrics,
@@ -141,6 +167,11 @@ static void register_object_metrics(struct stw_manager *m)
     m->objects =
         stw_metrics_family(m->config.metrics, STW_GAUGE, "_objects",
                            "Custom objects, by the conditions in their status.", labels, NULL);
+    m->stubs =
+        stw_metrics_family(m->config.metrics, STW_GAUGE, "_cache_objects_without_spec",
+                           "Custom objects whose long values are not cached: they are large, or "
+                           "the caches use up their memory.",
+                           (const char *const[]){"kind", NULL}, NULL);
     (void)stw_metrics_on_collect(m->config.metrics, stw_manager_measure, m);
 }
 
@@ -177,6 +208,15 @@ static int allocate_tables(struct stw_manager *m, struct stw_error *err)
     return m->caches && m->pools ? 0 : stw_fail_memory(err);
 }
 
+/* `id` is "KIND NAMESPACE/NAME". */
+static void enqueue_reserved(void *ctx, const char *id)
+{
+    char kind[64];
+    size_t len = strcspn(id, " ");
+    stw_format(kind, sizeof(kind), "%.*s", (int)STW_MIN(len, sizeof(kind) - 1), id);
+    stw_manager_enqueue(ctx, kind, id + len + 1);
+}
+
 int stw_manager_create(const struct stw_manager_config *config, struct stw_manager **ret,
                        struct stw_error *err)
 {
@@ -194,9 +234,11 @@ int stw_manager_create(const struct stw_manager_config *config, struct stw_manag
     m->guard = stw_guard_create();
     m->memo = stw_memo_create();
     m->remains = stw_remains_create();
+    m->reservations = stw_reservations_create(enqueue_reserved, m);
     m->fence = stw_fence_create(m->config.clock);
-    int rc = m->guard && m->memo && m->remains && m->fence ? allocate_tables(m, err)
-                                                           : stw_fail_memory(err);
+    int rc = m->guard && m->memo && m->remains && m->reservations && m->fence
+                 ? allocate_tables(m, err)
+                 : stw_fail_memory(err);
     for (const struct stw_controller *const *c = m->config.op->controllers; rc == 0 && *c; c++)
         rc = (m->config.webhook_only ? add_lookups : add_worker_pool)(m, *c, err);
     if (rc != 0) {
@@ -325,6 +367,30 @@ static bool all_synced(struct stw_manager *m)
     return all;
 }
 
+static struct stw_hash hash_text(const struct stw_buf *text)
+{
+    return stw_hash_bytes(stw_buf_str(text), text->len);
+}
+
+void stw_manager_note_settled(struct stw_manager *m, const struct stw_controller *c,
+                              const char *key, const struct stw_buf *text)
+{
+    char what[STW_REMAINS_KEY_LEN];
+    stw_remains_key(c, key, what);
+    stw_memo_put(m->memo, what, hash_text(text), (struct stw_digests){0});
+}
+
+/* A large object that is as its last run left it is not read from the API server only to see that. */
+static bool is_settled_stub(struct stw_worker_pool *pool, const char *key)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    char what[STW_REMAINS_KEY_LEN];
+    struct stw_digests none;
+    stw_remains_key(pool->controller, key, what);
+    return stw_informer_get(pool->own->informer, key, &text, NULL) == 0 &&
+           stw_memo_get(pool->manager->memo, what, hash_text(&text), &none);
+}
+
 /* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
 static void resync_all_objects(struct stw_manager *m)
 {
@@ -334,7 +400,8 @@ static void resync_all_objects(struct stw_manager *m)
         stw_informer_keys(pool->own->informer, NULL, &keys);
         size_t at = 0;
         for (const char *k; (k = stw_keys_next(&keys, &at));)
-            (void)stw_queue_add(pool->queue, k, -1);
+            if (!is_settled_stub(pool, k))
+                (void)stw_queue_add(pool->queue, k, -1);
     }
 }
 
@@ -498,6 +565,7 @@ void stw_manager_destroy(struct stw_manager *m)
     stw_guard_destroy(m->guard);
     stw_memo_destroy(m->memo);
     stw_remains_destroy(m->remains);
+    stw_reservations_destroy(m->reservations);
     stw_fence_destroy(m->fence);
     free(m->caches);
     free(m->pools);

@@ -13,6 +13,7 @@
 #include "controller/memo.h"
 #include "controller/queue.h"
 #include "controller/remains.h"
+#include "controller/reservation.h"
 #include "kube/lease.h"
 
 #include <pthread.h>
@@ -26,6 +27,7 @@
 struct stw_watch_cache {
     struct stw_manager *manager;
     const struct stw_watch *watch;
+    const struct stw_kind *kind; /* of a watch of a kind itself: long texts become stubs (stub.h) */
     struct stw_informer *informer;
     char selector[STW_SELECTOR_LEN];
     atomic_bool denied; /* it was logged that a right is missing */
@@ -54,12 +56,14 @@ struct stw_manager {
     struct stw_guard *guard;
     struct stw_memo *memo;
     struct stw_remains *remains;
+    struct stw_reservations *reservations;
     struct stw_lease *lease;
     struct stw_watch_cache *caches;
     uint32_t cache_count, cache_max;
     struct stw_worker_pool *pools;
     uint32_t pool_count, pool_max;
     struct stw_family *objects; /* PREFIX_objects */
+    struct stw_family *stubs;   /* PREFIX_cache_objects_without_spec */
 
     pthread_mutex_t lock;    /* guards the three bools below; `turn` uses it */
     pthread_cond_t turn;     /* one of them changed */
@@ -87,6 +91,14 @@ static inline void stw_remains_key(const struct stw_controller *c, const char *k
 {
     stw_format(out, STW_REMAINS_KEY_LEN, "%s %s", c->kind->kind, key);
 }
+
+/* Memory for this run (reservation.h).  STW_RESERVE_WAITS: the run must end. */
+enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes);
+
+/* --- manager.c */
+/* A run over a large object whose cached text is this one had nothing left to do. */
+void stw_manager_note_settled(struct stw_manager *m, const struct stw_controller *c,
+                              const char *key, const struct stw_buf *text);
 
 /* --- lookup.c */
 struct stw_watch_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);

@@ -2,12 +2,14 @@
 #include "controller/object.h"
 
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
 #include "controller/object_priv.h"
 #include "controller/packed.h"
 #include "controller/queue.h"
+#include "controller/stub.h"
 #include "kube/tree.h"
 
 #include <assert.h>
@@ -152,15 +154,22 @@ void stw_object_project(const struct stw_operator *op, struct stw_json object, s
     project_object(op, object, NULL, NULL, out);
 }
 
+void stw_object_pack(const struct stw_buf *text, struct stw_buf *out)
+{
+    if (text->failed)
+        out->failed = true;
+    else if (text->len > STW_STUB_TEXT_MAX)
+        stw_buf_add(out, text->data, text->len);
+    else
+        stw_pack(stw_buf_str(text), text->len, out);
+}
+
 void stw_object_project_packed(const struct stw_operator *op, struct stw_json object,
                                const char *const *labels, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     project_object(op, object, labels, NULL, &text);
-    if (text.failed)
-        out->failed = true;
-    else
-        stw_pack(stw_buf_str(&text), text.len, out);
+    stw_object_pack(&text, out);
 }
 
 void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,
@@ -225,6 +234,17 @@ static int scan_text(struct stw_object *ret)
     return 0;
 }
 
+static void read_stub(struct stw_object *ret)
+{
+    struct stw_json stub = stw_json_get(ret->root, "stub");
+    int64_t bytes = 0;
+    ret->stub = stw_stub_is(ret->root);
+    (void)stw_json_int(stw_json_get(stub, "bytes"), &bytes);
+    ret->whole_bytes = ret->stub ? (size_t)STW_MAX(bytes, 0) : ret->text.len;
+    (void)stw_json_strcpy(stw_json_get(stub, "large"), ret->longest, sizeof(ret->longest));
+    (void)stw_json_int(stw_json_get(stub, "largeBytes"), &ret->longest_bytes);
+}
+
 static int read_object(const struct stw_run *run, struct stw_object *ret)
 {
     if (scan_text(ret) != 0)
@@ -239,6 +259,7 @@ static int read_object(const struct stw_run *run, struct stw_object *ret)
     ret->adopt = is_on(run, m, STW_ADOPT);
     ret->force_delete = is_on(run, m, STW_FORCE_DELETE);
     read_consent(run, m, ret->consent);
+    read_stub(ret);
     ret->status = read_status(ret->root);
     return ret->status ? 0 : -1;
 }
@@ -252,6 +273,30 @@ int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_o
                : -1;
 }
 
+/* For each byte of the text: the answer, its tokens, the text and its own. */
+#define OTHER_FACTOR 5
+
+int stw_object_load_other(const struct stw_run *run, const struct stw_controller *c,
+                          const char *key, struct stw_object *ret, struct stw_error *err)
+{
+    char ns[STW_KEY_LEN], name[STW_KEY_LEN];
+    struct stw_run there = *run;
+    stw_key_split(key, ns, name);
+    there.controller = c;
+    there.key = key;
+    there.ns = ns;
+    there.name = name;
+    if (stw_object_load_key(&there, key, ret) != 0)
+        return 1;
+    size_t bytes = ret->stub ? ret->whole_bytes * OTHER_FACTOR : 0;
+    if (bytes > 0 && !stw_share_take(STW_SHARE_ANSWERS, bytes))
+        return stw_fail(err, STW_ERR_UNAVAILABLE, "there is no memory now for %s %s, of %zu bytes",
+                        c->kind->kind, key, ret->whole_bytes);
+    int rc = stw_object_fetch(&there, ret, err);
+    ret->charged = bytes;
+    return rc;
+}
+
 int stw_object_load_text(const struct stw_run *run, const struct stw_buf *text,
                          struct stw_object *ret)
 {
@@ -261,9 +306,49 @@ int stw_object_load_text(const struct stw_run *run, const struct stw_buf *text,
     return ret->text.failed ? -1 : read_object(run, ret);
 }
 
+/* Projects an object of the API server as the cache would, but whole. */
+static int load_answer(const struct stw_run *run, const struct stw_buf *answer,
+                       struct stw_object *ret, struct stw_error *err)
+{
+    stw_autojson struct stw_json_doc doc = {.trusted = true};
+    if (stw_json_scan(&doc, stw_buf_str(answer), answer->len, err) != 0)
+        return -1;
+    struct stw_json root = stw_json_root(&doc);
+    ret->text = STW_BUF_INIT(TEXT_MAX);
+    run->controller->own->project(run->op, root, &ret->text);
+    if (stw_json_strcpy(stw_json_path(root, "metadata.resourceVersion"), ret->resource_version,
+                        sizeof(ret->resource_version)) != 0 ||
+        ret->text.failed || read_object(run, ret) != 0)
+        return stw_fail_memory(err);
+    return 0;
+}
+
+int stw_object_fetch(const struct stw_run *run, struct stw_object *o, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autoobject struct stw_object whole = {0};
+    if (!o->stub)
+        return 0;
+    if (stw_kube_get(run->client, run->controller->resource, run->ns, run->name, &answer, err) !=
+            0 ||
+        load_answer(run, &answer, &whole, err) != 0)
+        return -1;
+    if (!stw_streq(whole.uid, o->uid))
+        return stw_fail(err, STW_ERR_CONFLICT, "%s %s was made again", run->controller->kind->kind,
+                        run->key);
+    struct stw_object stub = *o;
+    *o = whole;
+    o->root = stw_json_root(&o->doc);
+    whole = stub;
+    return 0;
+}
+
 int stw_object_load(const struct stw_run *run, struct stw_object *ret)
 {
-    return stw_object_load_key(run, run->key, ret);
+    struct stw_error err = {0};
+    return stw_object_load_key(run, run->key, ret) == 0 && stw_object_fetch(run, ret, &err) == 0
+               ? 0
+               : -1;
 }
 
 void stw_object_done(struct stw_object *o)
@@ -271,7 +356,9 @@ void stw_object_done(struct stw_object *o)
     json_decref(o->status);
     stw_json_done(&o->doc);
     stw_buf_done(&o->text);
+    stw_share_give_back(STW_SHARE_ANSWERS, o->charged);
     o->status = NULL;
+    o->charged = 0;
 }
 
 size_t stw_object_judge(const struct stw_run *run, const struct stw_object *o, struct stw_buf *out)

@@ -21,6 +21,12 @@ struct stw_object {
     bool paused, adopt, force_delete; /* annotations DOMAIN/... */
     char consent[STW_CONSENT_LEN];    /* DOMAIN/update-template; "": none, or longer than any is */
     json_t *status;                   /* current status; an empty object when there is none */
+    /* The cache has only a stub of it, without the long members (stub.h): */
+    bool stub;
+    size_t whole_bytes;    /* of the text of the whole object */
+    char longest[64];      /* the longest member of the spec; "": unknown */
+    int64_t longest_bytes; /* its length as JSON */
+    size_t charged;        /* against the share of answers, until done() */
 };
 
 /* Keeps of metadata: name, namespace, uid, generation, the two timestamps and the operator's
@@ -40,14 +46,29 @@ void stw_object_project(const struct stw_operator *op, struct stw_json object, s
 /* The same plus these labels (ended by NULL) and metadata.finalizers, packed (packed.h). */
 void stw_object_project_packed(const struct stw_operator *op, struct stw_json object,
                                const char *const *labels, struct stw_buf *out);
+/* Appends a text of stw_object_project_keeping packed.  A long one is not: only a stub of it is kept. */
+void stw_object_pack(const struct stw_buf *text, struct stw_buf *out);
 /* With these labels, metadata.finalizers and these additional annotations.  Not packed. */
 void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,
                                 const char *const *labels, const char *const *annotations,
                                 struct stw_buf *out);
 
-/* -1: not in the cache, or out of memory.  `ret` must be zeroed; call done() in any case. */
+/* The whole object of the run.  A large one, which the cache does not keep whole, is read from the API
+ * server.  -1: not in the cache, or it cannot be read, or out of memory.  `ret` must be zeroed; call
+ * done() in any case. */
 int stw_object_load(const struct stw_run *run, struct stw_object *ret);
+/* What the cache has of any object of the kind: of a large one without its long values (ret->stub).  No
+ * I/O. */
 int stw_object_load_key(const struct stw_run *run, const char *key, struct stw_object *ret);
+/* Replaces a stub by the whole object, from the API server: one GET, on the worker of the run.
+ * STW_ERR_NOT_FOUND: it is gone.  0 at once if it is not a stub. */
+int stw_object_fetch(const struct stw_run *run, struct stw_object *o,
+                     struct stw_error *err) STW_MUST_CHECK;
+/* The whole object `key` of `c`, another controller.  1: it is not in the cache.  -1: it is large, and
+ * could not be read, or there is no memory for it now.  `ret` as above. */
+int stw_object_load_other(const struct stw_run *run, const struct stw_controller *c,
+                          const char *key, struct stw_object *ret,
+                          struct stw_error *err) STW_MUST_CHECK;
 void stw_object_done(struct stw_object *o);
 #define stw_autoobject __attribute__((cleanup(stw_object_done)))
 

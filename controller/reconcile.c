@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/reconcile.h"
 
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/object_priv.h"
 #include "controller/outcome.h"
 #include "controller/status.h"
+#include "controller/stub.h"
 #include "controller/template_status.h"
 
 #include <stdio.h>
 
 #define REMAINS_AGAIN_MS 15000U
 #define FINDINGS_MAX (64 * 1024)
+/* What a run needs for each byte of its object's text: the answer of the API server and its tokens, the
+ * text, the decoded spec, the children as trees and as JSON, and their answers.  Measured: 8.5.  See
+ * docs/operations.md, Sizing. */
+#define RECONCILE_FACTOR 10
 
 /* --- children that are stated as rows */
 
@@ -218,6 +224,72 @@ static void reconcile_loaded(struct stw_subject *s, struct stw_result *result)
         s->run->controller->done(s);
 }
 
+/* --- large objects, of which the cache has only a stub */
+
+/* The object as it cannot be reconciled: its status says why.  It is not read. */
+static void end_too_large(struct stw_subject *s, size_t needed, struct stw_result *result)
+{
+    char text[512], longest[128] = "";
+    const struct stw_object *o = &s->object;
+    if (*o->longest)
+        stw_format(longest, sizeof(longest), "; spec.%s has %lld bytes of it", o->longest,
+                   (long long)o->longest_bytes);
+    stw_format(
+        text, sizeof(text),
+        "spec: Too long: it has %zu bytes as JSON%s: its reconcile would need %zu MiB, and all "
+        "reconciles have %zu MiB, an eighth of the memory limit",
+        o->whole_bytes, longest, needed >> 20, stw_share_limit(STW_SHARE_RECONCILES) >> 20);
+    own_children(s);
+    stw_run_end_invalid(s->run, o, status_of_unchecked(s, STW_UNCHECKED_INVALID, text), text,
+                        result);
+}
+
+/* True: the run has what it needs, and the object is whole.  One that is too large gets the whole share
+ * to write its status: the answer is the object. */
+static bool make_whole(struct stw_subject *s, struct stw_result *result)
+{
+    size_t needed = s->object.whole_bytes * RECONCILE_FACTOR;
+    size_t share = stw_share_limit(STW_SHARE_RECONCILES);
+    struct stw_error err = {0};
+    enum stw_reserve answer = stw_run_reserve(s->run, STW_MIN(needed, share));
+    if (answer == STW_RESERVE_WAITS)
+        return false;
+    if (answer == STW_RESERVED && needed > share) {
+        stw_share_note_refusal(STW_SHARE_RECONCILES);
+        end_too_large(s, needed, result);
+        return false;
+    }
+    if (answer == STW_RESERVED && stw_object_fetch(s->run, &s->object, &err) == 0)
+        return true;
+    if (answer != STW_RESERVED)
+        (void)stw_fail_memory(&err);
+    stw_run_fail(s->run, &err, result);
+    return false;
+}
+
+/* Nothing is left to do for the object as it is cached now: a resync does not read it again. */
+static void note_settled(struct stw_run *run)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    if (stw_informer_get(stw_run_cache(run, run->controller->own), run->key, &text, NULL) == 0)
+        stw_manager_note_settled(run->manager, run->controller, run->key, &text);
+}
+
+static void reconcile_cached(struct stw_subject *s, struct stw_result *result)
+{
+    bool stub = s->object.stub, crowded = stub && s->object.whole_bytes <= STW_STUB_TEXT_MAX;
+    if (stub && !make_whole(s, result))
+        return;
+    if (crowded)
+        stw_object_event(
+            s->run, &s->object, true, "CacheFull", "Reconcile",
+            "the objects of this namespace, or all together, use up their memory in the "
+            "caches: this one is read from the API server for each reconcile");
+    reconcile_loaded(s, result);
+    if (stub && result->outcome == STW_RUN_DONE)
+        note_settled(s->run);
+}
+
 /* Runs the deletion of an object that is gone in spite of our finalizer.  False: it is not one. */
 static bool reconcile_remains(struct stw_subject *s, struct stw_result *result)
 {
@@ -254,8 +326,8 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result)
     s->run = run;
     s->children = children;
     s->child_count = count;
-    if (stw_object_load(run, &s->object) == 0) {
-        reconcile_loaded(s, result);
+    if (stw_object_load_key(run, run->key, &s->object) == 0) {
+        reconcile_cached(s, result);
     } else if (!reconcile_remains(s, result)) {
         forget_object(run);
         if (c->missing)

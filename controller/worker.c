@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define SHADOW_PAUSE_MS (24u * 3600 * 1000)
+#define WAITS_MS 60000        /* for memory, at most: its key is enqueued when there is some */
 #define CANCELLED_PAUSE_MS 50 /* until the election closes the queue or a new term begins */
 
 static const double run_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
@@ -150,6 +151,22 @@ static void end_shadow_run(const struct stw_run *run, struct stw_result *result)
     result->after_ms = repeat ? result->after_ms : SHADOW_PAUSE_MS;
 }
 
+enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes)
+{
+    char id[STW_REMAINS_KEY_LEN];
+    stw_remains_key(run->controller, run->key, id);
+    enum stw_reserve answer = stw_reservations_take(run->manager->reservations, id, bytes);
+    run->waits = answer == STW_RESERVE_WAITS;
+    return answer;
+}
+
+static void give_back(struct stw_run *run)
+{
+    char id[STW_REMAINS_KEY_LEN];
+    stw_remains_key(run->controller, run->key, id);
+    stw_reservations_end(run->manager->reservations, id);
+}
+
 /* --- its span */
 
 static void begin_span(struct stw_worker_pool *pool, const char *key, const struct stw_run *run,
@@ -217,17 +234,26 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     if (m->config.shadow)
         end_shadow_run(&run, &result);
     (void)stw_fence_enter(before);
+    give_back(&run);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */
         result.outcome = STW_RUN_AFTER;
         result.after_ms = CANCELLED_PAUSE_MS;
     }
-    keep_failure(pool, key, &result);
+    if (run.waits) {
+        result.outcome = STW_RUN_AFTER;
+        result.after_ms = WAITS_MS;
+    } else {
+        keep_failure(pool, key, &result);
+    }
     log_result(&result, took);
     stw_log_context(NULL);
     end_span(&result, id, &span);
     count_result(pool, &result, took);
-    plan_next(pool->queue, key, &result);
+    if (run.waits) /* its failures still count */
+        (void)stw_queue_add_after(pool->queue, key, result.after_ms);
+    else
+        plan_next(pool->queue, key, &result);
 }
 
 /* --- threads */

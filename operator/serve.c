@@ -5,6 +5,7 @@
 #include "base/footprint.h"
 #include "base/log.h"
 #include "base/log_writer.h"
+#include "base/memory_budget.h"
 #include "base/sandbox.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -70,6 +71,13 @@ static void report_kinds(struct stw_serve *s, const struct stw_operator *op)
                 STW_STR("kinds", stw_buf_str(&others)));
 }
 
+/* 0: unknown. */
+static uint64_t memory_limit(const struct stw_settings *settings)
+{
+    uint64_t mib = (uint64_t)settings->memory_limit_mib;
+    return mib > 0 ? mib << 20 : stw_cgroup_memory_limit();
+}
+
 void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                        struct stw_settings *settings)
 {
@@ -100,6 +108,8 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
     s->host.metrics = s->metrics;
     stw_metrics_add_process(s->metrics);
     add_log_metric(s->metrics);
+    stw_memory_budget_set(memory_limit(settings));
+    stw_memory_budget_add_metrics(s->metrics);
     struct stw_family *build =
         stw_metrics_family(s->metrics, STW_GAUGE, "_build_info", "Which program this is.",
                            (const char *const[]){"version", "commit", NULL}, NULL);
@@ -205,7 +215,7 @@ static int start_certs(struct stw_serve *s, const struct stw_certs_config *confi
  * release. */
 static size_t memory_for_clients(const struct stw_settings *settings)
 {
-    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = stw_cgroup_memory_limit();
+    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = memory_limit(settings);
     if (mib == 0 && limit > 0)
         mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
     return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);

@@ -126,6 +126,14 @@ static const struct stw_flag options[] = {
      .help =
          "open connections for admission, and at most three quarters of the file descriptors\n"
          "that the process may have; beyond it the oldest without a finished request is closed"},
+    {.name = "memory-limit",
+     .type = STW_FLAG_INT,
+     .arg = "MIB",
+     .def = "0",
+     .max = 1048576,
+     OFFSET(memory_limit_mib),
+     .help = "memory that the process may use; caches, admission, reconciles of large objects and\n"
+             "large answers have fixed shares of it.  0: the control group's limit, else 256"},
     {.name = "webhook-memory",
      .type = STW_FLAG_INT,
      .arg = "MIB",
@@ -219,6 +227,7 @@ static const char *const admission_options[] = {
     "kinds",
     "webhook-bind-address",
     "webhook-cert-path",
+    "memory-limit",
     "webhook-max-connections",
     "webhook-memory",
     "webhook-request-timeout",

@@ -26,6 +26,7 @@ struct stw_settings {
     char *shadow_output;
     int64_t shadow_timeout_ms;
     int64_t workers, shutdown_delay_ms;
+    int64_t memory_limit_mib;
     int64_t webhook_memory_mib, max_connections, request_timeout_ms, idle_timeout_ms;
 
     /* Derived from the above. */

@@ -96,6 +96,7 @@ static bool is_same_at_path(struct stw_json a, struct stw_json b, const char *pa
 static bool is_news(struct stw_json was, struct stw_json is)
 {
     static const char *const of_people[] = {"spec",
+                                            "stub.spec",
                                             "metadata.uid",
                                             "metadata.generation",
                                             "metadata.deletionTimestamp",

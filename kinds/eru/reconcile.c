@@ -22,10 +22,7 @@ static void project_eru(const struct stw_operator *op, struct stw_json object, s
     static const char *const annotations[] = {ERU_RESTART_NOW, NULL};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_object_project_keeping(op, object, labels, annotations, &text);
-    if (text.failed)
-        out->failed = true;
-    else
-        stw_pack(stw_buf_str(&text), text.len, out);
+    stw_object_pack(&text, out);
 }
 
 /* The key "namespace/name" of the workload of an Eru; NULL if the Eru names none. */

@@ -192,14 +192,16 @@ static void find_tls(const struct stw_etcdcluster *c, const char *name, struct e
 static int of_cluster(const struct stw_run *run, const char *name, struct eb_source *ret,
                       struct stw_snapshot *why)
 {
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autoobject struct stw_object o = {0};
     struct stw_etcdcluster spec = {0};
     char key[STW_KEY_LEN];
     stw_key_make(run->ns, name, key);
     struct stw_informer *clusters = stw_run_cache(run, stw_controller_etcdcluster.own);
     struct stw_arena *arena = stw_arena_create();
-    int rc = 0;
+    struct stw_error err = {0};
+    int rc = 0, found = arena && clusters
+                            ? stw_object_load_other(run, &stw_controller_etcdcluster, key, &o, &err)
+                            : 1;
     if (!arena)
         rc = eb_fault_memory(why);
     else if (!clusters)
@@ -207,12 +209,14 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
                       "steward runs without the kind EtcdCluster (--kinds), and so cannot find the "
                       "EtcdCluster \"%s\": name its etcdEndpoints",
                       name);
-    else if (stw_informer_get(clusters, key, &text, NULL) != 0 ||
-             stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
+    else if (found < 0)
+        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+                      "EtcdCluster \"%s\" cannot be read: %.200s", name, err.text);
+    else if (found > 0)
         rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "there is no EtcdCluster \"%s\" in namespace \"%s\"", name, run->ns);
-    else if (stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(stw_json_root(&doc), "spec"),
-                             arena, &spec, &why->err) != 0)
+    else if (stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(o.root, "spec"), arena, &spec,
+                             &why->err) != 0)
         rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "EtcdCluster \"%s\" cannot be read", name);
     if (rc == 0) {

@@ -92,9 +92,7 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
 static void summarize_backups(const struct stw_run *run, const char *cluster, struct summary *s)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
-    struct stw_run there = *run; /* a run of the EtcdBackup controller, to load its objects */
     size_t at = 0;
-    there.controller = &stw_controller_etcdbackup;
     *s = (struct summary){.run = run, .now = stw_wall_us(run->clock) / 1000000, .newest = EB_NEVER};
     struct stw_informer *cache = stw_run_cache(run, stw_controller_etcdbackup.own);
     if (!cache)
@@ -104,7 +102,9 @@ static void summarize_backups(const struct stw_run *run, const char *cluster, st
     for (const char *key; (key = stw_keys_next(&keys, &at));) {
         stw_autoobject struct stw_object o = {0};
         const char *slash = strchr(key, '/');
-        if (!slash || stw_object_load_key(&there, key, &o) != 0 || o.deleting)
+        /* Of a large one that cannot be read now, what the cache has. */
+        if (!slash || stw_object_load_other(run, &stw_controller_etcdbackup, key, &o, NULL) > 0 ||
+            o.deleting)
             continue;
         int64_t period = period_of(s, &o);
         take_last(s, &o, slash + 1);

@@ -49,8 +49,7 @@ struct er_source {
     char sha256[65];                   /* the expected one; "" if not known */
     char version[STW_SEMVER_LEN];
     uint64_t revision;
-    struct stw_buf text; /* of the EtcdBackup */
-    struct stw_json_doc doc;
+    struct stw_object object; /* the EtcdBackup */
     struct stw_etcdbackup backup;
 };
 

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#define TEXT_MAX (8u << 20)
-
 static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -25,8 +23,7 @@ static int wait_for_backup(struct er *e, const char *reason, const char *fmt, ..
 
 void er_source_done(struct er_source *s)
 {
-    stw_json_done(&s->doc);
-    stw_buf_done(&s->text);
+    stw_object_done(&s->object);
 }
 
 /* --- by reference to an EtcdBackup */
@@ -80,20 +77,22 @@ static int by_backup(struct er *e)
     const char *uri = *e->state.uri ? e->state.uri : e->spec.backup.uri;
     char key[STW_KEY_LEN], found[ER_URI_MAX];
     struct stw_informer *cache = stw_run_cache(e->run, stw_controller_etcdbackup.own);
-    s->text = STW_BUF_INIT(TEXT_MAX);
+    struct stw_error err = {0};
     if (!cache)
         return wait_for_backup(e, "BackupNotFound",
                                "steward runs without the kind EtcdBackup (--kinds), and so cannot "
                                "find the EtcdBackup \"%s\": name the snapshot itself",
                                e->spec.backup.name);
     stw_key_make(e->run->ns, e->spec.backup.name, key);
-    if (stw_informer_get(cache, key, &s->text, NULL) != 0 ||
-        stw_json_scan(&s->doc, stw_buf_str(&s->text), s->text.len, NULL) != 0 ||
-        stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(stw_json_root(&s->doc), "spec"),
-                        e->arena, &s->backup, NULL) != 0)
+    int rc = stw_object_load_other(e->run, &stw_controller_etcdbackup, key, &s->object, &err);
+    if (rc < 0)
+        return wait_for_backup(e, "BackupNotFound", "EtcdBackup \"%s\" cannot be read: %s",
+                               e->spec.backup.name, err.text);
+    if (rc > 0 || stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(s->object.root, "spec"),
+                                  e->arena, &s->backup, NULL) != 0)
         return wait_for_backup(e, "BackupNotFound", "there is no EtcdBackup \"%s\"",
                                e->spec.backup.name);
-    struct stw_json artifacts = stw_json_path(stw_json_root(&s->doc), "status.artifacts");
+    struct stw_json artifacts = stw_json_path(s->object.root, "status.artifacts");
     struct stw_json artifact = find_artifact(artifacts, uri);
     take_artifact(s, artifact);
     if (!uri && stw_json_strcpy(stw_json_get(artifact, "uri"), found, sizeof(found)) != 0)

@@ -6,7 +6,11 @@
 #include "base/thread.h"
 #include "base/util.h"
 
+#include "kube/cache_usage.h"
+
 #include <assert.h>
+
+#define ENTRY_OVERHEAD 40
 
 /* Overhead in addition to the text: 16 bytes here, key and resourceVersion, and malloc's own. */
 struct stw_entry {
@@ -65,6 +69,12 @@ void stw_entry_free(struct stw_entry *e)
 static size_t entry_size(const struct stw_entry *e)
 {
     return sizeof(*e) + e->key_len + 1U + e->rv_room + 1U + e->text_len + 1U;
+}
+
+/* With what malloc and the table need. */
+static size_t real_size(const struct stw_entry *e)
+{
+    return entry_size(e) + ENTRY_OVERHEAD;
 }
 
 static struct stw_entry *entry_create(const struct stw_version *v)
@@ -149,6 +159,7 @@ static struct stw_entry *take_out(struct stw_cache *c, const char *key)
     stw_cache_index_remove(c, e);
     (void)stw_table_remove(&c->entries, key);
     c->bytes -= entry_size(e);
+    stw_cache_usage_change(e->data, real_size(e), 0);
     return e;
 }
 
@@ -176,6 +187,7 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
     }
     stw_cache_index_add(c, e);
     c->bytes += entry_size(e) - (old ? entry_size(old) : 0);
+    stw_cache_usage_change(e->data, old ? real_size(old) : 0, real_size(e));
     *ret_old = old;
     return e;
 }
@@ -225,6 +237,9 @@ void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx)
 
 void stw_cache_done(struct stw_cache *c)
 {
+    uint32_t pos = 0;
+    for (const struct stw_entry *e; (e = stw_table_next(&c->entries, &pos));)
+        stw_cache_usage_change(e->data, real_size(e), 0);
     stw_index_done(&c->index);
     stw_table_release(&c->entries, free);
     stw_table_release(&c->deleted, free);

@@ -10,6 +10,7 @@
 #include "base/footprint.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "kube/discovery.h"
 
@@ -41,6 +42,54 @@ static uint64_t backoff_ms(struct stw_reflector *r)
 {
     uint64_t base = stw_backoff(r->inf->config.backoff_ms, r->failures - 1, BACKOFF_MAX_MS);
     return base + stw_random() % (base / 2 + 1);
+}
+
+/* --- memory */
+
+/* A page with large objects takes the server as much memory as us time: its size follows from this. */
+#define PAGE_BYTES (4u << 20)
+#define FIRST_PAGE 100U
+#define HELD_FREE_BYTES (128u << 10) /* not counted: a part of the base */
+
+static void begin_page(struct stw_reflector *r)
+{
+    r->page_objects = 0;
+    r->page_bytes = 0;
+}
+
+/* The size of the next page follows from the objects of this one. */
+static void size_page(struct stw_reflector *r)
+{
+    size_t each = r->page_objects > 0 ? r->page_bytes / r->page_objects + 1 : 1;
+    size_t fit = STW_MAX(PAGE_BYTES / each, (size_t)1);
+    r->page_size = (uint32_t)STW_MIN(fit, (size_t)r->page_max);
+}
+
+static void let_go(struct stw_reflector *r)
+{
+    stw_share_give_back(STW_SHARE_ANSWERS, r->held);
+    r->held = 0;
+}
+
+/* Counts what is kept of an object whose end has not arrived.  Many lists may each wait for the end of
+ * a large one: those for which there is no memory begin again later.  One always goes on. */
+static int hold(struct stw_reflector *r, struct stw_error *err)
+{
+    size_t now = r->items.pending.cap + r->lines.partial.cap;
+    now = now > HELD_FREE_BYTES ? now : 0;
+    if (now <= r->held) {
+        stw_share_give_back(STW_SHARE_ANSWERS, r->held - now);
+        r->held = now;
+        return 0;
+    }
+    bool alone = stw_share_facts(STW_SHARE_ANSWERS).used == r->held;
+    if (alone)
+        stw_share_add(STW_SHARE_ANSWERS, now - r->held);
+    else if (!stw_share_take(STW_SHARE_ANSWERS, now - r->held))
+        return stw_fail(err, STW_ERR_UNAVAILABLE,
+                        "there is no memory now for an object of %zu bytes or more", now);
+    r->held = now;
+    return 0;
 }
 
 /* --- requests */
@@ -108,8 +157,10 @@ static void go_on(struct stw_reflector *r, uint64_t wait_ms)
     r->began_ms = stw_now_ms(inf->clock) + wait_ms;
     r->call.start_at_ms = wait_ms > 0 ? r->began_ms : 0;
     r->alive = false;
+    begin_page(r);
     stw_items_reset(&r->items);
     stw_lines_reset(&r->lines);
+    let_go(r);
     stw_call_start(inf->client, &r->call);
 }
 
@@ -120,6 +171,7 @@ static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
     r->paging = false;
     r->nameless = false;
     stw_unreadable_list_begin(&r->inf->unreadable, &r->list);
+    r->page_size = STW_MIN(r->page_max, FIRST_PAGE);
     stw_buf_clear(&r->next);
     stw_cache_list_begin(&r->inf->cache, &r->scope);
     go_on(r, wait_ms);
@@ -228,6 +280,7 @@ static int take_item(void *ctx, struct stw_json object, struct stw_error *err)
     struct stw_object_id id;
     struct stw_version v;
     struct stw_entry *old;
+    r->page_objects++;
     if (stw_informer_read(inf, object, &id, &r->text, &v) != 0)
         return 0;
     stw_unreadable_clear(&inf->unreadable, id.key);
@@ -247,7 +300,9 @@ static int on_list_data(struct stw_http_call *call, const char *data, size_t len
 {
     struct stw_reflector *r = call->ctx;
     const struct stw_items_sink to = {.item = take_item, .unreadable = take_unreadable, .ctx = r};
-    return stw_items_feed(&r->items, data, len, &to, &call->err);
+    r->page_bytes += len;
+    int rc = stw_items_feed(&r->items, data, len, &to, &call->err);
+    return rc != 0 ? rc : hold(r, &call->err);
 }
 
 static void report_vanished(struct stw_reflector *r)
@@ -320,8 +375,8 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     }
     /* The continue token has expired while we paged: start again, the first time without a wait. */
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
-    if (err->code == STW_ERR_TOO_LARGE && r->page_size > 1)
-        r->page_size /= 2;
+    if (err->code == STW_ERR_TOO_LARGE && r->page_max > 1)
+        r->page_max = STW_MAX(STW_MIN(r->page_max, r->page_size) / 2, 1U);
     uint64_t wait = record_failure(r, "cannot list", err);
     begin_list(r, expired ? 0 : wait);
 }
@@ -336,12 +391,16 @@ static void list_done(struct stw_reflector *r)
     }
     stw_informer_note(r, more == 0);
     if (more > 0) {
+        size_page(r);
         r->paging = true;
         go_on(r, 0);
         return;
     }
     report_vanished(r);
     stw_items_done(&r->items);
+    if (r->text.cap > KEEP_BYTES)
+        stw_buf_done(&r->text);
+    let_go(r);
     stw_footprint_trim();
     stw_informer_gauges(r->inf);
     set_availability(r, STW_AVAILABLE);
@@ -499,7 +558,7 @@ static int on_watch_data(struct stw_http_call *call, const char *data, size_t le
         return stw_fail_memory(&call->err);
     stw_informer_gauges(r->inf);
     stw_informer_note(r, false);
-    return end;
+    return end != 0 ? end : hold(r, &call->err);
 }
 
 /* Clears the reported problem.  The backoff is not reset before something arrives. */
@@ -609,7 +668,7 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
 {
     r->inf = inf;
     r->scope.ns = ns;
-    r->page_size = inf->config.page_size;
+    r->page_max = inf->config.page_size;
     r->path = STW_BUF_INIT(PATH_MAX_BYTES + CONTINUE_MAX_BYTES);
     r->next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     r->text = STW_BUF_INIT(TEXT_MAX_BYTES);
@@ -632,6 +691,7 @@ void stw_reflector_done(struct stw_reflector *r)
     stw_lines_done(&r->lines);
     stw_items_done(&r->items);
     stw_json_done(&r->doc);
+    let_go(r);
 }
 
 void stw_reflector_start(struct stw_reflector *r)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/reservation.h"
+
+#include "base/memory_budget.h"
+#include "base/table.h"
+#include "base/thread.h"
+
+#include <pthread.h>
+
+struct request {
+    struct request *next; /* of those that wait */
+    size_t bytes;
+    bool granted;
+    char id[];
+};
+
+struct stw_reservations {
+    pthread_mutex_t lock;
+    struct stw_table all;         /* struct request */
+    struct request *first, *last; /* those that wait */
+    size_t waiting;
+    void (*ready)(void *ctx, const char *id);
+    void *ctx;
+};
+
+static const char *request_id(const void *request)
+{
+    return ((const struct request *)request)->id;
+}
+
+struct stw_reservations *stw_reservations_create(void (*ready)(void *ctx, const char *id),
+                                                 void *ctx)
+{
+    struct stw_reservations *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->all = STW_TABLE_INIT(request_id);
+    r->ready = ready;
+    r->ctx = ctx;
+    (void)pthread_mutex_init(&r->lock, NULL);
+    return r;
+}
+
+void stw_reservations_destroy(struct stw_reservations *r)
+{
+    uint32_t pos = 0;
+    if (!r)
+        return;
+    for (const struct request *q; (q = stw_table_next(&r->all, &pos));)
+        if (q->granted)
+            stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
+    stw_table_release(&r->all, free);
+    (void)pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+static bool fits(size_t bytes)
+{
+    struct stw_share_facts f = stw_share_facts(STW_SHARE_RECONCILES);
+    return bytes <= f.limit && f.used <= f.limit - bytes;
+}
+
+/* Only under the lock, and only here: what fits still fits when it is added. */
+static void grant(struct request *q)
+{
+    q->granted = true;
+    stw_share_add(STW_SHARE_RECONCILES, q->bytes);
+}
+
+static void append(struct stw_reservations *r, struct request *q)
+{
+    if (r->last)
+        r->last->next = q;
+    else
+        r->first = q;
+    r->last = q;
+    r->waiting++;
+    stw_share_note_wait(STW_SHARE_RECONCILES);
+}
+
+/* Reserves for the first of those that wait, if it fits.  The caller calls `ready` with the copy of its
+ * id, which it owns; NULL: none.  Out of memory: it is granted, and its key runs at its safety net. */
+static bool grant_first(struct stw_reservations *r, char **ret_id)
+{
+    struct request *q = r->first;
+    *ret_id = NULL;
+    if (!q || !fits(q->bytes))
+        return false;
+    r->first = q->next;
+    r->last = r->first ? r->last : NULL;
+    q->next = NULL;
+    r->waiting--;
+    grant(q);
+    *ret_id = strdup(q->id);
+    return true;
+}
+
+static void tell_ready(struct stw_reservations *r)
+{
+    for (bool more = true; more;) {
+        char *id;
+        pthread_mutex_lock(&r->lock);
+        more = grant_first(r, &id);
+        pthread_mutex_unlock(&r->lock);
+        if (id)
+            r->ready(r->ctx, id);
+        free(id);
+    }
+}
+
+static struct request *find_or_add(struct stw_reservations *r, const char *id, bool *ret_new)
+{
+    struct request *q = stw_table_get(&r->all, id);
+    size_t size = strlen(id) + 1;
+    void *old = NULL;
+    *ret_new = !q;
+    if (q || !(q = calloc(1, sizeof(*q) + size)))
+        return q;
+    memcpy(q->id, id, size);
+    if (stw_table_put(&r->all, q, &old) == 0)
+        return q;
+    free(q);
+    return NULL;
+}
+
+static enum stw_reserve take(struct stw_reservations *r, const char *id, size_t bytes)
+{
+    bool is_new;
+    struct request *q = find_or_add(r, id, &is_new);
+    if (!q)
+        return STW_RESERVE_NO_MEMORY;
+    if (q->granted && bytes <= q->bytes)
+        return STW_RESERVED;
+    bool waits = !is_new && !q->granted;
+    if (q->granted)
+        stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
+    q->granted = false;
+    q->bytes = bytes;
+    if (waits)
+        return STW_RESERVE_WAITS;
+    if (!r->first && fits(bytes)) {
+        grant(q);
+        return STW_RESERVED;
+    }
+    append(r, q);
+    return STW_RESERVE_WAITS;
+}
+
+enum stw_reserve stw_reservations_take(struct stw_reservations *r, const char *id, size_t bytes)
+{
+    if (bytes > stw_share_limit(STW_SHARE_RECONCILES)) {
+        stw_share_note_refusal(STW_SHARE_RECONCILES);
+        return STW_RESERVE_TOO_LARGE;
+    }
+    pthread_mutex_lock(&r->lock);
+    enum stw_reserve answer = take(r, id, bytes);
+    pthread_mutex_unlock(&r->lock);
+    if (answer == STW_RESERVE_WAITS)
+        tell_ready(r); /* its former reservation may be enough for another */
+    return answer;
+}
+
+void stw_reservations_end(struct stw_reservations *r, const char *id)
+{
+    pthread_mutex_lock(&r->lock);
+    struct request *q = stw_table_get(&r->all, id);
+    bool granted = q && q->granted;
+    if (granted) {
+        stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
+        free(stw_table_remove(&r->all, id));
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (granted)
+        tell_ready(r);
+}
+
+size_t stw_reservations_waiting(struct stw_reservations *r)
+{
+    STW_LOCKED(&r->lock);
+    return r->waiting;
+}

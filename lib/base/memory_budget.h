@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One budget for the memory of the process, with a fixed share for each purpose.  What others can make
+ * grow is counted against its share.  A share that is full refuses, waits or keeps less; it never takes
+ * from another share.  One budget for each process; every function may be called on any thread. */
+#ifndef STW_BASE_MEMORY_BUDGET_H
+#define STW_BASE_MEMORY_BUDGET_H
+
+#include "base/metrics.h"
+#include "base/util.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum stw_share {
+    STW_SHARE_BASE,       /* code, threads, queues, and memory that the allocator cannot release */
+    STW_SHARE_CACHES,     /* kept texts of objects */
+    STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook accounts for it */
+    STW_SHARE_RECONCILES, /* reconciles of large objects */
+    STW_SHARE_ANSWERS, /* large answers of the API server and of SQL servers, while they are read */
+    STW_SHARES
+};
+
+/* Before other threads start.  `limit` is the memory of the process; 0: unknown, the shares are then
+ * those of 256 MiB. */
+void stw_memory_budget_set(uint64_t limit);
+/* Overrides one share: what an operator has set with a flag. */
+void stw_memory_budget_set_share(enum stw_share share, size_t bytes);
+
+const char *stw_share_name(enum stw_share share);
+size_t stw_share_limit(enum stw_share share);
+/* True: the bytes fit and are counted.  False: they do not, and that is counted as a refusal. */
+bool stw_share_take(enum stw_share share, size_t bytes) STW_MUST_CHECK;
+/* Counts bytes that cannot be refused any more. */
+void stw_share_add(enum stw_share share, size_t bytes);
+void stw_share_give_back(enum stw_share share, size_t bytes);
+/* Something waits for a part of the share. */
+void stw_share_note_wait(enum stw_share share);
+void stw_share_note_refusal(enum stw_share share);
+
+struct stw_share_facts {
+    size_t limit, used, peak;
+    uint64_t refused, waited;
+};
+struct stw_share_facts stw_share_facts(enum stw_share share);
+/* PREFIX_memory_share_bytes and others. */
+void stw_memory_budget_add_metrics(struct stw_metrics *m);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/reservation.h"
+
+#include "base/buf.h"
+#include "base/memory_budget.h"
+#include "base/util.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SHARE ((size_t)16 << 20)
+#define MIB(n) ((size_t)(n) << 20)
+
+struct fixture {
+    struct stw_reservations *r;
+    struct stw_buf ready; /* ids, in the order in which they were told */
+};
+
+static void note_ready(void *ctx, const char *id)
+{
+    struct fixture *f = ctx;
+    stw_buf_addf(&f->ready, "%s ", id);
+}
+
+static int begin(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    stw_memory_budget_set(0);
+    stw_memory_budget_set_share(STW_SHARE_RECONCILES, SHARE);
+    f->ready = STW_BUF_INIT(4096);
+    f->r = stw_reservations_create(note_ready, f);
+    *state = f;
+    return f->r ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    struct fixture *f = *state;
+    stw_reservations_destroy(f->r);
+    assert_int_equal(stw_share_facts(STW_SHARE_RECONCILES).used, 0);
+    stw_buf_done(&f->ready);
+    free(f);
+    return 0;
+}
+
+static void assert_ready(struct fixture *f, const char *want)
+{
+    assert_string_equal(stw_buf_str(&f->ready), want);
+    stw_buf_clear(&f->ready);
+}
+
+static void those_that_do_not_fit_wait_in_order(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stw_reservations_take(f->r, "a", MIB(10)), STW_RESERVED);
+    assert_int_equal(stw_reservations_take(f->r, "b", MIB(10)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "c", MIB(4)), STW_RESERVE_WAITS);  /* after b */
+    assert_int_equal(stw_reservations_take(f->r, "b", MIB(10)), STW_RESERVE_WAITS); /* once */
+    assert_int_equal(stw_reservations_waiting(f->r), 2);
+    assert_ready(f, "");
+    stw_reservations_end(f->r, "a");
+    assert_ready(f, "b c ");
+    assert_int_equal(stw_reservations_take(f->r, "b", MIB(10)), STW_RESERVED);
+    assert_int_equal(stw_share_facts(STW_SHARE_RECONCILES).used, MIB(14));
+    stw_reservations_end(f->r, "c"); /* the object was deleted: its run needed nothing */
+    stw_reservations_end(f->r, "b");
+    stw_reservations_end(f->r, "b");
+}
+
+static void too_large_for_the_share_is_told_at_once(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stw_reservations_take(f->r, "a", SHARE + 1), STW_RESERVE_TOO_LARGE);
+    assert_int_equal(stw_reservations_take(f->r, "b", SHARE), STW_RESERVED);
+    stw_reservations_end(f->r, "b");
+}
+
+static void growing_gives_back_and_waits_again(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stw_reservations_take(f->r, "a", MIB(8)), STW_RESERVED);
+    assert_int_equal(stw_reservations_take(f->r, "b", MIB(10)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "a", MIB(12)), STW_RESERVE_WAITS);
+    assert_ready(f, "b ");
+    stw_reservations_end(f->r, "a"); /* its run has ended: it still waits */
+    stw_reservations_end(f->r, "b");
+    assert_ready(f, "a ");
+    stw_reservations_end(f->r, "a");
+}
+
+static void every_one_of_many_gets_its_turn(void **state)
+{
+    struct fixture *f = *state;
+    char id[16];
+    for (int i = 0; i < 138; i++) {
+        stw_format(id, sizeof(id), "%d", i);
+        (void)stw_reservations_take(f->r, id, MIB(9));
+    }
+    for (int i = 0; i < 138; i++) {
+        stw_format(id, sizeof(id), "%d", i);
+        assert_int_equal(stw_reservations_take(f->r, id, MIB(9)), STW_RESERVED);
+        assert_true(stw_share_facts(STW_SHARE_RECONCILES).used <= SHARE);
+        stw_reservations_end(f->r, id);
+    }
+    assert_int_equal(stw_reservations_waiting(f->r), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(those_that_do_not_fit_wait_in_order, begin, end),
+        cmocka_unit_test_setup_teardown(too_large_for_the_share_is_told_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(growing_gives_back_and_waits_again, begin, end),
+        cmocka_unit_test_setup_teardown(every_one_of_many_gets_its_turn, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/stub.h"
+
+#include "base/memory_budget.h"
+#include "base/util.h"
+#include "kube/cache_usage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define FINALIZER "steward.dev/kind"
+
+static void index_port(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    int64_t port;
+    assert_null(ctx);
+    if (stw_json_int(stw_json_path(object, "spec.port"), &port) == 0)
+        stw_buf_addf(out, "port:%lld\n", (long long)port);
+}
+
+static void repeat(struct stw_buf *out, char c, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        stw_buf_addc(out, c);
+}
+
+/* With a page of this length. */
+static void make_text(struct stw_buf *out, size_t page, const char *status)
+{
+    stw_buf_adds(
+        out, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\",\"uid\":\"u\",\"annotations\":"
+             "{\"steward.dev/long\":\"");
+    repeat(out, 'n', page / 2);
+    stw_buf_adds(out, "\",\"steward.dev/paused\":\"true\"},\"finalizers\":[");
+    for (size_t i = 0; i < page / 32; i++)
+        stw_buf_addf(out, "\"example.org/finalizer-%zu\",", i);
+    stw_buf_adds(out, "\"" FINALIZER "\"]},\"spec\":{\"page\":\"");
+    repeat(out, 'p', page);
+    stw_buf_adds(out, "\",\"port\":30001,\"size\":{\"a\":1}},\"status\":");
+    stw_buf_adds(out, status);
+    stw_buf_addc(out, '}');
+}
+
+#define STATUS "{\"conditions\":[[\"Ready\",\"True\",1,\"t\",\"R\",\"m\"]],\"url\":\":1\"}"
+
+static void shrink(struct stw_buf *text)
+{
+    stw_stub_shrink(
+        text, &(struct stw_stub_of){.ns = "shop", .finalizer = FINALIZER, .index = index_port});
+    assert_false(text->failed);
+}
+
+static bool has_finalizer(struct stw_json root)
+{
+    struct stw_json key, one;
+    stw_json_foreach (stw_json_path(root, "metadata.finalizers"), key, one)
+        if (stw_json_is(one, FINALIZER))
+            return true;
+    return false;
+}
+
+static void long_object_keeps_what_is_short(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), keys = STW_BUF_INIT(4096);
+    stw_autojson struct stw_json_doc doc = {0};
+    int64_t bytes;
+    (void)state;
+    make_text(&text, 100000, STATUS);
+    size_t whole = text.len;
+    shrink(&text);
+    assert_true(text.len < 3000);
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    struct stw_json root = stw_json_root(&doc);
+    assert_true(stw_stub_is(root));
+    assert_true(stw_json_is(stw_json_path(root, "metadata.name"), "a"));
+    struct stw_json notes = stw_json_path(root, "metadata.annotations");
+    assert_true(stw_json_is(stw_json_get(notes, "steward.dev/paused"), "true"));
+    assert_int_equal(stw_json_size(notes), 1);
+    assert_true(has_finalizer(root));
+    assert_int_equal(stw_json_size(stw_json_get(root, "spec")), 2);
+    assert_true(stw_json_is(stw_json_path(root, "status.url"), ":1"));
+    assert_int_equal(stw_json_size(stw_json_path(root, "status.conditions")), 1);
+    assert_int_equal(stw_json_int(stw_json_path(root, "stub.bytes"), &bytes), 0);
+    assert_int_equal(bytes, whole);
+    assert_true(stw_json_is(stw_json_path(root, "stub.large"), "page"));
+    assert_int_equal(stw_json_int(stw_json_path(root, "stub.largeBytes"), &bytes), 0);
+    assert_int_equal(bytes, 100002);
+    stw_stub_index(root, &keys);
+    assert_string_equal(stw_buf_str(&keys), "port:30001\n");
+}
+
+static void short_object_stays_whole(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), before = STW_BUF_INIT(8 << 20);
+    (void)state;
+    make_text(&text, 4000, STATUS);
+    make_text(&before, 4000, STATUS);
+    shrink(&text);
+    assert_string_equal(stw_buf_str(&text), stw_buf_str(&before));
+}
+
+/* The digest of one text differs from that of another where the cut members differ. */
+static void digest(char page, const char *status, const char *path, char out[40])
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20);
+    stw_autojson struct stw_json_doc doc = {0};
+    make_text(&text, 40000, status);
+    for (char *p = strstr(stw_buf_str(&text), "ppp"); p && *p == 'p'; p++)
+        *p = page;
+    shrink(&text);
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    assert_int_equal(stw_json_strcpy(stw_json_path(stw_json_root(&doc), path), out, 40), 0);
+}
+
+static void change_of_a_long_value_shows(void **state)
+{
+    char a[40], b[40];
+    (void)state;
+    digest('p', STATUS, "stub.spec", a);
+    digest('q', STATUS, "stub.spec", b);
+    assert_string_not_equal(a, b);
+    digest('p', "{}", "stub.spec", b);
+    assert_string_equal(a, b);
+    digest('p', STATUS, "stub.status", a);
+    digest('p', "{}", "stub.status", b);
+    assert_string_not_equal(a, b);
+}
+
+/* A quarter of the share is for one namespace. */
+static void full_namespace_keeps_less_than_others(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20), other = STW_BUF_INIT(8 << 20);
+    size_t quarter = stw_share_limit(STW_SHARE_CACHES) / STW_CACHE_NAMESPACE_PART;
+    (void)state;
+    stw_cache_usage_change("shop/all", 0, quarter);
+    make_text(&text, 4000, STATUS);
+    make_text(&other, 4000, STATUS);
+    size_t whole = text.len;
+    shrink(&text);
+    assert_true(text.len < 1000);
+    stw_stub_shrink(&other, &(struct stw_stub_of){.ns = "press", .index = index_port});
+    assert_int_equal(other.len, whole);
+    stw_cache_usage_change("shop/all", quarter, 0);
+    assert_int_equal(stw_cache_usage_of("shop"), 0);
+    assert_int_equal(stw_share_facts(STW_SHARE_CACHES).used, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_object_keeps_what_is_short),
+        cmocka_unit_test(short_object_stays_whole),
+        cmocka_unit_test(change_of_a_long_value_shows),
+        cmocka_unit_test(full_namespace_keeps_less_than_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
