@@ -65,10 +65,30 @@ static bool is_spec(const char *path)
     return strncmp(path, "spec", 4) == 0 && (path[4] == '\0' || path[4] == '.');
 }
 
+/* Errors beyond the limit were counted, and cannot be compared one by one.  The spec is judged last:
+ * if the last error that was kept is one of the spec, so are they. */
+static void ratchet_left_out(bool old, size_t first, struct stw_findings *f)
+{
+    size_t left_out = f->errors_left_out;
+    if (left_out == 0)
+        return;
+    if (old) {
+        f->errors_left_out = 0;
+        stw_findings_warn(f, "%zu more errors; not refused, because they have not changed",
+                          left_out);
+    } else if (f->error_count == first) {
+        stw_findings_add(f, "spec", STW_INVALID, NULL,
+                         "has %zu errors that cannot be compared with those of the old object; "
+                         "correct the errors in the warnings first",
+                         left_out);
+    }
+}
+
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f)
 {
     stw_autofindings struct stw_findings before = {0};
     bool spec_same = same_desired(a);
+    bool ends_in_spec = f->error_count > first && is_spec(f->errors[f->error_count - 1].path);
     before.cpu_end_ns = f->cpu_end_ns;
     judge_old(a, &before);
     f->spent |= before.spent;
@@ -84,6 +104,7 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
         else
             i++;
     }
+    ratchet_left_out(spec_same && ends_in_spec, first, f);
     if (before.failed)
         f->failed = true;
 }

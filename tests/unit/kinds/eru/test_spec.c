@@ -305,10 +305,41 @@ static int end_zones(void **state)
     return 0;
 }
 
+/* Findings beyond the first 100 are counted only. */
+static void more_old_errors_than_are_kept(void **state)
+{
+    stw_autobuf struct stw_buf dates = STW_BUF_INIT(1 << 16), object = STW_BUF_INIT(1 << 16);
+    stw_autobuf struct stw_buf other = STW_BUF_INIT(1 << 16);
+    struct question q;
+    (void)state;
+    for (int i = 0; i < 150; i++)
+        stw_buf_addf(&dates, "%s\"a%d\"", i ? "," : "", i);
+    stw_buf_addf(&object, SPEC("\"excludeDates\":[%s]"), stw_buf_str(&dates));
+    stw_buf_addf(&other, SPEC("\"enabled\":true,\"excludeDates\":[%s]"), stw_buf_str(&dates));
+    stw_autofindings struct stw_findings same = {0}, changed = {0};
+
+    ask(&q, &stw_kind_eru, stw_buf_str(&object), stw_buf_str(&object), &env);
+    stw_kind_validate(&q.a, &same);
+    assert_int_equal(same.error_count, 0);
+    assert_int_equal(same.errors_left_out, 0);
+    ask_done(&q);
+
+    /* what cannot be compared refuses, and says so */
+    ask(&q, &stw_kind_eru, stw_buf_str(&other), stw_buf_str(&object), &env);
+    stw_kind_validate(&q.a, &changed);
+    assert_int_equal(changed.error_count, 1);
+    assert_string_equal(changed.errors[0].path, "spec");
+    assert_string_equal(changed.errors[0].message,
+                        "has 50 errors that cannot be compared with those of the old object; "
+                        "correct the errors in the warnings first");
+    ask_done(&q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_one_by_one),
+        cmocka_unit_test(more_old_errors_than_are_kept),
         cmocka_unit_test(updates),
         cmocka_unit_test(what_stands_in_the_cluster),
         cmocka_unit_test(defaults_are_filled_in),
