@@ -2,6 +2,7 @@
 #include "controller/status.h"
 
 #include "base/util.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -125,7 +126,7 @@ struct stw_rollout stw_status_rollout(const struct stw_object *o, const struct s
 
 void stw_status_add_repairs(struct stw_status *s, const struct stw_child *children, size_t count)
 {
-    json_int_t repairs = json_integer_value(json_object_get(s->object->status, "repairs"));
+    json_int_t repairs = stw_tree_count(s->object->status, "repairs");
     for (size_t i = 0; i < count; i++) {
         const struct stw_child *c = &children[i];
         char object[STW_KEY_LEN];

@@ -21,8 +21,7 @@ void app_inputs_read(const json_t *status, struct app_inputs *i)
 {
     const json_t *from = json_object_get(status, "inputs");
     *i = (struct app_inputs){.restarted = stw_tree_time(from, "lastRestartTime", APP_INPUTS_NEVER),
-                             .interval_s =
-                                 json_integer_value(json_object_get(from, "intervalSeconds")),
+                             .interval_s = stw_tree_count(from, "intervalSeconds"),
                              .restarting = json_is_true(json_object_get(from, "restarting"))};
     stw_tree_copy(from, "hash", i->digest, sizeof(i->digest));
     stw_tree_copy(from, "namesHash", i->names, sizeof(i->names));

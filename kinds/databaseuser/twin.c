@@ -98,7 +98,7 @@ void dbu_twins_recall(struct dbuser *d)
     struct dbu_twins *t = &d->twins;
     *t = (struct dbu_twins){.previous = stored_login(d, "previousLogin")};
     t->current = stored_login(d, "login");
-    t->rotation = json_integer_value(json_object_get(d->object.status, "rotation"));
+    t->rotation = stw_tree_count(d->object.status, "rotation");
     if (t->current == DBU_LOGIN_NONE && dbu_is_created(&d->object))
         t->current = DBU_LOGIN_BASE;
     if (t->current != DBU_LOGIN_NONE)

@@ -96,7 +96,7 @@ static void follow_workload(struct follow *f, json_t *w)
 {
     struct eru *e = f->e;
     const struct eru_found *found = find_workload(f->list, stw_tree_text(w, "name"));
-    int64_t begun_ms = json_integer_value(json_object_get(w, "afterSeconds")) * 1000;
+    int64_t begun_ms = stw_tree_count(w, "afterSeconds") * 1000;
     const struct eru_target *t = found ? &found->target : NULL;
     if (!found && !f->list->more)
         end_workload(e, w, FAILED, "NoLongerMatches");

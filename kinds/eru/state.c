@@ -37,11 +37,11 @@ static void read_selected(const json_t *status, struct eru_state *s)
     s->selected.instant = stw_tree_time(from, "instant", ERU_NEVER);
     s->selected.there = s->selected.instant != ERU_NEVER;
     s->selected.manual = json_is_true(json_object_get(from, "manual"));
-    s->selected.matched = json_integer_value(json_object_get(from, "matched"));
-    s->selected.restarted = json_integer_value(json_object_get(from, "restarted"));
-    s->selected.succeeded = json_integer_value(json_object_get(from, "succeeded"));
-    s->selected.failed = json_integer_value(json_object_get(from, "failed"));
-    s->selected.skipped = json_integer_value(json_object_get(from, "skipped"));
+    s->selected.matched = stw_tree_count(from, "matched");
+    s->selected.restarted = stw_tree_count(from, "restarted");
+    s->selected.succeeded = stw_tree_count(from, "succeeded");
+    s->selected.failed = stw_tree_count(from, "failed");
+    s->selected.skipped = stw_tree_count(from, "skipped");
     s->selected.workloads = json_deep_copy(json_object_get(from, "workloads"));
     if (!json_is_array(s->selected.workloads)) {
         json_decref(s->selected.workloads);
@@ -60,8 +60,7 @@ void eru_state_read(const json_t *status, struct eru_state *s)
                             .last_restart = stw_tree_time(status, "lastRestartTime", ERU_NEVER),
                             .next_schedule = stw_tree_time(status, "nextScheduleTime", ERU_NEVER),
                             .last_missed = stw_tree_time(status, "lastMissedTime", ERU_NEVER),
-                            .missed_count =
-                                json_integer_value(json_object_get(status, "missedCount")),
+                            .missed_count = stw_tree_count(status, "missedCount"),
                             .last_result = result_of(status, "lastResult")};
     s->active.since = stw_tree_time(active, "since", ERU_NEVER);
     s->active.there = s->active.since != ERU_NEVER;

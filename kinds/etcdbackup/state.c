@@ -17,7 +17,7 @@ static_assert(STW_COUNT(eb_phase_names) == EB_PHASES, "one name for each phase")
 
 static int64_t number_of(const json_t *object, const char *key)
 {
-    return (int64_t)json_integer_value(json_object_get(object, key));
+    return stw_tree_count(object, key);
 }
 
 void eb_state_read(const json_t *status, struct eb_state *ret)

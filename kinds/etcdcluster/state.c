@@ -52,7 +52,7 @@ static void read_failovers(const json_t *o, struct ec_state *s)
 {
     json_t *times = json_object_get(o, "times"), *time;
     size_t i;
-    s->failovers_total = json_integer_value(json_object_get(o, "total"));
+    s->failovers_total = stw_tree_count(o, "total");
     json_array_foreach (times, i, time) {
         int64_t us;
         const char *text = json_string_value(time);

@@ -6,6 +6,7 @@
 #include "kinds/common/product.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -178,7 +179,7 @@ static void set_numbers(const struct ec *e, size_t i, json_t *o)
     const struct stw_etcd_health *h = &e->details[i].health;
     const json_t *old = old_member(e, e->view.members[i].name);
     json_auto_t *rest = json_copy((json_t *)(uintptr_t)old);
-    int64_t was = json_integer_value(json_object_get(old, "dbSize"));
+    int64_t was = stw_tree_count(old, "dbSize");
     for (size_t n = 0; n < STW_COUNT(keys); n++)
         (void)json_object_del(rest, keys[n]);
     int64_t grown = h->db_size > was ? h->db_size - was : was - h->db_size;

@@ -34,11 +34,11 @@ void er_state_read(const json_t *status, struct er_state *ret)
     stw_tree_copy(status, "newClusterID", ret->cluster_id, sizeof(ret->cluster_id));
     stw_tree_copy(retry, "lastError", ret->error, sizeof(ret->error));
     ret->retry_at = stw_tree_time(retry, "nextTime", EB_NEVER);
-    ret->failures = (int64_t)json_integer_value(json_object_get(retry, "count"));
+    ret->failures = stw_tree_count(retry, "count");
     stw_tree_copy(snapshot, "sha256", ret->snapshot.sha256, sizeof(ret->snapshot.sha256));
     stw_tree_copy(snapshot, "storageVersion", ret->snapshot.version, sizeof(ret->snapshot.version));
-    ret->snapshot.revision = (uint64_t)json_integer_value(json_object_get(snapshot, "revision"));
-    ret->snapshot.size_bytes = (uint64_t)json_integer_value(json_object_get(snapshot, "sizeBytes"));
+    ret->snapshot.revision = (uint64_t)stw_tree_count(snapshot, "revision");
+    ret->snapshot.size_bytes = (uint64_t)stw_tree_count(snapshot, "sizeBytes");
 }
 
 static void write_snapshot(const struct stw_snapshot *s, json_t *status)

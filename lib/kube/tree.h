@@ -30,4 +30,13 @@ void stw_tree_set_text(json_t *object, const char *key, const char *text);
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */
 int stw_tree_write(const json_t *tree, struct stw_buf *out) STW_MUST_CHECK;
 
+/* A count: any client that may write the status can put any number there, so it is taken as at least
+ * 0 and at most 2^53, with which arithmetic does not overflow.  0: the member is not an integer. */
+#define STW_TREE_COUNT_MAX (INT64_C(1) << 53)
+static inline int64_t stw_tree_count(const json_t *object, const char *key)
+{
+    json_int_t n = json_integer_value(json_object_get(object, key));
+    return n < 0 ? 0 : n > STW_TREE_COUNT_MAX ? STW_TREE_COUNT_MAX : (int64_t)n;
+}
+
 #endif

@@ -64,6 +64,33 @@ static void no_text_is_no_member(void **state)
     assert_string_equal(stw_tree_text(tree, "a"), "one");
 }
 
+/* Any client that may write a status can put any number there. */
+static void counts_do_not_overflow(void **state)
+{
+    static const struct {
+        const char *json;
+        int64_t count;
+    } cases[] = {{"7", 7},
+                 {"0", 0},
+                 {"9223372036854775807", STW_TREE_COUNT_MAX},
+                 {"-1", 0},
+                 {"1.5", 0},
+                 {"-9223372036854775808", 0},
+                 {"\"7\"", 0},
+                 {"null", 0},
+                 {"9007199254740993", STW_TREE_COUNT_MAX},
+                 {"[9007199254740992]", 0}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        json_auto_t *tree = json_object();
+        assert_int_equal(
+            json_object_set_new(tree, "n", json_loads(cases[i].json, JSON_DECODE_ANY, NULL)), 0);
+        assert_int_equal(stw_tree_count(tree, "n"), cases[i].count);
+        assert_int_equal(stw_tree_count(tree, "other"), 0);
+    }
+    assert_int_equal(stw_tree_count(NULL, "n"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +98,7 @@ int main(void)
         cmocka_unit_test(no_room),
         cmocka_unit_test(too_deep),
         cmocka_unit_test(no_text_is_no_member),
+        cmocka_unit_test(counts_do_not_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
