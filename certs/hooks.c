@@ -196,7 +196,11 @@ static int make_body(const struct stw_hook *h, const char *bundle, struct stw_bu
     stw_resource_api_version(h->resource, out);
     stw_buf_addf(out, "\",\"kind\":\"%s\",\"metadata\":{\"name\":", h->resource->kind);
     stw_buf_json_strz(out, h->name);
-    stw_buf_addf(out, ",\"uid\":\"%s\",\"resourceVersion\":\"%s\"},", h->uid, h->rv);
+    stw_buf_adds(out, ",\"uid\":");
+    stw_buf_json_strz(out, h->uid);
+    stw_buf_adds(out, ",\"resourceVersion\":");
+    stw_buf_json_strz(out, h->rv);
+    stw_buf_adds(out, "},");
     if (h->resource == &stw_res_crd)
         add_conversion(bundle, out);
     else

@@ -254,10 +254,11 @@ static void begin_patch(struct stw_buf *patch, struct stw_json live, const char 
 {
     char rv[STW_RV_LEN] = "";
     (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
-    stw_buf_addf(patch,
-                 "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"%s\"},"
-                 "{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":\"%s\"}",
-                 uid, rv);
+    stw_buf_adds(patch, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
+    stw_buf_json_strz(patch, uid);
+    stw_buf_adds(patch, "},{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":");
+    stw_buf_json_strz(patch, rv);
+    stw_buf_addc(patch, '}');
 }
 
 /* An apply leaves keys that other clients added; this removes them. */

@@ -209,6 +209,8 @@ static void a_removal_names_the_version(void **state)
          "\"/metadata/resourceVersion\",\"value\":\"6\"},{\"op\":\"remove\""},
         {"[" EXTRA("") "," REFUSE "]",
          "\"/metadata/resourceVersion\",\"value\":\"\"},{\"op\":\"remove\""},
+        {"[" EXTRA("'resourceVersion':'6\\n',") "," REFUSE "]",
+         "\"/metadata/resourceVersion\",\"value\":\"6\\n\"},{\"op\":\"remove\""},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(answers); i++) {
