@@ -3,8 +3,8 @@
 #
 # Configures and compiles steward with meson.  Sourced by scripts/test, demo, lint and others.
 
-# build DIR [SANITIZER|coverage] [COMPILER]: the whole build, in DIR, which is created when it does
-# not exist.  On failure shows the end of the log and ends the script.
+# build DIR [SANITIZER|coverage] [COMPILER] [TARGET...]: the whole build, or these targets, in DIR, which
+# is created when it does not exist.  On failure shows the end of the log and ends the script.
 build() {
     local dir=$1 options=(-Dwerror=true) compiler=${3:-} cache=''
     case ${2:-} in
@@ -22,5 +22,5 @@ build() {
     : >"$STEP_LOG"
     [[ -f $dir/build.ninja ]] ||
         CC=$cache${compiler:-${CC:-cc}} step 'configure' meson setup "$dir" "$TOP" "${options[@]}"
-    step "build (${dir#"$TOP"/})" ninja -C "$dir"
+    step "build (${dir#"$TOP"/})" ninja -C "$dir" "${@:4}"
 }

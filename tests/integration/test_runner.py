@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -152,6 +153,24 @@ def test_stages_share_one_node(tmp_path, monkeypatch):
     assert all(part.network for part in parts.values()) and len(parts["node@newest"].workers) == 1
     options.given_cluster = "mine"
     assert not any(part.network for part in plan.Plan(options, tmp_path, "1 1").parts())
+
+
+@pytest.mark.parametrize("given, pattern", [("5", "5"), ("", "20[0-9]{6}")])
+def test_hostile_objects_name_their_seed(tmp_path, monkeypatch, given, pattern):
+    """In the summary, and in the command that runs one again; without one it is the date."""
+    monkeypatch.setattr(plan.Plan, "meson", lambda _self, name, *_: plan.Part(
+        name, [plan.Worker([], tmp_path / "log", None)], 7))
+    monkeypatch.setenv("STEWARD_HOSTILE_SEED", given)
+    monkeypatch.setattr(sys, "argv", ["runner", "--build", "build", "--hostile", "build-hostile", "--python",
+                                      sys.executable, "hostile"])
+    options = runner_main.arguments()
+    [part] = plan.Plan(options, tmp_path, "1 1").parts()
+    seed = part.workers[0].env["STEWARD_HOSTILE_SEED"]
+    assert re.fullmatch(pattern, seed)
+    assert f"STEWARD_HOSTILE_SEED={seed}" in part.note
+    assert part.again.startswith(f"STEWARD_HOSTILE_SEED={seed} ")
+    options.hostile = ""
+    assert plan.Plan(options, tmp_path, "1 1").parts() == []
 
 
 @pytest.mark.parametrize("own, expression, selected", [

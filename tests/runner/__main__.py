@@ -19,7 +19,7 @@ RETRIED_AT_MOST = 20
 # integration takes the CPU time that e2e and stages leave at first: their first files wait for minutes.
 QUICK = ("node@newest", "integration", "e2e@newest", "lint", "unit")
 ALL = ("e2e@newest", "integration", "stages@newest", "node@newest", "node@oldest", "integration13",
-       "e2e@oldest", "unit", "unit13", "demo", "lint", "contract@ci", "rights", "tested")
+       "e2e@oldest", "hostile", "unit", "unit13", "demo", "lint", "contract@ci", "rights", "tested")
 SUITES = {
     "quick": QUICK,
     "all": ALL,
@@ -30,6 +30,7 @@ SUITES = {
     "contract": ("contract@ci",),
     "demo": ("demo",),
     "debian13": ("integration13", "unit13"),
+    "hostile": ("hostile",),
     "node": ("stages@newest", "node@newest", "node@oldest"),
     "e2e": ("stages@newest", "node@newest", "e2e@newest", "node@oldest", "demo", "e2e@oldest", "rights"),
 }
@@ -42,6 +43,7 @@ def arguments():
     parser.add_argument("-k", dest="filter", default="")
     parser.add_argument("--build", required=True)
     parser.add_argument("--next", default="")
+    parser.add_argument("--hostile", default="")
     parser.add_argument("--python", required=True)
     parser.add_argument("--sanitize", default="")
     parser.add_argument("--kubernetes", default="")
@@ -187,6 +189,7 @@ def report(runs, logs):
     text = (screen.failures(runs) + screen.flaky(runs) + screen.slowest(runs) + screen.table(runs) +
             screen.comparisons(compared.noted(logs / "compared")))
     sums = screen.sums(runs)
+    text += "".join(f"{part.name}: {part.note}\n" for part in runs.parts if part.note)
     if sums["xfailed"]:
         text += f"{sums['xfailed']} failed as expected (xfail: a known defect of the product)\n"
     if runs.interrupted:

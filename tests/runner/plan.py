@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 from support import paths, versions
 
@@ -49,6 +50,7 @@ class Part:
     network: bool = False   # its workers share a network namespace of their own, which can have a node
     beside: bool = False    # runs from the beginning with what CPU the others leave: takes no place
     error: str = ""         # why it cannot run
+    note: str = ""          # a line of the summary
     whole: bool = False     # all tests of its suite are in it
 
 
@@ -95,9 +97,21 @@ class Plan:
         inside = [paths.SCRIPTS / "lib" / "next-run.sh", self.options.next, "meson"]
         return self.meson(name, self.options.next, inside)
 
-    def meson(self, name, build, meson):
+    def part_hostile(self, name, _version):
+        """Hostile objects of each kind, other ones each day."""
+        if not self.options.hostile:
+            return None
+        seed = os.environ.get("STEWARD_HOSTILE_SEED") or time.strftime("%Y%m%d", time.gmtime())
+        part = self.meson(name, self.options.hostile, ["meson"], "--suite=hostile")
+        if part:
+            part.workers[0].env["STEWARD_HOSTILE_SEED"] = seed
+            part.again = f"STEWARD_HOSTILE_SEED={seed} scripts/test hostile -k {{name}}"
+            part.note = f"20,000 objects of each kind, with STEWARD_HOSTILE_SEED={seed}"
+        return part
+
+    def meson(self, name, build, meson, suite="--no-suite=hostile"):
         """The programs of one build folder; `meson` is a command."""
-        listed = subprocess.run([*meson, "test", "-C", build, "--no-rebuild", "--list"],
+        listed = subprocess.run([*meson, "test", "-C", build, "--no-rebuild", suite, "--list"],
                                 check=True, capture_output=True, text=True).stdout
         found = [line.partition(" / ") for line in listed.splitlines() if " / " in line]
         brief = self.options.quick or build == self.options.next
@@ -108,13 +122,13 @@ class Plan:
             return None
         report = pathlib.Path(build) / "meson-logs" / "testlog.json"
         report.unlink(missing_ok=True)
-        command = [*meson, "test", "-C", build, "--no-rebuild", "--print-errorlogs",
+        command = [*meson, "test", "-C", build, "--no-rebuild", "--print-errorlogs", suite,
                    "--num-processes", str(2 * (os.cpu_count() or 2)),
                    *(["--no-suite", THOROUGH] if brief else []),
                    *(names if self.options.filter else [])]
-        suite = "debian13" if build == self.options.next else "unit"
+        words = "debian13" if build == self.options.next else "unit"
         return Part(name, [Worker(command, self.logs / f"{name}.log", results.MesonReport(report))],
-                    len(names), again=f"scripts/test {suite} -k {{name}}",
+                    len(names), again=f"scripts/test {words} -k {{name}}",
                     whole=not (self.options.filter or brief))
 
     # --- suites of pytest ---

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Objects through the commands validate and audit, some hundred at a time, in this process. */
+#ifndef STW_TESTS_HOSTILE_COMMANDS_H
+#define STW_TESTS_HOSTILE_COMMANDS_H
+
+#include "base/buf.h"
+#include "schema/kind.h"
+
+struct hostile_commands;
+
+struct hostile_commands *hostile_commands_create(const struct stw_kind *k);
+void hostile_commands_destroy(struct hostile_commands *c);
+/* Adds an object to those of the next run. */
+void hostile_commands_add(struct hostile_commands *c, const struct stw_buf *object);
+void hostile_commands_run(struct hostile_commands *c);
+
+#endif
