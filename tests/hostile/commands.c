@@ -7,17 +7,18 @@
 #include "hostile/server.h"
 #include "hostile/world.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define ERRORS "errors"
 #define UNREADABLE_MAX 16 /* files of one run */
 #define REPORT_MAX ((size_t)256 << 20)
 
 struct hostile_commands {
     const struct stw_kind *kind;
-    char folder[64], objects[96], kubeconfig[96], config[96], report[96];
+    char objects[96], kubeconfig[96], config[96], report[96], errors[96];
     uint32_t files, runs, readable;
     struct stw_buf list; /* the objects that an API server can have, separated by commas */
 };
@@ -28,7 +29,7 @@ static void write_file(const char *path, const char *text, size_t len)
     HOSTILE_EXPECT(f && fwrite(text, 1, len, f) == len && fclose(f) == 0);
 }
 
-struct hostile_commands *hostile_commands_create(const struct stw_kind *k)
+struct hostile_commands *hostile_commands_create(const struct stw_kind *k, const char *folder)
 {
     static const char config[] = "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
                                  "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
@@ -37,12 +38,11 @@ struct hostile_commands *hostile_commands_create(const struct stw_kind *k)
     struct hostile_commands *c = calloc(1, sizeof(*c));
     HOSTILE_EXPECT(c);
     *c = (struct hostile_commands){.kind = k, .list = STW_BUF_INIT(REPORT_MAX)};
-    stw_format(c->folder, sizeof(c->folder), "/tmp/hostile-XXXXXX");
-    HOSTILE_EXPECT(mkdtemp(c->folder));
-    stw_format(c->objects, sizeof(c->objects), "%s/objects", c->folder);
-    stw_format(c->kubeconfig, sizeof(c->kubeconfig), "%s/kubeconfig", c->folder);
-    stw_format(c->config, sizeof(c->config), "%s/config", c->folder);
-    stw_format(c->report, sizeof(c->report), "%s/report", c->folder);
+    stw_format(c->objects, sizeof(c->objects), "%s/objects", folder);
+    stw_format(c->kubeconfig, sizeof(c->kubeconfig), "%s/kubeconfig", folder);
+    stw_format(c->config, sizeof(c->config), "%s/config", folder);
+    stw_format(c->report, sizeof(c->report), "%s/report", folder);
+    stw_format(c->errors, sizeof(c->errors), "%s/" ERRORS, folder);
     HOSTILE_EXPECT(mkdir(c->objects, 0700) == 0);
     write_file(c->kubeconfig, config, strlen(config));
     write_file(c->config, hostile_world_config, strlen(hostile_world_config));
@@ -93,12 +93,12 @@ static int run_program(const struct hostile_commands *c, int argc, const char *c
     HOSTILE_EXPECT(fflush(stdout) == 0);
     int kept = dup(STDOUT_FILENO);
     int file = open(c->report, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    HOSTILE_EXPECT(kept >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(silent, STDERR_FILENO) >= 0);
+    int errors = open(c->errors, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    HOSTILE_EXPECT(kept >= 0 && dup2(file, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0);
     int status = stw_steward_main(argc, (char **)(uintptr_t)argv);
     HOSTILE_EXPECT(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 &&
                    dup2(hostile_stderr, STDERR_FILENO) >= 0);
-    HOSTILE_EXPECT(close(kept) == 0 && close(file) == 0 && close(silent) == 0);
+    HOSTILE_EXPECT(close(kept) == 0 && close(file) == 0 && close(errors) == 0);
     if (stw_read_file(c->report, REPORT_MAX, &text, &len, &err) != 0)
         hostile_fail("%s", err.text);
     stw_buf_add(ret, text, len);
@@ -181,11 +181,25 @@ void hostile_commands_run(struct hostile_commands *c)
 
 void hostile_commands_destroy(struct hostile_commands *c)
 {
-    (void)rmdir(c->objects);
-    (void)unlink(c->kubeconfig);
-    (void)unlink(c->config);
-    (void)unlink(c->report);
-    (void)rmdir(c->folder);
+    (void)unlink(c->errors);
     stw_buf_done(&c->list);
     free(c);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+void hostile_commands_clean(const char *folder, bool print)
+{
+    struct stw_error err = {0};
+    stw_autofree char *text = NULL;
+    char path[96];
+    size_t len;
+    stw_format(path, sizeof(path), "%s/" ERRORS, folder);
+    if (print && stw_read_file(path, REPORT_MAX, &text, &len, &err) == 0)
+        (void)fwrite(text, 1, len, stderr);
+    (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

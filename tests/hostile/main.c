@@ -7,7 +7,7 @@
  *   hostile KIND --object N            one object; N-M: those from N to M
  *   STEWARD_HOSTILE_SEED=20260131      another seed
  *
- * When a sanitizer or a check ends the process, its last line is the command for the object. */
+ * When a sanitizer or a check ends it, the last line is the command for the object. */
 #include "base/log.h"
 #include "base/util.h"
 #include "base/yaml.h"
@@ -20,8 +20,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #define OBJECTS 20000    /* at least */
@@ -31,31 +32,15 @@
 #define BATCH 250
 
 /* Of <sanitizer/common_interface_defs.h>, which not every compiler's packages have. */
-void __sanitizer_set_death_callback(void (*fn)(void));
 void __sanitizer_set_report_fd(void *fd);
 
-static struct {
+/* Shared with the parent, which survives every end of the process that runs the objects. */
+static struct now {
     const char *kind;
     uint64_t seed;
     uint32_t first, last; /* of the objects that are run now */
-} now;
-
-/* Only calls that a signal handler may make. */
-static void tell_object(void)
-{
-    char line[256];
-    int len = snprintf(line, sizeof(line),
-                       "run again: STEWARD_HOSTILE_SEED=%llu hostile %s --object %u-%u\n",
-                       (unsigned long long)now.seed, now.kind, now.first, now.last);
-    (void)!write(hostile_stderr, line, (size_t)len);
-}
-
-static void on_abort(int signo)
-{
-    tell_object();
-    (void)signal(signo, SIG_DFL);
-    (void)raise(signo);
-}
+    bool done;            /* all have been run */
+} * now;
 
 static uint64_t seed_of_today(void)
 {
@@ -142,7 +127,7 @@ static void try_object(struct job *job, uint32_t number)
     stw_autobuf struct stw_buf old = STW_BUF_INIT((size_t)64 << 20);
     struct hostile_random r = hostile_cases_random(job->cases, number);
     uint64_t begin = cpu_ms();
-    now.first = now.last = number;
+    now->first = now->last = number;
     /* an old object from those with two changes, which are small */
     hostile_case(job->cases, hostile_cases_single(job->cases) + hostile_below(&r, 1U << 20), &old);
     hostile_case(job->cases, number, &object);
@@ -164,14 +149,14 @@ static void try_all(struct job *job, uint32_t from, uint32_t to)
     for (uint32_t i = from; i < to; i++) {
         try_object(job, i);
         if ((i + 1 - from) % BATCH == 0 || i + 1 == to) {
-            now.first = i - (i - from) % BATCH;
-            now.last = i;
+            now->first = i - (i - from) % BATCH;
+            now->last = i;
             hostile_commands_run(job->commands);
         }
     }
 }
 
-static int run_kind(const struct stw_kind *k, const char *object)
+static int run_kind(const struct stw_kind *k, const char *object, const char *folder)
 {
     stw_autobuf struct stw_buf sample = STW_BUF_INIT(FILE_MAX), pod = STW_BUF_INIT(FILE_MAX);
     const struct sample pod_template = {NULL, &pod};
@@ -180,9 +165,9 @@ static int run_kind(const struct stw_kind *k, const char *object)
     read_sample(k, &sample);
     read_yaml(STW_SOURCE_ROOT "/tests/hostile/pod.yaml", &pod_template);
     hostile_world_open();
-    job.cases = hostile_cases_create(k, hostile_world_env(), &sample, &pod, now.seed);
+    job.cases = hostile_cases_create(k, hostile_world_env(), &sample, &pod, now->seed);
     job.runs = hostile_runs_create(k, job.cases);
-    job.commands = hostile_commands_create(k);
+    job.commands = hostile_commands_create(k, folder);
     uint32_t single = hostile_cases_single(job.cases);
     if (object) {
         char *end;
@@ -194,11 +179,12 @@ static int run_kind(const struct stw_kind *k, const char *object)
         (void)printf(
             "%s: seed %llu, %d objects, %u of them with one of %u changes; %u are JSON, %u are "
             "valid; %u conversions; %u runs that sent requests; slowest %u: %llu ms\n",
-            k->kind, (unsigned long long)now.seed, OBJECTS, single,
+            k->kind, (unsigned long long)now->seed, OBJECTS, single,
             hostile_cases_changes(job.cases), job.tally.read, job.tally.accepted,
             job.tally.converted, hostile_runs_whole(job.runs), job.slowest,
             (unsigned long long)job.slowest_ms);
     }
+    now->done = true;
     hostile_commands_destroy(job.commands);
     hostile_runs_destroy(job.runs);
     hostile_cases_destroy(job.cases);
@@ -206,19 +192,40 @@ static int run_kind(const struct stw_kind *k, const char *object)
     return missed > 0;
 }
 
+/* Runs the objects in a child. */
+static int watch_kind(const struct stw_kind *k, const char *object)
+{
+    char folder[] = "/tmp/hostile-XXXXXX";
+    int status = 0;
+    if (!mkdtemp(folder))
+        return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        hostile_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        __sanitizer_set_report_fd((void *)(intptr_t)hostile_stderr);
+        exit(run_kind(k, object, folder));
+    }
+    bool ended = child > 0 && waitpid(child, &status, 0) == child;
+    hostile_commands_clean(folder, !now->done);
+    if (!ended)
+        return 1;
+    if (!now->done)
+        (void)fprintf(stderr, "run again: STEWARD_HOSTILE_SEED=%llu hostile %s --object %u-%u\n",
+                      (unsigned long long)now->seed, now->kind, now->first, now->last);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 int main(int argc, char **argv)
 {
-    now.seed = seed_of_today();
-    now.kind = argc > 1 ? argv[1] : "";
     const char *object = argc > 3 && stw_streq(argv[2], "--object") ? argv[3] : NULL;
-    hostile_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    __sanitizer_set_death_callback(tell_object);
-    __sanitizer_set_report_fd((void *)(intptr_t)hostile_stderr);
-    (void)signal(SIGABRT, on_abort);
+    now = mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (now == MAP_FAILED)
+        return 1;
+    *now = (struct now){.kind = argc > 1 ? argv[1] : "", .seed = seed_of_today()};
     stw_log_setup(STW_LOG_TEXT, STW_LOG_ERROR, STDERR_FILENO);
     for (const struct stw_kind *const *k = stw_kinds; *k; k++)
-        if (stw_streq((*k)->singular, now.kind) && (argc == 2 || object))
-            return run_kind(*k, object);
+        if (stw_streq((*k)->singular, now->kind) && (argc == 2 || object))
+            return watch_kind(*k, object);
     (void)fprintf(stderr, "Usage: %s KIND [--object NUMBER[-NUMBER]]\n", argv[0]);
     return 2;
 }
