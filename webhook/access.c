@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "webhook/buckets_priv.h"
 
 #include <gnutls/crypto.h>
 #include <jansson.h>
@@ -21,7 +22,8 @@
 #define SUM_BURST 40U
 #define SUM_REFILL_MS 100U
 #define SUM_RESERVE 10U /* only for addresses that have shown a token with the permission */
-#define PEERS 256U
+/* Those who wait for the answer wait for this thread: a longer one counts as several. */
+#define ANSWER_MS 50U
 #define TOKEN_MAX ((size_t)16 << 10)
 #define ANSWER_MAX ((size_t)1 << 20)
 #define KEPT 64U /* cached answers of each list; the oldest is replaced */
@@ -45,24 +47,12 @@ struct decision {
     char user[128];
 };
 
-struct bucket {
-    uint64_t tokens, refilled_ms;
-};
-
-/* An address with less than a full bucket, or with a permission. */
-struct peer {
-    uint64_t address; /* 0: free */
-    struct bucket bucket;
-    bool permitted;     /* has shown a token with the permission */
-    uint64_t failed_ms; /* of the last request that failed; 0: never */
-};
-
 struct stw_access {
     struct stw_access_config c;
     struct decision allowed[KEPT], refused[KEPT]; /* separate, so that guessed tokens evict no
                                                  permission */
-    struct peer peers[PEERS];
-    struct bucket sum;
+    /* About tokens that are not known. A trusted address has shown one with the permission. */
+    struct stw_buckets questions;
     uint64_t failed_ms, logged_ms; /* 0: never */
 };
 
@@ -140,54 +130,6 @@ static void cache_answer(struct stw_access *a, const unsigned char digest[DIGEST
     k->at_ms = now;
     k->code = code;
     stw_format(k->user, sizeof(k->user), "%s", user);
-}
-
-/* --- rate limit for requests to the API server */
-
-static void refill(struct bucket *b, uint64_t burst, uint64_t refill_ms, uint64_t now)
-{
-    uint64_t fresh = (now - b->refilled_ms) / refill_ms;
-    b->tokens = STW_MIN(b->tokens + fresh, burst);
-    b->refilled_ms += fresh * refill_ms;
-}
-
-/* Of two entries, the one that is better replaced: a free one, else one without a permission, else
- * the one with the fuller bucket. A full bucket is like none. */
-static struct peer *choose_lesser(struct peer *a, struct peer *b)
-{
-    if (!a->address || !b->address)
-        return a->address ? b : a;
-    if (a->permitted != b->permitted)
-        return a->permitted ? b : a;
-    return b->bucket.tokens > a->bucket.tokens ? b : a;
-}
-
-static struct peer *enter_peer(struct stw_access *a, uint64_t address, uint64_t now)
-{
-    struct peer *least = &a->peers[0];
-    for (unsigned i = 0; i < PEERS; i++) {
-        struct peer *p = &a->peers[i];
-        refill(&p->bucket, PEER_BURST, PEER_REFILL_MS, now);
-        if (p->address == address && address)
-            return p;
-        least = choose_lesser(least, p);
-    }
-    *least = (struct peer){.address = address, .bucket = {PEER_BURST, now}};
-    return least;
-}
-
-/* Whether this address may cause one more request to the API server. */
-static bool take_token(struct stw_access *a, struct peer *p, uint64_t now)
-{
-    refill(&a->sum, SUM_BURST, SUM_REFILL_MS, now);
-    uint64_t all = p->permitted ? SUM_BURST : SUM_BURST - SUM_RESERVE;
-    uint64_t kept = SUM_BURST - all, left = a->sum.tokens > kept ? a->sum.tokens - kept : 0;
-    /* left / all > used / burst */
-    if (p->bucket.tokens == 0 || left * PEER_BURST <= (PEER_BURST - p->bucket.tokens) * all)
-        return false;
-    p->bucket.tokens--;
-    a->sum.tokens--;
-    return true;
 }
 
 /* --- the two reviews */
@@ -334,21 +276,24 @@ static void find_out(struct stw_access *a, uint64_t address, const char *token, 
     struct stw_error err = {0};
     struct decision *old = find_kept(a->allowed, digest);
     uint64_t now = stw_now_ms(a->c.clock);
-    struct peer *peer = enter_peer(a, address, now);
+    struct stw_bucket_peer *peer = stw_buckets_enter(&a->questions, address, now);
     /* A token that makes the API server fail or wait delays no address with a permission. */
-    uint64_t failed_ms = peer->permitted ? peer->failed_ms : a->failed_ms;
+    uint64_t failed_ms = peer->trusted ? peer->failed_ms : a->failed_ms;
     if (failed_ms && now - failed_ms < ASK_AGAIN_MS) {
         answer_unasked(old, now, ret);
         return;
     }
-    if (!old && !take_token(a, peer, now)) {
+    if (!old && !stw_buckets_take(&a->questions, peer, now)) {
         set_answer(
             ret, 429,
             "too many tokens from this address that are not known yet; try again in a second");
         return;
     }
     int code = check_token_access(a, token, path, user, sizeof(user), &err);
+    uint64_t asked = now;
     now = stw_now_ms(a->c.clock);
+    if (!old)
+        stw_buckets_charge(&a->questions, peer, (now - asked) / ANSWER_MS);
     if (code == 0) {
         log_failed_review(a, &err, now);
         peer->failed_ms = now;
@@ -356,7 +301,7 @@ static void find_out(struct stw_access *a, uint64_t address, const char *token, 
         return;
     }
     a->failed_ms = peer->failed_ms = 0;
-    peer->permitted |= code == 200;
+    peer->trusted |= code == 200;
     cache_answer(a, digest, code, user, now);
     answer_kept(a->c.op, ret, code, user, path);
 }
@@ -391,7 +336,12 @@ int stw_access_create(const struct stw_access_config *config, struct stw_access 
     if (!a)
         return stw_fail(err, STW_ERR_INTERNAL, "no memory for the metrics server");
     a->c = *config;
-    a->sum = (struct bucket){SUM_BURST, stw_now_ms(config->clock)};
+    a->questions = (struct stw_buckets){.peer_burst = PEER_BURST,
+                                        .peer_refill_ms = PEER_REFILL_MS,
+                                        .sum_burst = SUM_BURST,
+                                        .sum_refill_ms = SUM_REFILL_MS,
+                                        .reserve = SUM_RESERVE};
+    stw_buckets_begin(&a->questions, stw_now_ms(config->clock));
     *ret = a;
     return 0;
 }

@@ -2,10 +2,12 @@
 #include "webhook/client_auth.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/util.h"
 
 #include <gnutls/x509.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -19,10 +21,17 @@ struct stamp {
     ino_t inode;
 };
 
+/* Not changed once it is there, so that threads verify with it at the same time: a client whose
+ * certificate takes long to verify does not make others wait. */
+struct trust {
+    _Atomic unsigned refs;
+    gnutls_x509_trust_list_t list;
+};
+
 struct stw_client_auth {
     struct stw_client_auth_config c;
-    pthread_mutex_t lock; /* held while a certificate is verified: handshakes are rare */
-    gnutls_x509_trust_list_t trust;
+    pthread_mutex_t lock;
+    struct trust *trust;
     struct stamp stamp;
     uint64_t looked_ms, logged_ms;
 };
@@ -43,26 +52,38 @@ static bool is_same_stamp(const struct stamp *a, const struct stamp *b)
            a->size == b->size && a->inode == b->inode;
 }
 
+static void unref_trust(struct trust *t)
+{
+    if (!t || atomic_fetch_sub(&t->refs, 1) != 1)
+        return;
+    if (t->list)
+        gnutls_x509_trust_list_deinit(t->list, 1);
+    free(t);
+}
+
 static int load_client_ca(struct stw_client_auth *c, struct stw_error *err)
 {
-    gnutls_x509_trust_list_t fresh = NULL;
     char *pem = NULL;
     size_t len = 0;
     if (stw_read_file(c->c.ca_file, CA_MAX, &pem, &len, err) != 0)
         return -1;
     gnutls_datum_t text = {.data = (unsigned char *)pem, .size = (unsigned)len};
-    int count = gnutls_x509_trust_list_init(&fresh, 0);
+    struct trust *fresh = calloc(1, sizeof(*fresh));
+    int count = -1;
+    if (fresh) {
+        fresh->refs = 1;
+        count = gnutls_x509_trust_list_init(&fresh->list, 0);
+    }
     if (count == 0)
-        count = gnutls_x509_trust_list_add_trust_mem(fresh, &text, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
+        count = gnutls_x509_trust_list_add_trust_mem(fresh->list, &text, NULL, GNUTLS_X509_FMT_PEM,
+                                                     0, 0);
     free(pem);
     if (count <= 0) {
-        if (fresh)
-            gnutls_x509_trust_list_deinit(fresh, 1);
+        unref_trust(fresh);
         return stw_fail(err, STW_ERR_INVALID, "%s holds no CA in PEM that can be used",
                         c->c.ca_file);
     }
-    if (c->trust)
-        gnutls_x509_trust_list_deinit(c->trust, 1);
+    unref_trust(c->trust);
     c->trust = fresh;
     return 0;
 }
@@ -84,6 +105,14 @@ static void reload_changed_ca(struct stw_client_auth *c)
                 STW_STR("error", err.text));
     else
         stw_log(STW_LOG_INFO, "the CA for callers was read again", STW_STR("file", c->c.ca_file));
+}
+
+static struct trust *ref_trust(struct stw_client_auth *c)
+{
+    STW_LOCKED(&c->lock);
+    reload_changed_ca(c);
+    atomic_fetch_add(&c->trust->refs, 1);
+    return c->trust;
 }
 
 /* --- a certificate */
@@ -126,11 +155,10 @@ static const char *verify_chain(struct stw_client_auth *c, gnutls_x509_crt_t *ch
     gnutls_typed_vdata_st data = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
                                   .data = (unsigned char *)purpose};
     unsigned status = 0;
-    (void)pthread_mutex_lock(&c->lock);
-    reload_changed_ca(c);
+    struct trust *trust = ref_trust(c);
     int code =
-        gnutls_x509_trust_list_verify_crt2(c->trust, chain, count, &data, 1, 0, &status, NULL);
-    (void)pthread_mutex_unlock(&c->lock);
+        gnutls_x509_trust_list_verify_crt2(trust->list, chain, count, &data, 1, 0, &status, NULL);
+    unref_trust(trust);
     if (code < 0 || status != 0)
         return "its certificate is not one of the CA for clients, or has expired";
     return has_name(c, chain[0]) ? NULL : "its certificate is for none of the names";
@@ -215,8 +243,7 @@ void stw_client_auth_destroy(struct stw_client_auth *c)
 {
     if (!c)
         return;
-    if (c->trust)
-        gnutls_x509_trust_list_deinit(c->trust, 1);
+    unref_trust(c->trust);
     (void)pthread_mutex_destroy(&c->lock);
     free(c);
 }

@@ -5,11 +5,19 @@
 #include "base/util.h"
 
 /* A "look" costs a request to the API server. A "secret" lookup reads a cache, once per new
- * DatabaseUser. */
-#define LOOKS_BURST 20U
+ * DatabaseUser. One address alone gets two thirds of its own burst, which is a third of the sum: 20
+ * looks, 200 lookups of Secrets. */
+#define LOOKS_BURST 30U
 #define LOOKS_REFILL_MS 200U
-#define SECRETS_BURST 200U
+#define SECRETS_BURST 300U
 #define SECRETS_REFILL_MS 20U
+
+static _Thread_local uint64_t served_peer;
+
+void stw_discreet_serve(uint64_t peer)
+{
+    served_peer = peer;
+}
 
 static bool find_in_inner(void *ctx, const char *index, const char *key, const char *self,
                           char *ret_holder)
@@ -18,16 +26,20 @@ static bool find_in_inner(void *ctx, const char *index, const char *key, const c
     return d->inner->find(d->inner->ctx, index, key, self, ret_holder);
 }
 
-static bool take_token(struct stw_discreet *d, struct stw_bucket *b)
+static bool take_token(struct stw_discreet *d, struct stw_buckets *b)
 {
     uint64_t now = stw_now_ms(d->clock);
     STW_LOCKED(&d->lock);
-    uint64_t fresh = (now - b->refilled_ms) / b->refill_ms;
-    b->refilled_ms += fresh * b->refill_ms;
-    b->tokens = STW_MIN(b->tokens + fresh, b->burst);
-    bool ok = b->tokens > 0;
-    b->tokens -= ok;
+    bool ok = stw_buckets_take(b, stw_buckets_enter(b, served_peer, now), now);
     return ok;
+}
+
+static struct stw_buckets make_buckets(uint64_t burst, uint64_t refill_ms)
+{
+    return (struct stw_buckets){.peer_burst = burst,
+                                .peer_refill_ms = refill_ms,
+                                .sum_burst = 2 * burst,
+                                .sum_refill_ms = refill_ms};
 }
 
 static int has_in_inner(void *ctx, const char *plural, const char *key)
@@ -60,9 +72,11 @@ void stw_discreet_init(struct stw_discreet *d, const struct stw_lookup *inner, b
         .inner = inner,
         .clock = clock,
         .known_clients = known_clients,
-        .looks = {LOOKS_BURST, LOOKS_BURST, now, LOOKS_REFILL_MS},
-        .secrets = {SECRETS_BURST, SECRETS_BURST, now, SECRETS_REFILL_MS},
+        .looks = make_buckets(LOOKS_BURST, LOOKS_REFILL_MS),
+        .secrets = make_buckets(SECRETS_BURST, SECRETS_REFILL_MS),
     };
+    stw_buckets_begin(&d->looks, now);
+    stw_buckets_begin(&d->secrets, now);
     (void)pthread_mutex_init(&d->lock, NULL);
     d->lookup.ctx = d;
     if (!inner)

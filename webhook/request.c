@@ -324,6 +324,7 @@ static void decide_body(struct stw_http_conn *conn, const char *body, size_t len
     struct stw_review_result verdict;
     struct stw_span span;
     begin_span(rq, &span);
+    stw_discreet_serve(conn->entry.address);
     rq->code = stw_review_handle(
         &(struct stw_review){rq->route->kind, rq->route->mutate, &w->server->env, body, len},
         &w->scratch, &rq->reply, &verdict);

@@ -11,7 +11,7 @@
 
 /* A fake API server that knows one user and counts requests. */
 struct server {
-    uint64_t now_ms;
+    uint64_t now_ms, takes_ms; /* to answer a TokenReview */
     bool away, nonsense, may;
     const char *known; /* the only valid token */
     unsigned who, may_asked;
@@ -35,6 +35,7 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
     bool who = stw_streq(path, "/apis/authentication.k8s.io/v1/tokenreviews");
     assert_true(who || stw_streq(path, "/apis/authorization.k8s.io/v1/subjectaccessreviews"));
     *(who ? &s->who : &s->may_asked) += 1;
+    s->now_ms += who ? s->takes_ms : 0;
     (void)snprintf(s->review, sizeof(s->review), "%s", stw_buf_str(review));
     if (s->away)
         return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
@@ -268,6 +269,39 @@ static void the_sum_of_all_addresses_is_bounded(void **state)
     stw_access_destroy(a);
 }
 
+/* One thread asks: while the API server is slow, the tokens of strangers take at most half of it. */
+static void a_slow_api_server_is_asked_less(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    flood(a, 8, 20);
+    s.takes_ms = 500;
+    unsigned before = s.who;
+    for (uint64_t begin = s.now_ms; s.now_ms < begin + 60000; s.now_ms += 100)
+        flood(a, 8, 1);
+    assert_in_range(s.who - before, 1, 70); /* of 120 that fit into a minute */
+    s.known = "new";
+    assert_int_equal(check_from(a, HERE, "new"), 200);
+    stw_access_destroy(a);
+}
+
+/* A token that makes the API server fail: an address with a permission is asked for nevertheless. */
+static void a_failure_does_not_delay_an_address_with_a_permission(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    assert_int_equal(check_from(a, HERE, "good"), 200);
+    s.away = true;
+    assert_int_equal(check_from(a, HERE + 1, "poison"), 503);
+    s.away = false;
+    s.known = "rotated";
+    assert_int_equal(check_from(a, HERE + 2, "rotated"), 503);
+    assert_int_equal(check_from(a, HERE, "rotated"), 200);
+    stw_access_destroy(a);
+}
+
 /* With more addresses than the table has, those with a permission stay. */
 static void the_table_of_addresses_is_bounded(void **state)
 {
@@ -297,6 +331,8 @@ int main(void)
         cmocka_unit_test(guesses_are_bounded_and_push_nobody_out),
         cmocka_unit_test(strangers_keep_no_new_token_out),
         cmocka_unit_test(the_sum_of_all_addresses_is_bounded),
+        cmocka_unit_test(a_slow_api_server_is_asked_less),
+        cmocka_unit_test(a_failure_does_not_delay_an_address_with_a_permission),
         cmocka_unit_test(the_table_of_addresses_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,7 @@ static void secrets(void **state)
     stw_discreet_done(&d);
 
     stw_discreet_init(&d, &inner, false, &clock);
+    stw_discreet_serve(1);
     w.looks = 0;
     assert_int_equal(d.lookup.secret(d.lookup.ctx, "n", "s", "k", &got), -1);
     assert_false(got.key_there || got.len || got.secret_there);
@@ -104,11 +105,38 @@ static void secrets(void **state)
     stw_discreet_done(&d);
 }
 
+/* One address uses all that it gets; another one is still served, and the sum is bounded. */
+static void a_stranger_leaves_lookups_to_others(void **state)
+{
+    struct world w = {0};
+    struct stw_discreet d;
+    struct stw_secret_facts got;
+    struct stw_clock clock = {.ctx = &w, .monotonic_ms = world_now};
+    const struct stw_lookup inner = {.ctx = &w, .secret = world_secret};
+    (void)state;
+    stw_discreet_init(&d, &inner, false, &clock);
+    for (int second = 0; second < 20; second++) {
+        stw_discreet_serve(66);
+        for (unsigned i = 0; i < 100; i++)
+            (void)d.lookup.secret(d.lookup.ctx, "n", "s", "k", &got);
+        stw_discreet_serve(7);
+        assert_int_equal(d.lookup.secret(d.lookup.ctx, "n", "s", "k", &got), 0);
+        w.now_ms += 1000;
+    }
+    for (uint64_t peer = 100; peer < 1000; peer++) {
+        stw_discreet_serve(peer);
+        (void)d.lookup.secret(d.lookup.ctx, "n", "s", "k", &got);
+    }
+    assert_in_range(w.looks, 100, 60 + 20 * 5);
+    stw_discreet_done(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holders),
         cmocka_unit_test(secrets),
+        cmocka_unit_test(a_stranger_leaves_lookups_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
