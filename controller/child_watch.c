@@ -40,6 +40,17 @@ static void add_raw_member(struct stw_buf *out, const char *key, struct stw_json
     stw_buf_add(out, raw, len);
 }
 
+/* A text of another controller, cut to what is read back. */
+static void add_text_member(struct stw_buf *out, const char *key, struct stw_json value)
+{
+    char text[sizeof(((struct stw_child_report *)NULL)->message)];
+    if (!stw_json_there(value))
+        return;
+    stw_json_cut(value, text, sizeof(text));
+    stw_buf_addf(out, ",\"%s\":", key);
+    stw_buf_json_strz(out, text);
+}
+
 /* Writes everything except the closing brace; NULL when no kind of ours controls the object. */
 static const struct stw_controller *add_ours(const struct stw_operator *op, struct stw_json object,
                                              struct stw_buf *out)
@@ -111,10 +122,10 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
         if (!tells_why(condition))
             continue;
         if (stw_json_is(stw_json_get(condition, "type"), "Progressing"))
-            add_raw_member(out, "why", stw_json_get(condition, "reason"));
+            add_text_member(out, "why", stw_json_get(condition, "reason"));
         else
             stw_buf_adds(out, ",\"why\":\"ReplicaFailure\"");
-        add_raw_member(out, "msg", stw_json_get(condition, "message"));
+        add_text_member(out, "msg", stw_json_get(condition, "message"));
         return;
     }
 }
@@ -163,8 +174,8 @@ static void add_report(struct stw_json condition, struct stw_buf *out)
         return;
     stw_buf_addf(out, ",\"h\":{\"up\":%s", stw_json_is(status, "True") ? "true" : "false");
     if (!stw_json_is(status, "True")) {
-        add_raw_member(out, "why", stw_json_get(condition, "reason"));
-        add_raw_member(out, "msg", stw_json_get(condition, "message"));
+        add_text_member(out, "why", stw_json_get(condition, "reason"));
+        add_text_member(out, "msg", stw_json_get(condition, "message"));
     }
     stw_buf_addc(out, '}');
 }

@@ -86,6 +86,7 @@ enum stw_unchecked { STW_UNCHECKED_PAUSED, STW_UNCHECKED_INVALID };
 
 struct json_t;
 struct stw_aspect;
+struct stw_secret;
 struct stw_child_row;
 struct stw_subject;
 struct stw_verdict;
@@ -182,6 +183,13 @@ struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_w
  * check this themselves and fail with STW_ERR_CANCELLED.  Check here before starting something that
  * they would then leave unfinished.  Never blocks; on the worker of the run. */
 bool stw_run_may_write(const struct stw_run *run);
+
+/* Reads a Secret of the run's namespace, at least as new as `version`, if that is not NULL.  A run that
+ * reads one over 64 KiB needs memory of the reconciles: while others have it, the run gets
+ * STW_ERR_UNAVAILABLE with run->waits, should write nothing and end; it is run again when there is some.
+ * Call stw_secret_done in any case.  Blocks for one or two requests; on the worker of the run. */
+int stw_run_get_secret(const struct stw_run *run, const char *name, const char *version,
+                       struct stw_secret *ret, struct stw_error *err) STW_MUST_CHECK;
 
 /* Enqueues a key ("namespace/name", copied) of `kind` ("MyWeb") for its controller.  A key that waits
  * already is not added twice.  Kinds without a controller are skipped.  Never blocks; on any

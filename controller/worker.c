@@ -3,11 +3,13 @@
  * The worker threads, and how the outcome of a run decides when the key is run again. */
 #include "base/backoff.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/thread.h"
 #include "base/trace.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/reconcile.h"
+#include "kube/secret.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -352,6 +354,52 @@ struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_w
 {
     struct stw_watch_cache *cache = stw_manager_cache(run->manager, w);
     return cache ? cache->informer : NULL;
+}
+
+/* One over this size, and what a run then needs: up to ten copies of 1 MiB, among them the answer and
+ * its tokens, the value, a verifier, and the Secret and request made of it. */
+#define SMALL_SECRET_BYTES (64u << 10)
+#define LARGE_SECRET_NEED ((size_t)12 << 20)
+
+static int get_secret(const struct stw_run *run, const char *name, const char *version, size_t max,
+                      struct stw_secret *ret, struct stw_error *err)
+{
+    stw_secret_done(ret);
+    *ret = (struct stw_secret){.text = {.max = max, .secret = true}};
+    int rc = version ? stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version,
+                                          &ret->text, err)
+                     : stw_kube_get(run->client, &stw_res_secret, run->ns, name, &ret->text, err);
+    return rc == 0 ? stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, err) : -1;
+}
+
+static int reserve_for_secret(const struct stw_run *run, const char *name, struct stw_error *err)
+{
+    /* The run is the worker's own; only its outcome changes. */
+    struct stw_run *own = (struct stw_run *)(uintptr_t)run;
+    size_t need = STW_MIN(LARGE_SECRET_NEED, stw_share_limit(STW_SHARE_RECONCILES));
+    return stw_run_reserve(own, need) == STW_RESERVED
+               ? 0
+               : stw_fail(err, STW_ERR_UNAVAILABLE, "Secret \"%s\" is large, and waits for memory",
+                          name);
+}
+
+int stw_run_get_secret(const struct stw_run *run, const char *name, const char *version,
+                       struct stw_secret *ret, struct stw_error *err)
+{
+    struct stw_error first = {0};
+    *ret = (struct stw_secret){0};
+    if (get_secret(run, name, version, SMALL_SECRET_BYTES, ret, &first) == 0)
+        return 0;
+    if (first.code == STW_ERR_TOO_LARGE) {
+        if (reserve_for_secret(run, name, err) != 0)
+            return -1;
+        first = (struct stw_error){0};
+        if (get_secret(run, name, version, STW_SECRET_DATA_MAX, ret, &first) == 0)
+            return 0;
+    }
+    if (err)
+        *err = first;
+    return -1;
 }
 
 bool stw_run_may_write(const struct stw_run *run)

@@ -36,7 +36,7 @@ static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret
                       enum dbu_owned_state *state, struct stw_error *err)
 {
     *state = DBU_OWNED_FAILED;
-    if (stw_secret_get(d->run->client, d->run->ns, name, ret, err) != 0) {
+    if (stw_run_get_secret(d->run, name, NULL, ret, err) != 0) {
         if (err->code != STW_ERR_NOT_FOUND)
             return -1;
         *err = (struct stw_error){0};

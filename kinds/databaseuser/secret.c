@@ -49,12 +49,14 @@ static int get_since(struct stw_run *run, const char *name, const char *version,
                      struct stw_secret *ret, struct stw_error *err)
 {
     struct stw_error behind = {0};
-    *ret = (struct stw_secret){.text = {.max = STW_SECRET_DATA_MAX, .secret = true}};
-    if (stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version, &ret->text,
-                           &behind) == 0)
-        return stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, err);
+    if (stw_run_get_secret(run, name, version, ret, &behind) == 0)
+        return 0;
+    if (run->waits) {
+        *err = behind;
+        return -1;
+    }
     stw_secret_done(ret);
-    return stw_secret_get(run->client, run->ns, name, ret, err);
+    return stw_run_get_secret(run, name, NULL, ret, err);
 }
 
 bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN])

@@ -38,7 +38,7 @@ static int secret_get(const struct stw_run *run, const char *name, enum stw_snap
                       struct stw_secret *ret, struct stw_snapshot *why)
 {
     struct stw_error err = {0};
-    if (stw_secret_get(run->client, run->ns, name, ret, &err) == 0)
+    if (stw_run_get_secret(run, name, NULL, ret, &err) == 0)
         return 0;
     stw_secret_done(ret);
     if (err.code == STW_ERR_NOT_FOUND)

@@ -30,7 +30,7 @@ void ec_pem_done(struct ec_pem *p)
 /* 1: read, 0: there is no such Secret, -1. */
 static int read_secret(struct ec *e, const char *name, struct stw_secret *s, struct stw_error *err)
 {
-    if (stw_secret_get(e->run->client, e->owner.ns, name, s, err) == 0)
+    if (stw_run_get_secret(e->run, name, NULL, s, err) == 0)
         return 1;
     if (err->code != STW_ERR_NOT_FOUND)
         return stw_error_wrap(err, "cannot read Secret \"%s\"", name);
