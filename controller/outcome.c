@@ -87,8 +87,9 @@ static void tell_trouble(const struct stw_run *run, const struct stw_object *o, 
                          const char *message)
 {
     const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
+    size_t len = STW_MIN(strlen(message), (size_t)200); /* name_next_run adds to what is stored */
     if (stw_streq(stw_tree_text(ready, "reason"), reason) &&
-        strncmp(stw_tree_text(ready, "message"), message, 200) == 0)
+        strncmp(stw_tree_text(ready, "message"), message, len) == 0)
         return;
     stw_object_event(run, o, true, reason, "Reconcile", "%s", message);
     stw_log(STW_LOG_WARN, "reconcile failed", STW_STR("reason", reason), STW_STR("why", message));
@@ -131,6 +132,35 @@ bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, 
     if (err)
         stw_run_fail(run, err, result);
     return err != NULL;
+}
+
+/* An object that waits for a minute or more says how long at most, and how to shorten it. */
+static void name_next_run(const struct stw_run *run, const struct stw_verdict *v, json_t *status)
+{
+    char annotation[STW_OWN_NAME_LEN], text[STW_CONDITION_MESSAGE_MAX], hint[512];
+    char within[48] = "";
+    uint64_t minutes = (v->again_ms + 59999) / 60000;
+    size_t i;
+    json_t *one;
+    if (v->again_ms < 60000)
+        return;
+    stw_operator_text(run->op, STW_RECONCILE_AT, annotation);
+    if (v->level == STW_LEVEL_STALLED) /* a wait that counts down would change the message */
+        stw_format(within, sizeof(within), "within %llu minute%s, or ", (unsigned long long)minutes,
+                   minutes == 1 ? "" : "s");
+    stw_format(hint, sizeof(hint), " (tried again %sat once when the annotation %s changes)",
+               within, annotation);
+    json_array_foreach (json_object_get(status, "conditions"), i, one) {
+        const char *type = stw_tree_text(one, "type"), *said = stw_tree_text(one, "message");
+        if (!stw_streq(said, v->message) ||
+            !(stw_streq(type, STW_READY) || stw_streq(type, STW_STALLED) ||
+              stw_streq(type, STW_RECONCILING)))
+            continue;
+        stw_format(text, sizeof(text), "%s", said);
+        stw_message_clean(text, sizeof(text) - 1 - strlen(hint));
+        stw_format(text + strlen(text), sizeof(text) - strlen(text), "%s", hint);
+        (void)json_object_set_new(one, "message", json_string(text));
+    }
 }
 
 static void set_outcome(struct stw_run *run, const struct stw_verdict *v, json_t *status,
@@ -207,6 +237,8 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
         return;
     }
     set_outcome(run, v, status, result);
+    if (v->level == STW_LEVEL_STALLED || v->level == STW_LEVEL_WAITING)
+        name_next_run(run, v, status);
     if (numbers && v->level == STW_LEVEL_PROGRESSING && put_off(run, o, status, numbers, result)) {
         json_decref(status);
         return;

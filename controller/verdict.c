@@ -11,11 +11,12 @@ static const struct {
     enum stw_err code;
     const char *text; /* in the error's text; NULL: any */
     const char *reason;
+    uint64_t again_ms;
 } permanent[] = {
-    {STW_ERR_FORBIDDEN, "exceeded quota", STW_REASON_QUOTA},
-    {STW_ERR_FORBIDDEN, NULL, STW_REASON_FORBIDDEN},
-    {STW_ERR_INVALID, NULL, STW_REASON_INVALID_SPEC},
-    {STW_ERR_TOO_LARGE, NULL, STW_REASON_INVALID_SPEC},
+    {STW_ERR_FORBIDDEN, "exceeded quota", STW_REASON_QUOTA, STW_REFUSED_AGAIN_MS},
+    {STW_ERR_FORBIDDEN, NULL, STW_REASON_FORBIDDEN, STW_REFUSED_AGAIN_MS},
+    {STW_ERR_INVALID, NULL, STW_REASON_INVALID_SPEC, STW_STALLED_AGAIN_MS},
+    {STW_ERR_TOO_LARGE, NULL, STW_REASON_INVALID_SPEC, STW_STALLED_AGAIN_MS},
 };
 
 void stw_aspect_error(struct stw_aspect *a, const struct stw_error *err)
@@ -37,7 +38,7 @@ void stw_aspect_error(struct stw_aspect *a, const struct stw_error *err)
             continue;
         a->level = STW_LEVEL_STALLED;
         a->reason = permanent[i].reason;
-        a->again_ms = STW_STALLED_AGAIN_MS;
+        a->again_ms = permanent[i].again_ms;
         return;
     }
 }

@@ -24,6 +24,7 @@ enum stw_level {
 #define STW_STALLED_AGAIN_MS (10u * 60000)
 #define STW_TERMINATING_AGAIN_MS 5000
 #define STW_FOREIGN_AGAIN_MS 60000 /* most objects of other owners are not watched */
+#define STW_REFUSED_AGAIN_MS 60000 /* nor are quotas, roles and policies */
 
 /* Reasons that several kinds use. */
 #define STW_REASON_SYNCED "Synced"

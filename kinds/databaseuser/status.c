@@ -285,6 +285,7 @@ static void find_user(const struct dbuser *d, struct stw_aspect *a)
     } else if (d->claim == DBU_CLAIM_FULL) {
         init_aspect(a, USER);
         set_aspect_stalled(a, STW_REASON_QUOTA);
+        a->again_ms = STW_REFUSED_AGAIN_MS;
         STW_ASPECT_SAY(a,
                        "target \"%s\" takes at most %lld accounts, and has them; delete others, or "
                        "have maxUsers raised",

@@ -32,6 +32,8 @@ struct stw_secret_facts {
 #define STW_PAUSED "{domain}/paused"
 #define STW_ADOPT "{domain}/adopt"
 #define STW_FORCE_DELETE "{domain}/force-delete"
+/* Any change of an object runs it at once; this annotation is for changing nothing else. */
+#define STW_RECONCILE_AT "{domain}/reconcile-at"
 /* Holds, for each version, what the version of the object cannot express. */
 #define STW_CONVERSION "{domain}/conversion"
 /* Consent to a pod template that a new version of the program wants: the first digits of its digest,

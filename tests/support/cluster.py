@@ -399,6 +399,11 @@ def _told(events):
     return [(e.get("type"), e.get("reason"), e.get("message")) for e in events]
 
 
+# How a message ends, when what was refused is tried again each minute.
+NEXT_RUN = (" (tried again within 1 minute, or at once when the annotation steward.dev/reconcile-at "
+            "changes)")
+
+
 def condition(obj, kind):
     """The metav1.Condition of this type as a dict; {} when there is none."""
     conditions = obj.get("status", {}).get("conditions", [])

@@ -3,7 +3,7 @@
 
 import pytest
 from support import app, myweb, wait
-from support.cluster import condition
+from support.cluster import NEXT_RUN, condition
 from support.rest import MERGE
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -41,11 +41,11 @@ def test_foreign_objects(controller, installed, namespace, kind):
     before = installed.get(kind, name, namespace)
     installed.apply(app.manifest("web", namespace, replicas=2))
     stalled = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
-    assert stalled["message"] == f'{before["kind"]} "{name}" exists and is not controlled by this ' \
-                                 'object (owner: none)'
+    why = f'{before["kind"]} "{name}" exists and is not controlled by this object (owner: none)'
+    assert stalled["message"] == why + NEXT_RUN
     found = installed.get(app.KIND, "web", namespace)
     assert found["status"]["phase"] == "Failed"
-    assert found["status"]["lastError"] == stalled["message"]
+    assert found["status"]["lastError"] == why
     after = installed.get(kind, name, namespace)
     assert "ownerReferences" not in after["metadata"] and after["spec" if "spec" in after else "data"] \
         == before["spec" if "spec" in before else "data"]
@@ -92,6 +92,7 @@ def test_quota_of_a_child(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace))
     found = app.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")
     assert found["message"].startswith('Service "web" could not be written')
+    assert found["message"].endswith(NEXT_RUN)
     installed.delete("resourcequota", "none", namespace)
     look_again(installed, "web", namespace)
     app.wait_ready(installed, "web", namespace)

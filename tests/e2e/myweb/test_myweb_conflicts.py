@@ -3,7 +3,7 @@
 
 import pytest
 from support import myweb, wait
-from support.cluster import condition
+from support.cluster import NEXT_RUN, condition
 
 pytestmark = pytest.mark.oldest("guards of creates, node ports")
 
@@ -29,8 +29,8 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
     before = installed.get(kind, "web", namespace)
     installed.apply(myweb.manifest("web", namespace))
     stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
-    assert stalled["message"] == f'{before["kind"]} "web" exists and is not controlled by this ' \
-                                 'object (owner: none)'
+    why = f'{before["kind"]} "web" exists and is not controlled by this object (owner: none)'
+    assert stalled["message"] == why + NEXT_RUN
     installed.wait_event("web", namespace, "NameConflict", "owner: none")
     after = installed.get(kind, "web", namespace)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"] or \
@@ -194,6 +194,7 @@ def test_permanent_and_passing_refusals(controller, installed, namespace):
     found = myweb.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")
     assert "exceeded quota: none" in found["message"]
     assert found["message"].startswith('Service "web" could not be written')
+    assert found["message"].endswith(NEXT_RUN)
     installed.delete("resourcequota", "none", namespace)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_settled(installed, "web", namespace)

@@ -189,6 +189,12 @@ static void test_children(void **state)
         const char *other = child_cases[i].level == STW_LEVEL_STALLED ? "Stalled" : "Reconciling";
         if (v.level != child_cases[i].level || !strstr(v.message, child_cases[i].says))
             fail_msg("%s: level %d, %s", child_cases[i].about, v.level, v.message);
+        /* What refuses is not watched; only the object itself can make it valid. */
+        if (v.level == STW_LEVEL_STALLED)
+            assert_int_equal(v.again_ms,
+                             stw_streq(v.reason, "InvalidSpec") || stw_streq(v.reason, "HotLoop")
+                                 ? 600000
+                                 : 60000);
         assert_string_equal(text(ready, "reason"), child_cases[i].reason);
         assert_string_equal(text(synced, "reason"), child_cases[i].reason);
         assert_string_equal(text(synced, "status"), "False");
