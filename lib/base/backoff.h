@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The longest wait that a server may ask for (Retry-After): what asks for more is asked again after
- * this.  Whoever waits is blind until then. */
+ * this.  The caller is blind until then. */
 #define STW_RETRY_AFTER_MAX_MS 30000u
 
 /* first * 2^failures, at most max; in any unit. */

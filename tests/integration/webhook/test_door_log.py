@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log that nobody reads, and threads that are stuck: what goes on, what is reported, and the end."""
+"""A log that is not read, and threads that are stuck: what goes on, what is reported, and the end."""
 
 import contextlib
 import os
@@ -68,7 +68,7 @@ def probe(door, endpoint):
     return net.http_get(f"http://127.0.0.1:{door.health_port}/{endpoint}?verbose")
 
 
-def test_admission_goes_on_while_nobody_reads_the_log(piped_door):
+def test_admission_goes_on_while_the_log_is_not_read(piped_door):
     """Each review is answered, lost lines are counted, and the stop takes no longer than usual."""
     door = piped_door()
     deny(door)
@@ -125,7 +125,7 @@ def test_livez_fails_for_a_stuck_thread(make_door, name):
 
 
 def test_livez_passes_while_threads_are_busy(make_door):
-    """Reviews that keep the threads busy for longer than one probe waits are no failure."""
+    """Reviews that keep the threads busy for longer than one probe waits do not fail it."""
     door = make_door("--webhook-request-timeout", "1s")
     end = time.monotonic() + 4
     while time.monotonic() < end:
@@ -134,7 +134,7 @@ def test_livez_passes_while_threads_are_busy(make_door):
 
 
 def test_livez_costs_a_flood_of_it_nothing(make_door):
-    """The threads are asked once a second at most, however often somebody asks /livez."""
+    """The threads are asked once a second at most, however often /livez is asked."""
     door = make_door()
     for _ in range(200):
         assert probe(door, "livez")[0] == 200

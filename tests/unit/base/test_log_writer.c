@@ -90,7 +90,7 @@ static unsigned count_lines(uint64_t *ret_lost, unsigned *ret_reports)
     return count;
 }
 
-static void test_no_thread_waits_for_a_log_that_nobody_reads(void **state)
+static void test_no_thread_waits_for_a_log_that_is_not_read(void **state)
 {
     pthread_t threads[THREADS];
     struct stw_error err = {0};
@@ -267,7 +267,7 @@ static int open_pipe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_no_thread_waits_for_a_log_that_nobody_reads, open_pipe),
+        cmocka_unit_test_setup(test_no_thread_waits_for_a_log_that_is_not_read, open_pipe),
         cmocka_unit_test_setup(test_the_end_writes_the_last_lines_in_order, open_pipe),
         cmocka_unit_test_setup(test_the_end_writes_the_lines_of_a_writer_without_a_thread,
                                open_pipe),
