@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that the unit tests of the kinds judge, and the verdicts of `steward validate` on them."""
 
+import collections
 import json
 import os
 import subprocess
@@ -8,6 +9,12 @@ import subprocess
 import yaml
 
 from . import paths, steward
+
+
+RATCHETS = 30  # the minor version from which on a schema accepts a bad value that has not changed
+
+# What an API server says about a case, as far as the functions below read it.
+Answer = collections.namedtuple("Answer", "status message")
 
 
 class Case:
@@ -184,3 +191,45 @@ def judge(all_cases, folder):
         assert verdict["verdict"] in ("accepted", "refused"), verdict
         case.refused = verdict["verdict"] == "refused"
         case.errors = [f"{e['field']}: {e['message']}" for e in verdict.get("errors", [])]
+
+
+def stricter(all_cases, minor):
+    """Those that steward accepts, and an API server of this minor version does not."""
+    return [c for c in all_cases if not c.refused and c.answer.status >= 300
+            and not has_fraction(c.object) and (not c.old or minor >= RATCHETS)]
+
+
+def new_refused(all_cases):
+    """The new objects that steward refuses, and those of them that the API server accepts."""
+    bad = [c for c in all_cases if c.refused and not c.old]
+    return bad, [c for c in bad if c.answer.status != 422]
+
+
+def changes_refused(all_cases):
+    """The same for changes, except those of labels, of the range of node ports and of time zones, which
+    CEL does not see, and of single entries of lists and maps, which it cannot tell apart."""
+    bad = [c for c in all_cases if c.refused and c.old and any(
+        e.startswith("spec") and "[" not in e.split(":")[0]
+        and "0 or between" not in e and "unknown time zone" not in e for e in c.errors)]
+    return bad, [c for c in bad if c.answer.status < 300]
+
+
+def quantity(rng):
+    """A text like a quantity.  Many are 0 or close to 0."""
+    digits = "".join(rng.choice("000159") for _ in range(rng.choice((1, 1, 2, 4, 19))))
+    fraction = "." + "".join(rng.choice("000159") for _ in range(rng.randint(0, 9)))
+    suffix = rng.choice(["", "", "m", "m", "m", "n", "u", "k", "Mi", "E", "e3", "e-3", "E2", "x"])
+    return rng.choice(["", "", "", "+", "-"]) + digits + rng.choice(["", fraction]) + suffix
+
+
+def of_quantities(rng, count, namespace):
+    """[Case]: new MyWebs with such requests and limits, and changes of them."""
+    def build(number):
+        lists = {at: {name: rng.choice((quantity(rng), quantity(rng), rng.randint(-1, 3)))
+                      for name in ("cpu", "memory", "example.com/gpu") if rng.random() < 0.4}
+                 for at in ("limits", "requests")}
+        return {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+                "metadata": {"name": f"q{number}", "namespace": namespace},
+                "spec": {"image": "a", "resources": lists}}
+    return [Case("operator.k8s-summit.org/v1", "MyWeb", build(number),
+                 build(number) if number % 3 == 0 else None) for number in range(count)]

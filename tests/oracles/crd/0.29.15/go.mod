@@ -7,6 +7,7 @@ go 1.24.0
 require (
 	k8s.io/apiextensions-apiserver v0.29.15
 	k8s.io/apimachinery v0.29.15
+	k8s.io/apiserver v0.29.15
 )
 
 require (
@@ -70,7 +71,6 @@ require (
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	k8s.io/api v0.29.15 // indirect
-	k8s.io/apiserver v0.29.15 // indirect
 	k8s.io/client-go v0.29.15 // indirect
 	k8s.io/component-base v0.29.15 // indirect
 	k8s.io/klog/v2 v2.110.1 // indirect
