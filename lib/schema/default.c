@@ -61,8 +61,7 @@ void stw_kind_default(const struct stw_admission *a, struct stw_defaults *d)
 {
     const struct stw_path at = {.name = "spec"};
     struct stw_json spec = stw_json_get(a->object, "spec");
-    bool leaving = stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp"));
-    if (a->operation == STW_DELETE || leaving || stw_json_type(spec) != STW_JSON_OBJECT)
+    if (a->operation == STW_DELETE || stw_is_leaving(a) || stw_json_type(spec) != STW_JSON_OBJECT)
         return;
     default_fields(&at, a->kind->spec, spec, d);
     if (a->kind->default_more)

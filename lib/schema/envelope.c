@@ -2,6 +2,7 @@
  *
  * What the API server itself refuses in the parts that every object has: metadata, and unknown
  * members of metadata and status.  For checks without an API server. */
+#include "base/clock.h"
 #include "base/util.h"
 #include "schema/core.h"
 #include "schema/kind_priv.h"
@@ -116,4 +117,73 @@ void stw_check_envelope(const struct stw_admission *a, struct stw_arena *arena,
 {
     check_metadata(stw_json_get(a->object, "metadata"), arena, f);
     check_status(a, stw_json_get(a->object, "status"), arena, f);
+}
+
+/* --- changes */
+
+static bool same_time(struct stw_json a, struct stw_json b)
+{
+    char x[64], y[64];
+    int64_t s = 0, t = 0;
+    return stw_json_strcpy(a, x, sizeof(x)) == 0 && stw_json_strcpy(b, y, sizeof(y)) == 0 &&
+           stw_time_parse(x, &s) == 0 && stw_time_parse(y, &t) == 0 && s == t;
+}
+
+/* Members that the API server sets.  It ignores what a manifest says of all others of that sort
+ * (generation, creationTimestamp, managedFields, selfLink), and keeps the old value of these where
+ * the manifest says nothing. */
+static void check_kept(struct stw_json now, struct stw_json old, struct stw_findings *f)
+{
+    static const struct {
+        const char *name, *path;
+        bool always; /* else only if the old object, which may be a file without it, has it */
+        const char *message;
+    } rows[] = {
+        {"deletionTimestamp", "metadata.deletionTimestamp", true, "field is immutable"},
+        {"deletionGracePeriodSeconds", "metadata.deletionGracePeriodSeconds", true,
+         "field is immutable"},
+        {"uid", "metadata.uid", false, "field is immutable"},
+        {"resourceVersion", "metadata.resourceVersion", false,
+         "the object has been modified; leave this field out"},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct stw_json was = stw_json_get(old, rows[i].name), is = stw_json_get(now, rows[i].name);
+        bool set = stw_json_there(is) && !stw_json_is(is, "");
+        if (set && (rows[i].always || stw_json_there(was)) && !stw_json_equal(was, is) &&
+            !same_time(was, is))
+            stw_findings_at(f, rows[i].path, STW_INVALID, is, "%s", rows[i].message);
+    }
+}
+
+static bool has_text(struct stw_json list, struct stw_json value)
+{
+    struct stw_json key, one;
+    stw_json_foreach (list, key, one)
+        if (stw_json_equal(one, value))
+            return true;
+    return false;
+}
+
+static void check_new_finalizers(struct stw_json now, struct stw_json old, struct stw_findings *f)
+{
+    struct stw_json key, one;
+    uint32_t i = 0;
+    if (stw_json_size(now) > STW_ENTRIES_MAX || stw_json_size(old) > STW_ENTRIES_MAX)
+        return;
+    stw_json_foreach (now, key, one) {
+        char path[64];
+        stw_format(path, sizeof(path), "metadata.finalizers[%u]", i++);
+        if (!has_text(old, one))
+            stw_findings_add(f, path, STW_FORBIDDEN, NULL,
+                             "no finalizer can be added to an object that is being deleted");
+    }
+}
+
+void stw_check_server_fields(const struct stw_admission *a, struct stw_findings *f)
+{
+    struct stw_json now = stw_json_get(a->object, "metadata"),
+                    old = stw_json_get(a->old_object, "metadata");
+    check_kept(now, old, f);
+    if (stw_is_leaving(a))
+        check_new_finalizers(stw_json_get(now, "finalizers"), stw_json_get(old, "finalizers"), f);
 }

@@ -150,6 +150,29 @@ static void check_later_conversion(const struct stw_admission *a, struct stw_fin
         stw_check_conversion(a, f);
 }
 
+bool stw_is_leaving(const struct stw_admission *a)
+{
+    return a->operation == STW_UPDATE &&
+           stw_json_there(stw_json_path(a->old_object, "metadata.deletionTimestamp"));
+}
+
+/* Finalizers must be removable even with an invalid spec.  What the API server refuses anyway is
+ * reported where there is none. */
+static void judge_leaving(const struct stw_admission *a, struct stw_findings *f)
+{
+    if (a->offline) {
+        struct stw_kind kind = *a->kind;
+        struct stw_admission question = *a;
+        size_t first = f->error_count;
+        kind.validate = NULL;
+        question.kind = &kind;
+        stw_kind_judge(&question, f);
+        stw_ratchet(&question, first, f);
+        stw_check_server_fields(a, f);
+    }
+    check_later_conversion(a, f);
+}
+
 static void validate_object(const struct stw_admission *a, struct stw_findings *f)
 {
     size_t first = f->error_count;
@@ -162,13 +185,15 @@ static void validate_object(const struct stw_admission *a, struct stw_findings *
         stw_findings_at(f, "<root>", STW_INVALID, a->object, "must be an object");
         return;
     }
-    if (update && stw_json_there(stw_json_path(a->object, "metadata.deletionTimestamp"))) {
-        check_later_conversion(a, f); /* finalizers must be removable even with an invalid spec */
+    if (stw_is_leaving(a)) {
+        judge_leaving(a, f);
         return;
     }
     stw_kind_judge(a, f);
     if (!update)
         return;
+    if (a->offline)
+        stw_check_server_fields(a, f);
     if (f->error_count > first) {
         stw_ratchet(a, first, f);
         if (f->error_count == first)

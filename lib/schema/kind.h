@@ -74,7 +74,8 @@ struct stw_admission {
     const char *ns, *name; /* of the request; the object's own may be empty (generateName) */
     struct stw_json object, old_object;
     const struct stw_env *env;
-    bool quiet; /* warnings are not shown: those that cost a lookup may be left out */
+    bool quiet;   /* warnings are not shown: those that cost a lookup may be left out */
+    bool offline; /* no API server has checked the UPDATE: what it refuses is refused here */
 };
 
 struct stw_column {

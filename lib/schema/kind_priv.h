@@ -52,6 +52,14 @@ int stw_convert_or_report(const struct stw_admission *a, const char *version, st
 
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
+/* Whether the old object is being deleted.  The API server takes this from the old object, whatever
+ * the new one says. */
+bool stw_is_leaving(const struct stw_admission *a);
+/* Adds a finding with the path of each value that the schema of the CRD refuses in this UPDATE, as
+ * API servers since 1.30 apply it. */
+void stw_ratchet_schema(const struct stw_admission *a, struct stw_findings *f);
+/* Reports changes of metadata that the API server sets itself, and finalizers that come too late. */
+void stw_check_server_fields(const struct stw_admission *a, struct stw_findings *f);
 /* Reports everything that is wrong with a->object, regardless of the old object. */
 void stw_kind_judge(const struct stw_admission *a, struct stw_findings *f);
 /* What the schema of another version of the kind refuses. */

@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-static void demote_to_warning(struct stw_findings *f, size_t index)
+static void demote_to_warning(struct stw_findings *f, size_t index, const char *why)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
     stw_finding_text(&f->errors[index], &text);
-    stw_findings_warn(f, "%s; not refused, because it has not changed", stw_buf_str(&text));
+    stw_findings_warn(f, "%s; not refused, because it %s", stw_buf_str(&text), why);
     stw_findings_drop(f, index);
     f->failed |= text.failed;
 }
@@ -60,6 +60,15 @@ static bool same_desired(const struct stw_admission *a)
     return same;
 }
 
+/* What the schema has refused by then; without an API server that does it. */
+static bool is_refused_by_schema(const struct stw_findings *schema, const char *path)
+{
+    bool found = schema->errors_left_out > 0;
+    for (size_t i = 0; i < schema->error_count && !found; i++)
+        found = stw_streq(schema->errors[i].path, path);
+    return found;
+}
+
 static bool is_spec(const char *path)
 {
     return strncmp(path, "spec", 4) == 0 && (path[4] == '\0' || path[4] == '.');
@@ -67,15 +76,14 @@ static bool is_spec(const char *path)
 
 /* Errors beyond the limit were counted, and cannot be compared one by one.  The spec is judged last:
  * if the last error that was kept is one of the spec, so are they. */
-static void ratchet_left_out(bool old, size_t first, struct stw_findings *f)
+static void ratchet_left_out(bool old, const char *why, size_t first, struct stw_findings *f)
 {
     size_t left_out = f->errors_left_out;
     if (left_out == 0)
         return;
     if (old) {
         f->errors_left_out = 0;
-        stw_findings_warn(f, "%zu more errors; not refused, because they have not changed",
-                          left_out);
+        stw_findings_warn(f, "%zu more errors; not refused, because the object %s", left_out, why);
     } else if (f->error_count == first) {
         stw_findings_add(f, "spec", STW_INVALID, NULL,
                          "has %zu errors that cannot be compared with those of the old object; "
@@ -84,27 +92,36 @@ static void ratchet_left_out(bool old, size_t first, struct stw_findings *f)
     }
 }
 
+/* For an object that is being deleted, only the schema is applied: its finalizers must be removable. */
+static bool is_forgiven(const struct stw_admission *a, const struct stw_finding *e, bool spec_same,
+                        const struct stw_findings *before)
+{
+    if (e->code == STW_UNKNOWN_FIELD) /* not a rule of ours: the API server has no exception */
+        return false;
+    if (is_spec(e->path) && (spec_same || stw_is_leaving(a)))
+        return true;
+    return was_there(before, e) && is_value_unchanged(a, e);
+}
+
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f)
 {
-    stw_autofindings struct stw_findings before = {0};
+    stw_autofindings struct stw_findings before = {0}, schema = {0};
     bool spec_same = same_desired(a);
     bool ends_in_spec = f->error_count > first && is_spec(f->errors[f->error_count - 1].path);
-    before.cpu_end_ns = f->cpu_end_ns;
+    const char *why = stw_is_leaving(a) ? "is being deleted" : "has not changed";
+    before.cpu_end_ns = schema.cpu_end_ns = f->cpu_end_ns;
     judge_old(a, &before);
-    f->spent |= before.spent;
+    if (a->offline)
+        stw_ratchet_schema(a, &schema);
+    f->spent |= before.spent || schema.spent;
     for (size_t i = first; i < f->error_count && !stw_findings_spent(f);) {
         const struct stw_finding *e = &f->errors[i];
-        bool old =
-            e->code !=
-                STW_UNKNOWN_FIELD && /* not a rule of ours: the API server has no exception */
-            ((spec_same && is_spec(e->path)) ||
-             (was_there(&before, e) && is_value_unchanged(a, e)));
-        if (old)
-            demote_to_warning(f, i);
+        if (is_forgiven(a, e, spec_same, &before) && !is_refused_by_schema(&schema, e->path))
+            demote_to_warning(f, i, why);
         else
             i++;
     }
-    ratchet_left_out(spec_same && ends_in_spec, first, f);
-    if (before.failed)
-        f->failed = true;
+    ratchet_left_out((spec_same || stw_is_leaving(a)) && ends_in_spec && schema.error_count == 0, why,
+                     first, f);
+    f->failed |= before.failed || schema.failed;
 }

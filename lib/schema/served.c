@@ -77,6 +77,7 @@ static void validate_other(struct stw_admission *a, const struct stw_kind_versio
 void stw_kind_validate_served(const struct stw_admission *a, struct stw_findings *f)
 {
     struct stw_admission own = *a;
+    own.offline = true;
     struct own_form old = OWN_FORM;
     const struct stw_kind_version *v = find_other(a->kind, a->object);
     convert_old(&own, &old);

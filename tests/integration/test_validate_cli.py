@@ -470,6 +470,57 @@ def test_old_lists_and_namespaces(validate):
     assert validate("--old", "old.json", "-n", "team", "-", stdin=worse).returncode == REFUSED
 
 
+KEPT = ["deletionTimestamp", "deletionGracePeriodSeconds", "uid", "resourceVersion"]
+
+
+@pytest.mark.parametrize("old, new, refused", [
+    ({}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, KEPT[:1]),
+    ({}, {"deletionGracePeriodSeconds": 5}, KEPT[1:2]),
+    ({"uid": "a"}, {"uid": "b"}, KEPT[2:3]), ({}, {"uid": "b"}, []), ({"uid": "a"}, {"uid": "a"}, []),
+    ({"uid": "a"}, {}, []), ({"resourceVersion": "5"}, {"resourceVersion": "4"}, KEPT[3:]),
+    ({"resourceVersion": "5"}, {"resourceVersion": ""}, []),
+    ({"generation": 5, "creationTimestamp": "2026-01-01T00:00:00Z", "selfLink": "/a", "managedFields": []},
+     {"generation": 9, "creationTimestamp": "2020-01-01T00:00:00Z", "selfLink": "/b", "managedFields": [{"a": 1}]},
+     []),
+])
+def test_metadata_that_the_api_server_sets_excuses_nothing(validate, old, new, refused):
+    """Each is refused or ignored, and all else is judged as without it."""
+    def myweb(metadata, **spec):
+        return json.dumps({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+                           "metadata": {"name": "web", **metadata},
+                           "spec": {"image": "nginx:1", "pageContentHtml": "x", **spec}})
+    files = {"old.json": myweb(old), "good.json": myweb(new, replicas=2), "bad.json": myweb(new, image="a b", x=1)}
+    good = validate("--old", "old.json", "good.json", files=files)
+    assert [t.partition(":")[0] for _, t in errors_of(good)] == [f"metadata.{name}" for name in refused]
+    bad = [t for _, t in errors_of(validate("--old", "old.json", "bad.json"))]
+    assert 'spec.image: Invalid value: "a b": not a valid image reference' in bad
+    assert "spec.x: Forbidden: unknown field" in bad and len(bad) == 2 + len(refused)
+
+
+@pytest.mark.parametrize("change, refused", [
+    ({}, None), ({"finalizers": []}, None),
+    ({"finalizers": ["example.com/b"]}, "metadata.finalizers[0]: Forbidden"),
+    ({"deletionTimestamp": None}, None), ({"deletionTimestamp": "2026-01-01T01:00:00+01:00"}, None),
+    ({"deletionTimestamp": "2026-01-01T00:00:01Z"}, "metadata.deletionTimestamp: Invalid value"),
+])
+def test_of_an_object_that_is_being_deleted_only_the_schema_is_checked(validate, change, refused):
+    """As the API server does: its webhooks are not called, so that finalizers can be removed."""
+    metadata = {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
+    spec = {"image": "a b", "pageContentHtml": "x", "nodePortNumber": "x"}
+
+    def myweb(metadata, spec):
+        return json.dumps({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+                           "metadata": {k: v for k, v in metadata.items() if v is not None}, "spec": spec})
+    files = {"old.json": myweb(metadata, spec),
+             "new.json": myweb({**metadata, **change}, {**spec, "image": "c d"}),
+             "bad.json": myweb({**metadata, **change}, {**spec, "nodePortNumber": [], "x": 1})}
+    result = validate("--old", "old.json", "new.json", files=files)
+    assert [t.startswith(refused or "-") for _, t in errors_of(result)] == [True] * bool(refused), result.stdout
+    assert "not refused, because it is being deleted" in result.stdout
+    bad = [t.partition(":")[0] for _, t in errors_of(validate("--old", "old.json", "bad.json"))]
+    assert {"spec.nodePortNumber", "spec.x"} <= set(bad)
+
+
 @pytest.mark.parametrize("text, words", [
     ("a: [", "--old: old.yaml:"),
     (GOOD.format(name="a") + "---\n" + GOOD.format(name="a"), "is there twice"),

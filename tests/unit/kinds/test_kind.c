@@ -290,11 +290,20 @@ static void updates(void **state)
 
 static void leaving_is_never_refused(void **state)
 {
-    const char *object = "{\"metadata\":{\"name\":\"A\",\"deletionTimestamp\":"
-                         "\"2026-01-01T00:00:00Z\"},\"spec\":{\"owner\":1}}";
+    static const char object[] = "{\"metadata\":{\"name\":\"A\",\"deletionTimestamp\":"
+                                 "\"2026-01-01T00:00:00Z\"},\"spec\":{\"owner\":1}}",
+                      old[] = "{\"metadata\":{\"name\":\"A\",\"deletionTimestamp\":"
+                              "\"2026-01-01T00:00:00Z\"},\"spec\":{\"owner\":\"ann\"}}";
     struct question q;
     (void)state;
-    assert_lamp(object, LAMP("\"owner\":\"ann\""), "");
+    assert_lamp(object, old, "");
+    assert_lamp(LAMP("\"owner\":1"), old, ""); /* the API server keeps it */
+    /* what a client says of itself excuses nothing */
+    assert_lamp("{\"metadata\":{\"name\":\"a.b\",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                "\"spec\":{\"owner\":1}}",
+                LAMP("\"owner\":\"ann\""),
+                "spec.owner: Invalid value: 1: must be a string\n"
+                "spec.owner: Forbidden: field is immutable (was \"ann\")\n");
     ask(&q, &lamp_kind, LAMP("\"owner\":1"), NULL, NULL);
     q.a.operation = STW_DELETE;
     stw_autofree char *got = answer(&q.a);

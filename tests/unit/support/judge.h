@@ -105,12 +105,12 @@ static inline void list_default(void *ctx, const char *pointer, const char *json
 }
 
 /* "/spec/x=1" lines; the caller frees. */
-static inline char *defaults(const struct stw_kind *kind, const char *object)
+static inline char *defaults(const struct stw_kind *kind, const char *old, const char *object)
 {
     struct question q;
     struct stw_buf out = STW_BUF_INIT(1 << 20);
     struct stw_defaults d = {.add = list_default, .ctx = &out};
-    ask(&q, kind, object, NULL, NULL);
+    ask(&q, kind, object, old, NULL);
     stw_kind_default(&q.a, &d);
     ask_done(&q);
     return stw_buf_take(&out);
@@ -119,7 +119,7 @@ static inline char *defaults(const struct stw_kind *kind, const char *object)
 static inline void assert_defaults(const struct stw_kind *kind, const char *object,
                                    const char *want)
 {
-    stw_autofree char *got = defaults(kind, object);
+    stw_autofree char *got = defaults(kind, NULL, object);
     assert_string_equal(got, want);
 }
 

@@ -344,9 +344,28 @@ static void defaults_are_few(void **state)
     assert_defaults(&stw_kind_myweb, "{\"spec\":null}", "");
     assert_defaults(&stw_kind_myweb, "{\"spec\":[]}", "");
     assert_defaults(&stw_kind_myweb, "[1]", "");
-    assert_defaults(&stw_kind_myweb,
-                    "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{}}",
-                    "");
+}
+
+/* The API server takes it from the old object, and drops it from what is created. */
+static void test_only_objects_that_are_being_deleted_get_no_defaults(void **state)
+{
+    static const char leaving[] =
+        "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{}}";
+    stw_autofree char *plain = defaults(&stw_kind_myweb, NULL, "{\"spec\":{}}");
+    (void)state;
+    assert_string_not_equal(plain, "");
+    const struct {
+        const char *old, *object, *want;
+    } rows[] = {
+        {NULL, leaving, plain},
+        {"{\"spec\":{}}", leaving, plain},
+        {leaving, leaving, ""},
+        {leaving, "{\"spec\":{}}", ""},
+    };
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autofree char *got = defaults(&stw_kind_myweb, rows[i].old, rows[i].object);
+        assert_string_equal(got, rows[i].want);
+    }
 }
 
 static int decode(struct stw_arena *arena, struct stw_json_doc *doc, const char *spec,
@@ -413,6 +432,7 @@ int main(void)
         cmocka_unit_test(port_ranges),
         cmocka_unit_test(ports_of_others),
         cmocka_unit_test(defaults_are_few),
+        cmocka_unit_test(test_only_objects_that_are_being_deleted_get_no_defaults),
         cmocka_unit_test(decoding),
         cmocka_unit_test(decoding_of_wrong_types),
     };
