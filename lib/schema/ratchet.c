@@ -121,7 +121,7 @@ void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_finding
         else
             i++;
     }
-    ratchet_left_out((spec_same || stw_is_leaving(a)) && ends_in_spec && schema.error_count == 0, why,
-                     first, f);
+    ratchet_left_out((spec_same || stw_is_leaving(a)) && ends_in_spec && schema.error_count == 0,
+                     why, first, f);
     f->failed |= before.failed || schema.failed;
 }
