@@ -816,6 +816,12 @@ static void defaulting(void **state)
                            REST "/spec/version=\"3.4.23\"\n");
     assert_update_defaults(EC("\"size\":1"), RUNNING("", "\"currentVersion\":\"3.4.22\""),
                            REST "/spec/version=\"3.4.22\"\n");
+    /* another version than the one that an upgrade leads to would be refused, and a status may have
+     * any text */
+    assert_update_defaults(
+        EC("\"size\":1"), RUNNING("", "\"currentVersion\":\"3.4.23\",\"targetVersion\":\"3.5.16\""),
+        REST "/spec/version=\"3.5.16\"\n");
+    assert_update_defaults(EC("\"size\":1"), RUNNING("", "\"currentVersion\":\"rubbish\""), REST);
     assert_update_defaults(EC("\"size\":1"), EC(""), REST);
     assert_update_defaults(EC("\"size\":1"), EC("\"version\":7"), REST);
 }
