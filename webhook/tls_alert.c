@@ -54,9 +54,9 @@ static bool lists_served_version(struct rest versions)
     return list.bad; /* for GnuTLS to refuse */
 }
 
-static bool offers_served_version(const gnutls_datum_t *message)
+bool stw_tls_offers_version(const unsigned char *text, size_t size)
 {
-    struct rest hello = {.at = message->data, .left = message->size};
+    struct rest hello = {.at = text, .left = size};
     size_t version = take_number(&hello, 2);
     (void)take(&hello, 32);
     (void)take_vector(&hello, 1); /* session */
@@ -91,7 +91,8 @@ static int refuse(gnutls_session_t session, gnutls_alert_description_t alert, in
 int stw_tls_check_message(gnutls_session_t session, unsigned type, const gnutls_datum_t *message,
                           bool certificate_required)
 {
-    if (type == GNUTLS_HANDSHAKE_CLIENT_HELLO && !offers_served_version(message))
+    if (type == GNUTLS_HANDSHAKE_CLIENT_HELLO &&
+        !stw_tls_offers_version(message->data, message->size))
         return refuse(session, GNUTLS_A_PROTOCOL_VERSION, GNUTLS_E_UNSUPPORTED_VERSION_PACKET);
     if (type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT && certificate_required &&
         !shows_certificate(session, message))

@@ -13,5 +13,8 @@
  * certificates. Returns 0, or an error of GnuTLS after the alert, which ends the handshake. */
 int stw_tls_check_message(gnutls_session_t session, unsigned type, const gnutls_datum_t *message,
                           bool certificate_required);
+/* Whether a ClientHello offers TLS 1.2 or 1.3. Also true for one that cannot be read, which GnuTLS
+ * refuses. */
+bool stw_tls_offers_version(const unsigned char *hello, size_t size);
 
 #endif

@@ -96,3 +96,15 @@ def test_it_survives_and_honest_clients_are_answered(small, name):
     assert one.running()
     share = "steward_memory_share_bytes"
     assert one.metric(share, share="caches") > 0.9 * one.metric("steward_memory_share_limit_bytes", share="caches")
+
+
+@pytest.mark.parametrize("name, much, count", [
+    ("unfinished_hello", 15000, 2000), ("unfinished_hello", 1000000, 1000),
+    ("unfinished_message", 19, 400), ("unfinished_message", 1000, 200)])
+def test_it_survives_handshake_messages_without_their_end(small, name, much, count):
+    """In the handshake, and after it."""
+    peer, one = small
+    assert one.metric("steward_cache_objects", resource="mywebs") >= OBJECTS
+    with attack.hold(count, getattr(attack, name)(peer.port, much)):
+        assert attack.honest(peer, 10) == 10
+    assert one.running()

@@ -6,9 +6,11 @@ import contextlib
 import http.client
 import json
 import re
+import secrets
 import shlex
 import shutil
 import ssl
+import threading
 
 import pytest
 
@@ -74,6 +76,45 @@ def tokens(installed):
     yield found
     installed.delete("clusterrolebinding", READER)
     installed.delete_namespace("metrics-readers")
+
+
+class Stranger(threading.Thread):
+    """A client of another address that tries one random token after the other."""
+
+    def __init__(self, port, number, stop):
+        super().__init__()
+        self.port, self.source, self.stop, self.codes = port, f"127.0.0.{40 + number}", stop, set()
+
+    def run(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        while not self.stop.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(
+                    http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=context,
+                                                source_address=(self.source, 0))) as connection:
+                while not self.stop.wait(0.02):
+                    connection.request("GET", "/metrics", headers={
+                        "Authorization": f"Bearer {secrets.token_hex(12)}"})
+                    reply = connection.getresponse()
+                    reply.read()
+                    self.codes.add(reply.status)
+
+
+def test_strangers_keep_no_new_token_out(secure, tokens, installed):
+    """Prometheus has a new token each hour; four clients without one try many, at the limit."""
+    assert tokens
+    one, stop = secure(), threading.Event()
+    strangers = [Stranger(one.metrics_port, number, stop) for number in range(4)]
+    for stranger in strangers:
+        stranger.start()
+    try:
+        wait.until("each of them to be at its limit", lambda: all(429 in s.codes for s in strangers))
+        for _ in range(5):
+            assert read(one, token_of(installed, "metrics-readers", "may"))[0] == 200
+    finally:
+        stop.set()
+        for stranger in strangers:
+            stranger.join()
 
 
 @pytest.mark.oldest("TokenReview and SubjectAccessReview")

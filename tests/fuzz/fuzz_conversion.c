@@ -43,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                               (const char *)data, size},
                               &scratch, &reply, &result);
     check(status == 200 || status == 400 || status == 500);
+    check(stw_conversion_memory((const char *)data, size) >= size);
     check(stw_json_scan(&doc, stw_buf_str(&reply), reply.len, &err) == 0);
     struct stw_json objects = stw_json_path(stw_json_root(&doc), "response.convertedObjects");
     if (result.converted)

@@ -2,7 +2,6 @@
 """The memory that connections to each port of `steward run` can take, by clients without credentials,
 in a control group with the shipped limit, less 32 MiB for the caches of 10,000 objects."""
 
-import concurrent.futures
 import contextlib
 import http.client
 import os
@@ -16,7 +15,6 @@ from support.door import Door, as_bytes, make_pair, raw_post, review
 
 MIB = 1 << 20
 CONNECTIONS = 2000
-STRANGERS = [f"127.0.0.{number}" for number in range(2, 10)]
 
 
 class Run(Door):
@@ -77,41 +75,11 @@ def running(steward_binary, tmp_path_factory):
         group.close()
 
 
-def hold(count, connect):
-    """Makes that many connections by connect(source address); returns what closes them."""
-    held = contextlib.ExitStack()
-
-    def one(number):
-        with contextlib.suppress(OSError, ssl.SSLError):
-            return connect(STRANGERS[number % len(STRANGERS)])
-        return None
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for each in pool.map(one, range(count)):
-            if each:
-                held.callback(each.close)
-    return held
-
-
-def hello(size):
-    """A ClientHello of that size without its last byte, in records."""
-    message = (b"\x01" + size.to_bytes(3, "big") + b"\x03\x03" + b"r" * 32 + b"\0" + b"\0\2\x13\x01" + b"\1\0" +
-               min(size - 44, 65535).to_bytes(2, "big") + b"\0" * (size - 45))
-    pieces = [message[at:at + 16000] for at in range(0, len(message), 16000)]
-    return b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces)
-
-
 @pytest.mark.parametrize("port", ["port", "metrics_port"])
 @pytest.mark.parametrize("size", [15000, 1000000])
 def test_unfinished_handshakes(running, port, size):
     """GnuTLS keeps what has come of a message until all of it is there."""
-    data = hello(size)
-
-    def connect(source):
-        sock = socket.create_connection(("127.0.0.1", getattr(running, port)), 30, (source, 0))
-        with contextlib.suppress(OSError):
-            sock.sendall(data)
-        return sock
-    with hold(CONNECTIONS, connect):
+    with attack.hold(CONNECTIONS, attack.unfinished_hello(getattr(running, port), size)):
         running.answers_all()
 
 
@@ -120,16 +88,8 @@ def test_unfinished_handshakes(running, port, size):
 def test_unfinished_handshake_messages_after_the_handshake(running, port, kilobytes):
     """With TLS 1.3 a client may send handshake messages at any time, of up to 16 MiB each; here on
     connections that have had an answer, which hold most memory."""
-    def connect(source):
-        client = tls13.Client(getattr(running, port), source)
-        client.send(tls13.DATA, raw_post(as_bytes(review())))
-        client.receive()
-        with contextlib.suppress(OSError):
-            client.send(tls13.HANDSHAKE, tls13.ENDLESS)
-            for _ in range(kilobytes):
-                client.send(tls13.HANDSHAKE, bytes(1000))
-        return client
-    with hold(400, connect):
+    connect = attack.unfinished_message(getattr(running, port), kilobytes)
+    with attack.hold(400, connect):
         running.answers_all()
 
 
@@ -139,7 +99,7 @@ def test_the_kubelet_is_answered(running):
         sock = socket.create_connection(("127.0.0.1", running.health_port), 30, (source, 0))
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 3000)
         return sock
-    with hold(CONNECTIONS, connect):
+    with attack.hold(CONNECTIONS, connect):
         for _ in range(20):
             running.answers_all(1)
 
@@ -159,16 +119,8 @@ def test_a_record_within_the_limits_is_served(running):
 
 def test_all_at_once(running):
     """Each of these at each port, at the same time, and bodies without their end."""
-    data = hello(15000)
-
-    def silent(port):
-        def connect(source):
-            sock = socket.create_connection(("127.0.0.1", port), 30, (source, 0))
-            with contextlib.suppress(OSError):
-                sock.sendall(data)
-            return sock
-        return connect
-    with hold(200, silent(running.metrics_port)), hold(200, silent(running.health_port)), \
-            hold(500, silent(running.port)):
+    with attack.hold(200, attack.unfinished_hello(running.metrics_port, 15000)), \
+            attack.hold(200, attack.unfinished_hello(running.health_port, 15000)), \
+            attack.hold(500, attack.unfinished_hello(running.port, 15000)):
         assert attack.without_end(running) == attack.ALL
         wait.until("all ports to answer", lambda: running.answers_all(1) is None)

@@ -3,17 +3,20 @@
 
 A peer has tls(source, timeout) and https(timeout), as support.door.Door."""
 
+import concurrent.futures
 import contextlib
 import http.client
 import socket
 import ssl
 import threading
 
+from . import tls13
 from .door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
 
 BODY_MAX = 7 << 20
 GOOD = as_bytes(review())
 ALL = 40  # honest reviews during each attack
+STRANGERS = [f"127.0.0.{number}" for number in range(2, 10)]
 
 
 class Port:
@@ -88,3 +91,54 @@ def a_little_each(peer):
     """1,000 connections with 64 KiB each."""
     body = raw_post(b" " * (64 << 10), length=(64 << 10) + 1)
     return flood(peer, 1000, lambda sock: sock.sendall(body))
+
+
+# Connections that are held. Each function returns connect(source address) for hold().
+
+
+def hold(count, connect):
+    """Makes that many connections from STRANGERS; returns a context that closes them."""
+    held = contextlib.ExitStack()
+
+    def one(number):
+        with contextlib.suppress(OSError, ssl.SSLError):
+            return connect(STRANGERS[number % len(STRANGERS)])
+        return None
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for each in pool.map(one, range(count)):
+            if each:
+                held.callback(each.close)
+    return held
+
+
+def _hello(size):
+    message = (b"\x01" + size.to_bytes(3, "big") + b"\x03\x03" + b"r" * 32 + b"\0" + b"\0\2\x13\x01" + b"\1\0" +
+               min(size - 44, 65535).to_bytes(2, "big") + b"\0" * (size - 45))
+    pieces = [message[at:at + 16000] for at in range(0, len(message), 16000)]
+    return b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces)
+
+
+def unfinished_hello(port, size):
+    """All but the last byte of a ClientHello of this size."""
+    data = _hello(size)
+
+    def connect(source):
+        sock = socket.create_connection(("127.0.0.1", port), 30, (source, 0))
+        with contextlib.suppress(OSError):
+            sock.sendall(data)
+        return sock
+    return connect
+
+
+def unfinished_message(port, kilobytes):
+    """A request, and after its answer so much of a handshake message of 16 MiB."""
+    def connect(source):
+        client = tls13.Client(port, source)
+        client.send(tls13.DATA, raw_post(GOOD))
+        client.receive()
+        with contextlib.suppress(OSError):
+            client.send(tls13.HANDSHAKE, tls13.ENDLESS)
+            for _ in range(kilobytes):
+                client.send(tls13.HANDSHAKE, bytes(1000))
+        return client
+    return connect
