@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/util.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #define DEPTH_MAX 64
 #define PIECE_BYTES 65536
 #define TOO_LARGE "is larger than 16 MiB"
-static_assert(STW_MANIFEST_MAX_BYTES == 16u << 20, "as the message says");
 
 struct file_walk {
     stw_file_fn *fn;

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#define STW_MANIFEST_MAX_BYTES (16u << 20)
+#define STW_MANIFEST_MAX_BYTES (16u << 20) /* as messages say */
 
 typedef void stw_file_fn(void *ctx, const char *name, const char *text, size_t len);
 typedef void stw_file_error_fn(void *ctx, const char *name, const char *why);
