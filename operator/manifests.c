@@ -100,7 +100,7 @@ static bool take_source(const char *line, const char *end, char *out, size_t siz
     size_t n = (size_t)((stop ? stop : end) - line);
     if (n <= skip || memcmp(line, mark, skip) != 0)
         return false;
-    stw_format(out, size, "%.*s", (int)STW_MIN(n - skip, size), line + skip);
+    stw_format(out, size, "%.*s", (int)STW_MIN(n - skip, size - 1), line + skip);
     out[strcspn(out, "\r\n")] = '\0';
     return true;
 }
