@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of dist/, applied to an API server in the order of `kubectl apply -f`: it accepts every object
+as it is, and serves the kinds."""
+
+import pytest
+import yaml
+
+from support import paths, wait
+from support.cluster import LOADER
+
+FILES = {"install.yaml": 20, "install-1.29.yaml": 29}  # and the first minor version that each is for
+HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+@pytest.fixture(scope="module")
+def plurals(server):
+    """The path of the objects of an apiVersion and kind."""
+    found = {}
+
+    def resources(api_version):
+        root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        for one in server.get(root)["resources"]:
+            found.setdefault((api_version, one["kind"]), (root, one["name"], one["namespaced"]))
+
+    def path(obj):
+        key = obj["apiVersion"], obj["kind"]
+        if key not in found:
+            resources(obj["apiVersion"])
+        root, plural, namespaced = found[key]
+        within = f"/namespaces/{obj['metadata']['namespace']}" if namespaced else ""
+        return f"{root}{within}/{plural}/{obj['metadata']['name']}"
+    return path
+
+
+def remove(server, paths_of_objects):
+    """Deletes the objects, and waits until none is there; others may have begun to delete them."""
+    for path in paths_of_objects:
+        server.ask("DELETE", path)
+    for path in paths_of_objects:
+        wait.until(f"{path} to be gone", lambda p=path: server.ask("GET", p).status == 404)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_server_accepts_every_object(server, plurals, name):
+    """Without a warning.  The webhooks call nobody here, so they are only judged, not stored."""
+    if server.minor < FILES[name]:
+        pytest.skip("the file is for later versions")
+    objects = [o for o in yaml.load_all((paths.TOP / "dist" / name).read_text("utf-8"), LOADER) if o]
+    definitions = [o for o in objects if o["kind"] == "CustomResourceDefinition"]
+    assert len(definitions) == 7 and {*HOOKS, "Deployment"} < {o["kind"] for o in objects}
+    remove(server, [plurals(d) for d in definitions])
+    try:
+        refused = []
+        for obj in objects:
+            dry = "&dryRun=All" if obj["kind"] in HOOKS else ""
+            answer = server.apply(plurals(obj), obj, query=f"&force=true&fieldValidation=Strict{dry}")
+            refused += [] if answer.status in (200, 201) and not answer.warnings else [(obj["kind"], answer)]
+        assert refused == []
+        for definition in definitions:
+            path = plurals(definition)
+            wait.until("the kind to be served", lambda p=path: any(
+                c["type"] == "Established" and c["status"] == "True"
+                for c in server.get(p)["status"].get("conditions", [])))
+    finally:
+        remove(server, [plurals(o) for o in reversed(objects)
+                        if o["kind"] not in (*HOOKS, "Namespace")])  # nobody here ends a namespace
