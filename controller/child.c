@@ -677,6 +677,18 @@ static bool is_available(struct task *t)
     return false;
 }
 
+/* The object of this name is there, and what it is, is unknown: it is neither created nor changed. */
+static bool is_readable(struct task *t)
+{
+    char why[200];
+    if (!stw_informer_unreadable(t->cache, t->key, why, sizeof(why)))
+        return true;
+    (void)stw_fail(&t->child->err, STW_ERR_INVALID, "%s \"%s\" cannot be read: %s",
+                   t->resource->kind, t->name, why);
+    set_child_state(t, STW_CHILD_FAILED);
+    return false;
+}
+
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child)
 {
     struct task t = {.run = run, .owner = owner, .child = child};
@@ -696,7 +708,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     t.wanted = parts.whole;
     t.template = parts.template;
     t.waits = stw_template_waits(&child->template, t.template, child->applied_before);
-    if (!is_available(&t))
+    if (!is_available(&t) || !is_readable(&t))
         return;
     sync_child(&t);
     note_template(&t);
@@ -727,6 +739,8 @@ void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct
     t.resource = stw_informer_resource(t.cache);
     child->err = (struct stw_error){0};
     stw_key_make(owner->ns, t.name, t.key);
+    if (!is_readable(&t))
+        return;
     bool cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
     if (cached && is_ours(&t, &child->live) && !child->live.terminating)
         delete_own(&t);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The manager's part of /debug/state: queues, caches, the lease, the last errors.  All of it is
- * bounded: by the numbers of controllers, watches and workers, and STW_FAILURES_MAX. */
+ * bounded: by the numbers of controllers, watches and workers, STW_FAILURES_MAX and
+ * UNREADABLE_SHOWN. */
 #include "base/util.h"
 #include "controller/manager_priv.h"
 
 #include <inttypes.h>
+
+#define UNREADABLE_SHOWN 100U /* of each cache */
 
 static void add_text(struct stw_buf *out, const char *name, const char *value)
 {
@@ -180,8 +183,47 @@ static void add_watch(const struct stw_watch_cache *cache, struct stw_buf *out)
     add_time(out, "lastEvent", facts.last_event_us);
     add_number(out, "lists", facts.lists);
     add_number(out, "failures", facts.failures);
+    add_number(out, "unreadable", facts.unreadable);
     add_text(out, "problem", facts.problem);
     end_list(out, '}');
+}
+
+/* --- objects that cannot be read */
+
+struct unreadable {
+    const struct stw_resource *resource;
+    struct stw_buf *out;
+    uint32_t shown, left_out;
+};
+
+static void add_unreadable(void *ctx, const char *key, const char *place, const char *why)
+{
+    struct unreadable *u = ctx;
+    if (u->shown == UNREADABLE_SHOWN) {
+        u->left_out++;
+        return;
+    }
+    u->shown++;
+    stw_buf_addc(u->out, '{');
+    add_text(u->out, "group", u->resource->group);
+    add_text(u->out, "resource", u->resource->plural);
+    add_key(u->out, key ? key : "");
+    add_text(u->out, "place", place);
+    add_text(u->out, "reason", why);
+    end_list(u->out, '}');
+}
+
+/* Returns how many were left out. */
+static uint32_t add_all_unreadable(const struct stw_manager *m, struct stw_buf *out)
+{
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; i < m->cache_count; i++) {
+        struct unreadable u = {.resource = stw_informer_resource(m->caches[i].informer),
+                               .out = out};
+        left_out += stw_informer_each_unreadable(m->caches[i].informer, add_unreadable, &u);
+        left_out += u.left_out;
+    }
+    return left_out;
 }
 
 /* --- all */
@@ -217,6 +259,10 @@ void stw_manager_facts(struct stw_manager *m, struct stw_buf *out)
     for (uint32_t i = 0; i < m->cache_count; i++)
         add_watch(&m->caches[i], out);
     end_list(out, ']');
+    stw_buf_adds(out, "\"unreadable\":[");
+    uint32_t left_out = add_all_unreadable(m, out);
+    end_list(out, ']');
+    stw_buf_addf(out, "\"unreadableLeftOut\":%" PRIu32 ",", left_out);
     stw_buf_adds(out, "\"errors\":[");
     uint64_t dropped = add_errors(m, out);
     end_list(out, ']');

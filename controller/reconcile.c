@@ -310,6 +310,18 @@ static bool reconcile_remains(struct stw_subject *s, struct stw_result *result)
     return true;
 }
 
+/* The cache has no object or an old version: acting on that would be wrong. */
+static bool is_unreadable(const struct stw_run *run, struct stw_error *err)
+{
+    char why[200];
+    if (!stw_informer_unreadable(stw_run_cache(run, run->controller->own), run->key, why,
+                                 sizeof(why)))
+        return false;
+    (void)stw_fail(err, STW_ERR_INVALID, "the %s cannot be read: %s", run->controller->kind->kind,
+                   why);
+    return true;
+}
+
 void stw_reconcile(struct stw_run *run, struct stw_result *result)
 {
     const struct stw_controller *c = run->controller;
@@ -326,7 +338,9 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result)
     s->run = run;
     s->children = children;
     s->child_count = count;
-    if (stw_object_load_key(run, run->key, &s->object) == 0) {
+    if (is_unreadable(run, &err)) {
+        stw_run_fail(run, &err, result);
+    } else if (stw_object_load_key(run, run->key, &s->object) == 0) {
         reconcile_cached(s, result);
     } else if (!reconcile_remains(s, result)) {
         forget_object(run);

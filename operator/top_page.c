@@ -422,9 +422,29 @@ static void add_cache(struct top_table *t, unsigned number, struct stw_json root
                                         : "listing");
 }
 
+/* --- objects that cannot be read */
+
+static const char *const unreadable_titles[] = {
+    "#", "<UNREADABLE", "<OBJECT", "<REASON", NULL,
+};
+
+static void add_unreadable(struct top_table *t, unsigned number, struct stw_json u)
+{
+    struct text resource = text_at(u, "resource"), ns = text_at(u, "namespace"),
+                name = text_at(u, "name"), place = text_at(u, "place"), why = text_at(u, "reason");
+    bool named = !stw_streq(name.s, "-"), spaced = !stw_streq(ns.s, "-");
+    add_cell(t, "%u", number);
+    add_cell(t, "%s", resource.s);
+    if (named)
+        add_cell(t, "%s%s%s", spaced ? ns.s : "", spaced ? "/" : "", name.s);
+    else
+        add_cell(t, "%s", place.s);
+    add_cell(t, "%s", why.s);
+}
+
 /* --- the page */
 
-enum part { OBJECTS, QUEUES, CACHES };
+enum part { OBJECTS, UNREADABLE, QUEUES, CACHES };
 
 static void add_row(struct top_table *t, enum part part, unsigned number,
                     const struct stw_top_replica *before, const struct stw_top_replica *r,
@@ -432,6 +452,8 @@ static void add_row(struct top_table *t, enum part part, unsigned number,
 {
     if (part == OBJECTS)
         add_object(t, number, r->state.root, row);
+    else if (part == UNREADABLE)
+        add_unreadable(t, number, row);
     else if (part == QUEUES)
         add_queue(t, number, before, r, row);
     else
@@ -442,8 +464,9 @@ static void add_row(struct top_table *t, enum part part, unsigned number,
 static void add_part(enum part part, const struct stw_top_look *before,
                      const struct stw_top_look *now, struct stw_buf *out)
 {
-    static const char *const lists[] = {"errors", "queues", "caches"};
-    static const char *const *const titles[] = {object_titles, queue_titles, cache_titles};
+    static const char *const lists[] = {"errors", "unreadable", "queues", "caches"};
+    static const char *const *const titles[] = {object_titles, unreadable_titles, queue_titles,
+                                                cache_titles};
     struct top_table t;
     unsigned left_out = 0;
     begin_table(&t, titles[part]);
@@ -458,9 +481,12 @@ static void add_part(enum part part, const struct stw_top_look *before,
                 add_row(&t, part, i + 1, find_before(before, r), r, row);
             else
                 left_out++;
-        if (part == OBJECTS)
-            left_out +=
-                (unsigned)STW_MIN(STW_MAX(number_at(r->state.root, "errorsDropped"), 0.0), 1e9);
+        if (part == OBJECTS || part == UNREADABLE)
+            left_out += (unsigned)STW_MIN(
+                STW_MAX(number_at(r->state.root,
+                                  part == OBJECTS ? "errorsDropped" : "unreadableLeftOut"),
+                        0.0),
+                1e9);
     }
     end_table(&t, out);
     if (left_out)
@@ -473,6 +499,7 @@ void stw_top_page(const struct stw_top_look *before, const struct stw_top_look *
 {
     add_replicas(before, now, out);
     add_part(OBJECTS, before, now, out);
+    add_part(UNREADABLE, before, now, out);
     add_part(QUEUES, before, now, out);
     add_part(CACHES, before, now, out);
 }
