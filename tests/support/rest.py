@@ -71,7 +71,8 @@ class Api:
         connection = self._kept()
         headers = dict(self.headers, **({"Content-Type": content_type} if body else {}))
         try:
-            connection.request(method, path, json.dumps(body) if body else None, headers)
+            text = body if isinstance(body, bytes) else json.dumps(body) if body else None
+            connection.request(method, path, text, headers)
             reply = connection.getresponse()
             text = reply.read()
         except GONE:
