@@ -46,6 +46,7 @@ FAMILIES = {
     "steward_watch_last_event_timestamp_seconds": {"resource"},
     "steward_cache_objects": {"resource"},
     "steward_cache_bytes": {"resource"},
+    "steward_unreadable_objects": {"resource"},
     "steward_hot_loop_total": {"controller"},
     "steward_etcd_quorum_margin": {"namespace", "cluster"},
     "steward_etcd_certificate_not_after_seconds": {"namespace", "cluster"},

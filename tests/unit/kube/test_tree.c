@@ -33,6 +33,37 @@ static void as_jansson(void **state)
     }
 }
 
+static json_t *read_text(const char *text)
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
+    return stw_tree_read(stw_json_root(&doc));
+}
+
+/* The tree of tokens is that of jansson, and has what jansson refuses. */
+static void reads_tokens(void **state)
+{
+    static const struct {
+        const char *text, *want; /* NULL: as jansson reads it */
+    } rows[] = {
+        {"[{},[],null,true,false,\"\",\"a\",\"\\u0000\\\"\\u00e9\",-1,9223372036854775807,0.5,"
+         "1e300]",
+         NULL},
+        {"{\"b\":1,\"a\":{\"c\\n\":[[2]]}}", NULL},
+        {"[100000000000000000000,-9223372036854775809]", "[1e20,-9.2233720368547758e18]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        json_auto_t *tree = read_text(rows[i].text);
+        const char *want = rows[i].want ? rows[i].want : rows[i].text;
+        json_auto_t *theirs = json_loads(want, JSON_ALLOW_NUL, NULL);
+        assert_non_null(tree);
+        assert_true(json_equal(tree, theirs));
+    }
+    assert_null(read_text("{\"a\":{\"b\\u0000\":1}}"));
+    assert_null(stw_tree_read(STW_JSON_NONE));
+}
+
 static void no_room(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4);
@@ -95,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_jansson),
+        cmocka_unit_test(reads_tokens),
         cmocka_unit_test(no_room),
         cmocka_unit_test(too_deep),
         cmocka_unit_test(no_text_is_no_member),
