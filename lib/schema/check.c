@@ -310,6 +310,16 @@ static void check_nothing(struct checker *c, const struct stw_path *p, const str
     (void)c, (void)p, (void)row, (void)v;
 }
 
+/* The API server's rules in CEL and its scale subresource take no 3.0 for an integer.  kubectl
+ * writes 3 instead. */
+static bool is_written_as_fraction(const struct checker *c, const struct stw_field *row,
+                                   struct stw_json v)
+{
+    return c->f->strict && stw_json_type(v) == STW_JSON_REAL &&
+           (row->type == STW_T_INT || row->type == STW_T_QUANTITY ||
+            row->type == STW_T_INT_OR_STRING);
+}
+
 static void check_value(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                         struct stw_json v)
 {
@@ -322,6 +332,10 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
         [STW_T_RAW] = check_object,    [STW_T_INT_OR_STRING] = check_nothing,
     };
     static_assert(STW_COUNT(by_type) == STW_TYPES, "one check for each type");
+    if (stw_field_fits(row, v) && is_written_as_fraction(c, row, v)) {
+        add_finding(c, p, STW_INVALID, v, "must be an integer without a fraction and an exponent");
+        return;
+    }
     if (stw_field_fits(row, v)) {
         by_type[row->type](c, p, row, v);
         return;

@@ -20,13 +20,42 @@ static const char *check_finalizer(const char *value)
     return stw_is_qualified_name(value) ? NULL : "must be a name such as example.com/cleanup";
 }
 
+/* As time.Parse of Go for RFC 3339: capital letters, no leap second. */
+static const char *check_time(const char *value)
+{
+    int64_t unused;
+    bool valid = stw_time_parse(value, &unused) == 0 && !strpbrk(value, "tz") &&
+                 value[strlen("2006-01-02T15:04:")] != '6';
+    return valid ? NULL : "must be a time such as 2006-01-02T15:04:05Z";
+}
+
+/* What the API server appends to it begins with a letter or a digit. */
+static const char *check_generate_name(const char *value)
+{
+    char name[254];
+    size_t len = strlen(value);
+    if (len == 0)
+        return NULL;
+    if (stw_format_whole(name, sizeof(name), "%s", value) != 0)
+        return "must be at most 253 characters";
+    if (len > 1 && name[len - 1] == '-')
+        name[len - 1] = 'a';
+    return stw_check_dns1123_subdomain(name);
+}
+
+static const char *check_api_version(const char *value)
+{
+    const char *slash = strchr(value, '/');
+    const char *version = slash ? slash + 1 : value;
+    return *version && !strchr(version, '/') ? NULL : "must be GROUP/VERSION or VERSION";
+}
+
 static const struct stw_field text = {.name = "", .type = STW_T_STRING};
 static const struct stw_field finalizer = {
     .name = "", .type = STW_T_STRING, .check = check_finalizer};
-static const struct stw_field anything = {.name = "", .type = STW_T_RAW};
 
 static const struct stw_field owner_rows[] = {
-    {.name = "apiVersion", .type = STW_T_STRING, .required = true},
+    {.name = "apiVersion", .type = STW_T_STRING, .required = true, .check = check_api_version},
     {.name = "kind", .type = STW_T_STRING, .required = true},
     {.name = "name", .type = STW_T_STRING, .required = true},
     {.name = "uid", .type = STW_T_STRING, .required = true},
@@ -36,25 +65,71 @@ static const struct stw_field owner_rows[] = {
 };
 static const struct stw_field owner = {.name = "", .type = STW_T_OBJECT, .fields = owner_rows};
 
+/* metav1.ManagedFieldsEntry.  The API server forgets entries with other values. */
+static const struct stw_field managed_rows[] = {
+    {.name = "manager", .type = STW_T_STRING},
+    {.name = "operation", .type = STW_T_STRING},
+    {.name = "apiVersion", .type = STW_T_STRING},
+    {.name = "time", .type = STW_T_STRING, .check = check_time},
+    {.name = "fieldsType", .type = STW_T_STRING},
+    {.name = "fieldsV1", .type = STW_T_RAW},
+    {.name = "subresource", .type = STW_T_STRING},
+    {0},
+};
+static const struct stw_field managed = {.name = "", .type = STW_T_OBJECT, .fields = managed_rows};
+
 /* metav1.ObjectMeta */
 static const struct stw_field metadata_rows[] = {
     {.name = "name", .type = STW_T_STRING},
-    {.name = "generateName", .type = STW_T_STRING},
+    {.name = "generateName", .type = STW_T_STRING, .check = check_generate_name},
     {.name = "namespace", .type = STW_T_STRING, .check = check_namespace},
     {.name = "labels", .type = STW_T_MAP, .item = &text},
     {.name = "annotations", .type = STW_T_MAP, .item = &text},
     {.name = "finalizers", .type = STW_T_LIST, .item = &finalizer},
     {.name = "ownerReferences", .type = STW_T_LIST, .item = &owner},
-    {.name = "managedFields", .type = STW_T_LIST, .item = &anything},
+    {.name = "managedFields", .type = STW_T_LIST, .item = &managed},
     {.name = "selfLink", .type = STW_T_STRING},
     {.name = "uid", .type = STW_T_STRING},
     {.name = "resourceVersion", .type = STW_T_STRING},
     {.name = "generation", .type = STW_T_INT},
-    {.name = "creationTimestamp", .type = STW_T_STRING},
-    {.name = "deletionTimestamp", .type = STW_T_STRING},
+    {.name = "creationTimestamp", .type = STW_T_STRING, .check = check_time},
+    {.name = "deletionTimestamp", .type = STW_T_STRING, .check = check_time},
     {.name = "deletionGracePeriodSeconds", .type = STW_T_INT},
     {0},
 };
+
+static void check_owners(struct stw_json owners, struct stw_findings *f)
+{
+    struct stw_json key, one;
+    uint32_t i = 0, controllers = 0;
+    stw_json_foreach (owners, key, one) {
+        controllers += stw_json_type(stw_json_get(one, "controller")) == STW_JSON_TRUE;
+        if (stw_json_is(stw_json_get(one, "apiVersion"), "v1") &&
+            stw_json_is(stw_json_get(one, "kind"), "Event")) {
+            char path[64];
+            stw_format(path, sizeof(path), "metadata.ownerReferences[%u]", i);
+            stw_findings_add(f, path, STW_INVALID, NULL, "an Event cannot be an owner");
+        }
+        i++;
+    }
+    if (controllers > 1)
+        stw_findings_add(f, "metadata.ownerReferences", STW_INVALID, NULL,
+                         "only one owner can be the controller");
+}
+
+/* The garbage collector can do one of both. */
+static void check_finalizers(struct stw_json finalizers, struct stw_findings *f)
+{
+    struct stw_json key, one;
+    bool orphan = false, foreground = false;
+    stw_json_foreach (finalizers, key, one) {
+        orphan |= stw_json_is(one, "orphan");
+        foreground |= stw_json_is(one, "foregroundDeletion");
+    }
+    if (orphan && foreground)
+        stw_findings_add(f, "metadata.finalizers", STW_INVALID, NULL,
+                         "orphan and foregroundDeletion cannot be set both");
+}
 
 static void check_metadata(struct stw_json metadata, struct stw_arena *arena,
                            struct stw_findings *f)
@@ -63,6 +138,8 @@ static void check_metadata(struct stw_json metadata, struct stw_arena *arena,
     if (stw_json_type(metadata) != STW_JSON_OBJECT)
         return; /* reported already */
     stw_check_fields(&at, metadata_rows, metadata, arena, f);
+    check_finalizers(stw_json_get(metadata, "finalizers"), f);
+    check_owners(stw_json_get(metadata, "ownerReferences"), f);
     stw_core_check_labels(stw_json_get(metadata, "labels"), "metadata.labels", f);
     stw_core_check_annotations(stw_json_get(metadata, "annotations"), "metadata.annotations", f);
 }

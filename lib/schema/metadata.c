@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 #define NAME_MAX_BYTES 253
+#define GENERATE_NAME_MAX 58U
+#define GENERATED_LEN 5U
 
 static const char *const switches[] = {
     STW_PAUSED,
@@ -49,10 +51,22 @@ static void check_object_name(const struct stw_kind *k, struct stw_json name,
         stw_findings_at(f, "metadata.name", STW_INVALID, name, "%s", fault);
 }
 
+/* The API server appends five characters to at most 58. */
+static bool is_too_long_prefix(const struct stw_kind *k, struct stw_json prefix)
+{
+    return k->name_max &&
+           STW_MIN(stw_json_size(prefix), GENERATE_NAME_MAX) + GENERATED_LEN > k->name_max;
+}
+
 static void check_generate_name(const struct stw_kind *k, struct stw_json prefix,
                                 struct stw_findings *f)
 {
     char text[NAME_MAX_BYTES + 1];
+    if (is_too_long_prefix(k, prefix)) {
+        stw_findings_at(f, "metadata.generateName", STW_INVALID, prefix,
+                        "must be at most %u characters", k->name_max - GENERATED_LEN);
+        return;
+    }
     if (!k->dns1035_name || stw_json_strcpy(prefix, text, sizeof(text)) != 0)
         return; /* the API server's own rules are enough */
     if (!starts_as_label(text))
