@@ -87,8 +87,8 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
 {
     const struct stw_extension *x = d->op->extension;
     static void (*const checks[])(struct doctor *) = {
-        doctor_deployment, doctor_crds,           doctor_kinds,  doctor_webhooks,
-        doctor_service,    doctor_network_policy, doctor_rights, doctor_leader,
+        doctor_deployment,     doctor_crds,   doctor_kinds,  doctor_webhooks,   doctor_service,
+        doctor_network_policy, doctor_rights, doctor_leader, doctor_unreadable,
     };
     struct stw_error err = {0};
     if (stw_remote_open(&d->remote, o->kubeconfig, o->context, &err) != 0) {

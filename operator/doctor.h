@@ -53,7 +53,8 @@ void doctor_leader(struct doctor *d);
 void doctor_webhooks(struct doctor *d); /* doctor_webhook.c */
 void doctor_service(struct doctor *d);  /* doctor_net.c */
 void doctor_network_policy(struct doctor *d);
-void doctor_upgrade(struct doctor *d); /* doctor_upgrade.c: with --upgrade */
+void doctor_unreadable(struct doctor *d); /* doctor_unreadable.c */
+void doctor_upgrade(struct doctor *d);    /* doctor_upgrade.c: with --upgrade */
 
 /* --- functions without I/O */
 

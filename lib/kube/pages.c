@@ -4,6 +4,7 @@
 #include "base/hex.h"
 #include "base/util.h"
 #include "kube/items_priv.h"
+#include "kube/unreadable_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ static void make_path(const struct stw_pages *q, uint32_t size, const struct stw
 }
 
 struct list_page {
+    const struct stw_pages *q;
     struct stw_items items;
     stw_page_fn *fn;
     void *ctx;
@@ -49,10 +51,25 @@ static int take_item(void *ctx, struct stw_json item, struct stw_error *err)
     return p->ended != 0 ? -1 : 0;
 }
 
+static int take_unreadable(void *ctx, const struct stw_unreadable_item *u, struct stw_error *err)
+{
+    struct list_page *p = ctx;
+    struct stw_unreadable_id id;
+    char place[64];
+    stw_unreadable_identify(u->text, u->len, &id);
+    stw_format(place, sizeof(place), "object %u of a page of the list", u->number);
+    if (!p->q->unreadable)
+        return stw_fail(err, STW_ERR_INVALID, "%s: %s cannot be read: %s", p->q->resource->plural,
+                        *id.key ? id.key : place, u->why);
+    p->given++;
+    p->q->unreadable(p->ctx, *id.key ? id.key : NULL, *id.key ? "" : place, u->why);
+    return 0;
+}
+
 static int take_data(void *ctx, const char *data, size_t len, struct stw_error *err)
 {
     struct list_page *p = ctx;
-    const struct stw_items_sink to = {.item = take_item, .ctx = p};
+    const struct stw_items_sink to = {.item = take_item, .unreadable = take_unreadable, .ctx = p};
     return stw_items_feed(&p->items, data, len, &to, err);
 }
 
@@ -84,7 +101,7 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
 {
     assert(q->resource && fn);
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
-    struct list_page page = {.fn = fn, .ctx = ctx};
+    struct list_page page = {.q = q, .fn = fn, .ctx = ctx};
     uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;
     int rc;
     do {

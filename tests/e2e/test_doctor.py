@@ -84,7 +84,8 @@ def test_all_is_well(doctor, knows_rules):
     assert (rules is not None) == knows_rules
     assert set(checks) == {
         "API server", "clock", "CRDs", "Deployment", "certificate", "MutatingWebhookConfiguration",
-        "ValidatingWebhookConfiguration", "rights", "leader", "database targets", "features"}
+        "ValidatingWebhookConfiguration", "rights", "leader", "objects", "database targets",
+        "features"}
     assert {c for c, (verdict, _, _) in checks.items() if verdict != "ok"} == {"Deployment"}
     assert checks["Deployment"][:2] == ("warn", f"{stw.NAMESPACE}/{DEPLOYMENT} is not there")
     assert "has all " in checks["rights"][1]
@@ -97,7 +98,7 @@ def test_text(well, steward_binary):
     assert "warn  Deployment: steward-system/steward-controller-manager is not there" in lines
     assert "      -> If steward runs nowhere else: kubectl apply -k config/default" in lines
     looks = len([line for line in lines if line.startswith("warn  ")])
-    assert lines[-1] == f"10 ok, {looks} to look at, 0 failed"
+    assert lines[-1] == f"11 ok, {looks} to look at, 0 failed"
 
 
 @pytest.mark.oldest("validation rules in CRDs")

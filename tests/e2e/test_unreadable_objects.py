@@ -9,6 +9,7 @@ import ssl
 
 import pytest
 
+from support import cluster as k8s
 from support import myweb, paths, wait
 from support import steward as stw
 
@@ -143,7 +144,8 @@ def assert_repairs(cluster, namespace, name):
 
 
 @pytest.mark.oldest("what the API server writes")
-def test_objects_of_strangers_cost_only_themselves(installed, run_steward, namespace):
+def test_objects_of_strangers_cost_only_themselves(installed, run_steward, namespace,
+                                                   steward_binary):
     """Before its start and while it runs: it is ready, repairs drift, and names what it skips."""
     stw.uninstall_webhooks(installed)
     strangers = f"{namespace}-strangers"
@@ -156,6 +158,9 @@ def test_objects_of_strangers_cost_only_themselves(installed, run_steward, names
     large = {(resource, "early-large") for resource in WHOLE}
     assert set(observer.unreadable(strangers)) == large
     assert set(observer.unreadable(strangers).values()) == {"it has more than 8 MiB of JSON"}
+    doctor = k8s.run([steward_binary, "doctor", "--kubeconfig", installed.kubeconfig], check=False)
+    for resource, name in large:
+        assert f"steward skips {resource} {strangers}/{name}: it has more than 8 MiB" in doctor.stdout
     caches = {c["resource"]: c for c in observer.state()["caches"]}
     tried = {*RESOURCES, "namespaces", "etcdclusters"}
     assert {name for name, c in caches.items() if c["objects"] and name not in tried} <= {

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Objects that the program skips, because it cannot read them: this one reads the same lists. */
+#include "operator/doctor.h"
+
+#include "base/util.h"
+#include "controller/controller.h"
+#include "kube/pages.h"
+
+#define CHECK "objects"
+#define WATCHES_MAX 128
+
+struct unreadable_look {
+    struct doctor *d;
+    const struct stw_resource *resource;
+    unsigned count;
+};
+
+static int pass_over(void *ctx, struct stw_json object)
+{
+    (void)ctx, (void)object;
+    return 0;
+}
+
+static void report_unreadable(void *ctx, const char *key, const char *place, const char *why)
+{
+    struct unreadable_look *l = ctx;
+    struct doctor *d = l->d;
+    if (l->count++ > 0) /* the first of each resource */
+        return;
+    stw_checkup_add(&d->report, STW_CHECK_WARN, CHECK,
+                    "Make the object smaller, or delete it. A restart does not help: "
+                    "docs/runbooks.md#stewardobjectunreadable",
+                    "{operator} skips %s %s: %s", l->resource->plural, key ? key : place, why);
+}
+
+/* -1: it could not be read to its end; the checks of rights and CRDs tell why. */
+static int look_at_list(struct doctor *d, const struct stw_watch *w)
+{
+    const struct stw_resource *const one[] = {w->resource, NULL};
+    const struct stw_resource *const *versions = w->alternatives ? w->alternatives : one;
+    struct stw_error err = {.code = STW_ERR_NOT_FOUND};
+    struct unreadable_look l = {.d = d};
+    char selector[STW_SELECTOR_LEN];
+    stw_watch_selector(d->op, w, selector);
+    struct stw_pages q = {.label_selector = *selector ? selector : NULL,
+                          .metadata_only = w->metadata_only,
+                          .timeout_ms = d->remote.timeout_ms,
+                          .unreadable = report_unreadable};
+    for (; *versions && err.code == STW_ERR_NOT_FOUND; versions++) {
+        err = (struct stw_error){0};
+        q.resource = l.resource = *versions;
+        if (stw_pages_each(d->remote.client, &q, pass_over, &l, &err) == 0)
+            break;
+    }
+    if (l.count > 1)
+        stw_checkup_add(&d->report, STW_CHECK_WARN, CHECK, NULL, "and %u more %s", l.count - 1,
+                        l.resource->plural);
+    bool done = err.code == STW_OK || err.code == STW_ERR_NOT_FOUND; /* it is not served */
+    return done && l.count == 0 ? 0 : -1;
+}
+
+static bool is_seen(const struct stw_watch *const *seen, size_t count, const struct stw_watch *w)
+{
+    for (size_t i = 0; i < count; i++)
+        if (seen[i] == w)
+            return true;
+    return false;
+}
+
+void doctor_unreadable(struct doctor *d)
+{
+    const struct stw_watch *seen[WATCHES_MAX], *w;
+    size_t count = 0;
+    bool good = true;
+    for (size_t i = 0; d->op->controllers && d->op->controllers[i]; i++)
+        for (size_t k = 0; (w = stw_controller_watch(d->op->controllers[i], k)); k++) {
+            if (count == WATCHES_MAX || is_seen(seen, count, w))
+                continue;
+            seen[count++] = w;
+            good = look_at_list(d, w) == 0 && good;
+        }
+    if (good)
+        stw_checkup_add(&d->report, STW_CHECK_OK, CHECK, NULL,
+                        "all objects that {operator} lists can be read");
+}
