@@ -460,8 +460,8 @@ static int write_annotations(const struct stw_conversion *c, struct stw_json ann
     add_name(out, count, "annotations", strlen("annotations"));
     stw_buf_addc(out, '{');
     stw_json_foreach (annotations, key, value) {
-        if (stw_json_is(key, c->key))
-            continue;
+        if (stw_json_type(key) == STW_JSON_ABSENT || stw_json_is(key, c->key))
+            continue; /* a list has no annotations */
         add_key(out, members++, key);
         add_value(out, value);
         bytes += stw_json_size(key) + stw_json_size(value);

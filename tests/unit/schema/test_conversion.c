@@ -533,9 +533,31 @@ static void a_crd_names_a_url_or_no_address(void **state)
     count_in(&out, "storage: true", 1);
 }
 
+/* Clients other than the API server may send anything; the answer is JSON. */
+static void annotations_of_any_type(void **state)
+{
+#define ANNOTATIONS(value)                                                                         \
+    "{\"apiVersion\":\"example.org/"                                                               \
+    "v1beta1\",\"kind\":\"Site\",\"metadata\":{\"annotations\":" value                             \
+    "},\"spec\":{\"schedule\":\"not an object\"}}"
+    static const char *const objects[] = {ANNOTATIONS("[[1],{}]"), ANNOTATIONS("\"x\""),
+                                          ANNOTATIONS("7"), ANNOTATIONS("null")};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(objects); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(OUT_MAX);
+        stw_autojson struct stw_json_doc doc = {0};
+        struct stw_error err = {0};
+        if (convert(objects[i], "v1", &out, &err) != 0)
+            fail_msg("%s\n%s", err.text, objects[i]);
+        if (stw_json_scan(&doc, stw_buf_str(&out), out.len, &err) != 0)
+            fail_msg("%s\n%s\n%s", err.text, objects[i], stw_buf_str(&out));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(annotations_of_any_type),
         cmocka_unit_test(pairs_in_both_directions),
         cmocka_unit_test(a_function_converts_what_tables_cannot),
         cmocka_unit_test(round_trips_lose_nothing),
