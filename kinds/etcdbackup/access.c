@@ -394,8 +394,8 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why)
 
 void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_t size)
 {
-    const char *path = stw_streq(spec->storage_type, "PVC") ? spec->pvc.path : spec->s3.path;
-    if (stw_streq(spec->storage_type, "PVC")) {
+    const char *path = stw_same(spec->storage_type, "PVC") ? spec->pvc.path : spec->s3.path;
+    if (stw_same(spec->storage_type, "PVC")) {
         const char *slash = strrchr(path, '/'); /* the key is a name in the folder of the path */
         int folder = slash ? (int)(slash - path) + 1 : 0;
         stw_format(out, size, "pvc://%s/%.*s%s", spec->pvc.claim, folder, path, key);

@@ -119,7 +119,7 @@ static void take_in(struct eb *e)
  * steward died in between. */
 static bool check_transfer(struct eb *e)
 {
-    bool verifying = false, volume = stw_streq(e->spec.storage_type, "PVC");
+    bool verifying = false, volume = stw_same(e->spec.storage_type, "PVC");
     bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
     enum eb_transfer t =
         volume ? eb_agent_look(e)
@@ -172,7 +172,7 @@ static void prepare_backup(struct eb *e, bool early)
         e->state.phase = EB_FAILED;
         return;
     }
-    bool volume = stw_streq(e->spec.storage_type, "PVC");
+    bool volume = stw_same(e->spec.storage_type, "PVC");
     int rc = volume ? eb_agent_prepare(e, &e->result) : eb_job_create(e, &e->job, &e->result);
     e->state.phase = EB_RUNNING;
     if (rc == 0) {
@@ -204,7 +204,7 @@ static int start_prepared_backup(struct eb *e, struct stw_error *err)
         return 0;
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "stopped");
-    if (stw_streq(e->spec.storage_type, "PVC"))
+    if (stw_same(e->spec.storage_type, "PVC"))
         return eb_agent_start(e, err);
     return eb_runtime_start(e->runtime, e->run->key, e->object.uid, stw_take(e->job), err);
 }

@@ -53,7 +53,7 @@ static int take_uri(struct er *e, const char *uri)
     const char *slash = strchr(rest, '/');
     s->volume = strncmp(uri, "pvc://", 6) == 0;
     s->s3 = b->s3;
-    if (!slash || s->volume != stw_streq(b->storage_type, "PVC"))
+    if (!slash || s->volume != stw_same(b->storage_type, "PVC"))
         return wait_for_backup(e, "BackupNotFound", "EtcdBackup \"%s\" has no backup \"%.200s\"",
                                e->spec.backup.name, uri);
     if (s->volume)
