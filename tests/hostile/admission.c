@@ -246,6 +246,7 @@ static bool convert(const struct stw_buf *object, const char *version, struct st
     stw_autobuf struct stw_buf body = STW_BUF_INIT(TEXT_MAX), reply = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {.more_depth = STW_JSON_MORE_DEPTH};
     struct stw_conversion_result result = {0};
+    struct stw_error err = {0};
     size_t len;
     stw_buf_addf(
         &body,
@@ -260,7 +261,9 @@ static bool convert(const struct stw_buf *object, const char *version, struct st
                                                                        .len = body.len},
                                        &scratch, &reply, &result);
     HOSTILE_EXPECT(status == 200 || status == 400);
-    HOSTILE_EXPECT(stw_json_scan(&doc, stw_buf_str(&reply), reply.len, NULL) == 0);
+    if (stw_json_scan(&doc, stw_buf_str(&reply), reply.len, &err) != 0)
+        hostile_fail("the answer is not JSON: %s\n%s\n%s", err.text, stw_buf_str(&reply),
+                     stw_buf_str(&body));
     struct stw_json response = stw_json_get(stw_json_root(&doc), "response");
     const char *raw =
         stw_json_raw(stw_json_at(stw_json_get(response, "convertedObjects"), 0), &len);

@@ -100,9 +100,46 @@ static void add_row(struct hostile_cases *c, const struct place *at, const struc
     }
 }
 
+/* metav1.ObjectMeta, which no kind has in its tables. */
+static const struct stw_field text_item = {.name = "", .type = STW_T_STRING};
+static const struct stw_field any_item = {.name = "", .type = STW_T_RAW};
+static const struct stw_field metadata_rows[] = {
+    {.name = "name", .type = STW_T_STRING, STW_RANGE(1, 253)},
+    {.name = "generateName", .type = STW_T_STRING},
+    {.name = "namespace", .type = STW_T_STRING, STW_RANGE(1, 63)},
+    {.name = "uid", .type = STW_T_STRING},
+    {.name = "resourceVersion", .type = STW_T_STRING},
+    {.name = "generation", .type = STW_T_INT, STW_RANGE(0, INT64_MAX)},
+    {.name = "creationTimestamp", .type = STW_T_STRING},
+    {.name = "deletionTimestamp", .type = STW_T_STRING},
+    {.name = "deletionGracePeriodSeconds", .type = STW_T_INT},
+    {.name = "labels", .type = STW_T_MAP, .item = &text_item},
+    {.name = "annotations", .type = STW_T_MAP, .item = &text_item},
+    {.name = "finalizers", .type = STW_T_LIST, .item = &text_item},
+    {.name = "ownerReferences", .type = STW_T_LIST, .item = &any_item},
+    {.name = "managedFields", .type = STW_T_LIST, .item = &any_item},
+    {0},
+};
+/* Members that steward reads, for changes of each. */
+static const struct {
+    const char *name, *json;
+} metadata_members[] = {
+    {"annotations",
+     "{\"steward.dev/paused\":\"false\",\"steward.dev/adopt\":\"true\",\"steward.dev/"
+     "force-delete\":"
+     "\"true\",\"steward.dev/conversion\":\"{}\",\"steward.dev/update-template\":\"always\","
+     "\"steward.dev/reconcile-at\":\"now\"}"},
+    {"finalizers", "[\"example.com/a\",\"example.com/b\"]"},
+    {"ownerReferences",
+     "[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"b\",\"controller\":true}]"},
+    {"managedFields", "[{\"manager\":\"a\",\"operation\":\"Apply\",\"fieldsV1\":{\"f:spec\":{}}}]"},
+};
+
 static void add_places(struct hostile_cases *c)
 {
+    struct place metadata = {.steps = {"metadata"}, .depth = 1};
     struct place spec = {.steps = {"spec"}, .depth = 1}, status = {.steps = {"status"}, .depth = 1};
+    add_rows(c, &metadata, metadata_rows);
     add_rows(c, &spec, c->kind->spec);
     add_rows(c, &status, stw_status_common);
     add_rows(c, &status, c->kind->status);
@@ -205,6 +242,16 @@ static void add_full(struct hostile_cases *c, struct tree *t)
     c->changes += c->full_nodes[c->full_count++] * CHANGES;
 }
 
+static struct tree *with_metadata(struct hostile_cases *c, const struct tree *valid)
+{
+    struct tree *t = tree_copy(&c->kept, valid);
+    for (size_t i = 0; i < STW_COUNT(metadata_members); i++)
+        tree_put(
+            &c->kept, t, (const char *const[]){"metadata", metadata_members[i].name}, 2,
+            tree_of_text(&c->kept, metadata_members[i].json, strlen(metadata_members[i].json)));
+    return t;
+}
+
 struct hostile_cases *hostile_cases_create(const struct stw_kind *k, const struct stw_env *env,
                                            const struct stw_buf *sample, const struct stw_buf *pod,
                                            uint64_t seed)
@@ -225,7 +272,7 @@ struct hostile_cases *hostile_cases_create(const struct stw_kind *k, const struc
     for (uint32_t i = 0; i < GROWN; i++)
         c->valid[c->valid_count++] = grow_all(c, i);
     add_full(c, c->valid[0]);
-    add_full(c, c->valid[1]);
+    add_full(c, with_metadata(c, c->valid[1]));
     const struct place *at = find_pod(c);
     if (at) {
         struct tree *t = tree_copy(&c->kept, c->valid[0]);

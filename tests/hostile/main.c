@@ -161,29 +161,28 @@ static int run_kind(const struct stw_kind *k, const char *object, const char *fo
     stw_autobuf struct stw_buf sample = STW_BUF_INIT(FILE_MAX), pod = STW_BUF_INIT(FILE_MAX);
     const struct sample pod_template = {NULL, &pod};
     struct job job = {.kind = k};
-    unsigned missed = 0;
     read_sample(k, &sample);
     read_yaml(STW_SOURCE_ROOT "/tests/hostile/pod.yaml", &pod_template);
     hostile_world_open();
     job.cases = hostile_cases_create(k, hostile_world_env(), &sample, &pod, now->seed);
-    job.runs = hostile_runs_create(k, job.cases);
+    job.runs = hostile_runs_create(k, job.cases, read_sample);
     job.commands = hostile_commands_create(k, folder);
     uint32_t single = hostile_cases_single(job.cases);
+    uint32_t from = 0, to = OBJECTS;
     if (object) {
         char *end;
-        uint32_t from = (uint32_t)strtoul(object, &end, 10);
-        try_all(&job, from, 1 + (*end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : from));
-    } else {
-        try_all(&job, 0, OBJECTS);
-        missed = hostile_cases_missed(job.cases);
-        (void)printf(
-            "%s: seed %llu, %d objects, %u of them with one of %u changes; %u are JSON, %u are "
-            "valid; %u conversions; %u runs that sent requests; slowest %u: %llu ms\n",
-            k->kind, (unsigned long long)now->seed, OBJECTS, single,
-            hostile_cases_changes(job.cases), job.tally.read, job.tally.accepted,
-            job.tally.converted, hostile_runs_whole(job.runs), job.slowest,
-            (unsigned long long)job.slowest_ms);
+        from = (uint32_t)strtoul(object, &end, 10);
+        to = 1 + (*end == '-' ? (uint32_t)strtoul(end + 1, NULL, 10) : from);
     }
+    try_all(&job, from, to);
+    unsigned missed = object ? 0 : hostile_cases_missed(job.cases);
+    (void)printf(
+        "%s: seed %llu, objects %u to %u; those below %u have one of %u changes, the others two; "
+        "%u are JSON, %u are valid; %u conversions; %u runs that sent requests; slowest "
+        "%u: %llu ms\n",
+        k->kind, (unsigned long long)now->seed, from, to - 1, single,
+        hostile_cases_changes(job.cases), job.tally.read, job.tally.accepted, job.tally.converted,
+        hostile_runs_whole(job.runs), job.slowest, (unsigned long long)job.slowest_ms);
     now->done = true;
     hostile_commands_destroy(job.commands);
     hostile_runs_destroy(job.runs);

@@ -10,13 +10,16 @@
 #include "hostile/server.h"
 #include "hostile/world.h"
 #include "kinds/kinds.h"
+#include "schema/names.h"
 #include "support/fake_clock.h"
 
 #include <stdio.h>
 
 #define TEXT_MAX ((size_t)64 << 20)
 #define CHILDREN_MAX 64
-#define STATUSES_MAX 8
+#define STATUSES_MAX 24
+#define SAMPLES_MAX 32
+#define NAMES_MAX 8         /* of other objects, in one object */
 #define RUN_EVERY_MS 600000 /* by the fake clock: no pause of a run before is left */
 #define WALL_DAYS 4         /* of the wall clock: what the learned statuses wait for comes */
 
@@ -35,6 +38,7 @@ struct hostile_runs {
     struct stw_manager *manager;
     struct stw_worker_pool *pool;
     struct tree_arena kept, scratch;
+    struct tree *samples[SAMPLES_MAX];   /* in the order of stw_kinds */
     struct tree *any_child;              /* has members of all resources */
     struct tree *children[CHILDREN_MAX]; /* that the kind made in honest runs */
     char *collections[CHILDREN_MAX];     /* the path before the name of each */
@@ -281,15 +285,23 @@ static void cache_tree(struct hostile_runs *s, struct stw_informer *inf, const s
     stw_informer_saw(inf, &text, NULL);
 }
 
+/* What the object itself has stays. */
+static void put_absent(struct tree_arena *a, struct tree *t, const char *key, const char *json)
+{
+    const struct tree *metadata = tree_child(t, "metadata");
+    if (!metadata || !tree_child(metadata, key))
+        put(a, t, "metadata", key, json);
+}
+
 static void cache_object(struct hostile_runs *s, struct tree *t)
 {
     struct tree_arena *a = &s->scratch;
     put(a, t, "metadata", "name", "\"" NAME "\"");
     put(a, t, "metadata", "namespace", "\"" NS "\"");
-    put(a, t, "metadata", "uid", "\"u-1\"");
-    put(a, t, "metadata", "resourceVersion", "\"5\"");
-    put(a, t, "metadata", "generation", "3");
-    put(a, t, "metadata", "creationTimestamp", "\"2023-12-31T00:00:00Z\"");
+    put_absent(a, t, "uid", "\"u-1\"");
+    put_absent(a, t, "resourceVersion", "\"5\"");
+    put_absent(a, t, "generation", "3");
+    put_absent(a, t, "creationTimestamp", "\"2023-12-31T00:00:00Z\"");
     if (hostile_below(&s->random, 12) == 0) {
         char finalizers[300];
         put(a, t, "metadata", "deletionTimestamp", "\"2024-01-01T00:00:00Z\"");
@@ -302,28 +314,85 @@ static void cache_object(struct hostile_runs *s, struct tree *t)
     cache_tree(s, s->pool->own->informer, t);
 }
 
-static void cache_child(struct hostile_runs *s, const struct stw_watch *w)
+/* What a cache of this watch would have: an object that the kind makes, of another kind, or any. */
+static struct tree *child_of(struct hostile_runs *s, const struct stw_watch *w, bool *ret_named)
 {
-    static const char *const names[] = {NAME, NAME "-config", NAME "-0", NAME "-abcde"};
-    struct stw_watch_cache *cache = stw_manager_cache(s->manager, w);
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
-    struct tree *made = NULL;
-    char name[64];
     stw_resource_path(w->resource, NS, NULL, NULL, &path);
+    *ret_named = true;
     for (size_t i = 0; i < s->child_count; i++)
         if (stw_streq(s->collections[i], stw_buf_str(&path)))
-            made = s->children[i];
-    struct tree *t = child_like(s, made);
-    if (!made) {
-        stw_format(name, sizeof(name), "\"%s\"",
-                   names[hostile_below(&s->random, STW_COUNT(names))]);
-        put(&s->scratch, t, "metadata", "name", name);
+            return child_like(s, s->children[i]);
+    *ret_named = false;
+    for (size_t i = 0; stw_kinds[i]; i++)
+        if (&stw_kinds[i]->resource == w->resource)
+            return child_like(s, s->samples[i]);
+    return child_like(s, NULL);
+}
+
+static void cache_child(struct hostile_runs *s, struct stw_watch_cache *cache, const char *name)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    bool named;
+    struct tree *t = child_of(s, cache->watch, &named);
+    if (!named || hostile_below(&s->random, 4) == 0) {
+        stw_buf_json_strz(&text, name);
+        put(&s->scratch, t, "metadata", "name", stw_buf_str(&text));
     }
     put(&s->scratch, t, "metadata", "namespace", "\"" NS "\"");
-    for (uint32_t n = hostile_below(&s->random, 4); n > 0; n--)
+    for (uint32_t n = s->learning ? 0 : hostile_below(&s->random, 4); n > 0; n--)
         hostile_change(&s->random, &s->scratch, t);
-    if (cache)
-        cache_tree(s, cache->informer, t);
+    cache_tree(s, cache->informer, t);
+}
+
+/* A reconciler reads the caches of its watches, and those of other kinds. */
+static bool is_read(const struct hostile_runs *s, const struct stw_watch *watch)
+{
+    const struct stw_watch *w;
+    for (size_t i = 0; (w = stw_controller_watch(s->pool->controller, i)); i++)
+        if (w == watch)
+            return true;
+    for (size_t i = 0; stw_controllers[i]; i++)
+        if (stw_controllers[i]->own == watch)
+            return watch != s->pool->controller->own;
+    return false;
+}
+
+/* Adds the texts of an object that can be the names of others. */
+static size_t find_names(const struct tree *t, const char **ret, size_t n)
+{
+    if (t->type == TREE_RAW && n < NAMES_MAX && t->len > 2 && t->len < 64 && t->raw[0] == '"') {
+        char *name = strndup(t->raw + 1, t->len - 2);
+        if (name && stw_is_dns1123_label(name))
+            ret[n++] = name;
+        else
+            free(name);
+    }
+    for (uint32_t i = 0; i < t->count; i++)
+        n = find_names(t->kids[i], ret, n);
+    return n;
+}
+
+/* Each cache has an object with a name of its own, and of the names in the object, or none. */
+static void cache_children(struct hostile_runs *s, const struct tree *object)
+{
+    static const char *const own[] = {NAME, NAME "-config", NAME "-0", NAME "-abcde"};
+    const char *names[NAMES_MAX];
+    const struct tree *spec = tree_child(object, "spec");
+    bool others = s->learning || hostile_below(&s->random, 3) == 0;
+    size_t n = spec && others ? find_names(spec, names, 0) : 0;
+    for (uint32_t i = 0; i < s->manager->cache_count; i++) {
+        struct stw_watch_cache *cache = &s->manager->caches[i];
+        if (!is_read(s, cache->watch))
+            continue;
+        if (s->learning || hostile_below(&s->random, 2))
+            cache_child(s, cache, own[hostile_below(&s->random, STW_COUNT(own))]);
+        for (size_t k = 0; k < n; k++)
+            if (s->learning || hostile_below(&s->random, 3) == 0)
+                cache_child(s, cache, names[k]);
+    }
+    for (size_t k = 0; k < n; k++)
+        free((char *)(uintptr_t)names[k]);
 }
 
 /* A valid object with a status that another client has changed. */
@@ -354,7 +423,6 @@ static void run_key(struct hostile_runs *s)
 
 void hostile_run(struct hostile_runs *s, uint32_t number, const struct stw_buf *object)
 {
-    const struct stw_watch *w;
     tree_arena_reset(&s->scratch);
     s->random = hostile_cases_random(s->cases, number);
     (void)hostile_next(&s->random);
@@ -363,22 +431,29 @@ void hostile_run(struct hostile_runs *s, uint32_t number, const struct stw_buf *
     struct tree *t = tree_of_text(&s->scratch, stw_buf_str(object), object->len);
     if (!t)
         return; /* the API server has not stored it */
-    cache_object(s, number % 2 ? t : with_status(s));
-    for (size_t i = 0; (w = stw_controller_watch(s->pool->controller, i)); i++)
-        if (hostile_below(&s->random, 2))
-            cache_child(s, w);
+    t = number % 2 ? t : with_status(s);
+    cache_object(s, t);
+    cache_children(s, t);
     if (number % 4 == 0)
         for (uint32_t i = 0; i < s->manager->cache_count; i++)
             report_change(s, &s->manager->caches[i]);
     run_key(s);
 }
 
-struct hostile_runs *hostile_runs_create(const struct stw_kind *k, struct hostile_cases *cases)
+struct hostile_runs *hostile_runs_create(const struct stw_kind *k, struct hostile_cases *cases,
+                                         void (*sample)(const struct stw_kind *k,
+                                                        struct stw_buf *out))
 {
     struct hostile_runs *s = calloc(1, sizeof(*s));
     HOSTILE_EXPECT(s);
     *s = (struct hostile_runs){.kind = k, .cases = cases, .time = {1000}, .learning = true};
     s->clock = (struct stw_clock){s, monotonic_ms, wall_us, NULL};
+    for (size_t i = 0; stw_kinds[i]; i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
+        HOSTILE_EXPECT(i < SAMPLES_MAX);
+        sample(stw_kinds[i], &text);
+        s->samples[i] = tree_of_text(&s->kept, stw_buf_str(&text), text.len);
+    }
     read_child(s);
     open_manager(s);
     (void)hostile_serve(answer, s);
@@ -386,7 +461,10 @@ struct hostile_runs *hostile_runs_create(const struct stw_kind *k, struct hostil
         tree_arena_reset(&s->scratch);
         s->random = hostile_cases_random(cases, UINT32_MAX - 100 - i);
         uint32_t index = i % hostile_valid_count(cases);
-        cache_object(s, tree_copy(&s->scratch, hostile_valid_tree(cases, index)));
+        struct tree *t = tree_copy(&s->scratch, hostile_valid_tree(cases, index));
+        cache_object(s, t);
+        if (i % 2)
+            cache_children(s, t);
         run_key(s);
     }
     s->learning = false;

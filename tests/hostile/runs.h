@@ -11,7 +11,10 @@
 
 struct hostile_runs;
 
-struct hostile_runs *hostile_runs_create(const struct stw_kind *k, struct hostile_cases *cases);
+/* `sample` writes a valid object of any kind. */
+struct hostile_runs *hostile_runs_create(const struct stw_kind *k, struct hostile_cases *cases,
+                                         void (*sample)(const struct stw_kind *k,
+                                                        struct stw_buf *out));
 void hostile_runs_destroy(struct hostile_runs *s);
 void hostile_run(struct hostile_runs *s, uint32_t number, const struct stw_buf *object);
 /* How many runs sent a request besides that for the status: the object had passed its checks. */
