@@ -42,7 +42,7 @@ def remove(server, paths_of_objects):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_server_accepts_every_object(server, plurals, name):
-    """Without a warning.  The webhooks call nobody here, so they are only judged, not stored."""
+    """Without a warning.  No server answers the webhooks, so they are only judged, not stored."""
     if server.minor < FILES[name]:
         pytest.skip("the file is for later versions")
     objects = [o for o in yaml.load_all((paths.TOP / "dist" / name).read_text("utf-8"), LOADER) if o]
@@ -63,4 +63,4 @@ def test_a_server_accepts_every_object(server, plurals, name):
                 for c in server.get(p)["status"].get("conditions", [])))
     finally:
         remove(server, [plurals(o) for o in reversed(objects)
-                        if o["kind"] not in (*HOOKS, "Namespace")])  # nobody here ends a namespace
+                        if o["kind"] not in (*HOOKS, "Namespace")])  # no controller here ends a namespace
