@@ -167,11 +167,12 @@ void stw_stub_shrink(struct stw_buf *text, const struct stw_stub_of *of)
 {
     stw_autojson struct stw_json_doc doc = {.trusted = true};
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX), stub = STW_BUF_INIT(TEXT_MAX);
+    struct stw_error err = {0};
     bool large = text->len > STW_STUB_TEXT_MAX, room = !stw_cache_usage_is_full(of->ns);
     if (text->failed || (room && !large) || text->len <= FULL_MEMBERS_MAX)
         return;
-    if (stw_json_scan(&doc, text->data, text->len, NULL) != 0) {
-        text->failed = true;
+    if (stw_json_scan(&doc, text->data, text->len, &err) != 0) {
+        text->failed = err.code == STW_ERR_INTERNAL; /* no memory */
         return;
     }
     struct stw_json root = stw_json_root(&doc);

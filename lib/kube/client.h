@@ -48,10 +48,12 @@ struct stw_request {
     const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none; borrowed until the call returns, copied by submit */
     size_t body_len;
-    const char *header;   /* one more, "Name: value", or NULL; not for submit */
-    uint32_t timeout_ms;  /* 0: STW_CLIENT_TIMEOUT_MS */
-    bool no_retry;        /* return a 429 at once */
-    bool secret;          /* the response is wiped when freed */
+    const char *header;  /* one more, "Name: value", or NULL; not for submit */
+    uint32_t timeout_ms; /* 0: STW_CLIENT_TIMEOUT_MS */
+    bool no_retry;       /* return a 429 at once */
+    bool secret;         /* the response is wiped when freed */
+    size_t
+        answer_max; /* bytes of the response, beyond it STW_ERR_TOO_LARGE; 0: the client's limit */
     int64_t *ret_date_us; /* if not NULL: gets the response's Date, the server's clock */
 };
 
@@ -86,7 +88,8 @@ struct stw_place {
 };
 #define STW_PLACE(...) (&(const struct stw_place){__VA_ARGS__})
 
-/* Reads an object.  Any thread except the client's own.  STW_ERR_NOT_FOUND: there is none. */
+/* Reads an object.  Any thread except the client's own.  STW_ERR_NOT_FOUND: there is none.  A Secret over
+ * ret->max bytes: STW_ERR_TOO_LARGE. */
 int stw_kube_get(struct stw_client *c, const struct stw_resource *r, const char *ns,
                  const char *name, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
 /* The same from the server's memory, without a read of its store: the object is at least as new as

@@ -86,6 +86,8 @@ int stw_client_do(struct stw_client *c, const struct stw_request *req, struct st
                   struct stw_error *err)
 {
     struct stw_http_call call = {.req = *req};
+    if (req->answer_max > 0)
+        call.body = STW_BUF_INIT(STW_MIN(req->answer_max, c->response_max));
     if (c->shadow && !stw_streq(req->method, "GET"))
         return stw_shadow_answer(c->shadow, c, req, ret, err);
     perform_call(c, &call);
@@ -239,12 +241,14 @@ static int send_verb_request(struct stw_client *c, const struct verb *v, const s
     if (path.failed)
         return stw_fail(err, STW_ERR_INVALID, "the name \"%.64s...\" is too long",
                         at->name ? at->name : "");
+    bool secret = at->resource == &stw_res_secret;
     struct stw_request req = {.method = v->method,
                               .path = path.data,
                               .content_type = v->content_type,
                               .body = body,
                               .body_len = body ? strlen(body) : 0,
-                              .secret = at->resource == &stw_res_secret};
+                              .answer_max = secret && ret ? ret->max : 0,
+                              .secret = secret};
     return stw_client_do(c, &req, ret, err);
 }
 

@@ -2,6 +2,7 @@
  *
  * The reflector against a scripted server that misbehaves. */
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/informer.h"
@@ -279,6 +280,30 @@ static void list_then_watch(void **state)
     assert_has(&f, "n/c", NULL);
     assert_int_equal(fake_count(&f.fake, "GET"), 4);
     end(&f);
+}
+
+/* 4 MiB hold six objects of 600 KiB, and as many small ones as a page may have. */
+static void pages_of_large_objects_are_small(void **state)
+{
+    struct fixture f;
+    stw_autobuf struct stw_buf script = STW_BUF_INIT(1u << 20);
+    (void)state;
+    stw_buf_adds(&script, "limit=100$ | {'body':{'metadata':{'resourceVersion':'5','continue':'a'},"
+                          "'items':[{'metadata':{'namespace':'n','name':'large','resourceVersion':"
+                          "'1'},'data':{'d':'");
+    for (int i = 0; i < 600 << 10; i++)
+        stw_buf_addc(&script, 'x');
+    stw_buf_adds(&script, "'}}]}}\n"
+                          "limit=6&continue=a$ | list 5 a@1=1 more=b\n"
+                          "limit=500&continue=b$ | list 5 b@1=1\n"
+                          "watch=1 | watch hang\n");
+    begin(&f, stw_buf_str(&script), (struct stw_informer_config){0});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_int_equal(stw_informer_count(f.inf), 3);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    assert_true(stw_share_facts(STW_SHARE_ANSWERS).peak >= 600 << 10);
+    end(&f);
+    assert_int_equal(stw_share_facts(STW_SHARE_CACHES).used, 0);
 }
 
 /* The deletion of an object that is not cached is reported only with tells_gone. */
@@ -898,6 +923,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(list_then_watch),
+        cmocka_unit_test(pages_of_large_objects_are_small),
         cmocka_unit_test(gone),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
