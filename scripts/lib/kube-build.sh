@@ -36,6 +36,8 @@ kube_build() {
         step 'set up the build' kube_prepare "$tree/src" "$version"
         : >"$tree/prepared"
     fi
+    # A generator that was interrupted leaves a file without its end, which make takes for a whole one.
+    find "$tree/src" -name 'zz_generated.*.go' -newer "$tree/prepared" -delete
     step "build ${KUBE_SERVERS[*]#kube-}" kube_make "$tree/src" "${KUBE_SERVERS[@]}"
     step 'collect the programs' kube_collect "$tree" "$version"
     step 'smoke test' smoke_test "$tree/out"
