@@ -309,17 +309,8 @@ static const struct stw_scale scale = {.spec_replicas = ".spec.size",
                                        .status_replicas = ".status.size",
                                        .selector = ".status.selector"};
 
-/* Whether it is a version, as steward writes it; a status may have anything. */
-static bool is_version(struct stw_json text)
-{
-    char copy[STW_SEMVER_LEN + 1]; /* "v" */
-    struct stw_semver v;
-    return stw_json_strcpy(text, copy, sizeof(copy)) == 0 && stw_semver_parse(copy, &v) == 0;
-}
-
 /* Writes the version into the spec of a cluster that names none: a steward with another built-in
- * default must not change it later.  While an upgrade runs, it is the one that it leads to: another
- * one would be refused. */
+ * default must not change it later. */
 static void default_more(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d)
 {
@@ -333,10 +324,8 @@ static void default_more(const struct stw_admission *a, struct stw_json spec,
         return;
     }
     if (!stw_json_there(was))
-        was = stw_json_path(a->old_object, "status.targetVersion");
-    if (!is_version(was))
-        was = stw_json_path(a->old_object, "status.currentVersion");
-    if (!is_version(was))
+        was = stw_ec_version_of_status(stw_json_get(a->old_object, "status"));
+    if (stw_json_type(was) != STW_JSON_STRING)
         return;
     const char *raw = stw_json_raw(was, &len);
     stw_buf_add(&json, raw, len);

@@ -343,6 +343,18 @@ void stw_ec_validate(const struct stw_admission *a, const void *spec, const void
     struct stw_ec_scene s = {.a = a, .at = "spec", .now = spec, .old = old_spec, .f = f};
     s.json = stw_json_get(a->object, "spec");
     s.status = stw_json_get(a->operation == STW_UPDATE ? a->old_object : a->object, "status");
+    /* A spec without a version is judged with the one that becomes its default. */
+    struct stw_etcdcluster now = *s.now, old = s.old ? *s.old : now;
+    char version[STW_SEMVER_LEN + 1];
+    if (s.old &&
+        stw_json_strcpy(stw_ec_version_of_status(s.status), version, sizeof(version)) == 0) {
+        if (!stw_json_there(stw_json_get(s.json, "version")))
+            now.version = version;
+        if (!stw_json_there(stw_json_path(a->old_object, "spec.version")))
+            old.version = version;
+        s.now = &now;
+        s.old = &old;
+    }
     stw_ec_check(&s);
     advise_on_force(a, s.status, f);
 }

@@ -46,6 +46,9 @@ struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path);
 /* The rules by part. */
 void stw_ec_check(const struct stw_ec_scene *s); /* all of them */
 void stw_ec_check_version(const struct stw_ec_scene *s);
+/* The version of a cluster whose spec names none: the one that a running upgrade leads to, since
+ * another one would be refused.  Absent if the status has none; it may have any text. */
+struct stw_json stw_ec_version_of_status(struct stw_json status);
 void stw_ec_check_pod(const struct stw_ec_scene *s);
 void stw_ec_check_storage(const struct stw_ec_scene *s);
 void stw_ec_check_tls(const struct stw_ec_scene *s);

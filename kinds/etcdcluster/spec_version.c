@@ -24,6 +24,20 @@ static bool is_prerelease(const char *text)
     return stw_semver_parse(release, &v) == 0;
 }
 
+static bool is_version(struct stw_json text)
+{
+    char copy[STW_SEMVER_LEN + 1]; /* "v" */
+    struct stw_semver v;
+    return stw_json_strcpy(text, copy, sizeof(copy)) == 0 && stw_semver_parse(copy, &v) == 0;
+}
+
+struct stw_json stw_ec_version_of_status(struct stw_json status)
+{
+    struct stw_json target = stw_json_get(status, "targetVersion");
+    struct stw_json current = stw_json_get(status, "currentVersion");
+    return is_version(target) ? target : is_version(current) ? current : STW_JSON_NONE;
+}
+
 const char *stw_ec_check_version_text(const char *text)
 {
     struct stw_semver v;

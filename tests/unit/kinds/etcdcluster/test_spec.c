@@ -211,6 +211,11 @@ static void upgrades(void **state)
          "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
         {VERSION("3.6.16"), WAITS("3.4.99", ",\"currentVersion\":\"3.4.23\""),
          "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
+        /* the old spec names none: the version that became its default is no change of it */
+        {EC("\"version\":\"3.6.16\",\"size\":5"),
+         RUNNING("\"size\":3", "\"currentVersion\":\"3.6.16\""), ""},
+        {EC("\"version\":\"3.6.16\",\"size\":5"),
+         RUNNING("\"size\":3", "\"currentVersion\":\"3.5.24\",\"targetVersion\":\"3.6.16\""), ""},
         /* compared with the running version */
         {VERSION("3.5.16"), RUNS("3.4.23", "3.5.21"),
          "spec.version: Invalid value: \"3.5.16\": downgrade from 3.5.21 is not supported\n"},
