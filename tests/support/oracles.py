@@ -4,6 +4,7 @@ are in tests/oracles, and scripts/lib/oracles.sh puts them into the cache."""
 
 import hashlib
 import os
+import re
 
 from . import paths
 
@@ -25,3 +26,10 @@ def program(name, version=None):
     if not os.access(path, os.X_OK):
         raise RuntimeError(f"{path} is not there: run 'scripts/bootstrap oracles' first")
     return path
+
+
+def module_version(name, module, version=None):
+    """The version of a module that the program is built with, "0.37.2"."""
+    folder = FOLDER / name / version if version else FOLDER / name
+    return re.search(rf"^\s*(?:require )?{re.escape(module)} v(\S+)", (folder / "go.mod").read_text("utf-8"),
+                     re.M)[1]
