@@ -11,7 +11,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import daily, door, objects, paths, wait
+from support import compared, daily, door, objects, paths, wait
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -120,6 +120,7 @@ def test_verdicts_are_those_of_the_api_server(served, tmp_path):
             lenient.append((obj, answer.message))
         elif not _is_documented(served, errors):
             undocumented.append((obj, errors))
+    compared.note("Kubernetes", f"1.{served.minor} (verdicts on manifests)", COUNT)
     print(f"{COUNT} objects: {both[False]} accepted and {both[True]} refused by both")
     assert (lenient[:5], undocumented[:5]) == ([], [])
     assert min(both.values()) >= LEAST

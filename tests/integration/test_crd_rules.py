@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import judged, oracles, paths
+from support import compared, judged, oracles, paths
 from support.cluster import LOADER
 
 NAMESPACE = "rules"
@@ -89,6 +89,7 @@ def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
     assert stricter == [], stricter[:5]
     bad, accepted = judged.new_refused(cases)
     print(f"{version}: {len(bad) - len(accepted)} of {len(bad)} bad new objects are refused")
+    compared.note("k8s.io/apiextensions-apiserver", f"{version} (rules of definitions)", len(cases))
     assert len(bad) > 400 and 108 * len(accepted) <= 8 * len(bad), accepted
     changes, accepted = judged.changes_refused(cases)
     assert len(changes) > 60 and accepted == [], accepted[:5]
@@ -102,5 +103,6 @@ def test_rules_of_quantities_refuse_no_good_ones(of_quantities, version):
     assert stricter == [], stricter[:5]
     bad, accepted = judged.new_refused(cases)
     print(f"{version}: {len(bad) - len(accepted)} of {len(bad)} bad new objects are refused")
+    compared.note("k8s.io/apiextensions-apiserver", f"{version} (rules of definitions)", len(cases))
     assert len(bad) > QUANTITIES / 4 and 5 * len(accepted) <= len(bad), accepted[:20]
     assert sum(not c.refused for c in cases) > QUANTITIES / 10

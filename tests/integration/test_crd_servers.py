@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from support import oracles, paths, steward, versions
+from support import compared, oracles, paths, steward, versions
 from support.cluster import LOADER
 
 WITH_RULES = ["config/server-1.29/crds", "dist/install-1.29.yaml", "chart/files/crds-1.29", "olm"]
@@ -73,6 +73,7 @@ def test_old_and_new_servers_judge():
 def test_a_server_accepts_every_definition(shipped, version):
     distinct = {json.dumps(d, sort_keys=True): d for some in shipped.values() for d in some}
     assert refused(version, list(distinct.values())) == {}
+    compared.note("k8s.io/apiextensions-apiserver", f"{version} (definitions)", len(distinct))
 
 
 @pytest.mark.parametrize("version", oracles.versions("crd"))

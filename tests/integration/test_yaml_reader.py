@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support import daily, oracles, paths, yamltexts
+from support import compared, daily, oracles, paths, yamltexts
 
 COUNT = 20000
 LEAST_ACCEPTED = 1000
@@ -128,6 +128,8 @@ def test_yaml_is_read_as_kubectl_reads_it(ours, theirs):
         else:
             accepted += 1
     print(f"{len(texts)} texts, of which both accept {accepted}")
+    compared.note("k8s.io/apimachinery", f"{oracles.module_version('yaml', 'k8s.io/apimachinery')} "
+                  "(kubectl's reader of YAML)", len(texts))
     assert (lenient[:5], different[:5], undocumented[:5]) == ([], [], [])
     assert len(seldom) <= COUNT / SELDOM, seldom
     assert accepted >= LEAST_ACCEPTED

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lib/store compared with other implementations of S3: AWS's botocore signs each request once more,
-and versitygw verifies what it gets.
+and versitygw verifies what it gets."""
 
-STEWARD_S3_SEED repeats the keys of one run; the seed is in the output of a failed test."""
-
-import datetime
-import os
-import random
 import urllib.parse
 
 import botocore
@@ -15,10 +10,9 @@ import botocore.awsrequest
 import botocore.credentials
 import pytest
 
-from support import compared, s3, s3double, versions
+from support import compared, daily, s3, s3double, versions
 from support.storeprobe import BIG, PART, Probe, blob, file_sha
 
-SEED = int(os.environ.get("STEWARD_S3_SEED") or datetime.date.today().strftime("%Y%m%d"))
 KEYS = 60
 # What a key may have of each class that a signature treats in a different way.
 ALPHABET = "abcXYZ019-_.~/ +%&=?#!*'()$,;:@\"\\^`{|}<>[]äß€𝄞"
@@ -50,8 +44,7 @@ def botocore_signs(method, url, headers, double):
 
 
 def test_signatures_are_those_of_botocore(tmp_path):
-    dice = random.Random(SEED)
-    print(f"STEWARD_S3_SEED={SEED}")
+    dice = daily.dice("keys")
     double = s3double.S3Double(region="eu-west-9", page=2)
     try:
         probe = Probe(tmp_path, endpoint=double.url, region=double.region, bucket=double.bucket,
@@ -99,8 +92,7 @@ def test_versitygw_keeps_what_it_is_given(gateway, probe, tmp_path, size):
 
 
 def test_versitygw_accepts_the_signature_of_any_key(probe, tmp_path):
-    dice = random.Random(SEED)
-    print(f"STEWARD_S3_SEED={SEED}")
+    dice = daily.dice("keys")
     sent = blob(tmp_path, 5)
     # A backslash or a key that is also a folder of another one is a rule of its file system, not of S3.
     names = [f"{number}/{urllib.parse.quote(key(dice), safe='').replace('%5C', '-')[:200]}"

@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission, asked by an API server's own code: its client of webhooks, its check of their answers, and
-the library that applies their patches.  The verdicts must be those of `steward validate`.
+the library that applies their patches.  The verdicts must be those of `steward validate`."""
 
-STEWARD_ADMISSION_SEED repeats the objects of one run; the seed is in the output of a failed test."""
-
-import datetime
 import json
-import os
-import random
 import re
 import subprocess
 
 import pytest
 
-from support import compared, judged, oracles, paths
+from support import compared, daily, judged, oracles, paths
 from support.door import Door
 
-SEED = int(os.environ.get("STEWARD_ADMISSION_SEED") or datetime.date.today().strftime("%Y%m%d"))
 GENERATED = 120  # new objects of each kind, and as many changes
 NAMESPACE = "shop"
 
@@ -26,7 +20,7 @@ def cases(tmp_path_factory):
     """[judged.Case] with the verdicts of `steward validate`."""
     folder = tmp_path_factory.mktemp("judged")
     noted = judged.cases(folder, NAMESPACE)
-    every = noted + judged.generated(random.Random(SEED), noted, GENERATED, NAMESPACE)
+    every = noted + judged.generated(daily.dice("admission"), noted, GENERATED, NAMESPACE)
     judged.judge(every, folder)
     return every
 
@@ -61,7 +55,6 @@ def asked(steward_binary, cases, tmp_path_factory):
 
 
 def test_the_api_server_accepts_each_answer(cases, asked):
-    print(f"STEWARD_ADMISSION_SEED={SEED}")
     assert len(asked) == len(cases)
     wrong = [(case, said["error"]) for case, said in zip(cases, asked) if "error" in said]
     assert not wrong, wrong[:5]
@@ -79,7 +72,6 @@ def named(case):
 
 def test_the_verdicts_are_those_of_validate(cases, asked):
     """Of a change, `validate` also refuses what the schema refuses, as an API server does."""
-    print(f"STEWARD_ADMISSION_SEED={SEED}")
     differ = [(case, said.get("message")) for case, said in zip(cases, asked)
               if said["allowed"] == bool(named(case)) and not (case.old and said["allowed"])]
     assert not differ, "\n".join(f"{case!r}\n  admission {said}" for case, said in differ[:8])
