@@ -166,7 +166,7 @@ static void make_stub(struct shrinking *s, struct stw_json root, size_t text_len
 void stw_stub_shrink(struct stw_buf *text, const struct stw_stub_of *of)
 {
     stw_autojson struct stw_json_doc doc = {.trusted = true};
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX), stub = STW_BUF_INIT(TEXT_MAX);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     struct stw_error err = {0};
     bool large = text->len > STW_STUB_TEXT_MAX, room = !stw_cache_usage_is_full(of->ns);
     if (text->failed || (room && !large) || text->len <= FULL_MEMBERS_MAX)
@@ -182,18 +182,17 @@ void stw_stub_shrink(struct stw_buf *text, const struct stw_stub_of *of)
                           .member_max = room ? MEMBER_MAX : FULL_MEMBER_MAX,
                           .members_max = room ? MEMBERS_MAX : FULL_MEMBERS_MAX,
                           .keys_max = room ? KEYS_MAX : FULL_KEYS_MAX,
-                          .out = stub};
+                          .out = STW_BUF_INIT(TEXT_MAX)};
     if (of->index)
         of->index(NULL, root, &keys);
     make_stub(&s, root, text->len, &keys);
-    stub = s.out;
-    if (stub.failed) {
-        text->failed = true;
-    } else if (large || stub.len < text->len / 4 * 3) {
+    if (!s.out.failed && (large || s.out.len < text->len / 4 * 3)) {
         stw_buf_done(text); /* it may have had 8 MiB */
-        *text = stub;
-        stub = (struct stw_buf){0};
+        *text = s.out;
+        return;
     }
+    text->failed = s.out.failed;
+    stw_buf_done(&s.out);
 }
 
 bool stw_stub_is(struct stw_json root)

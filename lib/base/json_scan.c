@@ -6,6 +6,7 @@
 #include "base/plain_priv.h"
 #include "base/util.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -295,6 +296,7 @@ static enum scan_step take_deep_value(struct scan *s, struct deep *d)
 
 static enum scan_step take_after_deep(struct scan *s, struct deep *d)
 {
+    assert(d->depth > 0);
     bool object = d->object[d->depth - 1];
     skip_blanks(s);
     if (s->p < s->end && *s->p == ',') {

@@ -211,7 +211,7 @@ static void upgrades(void **state)
          "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
         {VERSION("3.6.16"), WAITS("3.4.99", ",\"currentVersion\":\"3.4.23\""),
          "spec.version: Invalid value: \"3.6.16\": upgrade one minor at a time: next is 3.5\n"},
-        /* the old spec names none: the version that became its default is no change of it */
+        /* the old spec names none: its default is the same version */
         {EC("\"version\":\"3.6.16\",\"size\":5"),
          RUNNING("\"size\":3", "\"currentVersion\":\"3.6.16\""), ""},
         {EC("\"version\":\"3.6.16\",\"size\":5"),
