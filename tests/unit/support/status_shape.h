@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "controller/condition.h"
+#include "support/status_note.h"
 
 #include <ctype.h>
 #include <jansson.h>

@@ -63,6 +63,7 @@ static void check_shape(const json_t *status)
         "Ready",        "Reconciling",  "Stalled",           "Available", "Progressing",
         "ConfigSynced", "ServiceReady", "AutoscalingActive", "Degraded",  NULL};
     check_conditions(status, order, 3);
+    note_status("App", status, 3);
 }
 
 static json_t *judge(void)

@@ -13,6 +13,7 @@ static void check_shape(const json_t *status)
         "Ready",      "Reconciling",  "Stalled",          "SecretResolved", "TargetReachable",
         "UserSynced", "GrantsSynced", "RotationComplete", "CleanupBlocked", NULL};
     check_conditions(status, order, 3);
+    note_status("DatabaseUser", status, 3);
     stw_autofree char *all = json_dumps(status, 0);
     assert_null(strstr(all, "s3cret"));
 }

@@ -2,6 +2,7 @@
  *
  * The status of an Eru, and how a Deployment is read. */
 #include "fixture.h"
+#include "support/status_note.h"
 
 #include "base/tzfile.h"
 #include "controller/condition.h"
@@ -65,6 +66,7 @@ static void judge(struct scene *s)
     json_decref(s->status);
     eru_judge(s->e, &s->verdict, &s->status);
     assert_non_null(s->status);
+    note_status("Eru", s->status, s->e->object.generation);
 }
 
 /* "Ready=True/Active ScheduleValid=..." */

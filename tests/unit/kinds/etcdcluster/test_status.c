@@ -2,6 +2,7 @@
  *
  * The status of an EtcdCluster. */
 #include "fixture.h"
+#include "support/status_note.h"
 
 #include "controller/condition.h"
 
@@ -34,6 +35,7 @@ static void judge(struct scene *s)
     json_decref(s->status);
     ec_judge(s->f.e, &s->verdict, &s->status);
     assert_non_null(s->status);
+    note_status("EtcdCluster", s->status, s->f.e->object.generation);
 }
 
 static void scene_done(struct scene *s)

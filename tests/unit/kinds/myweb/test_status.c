@@ -45,6 +45,7 @@ static void check_shape(const json_t *status)
                                         "ConfigMapSynced", "DeploymentAvailable", "ServiceSynced",
                                         "IngressSynced",   "NodePortAllocated",   NULL};
     check_conditions(status, order, 3);
+    note_status("MyWeb", status, 3);
 }
 
 static json_t *judge(void)
