@@ -18,7 +18,7 @@ enum stw_share {
     STW_SHARE_CACHES,     /* kept texts of objects */
     STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook accounts for it */
     STW_SHARE_RECONCILES, /* reconciles of large objects */
-    STW_SHARE_ANSWERS, /* large answers of the API server and of SQL servers, while they are read */
+    STW_SHARE_ANSWERS,    /* large objects of the API server, while they are read */
     STW_SHARES
 };
 
