@@ -124,8 +124,9 @@ static const struct stw_flag options[] = {
      .max = 65536,
      OFFSET(max_connections),
      .help =
-         "open connections for admission, and at most three quarters of the file descriptors\n"
-         "that the process may have; beyond it the oldest without a finished request is closed"},
+         "open connections for admission, at most three quarters of the file descriptors that the\n"
+         "process may have, and as many as their share of the memory is for; beyond it the\n"
+         "address with the most connections loses one"},
     {.name = "memory-limit",
      .type = STW_FLAG_INT,
      .arg = "MIB",
@@ -142,7 +143,7 @@ static const struct stw_flag options[] = {
      OFFSET(webhook_memory_mib),
      .help =
          "memory for all that clients of any port can make it keep: connections, bodies, replies;\n"
-         "beyond it they get 503.  0: three eighths of the control group's limit, else 256"},
+         "beyond it they get 503.  0: three eighths of --memory-limit, 256 at most"},
     {.name = "webhook-request-timeout",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",
