@@ -33,8 +33,9 @@ typedef void stw_project_fn(void *ctx, struct stw_json object, struct stw_buf *o
 
 /* Called after the cache has changed, outside its lock, on the client's thread.  It must be quick,
  * such as an enqueue.  `old_text` is NULL for a new object, `new_text` for a deleted one; both are
- * NULL for a deleted object that was not kept (`reports_gone`).  Not called when the projected text
- * is unchanged. */
+ * NULL for a deleted object that was not kept (`reports_gone`).  Both are the text that was kept when
+ * the object has got a version that cannot be read; otherwise not called when the projected text is
+ * unchanged. */
 typedef void stw_change_fn(void *ctx, const char *key, const char *old_text, const char *new_text);
 
 /* A secondary index: appends the index keys of an object, each ended by '\n', to `out`.  One index

@@ -239,7 +239,15 @@ static void record_recovery(struct stw_reflector *r)
 
 static_assert(STW_UNREADABLE_RV_LEN == STW_RV_LEN, "one length of a resourceVersion");
 
-/* Marks and logs one: that of this key, or one at a place when the key is unknown (""). */
+/* What was kept of it is no longer the present version: who uses it looks again, and sees the mark. */
+static void announce_unreadable(struct stw_reflector *r, const char *key)
+{
+    stw_autobuf struct stw_buf kept = STW_BUF_INIT(STW_ITEM_MAX_BYTES);
+    if (stw_cache_get(&r->inf->cache, key, &kept, NULL) == 0)
+        stw_informer_changed(r->inf, key, stw_buf_str(&kept), stw_buf_str(&kept));
+}
+
+/* Marks, logs and announces one: that of this key, or one at a place when the key is unknown (""). */
 static void mark_unreadable(struct stw_reflector *r, const char *key, const char *place,
                             const char *why)
 {
@@ -247,8 +255,11 @@ static void mark_unreadable(struct stw_reflector *r, const char *key, const char
     struct stw_unreadable_report report = {
         .key = *key ? key : place, .why = why, .placed = *key == '\0'};
     uint32_t unlogged = 0;
-    if (!stw_unreadable_mark(&inf->unreadable, &r->list, &report, stw_now_ms(inf->clock),
-                             &unlogged))
+    bool logged =
+        stw_unreadable_mark(&inf->unreadable, &r->list, &report, stw_now_ms(inf->clock), &unlogged);
+    if (*key)
+        announce_unreadable(r, key);
+    if (!logged)
         return;
     stw_log(STW_LOG_WARN, "an object cannot be read and is skipped",
             STW_STR("resource", inf->config.resource->plural), STW_STR("object", report.key),

@@ -190,3 +190,17 @@ def test_objects_of_strangers_cost_only_themselves(installed, run_steward, names
     installed.delete_namespace(strangers)
     installed.delete_namespace(f"{namespace}-noted")
     installed.delete("clusterrolebinding", f"{namespace}-on-call")
+
+
+def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward, namespace):
+    """At once, and it creates the child again when that is deleted."""
+    stw.uninstall_webhooks(installed)
+    run_steward()
+    myweb.create_settled(installed, "web", namespace)
+    installed.patch("deployment", "web", namespace, [
+        {"op": "add", "path": "/spec/template/spec/containers/0/env",
+         "value": [{"name": "V", "value": LARGE}]}])
+    about = myweb.wait_condition(installed, "web", namespace, "Ready", "InvalidSpec", seconds=20)
+    assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
+    installed.delete("deployment", "web", namespace)
+    myweb.wait_settled(installed, "web", namespace)
