@@ -5,6 +5,7 @@
 #ifndef STW_ETCD_ETCD_PRIV_H
 #define STW_ETCD_ETCD_PRIV_H
 
+#include "base/http_head.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "etcd/etcd.h"
@@ -79,6 +80,7 @@ struct stw_etcd_exchange {
     CURL *easy;
     struct curl_slist *headers, *connect_to;
     struct stw_buf login;
+    struct stw_http_head head;
     uint64_t heard_ms;
     const struct stw_reach *reach; /* NULL: any address */
     bool refused;

@@ -35,6 +35,17 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     return 0;
 }
 
+static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct stw_etcd_exchange *x = ctx;
+    (void)data;
+    if (stw_http_head_take(&x->head, size * n))
+        return size * n;
+    (void)stw_etcd_refuse(x, STW_ETCD_FAILED, STW_ERR_TOO_LARGE, "%s: " STW_HTTP_HEAD_TOO_LARGE,
+                          x->at->url);
+    return 0;
+}
+
 /* Checks the address right before the connect; the name may have resolved to others before. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
@@ -182,6 +193,8 @@ static int set_request(const struct stw_etcd *e, struct stw_etcd_exchange *x, co
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->curl_text);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_body);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    bad |= (int)curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, on_header);
+    bad |= (int)curl_easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
     return bad;
 }
 
@@ -194,6 +207,7 @@ int stw_etcd_transfer_begin(struct stw_etcd *e, CURLM *multi, struct stw_etcd_ex
     uint64_t left_ms = x->deadline_ms > now ? x->deadline_ms - now : 1;
     x->curl_text[0] = '\0';
     x->heard_ms = now;
+    x->head = (struct stw_http_head){0};
     stw_buf_done(&x->answer);
     x->answer = STW_BUF_INIT(STW_ETCD_ANSWER_MAX_BYTES);
     x->answer.secret = true; /* a token may be in it */

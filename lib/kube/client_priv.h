@@ -12,6 +12,7 @@
 #define STW_KUBE_CLIENT_PRIV_H
 
 #include "base/fence.h"
+#include "base/http_head.h"
 #include "base/pulse.h"
 #include "base/trace.h"
 #include "base/util.h"
@@ -56,6 +57,8 @@ struct stw_http_call {
     bool retried_auth, retried_reset, counted, heard;
     struct stw_handle *handle;
     uint64_t started_ms, deadline_ms, heard_ms;
+    struct stw_http_head head;
+    size_t held; /* of `body`, counted against STW_SHARE_ANSWERS until the transfer ends */
     char curl_text[CURL_ERROR_SIZE];
 };
 

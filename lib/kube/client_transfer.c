@@ -3,6 +3,7 @@
  * One call as one libcurl transfer: its options, its callbacks, and its result. */
 #include "base/backoff.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "kube/client_priv.h"
@@ -11,6 +12,7 @@
 #include <strings.h>
 
 #define HEADER_MAX_BYTES (128u << 10)
+#define HELD_FREE_BYTES (128u << 10) /* of an answer, not counted: a part of the base */
 #define RETRY_AFTER_DEFAULT_MS 1000
 #define PAUSE_LOG_MS 10000
 
@@ -78,6 +80,11 @@ static void note_date(struct stw_http_call *call, const char *data, size_t len)
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct stw_http_call *call = ctx;
+    if (!stw_http_head_take(&call->head, size * n)) {
+        (void)stw_fail(&call->err, STW_ERR_UNAVAILABLE, "%s: " STW_HTTP_HEAD_TOO_LARGE,
+                       call->client->server);
+        return 0;
+    }
     if (call->req.ret_date_us)
         note_date(call, data, size * n);
     if (size * n > 2 || (data[0] != '\r' && data[0] != '\n'))
@@ -92,6 +99,31 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
+static int fail_too_large(struct stw_http_call *call, size_t max)
+{
+    return stw_fail(&call->err, STW_ERR_TOO_LARGE, "the answer to %s %s is over %zu bytes",
+                    call->req.method, call->req.path, max);
+}
+
+/* Counts what is kept of an answer whose end has not arrived. */
+static int hold_body(struct stw_http_call *call)
+{
+    size_t now = call->body.cap > HELD_FREE_BYTES ? call->body.cap : 0;
+    if (now <= call->held)
+        return 0;
+    if (stw_share_take(STW_SHARE_ANSWERS, now - call->held)) {
+        call->held = now;
+        return 0;
+    }
+    size_t most = stw_share_limit(STW_SHARE_ANSWERS);
+    stw_buf_done(&call->body);
+    return now > most ? fail_too_large(call, most)
+                      : stw_fail(&call->err, STW_ERR_UNAVAILABLE,
+                                 "there is no memory now for the answer to %s %s, of %zu bytes or "
+                                 "more",
+                                 call->req.method, call->req.path, now);
+}
+
 static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 {
     struct stw_http_call *call = ctx;
@@ -104,11 +136,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
         return r == 0 ? len : 0;
     }
     stw_buf_add(&call->body, data, len);
-    if (!call->body.failed)
-        return len;
-    (void)stw_fail(&call->err, STW_ERR_TOO_LARGE, "the answer to %s %s is over %zu bytes",
-                   call->req.method, call->req.path, call->body.max);
-    return 0;
+    int r = call->body.failed ? fail_too_large(call, call->body.max) : hold_body(call);
+    return r == 0 ? len : 0;
 }
 
 /* --- options */
@@ -295,6 +324,7 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call)
     call->client = c;
     call->started_ms = call->heard_ms = stw_now_ms(c->clock);
     call->heard = call->counted = false;
+    call->head = (struct stw_http_head){0};
     call->curl_text[0] = '\0';
     if (call->body.max == 0)
         call->body = STW_BUF_INIT(c->response_max);
@@ -311,6 +341,8 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call)
 void stw_transfer_clear(struct stw_http_call *call)
 {
     struct stw_handle *h = call->handle;
+    stw_share_give_back(STW_SHARE_ANSWERS, call->held);
+    call->held = 0;
     (void)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, NULL);
     (void)curl_easy_setopt(h->easy, CURLOPT_ERRORBUFFER, NULL);
     for (struct curl_slist *line = h->headers; line; line = line->next)

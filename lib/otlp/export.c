@@ -3,6 +3,7 @@
  * The exporter's thread: one batch after the other, one request at a time. */
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/http_head.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -30,6 +31,7 @@ struct stw_otlp {
     uint64_t logged_ms;       /* when a failure was last logged; 0: never */
     bool failing;
     struct stw_buf answer;
+    struct stw_http_head head;
     char curl_text[CURL_ERROR_SIZE];
 };
 
@@ -48,6 +50,13 @@ static size_t on_answer(char *data, size_t one, size_t len, void *ctx)
     len *= one;
     stw_buf_add(&x->answer, data, STW_MIN(len, (size_t)ANSWER_MAX_BYTES - x->answer.len));
     return len;
+}
+
+static size_t on_header(char *data, size_t one, size_t len, void *ctx)
+{
+    struct stw_otlp *x = ctx;
+    (void)data;
+    return stw_http_head_take(&x->head, one * len) ? one * len : 0;
 }
 
 /* libcurl calls this at least once a second: ends a request when the flush is over. */
@@ -91,6 +100,8 @@ static int set_options(struct stw_otlp *x)
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_ERRORBUFFER, x->curl_text);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_WRITEFUNCTION, on_answer);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_WRITEDATA, x);
+    bad |= (int)curl_easy_setopt(x->easy, CURLOPT_HEADERFUNCTION, on_header);
+    bad |= (int)curl_easy_setopt(x->easy, CURLOPT_HEADERDATA, x);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_XFERINFOFUNCTION, check_stop);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_XFERINFODATA, x);
     bad |= (int)curl_easy_setopt(x->easy, CURLOPT_NOPROGRESS, 0L);
@@ -108,6 +119,7 @@ static struct attempt post_body(struct stw_otlp *x, const struct stw_buf *body)
     uint64_t now = stw_now_ms(&stw_clock_system), stop = atomic_load(&x->stop_ms);
     uint64_t left = stop > now ? STW_MIN(stop - now, (uint64_t)x->config->timeout_ms) : 1;
     stw_buf_clear(&x->answer);
+    x->head = (struct stw_http_head){0};
     x->curl_text[0] = '\0';
     (void)curl_easy_setopt(x->easy, CURLOPT_TIMEOUT_MS, (long)left);
     (void)curl_easy_setopt(x->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);

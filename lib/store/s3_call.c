@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/fence.h"
 #include "base/hex.h"
+#include "base/http_head.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
@@ -32,6 +33,8 @@ struct s3_transfer {
     size_t sent;
     bool refused;   /* the operator does not allow this address */
     bool delivered; /* the sink got data: no retry */
+    bool too_large; /* the head or the trailers are */
+    struct stw_http_head head;
     struct stw_buf error;
     struct stw_error sink_err;
     char curl_text[CURL_ERROR_SIZE];
@@ -202,6 +205,9 @@ static size_t on_header(char *data, size_t one, size_t len, void *ctx)
     struct s3_transfer *t = ctx;
     size_t from = 5, to = len * one;
     len = to;
+    t->too_large = t->too_large || !stw_http_head_take(&t->head, len);
+    if (t->too_large)
+        return 0;
     if (len < from || strncasecmp(data, "etag:", from) != 0)
         return len;
     while (from < to && data[from] == ' ')
@@ -402,6 +408,8 @@ static int check_try_result(struct s3_transfer *t, CURLcode rc, enum stw_store_t
             *err = t->sink_err;
         return -1;
     }
+    if (t->too_large)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, STW_HTTP_HEAD_TOO_LARGE);
     if (c->answer.failed)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's answer is too long");
     if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* even if it cut the upload short */

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import net, wait
+from support import endless, net, wait
 from support.collector import Collector
 from support.door import JSON, MUTATE, VALIDATE, Door, as_bytes, ask, make_pair, my_web, review
 
@@ -156,6 +156,18 @@ def test_a_collector_that_hangs_slows_nothing(make_traced):
         begin = time.monotonic()
         assert door.stop() == 0
         assert time.monotonic() - begin < wait.within(12)
+
+
+@pytest.mark.parametrize("kind", endless.START)
+def test_a_collector_whose_head_has_no_end(make_traced, kind):
+    """It costs a batch, and no memory."""
+    with endless.Endless(kind) as server:
+        door = make_traced(server)
+        assert door.post(review())[0] == 200
+        assert door.stop() == 0
+        line, = [e for e in door.log() if e["msg"].startswith("spans were dropped")]
+        assert line["spans"] == 1, line
+        assert server.sent < server.most
 
 
 def test_nothing_listens(make_traced):

@@ -17,6 +17,7 @@ A step:
     body      text, or anything else, sent as JSON
     stream    instead of body, sent in chunks, a list of {"json": x} (a line), {"raw": text},
               {"wait": name} and {"repeat": text, "bytes": n}
+    lines     [text, n]: that line n times in the head; trailers: likewise behind a stream
     pace      [bytes, milliseconds]: the answer, its headers and its last chunk are sent in pieces
               of that many bytes, each after a pause
     then      "end" (default), "cut" (close within the answer), "stall" (keep the socket, send
@@ -127,16 +128,23 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.chunk(part["raw"].encode())
 
+    def lines(self, step, where):
+        text, count = step.get(where, ("", 0))
+        self._headers_buffer = getattr(self, "_headers_buffer", [])
+        self._headers_buffer.extend([text.encode() + b"\r\n"] * count)
+
     def streamed(self, step):
         self.send_response(step.get("status", 200))
         self.send_header("Transfer-Encoding", "chunked")
+        self.lines(step, "lines")
         self.end_headers()
         self.wfile.flush()
         for part in step["stream"]:
             self.part(part)
         if step.get("then", "end") == "end":
-            self.wfile.write(b"0\r\n\r\n")
-            self.wfile.flush()
+            self.wfile.write(b"0\r\n")
+            self.lines(step, "trailers")
+            self.end_headers()
 
     def finish_step(self, then):
         if then == "stall":

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import etcd, wait
+from support import endless, etcd, wait
 from support.etcdprobe import Probe
 
 
@@ -427,6 +427,16 @@ def test_somebody_else_at_the_port():
         assert probe.round(at)[0]["trouble"] == "FAILED"
         assert "over 1048576 bytes" in probe.fails("list", "FAILED", at)["error"]
         assert time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize("kind", endless.START)
+def test_a_head_without_its_end(kind):
+    """Heads, interim responses and trailers are not kept beyond a limit."""
+    with endless.Endless(kind) as server, Probe(timeout_ms=10000) as probe:
+        at = {"url": server.url, "address": "127.0.0.1"}
+        assert probe.round(at)[0]["trouble"] == "FAILED"
+        assert "the head or the trailers" in probe.fails("list", "FAILED", at)["error"]
+        assert server.sent < server.most
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support import paths, s3
+from support import endless, paths, s3
 
 
 class Victim(http.server.ThreadingHTTPServer):
@@ -153,6 +153,15 @@ def laughs(depth):
     """An entity that would expand to 10 ** depth characters."""
     inner = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, depth))
     return f'<!DOCTYPE l [<!ENTITY e0 "0123456789">{inner}]><l>&e{depth - 1};</l>'.encode()
+
+
+@pytest.mark.parametrize("kind", endless.START)
+def test_a_head_without_its_end(tmp_path, kind):
+    """Heads, interim responses and trailers are not kept beyond a limit."""
+    with endless.Endless(kind) as server:
+        said = listing(tmp_path, server.url, None)
+        assert said["trouble"] == "StoreFailed" and "the head or the trailers" in said["error"], said
+        assert server.sent < server.most
 
 
 @pytest.mark.parametrize("body, why", [

@@ -2,6 +2,7 @@
  *
  * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/client_priv.h"
@@ -258,6 +259,60 @@ static void too_large(void **state)
                "[{'match':'/huge','stream':[{'repeat':'0123456789abcdef','bytes':67200000}]}]");
     assert_int_equal(get(c, "/huge", NULL, &err), -1);
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    stw_client_destroy(c);
+}
+
+/* libcurl keeps every line: short ones in a head, and any number of them in trailers. */
+static void heads_and_trailers_are_limited(void **state)
+{
+    static const struct {
+        const char *step;
+        bool served;
+    } rows[] = {
+        {"'lines':['X-One: 1',100]", true},
+        {"'trailers':['X-One: 1',100]", true},
+        {"'lines':['a:',5000]", false},
+        {"'trailers':['a:',5000]", false},
+        {"'trailers':['X-Long: 0123456789abcdef0123456789abcdef0123456789abcdef',1000]", false},
+    };
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char step[256];
+        struct stw_error err = {0};
+        (void)snprintf(step, sizeof(step), "[{'match':'/head/%zu$','stream':[{'raw':'{}'}],%s}]", i,
+                       rows[i].step);
+        fake_steps(&fake, step);
+        (void)snprintf(step, sizeof(step), "/head/%zu", i);
+        assert_int_equal(get(c, step, NULL, &err), rows[i].served ? 0 : -1);
+        assert_int_equal(err.code, rows[i].served ? STW_OK : STW_ERR_UNAVAILABLE);
+        if (!rows[i].served)
+            assert_non_null(
+                strstr(err.text, "the head or the trailers of the answer are too large"));
+    }
+    stw_client_destroy(c);
+}
+
+/* What is kept of answers is counted until their end. */
+static void answers_share_their_memory(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    size_t limit = stw_share_limit(STW_SHARE_ANSWERS);
+    (void)state;
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    fake_steps(&fake, "[{'match':'/large$','times':3,'stream':[{'repeat':'x','bytes':1500000}]},"
+                      "{'match':'/larger$','stream':[{'repeat':'x','bytes':6000000}]}]");
+    assert_int_equal(get(c, "/large", NULL, &err), 0);
+    stw_share_add(STW_SHARE_ANSWERS, (size_t)3 << 20);
+    assert_int_equal(get(c, "/large", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    stw_share_give_back(STW_SHARE_ANSWERS, (size_t)3 << 20);
+    assert_int_equal(get(c, "/large", NULL, &err), 0);
+    assert_int_equal(get(c, "/larger", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
     stw_client_destroy(c);
 }
 
@@ -699,6 +754,8 @@ int main(void)
         cmocka_unit_test(resets),
         cmocka_unit_test(cut_answers_are_errors),
         cmocka_unit_test(too_large),
+        cmocka_unit_test(heads_and_trailers_are_limited),
+        cmocka_unit_test(answers_share_their_memory),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(submitted),
         cmocka_unit_test(submitted_while_others_wait),
