@@ -9,8 +9,9 @@
 #include <assert.h>
 
 #define SHORT_BYTES 200
-#define PAIRS_MAX (1u << 20) /* of names and members that are compared in one object */
+#define VISITS_MAX (1u << 18) /* of values, of which some may be owned several times */
 #define LONG_TAG 0x80
+#define LIST_KEYS_MAX 4 /* no list of Kubernetes has more */
 
 /* The position of a walk.  Parts are member names as in fieldsV1 ("f:spec" without its "f:") and
  * element identities ("[name=web]"). */
@@ -26,6 +27,9 @@ struct owned_sum {
     struct stw_hash whole[STW_OWNED_WHOLE_MAX]; /* paths of maps that we own as a whole */
     unsigned whole_count;
     bool any;
+    uint64_t pairs;  /* compared so far */
+    uint64_t visits; /* of values so far */
+    uint64_t visits_max;
     struct stw_json_doc keys; /* scratch: the keys of an element */
 };
 
@@ -124,10 +128,18 @@ static struct place at_element(struct owned_sum *s, const struct place *at, stru
     return make_place_below(at, stw_buf_str(&s->part), s->part.len, "");
 }
 
+static bool is_spent(const struct owned_sum *s)
+{
+    return s->visits > s->visits_max;
+}
+
 static void flatten_value(struct owned_sum *s, const struct place *at, struct stw_json v)
 {
     struct stw_json key, child;
     uint32_t index = 0;
+    s->visits++;
+    if (is_spent(s))
+        return;
     enum stw_json_type type = stw_json_type(v);
     bool object = type == STW_JSON_OBJECT;
     bool deep = at->depth >= STW_OWNED_DEPTH_MAX;
@@ -152,7 +164,7 @@ static void flatten_value(struct owned_sum *s, const struct place *at, struct st
 
 static struct owned_sum sum_init(void)
 {
-    return (struct owned_sum){.part = STW_BUF_INIT(16u << 20)};
+    return (struct owned_sum){.part = STW_BUF_INIT(16u << 20), .visits_max = UINT64_MAX};
 }
 
 static struct stw_hash sum_take(struct owned_sum *s)
@@ -198,7 +210,8 @@ static struct stw_json find_by_keys(struct stw_json_doc *doc, struct stw_json li
     struct stw_json none, element;
     uint32_t index = 0;
     doc->trusted = true; /* of two keys of the same name an element must have both values */
-    if (stw_json_scan(doc, keys, strlen(keys), NULL) != 0)
+    if (stw_json_scan(doc, keys, strlen(keys), NULL) != 0 ||
+        stw_json_size(stw_json_root(doc)) > LIST_KEYS_MAX)
         return STW_JSON_NONE;
     stw_json_foreach (list, none, element) {
         if (has_keys(element, stw_json_root(doc))) {
@@ -303,21 +316,23 @@ static bool is_whole(const struct owned_sum *s, const struct place *at)
     return false;
 }
 
-/* Each name is searched in `live`.  Another client can write very many of them with our field manager:
- * then the object counts as ours as a whole. */
-static bool has_too_many(struct stw_json fields, struct stw_json live)
+bool stw_owned_costs_too_much(uint64_t *pairs, struct stw_json fields, struct stw_json live)
 {
-    return (uint64_t)stw_json_size(fields) * stw_json_size(live) > PAIRS_MAX;
+    uint64_t more = (uint64_t)stw_json_size(fields) * stw_json_size(live);
+    if (more > STW_OWNED_PAIRS_MAX - *pairs)
+        return true;
+    *pairs += more;
+    return false;
 }
 
 static void walk_owned_fields(struct owned_sum *s, const struct place *at, struct stw_json fields,
                               struct stw_json live)
 {
     struct stw_json key, child;
-    if (at->depth >= STW_OWNED_DEPTH_MAX)
+    if (at->depth >= STW_OWNED_DEPTH_MAX || is_spent(s))
         return;
     if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || is_whole(s, at) ||
-        has_too_many(fields, live)) {
+        stw_owned_costs_too_much(&s->pairs, fields, live)) {
         flatten_value(s, at, live);
         return;
     }
@@ -365,6 +380,19 @@ static void add_whole(struct owned_sum *s, const char *path)
     s->whole[s->whole_count++] = at.path;
 }
 
+/* Instead of what is owned, which costs too much: then the object counts as ours as a whole. */
+static void flatten_all(struct owned_sum *s, struct stw_json object)
+{
+    static const char *const members[] = {"spec", "data"};
+    const struct place top = {.name = ""};
+    s->total = s->template = (struct stw_hash){0};
+    s->visits_max = UINT64_MAX;
+    for (size_t i = 0; i < STW_COUNT(members); i++) {
+        struct place to = make_place_below(&top, members[i], strlen(members[i]), members[i]);
+        flatten_value(s, &to, stw_json_get(object, members[i]));
+    }
+}
+
 struct stw_hash stw_owned_live_parts(struct stw_json object, const char *manager, bool all_data,
                                      struct stw_hash *ret_template)
 {
@@ -372,8 +400,12 @@ struct stw_hash stw_owned_live_parts(struct stw_json object, const char *manager
     for (const char *path; (path = stw_owned_whole(s.whole_count, all_data));)
         add_whole(&s, path);
     struct stw_json fields = stw_owned_fields(object, manager);
+    const struct place top = {.name = ""};
+    s.visits_max = VISITS_MAX;
     if (stw_json_size(fields) > 0)
-        walk_owned_fields(&s, &(struct place){.name = ""}, fields, object);
+        walk_owned_fields(&s, &top, fields, object);
+    if (is_spent(&s))
+        flatten_all(&s, object);
     *ret_template = s.template;
     return sum_take(&s);
 }

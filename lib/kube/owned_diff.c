@@ -12,6 +12,7 @@ struct diff {
     struct stw_buf path; /* of the current field */
     struct stw_buf *out;
     unsigned max, count;
+    uint64_t pairs; /* compared so far */
 };
 
 static void add_differing_path(struct diff *d)
@@ -89,7 +90,8 @@ static void compare_values(struct diff *d, const char *name, unsigned depth, str
     if (stw_json_equal(want, live) || (stw_owned_empty(want) && stw_owned_empty(live)))
         return;
     if (type != stw_json_type(live) || depth >= STW_OWNED_DEPTH_MAX ||
-        (type != STW_JSON_OBJECT && type != STW_JSON_ARRAY) || stw_json_size(want) == 0)
+        (type != STW_JSON_OBJECT && type != STW_JSON_ARRAY) || stw_json_size(want) == 0 ||
+        stw_owned_costs_too_much(&d->pairs, want, live))
         add_differing_path(d);
     else if (type == STW_JSON_OBJECT)
         compare_object(d, name, depth, want, live);

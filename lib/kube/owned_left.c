@@ -11,6 +11,7 @@
 struct search {
     struct stw_buf *out;
     unsigned found;
+    uint64_t pairs; /* compared so far */
 };
 
 static void collect_removals(struct search *s, const char *pointer, struct stw_json fields,
@@ -65,6 +66,9 @@ static void collect_removals(struct search *s, const char *pointer, struct stw_j
                              struct stw_json desired, struct stw_json live)
 {
     struct stw_json key, child;
+    if (stw_owned_costs_too_much(&s->pairs, fields, live) ||
+        stw_owned_costs_too_much(&s->pairs, fields, desired))
+        return;
     stw_json_foreach (fields, key, child) {
         stw_autofree char *part = stw_json_strdup(key);
         if (part && strncmp(part, "f:", 2) == 0)

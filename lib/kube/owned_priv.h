@@ -11,6 +11,9 @@
 
 #define STW_OWNED_DEPTH_MAX 64
 #define STW_OWNED_WHOLE_MAX 4
+/* Of names and members that are compared in one object, all its lists together.  A pod template of the
+ * most values that a spec may have needs fewer. */
+#define STW_OWNED_PAIRS_MAX (1u << 21)
 
 /* Writes the identity of `element` in the list `name`: "[name=web]" in an associative list or a
  * set, "[3]" in any other. */
@@ -30,6 +33,10 @@ struct stw_json stw_owned_fields(struct stw_json object, const char *manager);
 struct stw_json stw_owned_find(struct stw_json list, const char *keys, uint32_t *ret_index);
 /* The same for an element of a set, by its JSON text. */
 struct stw_json stw_owned_find_value(struct stw_json list, const char *value, uint32_t *ret_index);
+
+/* Each of `fields` is searched in `live`.  Another client can write very many of them with our field
+ * manager.  True: more than the object may cost in all; else they are added to `pairs`. */
+bool stw_owned_costs_too_much(uint64_t *pairs, struct stw_json fields, struct stw_json live);
 
 /* {}, and [] of an associative list: fieldsV1 does not represent them ({}: in Kubernetes before
  * 1.21), so they count on neither side. */

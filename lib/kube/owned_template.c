@@ -7,8 +7,13 @@
 
 #define ELEMENTS_MAX 10000
 
-static int add_owned(struct stw_json fields, struct stw_json live, unsigned depth,
-                     struct stw_buf *out);
+struct owned_copy {
+    struct stw_buf *out;
+    uint64_t pairs; /* compared so far */
+};
+
+static int add_owned(struct owned_copy *c, struct stw_json fields, struct stw_json live,
+                     unsigned depth);
 
 static void add_source(struct stw_json value, struct stw_buf *out)
 {
@@ -17,10 +22,11 @@ static void add_source(struct stw_json value, struct stw_buf *out)
     stw_buf_add(out, raw, len);
 }
 
-static int add_members(struct stw_json fields, struct stw_json live, unsigned depth,
-                       struct stw_buf *out)
+static int add_members(struct owned_copy *c, struct stw_json fields, struct stw_json live,
+                       unsigned depth)
 {
     struct stw_json key, value;
+    struct stw_buf *out = c->out;
     bool any = false;
     stw_buf_addc(out, '{');
     stw_json_foreach (live, key, value) {
@@ -38,7 +44,7 @@ static int add_members(struct stw_json fields, struct stw_json live, unsigned de
         add_source(key, out);
         stw_buf_addc(out, ':');
         any = true;
-        if (add_owned(owned, value, depth + 1, out) != 0)
+        if (add_owned(c, owned, value, depth + 1) != 0)
             return -1;
     }
     stw_buf_addc(out, '}');
@@ -62,10 +68,11 @@ static void match_elements(struct stw_json fields, struct stw_json list, struct 
     }
 }
 
-static int add_elements(struct stw_json fields, struct stw_json list, unsigned depth,
-                        struct stw_buf *out)
+static int add_elements(struct owned_copy *c, struct stw_json fields, struct stw_json list,
+                        unsigned depth)
 {
     struct stw_json none, element;
+    struct stw_buf *out = c->out;
     uint32_t count = stw_json_size(list), i = 0;
     bool any = false;
     stw_autofree struct stw_json *owned =
@@ -80,26 +87,28 @@ static int add_elements(struct stw_json fields, struct stw_json list, unsigned d
             continue;
         stw_buf_adds(out, any ? "," : "");
         any = true;
-        if (add_owned(of, element, depth + 1, out) != 0)
+        if (add_owned(c, of, element, depth + 1) != 0)
             return -1;
     }
     stw_buf_addc(out, ']');
     return 0;
 }
 
-static int add_owned(struct stw_json fields, struct stw_json live, unsigned depth,
-                     struct stw_buf *out)
+static int add_owned(struct owned_copy *c, struct stw_json fields, struct stw_json live,
+                     unsigned depth)
 {
     enum stw_json_type type = stw_json_type(live);
-    if (depth >= STW_OWNED_DEPTH_MAX || out->failed)
+    if (depth >= STW_OWNED_DEPTH_MAX || c->out->failed)
         return -1;
     if (stw_json_size(fields) == 0 || stw_owned_only_dot(fields) || stw_json_size(live) == 0 ||
         (type != STW_JSON_OBJECT && type != STW_JSON_ARRAY)) {
-        add_source(live, out);
+        add_source(live, c->out);
         return 0;
     }
-    return type == STW_JSON_OBJECT ? add_members(fields, live, depth, out)
-                                   : add_elements(fields, live, depth, out);
+    if (stw_owned_costs_too_much(&c->pairs, fields, live))
+        return -1;
+    return type == STW_JSON_OBJECT ? add_members(c, fields, live, depth)
+                                   : add_elements(c, fields, live, depth);
 }
 
 int stw_owned_template(struct stw_json object, const char *manager, struct stw_buf *out)
@@ -109,5 +118,6 @@ int stw_owned_template(struct stw_json object, const char *manager, struct stw_b
     struct stw_json live = stw_json_path(object, "spec.template");
     if (stw_json_size(fields) == 0 || stw_json_type(live) != STW_JSON_OBJECT)
         return -1;
-    return add_owned(fields, live, 0, out) == 0 && !out->failed ? 0 : -1;
+    struct owned_copy c = {.out = out};
+    return add_owned(&c, fields, live, 0) == 0 && !out->failed ? 0 : -1;
 }

@@ -309,6 +309,116 @@ static void very_many_fields(void **state)
     }
 }
 
+#define LISTS 60U
+#define ELEMENTS 200U
+
+/* Lists of elements of which each has a name.  `of_fields`: as fieldsV1 has them.  `more`: another
+ * client has added an element to this list. */
+static char *write_lists(bool of_fields, unsigned more)
+{
+    struct stw_buf out = STW_BUF_INIT(16u << 20);
+    for (unsigned list = 0; list < LISTS; list++) {
+        stw_buf_addf(&out, "%s\"%sl%u\":{\"%senv\":%c", list > 0 ? "," : "", of_fields ? "f:" : "",
+                     list, of_fields ? "f:" : "", of_fields ? '{' : '[');
+        for (unsigned i = 0; i < ELEMENTS; i++)
+            stw_buf_addf(&out,
+                         of_fields ? "%s\"k:{\\\"name\\\":\\\"n%u\\\"}\":{\".\":{},\"f:name\":{}}"
+                                   : "%s{\"name\":\"n%u\"}",
+                         i > 0 ? "," : "", i);
+        stw_buf_adds(&out, list == more ? ",{\"name\":\"other\"}" : "");
+        stw_buf_adds(&out, of_fields ? "}}" : "]}");
+    }
+    return stw_buf_take(&out);
+}
+
+/* A live object whose spec has these members, and of it what fieldsV1 has there. */
+static void scan_live(struct document *d, const char *fields, const char *members)
+{
+    char *text = NULL;
+    assert_true(asprintf(&text,
+                         "{\"metadata\":{\"managedFields\":[{\"manager\":\"m\",\"operation\":"
+                         "\"Apply\",\"fieldsV1\":{\"f:spec\":{%s}}}]},\"spec\":{%s}}",
+                         fields, members) > 0);
+    scan(d, text);
+}
+
+/* Each list is short enough; the names in all of them together would take seconds. */
+static void many_lists_count_together(void **state)
+{
+    struct document want, live;
+    stw_autofree char *fields = write_lists(true, LISTS), *members = write_lists(false, LISTS);
+    char *text = NULL;
+    (void)state;
+    assert_true(asprintf(&text, "{\"spec\":{%s}}", members) > 0);
+    scan(&want, text);
+    static const unsigned changed[] = {0, LISTS - 1, LISTS};
+    for (size_t i = 0; i < STW_COUNT(changed); i++) {
+        unsigned more = changed[i];
+        stw_autofree char *other = write_lists(false, more);
+        scan_live(&live, fields, other);
+        bool owned = same(stw_owned_desired(want.root), stw_owned_live(live.root, "m", false));
+        /* It is known what is ours of the first list, and the last one counts as ours. */
+        assert_int_equal(owned, more != LISTS - 1);
+        done(&live);
+    }
+    done(&want);
+}
+
+#define LETTERS 9
+
+/* {"name":"c","b":"b","h":"h"} and all others that identify the same element. */
+static char *write_identities(void)
+{
+    struct stw_buf out = STW_BUF_INIT(1u << 20);
+    for (unsigned bits = 1; bits < 1u << LETTERS; bits++) {
+        stw_buf_addf(&out, "%s\"k:{\\\"name\\\":\\\"c\\\"", bits > 1 ? "," : "");
+        for (char letter = 'a'; letter < 'a' + LETTERS; letter++)
+            if (bits & 1u << (letter - 'a'))
+                stw_buf_addf(&out, ",\\\"%c\\\":\\\"%c\\\"", letter, letter);
+        stw_buf_adds(&out, "}\":{}");
+    }
+    return stw_buf_take(&out);
+}
+
+/* The element has very many values, each of which would be read once for each of them. */
+static void an_element_of_many_identities(void **state)
+{
+    struct stw_hash digests[2];
+    stw_autofree char *identities = write_identities(), *fields = NULL;
+    stw_autofree char *env = write_many("", "", "\"v\"", "");
+    (void)state;
+    assert_true(asprintf(&fields, "\"f:containers\":{%s}", identities) > 0);
+    for (int i = 0; i < 2; i++) {
+        struct document live;
+        stw_autofree char *members = NULL;
+        assert_true(asprintf(&members,
+                             "\"containers\":[{\"name\":\"c\",\"a\":\"a\",\"b\":\"b\",\"c\":\"c\","
+                             "\"d\":\"d\",\"e\":\"e\",\"f\":\"f\",\"g\":\"g\",\"h\":\"h\","
+                             "\"i\":\"i\",\"env\":{%s}}],\"other\":%d",
+                             env, i) > 0);
+        scan_live(&live, fields, members);
+        digests[i] = stw_owned_live(live.root, "m", false);
+        done(&live);
+    }
+    assert_false(same(digests[0], digests[1])); /* all of it counts as ours */
+}
+
+/* What is compared on another thread has the same limit. */
+static void many_lists_of_a_template(void **state)
+{
+    struct document live;
+    struct stw_buf out = STW_BUF_INIT(16u << 20);
+    stw_autofree char *lists = write_lists(true, LISTS), *members = write_lists(false, LISTS);
+    stw_autofree char *fields = NULL, *template = NULL;
+    (void)state;
+    assert_true(asprintf(&fields, "\"f:template\":{%s}", lists) > 0);
+    assert_true(asprintf(&template, "\"template\":{%s}", members) > 0);
+    scan_live(&live, fields, template);
+    assert_int_equal(stw_owned_template(live.root, "m", &out), -1);
+    stw_buf_done(&out);
+    done(&live);
+}
+
 static void diff_is_capped(void **state)
 {
     struct document want, live;
@@ -395,6 +505,9 @@ int main(void)
         cmocka_unit_test(other_forms_of_fields),
         cmocka_unit_test(whole_maps),
         cmocka_unit_test(very_many_fields),
+        cmocka_unit_test(many_lists_count_together),
+        cmocka_unit_test(an_element_of_many_identities),
+        cmocka_unit_test(many_lists_of_a_template),
         cmocka_unit_test(diff_is_capped),
         cmocka_unit_test(controllers),
         cmocka_unit_test(leftovers),
