@@ -10,15 +10,17 @@
 struct request {
     struct request *next; /* of those that wait */
     size_t bytes;
+    uint64_t round; /* in which it has its turn */
     bool granted;
     char id[];
 };
 
 struct stw_reservations {
     pthread_mutex_t lock;
-    struct stw_table all;         /* struct request */
-    struct request *first, *last; /* those that wait */
+    struct stw_table all;  /* struct request */
+    struct request *first; /* those that wait, by their rounds */
     size_t waiting;
+    uint64_t round; /* of the last of them that was granted */
     void (*ready)(void *ctx, const char *id);
     void *ctx;
 };
@@ -67,13 +69,40 @@ static void grant(struct request *q)
     stw_share_add(STW_SHARE_RECONCILES, q->bytes);
 }
 
-static void append(struct stw_reservations *r, struct request *q)
+/* The namespace in "KIND NAMESPACE/NAME"; empty when there is none. */
+static const char *namespace_in(const char *id, size_t *ret_len)
 {
-    if (r->last)
-        r->last->next = q;
-    else
-        r->first = q;
-    r->last = q;
+    const char *space = strchr(id, ' '), *slash = space ? strchr(space, '/') : NULL;
+    *ret_len = slash ? (size_t)(slash - space) - 1 : 0;
+    return slash ? space + 1 : "";
+}
+
+static bool of_one_namespace(const struct request *a, const struct request *b)
+{
+    size_t a_len, b_len;
+    const char *a_ns = namespace_in(a->id, &a_len), *b_ns = namespace_in(b->id, &b_len);
+    return a_len == b_len && memcmp(a_ns, b_ns, a_len) == 0;
+}
+
+/* The one after the last of its namespace, and after the one that is going on. */
+static uint64_t next_round(const struct stw_reservations *r, const struct request *q)
+{
+    uint64_t last = r->round;
+    uint32_t pos = 0;
+    for (const struct request *other; (other = stw_table_next(&r->all, &pos));)
+        if (other != q && other->round > last && of_one_namespace(other, q))
+            last = other->round;
+    return last + 1;
+}
+
+static void add_waiting(struct stw_reservations *r, struct request *q)
+{
+    struct request **at = &r->first;
+    q->round = next_round(r, q);
+    while (*at && (*at)->round <= q->round)
+        at = &(*at)->next;
+    q->next = *at;
+    *at = q;
     r->waiting++;
     stw_share_note_wait(STW_SHARE_RECONCILES);
 }
@@ -87,9 +116,9 @@ static bool grant_first(struct stw_reservations *r, char **ret_id)
     if (!q || !fits(q->bytes))
         return false;
     r->first = q->next;
-    r->last = r->first ? r->last : NULL;
     q->next = NULL;
     r->waiting--;
+    r->round = STW_MAX(r->round, q->round);
     grant(q);
     *ret_id = strdup(q->id);
     return true;
@@ -139,10 +168,11 @@ static enum stw_reserve take(struct stw_reservations *r, const char *id, size_t 
     if (waits)
         return STW_RESERVE_WAITS;
     if (!r->first && fits(bytes)) {
+        q->round = r->round + 1;
         grant(q);
         return STW_RESERVED;
     }
-    append(r, q);
+    add_waiting(r, q);
     return STW_RESERVE_WAITS;
 }
 

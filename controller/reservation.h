@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory for runs over large objects, from the share of the reconciles (base/memory_budget.h).  A run
- * states what it needs before it takes it.  What does not fit now waits, in the order of the requests:
- * the worker goes on with other keys, and the key is enqueued again when its memory is reserved.  So a
- * large object holds up no small one, and a later large one does not overtake it.  Any thread. */
+ * states what it needs before it takes it.  What does not fit now waits: the worker goes on with other
+ * keys, and the key is enqueued again when its memory is reserved.  So a large object holds up no small
+ * one.  Those of a namespace wait in the order of their requests, and the namespaces take turns: a smaller
+ * one does not overtake the first of them.  Any thread. */
 #ifndef STW_CONTROLLER_RESERVATION_H
 #define STW_CONTROLLER_RESERVATION_H
 
@@ -24,7 +25,7 @@ enum stw_reserve {
     STW_RESERVE_TOO_LARGE, /* for the whole share */
     STW_RESERVE_NO_MEMORY,
 };
-/* `id` names the object.  It has at most one reservation; asking for more than it has gives that back
+/* `id` names the object, "KIND NAMESPACE/NAME".  It has at most one reservation; asking for more than it has gives that back
  * and waits again. */
 enum stw_reserve stw_reservations_take(struct stw_reservations *r, const char *id, size_t bytes);
 /* The run of `id` has ended: gives back what is reserved.  What waits goes on waiting. */

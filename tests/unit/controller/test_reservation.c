@@ -108,6 +108,40 @@ static void every_one_of_many_gets_its_turn(void **state)
     assert_int_equal(stw_reservations_waiting(f->r), 0);
 }
 
+/* One has very many; each of the others has a turn after each of its turns. */
+static void namespaces_take_turns(void **state)
+{
+    struct fixture *f = *state;
+    char id[32];
+    for (int i = 0; i < 100; i++) {
+        stw_format(id, sizeof(id), "MyWeb many/%d", i);
+        (void)stw_reservations_take(f->r, id, MIB(9));
+    }
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb few/a", MIB(9)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "App few/b", MIB(9)), STW_RESERVE_WAITS);
+    stw_reservations_end(f->r, "MyWeb many/0");
+    assert_ready(f, "MyWeb few/a ");
+    stw_reservations_end(f->r, "MyWeb few/a");
+    assert_ready(f, "MyWeb many/1 ");
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb few/a", MIB(9)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb other/a", MIB(9)), STW_RESERVE_WAITS);
+    stw_reservations_end(f->r, "MyWeb many/1");
+    assert_ready(f, "App few/b ");
+    stw_reservations_end(f->r, "App few/b");
+    assert_ready(f, "MyWeb many/2 ");
+    stw_reservations_end(f->r, "MyWeb many/2");
+    assert_ready(f, "MyWeb few/a ");
+    stw_reservations_end(f->r, "MyWeb few/a");
+    assert_ready(f, "MyWeb other/a ");
+    stw_reservations_end(f->r, "MyWeb other/a");
+    assert_ready(f, "MyWeb many/3 ");
+    for (int i = 3; i < 100; i++) {
+        stw_format(id, sizeof(id), "MyWeb many/%d", i);
+        stw_reservations_end(f->r, id);
+    }
+    assert_int_equal(stw_reservations_waiting(f->r), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_large_for_the_share_is_told_at_once, begin, end),
         cmocka_unit_test_setup_teardown(growing_gives_back_and_waits_again, begin, end),
         cmocka_unit_test_setup_teardown(every_one_of_many_gets_its_turn, begin, end),
+        cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
