@@ -11,6 +11,9 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 #define PLACE_MAX ((size_t)64 << 10)
+/* What cannot be read can be two bytes each: more of them are only counted. */
+#define UNREADABLE_MAX 1000U
+#define UNREADABLE_MORE "more could not be read, which is only counted"
 
 int stw_report_form(const char *name, enum stw_report_form *ret)
 {
@@ -196,7 +199,10 @@ void stw_report_skipped(struct stw_report *r, const struct stw_report_object *s)
 
 void stw_report_unreadable(struct stw_report *r, const struct stw_report_object *s, const char *why)
 {
-    r->unreadable++;
+    if (r->unreadable++ > UNREADABLE_MAX)
+        return;
+    if (r->unreadable > UNREADABLE_MAX)
+        why = UNREADABLE_MORE;
     if (r->form == STW_REPORT_TEXT) {
         (void)fflush(stdout); /* keeps both streams in order on a terminal */
         print_at(stderr, s, "", "%s", why);

@@ -37,13 +37,32 @@ static bool is_empty(struct yaml_tree *t)
            v.type == YAML_VALUE_NULL;
 }
 
+#define DIRECTIVE                                                                                  \
+    "kubectl reads no directive such as %%YAML or %%TAG, because it cuts the text at each line "   \
+    "---; leave it out"
+
 static int fail_directive(const struct yaml_part *part, struct yaml_place *place,
                           struct stw_error *err)
 {
     *place = (struct yaml_place){part->lines + 1, 1};
-    return stw_fail(err, STW_ERR_INVALID,
-                    "kubectl reads no directive such as %%YAML or %%TAG, because it cuts the text "
-                    "at each line ---; leave it out");
+    return stw_fail(err, STW_ERR_INVALID, DIRECTIVE);
+}
+
+/* libyaml compares each %TAG with all before it, and then finds no document. */
+static int check_directives(const struct yaml_part *part, struct yaml_place *place,
+                            struct stw_error *err)
+{
+    static const char tag[] = "\n%TAG";
+    const char *end = part->text + part->len, *at = part->text;
+    for (unsigned i = 0; i < YAML_TAGS_MAX && at; i++) {
+        at = memmem(at, (size_t)(end - at), tag, sizeof(tag) - 1);
+        at = at ? at + 1 : NULL;
+    }
+    if (!at)
+        return 0;
+    *place = (struct yaml_place){part->lines + 1, 1};
+    yaml_move_place(place, part->text, at);
+    return stw_fail(err, STW_ERR_INVALID, DIRECTIVE);
 }
 
 /* Reads the events up to the beginning of the document.  Returns 1, 0 if there is none, or -1. */
@@ -106,6 +125,9 @@ static int read_part(struct yaml_reader *r, const struct yaml_text *t, const str
 {
     yaml_parser_t parser;
     struct yaml_tree tree = {.stand_in = t->stand_in};
+    struct yaml_place place = {0};
+    if (check_directives(part, &place, err) != 0)
+        return add_error_position(r, &place, err);
     if (!yaml_parser_initialize(&parser))
         return stw_fail(err, STW_ERR_INTERNAL, "%s: out of memory", r->name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)part->text, part->len);

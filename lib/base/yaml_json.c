@@ -15,6 +15,7 @@ struct writer {
     struct yaml_place *place;
     struct stw_error *err;
     uint32_t work; /* steps left */
+    size_t bytes;  /* of texts that may still be read */
     uint32_t maps; /* maps read so far: distinguishes a map's own keys from merged ones */
     /* Values and keys written so far, and how many of them by way of an alias. */
     uint32_t written, aliased;
@@ -56,6 +57,14 @@ static int spend_work_step(struct writer *w, const struct yaml_node *n)
     if (w->out->failed || w->work == 0)
         return fail_at(w, n, STW_ERR_TOO_LARGE, ALIASES_TOO_LARGE);
     w->work--;
+    return 0;
+}
+
+static int spend_text(struct writer *w, const struct yaml_node *n)
+{
+    if (n->len > w->bytes)
+        return fail_at(w, n, STW_ERR_TOO_LARGE, ALIASES_TOO_LARGE);
+    w->bytes -= n->len;
     return 0;
 }
 
@@ -130,6 +139,8 @@ static int key_text(struct writer *w, const struct yaml_node *key, const char **
     struct yaml_value v;
     if (n->kind != YAML_KIND_SCALAR)
         return fail_at(w, key, STW_ERR_INVALID, "a key must be a text, not a list or a map");
+    if (spend_text(w, n) != 0)
+        return -1;
     if (yaml_resolve(w->tree, n, &v, w->err) != 0 || yaml_value_key(w->tree, &v, ret, w->err) != 0)
         return failed_at(w, key);
     return 0;
@@ -147,6 +158,7 @@ static int check_replaced(struct writer *w, const struct yaml_member *m, unsigne
     quiet.marks = NULL;
     int rc = write_node(&quiet, follow_aliases(w, &w->tree->nodes[m->value]), 0, depth);
     w->work = quiet.work;
+    w->bytes = quiet.bytes;
     w->maps = quiet.maps;
     w->written = quiet.written;
     w->aliased = quiet.aliased;
@@ -330,6 +342,8 @@ static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark
     if (spend_work_step(w, n) != 0)
         return -1;
     if (n->kind == YAML_KIND_SCALAR) {
+        if (spend_text(w, n) != 0)
+            return -1;
         if (yaml_resolve(w->tree, n, &v, w->err) != 0 || yaml_value_json(&v, w->out, w->err) != 0)
             return failed_at(w, n);
         return 0;
@@ -342,8 +356,13 @@ static int write_node(struct writer *w, const struct yaml_node *n, uint32_t mark
 int yaml_write(struct yaml_tree *t, struct stw_buf *out, struct stw_yaml_marks *marks,
                struct yaml_place *place, struct stw_error *err)
 {
-    struct writer w = {
-        .tree = t, .out = out, .marks = marks, .place = place, .err = err, .work = YAML_WORK_MAX};
+    struct writer w = {.tree = t,
+                       .out = out,
+                       .marks = marks,
+                       .place = place,
+                       .err = err,
+                       .work = YAML_WORK_MAX,
+                       .bytes = YAML_READ_MAX};
     const struct yaml_node *root = follow_aliases(&w, &t->nodes[0]);
 
     if (marks)

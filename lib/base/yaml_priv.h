@@ -19,6 +19,10 @@
 #define YAML_NODES_MAX 1000000U         /* values in one document, as written */
 #define YAML_WORK_MAX 4000000U          /* steps to write it out, aliases and merges expanded */
 #define YAML_JSON_MAX ((size_t)8 << 20) /* bytes of JSON of one document */
+/* Bytes of keys and values that are read to write it out, each as often as an alias or a merge leads to
+ * it: also those that a merge replaces. */
+#define YAML_READ_MAX ((size_t)64 << 20)
+#define YAML_TAGS_MAX 64U /* lines in one document that begin as a directive %TAG */
 #define YAML_TOO_LARGE "the document is larger than the 8 MiB allowed for one"
 
 enum yaml_kind { YAML_KIND_SCALAR, YAML_KIND_SEQ, YAML_KIND_MAP, YAML_KIND_ALIAS };

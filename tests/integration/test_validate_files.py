@@ -114,6 +114,24 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
+def test_many_small_things_that_are_no_objects(validate, tmp_path, form):
+    """Two bytes each: a thousand are reported, the others counted."""
+    count = 1_000_000
+    items = ",".join(["1"] * count)
+    (tmp_path / "x.json").write_text('{"apiVersion": "v1", "kind": "List", "items": [%s]}' % items)
+    result = validate("-o", form, "x.json")
+    assert result.returncode == UNREADABLE, result.returncode
+    report = result.stdout + result.stderr
+    assert len(report) < 2_000_000
+    assert "more could not be read" in report
+    if form == "text":
+        assert f"{count} could not be read" in report
+    if form == "json":
+        parsed = json.loads(result.stdout)
+        assert parsed["summary"]["unreadable"] == count and len(parsed["objects"]) == 1001
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
 @pytest.mark.parametrize("name", [*EMPTY, *BROKEN])
 def test_input_without_an_object(validate, tmp_path, name, form):
     """An error in each form, which says what is missing, and nothing else."""

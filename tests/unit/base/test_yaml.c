@@ -455,6 +455,53 @@ static void bombs(void **state)
     stw_buf_done(&s.out);
 }
 
+/* Long texts that a merge reads again and again, or replaces.  Without the limit each takes minutes, or
+ * gigabytes. */
+static void long_texts_merged_often(void **state)
+{
+    static const struct {
+        const char *before, *behind;
+    } rows[] = {
+        {"? \"", "\"\n  : 1"},
+        {"x: \"", "\""},
+        {"x: !!binary \"", "\""},
+    };
+    (void)state;
+    struct seen s = {0};
+    struct stw_error err;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf b = STW_BUF_INIT(16 << 20);
+        stw_buf_addf(&b, "a: &m\n  %s", rows[i].before);
+        for (int k = 0; k < 250000; k++)
+            stw_buf_adds(&b, "QUFB");
+        stw_buf_addf(&b, "%s\nb:\n  <<: [*m", rows[i].behind);
+        for (int k = 0; k < 300000; k++)
+            stw_buf_adds(&b, ",*m");
+        stw_buf_adds(&b, "]\n");
+        assert_int_equal(read_text(&s, stw_buf_str(&b), b.len, &err), -1);
+        assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    }
+    stw_buf_done(&s.out);
+}
+
+/* libyaml compares each with all others. */
+static void many_directives(void **state)
+{
+    static const char *const before[] = {"", "---\n", "a: 1\n", "# a\n"};
+    (void)state;
+    struct seen s = {0};
+    struct stw_error err;
+    for (size_t i = 0; i < STW_COUNT(before); i++) {
+        stw_autobuf struct stw_buf b = STW_BUF_INIT(16 << 20);
+        stw_buf_adds(&b, before[i]);
+        for (int k = 0; k < 500000; k++)
+            stw_buf_addf(&b, "%%TAG !%d! x\n", k);
+        assert_int_equal(read_text(&s, stw_buf_str(&b), b.len, &err), -1);
+        assert_non_null(strstr(err.text, "kubectl reads no directive"));
+    }
+    stw_buf_done(&s.out);
+}
+
 /* The maximum depth of JSON, and one more. */
 static void depth(void **state)
 {
@@ -591,11 +638,18 @@ static void marks_of_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scalars),      cmocka_unit_test(structure),
-        cmocka_unit_test(documents),    cmocka_unit_test(callback_decides),
-        cmocka_unit_test(bombs),        cmocka_unit_test(depth),
-        cmocka_unit_test(many_members), cmocka_unit_test(secrets_stay_out_of_messages),
-        cmocka_unit_test(marks),        cmocka_unit_test(marks_of_json),
+        cmocka_unit_test(scalars),
+        cmocka_unit_test(structure),
+        cmocka_unit_test(documents),
+        cmocka_unit_test(callback_decides),
+        cmocka_unit_test(long_texts_merged_often),
+        cmocka_unit_test(many_directives),
+        cmocka_unit_test(bombs),
+        cmocka_unit_test(depth),
+        cmocka_unit_test(many_members),
+        cmocka_unit_test(secrets_stay_out_of_messages),
+        cmocka_unit_test(marks),
+        cmocka_unit_test(marks_of_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
