@@ -297,23 +297,49 @@ struct decimal {
     bool negative;
 };
 
+#define DECIMAL_LEN 40
+
+/* With n digits behind the point. */
+static bool reads_back(double v, bool single, int n, char text[DECIMAL_LEN])
+{
+    stw_format(text, DECIMAL_LEN, "%.*e", n, v);
+    return single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v;
+}
+
+/* A text with more digits takes some microseconds, so few are tried.  Of a normal number, the first 15
+ * digits (6 of a float) end in zeros if fewer are enough.  Others have equal distances: what n digits
+ * can do, more can. */
+static void write_shortest(double v, bool single, char text[DECIMAL_LEN])
+{
+    int low = 0, high = (single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG) - 1;
+    bool normal = v >= (single ? (double)FLT_MIN : DBL_MIN);
+    if (normal)
+        low = (single ? FLT_DIG : DBL_DIG) - 1;
+    while (normal && low < high && !reads_back(v, single, low, text))
+        low++;
+    while (!normal && low < high) {
+        int middle = (low + high) / 2;
+        if (reads_back(v, single, middle, text))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    (void)reads_back(v, single, low, text);
+}
+
 static void to_decimal(double v, bool single, struct decimal *ret)
 {
-    char text[40];
-    int most = single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG;
+    char text[DECIMAL_LEN];
 
-    for (int n = 0; n < most; n++) {
-        stw_format(text, sizeof(text), "%.*e", n, fabs(v));
-        bool same = single ? strtof(text, NULL) == (float)fabs(v) : strtod(text, NULL) == fabs(v);
-        if (same)
-            break;
-    }
+    write_shortest(fabs(v), single, text);
     ret->negative = signbit(v) != 0;
     ret->count = 0;
     char *p = text;
     for (; *p && *p != 'e'; p++)
         if (*p != '.')
             ret->digits[ret->count++] = *p;
+    while (ret->count > 1 && ret->digits[ret->count - 1] == '0')
+        ret->count--;
     ret->exponent = (int)strtol(p + (*p == 'e'), NULL, 10);
 }
 

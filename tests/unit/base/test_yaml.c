@@ -484,6 +484,52 @@ static void long_texts_merged_often(void **state)
     stw_buf_done(&s.out);
 }
 
+/* The fewest digits that read back as the same number; also of those that are not normal. */
+static void shortest_digits(void **state)
+{
+    static const char *const texts[] = {"5e-324",
+                                        "4.94e-322",
+                                        "1.5e-310",
+                                        "2.225073858507201e-308",
+                                        "2.2250738585072014e-308",
+                                        "1e-300",
+                                        "1.2345678901234568e-300",
+                                        "1.7976931348623157e+308",
+                                        "9.5367431640625e-07",
+                                        "1.1102230246251565e-16",
+                                        "8.98846567431158e+307",
+                                        "2e-44",
+                                        "0.0000123456789012345"};
+    (void)state;
+    struct seen s = {0};
+    struct stw_error err;
+    for (size_t i = 0; i < STW_COUNT(texts); i++) {
+        char json[64];
+        (void)snprintf(json, sizeof(json), "[%s]", texts[i]);
+        assert_string_equal(convert(&s, json, &err), json);
+    }
+    uint64_t bits = 1;
+    for (int i = 0; i < 20000; i++) {
+        char text[64], fewest[40] = "";
+        double v;
+        bits = bits * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint64_t some = i % 4 == 0 ? bits >> 13 : bits >> 1; /* a quarter is not normal, or tiny */
+        memcpy(&v, &some, sizeof(v));
+        if (!(v < 1e300) || v < 5e-324 || (v > 1e-7 && v < 1e22))
+            continue;
+        for (int n = 0; n < 17; n++) {
+            (void)snprintf(fewest, sizeof(fewest), "%.*e", n, v);
+            if (strtod(fewest, NULL) == v)
+                break;
+        }
+        (void)snprintf(text, sizeof(text), "[%.17e]", v);
+        const char *json = convert(&s, text, &err);
+        assert_non_null(json);
+        assert_memory_equal(json + 1, fewest, strlen(fewest));
+    }
+    stw_buf_done(&s.out);
+}
+
 /* libyaml compares each with all others. */
 static void many_directives(void **state)
 {
@@ -644,6 +690,7 @@ int main(void)
         cmocka_unit_test(callback_decides),
         cmocka_unit_test(long_texts_merged_often),
         cmocka_unit_test(many_directives),
+        cmocka_unit_test(shortest_digits),
         cmocka_unit_test(bombs),
         cmocka_unit_test(depth),
         cmocka_unit_test(many_members),
