@@ -20,6 +20,10 @@
 /* Values and keys of one object, 20 bytes each; no object of 1.5 MiB of JSON has as many. */
 #define STW_ITEM_VALUES_MAX (1u << 20)
 
+/* Pages in a row that have no object, but say that there is another one: then the list has no end. */
+#define STW_EMPTY_PAGES_MAX 100U
+#define STW_EMPTY_PAGES_TEXT "the list goes on without objects"
+
 enum stw_items_state {
     STW_ITEMS_HEAD,    /* before the items: apiVersion, kind, metadata, in any order */
     STW_ITEMS_FIRST,   /* after the opening bracket */

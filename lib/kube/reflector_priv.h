@@ -26,6 +26,7 @@ struct stw_reflector {
     struct stw_cache_scope scope;
     struct stw_unreadable_scope list; /* the list that is read, or was read last */
     bool nameless;                    /* it has an unreadable object whose name is unknown */
+    uint32_t empty_pages;             /* in a row */
     struct stw_http_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;

@@ -384,6 +384,24 @@ static void gone_while_paging(void **state)
     end(&f);
 }
 
+/* A server whose list goes on and on without objects is asked again later, as after other failures. */
+static void a_list_without_an_end(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit=1$ | list 5 more=x\n"
+          "continue=x$ | {'times':150,'body':{'metadata':{'resourceVersion':'5','continue':'x'},"
+          "'items':[]}}\n"
+          "limit=1$ | list 9 a@7=1\n"
+          "watch=1.*=9 | watch hang\n",
+          (struct stw_informer_config){.page_size = 1});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_int_equal(fake_count(&f.fake, "continue=x"), 100);
+    assert_true(said(&f, "+n/a "));
+    end(&f);
+}
+
 /* Cut in the middle of a string: the partial event is ignored, and the next watch resumes. */
 static void cut_in_a_string(void **state)
 {
@@ -927,6 +945,7 @@ int main(void)
         cmocka_unit_test(gone),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
+        cmocka_unit_test(a_list_without_an_end),
         cmocka_unit_test(cut_in_a_string),
         cmocka_unit_test(garbage_in_a_watch),
         cmocka_unit_test(a_list_with_unreadable_objects),

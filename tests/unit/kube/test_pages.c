@@ -112,6 +112,19 @@ static int ask_about(void *ctx, struct stw_json object)
     return stw_kube_get(fake.client, &stw_res_service, "n", name, &text, NULL);
 }
 
+static void a_list_without_an_end(void **state)
+{
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, "[{'match':'limit','times':150,"
+                      "'body':{'metadata':{'continue':'x'},'items':[]}}]");
+    assert_int_equal(walk(&seen, &err), -1);
+    assert_int_equal(err.code, STW_ERR_INVALID);
+    assert_string_equal(err.text, "services: the list goes on without objects");
+    assert_int_equal(fake_count(&fake, "limit"), 101);
+}
+
 static void requests_come_after_the_list(void **state)
 {
     struct asked asked = {0};
@@ -137,6 +150,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_list_without_an_end, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(requests_come_after_the_list, fake_set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
