@@ -90,9 +90,8 @@ def with_rules(server):
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     assert answer.status in (201, 409), answer
     yield definitions
-    for definition in definitions:
-        server.ask("DELETE", f"{CRDS}/{definition['metadata']['name']}")
     server.ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    server.remove([f"{CRDS}/{definition['metadata']['name']}" for definition in definitions])
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +129,8 @@ def test_an_old_server_knows_no_rules(server):
         assert "x-kubernetes-validations" not in json.dumps(created.body)
         wait.until("the kind to be served", lambda: probe(server, PROBES["Eru"]).status == 201)
     finally:
-        server.ask("DELETE", path)
         server.ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+        server.remove([path])
 
 
 def test_kubectl_apply_can_store_them():

@@ -32,14 +32,6 @@ def plurals(server):
     return path
 
 
-def remove(server, paths_of_objects):
-    """Deletes the objects, and waits until none is there; others may have begun to delete them."""
-    for path in paths_of_objects:
-        server.ask("DELETE", path)
-    for path in paths_of_objects:
-        wait.until(f"{path} to be gone", lambda p=path: server.ask("GET", p).status == 404)
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_server_accepts_every_object(server, plurals, name):
     """Without a warning.  No server answers the webhooks, so they are only judged, not stored."""
@@ -48,7 +40,7 @@ def test_a_server_accepts_every_object(server, plurals, name):
     objects = [o for o in yaml.load_all((paths.TOP / "dist" / name).read_text("utf-8"), LOADER) if o]
     definitions = [o for o in objects if o["kind"] == "CustomResourceDefinition"]
     assert len(definitions) == 7 and {*HOOKS, "Deployment"} < {o["kind"] for o in objects}
-    remove(server, [plurals(d) for d in definitions])
+    server.remove([plurals(d) for d in definitions])
     try:
         refused = []
         for obj in objects:
@@ -62,5 +54,5 @@ def test_a_server_accepts_every_object(server, plurals, name):
                 c["type"] == "Established" and c["status"] == "True"
                 for c in server.get(p)["status"].get("conditions", [])))
     finally:
-        remove(server, [plurals(o) for o in reversed(objects)
+        server.remove([plurals(o) for o in reversed(objects)
                         if o["kind"] not in (*HOOKS, "Namespace")])  # no controller here ends a namespace

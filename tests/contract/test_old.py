@@ -100,8 +100,7 @@ def stored_objects(server):
     install(lambda d: d, True)
     yield stored
     server.ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
-    for definition in definitions.values():
-        server.ask("DELETE", f"{CRDS}/{definition['metadata']['name']}")
+    server.remove([f"{CRDS}/{definition['metadata']['name']}" for definition in definitions.values()])
 
 
 def _judge(server, tmp_path, old, path, new):

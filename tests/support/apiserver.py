@@ -9,7 +9,7 @@ import os
 import re
 import urllib.parse
 
-from . import rest
+from . import rest, wait
 
 APPLY = "application/apply-patch+yaml"
 JSON_PATCH = rest.JSON_PATCH
@@ -103,6 +103,14 @@ class Server(rest.Api):
     def merge(self, path, patch, query=""):
         """A JSON merge patch."""
         return self.ask("PATCH", path + query, patch, rest.MERGE)
+
+    def remove(self, paths):
+        """Deletes objects, and waits until none is there; others may have begun to delete them."""
+        paths = list(paths)
+        for path in paths:
+            self.ask("DELETE", path)
+        for path in paths:
+            wait.until(f"{path} to be gone", lambda p=path: self.ask("GET", p).status == 404)
 
     @staticmethod
     def fine(answer):
