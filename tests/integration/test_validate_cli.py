@@ -480,7 +480,8 @@ KEPT = ["deletionTimestamp", "deletionGracePeriodSeconds", "uid", "resourceVersi
     ({"uid": "a"}, {}, []), ({"resourceVersion": "5"}, {"resourceVersion": "4"}, KEPT[3:]),
     ({"resourceVersion": "5"}, {"resourceVersion": ""}, []),
     ({"generation": 5, "creationTimestamp": "2026-01-01T00:00:00Z", "selfLink": "/a", "managedFields": []},
-     {"generation": 9, "creationTimestamp": "2020-01-01T00:00:00Z", "selfLink": "/b", "managedFields": [{"manager": "a"}]},
+     {"generation": 9, "creationTimestamp": "2020-01-01T00:00:00Z", "selfLink": "/b",
+      "managedFields": [{"manager": "a"}]},
      []),
 ])
 def test_metadata_that_the_api_server_sets_excuses_nothing(validate, old, new, refused):
