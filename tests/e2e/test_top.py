@@ -156,7 +156,7 @@ def test_a_replica_gets_no_credentials_of_the_engineer(top, on_call, make_pod, s
     status, lines, error = top()
     assert status == 0 and error == ""
     line = next(line for line in lines if "shop/" in line)
-    assert "shop/?]0;owned?" in line and "???c" in line
+    assert r"shop/\x1b]0;owned\x07" in line and r"\r\n\x1bc" in line
     assert [path for path, _ in spy.seen] == ["/debug/state", "/metrics"]
     with open(on_call, encoding="utf-8") as file:
         own = json.load(file)["users"][0]["user"]["token"]
