@@ -187,7 +187,8 @@ def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
         installed.component("start", "apiserver")
     wait.until("the API server to be asked again",
                lambda: read(one, tokens["may-not"], ca=ca)[0] == 403, 60)
-    assert [entry for entry in one.log() if "who may read metrics" in entry["msg"]]
+    wait.until("the reason in the log", lambda: [
+        entry for entry in one.log() if "who may read metrics" in entry["msg"]])
 
 
 @pytest.mark.oldest("rights on TokenReviews")
@@ -198,7 +199,8 @@ def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, st
         one = secure()
         status, _, text = read(one, tokens["may"])
         assert status == 503 and "the log of this process says why" in text
-        entry = next(e for e in one.log() if "who may read metrics" in e["msg"])
+        entry = wait.until("the reason in the log", lambda: next(
+            (e for e in one.log() if "who may read metrics" in e["msg"]), None))
         assert "tokenreviews" in entry["error"]
     finally:
         stw.install(installed, steward_binary)

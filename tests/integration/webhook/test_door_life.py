@@ -120,7 +120,8 @@ def test_denials_are_logged_without_content(make_door):
     """The log has the object's name, the user and the number of findings, but no content."""
     door = make_door()
     door.post(review(my_web(image="No Image", pageContentHtml="s3cret", nodePortNumber=1)))
-    line = next(e for e in door.log() if e["msg"] == "admission denied")
+    line = wait.until("the line", lambda: next(
+        (e for e in door.log() if e["msg"] == "admission denied"), None))
     assert line["kind"] == "MyWeb" and line["namespace"] == "shop" and line["name"] == "web"
     assert line["operation"] == "CREATE" and line["user"] == "jane" and line["findings"] == 2
     assert "s3cret" not in door.log_text() and "No Image" not in door.log_text()
