@@ -5,19 +5,31 @@
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "kube/resource.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #define NAME_MAX_BYTES 256
-#define SLOW_MS 1000 /* without a sign for this long one more visit would only wait */
+#define SLOW_MS 1000    /* without a sign for this long one more visit would only wait */
+#define LOCKED_MS 60000 /* so long a namespace that waited for a lock has fewer places */
 
 /* A key that was turned away. */
 struct waiting {
     struct waiting *next;
     bool came; /* the key entered by itself before it was woken */
     char key[];
+};
+
+/* The objects of one namespace at one target. */
+struct stw_pools_tenant {
+    struct stw_pools_tenant *next; /* in the turns; NULL: the last, or nothing waits */
+    struct waiting *first, *last;  /* first come, first served */
+    uint32_t inside;
+    bool in_turns;
+    uint64_t slow_until_ms; /* one of its visits has waited for a lock */
+    char ns[];
 };
 
 struct stw_pools_entry {
@@ -28,9 +40,11 @@ struct stw_pools_entry {
     uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
     bool troubled, seen;   /* seen: a visit with a result has ended, at */
     uint64_t seen_ms;
-    struct waiting *first, *last; /* first come, first served */
-    struct stw_table waiting;     /* the same, each key once */
-    char name[];                  /* in lower case */
+    struct stw_pools_tenant *first,
+        *last; /* those with keys that wait, in the order of their turns */
+    struct stw_table tenants;
+    struct stw_table waiting; /* the keys that wait, each once */
+    char name[];              /* in lower case */
 };
 
 struct stw_pools {
@@ -45,6 +59,11 @@ struct stw_pools {
 static const char *waiting_key(const void *waiting)
 {
     return ((const struct waiting *)waiting)->key;
+}
+
+static const char *tenant_ns(const void *tenant)
+{
+    return ((const struct stw_pools_tenant *)tenant)->ns;
 }
 
 static const char *entry_name(const void *entry)
@@ -78,9 +97,39 @@ void stw_pools_cancel(struct stw_pools *p)
             stw_pool_cancel(e->pool);
 }
 
-/* --- waiting keys */
+/* --- namespaces, and keys that wait */
 
-static void push_waiting(struct stw_pools_entry *e, const char *key)
+/* NULL: no memory. */
+static struct stw_pools_tenant *find_or_add_tenant(struct stw_pools_entry *e, const char *key)
+{
+    char ns[STW_KEY_LEN];
+    void *old;
+    stw_format(ns, sizeof(ns), "%.*s", (int)strcspn(key, "/"), key);
+    struct stw_pools_tenant *t = stw_table_get(&e->tenants, ns);
+    size_t size = strlen(ns) + 1;
+    if (t || !(t = calloc(1, sizeof(*t) + size)))
+        return t;
+    memcpy(t->ns, ns, size);
+    if (stw_table_put(&e->tenants, t, &old) == 0)
+        return t;
+    free(t);
+    return NULL;
+}
+
+static void take_last_turn(struct stw_pools_entry *e, struct stw_pools_tenant *t)
+{
+    if (t->in_turns)
+        return;
+    t->in_turns = true;
+    t->next = NULL;
+    if (e->last)
+        e->last->next = t;
+    else
+        e->first = t;
+    e->last = t;
+}
+
+static void push_waiting(struct stw_pools_entry *e, struct stw_pools_tenant *t, const char *key)
 {
     size_t len = strlen(key) + 1;
     void *old;
@@ -96,32 +145,53 @@ static void push_waiting(struct stw_pools_entry *e, const char *key)
         free(w);
         return;
     }
-    if (e->last)
-        e->last->next = w;
+    if (t->last)
+        t->last->next = w;
     else
-        e->first = w;
-    e->last = w;
+        t->first = w;
+    t->last = w;
+    take_last_turn(e, t);
 }
 
-static struct waiting *pop_first(struct stw_pools_entry *e)
+/* The next key of the namespace that did not come by itself. */
+static struct waiting *pop_of_tenant(struct stw_pools_tenant *t)
 {
-    struct waiting *w = e->first;
-    if (!w)
-        return NULL;
-    e->first = w->next;
-    if (!e->first)
-        e->last = NULL;
-    return w;
-}
-
-static struct waiting *pop_waiting(struct stw_pools_entry *e)
-{
-    struct waiting *w;
-    while ((w = pop_first(e)) && w->came)
+    for (struct waiting *w; (w = t->first);) {
+        t->first = w->next;
+        if (!t->first)
+            t->last = NULL;
+        if (!w->came)
+            return w;
         free(w);
-    if (w)
-        (void)stw_table_remove(&e->waiting, w->key);
-    return w;
+    }
+    return NULL;
+}
+
+/* What waits for a lock holds a connection meanwhile: half of them stay for the other namespaces. */
+static bool has_tenant_room(const struct stw_pools_entry *e, const struct stw_pools_tenant *t,
+                            uint64_t now_ms)
+{
+    return t->slow_until_ms <= now_ms || t->inside < STW_MAX(e->target->max_connections / 2, 1);
+}
+
+/* The namespaces take turns: one with many keys does not delay the others. */
+static struct waiting *pop_waiting(struct stw_pools_entry *e, uint64_t now_ms)
+{
+    const struct stw_pools_tenant *end = e->last;
+    for (struct stw_pools_tenant *t; (t = e->first);) {
+        struct waiting *w = has_tenant_room(e, t, now_ms) ? pop_of_tenant(t) : NULL;
+        e->first = t->next;
+        if (!e->first)
+            e->last = NULL;
+        t->in_turns = false;
+        if (t->first)
+            take_last_turn(e, t);
+        if (w)
+            (void)stw_table_remove(&e->waiting, w->key);
+        if (w || t == end)
+            return w;
+    }
+    return NULL;
 }
 
 static void stop_waiting(struct stw_pools_entry *e, const char *key)
@@ -134,9 +204,10 @@ static void stop_waiting(struct stw_pools_entry *e, const char *key)
 static void free_entry(void *entry)
 {
     struct stw_pools_entry *e = entry;
-    for (struct waiting *w; (w = pop_waiting(e));)
+    for (struct waiting *w; (w = pop_waiting(e, UINT64_MAX));)
         free(w);
     stw_table_done(&e->waiting);
+    stw_table_release(&e->tenants, free);
     stw_pool_unref(e->pool);
     stw_targets_unref(e->targets);
     free(e);
@@ -167,6 +238,7 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
         return NULL;
     memcpy(e->name, name, len);
     e->waiting = STW_TABLE_INIT(waiting_key);
+    e->tenants = STW_TABLE_INIT(tenant_ns);
     if (stw_table_put(&p->entries, e, &old) != 0) {
         free(e);
         return NULL;
@@ -220,12 +292,12 @@ static uint32_t room_of(const struct stw_pools *p, const struct stw_pools_entry 
     return STW_MIN(most, targets > 1 && workers > 1 ? workers - 1 : workers);
 }
 
-static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e, bool suspicious,
-                     size_t targets)
+static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e,
+                     const struct stw_pools_tenant *t, bool suspicious, size_t targets)
 {
     if (suspicious)
         return e->inside == 0 && p->suspects < STW_MAX(p->config.workers / 2, 1U);
-    return e->inside < room_of(p, e, targets);
+    return e->inside < room_of(p, e, targets) && has_tenant_room(e, t, stw_now_ms(p->config.clock));
 }
 
 static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets *targets,
@@ -243,16 +315,22 @@ static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets
     }
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return STW_POOLS_FAILED;
+    struct stw_pools_tenant *t = find_or_add_tenant(e, key);
+    if (!t) {
+        (void)stw_fail_memory(err);
+        return STW_POOLS_FAILED;
+    }
     bool suspicious = is_suspect_entry(e, now);
-    if (!has_room(p, e, suspicious, stw_targets_count(targets))) {
-        push_waiting(e, key);
+    if (!has_room(p, e, t, suspicious, stw_targets_count(targets))) {
+        push_waiting(e, t, key);
         return STW_POOLS_LATER;
     }
     stop_waiting(e, key);
+    t->inside++;
     if (e->inside++ == 0)
         e->last_sign_ms = now;
     p->suspects += suspicious;
-    *ret = (struct stw_visit){e, stw_pool_ref(e->pool), suspicious};
+    *ret = (struct stw_visit){e, t, stw_pool_ref(e->pool), suspicious};
     return STW_POOLS_IN;
 }
 
@@ -282,7 +360,7 @@ static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_
     assert(p->config.workers > 0);
     struct waiting *all = NULL;
     uint32_t count = e->inside > 0 || e->troubled ? 1 : p->config.workers;
-    for (struct waiting *w; count-- > 0 && (w = pop_waiting(e));) {
+    for (struct waiting *w; count-- > 0 && (w = pop_waiting(e, stw_now_ms(p->config.clock)));) {
         w->next = all;
         all = w;
     }
@@ -304,11 +382,14 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
     struct stw_pools_entry *e = v->entry;
     char name[NAME_MAX_BYTES];
     pthread_mutex_lock(&p->lock);
-    assert(e->inside > 0 && p->suspects >= v->suspicious);
+    assert(e->inside > 0 && v->tenant->inside > 0 && p->suspects >= v->suspicious);
     bool was_troubled = e->troubled;
     e->inside--;
+    v->tenant->inside--;
     p->suspects -= v->suspicious;
     e->last_sign_ms = stw_now_ms(p->config.clock);
+    if (trouble == STW_SQL_LOCKED)
+        v->tenant->slow_until_ms = e->last_sign_ms + LOCKED_MS;
     if (trouble != STW_SQL_BUSY) {
         e->troubled = is_of_server(trouble);
         e->seen = true;
@@ -366,11 +447,25 @@ static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
     return found;
 }
 
+static void forget_tenants(struct stw_pools *p)
+{
+    uint64_t now = stw_now_ms(p->config.clock);
+    uint32_t at = 0;
+    STW_LOCKED(&p->lock);
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &at));) {
+        uint32_t pos = 0;
+        for (struct stw_pools_tenant *t; (t = stw_table_next(&e->tenants, &pos));)
+            if (t->inside == 0 && !t->in_turns && t->slow_until_ms <= now)
+                free(stw_table_remove(&e->tenants, t->ns));
+    }
+}
+
 /* Tidies without the lock, because closing may take a moment.  An entry that moves in the table
  * meanwhile is tidied the next time. */
 void stw_pools_tidy(struct stw_pools *p)
 {
     uint32_t pos = 0;
+    forget_tenants(p);
     for (struct stw_pool *pool; (pool = next_pool(p, &pos));) {
         stw_pool_tidy(pool);
         stw_pool_unref(pool);

@@ -2,7 +2,8 @@
  *
  * One connection pool for each database target: created when it is first needed, replaced when the
  * target's configuration changes.  Also limits how many workers a target may occupy, so that a dead
- * or slow server never holds all workers while users of another one wait.  Any thread. */
+ * or slow server never holds all workers while users of another one wait, and how many a namespace
+ * may occupy whose statements wait for locks.  Any thread. */
 #ifndef STW_KINDS_DATABASEUSER_POOLS_H
 #define STW_KINDS_DATABASEUSER_POOLS_H
 
@@ -17,6 +18,7 @@
 
 struct stw_pools;
 struct stw_pools_entry;
+struct stw_pools_tenant;
 
 struct stw_pools_config {
     const struct stw_clock *clock;
@@ -43,15 +45,18 @@ enum stw_pools_answer {
 
 struct stw_visit {
     struct stw_pools_entry *entry;
+    struct stw_pools_tenant *tenant;
     struct stw_pool *pool;
     bool suspicious;
 };
 
-/* `key` asks to work on a target of this list.  After IN the caller must call leave(). */
+/* `key` ("namespace/name") asks to work on a target of this list.  After IN the caller must call
+ * leave().  Keys that wait are woken in turns of their namespaces. */
 enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *targets,
                                       const struct stw_target *target, const char *key,
                                       struct stw_visit *ret, struct stw_error *err);
-/* `trouble`: the result of the work on the server. */
+/* `trouble`: the result of the work on the server.  After LOCKED the namespace has at most half of the
+ * target's connections for a minute, so that locks that one tenant holds do not delay the others. */
 void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble);
 
 /* Whether the server of a target could not be used at the last visit. */

@@ -347,6 +347,17 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
     return 0;
 }
 
+/* For the places at the target. */
+static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
+{
+    if (!d->asked)
+        return STW_SQL_BUSY;
+    for (size_t i = 0; d->databases.asked && i < d->databases.count; i++)
+        if (d->databases.reports[i].trouble == STW_SQL_LOCKED)
+            return STW_SQL_LOCKED;
+    return d->report.trouble;
+}
+
 /* -1: `result` is set. */
 static int visit_target(struct dbuser *d, struct stw_result *result)
 {
@@ -363,7 +374,7 @@ static int visit_target(struct dbuser *d, struct stw_result *result)
         break;
     }
     int rc = sync_user_at_target(d, visit.pool, result);
-    stw_pools_leave(d->state->pools, &visit, d->asked ? d->report.trouble : STW_SQL_BUSY);
+    stw_pools_leave(d->state->pools, &visit, find_trouble_of_visit(d));
     return rc;
 }
 

@@ -39,6 +39,7 @@ static const struct {
     [STW_SQL_FINE] = {ASPECTS, STW_LEVEL_FINE, STW_OK, NULL},
     [STW_SQL_CONNECT] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
     [STW_SQL_CIRCUIT_OPEN] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "CircuitOpen"},
+    [STW_SQL_LOCKED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "StatementTimeout"},
     [STW_SQL_BUSY] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
     [STW_SQL_AUTH] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "AuthFailed"},
     [STW_SQL_TLS] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "TLSFailed"},
@@ -200,7 +201,8 @@ static void find_target(const struct dbuser *d, struct stw_aspect *a)
 static bool is_of_lookup(const struct stw_account_report *r)
 {
     return r->trouble == STW_SQL_LOOKUP ||
-           (!meanings[r->trouble].reason && r->step == STW_SQL_STEP_LOOKUP);
+           ((!meanings[r->trouble].reason || r->trouble == STW_SQL_LOCKED) &&
+            r->step == STW_SQL_STEP_LOOKUP);
 }
 
 /* The server was not tried again: keeps the previous condition, which has the cause. */
@@ -676,6 +678,8 @@ static const char *blocked_reason(enum stw_sql_trouble t)
         return "NotOurs";
     case STW_SQL_OWNS_OBJECTS:
         return "OwnsObjects";
+    case STW_SQL_LOCKED:
+        return "StatementTimeout";
     case STW_SQL_DENIED:
     case STW_SQL_UNSUPPORTED:
     case STW_SQL_NO_PLUGIN:

@@ -55,6 +55,8 @@ struct stw_cell {
 };
 /* One row of a result.  A value other than 0 ends reading and fails the statement (no memory). */
 typedef int stw_row_fn(void *ctx, const struct stw_cell *cells, unsigned count);
+/* A lock that another client holds is waited for shortly: it is trouble of one object. */
+#define STW_SQL_LOCK_TIMEOUT_MS 2000
 #define STW_ANSWER_MAX_BYTES ((size_t)64 << 20)
 
 enum stw_password_state { STW_PASSWORD_UNKNOWN, STW_PASSWORD_SAME, STW_PASSWORD_DIFFERS };

@@ -184,13 +184,14 @@ static void write_setup(struct stw_conn *c, const struct stw_target *t, struct s
 {
     const struct stw_facts *k = &c->facts;
     int timeout = (int)t->statement_timeout_seconds;
+    int lock_timeout = STW_MIN(timeout, STW_SQL_LOCK_TIMEOUT_MS / 1000);
     const char *mode = k->mariadb || k->number < 80000 ? "STRICT_ALL_TABLES,NO_AUTO_CREATE_USER"
                                                        : "STRICT_ALL_TABLES";
     stw_buf_addf(out,
                  "SET SESSION autocommit=1, lock_wait_timeout=%d, innodb_lock_wait_timeout=%d, "
                  "sql_mode=IF(FIND_IN_SET('NO_BACKSLASH_ESCAPES',@@sql_mode),"
                  "'%s,NO_BACKSLASH_ESCAPES','%s'), %s=%d",
-                 timeout, timeout, mode, mode,
+                 lock_timeout, lock_timeout, mode, mode,
                  k->mariadb ? "max_statement_time" : "max_execution_time",
                  k->mariadb ? timeout : timeout * 1000);
 }

@@ -27,7 +27,7 @@ static const struct known {
     {"2BP01", STW_SQL_OWNS_OBJECTS, "other objects depend on it"},
     {"3D000", STW_SQL_NO_OBJECT, "the database does not exist"},
     {"3F000", STW_SQL_NO_OBJECT, "the schema does not exist"},
-    {"40", STW_SQL_CONNECT, "the transaction conflicted with another one"},
+    {"40", STW_SQL_LOCKED, "the transaction conflicted with another one"},
     {"42501", STW_SQL_DENIED, "the admin account lacks a right for this"},
     {"42704", STW_SQL_NO_OBJECT, "a role or another object does not exist"},
     {"42710", STW_SQL_EXISTS, "another client created the account at this moment"},
@@ -41,11 +41,12 @@ static const struct known {
     {"53", STW_SQL_CONNECT, "the server has run out of a resource"},
     {"55000", STW_SQL_CONNECT, "the database takes no connections"},
     {"55006", STW_SQL_FAILED, "other sessions use it"},
-    {"55P03", STW_SQL_CONNECT, "the statement waited too long for a lock"},
+    {"55P03", STW_SQL_LOCKED,
+     "another session holds a lock that the statement needs: have its transaction ended"},
     {STW_PG_STATE_WITHHELD, STW_SQL_DENIED,
      "the function is not given: it is of an extension, in a language that is not trusted, or runs "
      "with the rights of a privileged owner"},
-    {"57014", STW_SQL_CONNECT, "the statement took too long"},
+    {"57014", STW_SQL_LOCKED, "the statement took too long"},
     {"57", STW_SQL_CONNECT, "the server is starting or shutting down"},
 };
 

@@ -25,6 +25,8 @@ enum stw_sql_trouble {
     STW_SQL_FINE,
     STW_SQL_CONNECT,      /* no server, or no answer in time: transient */
     STW_SQL_CIRCUIT_OPEN, /* not tried: the last tries failed; transient */
+    STW_SQL_LOCKED,       /* another client holds a lock, or a statement took too long: the server
+                             itself answers; transient */
     STW_SQL_BUSY,         /* no connection of the pool became free in time; transient */
     STW_SQL_AUTH,         /* the admin's login was refused */
     STW_SQL_TLS,          /* no TLS, or a certificate that is not trusted */

@@ -9,8 +9,8 @@
 
 bool stw_sql_is_transient(enum stw_sql_trouble t)
 {
-    return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_BUSY ||
-           t == STW_SQL_LOOKUP || t == STW_SQL_READ_ONLY;
+    return t == STW_SQL_CONNECT || t == STW_SQL_CIRCUIT_OPEN || t == STW_SQL_LOCKED ||
+           t == STW_SQL_BUSY || t == STW_SQL_LOOKUP || t == STW_SQL_READ_ONLY;
 }
 
 int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sql_step step,

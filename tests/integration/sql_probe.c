@@ -16,8 +16,11 @@
  *
  * Argument: a file with the JSON list of targets; each has its admin's password in passwordFile.
  * $SQL_PROBE_DIE_AFTER=N: kills itself with SIGKILL once N statements that may change a server have
- * been sent; $SQL_PROBE_PAUSE_AFTER=N: stops itself with SIGSTOP. */
+ * been sent; $SQL_PROBE_PAUSE_AFTER=N: stops itself with SIGSTOP.
+ * $SQL_PROBE_EPOCH=N: is the Nth leader. */
 #include "base/base64.h"
+#include "base/clock.h"
+#include "base/fence.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -168,11 +171,33 @@ static void read_account(struct command *c)
 }
 
 static const char *const troubles[] = {
-    "FINE",      "CONNECT",      "CIRCUIT_OPEN", "BUSY",      "AUTH",   "TLS",
-    "READ_ONLY", "LOOKUP",       "EXISTS",       "NOT_OURS",  "POLICY", "DENIED",
-    "NO_OBJECT", "OWNS_OBJECTS", "UNSUPPORTED",  "NO_PLUGIN", "FAILED"};
-static const char *const steps[] = {"CONNECT", "LOOKUP", "CREATE", "ALTER",
-                                    "GRANT",   "REVOKE", "DROP"};
+    [STW_SQL_FINE] = "FINE",
+    [STW_SQL_CONNECT] = "CONNECT",
+    [STW_SQL_CIRCUIT_OPEN] = "CIRCUIT_OPEN",
+    [STW_SQL_LOCKED] = "LOCKED",
+    [STW_SQL_BUSY] = "BUSY",
+    [STW_SQL_AUTH] = "AUTH",
+    [STW_SQL_TLS] = "TLS",
+    [STW_SQL_READ_ONLY] = "READ_ONLY",
+    [STW_SQL_LOOKUP] = "LOOKUP",
+    [STW_SQL_EXISTS] = "EXISTS",
+    [STW_SQL_NOT_OURS] = "NOT_OURS",
+    [STW_SQL_POLICY] = "POLICY",
+    [STW_SQL_DENIED] = "DENIED",
+    [STW_SQL_NO_OBJECT] = "NO_OBJECT",
+    [STW_SQL_OWNS_OBJECTS] = "OWNS_OBJECTS",
+    [STW_SQL_UNSUPPORTED] = "UNSUPPORTED",
+    [STW_SQL_NO_PLUGIN] = "NO_PLUGIN",
+    [STW_SQL_FAILED] = "FAILED",
+};
+static_assert(STW_COUNT(troubles) == STW_SQL_TROUBLES, "one name for each trouble");
+static const char *const steps[] = {
+    [STW_SQL_STEP_CONNECT] = "CONNECT", [STW_SQL_STEP_LOOKUP] = "LOOKUP",
+    [STW_SQL_STEP_CREATE] = "CREATE",   [STW_SQL_STEP_ALTER] = "ALTER",
+    [STW_SQL_STEP_GRANT] = "GRANT",     [STW_SQL_STEP_REVOKE] = "REVOKE",
+    [STW_SQL_STEP_DROP] = "DROP",
+};
+static_assert(STW_COUNT(steps) == STW_SQL_STEPS, "one name for each step");
 
 static void put_text(struct stw_buf *out, const char *name, const char *text)
 {
@@ -351,9 +376,13 @@ static void do_other(struct command *c, struct stw_pool *p)
     answer(&out);
 }
 
+static struct stw_fence *fence; /* NULL: there is no election */
+
 static void *obey(void *ctx)
 {
     struct command *c = ctx;
+    if (fence)
+        (void)stw_fence_enter(stw_fence_take(fence));
     struct stw_pool *p = pool_of(c);
     struct stw_json op = stw_json_get(c->root, "op");
     if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "lock") ||
@@ -438,6 +467,14 @@ int main(int argc, char **argv)
     if (setup(argv[1], &err) < 0) {
         (void)printf("{\"result\":-1,\"error\":\"%s\"}\n", err.text);
         return 1;
+    }
+    if (getenv("SQL_PROBE_EPOCH")) {
+        struct stw_fence_epoch e = {.lease = "steward-system/steward.steward.dev",
+                                    .holder = "probe"};
+        e.number = strtoll(getenv("SQL_PROBE_EPOCH"), NULL, 10);
+        if (!(fence = stw_fence_create(&stw_clock_system)))
+            return 1;
+        stw_fence_open(fence, STW_FENCE_FOREVER - 1, &e);
     }
     while ((len = getline(&line, &cap, stdin)) > 0)
         handle(line, (size_t)len);

@@ -29,7 +29,7 @@ def grant(database, *privileges, schema=None, table=None, option=False):
 class Probe:
     """One probe process on a list of targets."""
 
-    def __init__(self, folder, *targets, die_after=None, pause_after=None):
+    def __init__(self, folder, *targets, die_after=None, pause_after=None, epoch=None):
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "targets.json"
         file.write_text(json.dumps(list(targets)))
@@ -37,6 +37,8 @@ class Probe:
         self.stderr = open(folder / "stderr", "ab")
         self.stderr_path = folder / "stderr"
         env = dict(os.environ)
+        if epoch:
+            env["SQL_PROBE_EPOCH"] = str(epoch)
         if die_after:
             env["SQL_PROBE_DIE_AFTER"] = str(die_after)
         if pause_after:

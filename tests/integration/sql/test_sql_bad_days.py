@@ -345,7 +345,7 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
     [[holder]] = wait.until("the lock", lambda: maria.sql(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'"))
     for op in ("sync", "drop"):
-        probe.fails(op, "LOOKUP", **account(user, "another-Pa55"))
+        probe.fails(op, "LOCKED", **account(user, "another-Pa55"))
     maria.sql(f"KILL {holder}")
     blocker.join()
     assert maria.logs_in(user, "s3cret-Pa55")

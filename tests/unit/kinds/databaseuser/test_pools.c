@@ -404,9 +404,58 @@ static void test_tidy(void **state)
     end(&s);
 }
 
+static void test_namespaces_are_woken_in_turns(void **state)
+{
+    struct scene s;
+    struct stw_visit v[3];
+    (void)state;
+    begin(&s, TWO);
+    for (size_t i = 0; i < STW_COUNT(v); i++)
+        IN(&s, "one", "a/in", &v[i]);
+    LATER(&s, "one", "a/1");
+    LATER(&s, "one", "a/2");
+    LATER(&s, "one", "b/1");
+    for (size_t i = 0; i < STW_COUNT(v); i++)
+        stw_pools_leave(s.pools, &v[i], STW_SQL_FINE);
+    assert_string_equal(s.woken, "a/1 b/1 a/2 ");
+    end(&s);
+}
+
+static void test_namespace_that_waits_for_locks_leaves_connections_to_others(void **state)
+{
+    struct scene s;
+    struct stw_visit first, v[2], other;
+    (void)state;
+    begin(&s, "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"port\":3306,"
+              "\"maxConnections\":4,\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]");
+    IN(&s, "one", "a/1", &first);
+    stw_pools_leave(s.pools, &first, STW_SQL_LOCKED);
+    assert_false(stw_pools_troubled(s.pools, "one"));
+    IN(&s, "one", "a/1", &v[0]);
+    IN(&s, "one", "a/2", &v[1]);
+    LATER(&s, "one", "a/3");
+    IN(&s, "one", "b/1", &other);
+    stw_pools_leave(s.pools, &other, STW_SQL_FINE);
+    assert_string_equal(s.woken, ""); /* its place is not for "a" */
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    assert_string_equal(s.woken, "a/3 ");
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    s.now.ms += 60000;
+    IN(&s, "one", "a/1", &first);
+    IN(&s, "one", "a/2", &v[0]);
+    IN(&s, "one", "a/3", &v[1]);
+    stw_pools_leave(s.pools, &first, STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    stw_pools_tidy(s.pools);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_namespaces_are_woken_in_turns),
+        cmocka_unit_test(test_namespace_that_waits_for_locks_leaves_connections_to_others),
         cmocka_unit_test(test_room_for_others),
         cmocka_unit_test(test_came_by_itself),
         cmocka_unit_test(test_one_server_gets_all),

@@ -372,6 +372,7 @@ static void test_cleanup(void **state)
     } rows[] = {
         {STW_SQL_CONNECT, STW_LEVEL_RETRYING, "ServerUnreachable"},
         {STW_SQL_CIRCUIT_OPEN, STW_LEVEL_RETRYING, "ServerUnreachable"},
+        {STW_SQL_LOCKED, STW_LEVEL_RETRYING, "StatementTimeout"},
         {STW_SQL_BUSY, STW_LEVEL_RETRYING, "ServerUnreachable"},
         {STW_SQL_AUTH, STW_LEVEL_RETRYING, "ServerUnreachable"},
         {STW_SQL_TLS, STW_LEVEL_RETRYING, "ServerUnreachable"},
