@@ -56,6 +56,7 @@ struct stw_conn {
     uint64_t timeout_ms; /* of a statement, on our side */
     int wake;            /* an eventfd that ends all waiting, for other threads */
     char warned[6];      /* the SQLSTATE of a grant that only caused a warning */
+    char settings[256];  /* statements at the start of each transaction */
 };
 
 static uint64_t now_ms(void)
@@ -264,8 +265,9 @@ static void fault_of(struct stw_conn *c, const PGresult *result, enum stw_sql_st
     f->lost |= pq.PQstatus(c->pg) != CONNECTION_OK;
 }
 
-static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
-                     void *ctx, struct stw_fault *f)
+/* Sends `text` as it is. */
+static int send_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                      void *ctx, struct stw_fault *f)
 {
     uint64_t deadline = now_ms() + c->timeout_ms;
     size_t bytes = 0;
@@ -292,6 +294,20 @@ static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step ste
     return -1;
 }
 
+/* Several statements in one query are one transaction, which begins with the settings. */
+static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                     void *ctx, struct stw_fault *f)
+{
+    struct stw_buf all = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    all.secret = true;
+    stw_buf_adds(&all, c->settings);
+    stw_buf_adds(&all, text);
+    int r = all.failed ? stw_fault_set(f, STW_SQL_FAILED, step, "the statements are too long")
+                       : send_query(c, all.data, step, row, ctx, f);
+    stw_buf_done(&all);
+    return r;
+}
+
 static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_conn *c = ctx;
@@ -310,25 +326,34 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
+/* Of a transaction, not of the session: a pooler in transaction mode gives each transaction another
+ * session of the server.  Without the search path a tenant's function could run as the admin. */
+static void write_settings(struct stw_conn *c, const struct stw_target *t)
+{
+    long long ms = (long long)t->statement_timeout_seconds * 1000;
+    stw_format(c->settings, sizeof(c->settings),
+               "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = %lld; "
+               "SET LOCAL lock_timeout = %lld; "
+               "SET LOCAL idle_in_transaction_session_timeout = %lld;\n",
+               ms, STW_MIN(ms, (long long)STW_SQL_LOCK_TIMEOUT_MS), ms);
+}
+
 static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
                                 uint64_t deadline_ms, struct stw_fault *f)
 {
+    static const char facts[] =
+        "SELECT current_setting('server_version'), current_setting('server_version_num'), (SELECT "
+        "rolsuper::text FROM pg_roles WHERE rolname = current_user), "
+        "has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
+        "current_setting('client_encoding'), current_setting('server_encoding'), "
+        "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)";
     uint64_t now = now_ms();
-    long long ms = (long long)t->statement_timeout_seconds * 1000;
-    char text[1024];
-    stw_format(text, sizeof(text),
-               "SET search_path = pg_catalog; SET statement_timeout = %lld; "
-               "SET lock_timeout = %lld; SET idle_in_transaction_session_timeout = %lld; "
-               "SELECT current_setting('server_version'), current_setting("
-               "'server_version_num'), (SELECT rolsuper::text FROM pg_roles WHERE rolname = "
-               "current_user), has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
-               "current_setting('client_encoding'), current_setting('server_encoding'), "
-               "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)",
-               ms, ms, ms);
+    write_settings(c, t);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
-    if (run_query(c, text, STW_SQL_STEP_CONNECT, read_facts, c, f) != 0)
+    if (run_query(c, facts, STW_SQL_STEP_CONNECT, read_facts, c, f) != 0)
         return -1;
-    c->timeout_ms = (uint64_t)ms + 2000; /* the server's own limit ends before this */
+    /* the server's own limit ends before this */
+    c->timeout_ms = (uint64_t)t->statement_timeout_seconds * 1000 + 2000;
     if (!c->own_encoding)
         return stw_fault_set(f, STW_SQL_UNSUPPORTED, STW_SQL_STEP_CONNECT,
                              "the server, or a proxy before it, does not use UTF-8 for this "
@@ -457,13 +482,17 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
         return -1;
     if (!row && !st->alone) /* in the same transaction as the changes */
         stw_takeover_pg_guard(&text);
-    /* Several statements in one query are one transaction. */
     for (size_t i = 0; i < count; i++) {
         stw_buf_add(&text, st[i].text.data, st[i].text.len);
         stw_buf_adds(&text, count > 1 ? ";\n" : "");
     }
-    int r = text.failed ? stw_fault_set(f, STW_SQL_FAILED, st->step, "the statements are too long")
-                        : run_query(c, text.data, st->step, row, ctx, f);
+    int r;
+    if (text.failed)
+        r = stw_fault_set(f, STW_SQL_FAILED, st->step, "the statements are too long");
+    else if (st->alone)
+        r = send_query(c, text.data, st->step, row, ctx, f);
+    else
+        r = run_query(c, text.data, st->step, row, ctx, f);
     stw_buf_done(&text);
     return r;
 }

@@ -40,16 +40,23 @@ void stw_takeover_mysql_lock(size_t slots, struct stw_buf *out)
     stw_buf_adds(out, ",0)");
 }
 
+/* Only sessions of the same login: any account may take a lock of such a name.  PROCESSLIST shows them to
+ * every account. */
 void stw_takeover_mysql_former(size_t slots, struct stw_buf *out)
 {
     char prefix[STW_TAKEOVER_NAME_MAX];
     int64_t epoch;
-    if (!find_epoch(prefix, &epoch))
+    const char *comma = "";
+    if (!find_epoch(prefix, &epoch) || epoch == 0)
         return;
+    stw_buf_adds(out,
+                 "SELECT ID FROM information_schema.PROCESSLIST WHERE USER="
+                 "LEFT(USER(),CHAR_LENGTH(USER())-CHAR_LENGTH(SUBSTRING_INDEX(USER(),'@',-1))-1)"
+                 " AND ID IN (");
     for (int64_t e = STW_MAX(epoch - STW_TAKEOVER_EPOCHS, (int64_t)0); e < epoch; e++)
-        for (size_t i = 0; i < slots; i++)
-            stw_buf_addf(out, "%sSELECT IS_USED_LOCK('%s%lld/%zu')", out->len > 0 ? " UNION " : "",
-                         prefix, (long long)e, i);
+        for (size_t i = 0; i < slots; i++, comma = ",")
+            stw_buf_addf(out, "%sIS_USED_LOCK('%s%lld/%zu')", comma, prefix, (long long)e, i);
+    stw_buf_addc(out, ')');
 }
 
 /* Only sessions of the same login; the names of others are ignored. */

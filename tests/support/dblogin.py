@@ -64,6 +64,13 @@ class _Pq(_Client):
         self.lib.PQclear(result)
         return done == 2  # PGRES_TUPLES_OK
 
+    def run(self, conn, text):
+        """"" or the error."""
+        result = self.lib.PQexec(conn, text.encode())
+        failed = self.lib.PQresultStatus(result) not in (1, 2)  # PGRES_COMMAND_OK, PGRES_TUPLES_OK
+        self.lib.PQclear(result)
+        return self.lib.PQerrorMessage(conn).decode() if failed else ""
+
     def close(self, conn):
         """Ends it."""
         self.lib.PQfinish(conn)
@@ -85,6 +92,8 @@ class _Maria(_Client):
                 ("mysql_real_connect", pointer, [text, text, text, text, ctypes.c_uint, text,
                                                  ctypes.c_ulong]),
                 ("mysql_error", text, []), ("mysql_ping", ctypes.c_int, []),
+                ("mysql_query", ctypes.c_int, [text]), ("mysql_store_result", pointer, []),
+                ("mysql_free_result", None, []),
                 ("mysql_close", None, [])):
             function = getattr(self.lib, name)
             function.restype, function.argtypes = returned, [pointer, *arguments]
@@ -109,6 +118,13 @@ class _Maria(_Client):
         """Whether the server answers."""
         return self.lib.mysql_ping(conn) == 0
 
+    def run(self, conn, text):
+        """"" or the error."""
+        if self.lib.mysql_query(conn, text.encode()) != 0:
+            return self.error(conn)
+        self.lib.mysql_free_result(self.lib.mysql_store_result(conn))
+        return ""
+
     def close(self, conn):
         """Ends it."""
         self.lib.mysql_close(conn)
@@ -125,6 +141,10 @@ class Session:
     def works(self):
         """Whether the server still answers."""
         return self.lib.ping(self.conn)
+
+    def run(self, text):
+        """Runs statements, whose result is not read; they must succeed."""
+        assert not self.lib.run(self.conn, text)
 
     def __enter__(self):
         return self

@@ -2,6 +2,7 @@
 """lib/sql on real servers, under attack by a tenant who may write any DatabaseUser."""
 
 import contextlib
+import re
 import socket
 import ssl
 import struct
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from support import dbserver
+from support import dblogin, dbserver, pooler, wait
 from support.postgres import name as pg_name
 from support.postgres import quote as pg_quote
 from support.sqlprobe import account, grant
@@ -787,3 +788,160 @@ def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
     report = probe.fails("sync", "CONNECT", **account(user))
     assert report["ms"] < 10000
     listener.close()
+
+
+# --- a pooler between steward and the server
+
+
+def test_admin_behind_a_pooler_runs_nothing_of_a_tenant(make_probe, pg, user):
+    """PgBouncer in transaction mode replaces sessions of the server: what was set in one is lost.  The
+    tenant has planted in schema public what the lookups of the admin would call without a search path."""
+    folder = f"{user}_d"
+    plant = f"""CREATE FUNCTION public.trap() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+          EXECUTE 'ALTER ROLE {user} SUPERUSER'; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+        CREATE FUNCTION public.aclexplode(a aclitem[], OUT grantor oid, OUT grantee oid,
+          OUT privilege_type text, OUT is_grantable boolean) RETURNS SETOF record LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM public.trap(); RETURN QUERY SELECT * FROM pg_catalog.aclexplode(a); END $$;
+        CREATE FUNCTION public.eq(a "char", b text) RETURNS boolean LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM public.trap(); RETURN a::text OPERATOR(pg_catalog.=) b; END $$;
+        CREATE OPERATOR public.= (LEFTARG = "char", RIGHTARG = text, FUNCTION = public.eq);
+        CREATE FUNCTION public.eqn(a name, b text) RETURNS boolean LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM public.trap(); RETURN a::text OPERATOR(pg_catalog.=) b; END $$;
+        CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = text, FUNCTION = public.eqn);
+        CREATE FUNCTION public.format(text, name, text, text) RETURNS text LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM public.trap(); RETURN pg_catalog.format($1, $2, $3, $4); END $$;
+        CREATE FUNCTION public.format(text, text, text) RETURNS text LANGUAGE plpgsql AS
+          $$ BEGIN PERFORM public.trap(); RETURN pg_catalog.format($1, $2, $3); END $$;
+        CREATE SCHEMA mine; CREATE TABLE mine.t(i int);"""
+    rights = [grant(folder, "CONNECT", "CREATE"), grant(folder, "CREATE", "USAGE", schema="public")]
+    with pooler.before(pg, **{user: PASSWORD}) as port:
+        probe = make_probe({**pg.target("db", allowCreateDatabases=["*"]), "port": port})
+        assert probe.ask("databases", **account(user), databases=[{"name": folder}])["result"] == 0
+        probe.sync(**account(user, grants=rights))
+        result = pg.run_client(plant, check=False, user=user, password=PASSWORD, database=folder, tcp=True)
+        assert result.returncode == 0, result.stderr
+        for more in ([grant(folder, "USAGE", schema="mine")],
+                     [grant(folder, "SELECT", schema="mine", table="*")]):
+            rights += more
+            pg.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
+                   f"{pg_quote(dbserver.ADMIN)}")
+            wait.until("a new session of the pooler",
+                       lambda: probe.ask("sync", **account(user, grants=rights))["result"] == 0)
+            assert pg.sql(f"SELECT rolsuper FROM pg_roles WHERE rolname = '{user}'") == [["f"]]
+        pg.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{folder}'")
+        probe.ask("undatabases", **account(user), databases=[{"name": folder}])
+        probe.drop(**account(user))
+
+
+# --- locks that a tenant holds
+
+
+def test_lock_of_a_tenant_is_trouble_of_one_object(make_probe, pg, user):
+    """The target goes on serving the others: a lock that is not released is not a dead server."""
+    probe = make_probe(pg.target("db", maxConnections=2, allowCreateDatabases=["*"]))
+    mine = account(user, grants=[grant(f"{user}_d", "CONNECT", "CREATE")])
+    assert probe.ask("databases", **mine, databases=[{"name": f"{user}_d"}])["result"] == 0
+    probe.sync(**mine)
+    pg.run_client("CREATE SCHEMA mine; CREATE TABLE mine.t(i int)", user=user, password=PASSWORD,
+                  database=f"{user}_d", tcp=True)
+    with dblogin.Session(pg, user, PASSWORD, f"{user}_d") as held:
+        held.run("BEGIN; LOCK TABLE mine.t IN ACCESS EXCLUSIVE MODE; GRANT SELECT ON mine.t TO PUBLIC")
+        wanted = account(f"{user}r", grants=[grant(f"{user}_d", "SELECT", schema="mine", table="t")])
+        for _ in range(3):  # as often as opens a circuit
+            report = probe.ask("sync", **wanted)
+            assert (report["result"], report["trouble"]) == (-1, "LOCKED"), report
+            assert "another session holds a lock" in report["error"]
+            assert report["ms"] < 9000, report  # of statementTimeoutSeconds, which is 10
+        assert probe.ask("sync", **account(f"{user}v"))["result"] == 0
+        held.run("ROLLBACK")
+    assert probe.ask("sync", **wanted)["result"] == 0
+    for name in (f"{user}v", f"{user}r"):
+        probe.drop(**account(name))
+    probe.ask("undatabases", **mine, databases=[{"name": f"{user}_d"}])
+    probe.drop(**account(user))
+
+
+# --- the locks that name the sessions of leaders
+
+
+def lock_names(server):
+    """The prefix of the locks of GET_LOCK, which a tenant can guess."""
+    log = (server.folder / "general.log").read_text("utf-8", "replace")
+    return re.findall(r"GET_LOCK\('(steward/[0-9a-f]{16}/)", log)[-1]
+
+
+@pytest.mark.every_version("the takeover from an earlier leader")
+def test_locks_of_a_stranger_do_not_keep_a_leader_out(make_probe, hosted, user):
+    """Any account may hold a lock of this name, without a right; its session is left as it is."""
+    first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
+    first.sync(**account(user))
+    prefix = lock_names(hosted)
+    with dblogin.Session(hosted, user, PASSWORD) as held:
+        held.run(f"SELECT GET_LOCK('{prefix}6/0', 0)")
+        later = make_probe(hosted.target("db", maxConnections=1), epoch=8)
+        assert later.ask("sync", **account(user, "0ther-Pa55"))["result"] == 0
+        assert held.works()
+    assert hosted.logs_in(user, "0ther-Pa55")
+    later.drop(**account(user))
+
+
+@pytest.mark.every_version("the takeover from an earlier leader")
+def test_session_of_an_earlier_leader_is_ended(make_probe, server, user):
+    """Its connection is open when a later leader connects, which ends it before its own first change."""
+    first = make_probe(server.target("db", maxConnections=1), epoch=7)
+    first.sync(**account(user))
+    later = make_probe(server.target("db", maxConnections=1), epoch=8)
+    assert later.ask("sync", **account(user, "0ther-Pa55"))["result"] == 0
+    assert sessions_of_admin(server) == 1
+    later.drop(**account(user))
+
+
+def sessions_of_admin(server):
+    """How many the admin has."""
+    if server.engine == "postgresql":
+        query = f"SELECT count(*) FROM pg_stat_activity WHERE usename = '{dbserver.ADMIN}'"
+    else:
+        query = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{dbserver.ADMIN}'"
+    return int(server.sql(query)[0][0])
+
+
+# --- a view that a tenant locks
+
+
+@pytest.mark.every_version("views and triggers under a metadata lock")
+def test_definer_that_a_lock_hides_is_not_taken_for_none(make_probe, make_mariadb, user):
+    """A view of a dropped account runs with the rights of the next one of its name.  While a tenant changes
+    the view, the server leaves it out of its list and only warns."""
+    maria = make_mariadb()
+    maria.sql("CREATE DATABASE ten; CREATE DATABASE hr; CREATE TABLE hr.secret(v varchar(40)); "
+              "INSERT INTO hr.secret VALUES ('42')")
+    old = make_probe(maria.target("a", allowedDatabases=["ten", "hr"]))
+    former = account("payroll", uid="uid-1", owner="ten/payroll",
+                     grants=[grant("ten", "ALL"), grant("hr", "SELECT")])
+    old.sync(**former)
+    old.sync(**account("ten", uid="uid-2", owner="ten/ten", grants=[grant("ten", "ALL")]))
+    with dblogin.Session(maria, "payroll", PASSWORD, "ten") as payroll:
+        payroll.run("CREATE SQL SECURITY DEFINER VIEW v AS SELECT * FROM hr.secret")
+    old.drop(**former)
+    probe = make_probe(maria.target("b", allowedDatabases=["vic", "hr"], statementTimeoutSeconds=3))
+    victim = account("payroll", "v1ctim-Pa55", uid="uid-3", owner="vic/payroll",
+                     grants=[grant("hr", "SELECT")])
+    probe.fails("sync", "NOT_OURS", **victim)
+    with dblogin.Session(maria, "ten", PASSWORD, "ten") as first, \
+            dblogin.Session(maria, "ten", PASSWORD, "ten") as second:
+        first.run("CREATE TABLE base(i int)")
+        first.run("LOCK TABLES base WRITE")
+        # Waits for `base` while it holds an exclusive lock on the name of the view.
+        blocked = threading.Thread(target=second.lib.run, args=(
+            second.conn, "CREATE OR REPLACE VIEW v AS SELECT * FROM base"))
+        blocked.start()
+        try:
+            wait.until("the view to be locked", lambda: maria.sql(
+                "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE OR REPLACE%' AND "
+                "STATE LIKE 'Waiting for table metadata lock%'"))
+            report = probe.ask("sync", **victim)
+        finally:
+            first.run("UNLOCK TABLES")
+            blocked.join()
+        assert report["trouble"] == "LOCKED" and not report["created"], report
+    assert not maria.logs_in("payroll", "v1ctim-Pa55")
