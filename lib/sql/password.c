@@ -119,15 +119,19 @@ static enum stw_password_state check_crypt(const char *rest, size_t len, size_t 
     return convert_match_to_state(is_same_digest(digest, theirs, 43));
 }
 
-/* "$A$005$": three hexadecimal digits of thousands of rounds, a salt of 20 bytes, the digest. */
+/* "$A$005$": three hexadecimal digits of thousands of rounds, a salt of 20 bytes, the digest.  No sign
+ * and no blank is among the digits: the server may be hostile, and the rounds cost our time. */
 static enum stw_password_state check_caching_sha2(const char *v, size_t len,
                                                   const struct stw_sql_secret *p)
 {
-    unsigned thousands;
-    if (len != 7 + SALT_LEN + 43 || memcmp(v, "$A$", 3) != 0 ||
-        sscanf(v + 3, "%3x", &thousands) != 1)
+    char digits[4];
+    if (len != 7 + SALT_LEN + 43 || memcmp(v, "$A$", 3) != 0 || v[6] != '$')
         return STW_PASSWORD_DIFFERS;
-    return check_crypt(v + 7, len - 7, SALT_LEN, thousands * 1000, p);
+    stw_format(digits, sizeof(digits), "%.3s", v + 3);
+    if (strspn(digits, "0123456789abcdefABCDEF") != 3)
+        return STW_PASSWORD_DIFFERS;
+    unsigned long thousands = strtoul(digits, NULL, 16);
+    return check_crypt(v + 7, len - 7, SALT_LEN, (unsigned)thousands * 1000, p);
 }
 
 /* "$5$" salt "$" digest */

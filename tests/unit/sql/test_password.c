@@ -100,6 +100,8 @@ static enum stw_password_state pg(const char *verifier, const char *password)
 
 #define ONE_PARSEC "P0:nF8OzRLu8bzuJZs9y69MrUtx:jSMNALo1+eHkq6Au90mf2EWMtGAgc/TGfOYKiw6KYTA"
 
+#define SALT_AND_DIGEST "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 static void test_mysql_states(void **state)
 {
     static const char native[] = "*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19";
@@ -114,6 +116,15 @@ static void test_mysql_states(void **state)
     assert_int_equal(mysql("sha256_password", "$5$saltstringsaltstringsalt$x", "a"),
                      STW_PASSWORD_DIFFERS);
     assert_int_equal(mysql("caching_sha2_password", "$A$005$", "a"), STW_PASSWORD_DIFFERS);
+    /* A sign among the digits would be 4,294,966,296 rounds, an hour of CPU. */
+    assert_int_equal(mysql("caching_sha2_password", "$A$-01$" SALT_AND_DIGEST, "a"),
+                     STW_PASSWORD_DIFFERS);
+    assert_int_equal(mysql("caching_sha2_password", "$A$ 05$" SALT_AND_DIGEST, "a"),
+                     STW_PASSWORD_DIFFERS);
+    assert_int_equal(mysql("caching_sha2_password", "$A$0x5$" SALT_AND_DIGEST, "a"),
+                     STW_PASSWORD_DIFFERS);
+    assert_int_equal(mysql("caching_sha2_password", "$A$0055" SALT_AND_DIGEST, "a"),
+                     STW_PASSWORD_DIFFERS);
     assert_int_equal(mysql("unix_socket", "", "password"), STW_PASSWORD_DIFFERS);
     /* As MariaDB 11.8 stored PASSWORD('one'). */
     assert_int_equal(mysql("parsec", ONE_PARSEC, "one"), STW_PASSWORD_SAME);
