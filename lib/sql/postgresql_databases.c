@@ -145,9 +145,8 @@ static void put_comment(struct stw_script *s, const struct stw_databases *want, 
 static void put_properties(struct stw_buf *out, const struct stw_facts *k,
                            const struct stw_database *db)
 {
-    if (!db->character_set && !db->collation)
-        return;
-    stw_buf_adds(out, " TEMPLATE template0"); /* others have an encoding already */
+    /* template1 may have any encoding, and anybody's open session there would block this. */
+    stw_buf_adds(out, " TEMPLATE template0");
     if (db->character_set) {
         stw_buf_adds(out, " ENCODING ");
         stw_pg_strz(out, db->character_set);
@@ -245,20 +244,12 @@ static void put_array(struct stw_buf *out, const char *const *names)
     stw_buf_adds(out, "]::text[]) WITH ORDINALITY x(name, nr)");
 }
 
-/* What a superuser's script runs can be hijacked by any account that may create objects in its schema.  The
- * server's own `trusted` extensions are made for that. */
-#define OTHERS_CREATE                                                                              \
-    "EXISTS (SELECT FROM pg_namespace n CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, "         \
-    "acldefault('n', n.nspowner))) g LEFT JOIN pg_roles r ON r.oid = g.grantee WHERE n.nspname = " \
-    "'public' AND g.privilege_type = 'CREATE' AND (r.oid IS NULL OR NOT (r.rolsuper OR r.rolname " \
-    "IN (current_user, 'pg_database_owner'))))"
-
-enum { NAME, KNOWN, TRUSTED, SCHEMA, OPEN, EXTENSION_CELLS };
+enum { NAME, KNOWN, TRUSTED, SCHEMA, EXTENSION_CELLS };
 enum { EXTENSIONS_MAX = 64 };
 
 struct database_extension {
     char name[STW_PG_NAME_SIZE];
-    bool known, trusted, fixed_schema, open;
+    bool known, trusted, fixed_schema;
 };
 
 struct extension_list {
@@ -276,7 +267,6 @@ static int read_extension_row(void *ctx, const struct stw_cell *c, unsigned coun
     e->known = is_true(&c[KNOWN]);
     e->trusted = is_true(&c[TRUSTED]);
     e->fixed_schema = c[SCHEMA].data != NULL;
-    e->open = is_true(&c[OPEN]);
     return 0;
 }
 
@@ -286,9 +276,7 @@ static int look_extensions(struct stw_session *s, const struct stw_database *db,
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, db->name);
-    stw_buf_addf(&st->text,
-                 "SELECT x.name, (v.name IS NOT NULL)::text, %s, v.schema::text, " OTHERS_CREATE
-                 "::text FROM ",
+    stw_buf_addf(&st->text, "SELECT x.name, (v.name IS NOT NULL)::text, %s, v.schema::text FROM ",
                  s->facts.number >= 130000 ? "v.trusted::text" : "NULL");
     put_array(&st->text, db->extensions);
     stw_buf_adds(&st->text, " LEFT JOIN pg_available_extensions a ON a.name = x.name LEFT JOIN "
@@ -309,12 +297,127 @@ static int check_extension(const struct stw_databases *want, const struct databa
         return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_ALTER,
                              "the server has no extension \"%s\"; its files must be installed",
                              e->name);
-    if (e->open && !e->trusted)
+    return 0;
+}
+
+/* --- the script of an extension that is not trusted
+ *
+ * It runs with the rights of a superuser, and finds functions, operators, types and tables by names in
+ * the schemas of its search path: its own, and those of the extensions that it requires.  The server's
+ * own `trusted` extensions are made for databases of other accounts; for the others nothing may be in
+ * those schemas that another account has made, can make, or has made in a transaction that is open. */
+
+/* `path`: those schemas; `other`: the roles that could set a trap for the admin.  The role
+ * pg_database_owner stands for the owner of the database. */
+static void put_script_path(struct stw_buf *out, const struct database_extension *e)
+{
+    stw_buf_adds(out, "WITH v AS (SELECT v.schema, v.requires FROM pg_available_extensions a JOIN "
+                      "pg_available_extension_versions v ON v.name = a.name AND v.version = "
+                      "a.default_version WHERE a.name = ");
+    stw_pg_strz(out, e->name);
+    stw_buf_adds(out, "), path AS (SELECT n.oid, n.nspname, n.nspowner, n.nspacl FROM pg_namespace "
+                      "n, v WHERE n.nspname = coalesce(v.schema, 'public') OR n.oid IN (SELECT "
+                      "x.extnamespace FROM pg_extension x WHERE x.extname = ANY (v.requires)))");
+    stw_buf_adds(out, ", safe AS (SELECT oid, rolname FROM pg_roles WHERE rolsuper OR rolname = "
+                      "current_user), other AS (SELECT oid, rolname FROM pg_roles WHERE oid NOT IN "
+                      "(SELECT oid FROM safe) AND (rolname <> 'pg_database_owner' OR NOT EXISTS "
+                      "(SELECT FROM pg_database d JOIN safe ON safe.oid = d.datdba WHERE d.datname "
+                      "= current_database()))) ");
+}
+
+/* Who can make something there, then who has a transaction open: {what, role, schema}.  In this order,
+ * since one that began before the right was taken away may still end. */
+static void put_makers(struct stw_buf *out, const struct database_extension *e)
+{
+    put_script_path(out, e);
+    stw_buf_adds(out, "SELECT * FROM (SELECT 'owner', other.rolname::text, path.nspname::text FROM "
+                      "path JOIN other ON other.oid = path.nspowner");
+    stw_buf_adds(out, " UNION ALL SELECT 'creator', coalesce(other.rolname, 'PUBLIC')::text, "
+                      "path.nspname::text FROM path CROSS JOIN LATERAL aclexplode(path.nspacl) g "
+                      "LEFT JOIN other ON other.oid = g.grantee WHERE g.privilege_type = 'CREATE' "
+                      "AND (g.grantee = 0 OR other.oid IS NOT NULL)");
+    stw_buf_adds(out, " UNION ALL SELECT 'open', coalesce(s.usename, '?')::text, '' FROM "
+                      "pg_stat_activity s WHERE s.datname = current_database() AND s.backend_type "
+                      "= 'client backend' AND s.pid <> pg_backend_pid() AND s.usesysid NOT IN "
+                      "(SELECT oid FROM safe) AND coalesce(s.state, '') <> 'idle'");
+    stw_buf_adds(out, " UNION ALL SELECT 'open', x.owner::text, '' FROM pg_prepared_xacts x WHERE "
+                      "x.database = current_database() AND x.owner NOT IN (SELECT rolname FROM "
+                      "safe)) found LIMIT 1");
+}
+
+static void put_objects(struct stw_buf *out, const struct database_extension *e)
+{
+    static const struct {
+        const char *kind, *catalog, *schema, *owner;
+    } made[] = {
+        {"function", "pg_proc", "pronamespace", "proowner"},
+        {"operator", "pg_operator", "oprnamespace", "oprowner"},
+        {"relation", "pg_class", "relnamespace", "relowner"},
+        {"type", "pg_type", "typnamespace", "typowner"},
+    };
+    put_script_path(out, e);
+    stw_buf_adds(out, "SELECT * FROM (");
+    for (size_t i = 0; i < STW_COUNT(made); i++)
+        stw_buf_addf(out,
+                     "%sSELECT '%s', other.rolname::text, path.nspname::text FROM path JOIN %s c "
+                     "ON c.%s = path.oid JOIN other ON other.oid = c.%s",
+                     i > 0 ? " UNION ALL " : "", made[i].kind, made[i].catalog, made[i].schema,
+                     made[i].owner);
+    stw_buf_adds(out, ") found LIMIT 1");
+}
+
+struct script_risk {
+    char what[16], role[STW_PG_NAME_SIZE], schema[STW_PG_NAME_SIZE];
+};
+
+static int read_risk_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct script_risk *risk = ctx;
+    if (count < 3 || !c[0].data || !c[1].data || !c[2].data)
+        return -1;
+    stw_format(risk->what, sizeof(risk->what), "%s", c[0].data);
+    stw_format(risk->role, sizeof(risk->role), "%s", c[1].data);
+    stw_format(risk->schema, sizeof(risk->schema), "%s", c[2].data);
+    return 0;
+}
+
+static int refuse_script(const struct database_extension *e, const struct script_risk *risk,
+                         struct stw_fault *f)
+{
+    if (stw_streq(risk->what, "open"))
+        return stw_fault_set(f, STW_SQL_LOCKED, STW_SQL_STEP_ALTER,
+                             "the extension \"%s\" waits: a session of the role \"%s\" in the "
+                             "database has a transaction open, which may have made something that "
+                             "its script would run",
+                             e->name, risk->role);
+    if (stw_streq(risk->what, "owner") || stw_streq(risk->what, "creator"))
         return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_ALTER,
-                             "the extension \"%s\" is not created while accounts may create "
-                             "objects in the schema public, which its script could run; take "
-                             "CREATE on that schema out of grants, or name the extension before",
-                             e->name);
+                             "the extension \"%s\" is not created while the role \"%s\" may "
+                             "create objects in the schema \"%s\", which its script could run; "
+                             "take CREATE on that schema away, or name the extension before",
+                             e->name, risk->role, risk->schema);
+    return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_ALTER,
+                         "the extension \"%s\" is not created while a %s of the role \"%s\" is in "
+                         "the schema \"%s\", which its script could run; have it dropped, or name "
+                         "the extension before",
+                         e->name, risk->what, risk->role, risk->schema);
+}
+
+static int check_script(struct stw_session *s, const struct stw_database *db,
+                        const struct database_extension *e, struct stw_fault *f)
+{
+    static void (*const questions[])(struct stw_buf *,
+                                     const struct database_extension *) = {put_makers, put_objects};
+    for (size_t i = 0; i < STW_COUNT(questions); i++) {
+        stw_autoscript struct stw_script script = {0};
+        struct script_risk risk = {0};
+        struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, db->name);
+        questions[i](&st->text, e);
+        if (stw_session_ask(s, st, read_risk_row, &risk, f) != 0)
+            return -1;
+        if (*risk.what)
+            return refuse_script(e, &risk, f);
+    }
     return 0;
 }
 
@@ -346,8 +449,9 @@ static int create_extensions(struct stw_session *s, const struct stw_databases *
     if (look_extensions(s, db, &missing, f) != 0)
         return -1;
     for (size_t i = 0; i < missing.count; i++) {
-        if (check_extension(want, &missing.items[i], f) != 0 ||
-            create_extension(s, db, &missing.items[i], f) != 0)
+        const struct database_extension *e = &missing.items[i];
+        if (check_extension(want, e, f) != 0 || (!e->trusted && check_script(s, db, e, f) != 0) ||
+            create_extension(s, db, e, f) != 0)
             return -1;
         r->extended = true;
     }

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases that an object creates, and those that it must leave as they are."""
 
+import contextlib
+import shutil
+
 import pytest
 
-from support import dblogin, dbserver, pause, wait
-from support.sqlprobe import account
+from support import dblogin, dbserver, pause, postgres, scratch, wait
+from support.sqlprobe import account, grant
 
 ALL = {"allowCreateDatabases": ["*"]}
 HARD = "da'ta \"%` \\ *{}"  # in every kind of quotation mark
@@ -348,13 +351,122 @@ def test_planted_objects(make_probe, pg, user):
     assert one(probe, "databases", wants(user, first))["extended"]
     pg.sql(f"CREATE ROLE planter{user}; GRANT CREATE ON SCHEMA public TO planter{user}", f"{user}_d")
     report = one(probe, "databases", wants(user, {**first, "extensions": ["dblink", "pageinspect"]}))
-    assert report["trouble"] == "DENIED" and "schema public" in report["error"]
+    assert report["trouble"] == "DENIED" and 'in the schema "public"' in report["error"]
     assert one(probe, "databases", wants(user, {**first, "extensions": ["pg_trgm"]}))["extended"]
     pg.sql(f"REVOKE CREATE ON SCHEMA public FROM planter{user}", f"{user}_d")
     assert one(probe, "databases", wants(user, {**first, "extensions": ["pageinspect"]}))["extended"]
     pg.sql("GRANT CREATE ON SCHEMA public TO PUBLIC; DROP EXTENSION dblink", f"{user}_d")
     assert one(probe, "databases", wants(user, first))["trouble"] == "DENIED"
     one(probe, "undatabases", wants(user, f"{user}_d"))
+
+
+PLANTED = {
+    "function": "CREATE FUNCTION public.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT $1'",
+    "operator": "CREATE OPERATOR public.=== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq)",
+    "relation": "CREATE TABLE public.bait (n int)",
+    "type": "CREATE DOMAIN public.bait AS int",
+}
+
+
+@contextlib.contextmanager
+def tenant(pg, probe, user, *grants):
+    """A database of the object's, in which its account has these rights: runs statements as it."""
+    assert one(probe, "databases", wants(user, f"{user}_d"))["created"]
+    probe.sync(**account(user, uid=f"uid-{user}", grants=[grant(f"{user}_d", "CONNECT"), *grants]))
+
+    def run(text):
+        result = pg.run_client(text, check=False, user=user, password="s3cret-Pa55",
+                               database=f"{user}_d", tcp=True)
+        assert result.returncode == 0, result.stderr
+    yield run
+    one(probe, "undatabases", wants(user, f"{user}_d"))
+    probe.drop(**account(user, uid=f"uid-{user}"))
+
+
+@pytest.mark.every_version("extensions")
+@pytest.mark.parametrize("kind", list(PLANTED))
+def test_extension_is_not_created_beside_what_an_account_has_planted(make_probe, pg, user, kind):
+    """Its right to create there has ended before the extension is asked for."""
+    probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pageinspect"]))
+    wanted = wants(user, {"name": f"{user}_d", "extensions": ["pageinspect"]})
+    public = grant(f"{user}_d", "CREATE", "USAGE", schema="public")
+    with tenant(pg, probe, user, public) as run:
+        run(PLANTED[kind])
+        assert "may create objects in the schema" in one(probe, "databases", wanted)["error"]
+        probe.sync(**account(user, uid=f"uid-{user}", grants=[grant(f"{user}_d", "CONNECT")]))
+        report = one(probe, "databases", wanted)
+        assert report["trouble"] == "DENIED", report
+        assert f'while a {kind} of the role "{user}" is in the schema "public"' in report["error"]
+        pg.sql(f"DROP OWNED BY {user}", f"{user}_d")
+        assert one(probe, "databases", wanted)["extended"]
+
+
+@pytest.mark.every_version("extensions")
+@pytest.mark.parametrize("prepared", [False, True], ids=["open", "prepared"])
+def test_extension_waits_for_transactions_that_may_plant_objects(make_probe, make_postgres, user, prepared):
+    """A function of a transaction that is open is not seen, and would be at its end."""
+    pg = make_postgres("max_prepared_transactions=2")
+    probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pageinspect"]))
+    wanted = wants(user, {"name": f"{user}_d", "extensions": ["pageinspect"]})
+    public = grant(f"{user}_d", "CREATE", "USAGE", schema="public")
+    with tenant(pg, probe, user, public):
+        with dblogin.Session(pg, user, "s3cret-Pa55", f"{user}_d") as held:
+            held.run(f"BEGIN; {PLANTED['function']}")
+            if prepared:
+                held.run("PREPARE TRANSACTION 'trap'")
+            probe.sync(**account(user, uid=f"uid-{user}", grants=[grant(f"{user}_d", "CONNECT")]))
+            report = one(probe, "databases", wanted)
+            assert report["trouble"] == "LOCKED" and "has a transaction open" in report["error"], report
+            held.run("COMMIT PREPARED 'trap'" if prepared else "COMMIT")
+            report = one(probe, "databases", wanted)
+            assert report["trouble"] == "DENIED" and "a function" in report["error"], report
+
+
+def test_extension_is_not_created_with_a_required_one_in_a_schema_of_an_account(make_probe, user):
+    """The schemas of the extensions that it requires are in its script's path, and so is its own."""
+    share = scratch.folder("extensions")  # the server may read it
+    folder = share / "extension"
+    folder.mkdir()
+    (folder / "needy.control").write_text("default_version = '1'\nrelocatable = false\n"
+                                          "requires = 'fuzzystrmatch'\n")
+    (folder / "fixed.control").write_text("default_version = '1'\nschema = 'partman'\n"
+                                          "relocatable = false\n")
+    for name in ("needy", "fixed"):
+        (folder / f"{name}--1.sql").write_text("DO $$ BEGIN EXECUTE format('SET LOCAL %s = 1', "
+                                               "'steward.x'); END $$;")
+    share.chmod(0o755)
+    pg = postgres.Postgres(f"extension_control_path={share}:$system", line="18")
+    trap = "CREATE FUNCTION {0}.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE " \
+           f"'ALTER ROLE {user} SUPERUSER'; RETURN pg_catalog.format($1, $2); END $$;"
+    try:
+        probe = make_probe(pg.target("db", **ALL, allowedExtensions=["needy", "fixed"]))
+        with tenant(pg, probe, user, grant(f"{user}_d", "CONNECT", "CREATE")) as run:
+            run("CREATE SCHEMA mine; CREATE EXTENSION fuzzystrmatch SCHEMA mine;" + trap.format("mine"))
+            run("CREATE SCHEMA partman;" + trap.format("partman"))
+            for name in ("needy", "fixed"):
+                report = one(probe, "databases", wants(user, {"name": f"{user}_d", "extensions": [name]}))
+                assert report["trouble"] == "DENIED", report
+                assert f'while the role "{user}" may create objects' in report["error"]
+            assert pg.sql(f"SELECT rolsuper FROM pg_roles WHERE rolname = '{user}'") == [["f"]]
+            pg.sql(f"DROP OWNED BY {user}; CREATE EXTENSION fuzzystrmatch", f"{user}_d")
+            for name in ("needy", "fixed"):
+                report = one(probe, "databases", wants(user, {"name": f"{user}_d", "extensions": [name]}))
+                assert report["extended"], report
+    finally:
+        pg.close()
+        shutil.rmtree(share)
+
+
+@pytest.mark.every_version("databases from template0")
+def test_session_in_template1_does_not_block_the_creation_of_databases(make_probe, pg, user):
+    """Every account may connect to template1."""
+    probe = make_probe(pg.target("db", **ALL))
+    probe.sync(**account(f"{user}t"))
+    with dblogin.Session(pg, f"{user}t", "s3cret-Pa55", "template1") as held:
+        assert one(probe, "databases", wants(user, f"{user}_d"))["created"]
+        assert held.works()
+    one(probe, "undatabases", wants(user, f"{user}_d"))
+    probe.drop(**account(f"{user}t"))
 
 
 @pytest.mark.every_version("schemas")
