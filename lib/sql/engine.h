@@ -79,6 +79,7 @@ struct stw_login {
     enum stw_password_state old;         /* that one, compared with the wanted */
     bool old_published;                  /* that one is the one that clients read */
     bool keep_old;                       /* for `alter`: leave the current password valid */
+    bool changed;                        /* password, plugin and options have been written */
     char verifier_id[STW_MARK_MADE_LEN]; /* SHA-256 of the verifier on the server */
     char plugin[65];                     /* MySQL: the plugin of its login */
     struct stw_hash stored;              /* hash over all ways to log in; zero: unknown */
@@ -242,7 +243,7 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
                     void *ctx, struct stw_fault *f);
 /* Stops at the first statement that fails; those before it are `done`. */
 int stw_session_run(struct stw_session *s, struct stw_script *script, struct stw_fault *f);
-/* Whether these credentials work: 1, 0, or -1: unknown. */
+/* Whether these credentials work: 1, 0: another password does, or -1: unknown. */
 int stw_session_trial(struct stw_session *s, const char *user, const struct stw_sql_secret *secret);
 
 #endif

@@ -172,5 +172,6 @@ int stw_session_trial(struct stw_session *s, const char *user, const struct stw_
     s->ops->close(conn);
     if (conn)
         return 1;
-    return f.trouble == STW_SQL_AUTH ? 0 : -1;
+    /* Other refusals, as by pg_hba.conf, say nothing of the password. */
+    return stw_streq(f.state, "28P01") ? 0 : -1;
 }

@@ -34,9 +34,19 @@ bool stw_sql_is_wide(const char *name)
     return false;
 }
 
+/* The first quotation mark; the apostrophe of a word such as "can't" is none. */
+static size_t find_quote(const char *message)
+{
+    size_t at = strcspn(message, "'\"`");
+    while (message[at] == '\'' && at > 0 && message[at - 1] == 'n' && message[at + 1] == 't' &&
+           message[at + 2] == ' ')
+        at += 1 + strcspn(message + at + 1, "'\"`");
+    return at;
+}
+
 void stw_clean_message(const char *message, char *out, size_t out_size)
 {
-    size_t n = 0, end = strcspn(message, "'\"`");
+    size_t n = 0, end = find_quote(message);
     const char *near = strcasestr(message, " near ");
     bool cut = message[end] != '\0' || (near && (size_t)(near - message) < end);
     if (near && (size_t)(near - message) < end)

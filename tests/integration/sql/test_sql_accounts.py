@@ -373,3 +373,22 @@ def test_metrics(probe, server, user):
     assert probe.metric("steward_sql_circuit_open{") == ['steward_sql_circuit_open{target="db"} 0']
     assert any('result="success"' in line for line in probe.metric("steward_sql_statements_total{"))
     assert server.answers()
+
+
+@pytest.mark.parametrize("refusal", ["reject", "cert"])
+def test_refusal_by_pg_hba_does_not_say_that_the_password_differs(make_probe, make_postgres, user, refusal):
+    """The admin may not read verifiers, so that it tries the login; only a wrong password is set again."""
+    pg = make_postgres()
+    pg.sql(f"CREATE ROLE weak LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    hba = pg.folder / "data" / "pg_hba.conf"
+    hba.write_text(f"hostssl all {user} 127.0.0.1/32 {refusal}\n" + hba.read_text())
+    pg.sql("SELECT pg_reload_conf()")
+    probe = make_probe(pg.target("db", admin={"user": "weak", "passwordFile": str(pg.admin_file)}))
+    probe.sync(**account(user))
+    assert not pg.logs_in(user, "s3cret-Pa55")
+    assert not any(probe.sync(**account(user))["password_changed"] for _ in range(2))
+    hba.write_text(hba.read_text().replace(refusal, "scram-sha-256", 1))
+    pg.sql("SELECT pg_reload_conf()")
+    wait.until("logins", lambda: pg.logs_in(user, "s3cret-Pa55"))
+    pg.sql(f"ALTER ROLE {user} PASSWORD 'drift-Pa55'")
+    assert probe.sync(**account(user))["password_changed"]

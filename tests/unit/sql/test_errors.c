@@ -132,6 +132,9 @@ static void test_statements_are_not_shown(void **state)
         {"Password 's3'cret' is weak: s3cret'", "Password ..."},
         {"`s3cret`", " ..."},
         {"no quotes at all", "no quotes at all"},
+        {"Can't connect to server on 'db' (115)", "Can't connect to server on ..."},
+        {"n't", "n ..."},
+        {"'n't s3cret", " ..."},
         {"bell\a\n", "bell??"},
         {"", ""},
     };
