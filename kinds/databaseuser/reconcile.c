@@ -338,7 +338,7 @@ static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct s
     if (dbu_databases_add_schemas(d, pool))
         sync_rest(d, pool);
     /* A password that is not valid yet is not given to applications. */
-    if (d->report.trouble == STW_SQL_FINE && d->asked && !d->report.password_waits)
+    if (dbu_login_is_done(d) && d->asked && !d->report.password_waits)
         dbu_connection_ensure(d);
     if (dbu_twins_used(d))
         dbu_twins_finish(d, pool);

@@ -12,6 +12,11 @@
 #define OFTEN_S 600         /* ... seconds, and then ... */
 #define LOOK_SELDOM_MS 60000
 
+bool dbu_login_is_done(const struct dbuser *d)
+{
+    return d->report.trouble == STW_SQL_FINE || (d->report.login_done && !dbu_twins_used(d));
+}
+
 bool dbu_rotation_wanted(const struct dbuser *d)
 {
     return stw_json_there(stw_json_path(d->object.root, "spec.rotation"));
@@ -91,7 +96,7 @@ bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *
     if (dbu_twins_active(d))
         return dbu_twins_end(d, ret, ret_in_ms);
     bool set = d->report.password_changed || dbu_password_is_new(d);
-    bool valid = d->report.trouble == STW_SQL_FINE ? d->report.old_valid : set;
+    bool valid = dbu_login_is_done(d) ? d->report.old_valid : set;
     if (!valid || !dbu_rotation_keeps_old(d) || d->report.password_next)
         return false;
     int64_t end_us = compute_end_us(d);
@@ -193,8 +198,7 @@ static void follow_account(struct dbuser *d)
     bool known = *d->fingerprint && !d->report.password_waits;
     bool failed =
         d->connection.state == DBU_OWNED_FOREIGN || d->connection.state == DBU_OWNED_FAILED;
-    if (d->report.trouble == STW_SQL_FINE && d->report.old_valid && dbu_rotation_keeps_old(d) &&
-        !failed)
+    if (dbu_login_is_done(d) && d->report.old_valid && dbu_rotation_keeps_old(d) && !failed)
         look(d, known ? d->fingerprint : stw_tree_text(d->object.status, "passwordFingerprint"));
 }
 

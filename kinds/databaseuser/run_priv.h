@@ -175,6 +175,10 @@ struct dbuser {
     char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
 };
 
+/* The account has its password and options, although a right may have failed.  With two logins the
+ * next one also needs its rights. */
+bool dbu_login_is_done(const struct dbuser *d);
+
 /* The connection Secret: wanted by the spec; known to be as it was written; makes it so, with the
  * password that was read. */
 bool dbu_connection_wanted(const struct dbuser *d);

@@ -334,7 +334,7 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms;
-    if (!d->asked || d->report.trouble != STW_SQL_FINE)
+    if (!d->asked || !dbu_login_is_done(d))
         return;
     init_aspect(a, ROTATION);
     a->reason = "Complete";
@@ -513,7 +513,7 @@ static void add_logins(const struct dbuser *d, json_t *status)
 /* Also by a run that was killed before it wrote the status. */
 static bool has_ended(const struct dbuser *d)
 {
-    if (d->report.trouble != STW_SQL_FINE || dbu_rotation_begins(d))
+    if (!dbu_login_is_done(d) || dbu_rotation_begins(d))
         return false;
     if (dbu_twins_active(d))
         return d->twins.retired || (d->twins.published && d->twins.previous == DBU_LOGIN_NONE);
@@ -558,7 +558,7 @@ static void add_rotation(const struct dbuser *d, json_t *status, const char *now
         (void)json_object_del(status, "nextRotationTime");
     if (dbu_rotation_end(d, end, &in_ms))
         stw_tree_set_text(status, "oldPasswordValidUntil", end);
-    else if (d->report.trouble == STW_SQL_FINE || d->report.password_next)
+    else if (dbu_login_is_done(d) || d->report.password_next)
         (void)json_object_del(status, "oldPasswordValidUntil");
 }
 

@@ -420,19 +420,13 @@ static void write_discard(struct work *w, struct stw_login *l)
     set_effect(w, from, DID_DISCARD);
 }
 
-static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+/* Password, plugin and options. */
+static void write_login(struct work *w, struct stw_login *l)
 {
-    size_t from = w->script.count;
     bool password = sets_password(w, l), plugin = sets_plugin(w, l);
-    bool settled = classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
-    if (!settled || p->write_before) {
-        bool adopted = classify_owner(l, w->a) != OURS;
-        write_mark(w, l, STW_MARK_OWNED, &p->before);
-        set_effect(w, from, adopted ? DID_ADOPT : 0);
-    }
     if (!is_second(w, l))
         write_discard(w, l);
-    from = w->script.count;
+    size_t from = w->script.count;
     l->keep_old = password && w->a->keep_old && !is_unpublished(l);
     if (password || plugin || l->options_differ)
         w->s.ops->alter(&w->s.facts, w->a, l, password || plugin ? &w->verifier : NULL,
@@ -442,6 +436,23 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
                    (l->options_differ ? DID_OPTIONS : 0));
     if (is_second(w, l)) /* it never stops being valid */
         write_discard(w, l);
+}
+
+static bool is_settled(const struct work *w, const struct stw_login *l)
+{
+    return l->exists && classify_owner(l, w->a) == OURS && l->mark.state == STW_MARK_OWNED;
+}
+
+static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
+{
+    size_t from = w->script.count;
+    if (!is_settled(w, l) || p->write_before) {
+        bool adopted = classify_owner(l, w->a) != OURS;
+        write_mark(w, l, STW_MARK_OWNED, &p->before);
+        set_effect(w, from, adopted ? DID_ADOPT : 0);
+    }
+    if (!l->changed)
+        write_login(w, l);
 }
 
 static int write_wanted(struct work *w, struct stw_login *l)
@@ -559,6 +570,11 @@ static int check_past(struct work *w)
                          "the account: choose another spec.user, or have it dropped");
 }
 
+static int seal(struct work *w)
+{
+    return w->verifier.text.len > 0 ? 0 : w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
+}
+
 /* Checks and computes what the statements depend on. */
 static int prepare_statements(struct work *w)
 {
@@ -576,7 +592,7 @@ static int prepare_statements(struct work *w)
         return 0;
     if (create && !w->r->found && check_past(w) != 0)
         return -1;
-    return w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
+    return seal(w);
 }
 
 static int run_script(struct work *w)
@@ -599,16 +615,11 @@ static int run_script(struct work *w)
     return r != 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
 }
 
-static void write_report(struct work *w)
+static void report_login(struct work *w)
 {
     struct stw_account_report *r = w->r;
-    stw_rights_sort(&w->ours);
-    stw_rights_sort(&w->foreign);
-    stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
-    stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
-    stw_format(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
-               w->a->owner_uid);
-    r->owned = true;
+    r->owned = r->login_done = true;
+    r->old_valid = false;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         bool ended = discards(w, l) || sets_plugin(w, l);
@@ -618,6 +629,45 @@ static void write_report(struct work *w)
         r->stored = w->a->settled;
     else if (is_as_wanted(w))
         r->stored = stored_passwords(w);
+}
+
+/* A new password does not wait for rights, which anybody on the server may have made many, and which may
+ * be on what is no longer there.  An account that is to be created or adopted is checked first. */
+static int change_logins(struct work *w)
+{
+    bool all = true, password = false;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        const struct stw_login *l = &w->seen.logins[i];
+        all &= !l->wanted || is_settled(w, l);
+        password |= l->wanted && is_settled(w, l) && (sets_password(w, l) || sets_plugin(w, l));
+        w->r->found |= l->wanted && l->exists;
+    }
+    if (password && seal(w) != 0)
+        return -1;
+    for (size_t i = 0; i < w->seen.count; i++) {
+        struct stw_login *l = &w->seen.logins[i];
+        if (!l->wanted || !is_settled(w, l))
+            continue;
+        write_login(w, l);
+        l->changed = true;
+    }
+    int r = run_script(w);
+    note_done(w);
+    stw_script_done(&w->script);
+    if (r == 0 && all)
+        report_login(w);
+    return r;
+}
+
+static void write_report(struct work *w)
+{
+    struct stw_account_report *r = w->r;
+    stw_rights_sort(&w->ours);
+    stw_rights_sort(&w->foreign);
+    stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
+    stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
+    stw_format(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
+               w->a->owner_uid);
 }
 
 static int check_password(struct work *w)
@@ -701,9 +751,17 @@ static int bring_about(struct work *w, struct stw_pool *p)
     if (w->r->password_wanted)
         return 0;
     find_wait(w);
-    if (check_owners(w) != 0 || look_at_rights(w) != 0 || check_adoption(w) != 0 ||
-        prepare_statements(w) < 0 || write_all(w) != 0 || run_script(w) != 0)
+    if (check_owners(w) != 0 || change_logins(w) != 0)
         return -1;
+    if (look_at_rights(w) != 0) {
+        if (w->r->login_done && w->f.step == STW_SQL_STEP_LOOKUP)
+            w->f.step = STW_SQL_STEP_GRANT;
+        return -1;
+    }
+    if (check_adoption(w) != 0 || prepare_statements(w) < 0 || write_all(w) != 0 ||
+        run_script(w) != 0)
+        return -1;
+    report_login(w);
     write_report(w);
     w->f = w->refused;
     return w->f.trouble == STW_SQL_FINE ? 0 : -1;
@@ -778,7 +836,7 @@ static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
 {
     const struct stw_login *others = NULL;
     bool ours = false;
-    if (look_up_account(w, p) != 0 || (how == DROP && look_drop(w) != 0))
+    if (look_up_account(w, p) != 0)
         return -1;
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
@@ -790,6 +848,11 @@ static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
     }
     if (!ours && others && how != RELEASE)
         return refuse_owner(w, others, classify_owner(others, w->a));
+    /* What the lookup reads, and what the drop waits for, others have made: the account is locked
+     * before. */
+    if (how == DROP && w->s.ops->look_drop &&
+        (run_for_ours(w, LOCK, write_ending) != 0 || look_drop(w) != 0))
+        return -1;
     return run_for_ours(w, how, write_ending) != 0 || end_sessions(w, how) != 0 ||
                    run_for_ours(w, how, write_end_of_mark) != 0
                ? -1

@@ -173,6 +173,8 @@ static void write_statement(struct stw_script *s, bool give, const char *user,
     stw_pg_name(out, user);
     if (give && first->option)
         stw_buf_adds(out, " WITH GRANT OPTION");
+    if (!give) /* also from those to whom the account has given it on */
+        stw_buf_adds(out, " CASCADE");
 }
 
 static void write_one(struct stw_script *s, bool give, const char *user, const struct stw_right *r,
@@ -316,9 +318,8 @@ void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const s
     stw_pg_strz(&st->text, a->user);
 }
 
-/* First the role can no longer log in, and its sessions are terminated.  Then, in every database
- * where it has something, what it owns gets the new owner, and its rights are revoked.  The role
- * and its mark are last.  The next drop completes one that was interrupted anywhere. */
+/* The role is locked.  In every database where it has something, what it owns gets the new owner, and
+ * its rights are revoked.  The role and its mark are last.  The next drop completes one that was interrupted anywhere. */
 void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  const struct stw_seen *seen, const char *admin, struct stw_script *s)
 {
@@ -326,7 +327,6 @@ void stw_pg_drop(const struct stw_facts *k, const struct stw_account *a, const s
     (void)admin;
     if (!l->exists)
         return;
-    stw_pg_lock(k, a, l, s);
     stw_pg_write_heir(a, seen, s);
     for (size_t i = 0; i < seen->database_count; i++)
         write_hand_over(s, k, a, seen, seen->databases[i]);

@@ -156,12 +156,14 @@ struct stw_account_report {
     bool sessions_hidden; /* with wait_sessions: the admin may not see those of other accounts */
     bool can_login;       /* it could log in before, at one of its hosts or more */
     bool created, adopted, password_changed, hosts_changed, options_changed, plugin_changed;
-    bool old_valid;       /* an older password is valid as well, on at least one host */
-    bool old_discarded;   /* it is no longer, since this call */
-    bool password_waits;  /* the new one was not set, for the older one is still valid */
-    bool password_next;   /* it waits for the next call only, by `set_later` */
-    bool plugin_waits;    /* the same of the plugin */
-    bool owned;           /* it has our mark now */
+    bool old_valid;      /* an older password is valid as well, on at least one host */
+    bool old_discarded;  /* it is no longer, since this call */
+    bool password_waits; /* the new one was not set, for the older one is still valid */
+    bool password_next;  /* it waits for the next call only, by `set_later` */
+    bool plugin_waits;   /* the same of the plugin */
+    bool owned;          /* it has our mark now */
+    bool login_done;     /* passwords, plugin and options are as wanted, or wait as told above; what
+                             failed concerns rights */
     bool password_wanted; /* the server's passwords differ from `settled`: nothing was done, call
                              again with the password */
     struct stw_hash

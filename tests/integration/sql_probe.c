@@ -229,6 +229,7 @@ static void put_report(struct stw_buf *out, const struct stw_account_report *r)
     put_flag(out, "hosts_changed", r->hosts_changed);
     put_flag(out, "options_changed", r->options_changed);
     put_flag(out, "owned", r->owned);
+    put_flag(out, "login_done", r->login_done);
     put_flag(out, "old_valid", r->old_valid);
     put_flag(out, "old_discarded", r->old_discarded);
     put_flag(out, "password_waits", r->password_waits);

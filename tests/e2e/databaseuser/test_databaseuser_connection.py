@@ -55,6 +55,21 @@ def test_the_connection(scene, mariadb, shop):
     assert_not_told(scene, shop, FIRST, SECOND)
 
 
+def test_connection_gets_a_new_password_although_a_table_of_grants_is_gone(scene, mariadb, shop):
+    """The server has the new password, and the old one has ended: applications need it."""
+    mariadb.sql("CREATE TABLE shop.stock (i int)")
+    scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
+                 grants=[{"database": "shop", "table": "stock", "privileges": ["SELECT"]},
+                         {"database": "shop", "privileges": ["INSERT"]}])
+    mariadb.sql("REVOKE SELECT ON shop.stock FROM app; DROP TABLE shop.stock")
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: values(scene, "app-conn", shop)["password"] == SECOND)
+    scene.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+    for name in ("UserSynced", "ConnectionSecretSynced"):
+        assert condition(scene.get("app", shop), name)["status"] == "True"
+    assert mariadb.login("app", SECOND) and not mariadb.login("app", FIRST)
+
+
 def test_a_secret_of_another_owner_is_left(scene, mariadb, shop):
     """An attacker names a Secret that exists: it is neither read nor changed, even with adopt."""
     scene.cluster.apply([dbu.secret("theirs", shop, SECOND, "host"), dbu.secret("app", shop, FIRST),

@@ -217,10 +217,11 @@ def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
     if inherit == "NOINHERIT" and pg.installed.version.startswith("15."):
         report = probe.fails("drop", "DENIED", **tenant.account())
         assert f'ALTER ROLE "{admin}" INHERIT' in report["error"]
-        tenant.run("SELECT 1")  # nothing was changed
+        assert not pg.logs_in(user, PASSWORD)  # the account of a deleted object is locked at once
         pg.sql(f"ALTER ROLE {admin} INHERIT")
         probe = tenant.probe = make_probe(pg.target("weak", admin={"user": admin,
                                                                    "passwordFile": str(file)}))
+        probe.sync(**tenant.account())
     for _ in range(2):  # the second drop uses the heir of the first
         tenant.run("CREATE TABLE notes (t text); GRANT ALL ON notes TO PUBLIC; "
                    "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
@@ -945,3 +946,65 @@ def test_definer_that_a_lock_hides_is_not_taken_for_none(make_probe, make_mariad
             blocked.join()
         assert report["trouble"] == "LOCKED" and not report["created"], report
     assert not maria.logs_in("payroll", "v1ctim-Pa55")
+
+
+# --- rights of others do not delay what locks out
+
+
+def test_new_password_does_not_wait_for_rights(make_probe, server, user):
+    """They may be on a table that another client has dropped: the old password ends all the same."""
+    probe = make_probe(server.target("db", allowCreateDatabases=["*"]))
+    schema = {"schema": "s"} if server.engine == "postgresql" else {}
+    mine = {**account(user), "databases": [{"name": f"{user}_d", "schemas": []}]}
+    assert probe.ask("databases", **mine)["result"] == 0
+    probe.sync(**account(user, grants=[grant(f"{user}_d", "CONNECT")] if schema else []))
+    rights = [grant(f"{user}_d", "SELECT", table="gone", **schema)]
+    report = probe.fails("sync", "NO_OBJECT", **account(user, "0ther-Pa55", grants=rights))
+    assert report["password_changed"] and report["login_done"], report
+    assert server.logs_in(user, "0ther-Pa55") and not server.logs_in(user, PASSWORD)
+    probe.ask("undatabases", **mine)
+    probe.drop(**account(user))
+
+
+def test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped(make_probe, make_postgres, user):
+    """Another client has given it more than steward compares.  Only its rights are in trouble."""
+    pg = make_postgres()
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(user))
+    pg.sql(f"""DO $$ BEGIN FOR i IN 1..52 LOOP EXECUTE format('CREATE TABLE public.t%s (%s)', i,
+        (SELECT string_agg(format('c%s int', c), ',') FROM generate_series(1, 1000) c));
+        EXECUTE format('GRANT SELECT (%s) ON public.t%s TO {user}',
+        (SELECT string_agg(format('c%s', c), ',') FROM generate_series(1, 1000) c), i);
+        END LOOP; END $$""")
+    wanted = account(user, "0ther-Pa55", grants=[grant("postgres", "CONNECT")])
+    report = probe.ask("sync", **wanted)
+    assert (report["trouble"], report["step"]) == ("UNSUPPORTED", "GRANT"), report
+    assert pg.logs_in(user, "0ther-Pa55") and not pg.logs_in(user, PASSWORD)
+    with dblogin.Session(pg, user, "0ther-Pa55", "postgres") as held:
+        report = probe.ask("drop", **wanted)
+        assert not held.works()
+    assert not pg.logs_in(user, "0ther-Pa55")
+    if report["result"] != 0:
+        wait.until("the drop", lambda: probe.ask("drop", **wanted)["result"] == 0)
+    assert not pg.exists(user)
+
+
+def test_rights_that_an_account_has_given_on_are_taken_back(make_probe, pg, user):
+    """A tenant with the grant option cannot keep his right by giving it to another account."""
+    probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
+    mine = {**account(user), "databases": [{"name": f"{user}_d"}]}
+    assert probe.ask("databases", **mine)["result"] == 0
+    pg.sql("CREATE SCHEMA s; CREATE TABLE s.t(i int)", f"{user}_d")
+    rights = [grant(f"{user}_d", "CONNECT"), grant(f"{user}_d", "USAGE", schema="s"),
+              grant(f"{user}_d", "SELECT", schema="s", table="t", option=True)]
+    probe.sync(**account(user, grants=rights))
+    probe.sync(**account(f"{user}x", grants=rights[:2]))
+    result = pg.run_client(f"GRANT SELECT ON s.t TO {user}x", check=False, user=user, password=PASSWORD,
+                           database=f"{user}_d", tcp=True)
+    assert result.returncode == 0, result.stderr
+    assert probe.ask("sync", **account(user, grants=rights[:2]))["result"] == 0
+    for name in (user, f"{user}x"):
+        assert pg.sql(f"SELECT has_table_privilege('{name}', 's.t', 'SELECT')", f"{user}_d") == [["f"]]
+    for name in (user, f"{user}x"):
+        probe.drop(**account(name))
+    probe.ask("undatabases", **mine)
