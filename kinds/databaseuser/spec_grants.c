@@ -67,6 +67,9 @@ static void check_schema(const struct subject *g)
     path_to(g, ".schema", path);
     if (g->grant.schema && !engine->has_schemas)
         stw_databaseuser_add_unsupported(g->s, path, g->grant.schema);
+    else if (is_all(g->grant.schema))
+        stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema,
+                             "not supported on %s; name each schema", engine->name);
     else if (g->grant.table && !g->grant.schema && engine->has_schemas)
         stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a table of %s is in a schema",
                              engine->name);

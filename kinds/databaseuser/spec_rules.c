@@ -411,6 +411,23 @@ static bool same_host(struct stw_json a, struct stw_json b)
            strcasecmp(x, y) == 0;
 }
 
+/* MariaDB takes "10.0.0.0/8" for a name, from which nobody can log in. */
+static void check_networks(const struct stw_dbu_scene *s)
+{
+    struct stw_json key, host;
+    uint32_t i = 0;
+    stw_json_foreach (s->user->hosts, key, host) {
+        char text[256], path[64];
+        stw_format(path, sizeof(path), "spec.hosts[%u]", i++);
+        const char *slash =
+            stw_json_strcpy(host, text, sizeof(text)) == 0 ? strchr(text, '/') : NULL;
+        if (slash && !strchr(slash, '.'))
+            stw_findings_at(s->f, path, STW_INVALID, host,
+                            "%s has no prefix lengths; write the netmask, as in 10.0.0.0/255.0.0.0",
+                            s->engine->name);
+    }
+}
+
 static void check_hosts(const struct stw_dbu_scene *s)
 {
     struct stw_json hosts = s->user->hosts;
@@ -428,6 +445,8 @@ static void check_hosts(const struct stw_dbu_scene *s)
     }
     if (s->engine && !s->engine->has_hosts && !is_any_host(hosts))
         stw_findings_warn(s->f, "hosts is ignored on %s", s->engine->name);
+    if (s->target && s->target->engine == STW_ENGINE_MARIADB)
+        check_networks(s);
 }
 
 static void check_tls(const struct stw_dbu_scene *s)

@@ -600,9 +600,11 @@ static int run_script(struct work *w)
     struct stw_script first = {0};
     if (w->script.count == 0)
         return 0;
-    if (w->seen.read_only)
+    if (w->seen.read_only) {
+        stw_session_leave_server(&w->s);
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
                              "the server is read-only");
+    }
     if (w->seen.no_table && w->s.ops->prepare)
         w->s.ops->prepare(&w->s.facts, &first);
     int r = stw_session_run(&w->s, &first, &w->f);

@@ -237,6 +237,9 @@ struct stw_session {
 };
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f);
 void stw_session_end(struct stw_session *s);
+/* The server is read-only, as after a failover: the next connection goes to the one that has its address
+ * now. */
+void stw_session_leave_server(struct stw_session *s);
 const struct stw_target *stw_session_target(const struct stw_session *s);
 /* Sends one query; a connection that turns out to be dead is replaced once. */
 int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_row_fn *row,

@@ -69,6 +69,7 @@ static const struct known {
     {3024, STW_SQL_LOCKED, "the statement took too long"},
     {3118, STW_SQL_AUTH, "the admin account is locked"},
     {3159, STW_SQL_TLS, "the server takes only connections with TLS"},
+    {3638, STW_SQL_POLICY, "the server's password history refuses a former password"},
     {3894, STW_SQL_UNSUPPORTED,
      "the server keeps no password of another plugin: change the plugin and the password one after "
      "the other, or set the strategy InPlace for one rotation"},

@@ -174,6 +174,12 @@ void stw_pool_tidy(struct stw_pool *p)
     close_idle(p, IDLE_MS);
 }
 
+void stw_pool_close_idle(struct stw_pool *p)
+{
+    STW_LOCKED(&p->lock);
+    close_idle(p, 0);
+}
+
 uint64_t stw_pool_retry_ms(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);

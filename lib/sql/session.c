@@ -37,6 +37,12 @@ static void give_back(struct stw_session *s, bool lost)
     s->database = NULL;
 }
 
+void stw_session_leave_server(struct stw_session *s)
+{
+    give_back(s, true);
+    stw_pool_close_idle(s->pool);
+}
+
 void stw_session_end(struct stw_session *s)
 {
     give_back(s, false);
@@ -82,7 +88,9 @@ static int send_some(struct stw_session *s, const struct stw_statement *st, size
     int r = s->ops->run(s->conn, st, count, row, ctx, f);
     s->statements += (unsigned)count;
     stw_pool_count(s->pool, (unsigned)count, r == 0);
-    if (r < 0 && f->lost)
+    if (r < 0 && f->trouble == STW_SQL_READ_ONLY)
+        stw_session_leave_server(s);
+    else if (r < 0 && f->lost)
         give_back(s, true);
     return r;
 }

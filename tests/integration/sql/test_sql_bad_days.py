@@ -198,6 +198,25 @@ def test_read_only_mariadb(make_probe, make_mariadb, user):
 
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
+@pytest.mark.parametrize("refusal", ["looked up", "of a statement"])
+def test_connections_to_a_demoted_server_are_closed(make_probe, make_mariadb, user, refusal):
+    """After a failover the address leads to the new primary, and the old one still answers."""
+    maria = make_mariadb()
+    probe = make_probe(maria.target("db"))
+    probe.sync(**account(user))
+    if refusal == "of a statement":  # of an admin whom the server stops by itself
+        maria.sql("REVOKE ALL PRIVILEGES ON *.* FROM 'steward-admin'@'%'; GRANT CREATE USER, SELECT, INSERT, "
+                  "UPDATE, DELETE, CREATE, RELOAD ON *.* TO 'steward-admin'@'%' WITH GRANT OPTION")
+        probe.sync(**account(user))
+    maria.sql("SET GLOBAL read_only=1")
+    probe.fails("sync", "READ_ONLY", **account("new"))
+    wait.until("no session of the admin", lambda: maria.sql(
+        f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '{dbserver.ADMIN}'") == [["0"]])
+    maria.sql("SET GLOBAL read_only=0")
+    assert probe.ask("sync", **account("new"))["result"] == 0
+
+
+@pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 def test_read_only_postgresql(make_probe, make_postgres, user):
     """The same with default_transaction_read_only."""
     pg = make_postgres()

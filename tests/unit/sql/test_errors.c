@@ -38,6 +38,7 @@ static const struct {
     {1524, "Plugin 'x' is not loaded", STW_SQL_STEP_CREATE, STW_SQL_NO_PLUGIN, false},
     {1524, "Plugin 'x' is not loaded", STW_SQL_STEP_CONNECT, STW_SQL_UNSUPPORTED, false},
     {1819, "Your password", STW_SQL_STEP_ALTER, STW_SQL_POLICY, false},
+    {3638, "Cannot use these credentials for 'u'@'%'", STW_SQL_STEP_ALTER, STW_SQL_POLICY, false},
     {1836, "Running in read-only mode", STW_SQL_STEP_GRANT, STW_SQL_READ_ONLY, false},
     {2003, "Can't connect", STW_SQL_STEP_CONNECT, STW_SQL_CONNECT, true},
     {2006, "gone away", STW_SQL_STEP_GRANT, STW_SQL_CONNECT, true},

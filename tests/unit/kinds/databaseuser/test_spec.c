@@ -711,6 +711,25 @@ static void databases(void **state)
     ASSERT_RULES(rules, &env);
 }
 
+static void what_can_never_work(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("maria",
+            "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"h\",\"10.0.0.0/8\"]"),
+         "spec.hosts[1]: Invalid value: \"10.0.0.0/8\": mariadb has no prefix lengths; write the "
+         "netmask, as in 10.0.0.0/255.0.0.0\n"},
+        {ON("maria",
+            "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"10.0.0.0/255.0.0.0\"]"),
+         ""},
+        {ON("listed", "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"grants\":[{\"database\":"
+                      "\"shared\",\"schema\":\"*\",\"table\":\"*\",\"privileges\":[\"SELECT\"]}]"),
+         "spec.grants[0].schema: Invalid value: \"*\": not supported on postgresql; name each "
+         "schema\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 static void tls(void **state)
 {
     static const struct rule rules[] = {
@@ -1565,6 +1584,7 @@ int main(void)
         cmocka_unit_test(what_belongs_to_the_server),
         cmocka_unit_test(nobody_becomes_admin),
         cmocka_unit_test(databases),
+        cmocka_unit_test(what_can_never_work),
         cmocka_unit_test(tls),
         cmocka_unit_test(the_rest),
         cmocka_unit_test(what_is_said_of_the_secret),
