@@ -62,6 +62,30 @@ static json_t *build_annotations(const struct dbuser *d)
     return json_pack("{s:s,s:s,s:s}", names[0], login, names[1], d->fingerprint, names[2], number);
 }
 
+/* Labels, annotations and finalizers of other clients stay; those of steward are as they are now. */
+static void keep_metadata(const struct dbuser *d, struct stw_json was, json_t *m)
+{
+    static const char *const maps[] = {"labels", "annotations"};
+    static const char *const own[] = {DBU_LOGIN_ANNOTATION, DBU_FINGERPRINT_ANNOTATION,
+                                      DBU_ROTATION_ANNOTATION};
+    for (size_t i = 0; i < STW_COUNT(maps); i++) {
+        json_auto_t *kept = stw_tree_read(stw_json_get(was, maps[i]));
+        if (!json_is_object(kept))
+            continue;
+        for (size_t k = 0; k < STW_COUNT(own); k++) {
+            char key[STW_OWN_NAME_LEN];
+            stw_operator_text(d->run->op, own[k], key);
+            (void)json_object_del(kept, key);
+        }
+        (void)json_object_update(kept, json_object_get(m, maps[i]));
+        if (json_object_size(kept) > 0)
+            (void)json_object_set(m, maps[i], kept);
+    }
+    json_auto_t *finalizers = stw_tree_read(stw_json_get(was, "finalizers"));
+    if (json_is_array(finalizers))
+        (void)json_object_set(m, "finalizers", finalizers);
+}
+
 static json_t *build_manifest(const struct dbuser *d, const char *name, const char *component,
                               const struct stw_secret *old, json_t *data)
 {
@@ -77,6 +101,7 @@ static json_t *build_manifest(const struct dbuser *d, const char *name, const ch
         if (text)
             (void)json_object_set_new(m, pinned[i], json_string(text));
     }
+    keep_metadata(d, was, m);
     return json_pack("{s:s,s:s,s:s,s:o,s:O}", "apiVersion", "v1", "kind", "Secret", "type",
                      "Opaque", "metadata", m, "data", data);
 }

@@ -70,6 +70,21 @@ def test_connection_gets_a_new_password_although_a_table_of_grants_is_gone(scene
     assert mariadb.login("app", SECOND) and not mariadb.login("app", FIRST)
 
 
+def test_metadata_of_others_on_the_connection_secret_survives_a_rotation(scene, mariadb, shop):
+    """Labels of tools that copy or back up Secrets, and finalizers."""
+    scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"})
+    theirs = {"labels": {"team": "billing"}, "annotations": {"reflector.example.com/allowed": "true"},
+              "finalizers": ["example.com/backup"]}
+    scene.cluster.patch("secrets", "app-conn", shop, {"metadata": theirs})
+    scene.cluster.apply(dbu.secret("app", shop, SECOND))
+    wait.until("the new password", lambda: values(scene, "app-conn", shop)["password"] == SECOND)
+    found = scene.cluster.get("secrets", "app-conn", shop)["metadata"]
+    assert found["labels"]["team"] == "billing" and found["labels"]["app.kubernetes.io/managed-by"]
+    assert found["annotations"]["reflector.example.com/allowed"] == "true"
+    assert found["finalizers"] == ["example.com/backup"]
+    scene.cluster.patch("secrets", "app-conn", shop, {"metadata": {"finalizers": None}})
+
+
 def test_a_secret_of_another_owner_is_left(scene, mariadb, shop):
     """An attacker names a Secret that exists: it is neither read nor changed, even with adopt."""
     scene.cluster.apply([dbu.secret("theirs", shop, SECOND, "host"), dbu.secret("app", shop, FIRST),
