@@ -210,6 +210,15 @@ static int look_at_pod(void *ctx, struct stw_json pod)
     return 0;
 }
 
+/* It may read the Secret: the rotation waits, and the others are restarted meanwhile. */
+static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+{
+    struct look *k = ctx;
+    if (notes_waiting(k))
+        stw_format(k->ret->first, sizeof(k->ret->first), "%s %s cannot be read: %s",
+                   k->resource->kind, key ? key : place, why);
+}
+
 /* --- restarts */
 
 static int patch_workload(struct look *k, const char *uid, const char *name, struct stw_error *err)
@@ -278,7 +287,8 @@ static void restart_all(struct look *k)
 static int list_workloads(struct look *k, const struct stw_resource *resource,
                           struct stw_error *err)
 {
-    const struct stw_pages q = {.resource = resource, .ns = k->d->run->ns};
+    const struct stw_pages q = {
+        .resource = resource, .ns = k->d->run->ns, .unreadable = note_unreadable};
     k->resource = resource;
     k->todo = STW_BUF_INIT(RESTARTS_MAX_BYTES);
     int rc = stw_pages_each(k->d->run->client, &q, look_at_workload, k, err);
@@ -292,10 +302,12 @@ static int list_all(struct look *k, struct stw_error *err)
 {
     static const struct stw_resource *const workloads[] = {
         &stw_res_deployment, &stw_res_statefulset, &stw_res_daemonset};
-    const struct stw_pages pods = {.resource = &stw_res_pod, .ns = k->d->run->ns};
+    const struct stw_pages pods = {
+        .resource = &stw_res_pod, .ns = k->d->run->ns, .unreadable = note_unreadable};
     for (size_t i = 0; i < STW_COUNT(workloads); i++)
         if (list_workloads(k, workloads[i], err) != 0)
             return -1;
+    k->resource = &stw_res_pod;
     return stw_pages_each(k->d->run->client, &pods, look_at_pod, k, err);
 }
 

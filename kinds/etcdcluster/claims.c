@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/pages.h"
 #include "schema/names.h"
 
 #include <stdio.h>
@@ -16,35 +17,26 @@ const struct stw_resource ec_res_storage_class = {.group = "storage.k8s.io",
 
 /* --- the medium */
 
-static bool is_default(struct stw_json class)
+static int look_at_class(void *ctx, struct stw_json class)
 {
     static const char *const marks[] = {"storageclass.kubernetes.io/is-default-class",
                                         "storageclass.beta.kubernetes.io/is-default-class"};
+    char *found = ctx; /* as of default_class() */
     struct stw_json notes = stw_json_path(class, "metadata.annotations");
     for (size_t i = 0; i < STW_COUNT(marks); i++)
         if (stw_json_is(stw_json_get(notes, marks[i]), "true"))
-            return true;
-    return false;
+            (void)stw_json_strcpy(stw_json_path(class, "metadata.name"), found, 254);
+    return 0;
 }
 
 /* Name of the default StorageClass; "" if there is none. */
 static int default_class(struct ec *e, char out[254], struct stw_error *err)
 {
-    stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), text = STW_BUF_INIT(0);
-    stw_autojson struct stw_json_doc doc = {0};
-    struct stw_json key, class;
-    stw_resource_path(&ec_res_storage_class, NULL, NULL, NULL, &path);
-    struct stw_request request = {.method = "GET", .path = stw_buf_str(&path)};
-    text.max = STW_RESPONSE_MAX_BYTES;
+    const struct stw_pages classes = {.resource = &ec_res_storage_class, .metadata_only = true};
     out[0] = '\0';
-    if (stw_client_do(e->run->client, &request, &text, err) != 0 ||
-        stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+    if (stw_pages_each(e->run->client, &classes, look_at_class, out, err) != 0)
         return stw_error_wrap(err, "cannot see which StorageClass is the default, so that storage "
                                    "must say its medium or storageClassName");
-    stw_json_foreach (stw_json_get(stw_json_root(&doc), "items"), key, class) {
-        if (is_default(class))
-            (void)stw_json_strcpy(stw_json_path(class, "metadata.name"), out, 254);
-    }
     return 0;
 }
 

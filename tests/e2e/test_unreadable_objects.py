@@ -10,72 +10,9 @@ import ssl
 import pytest
 
 from support import cluster as k8s
-from support import myweb, paths, wait
+from support import myweb, optional, paths, rights, wait
 from support import steward as stw
-
-LABELS = {"app.kubernetes.io/managed-by": "steward"}
-PAUSED = {"steward.dev/paused": "true"}
-NOTE = {"example.org/note": "a\x00b"}
-POD = {"metadata": {"labels": {"a": "b"}},
-       "spec": {"containers": [{"name": "c", "image": myweb.NO_IMAGE}]}}
-# Nothing runs of them: the controllers of the cluster make no pods.
-WORKLOAD = {"selector": {"matchLabels": {"a": "b"}}, "template": POD}
-NOWHERE = {**POD, "spec": {**POD["spec"], "nodeSelector": {"example.org/none": "true"}}}
-# More than 8 MiB as JSON, in which each takes six bytes, and less than etcd's limit.
-LARGE = "<" * 1_430_000
-# Deeper than steward looks; Python reads 1,000 levels, and the API server 10,000.
-DEEP, HUGE = "[" * 400 + "]" * 400, "100000000000000000000"
-
-
-def with_large_value(spec):
-    """The same workload with a variable of 1.4 MB."""
-    container = {**POD["spec"]["containers"][0], "env": [{"name": "V", "value": LARGE}]}
-    template = {**spec["template"], "spec": {**spec["template"]["spec"], "containers": [container]}}
-    return {**spec, "template": template}
-
-
-# resource: (apiVersion, kind, the rest of the object)
-RESOURCES = {
-    "configmaps": ("v1", "ConfigMap", {"data": {"k": "a\x00b", "l": "<" * 1_000_000}}),
-    "secrets": ("v1", "Secret", {"data": {"k": "AAAA"}}),
-    "services": ("v1", "Service", {"spec": {"ports": [{"port": 80}]}}),
-    "pods": ("v1", "Pod", {"spec": NOWHERE["spec"]}),
-    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", {"spec": {
-        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "none"}}),
-    "deployments": ("apps/v1", "Deployment", {"spec": {**WORKLOAD, "replicas": 0}}),
-    "statefulsets": ("apps/v1", "StatefulSet",
-                     {"spec": {**WORKLOAD, "replicas": 0, "serviceName": "s"}}),
-    "daemonsets": ("apps/v1", "DaemonSet", {"spec": {**WORKLOAD, "template": NOWHERE}}),
-    "horizontalpodautoscalers": ("autoscaling/v1", "HorizontalPodAutoscaler", {"spec": {
-        "maxReplicas": 1, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}}}),
-    "networkpolicies": ("networking.k8s.io/v1", "NetworkPolicy", {"spec": {"podSelector": {}}}),
-    "databaseusers": ("handsomeguy.cn/v1alpha1", "DatabaseUser", {"spec": {
-        "user": "shop", "password": {"name": "none", "key": "password"},
-        "grants": [{"database": "shop", "privileges": ["SELECT"]}]}}),
-    "mywebs": ("operator.k8s-summit.org/v1", "MyWeb", {"spec": {"image": myweb.NO_IMAGE}}),
-}
-WORKLOADS = ("deployments", "statefulsets", "daemonsets")
-# Those that are not listed by their metadata alone.
-WHOLE = ("deployments",)
-
-
-def write_hostile(cluster, namespace, name):
-    """One object of each resource, with NUL, and large ones of those that can be."""
-    for resource, (version, kind, rest) in RESOURCES.items():
-        metadata = {"name": name, "namespace": namespace, "labels": LABELS,
-                    "annotations": {**NOTE, **PAUSED}}
-        obj = {"apiVersion": version, "kind": kind, "metadata": metadata, **rest}
-        cluster.create(obj, validate=False)
-        if resource in WORKLOADS:
-            metadata = {**metadata, "name": f"{name}-large"}
-            cluster.create({**obj, "metadata": metadata, "spec": with_large_value(rest["spec"])})
-    etcd = {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
-            "metadata": {"name": name, "namespace": namespace, "annotations": {**NOTE, **PAUSED}},
-            "spec": {"size": 1, "pod": {"affinity": {"deep": "DEEP", "huge": "HUGE"}}}}
-    text = json.dumps(etcd).replace('"DEEP"', DEEP).replace('"HUGE"', HUGE)
-    cluster.api.do("POST", "/apis/etcd.database.coreos.com/v1beta2/namespaces/"
-                           f"{namespace}/etcdclusters", text.encode())
+from support.strangers import LARGE, WHOLE, Strangers, may_be_listed, without_hostile
 
 
 class Observer:
@@ -143,53 +80,65 @@ def assert_repairs(cluster, namespace, name):
                          what=f"the drift of the {kind} to be repaired")
 
 
+@pytest.fixture
+def strangers(installed, namespace):
+    """A Strangers in a namespace of its own, on a server with the definitions of others."""
+    stw.uninstall_webhooks(installed)
+    installed.apply([optional.definition(*optional.MONITOR), optional.definition(*optional.ROUTE)])
+    installed.wait_established()
+    for word, name in stw.WEBHOOK_CONFIGURATIONS:
+        installed.create({"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name},
+                          "kind": installed.kinds.of_word(word).kind, "webhooks": []})
+    one = Strangers(installed, f"{namespace}-strangers")
+    yield one
+    one.remove()
+    stw.uninstall_webhooks(installed)
+    installed.delete("clusterrolebinding", f"{namespace}-on-call")
+    optional.uninstall(installed)
+
+
 @pytest.mark.oldest("what the API server writes")
-def test_objects_of_strangers_cost_only_themselves(installed, run_steward, namespace,
+def test_objects_of_strangers_cost_only_themselves(installed, run_steward, namespace, strangers,
                                                    steward_binary):
     """Before its start and while it runs: it is ready, repairs drift, and names what it skips."""
-    stw.uninstall_webhooks(installed)
-    strangers = f"{namespace}-strangers"
-    installed.create_namespace(strangers)
-    installed.apply({"apiVersion": "v1", "kind": "Namespace",
-                     "metadata": {"name": f"{namespace}-noted", "annotations": NOTE}})
-    write_hostile(installed, strangers, "early")
-    one = run_steward("--metrics-secure=true")
+    grants, since = rights.granted(steward_binary), rights.now()
+    assert may_be_listed(grants) <= set(strangers.of), "no hostile object of these is written here"
+    strangers.write("early")
+    strangers.mark(grants)
+    # Lists of large objects at the same time do not have to wait for each other.
+    one = run_steward("--metrics-secure=true", "--memory-limit=1024")
     observer = Observer(installed, one, namespace)
     large = {(resource, "early-large") for resource in WHOLE}
-    assert set(observer.unreadable(strangers)) == large
-    assert set(observer.unreadable(strangers).values()) == {"it has more than 8 MiB of JSON"}
+    assert set(observer.unreadable(strangers.namespace)) == large
+    assert set(observer.unreadable(strangers.namespace).values()) == {"it has more than 8 MiB of JSON"}
     doctor = k8s.run([steward_binary, "doctor", "--kubeconfig", installed.kubeconfig], check=False)
     for resource, name in large:
-        assert f"steward skips {resource} {strangers}/{name}: it has more than 8 MiB" in doctor.stdout
+        assert f"steward skips {resource} {strangers.namespace}/{name}: it has more than 8 MiB" in doctor.stdout
     caches = {c["resource"]: c for c in observer.state()["caches"]}
-    tried = {*RESOURCES, "namespaces", "etcdclusters"}
-    assert {name for name, c in caches.items() if c["objects"] and name not in tried} <= {
-        "storageclasses", "nodes", "apps", "erus", "etcdbackups", "etcdrestores", "leases"}
     myweb.create_settled(installed, "honest", namespace)
     assert_repairs(installed, namespace, "honest")
 
-    write_hostile(installed, strangers, "late")
+    strangers.write("late")
+    strangers.mark(grants)
     large |= {(resource, "late-large") for resource in WHOLE}
-    wait.until("the late ones to be named", lambda: set(observer.unreadable(strangers)) == large)
+    wait.until("the late ones to be named", lambda: set(observer.unreadable(strangers.namespace)) == large)
     assert_repairs(installed, namespace, "honest")
     for resource in WHOLE:
         assert observer.count(resource) == 2
     state = observer.state()
-    assert [c["resource"] for c in state["caches"] if c["problem"]] == []
+    assert {c["resource"]: c["problem"] for c in state["caches"] if c["problem"]} == {}
     assert {name: c["failures"] for name, c in caches.items()} == {
         c["resource"]: c["failures"] for c in state["caches"]}
     assert one.readyz()[0] == 200
-    lines = [line["object"] for line in one.log() if "cannot be read" in line["msg"]]
-    assert sorted(set(lines)) == [f"{strangers}/early-large", f"{strangers}/late-large"]
+    assert without_hostile(installed, since) == [], "lists of steward's that this test does not attack"
+    lines = {line["object"] for line in one.log() if "cannot be read" in line["msg"]}
+    assert {o for o in lines if o.startswith(strangers.namespace)} == {
+        f"{strangers.namespace}/{name}-large" for name in ("early", "late")}
 
-    for resource in WORKLOADS:
-        for name in ("early-large", "late-large"):
-            installed.delete(resource, name, strangers)
-    wait.until("the deleted ones to be forgotten", lambda: not observer.unreadable(strangers))
+    strangers.remove_large("early")
+    strangers.remove_large("late")
+    wait.until("the deleted ones to be forgotten", lambda: not observer.unreadable(strangers.namespace))
     assert observer.count("deployments") == 0
-    installed.delete_namespace(strangers)
-    installed.delete_namespace(f"{namespace}-noted")
-    installed.delete("clusterrolebinding", f"{namespace}-on-call")
 
 
 def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward, namespace):

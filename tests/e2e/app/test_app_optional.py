@@ -6,30 +6,12 @@ import pytest
 
 from support import app, rest, wait
 from support.cluster import condition, is_ready
+from support.optional import MONITOR, ROUTE, definition, uninstall
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SOON = 60  # seconds: steward looks for them every 15 s
-MONITOR = ("monitoring.coreos.com", "PodMonitor")
-ROUTE = ("gateway.networking.k8s.io", "HTTPRoute")
 SPEC = {"metrics": {"enabled": True, "labels": {"release": "prom"}},
         "httpRoute": {"gateway": {"name": "gw", "namespace": "infra"}, "host": "a.example.com"}}
-
-
-def definition(group, kind):
-    """A CustomResourceDefinition that accepts anything in spec and status."""
-    any_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    plural = kind.lower() + "s"
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{group}", "annotations": {
-                "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/gateway-api"}},
-            "spec": {"group": group, "scope": "Namespaced",
-                     "names": {"kind": kind, "plural": plural, "singular": kind.lower(),
-                               "listKind": kind + "List"},
-                     "versions": [{"name": "v1", "served": True, "storage": True,
-                                   "subresources": {"status": {}},
-                                   "schema": {"openAPIV3Schema": {
-                                       "type": "object",
-                                       "properties": {"spec": any_object, "status": any_object}}}}]}}
 
 
 def path_of(which, namespace, name=""):
@@ -43,12 +25,6 @@ def child(cluster, which, namespace, name="web"):
     reply = cluster.api.request("GET", path_of(which, namespace, name))
     assert reply.status in (200, 404), reply
     return reply.object if reply.status == 200 else None
-
-
-def uninstall(cluster):
-    """Deletes both definitions, and waits until they are gone."""
-    for group, kind in (MONITOR, ROUTE):
-        cluster.delete("crd", f"{kind.lower()}s.{group}", check=False)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from support import sampled
 from support import steward as stw
 from support import wait
 from support.cluster import condition, is_rolled_out
+from support.strangers import LARGE
 
 FIRST, SECOND, THIRD = "first-Passw0rd-1", "second-Passw0rd-2", "third-Passw0rd-3"
 SECRET = "app-conn"
@@ -121,6 +122,25 @@ def test_other_namespaces_are_not_restarted(rotating, server, shop):
                     if "/deployments" in r[1] and "labelSelector" not in r[1]]
     finally:
         rotating.cluster.delete_namespace(other)
+
+
+def test_workload_that_cannot_be_read_holds_up_no_restart(rotating, server, shop):
+    """The rotation waits, because it may read the Secret, and names it."""
+    create(rotating, server, shop)
+    run_reader(rotating, shop, restart_on=SECRET)
+    large = dbreaders.reader("deployment", "large", shop, "other", replicas=0)
+    [container] = large["spec"]["template"]["spec"]["containers"]
+    container.setdefault("env", []).append({"name": "V", "value": LARGE})
+    rotating.cluster.create(large)
+    rotate(rotating, shop, SECOND)
+    wait.until("the other one to be restarted",
+               lambda: dbreaders.stamp(rotating.cluster, "deployment", "web", shop))
+    found = rotating.cluster.wait_for(
+        dbu.KIND, "app", shop, lambda user: "cannot be read: it has more than 8 MiB of JSON" in
+        condition(user, "RotationComplete").get("message", ""), 60, "the message about it")
+    assert f"Deployment {shop}/large " in condition(found, "RotationComplete")["message"]
+    rotating.cluster.delete("deployment", "large", shop)
+    complete(rotating, shop)
 
 
 def test_stuck_rollout_stops_the_rotation(rotating, server, shop):
