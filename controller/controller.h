@@ -121,7 +121,8 @@ struct stw_controller {
     /* Each of the following may be NULL. */
     void (*gone)(struct stw_run *run); /* missing or being deleted: drops what is remembered */
     void (*missing)(struct stw_run *run, struct stw_result *result); /* it is not in the cache */
-    /* It is being deleted; the spec is decoded if possible. */
+    /* It is being deleted; the spec is decoded if possible.  A large object of a kind without a
+     * finalizer is then only a stub. */
     void (*deleting)(struct stw_subject *s, struct stw_result *result);
     /* The status of a run that checked nothing; see stw_status_unchecked. */
     struct json_t *(*status_unchecked)(struct stw_subject *s, enum stw_unchecked why,

@@ -24,7 +24,7 @@ struct stw_object {
     /* The cache has only a stub of it, without the long members (stub.h): */
     bool stub;
     size_t whole_bytes;    /* of the text of the whole object */
-    char longest[64];      /* the longest member of the spec; "": unknown */
+    char longest[64];      /* the path of its longest field; "": unknown */
     int64_t longest_bytes; /* its length as JSON */
     size_t charged;        /* against the share of answers, until done() */
 };

@@ -112,10 +112,11 @@ static void add_hash(struct stw_buf *out, const char *key, struct stw_hash hash)
     stw_buf_addf(out, ",\"%s\":\"%s\"", key, text);
 }
 
-static void add_largest(struct stw_buf *out, struct stw_json spec)
+/* The longest member of the spec, or the annotations. */
+static void add_largest(struct stw_buf *out, struct stw_json spec, struct stw_json annotations)
 {
     struct stw_json key, value, found = STW_JSON_NONE;
-    size_t len, most = 0;
+    size_t len, most = 0, noted;
     stw_json_foreach (spec, key, value) {
         (void)stw_json_raw(value, &len);
         if (len > most) {
@@ -124,10 +125,16 @@ static void add_largest(struct stw_buf *out, struct stw_json spec)
         }
     }
     const char *raw = stw_json_raw(found, &len);
-    if (len == 0 || len > 256)
+    (void)stw_json_raw(annotations, &noted);
+    if (noted > most) {
+        most = noted;
+        stw_buf_adds(out, ",\"large\":\"metadata.annotations\"");
+    } else if (len > 1 && len <= 256) {
+        stw_buf_adds(out, ",\"large\":\"spec.");
+        stw_buf_add(out, raw + 1, len - 1);
+    } else {
         return;
-    stw_buf_adds(out, ",\"large\":");
-    stw_buf_add(out, raw, len);
+    }
     stw_buf_addf(out, ",\"largeBytes\":%zu", most);
 }
 
@@ -147,8 +154,8 @@ static void make_stub(struct shrinking *s, struct stw_json root, size_t text_len
 {
     struct stw_json spec = stw_json_get(root, "spec"), status = stw_json_get(root, "status");
     struct stw_json metadata = stw_json_get(root, "metadata");
-    const struct stw_hash of_people[] = {hash_of(spec),
-                                         hash_of(stw_json_get(metadata, "annotations"))};
+    struct stw_json annotations = stw_json_get(metadata, "annotations");
+    const struct stw_hash of_people[] = {hash_of(spec), hash_of(annotations)};
     stw_buf_adds(&s->out, "{\"metadata\":{");
     add_metadata(s, metadata);
     stw_buf_adds(&s->out, "},\"spec\":{");
@@ -158,7 +165,7 @@ static void make_stub(struct shrinking *s, struct stw_json root, size_t text_len
     stw_buf_addf(&s->out, "},\"stub\":{\"bytes\":%zu", text_len);
     add_hash(&s->out, "spec", stw_hash_bytes(of_people, sizeof(of_people)));
     add_hash(&s->out, "status", hash_of(status));
-    add_largest(&s->out, spec);
+    add_largest(&s->out, spec, annotations);
     add_keys(&s->out, keys, s->keys_max);
     stw_buf_adds(&s->out, "}}");
 }

@@ -5,7 +5,8 @@
  *
  *     stub.bytes    of the whole text
  *     stub.spec     digest of spec and annotations, stub.status: of the status
- *     stub.large    the longest member of the spec, stub.largeBytes its length as JSON
+ *     stub.large    the path of the longest member of the spec, or of the annotations; stub.largeBytes:
+ *                   its length as JSON
  *     stub.index    the index keys of the whole object
  *
  * A reader that needs the whole object reads it from the API server (stw_object_load). */

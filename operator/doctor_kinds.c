@@ -21,16 +21,16 @@ static void report_objects(struct doctor *d, const struct stw_kind *k, const str
                           "the kind again",
                           k->kind),
             "%s is left out, but %" PRIu64 " of %" PRIu64
-            " %s have the finalizer %s, such as %s: no client removes it when they are "
-            "deleted",
-            k->kind, held->held, held->all, k->plural, k->finalizer, held->first);
+            " %s %s the finalizer %s, such as %s: no client removes it at a deletion",
+            k->kind, held->held, held->all, stw_held_noun(held, k),
+            held->held == 1 ? "has" : "have", k->finalizer, held->first);
     else
         stw_checkup_add(&d->report, STW_CHECK_WARN, "kinds",
                         doctor_advice(d, "kubectl get %s.%s -A", k->plural, k->group),
-                        "%s is left out, but there are %" PRIu64
-                        " %s: they are neither checked nor reconciled, and what was made for them "
-                        "stays as it is",
-                        k->kind, held->all, k->plural);
+                        "%s is left out, but there %s %" PRIu64
+                        " %s: nothing of the kind is checked or reconciled, and its children stay "
+                        "as they are",
+                        k->kind, held->all == 1 ? "is" : "are", held->all, stw_held_noun(held, k));
 }
 
 static bool has_webhook(const struct doctor *d, const struct stw_resource *r, const char *text,

@@ -125,9 +125,11 @@ static void tell_held(const struct uninstall_job *job)
     for (size_t i = 0; job->op->kinds[i]; i++)
         if (job->held[i].held)
             stw_print_line(stdout,
-                           "   %" PRIu64 " of %" PRIu64 " %s have the finalizer %s, such as %s",
-                           job->held[i].held, job->held[i].all, job->op->kinds[i]->plural,
-                           job->op->kinds[i]->finalizer, job->held[i].first);
+                           "   %" PRIu64 " of %" PRIu64 " %s %s the finalizer %s, such as %s",
+                           job->held[i].held, job->held[i].all,
+                           stw_held_noun(&job->held[i], job->op->kinds[i]),
+                           job->held[i].held == 1 ? "has" : "have", job->op->kinds[i]->finalizer,
+                           job->held[i].first);
 }
 
 static void tell_plan_of_some(const struct uninstall_job *job)
@@ -218,7 +220,7 @@ static void tell_rest(const struct uninstall_job *job)
     for (size_t i = 0; job->op->kinds[i]; i++)
         if (job->held[i].all)
             stw_print_line(stdout, "   %" PRIu64 " %s", job->held[i].all,
-                           job->op->kinds[i]->plural);
+                           stw_held_noun(&job->held[i], job->op->kinds[i]));
     if (some)
         tell_others(job);
     else

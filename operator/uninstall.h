@@ -18,6 +18,11 @@ struct stw_held {
 };
 
 /* If the CRD does not exist, both counts are 0. */
+/* "databaseuser" for one of them, else "databaseusers". */
+static inline const char *stw_held_noun(const struct stw_held *h, const struct stw_kind *kind)
+{
+    return h->all == 1 ? kind->singular : kind->plural;
+}
 int stw_held_count(const struct stw_remote *r, const struct stw_kind *kind, struct stw_held *ret,
                    struct stw_error *err) STW_MUST_CHECK;
 /* Removes only our finalizer from each object of a kind. */

@@ -166,7 +166,7 @@ def test_left_out_and_taken_back(own, steward_binary, start):
     assert own.get(*key) is None
     assert own.get("myweb", name, namespace)["metadata"]["uid"] == uid
     seen = doctor(own, steward_binary, "--kinds=DatabaseUser", "-n", namespace)
-    assert any("MyWeb is left out, but there are 1 mywebs" in text for text in seen["warn"]), seen
+    assert any("MyWeb is left out, but there is 1 myweb:" in text for text in seen["warn"]), seen
     own.delete(dbu.KIND, "probe", namespace)
     assert two.stop() == 0
 
@@ -186,7 +186,7 @@ def test_finalizers_of_a_kind_that_is_left_out(own, steward_binary):
     own.apply(user)
     own.apply(k8s.run([steward_binary, "print", "webhooks", "--url", "https://127.0.0.1:1"]).stdout)
     seen = doctor(own, steward_binary, "--kinds=MyWeb")
-    assert any("1 of 1 databaseusers have the finalizer" in text for text in seen["warn"]), seen
+    assert any("1 of 1 databaseuser has the finalizer" in text for text in seen["warn"]), seen
     assert any("DatabaseUser is left out, but the webhook configurations still ask about it" in text
                for text in seen["fail"]), seen
 

@@ -85,11 +85,29 @@ static void long_object_keeps_what_is_short(void **state)
     assert_int_equal(stw_json_size(stw_json_path(root, "status.conditions")), 1);
     assert_int_equal(stw_json_int(stw_json_path(root, "stub.bytes"), &bytes), 0);
     assert_int_equal(bytes, whole);
-    assert_true(stw_json_is(stw_json_path(root, "stub.large"), "page"));
+    assert_true(stw_json_is(stw_json_path(root, "stub.large"), "spec.page"));
     assert_int_equal(stw_json_int(stw_json_path(root, "stub.largeBytes"), &bytes), 0);
     assert_int_equal(bytes, 100002);
     stw_stub_index(root, &keys);
     assert_string_equal(stw_buf_str(&keys), "port:30001\n");
+}
+
+static void long_annotations_are_named(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20);
+    stw_autojson struct stw_json_doc doc = {0};
+    int64_t bytes;
+    (void)state;
+    stw_buf_adds(&text, "{\"metadata\":{\"name\":\"a\",\"annotations\":{\"steward.dev/note\":\"");
+    for (int i = 0; i < 30000; i++)
+        stw_buf_addc(&text, 'x');
+    stw_buf_adds(&text, "\"}},\"spec\":{\"a\":1},\"status\":{}}");
+    shrink(&text);
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    struct stw_json stub = stw_json_get(stw_json_root(&doc), "stub");
+    assert_true(stw_json_is(stw_json_get(stub, "large"), "metadata.annotations"));
+    assert_int_equal(stw_json_int(stw_json_get(stub, "largeBytes"), &bytes), 0);
+    assert_int_equal(bytes, 30000 + strlen("{\"steward.dev/note\":\"\"}"));
 }
 
 static void short_object_stays_whole(void **state)
@@ -152,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_object_keeps_what_is_short),
+        cmocka_unit_test(long_annotations_are_named),
         cmocka_unit_test(short_object_stays_whole),
         cmocka_unit_test(change_of_a_long_value_shows),
         cmocka_unit_test(full_namespace_keeps_less_than_others),
