@@ -685,7 +685,7 @@ static bool is_readable(struct task *t)
         return true;
     (void)stw_fail(&t->child->err, STW_ERR_INVALID, "%s \"%s\" cannot be read: %s",
                    t->resource->kind, t->name, why);
-    set_child_state(t, STW_CHILD_FAILED);
+    set_child_state(t, STW_CHILD_UNREADABLE);
     return false;
 }
 

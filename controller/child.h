@@ -70,6 +70,7 @@ enum stw_child_state {
     STW_CHILD_NOT_SERVED,  /* of an optional watch: the server lacks the resource; see `err` */
     STW_CHILD_NOT_ALLOWED, /* of an optional watch: it may not be listed; see `err` */
     STW_CHILD_FAILED,      /* `err` */
+    STW_CHILD_UNREADABLE,  /* the server has one that cannot be read; `err` says why */
 };
 
 /* The custom object. */

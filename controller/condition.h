@@ -29,6 +29,7 @@
 #define STW_REASON_NOT_INSTALLED "NotInstalled"
 #define STW_REASON_QUOTA "QuotaExceeded"
 #define STW_REASON_HOT_LOOP "HotLoop"
+#define STW_REASON_UNREADABLE "ChildUnreadable"
 
 /* The status of a condition. */
 enum stw_truth { STW_TRUE, STW_FALSE, STW_UNKNOWN };

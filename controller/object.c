@@ -290,7 +290,8 @@ int stw_object_load_other(const struct stw_run *run, const struct stw_controller
         return 1;
     size_t bytes = ret->stub ? ret->whole_bytes * OTHER_FACTOR : 0;
     if (bytes > 0 && !stw_share_take(STW_SHARE_ANSWERS, bytes))
-        return stw_fail(err, STW_ERR_UNAVAILABLE, "there is no memory now for %s %s, of %zu bytes",
+        return stw_fail(err, STW_ERR_UNAVAILABLE,
+                        "the memory for large answers is in use: no room for %s %s, of %zu bytes",
                         c->kind->kind, key, ret->whole_bytes);
     int rc = stw_object_fetch(&there, ret, err);
     ret->charged = bytes;

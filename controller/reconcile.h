@@ -68,7 +68,7 @@ struct stw_child_row {
     const char *const *not_applied;
     /* Of a child with a pod template: members of the spec that do not change the template; ended by
      * NULL.  NULL: unknown, so that a new version of the program applies its template (template.h) at
-     * the first change of the spec, whatever has changed. */
+     * the first change of any member of the spec. */
     const char *const *outside_template;
 };
 

@@ -65,6 +65,10 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         a->again_ms = STW_FOREIGN_AGAIN_MS;
         STW_ASPECT_SAY(a, "%s", c->err.text);
         break;
+    case STW_CHILD_UNREADABLE: /* its watch wakes us */
+        a->reason = STW_REASON_UNREADABLE;
+        STW_ASPECT_SAY(a, "%s", c->err.text);
+        break;
     case STW_CHILD_HOT_LOOP:
         a->reason = STW_REASON_HOT_LOOP;
         STW_ASPECT_SAY(

@@ -12,7 +12,7 @@
  *
  * The reconcile gets a key, never an event.  It finds out by itself what has happened, so each run
  * can be repeated.  The name of a Job contains its instant: the API server refuses to create it
- * twice, whatever was lost in between. */
+ * twice, even if the answer to the first attempt was lost. */
 #include <steward/client.h>
 #include <steward/controller.h>
 #include <steward/kind.h>

@@ -17,7 +17,7 @@ struct targets_reading {
     struct stw_error *err;
 };
 
-/* One line, whatever keys and values contain. */
+/* One line: line breaks in keys and values are made visible. */
 static void add_line(struct stw_buf *out, const struct stw_buf *text)
 {
     stw_visible_add_line(out, stw_buf_str(text), text->len);

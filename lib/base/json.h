@@ -77,8 +77,8 @@ int stw_json_scan(struct stw_json_doc *doc, const char *text, size_t len, struct
  * truncated inside the value is an error. */
 int stw_json_scan_first(struct stw_json_doc *doc, const char *text, size_t len, size_t *ret_len,
                         struct stw_error *err) STW_MUST_CHECK;
-/* Finds where an object or array ends by its brackets and strings alone, whatever else is in it, in
- * text that arrives in pieces and begins with its opening bracket. */
+/* Finds where an object or array ends, by its brackets and strings alone.  The text arrives in pieces, begins
+ * with the opening bracket, and need not be valid JSON otherwise. */
 struct stw_json_skim {
     uint32_t depth;
     bool in_string, escaped;

@@ -37,7 +37,7 @@ void stw_visible_add_line(struct stw_buf *out, const char *text, size_t len);
  * JSON. */
 void stw_valid_add(struct stw_buf *out, const char *text, size_t len);
 
-/* Prints one line: the formatted text, visible and on one line whatever it contains, and a line end.
+/* Prints one line: the formatted text, with all control characters made visible, and a line end.
  * A text beyond 1 MiB is cut. */
 void stw_print_line(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void stw_vprint_line(FILE *out, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));

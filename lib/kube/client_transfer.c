@@ -119,8 +119,8 @@ static int hold_body(struct stw_http_call *call)
     stw_buf_done(&call->body);
     return now > most ? fail_too_large(call, most)
                       : stw_fail(&call->err, STW_ERR_UNAVAILABLE,
-                                 "there is no memory now for the answer to %s %s, of %zu bytes or "
-                                 "more",
+                                 "the memory for large answers is in use: no room for the answer "
+                                 "to %s %s, of %zu bytes or more",
                                  call->req.method, call->req.path, now);
 }
 

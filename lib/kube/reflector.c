@@ -86,8 +86,10 @@ static int hold(struct stw_reflector *r, struct stw_error *err)
     if (alone)
         stw_share_add(STW_SHARE_ANSWERS, now - r->held);
     else if (!stw_share_take(STW_SHARE_ANSWERS, now - r->held))
-        return stw_fail(err, STW_ERR_UNAVAILABLE,
-                        "there is no memory now for an object of %zu bytes or more", now);
+        return stw_fail(
+            err, STW_ERR_UNAVAILABLE,
+            "the memory for large answers is in use: no room for an object of %zu bytes or more",
+            now);
     r->held = now;
     return 0;
 }
@@ -501,7 +503,7 @@ static int dispatch_event(struct stw_reflector *r, struct stw_json event)
     return stw_json_is(type, "DELETED") ? on_change(r, object, true) : 0;
 }
 
-/* The object is gone, whatever it was. */
+/* An object that cannot be read is deleted. */
 static int on_unreadable_deleted(struct stw_reflector *r, const struct stw_unreadable_id *id)
 {
     struct stw_informer *inf = r->inf;

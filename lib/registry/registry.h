@@ -3,8 +3,8 @@
  * Asks registries of images which digest a tag has now (OCI distribution specification): HEAD of the
  * manifest, and a token where the registry wants one.
  *
- * Only registries that the administrator has listed are asked.  Whatever an image is called and
- * whatever a registry answers, no other host is contacted: redirects are not followed, and a token
+ * Only registries that the administrator has listed are asked.  No name of an image
+ * and no answer of a registry leads to another host: redirects are not followed, and a token
  * comes from the registry itself or from a server that is listed, too.  Requests are anonymous.
  *
  * The list has entries separated by commas:

@@ -45,7 +45,7 @@ extern const struct stw_cel stw_core_cel_key[], stw_core_cel_env_name[];
 /* Rules of state in CEL: what stw_core_check_resources and stw_core_check_env refuse.  `has_` is
  * whether there is an object `obj` ("self.pod.resources"), `at_` its path.
  *
- * Before Kubernetes 1.34, the cost estimate takes a quantity for a string of 3 MB, whatever its
+ * Before Kubernetes 1.34, the cost estimate counts each quantity as a string of 3 MB and ignores its
  * maxLength.  A rule over all entries therefore reads single characters, which cost the same in
  * every string.  Zeros with an exponent, such as 0e3, and quantities of more than 20 characters are
  * left to C.  Of what is finer than 1m, only fractions with that suffix are in them.  Requests are

@@ -52,8 +52,8 @@ int stw_convert_or_report(const struct stw_admission *a, const char *version, st
 
 /* Turns errors from `first` on that existed before this UPDATE into warnings. */
 void stw_ratchet(const struct stw_admission *a, size_t first, struct stw_findings *f);
-/* Whether the old object is being deleted.  The API server takes this from the old object, whatever
- * the new one says. */
+/* Whether the old object is being deleted.  The API server ignores what the new one has in
+ * metadata.deletionTimestamp. */
 bool stw_is_leaving(const struct stw_admission *a);
 /* Adds a finding with the path of each value that the schema of the CRD refuses in this UPDATE, as
  * API servers since 1.30 apply it. */

@@ -238,7 +238,7 @@ def test_a_tenant_who_may_write_the_status(versions, two, installed, namespace):
     versions.start("2")
     for kind, name in two:
         wait_outdated(installed, kind, name, namespace)
-    # A change by hand is found and repaired, whatever is remembered of the template.
+    # A change by hand is found and repaired; what is remembered of the template has no effect.
     for kind, name in two:
         installed.annotate(kind, name, namespace, {"steward.dev/paused": "true"})
         installed.wait_for(kind, name, namespace,

@@ -149,7 +149,7 @@ def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward
     installed.patch("deployment", "web", namespace, [
         {"op": "add", "path": "/spec/template/spec/containers/0/env",
          "value": [{"name": "V", "value": LARGE}]}])
-    about = myweb.wait_condition(installed, "web", namespace, "Ready", "InvalidSpec", seconds=20)
+    about = myweb.wait_condition(installed, "web", namespace, "Ready", "ChildUnreadable", seconds=20)
     assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
     installed.delete("deployment", "web", namespace)
     myweb.wait_settled(installed, "web", namespace)

@@ -26,7 +26,7 @@ struct hostile_server hostile_serve(hostile_answer_fn *fn, void *ctx)
     return before;
 }
 
-/* What steward sends is JSON, whatever it has read. */
+/* What steward sends is always JSON. */
 static void check_request(const struct stw_request *req)
 {
     stw_autojson struct stw_json_doc doc = {0};

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "schema/field.h"
 
-/* Values that every field gets, whatever its type. */
+/* Values that every field gets; they do not depend on its type. */
 extern const char *const hostile_texts[];
 extern const uint32_t hostile_text_count;
 

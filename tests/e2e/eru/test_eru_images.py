@@ -87,7 +87,7 @@ def test_a_registry_that_is_down(run_steward, installed, namespace, clock, doubl
 @pytest.mark.oldest("an annotation of the pod template")
 def test_who_is_not_asked(run_steward, installed, namespace, clock, double):
     """Registries that are not listed, images with a digest, and pods that would not pull a newer
-    one.  No connection is made, to whatever host a tenant names."""
+    one.  No connection is made to a host that a tenant names."""
     other = registrydouble.Double({"team/app:1": A})
     run_steward(f"--image-registries=http://{double.host}", clock=clock)
     write(installed, namespace, "ConfigMap", "files", "a")

@@ -20,7 +20,7 @@ def another_namespace(installed, namespace):
 
 @pytest.mark.oldest("label selectors of lists")
 def test_all_that_match(controller, installed, namespace, another_namespace, kubelet):
-    """No other workload of the namespace, and none of another one, whatever its labels are."""
+    """No other workload of the namespace, and none of another one with the same labels."""
     eru.create_labelled(installed, namespace, ["a", "b", "mine"])
     installed.apply(eru.labelled("paused", namespace))
     eru.wait_available(installed, "paused", namespace)

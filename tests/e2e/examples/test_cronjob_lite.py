@@ -153,7 +153,7 @@ def test_admission(play, operator, cluster, home):
 
 
 def test_a_job_at_its_instant(play, cluster, home):
-    """Name, owner and annotation are the operator's, whatever the template says."""
+    """Name, owner and annotation are the operator's: those of the template are ignored."""
     made = play.apply("a", template={"metadata": {
         "name": "other", "namespace": "kube-system", "labels": {"team": "x"},
         "annotations": {"note": "y", SCHEDULED_AT: "2099-01-01T00:00:00Z"},

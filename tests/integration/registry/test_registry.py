@@ -60,7 +60,7 @@ def test_names_of_registries(double):
 
 
 def test_no_other_host_is_contacted(double):
-    """By whatever name."""
+    """By any of its names."""
     other = registrydouble.Double({"team/app:1": B})
     port = double.server_address[1]
     images = [f"{other.host}/team/app:1", f"localhost:{port}/team/app:1", "team/app:1", "app",
@@ -178,7 +178,7 @@ def test_bad_answers(double, status, headers, said):
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_redirects(double, status):
-    """They are not followed, whatever they lead to."""
+    """None is followed."""
     victim = registrydouble.Double({"team/app:1": B})
     double.fault = lambda h: h.reply(status, {
         "Location": f"http://{victim.host}/v2/team/app/manifests/1",

@@ -177,7 +177,7 @@ static void killed_after_a_skip(void **state)
     assert_int_equal(w.stamps, 2);
 }
 
-/* Instants without a restart, for whatever reason, lose no change. */
+/* No change is lost at an instant without a restart; the reason for that does not matter. */
 static void a_change_waits_for_a_restart(void **state)
 {
     (void)state;
