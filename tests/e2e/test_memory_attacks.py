@@ -5,7 +5,7 @@ the attacks on its memory that any client of the admission port can make."""
 import os
 
 import pytest
-from support import attack, cgroup, myweb, stored, wait
+from support import attack, cgroup, myweb, stored
 from support import steward as stw
 
 pytestmark = pytest.mark.thorough("10,000 objects are made first")
@@ -26,20 +26,6 @@ def make_first(cluster, namespace, **spec):
                      lambda web: web.get("status", {}).get("observedGeneration"))
 
 
-def make_copies(cluster, namespace, count, batch=stored.BATCH):
-    """`count` MyWebs as the first one."""
-    stored.copy(cluster, *KIND, namespace, "web-0", [f"web-{i}" for i in range(1, count)], batch)
-    path = f"/apis/{KIND[0]}/v1/namespaces/{namespace}/mywebs?limit=1"
-    wait.until("the API server to have all", lambda: count - 1 == cluster.api.do("GET", path)[
-        "metadata"].get("remainingItemCount"))
-
-
-def remove(cluster, namespace):
-    """The namespace controller would take minutes, and slow down the tests that follow."""
-    stored.clear(cluster, *KIND, namespace)
-    cluster.delete_namespace(namespace)
-
-
 @pytest.fixture(scope="module")
 def objects(installed, steward_binary, tmp_path_factory):
     """10,000 MyWebs, and in four namespaces 700 with pages of 14 KiB each, all paused; and 30 of 890 KiB,
@@ -55,36 +41,27 @@ def objects(installed, steward_binary, tmp_path_factory):
     for namespace in fill:
         make_first(installed, namespace, pageContentHtml="p" * (14 << 10))
     assert one.stop() == 0, one.log_tail()
-    make_copies(installed, many, OBJECTS)
+    stored.multiply(installed, *KIND, many, OBJECTS)
     for namespace in fill:
-        make_copies(installed, namespace, 700, batch=50)
+        stored.multiply(installed, *KIND, namespace, 700, batch=50)
     installed.create_namespace(large)
     installed.create(myweb.manifest("web-0", large, pageContentHtml="p" * (890 << 10)))
-    make_copies(installed, large, 30, batch=1)
+    stored.multiply(installed, *KIND, large, 30, batch=1)
     yield large
     for namespace in [many, large, *fill]:
-        remove(installed, namespace)
+        stored.remove_namespace(installed, *KIND, namespace)
 
 
 @pytest.fixture(params=["webhook", "all"])
 def small(request, objects, run_steward, steward_binary, tmp_path):
     """(its admission port, the steward), inside the limit: one that reconciles nothing, and one that does."""
     assert objects
-    try:
-        group = cgroup.Memory(f"steward-test-{os.getpid()}", LIMIT)
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    binary = tmp_path / "steward-in-a-group"
-    binary.write_text(f'#!/bin/sh\necho $$ >{group.path}/cgroup.procs\nexec {steward_binary} "$@"\n')
-    binary.chmod(0o755)
-    one = run_steward(f"--role={request.param}", binary=binary)
-    yield attack.Port(one.webhook_port), one
-    alive = one.running()
-    if alive:
+    with cgroup.limited(LIMIT) as group:
+        one = run_steward(f"--role={request.param}",
+                          binary=group.program(steward_binary, tmp_path / "steward-in-a-group"))
+        yield attack.Port(one.webhook_port), one
+        assert one.running(), "the process was ended"
         assert one.stop() == 0, one.log_tail()
-    print(f"peak {group.peak() / (1 << 20):.1f} MiB")
-    group.close()
-    assert alive, "the process was ended"
 
 
 @pytest.mark.parametrize("name", ["many_values", "without_end", "a_little_each"])

@@ -24,40 +24,26 @@ def pages(installed):
     name = f"large-{os.getpid()}"
     installed.create_namespace(name)
     installed.create(myweb.manifest("web-0", name, pageContentHtml="p" * PAGE))
-    stored.copy(installed, *KIND, name, "web-0", [f"web-{i}" for i in range(1, COUNT)], batch=1)
-    path = f"/apis/{KIND[0]}/v1/namespaces/{name}/mywebs?limit=1"
-    wait.until("the API server to have all", lambda: COUNT - 1 == installed.api.do("GET", path)[
-        "metadata"].get("remainingItemCount"))
+    stored.multiply(installed, *KIND, name, COUNT, batch=1)
     yield name
-    # The namespace controller would take minutes, and slow down the tests that follow.
-    stored.clear(installed, *KIND, name)
-    installed.delete_namespace(name)
+    stored.remove_namespace(installed, *KIND, name)
 
 
 @pytest.fixture
 def small(installed, steward_binary, tmp_path):
     """start(*flags): a steward that reconciles, inside the limit."""
-    try:
-        group = cgroup.Memory(f"steward-large-{os.getpid()}", LIMIT)
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    binary = tmp_path / "steward-in-a-group"
-    binary.write_text(f'#!/bin/sh\necho $$ >{group.path}/cgroup.procs\nexec {steward_binary} "$@"\n')
-    binary.chmod(0o755)
     started = []
+    with cgroup.limited(LIMIT) as group:
+        binary = group.program(steward_binary, tmp_path / "steward-in-a-group")
 
-    def start(*flags):
-        (tmp_path / f"run-{len(started)}").mkdir()
-        started.append(stw.Steward(binary, installed, installed.kubeconfig_steward,
-                                   tmp_path / f"run-{len(started)}", flags))
-        return started[-1].start()
-    yield start
-    alive = started[-1].running()
-    if alive:
+        def start(*flags):
+            (tmp_path / f"run-{len(started)}").mkdir()
+            started.append(stw.Steward(binary, installed, installed.kubeconfig_steward,
+                                       tmp_path / f"run-{len(started)}", flags))
+            return started[-1].start()
+        yield start
+        assert started[-1].running(), "the process was ended"
         assert started[-1].stop() == 0, started[-1].log_tail()
-    print(f"peak {group.peak() / (1 << 20):.1f} MiB")
-    group.close()
-    assert alive, "the process was ended"
 
 
 def synced(installed, namespace):

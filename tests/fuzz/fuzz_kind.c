@@ -9,6 +9,7 @@
 #include "kinds/common/product.h"
 #include "kinds/kinds.h"
 #include "sql/target.h"
+#include "support/answers.h"
 
 #include <jansson.h>
 
@@ -19,35 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         if (!(condition))                                                                          \
             abort();                                                                               \
     } while (0)
-
-static bool find(void *ctx, const char *index, const char *key, const char *self, char *ret_holder)
-{
-    (void)ctx, (void)index, (void)self;
-    if (strlen(key) % 7)
-        return false;
-    (void)snprintf(ret_holder, 512, "other/one");
-    return true;
-}
-
-static int has(void *ctx, const char *plural, const char *key)
-{
-    (void)ctx, (void)plural;
-    return (int)(strlen(key) % 3) - 1;
-}
-
-static int secret(void *ctx, const char *ns, const char *name, const char *key,
-                  struct stw_secret_facts *ret)
-{
-    size_t n = strlen(name) + strlen(key);
-    (void)ctx, (void)ns;
-    *ret = (struct stw_secret_facts){.secret_there = n % 2,
-                                     .key_there = n % 3,
-                                     .is_text = n % 5,
-                                     .ends_in_newline = n % 4,
-                                     .len = (uint32_t)(n % 20),
-                                     .bare_len = (uint32_t)(n % 20 / 2)};
-    return n % 11 ? 0 : -1;
-}
 
 /* Created once, for the lifetime of the program. */
 static struct stw_targets *targets(void *ctx)
@@ -68,9 +40,8 @@ static struct stw_targets *targets(void *ctx)
     return stw_targets_ref(all);
 }
 
-static const struct stw_lookup lookup = {.find = find, .has = has, .secret = secret};
 static const struct stw_product product = {.targets = targets};
-static const struct stw_env env = {.lookup = &lookup, .product = &product};
+static const struct stw_env env = {.lookup = &stw_test_lookup, .product = &product};
 
 static json_t *child(json_t *at, const char *key)
 {

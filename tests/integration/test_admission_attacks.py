@@ -2,14 +2,13 @@
 """Attacks by clients without credentials that reach the admission port."""
 
 import contextlib
-import os
 import select
 import threading
 
 import pytest
 
-from support import attack, cgroup, cpu, paths
-from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, raw_post, review
+from support import attack, cpu
+from support.door import JSON, VALIDATE, Door, as_bytes, ask, inside_limit, my_web, raw_post, review
 
 MIB = 1 << 20
 BODY_MAX = 7 * MIB
@@ -49,23 +48,10 @@ def test_the_second_of_two_escaped_keys_is_found(door):
 
 @pytest.fixture
 def small_door(steward_binary, tmp_path):
-    """A webhook in a cgroup with the shipped memory limit, less 32 MiB for the cache of 10,000
-    objects that `run` would have; e2e/test_memory_attacks.py tests with these."""
-    if paths.sanitizer():
-        pytest.skip("a sanitizer takes more memory than the limit")
-    try:
-        group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    one = Door(steward_binary, tmp_path / "small", ["--webhook-memory=48"], group.join)
-    try:
-        yield one.start()
-        assert one.process.poll() is None, "the process was ended"
-        print(f"peak {group.peak() / MIB:.1f} MiB")
-    finally:
-        if one.process and one.process.poll() is None:
-            one.stop()
-        group.close()
+    """A webhook in a cgroup with what the shipped limit leaves for it."""
+    with inside_limit(lambda join: Door(steward_binary, tmp_path / "small", ["--webhook-memory=48"],
+                                        join)) as one:
+        yield one
 
 
 def test_bodies_of_many_values(small_door):

@@ -4,14 +4,13 @@ in a control group with the shipped limit, less 32 MiB for the caches of 10,000 
 
 import contextlib
 import http.client
-import os
 import socket
 import ssl
 
 import pytest
 
-from support import attack, cgroup, net, paths, tls13, wait
-from support.door import Door, as_bytes, make_pair, raw_post, review
+from support import attack, net, tls13, wait
+from support.door import Door, as_bytes, inside_limit, make_pair, raw_post, review
 
 MIB = 1 << 20
 CONNECTIONS = 2000
@@ -57,22 +56,9 @@ class Run(Door):
 
 @pytest.fixture(scope="module")
 def running(steward_binary, tmp_path_factory):
-    if paths.sanitizer():
-        pytest.skip("a sanitizer takes more memory than the limit")
-    try:
-        group = cgroup.Memory(f"steward-test-{os.getpid()}", 96 * MIB)
-    except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
-    one = Run(steward_binary, tmp_path_factory.mktemp("run"), group.join)
-    try:
-        yield one.start()
-        assert one.process.poll() is None, "the process was ended"
-        print(f"peak {group.peak() / MIB:.1f} MiB")
-    finally:
-        if one.process and one.process.poll() is None:
-            one.process.kill()
-            one.process.wait()
-        group.close()
+    folder = tmp_path_factory.mktemp("run")
+    with inside_limit(lambda join: Run(steward_binary, folder, join)) as one:
+        yield one
 
 
 @pytest.mark.parametrize("port", ["port", "metrics_port"])

@@ -81,15 +81,21 @@ def minor_of(version):
     return int(version.split(".")[1])
 
 
-@pytest.mark.parametrize("version", OLDEST)
-def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
-    """At least 100 of 108 bad new objects, and all bad changes that CEL can see."""
+def judged_new(version, all_cases):
+    """(cases, bad new objects, those of them that are accepted); no good one is refused."""
     cases = answered(version, all_cases)
     stricter = judged.stricter(cases, minor_of(version))
     assert stricter == [], stricter[:5]
     bad, accepted = judged.new_refused(cases)
     print(f"{version}: {len(bad) - len(accepted)} of {len(bad)} bad new objects are refused")
     compared.note("k8s.io/apiextensions-apiserver", f"{version} (rules of definitions)", len(cases))
+    return cases, bad, accepted
+
+
+@pytest.mark.parametrize("version", OLDEST)
+def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
+    """At least 100 of 108 bad new objects, and all bad changes that CEL can see."""
+    cases, bad, accepted = judged_new(version, all_cases)
     assert len(bad) > 400 and 108 * len(accepted) <= 8 * len(bad), accepted
     changes, accepted = judged.changes_refused(cases)
     assert len(changes) > 60 and accepted == [], accepted[:5]
@@ -98,11 +104,6 @@ def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
 @pytest.mark.parametrize("version", oracles.versions("crd"))
 def test_rules_of_quantities_refuse_no_good_ones(of_quantities, version):
     """Eight of ten bad ones are refused."""
-    cases = answered(version, of_quantities)
-    stricter = judged.stricter(cases, minor_of(version))
-    assert stricter == [], stricter[:5]
-    bad, accepted = judged.new_refused(cases)
-    print(f"{version}: {len(bad) - len(accepted)} of {len(bad)} bad new objects are refused")
-    compared.note("k8s.io/apiextensions-apiserver", f"{version} (rules of definitions)", len(cases))
+    cases, bad, accepted = judged_new(version, of_quantities)
     assert len(bad) > QUANTITIES / 4 and 5 * len(accepted) <= len(bad), accepted[:20]
     assert sum(not c.refused for c in cases) > QUANTITIES / 10

@@ -5,6 +5,8 @@ import contextlib
 import os
 import pathlib
 
+import pytest
+
 _ROOT = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -26,6 +28,12 @@ class Memory:
         """For subprocess' preexec_fn."""
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
+    def program(self, binary, path):
+        """A script at `path` that runs the program inside."""
+        path.write_text(f'#!/bin/sh\necho $$ >{self.path}/cgroup.procs\nexec {binary} "$@"\n')
+        path.chmod(0o755)
+        return path
+
     def peak(self):
         """The peak of the memory in use, 0 where the kernel does not report it."""
         return int(self._peak.read_text()) if self._peak.exists() else 0
@@ -33,3 +41,17 @@ class Memory:
     def close(self):
         """Removes it; its processes must have ended."""
         self.path.rmdir()
+
+
+@contextlib.contextmanager
+def limited(limit):
+    """A Memory; skips the test where none can be made, and prints the peak at the end."""
+    try:
+        group = Memory(f"steward-test-{os.getpid()}", limit)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        yield group
+        print(f"peak {group.peak() / (1 << 20):.1f} MiB")
+    finally:
+        group.close()

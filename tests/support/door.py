@@ -12,7 +12,9 @@ import socket
 import ssl
 import subprocess
 
-from . import net, wait
+import pytest
+
+from . import cgroup, net, paths, wait
 
 GROUP, VERSION, KIND, PLURAL = "operator.k8s-summit.org", "v1", "MyWeb", "mywebs"
 VALIDATE = "/validate-operator-k8s-summit-org-v1-myweb"
@@ -218,3 +220,19 @@ def swap_pair(certs, other):
         new = certs / f".{name}.new"
         shutil.copy(other / name, new)
         new.rename(certs / name)
+
+
+@contextlib.contextmanager
+def inside_limit(make):
+    """make(join): a Door that runs in a cgroup with the shipped memory limit, less 32 MiB for the cache of
+    10,000 objects that `run` would have; e2e/test_memory_attacks.py tests with these."""
+    if paths.sanitizer():
+        pytest.skip("a sanitizer takes more memory than the limit")
+    with cgroup.limited(96 << 20) as group:
+        one = make(group.join)
+        try:
+            yield one.start()
+            assert one.process.poll() is None, "the process was ended"
+        finally:
+            if one.process and one.process.poll() is None:
+                one.stop()

@@ -6,6 +6,8 @@ import json
 import urllib.request
 import uuid
 
+from . import wait
+
 BATCH = 100  # etcd takes 128 operations in one transaction
 
 
@@ -54,3 +56,18 @@ def clear(cluster, group, plural, namespace):
     """The same for all of its namespace."""
     folder = _folder(group, plural, namespace)
     _call(cluster, "deleterange", {"key": _encoded(folder), "range_end": _encoded(folder[:-1] + "0")})
+
+
+def multiply(cluster, group, plural, namespace, count, batch=BATCH):
+    """Copies web-0 until there are `count` objects, and waits until the API server has all."""
+    copy(cluster, group, plural, namespace, "web-0", [f"web-{i}" for i in range(1, count)], batch)
+    path = f"/apis/{group}/v1/namespaces/{namespace}/{plural}?limit=1"
+    wait.until("the API server to have all", lambda: count - 1 == cluster.api.do("GET", path)[
+        "metadata"].get("remainingItemCount"))
+
+
+def remove_namespace(cluster, group, plural, namespace):
+    """Deletes it with these objects.  The namespace controller would take minutes for them, and slow down
+    the tests that follow."""
+    clear(cluster, group, plural, namespace)
+    cluster.delete_namespace(namespace)

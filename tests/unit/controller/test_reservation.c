@@ -52,6 +52,20 @@ static void assert_ready(struct fixture *f, const char *want)
     stw_buf_clear(&f->ready);
 }
 
+/* PREFIX0, PREFIX1 and so on. */
+static const char *number(char id[32], const char *prefix, int i)
+{
+    stw_format(id, 32, "%s%d", prefix, i);
+    return id;
+}
+
+static void take_many(struct fixture *f, const char *prefix, int count)
+{
+    char id[32];
+    for (int i = 0; i < count; i++)
+        (void)stw_reservations_take(f->r, number(id, prefix, i), MIB(9));
+}
+
 static void those_that_do_not_fit_wait_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -94,14 +108,10 @@ static void growing_gives_back_and_waits_again(void **state)
 static void every_one_of_many_gets_its_turn(void **state)
 {
     struct fixture *f = *state;
-    char id[16];
+    char id[32];
+    take_many(f, "", 138);
     for (int i = 0; i < 138; i++) {
-        stw_format(id, sizeof(id), "%d", i);
-        (void)stw_reservations_take(f->r, id, MIB(9));
-    }
-    for (int i = 0; i < 138; i++) {
-        stw_format(id, sizeof(id), "%d", i);
-        assert_int_equal(stw_reservations_take(f->r, id, MIB(9)), STW_RESERVED);
+        assert_int_equal(stw_reservations_take(f->r, number(id, "", i), MIB(9)), STW_RESERVED);
         assert_true(stw_share_facts(STW_SHARE_RECONCILES).used <= SHARE);
         stw_reservations_end(f->r, id);
     }
@@ -113,10 +123,7 @@ static void namespaces_take_turns(void **state)
 {
     struct fixture *f = *state;
     char id[32];
-    for (int i = 0; i < 100; i++) {
-        stw_format(id, sizeof(id), "MyWeb many/%d", i);
-        (void)stw_reservations_take(f->r, id, MIB(9));
-    }
+    take_many(f, "MyWeb many/", 100);
     assert_int_equal(stw_reservations_take(f->r, "MyWeb few/a", MIB(9)), STW_RESERVE_WAITS);
     assert_int_equal(stw_reservations_take(f->r, "App few/b", MIB(9)), STW_RESERVE_WAITS);
     stw_reservations_end(f->r, "MyWeb many/0");
@@ -135,10 +142,8 @@ static void namespaces_take_turns(void **state)
     assert_ready(f, "MyWeb other/a ");
     stw_reservations_end(f->r, "MyWeb other/a");
     assert_ready(f, "MyWeb many/3 ");
-    for (int i = 3; i < 100; i++) {
-        stw_format(id, sizeof(id), "MyWeb many/%d", i);
-        stw_reservations_end(f->r, id);
-    }
+    for (int i = 3; i < 100; i++)
+        stw_reservations_end(f->r, number(id, "MyWeb many/", i));
     assert_int_equal(stw_reservations_waiting(f->r), 0);
 }
 
