@@ -218,13 +218,19 @@ static void free_subject(struct stw_subject *s)
     free(s);
 }
 
+/* After the functions of the kind, which may have filled its part of the subject. */
+static void end_subject(struct stw_subject *s)
+{
+    if (s->run->controller->done)
+        s->run->controller->done(s);
+}
+
 static void reconcile_loaded(struct stw_subject *s, struct stw_result *result)
 {
     own_children(s);
     s->arena = stw_arena_create();
     reconcile_object(s, result);
-    if (s->run->controller->done)
-        s->run->controller->done(s);
+    end_subject(s);
 }
 
 /* --- large objects, of which the cache has only a stub */
@@ -255,6 +261,7 @@ static void end_too_large(struct stw_subject *s, struct stw_result *result)
     own_children(s);
     stw_run_end_invalid(s->run, o, status_of_unchecked(s, STW_UNCHECKED_INVALID, text), text,
                         result);
+    end_subject(s);
 }
 
 /* True: the run has what it needs, and the object is whole.  One that is too large gets the whole share

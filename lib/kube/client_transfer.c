@@ -381,7 +381,7 @@ static void log_pause(struct stw_client *c, const struct stw_http_call *call, lo
 {
     char path[256];
     int64_t wait_ms = call->err.retry_after_ms;
-    enum stw_log_level level = asked_s * 1000 > wait_ms ? STW_LOG_WARN : STW_LOG_INFO;
+    enum stw_log_level level = asked_s > wait_ms / 1000 ? STW_LOG_WARN : STW_LOG_INFO;
     if (!stw_log_on(level) || !may_log_pause(c, call))
         return;
     stw_client_path_template(call->req.path, path, sizeof(path));
