@@ -411,7 +411,7 @@ static bool same_host(struct stw_json a, struct stw_json b)
            strcasecmp(x, y) == 0;
 }
 
-/* MariaDB takes "10.0.0.0/8" for a name, from which nobody can log in. */
+/* MariaDB takes "10.0.0.0/8" for a name, from which no client can log in. */
 static void check_networks(const struct stw_dbu_scene *s)
 {
     struct stw_json key, host;
