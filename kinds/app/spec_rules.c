@@ -293,19 +293,14 @@ static struct share share_of(struct stw_json v, struct share otherwise)
 {
     struct share s = {0};
     char text[16];
-    size_t len;
     if (!stw_json_there(v))
         return otherwise;
     if (stw_json_type(v) != STW_JSON_STRING) {
         s.good = stw_field_int(v, &s.n) == 0 && s.n >= 0 && s.n <= INT32_MAX;
         return s;
     }
-    if (stw_json_strcpy(v, text, sizeof(text)) != 0 || (len = strlen(text)) < 2 ||
-        text[len - 1] != '%')
-        return s;
-    text[len - 1] = '\0';
     s.percent = true;
-    s.good = stw_parse_int(text, 0, 999999, &s.n) == 0;
+    s.good = stw_json_strcpy(v, text, sizeof(text)) == 0 && stw_percent_parse(text, &s.n) == 0;
     return s;
 }
 

@@ -272,8 +272,6 @@ static const char *find_name_fault(const char *name)
         return "is set by steward from spec.pageContentHtml";
     if (!*name || strlen(name) > 253)
         return "must have 1 to 253 characters";
-    if (stw_streq(name, ".") || strncmp(name, "..", 2) == 0)
-        return "must not be '.' or begin with '..'";
     return stw_core_check_key(name);
 }
 

@@ -60,14 +60,20 @@ const struct stw_cel stw_cel_image[] = {
 };
 
 static const char data_key_text[] = "must consist of letters, digits, '-', '_' and '.'";
+static const char data_key_dots_text[] = "must not be '.' or begin with '..'";
 
 const char *stw_core_check_key(const char *key)
 {
-    return key[strspn(key, LETTERS DIGITS "-_.")] ? data_key_text : NULL;
+    if (key[strspn(key, LETTERS DIGITS "-_.")])
+        return data_key_text;
+    return stw_streq(key, ".") || strncmp(key, "..", 2) == 0 ? data_key_dots_text : NULL;
 }
 
-const struct stw_cel stw_core_cel_key[] = {{"self.matches(r'^[-._a-zA-Z0-9]*$')", data_key_text},
-                                           {0}};
+const struct stw_cel stw_core_cel_key[] = {
+    {"self.matches(r'^[-._a-zA-Z0-9]*$')", data_key_text},
+    {"self != '.' && !self.startsWith('..')", data_key_dots_text},
+    {0},
+};
 
 const struct stw_field stw_core_label_item = {.name = "", .type = STW_T_TEXT, .cel_max = 63};
 const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};

@@ -10,7 +10,9 @@
 #define SUBDOMAIN_MAX 253
 #define IMAGE_MAX 1024
 #define IMAGE_NAME_MAX 255
+#define LIBRARY_LEN 8 /* "library/", which runtimes write before a name without a slash */
 #define TAG_MAX 128
+#define PERCENT_MAX 999999
 
 static bool is_lower(char c)
 {
@@ -91,6 +93,17 @@ bool stw_is_qualified_name(const char *s)
 bool stw_is_label_value(const char *s)
 {
     return !*s || (!strchr(s, '/') && stw_is_qualified_name(s));
+}
+
+int stw_percent_parse(const char *s, int64_t *ret)
+{
+    char digits[16];
+    size_t len = strspn(s, "0123456789");
+    if (len == 0 || len >= sizeof(digits) || !stw_streq(s + len, "%"))
+        return -1;
+    memcpy(digits, s, len);
+    digits[len] = '\0';
+    return stw_parse_int(digits, 0, PERCENT_MAX, ret);
 }
 
 const char *stw_check_dns1123_subdomain(const char *s)
@@ -246,8 +259,8 @@ static bool looks_like_host(struct name_piece s)
 static bool is_image_name(struct name_piece s)
 {
     struct name_piece host = s, path = split_at_char(&host, '/', false);
-    if (s.len == 0 || s.len > IMAGE_NAME_MAX ||
-        is_hex(s, 64)) /* 64 digits are the ID of an image */
+    size_t longest = path.at ? IMAGE_NAME_MAX : IMAGE_NAME_MAX - LIBRARY_LEN;
+    if (s.len == 0 || s.len > longest || is_hex(s, 64)) /* 64 digits are the ID of an image */
         return false;
     if (path.at && looks_like_host(host))
         return host.len > 0 && is_host(host) && is_path(path);

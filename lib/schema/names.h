@@ -38,6 +38,9 @@ const char *stw_check_dns1123_subdomain(const char *s);
 const char *stw_check_image(const char *s);
 const char *stw_warn_image(const char *s);
 
+/* A percentage such as "25%", at most 999999.  0, or -1 when it is none. */
+int stw_percent_parse(const char *s, int64_t *ret);
+
 /* resource.Quantity.  Parses into nano-units as a 128-bit integer.  0, or -1 when it is not a
  * quantity. */
 typedef __int128 stw_quantity;

@@ -119,6 +119,13 @@ static void long_images(void **state)
     char image[1100];
     (void)state;
     memset(image, 'a', sizeof(image));
+    image[247] = '\0'; /* runtimes write "library/" before it */
+    assert_true(stw_is_image(image));
+    image[247] = 'a';
+    image[248] = '\0';
+    assert_false(stw_is_image(image));
+    image[248] = 'a';
+    image[100] = '/';
     image[255] = '\0';
     assert_true(stw_is_image(image));
     image[255] = 'a';

@@ -171,6 +171,9 @@ static void configuration(void **state)
         {CONFIG("\"databaseUrlSecretRef\":{}"),
          "spec.config.databaseUrlSecretRef.name: Required value\n"
          "spec.config.databaseUrlSecretRef.key: Required value\n"},
+        {CONFIG("\"databaseUrlSecretRef\":{\"name\":\"db\",\"key\":\"..url\"}"),
+         "spec.config.databaseUrlSecretRef.key: Invalid value: \"..url\": must not be '.' or begin "
+         "with '..'\n"},
         {CONFIG("\"databaseUrlSecretRef\":{\"name\":\"Db\",\"key\":\"a b\"}"),
          "spec.config.databaseUrlSecretRef.name: Invalid value: \"Db\": must consist of lower case "
          "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
@@ -518,6 +521,7 @@ static void strategy(void **state)
                                  "maxUnavailable must not both be 0\n"},
         {ROLL("\"maxSurge\":-1"), "spec.strategy.maxSurge: Invalid value: -1: " SHAPE},
         {ROLL("\"maxSurge\":\"1\""), "spec.strategy.maxSurge: Invalid value: \"1\": " SHAPE},
+        {ROLL("\"maxSurge\":\"-0%\""), "spec.strategy.maxSurge: Invalid value: \"-0%\": " SHAPE},
         {ROLL("\"maxSurge\":\"%\""), "spec.strategy.maxSurge: Invalid value: \"%\": " SHAPE},
         {ROLL("\"maxSurge\":0.5"), "spec.strategy.maxSurge: Invalid value: 0.5: must be an "
                                    "integer or a string\n"},
