@@ -65,12 +65,24 @@ oracle_build() {
     tree=$(oracle_tree "$1")
     program=$(oracle_program "$1")
     cd "$tree" || return
+    oracle_tests "$tree"
     go_private build -mod=readonly -trimpath -buildvcs=false -gcflags "$GO_COMPILER_FLAGS" \
         -ldflags '-s -w' -o oracle .
     mkdir -p "${program%/*}"
     find "${program%/*}" -name "${1//\//-}-????????????" -mtime "+$ORACLE_KEEP_DAYS" -delete
     mv -T oracle "$program"
     rm -rf "$tree"
+}
+
+# oracle_tests FOLDER: copies the tests of the packages that its main.go names in lines "//oracle:tests
+# PACKAGE" into FOLDER/tests/PACKAGE, where the program embeds them.
+oracle_tests() {
+    local package from
+    while read -r package; do
+        from=$(go_private list -mod=readonly -f '{{.Dir}}' "$package")
+        mkdir -p "$1/tests/$package"
+        cp "$from"/*_test.go "$1/tests/$package/"
+    done < <(sed -n 's#^//oracle:tests ##p' "$1/main.go")
 }
 
 # oracle_vendor MODULE: completes its go.mod and writes its go.sum; a maintainer does this once.
