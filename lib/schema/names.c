@@ -260,7 +260,7 @@ static bool is_image_name(struct name_piece s)
 {
     struct name_piece host = s, path = split_at_char(&host, '/', false);
     size_t longest = path.at ? IMAGE_NAME_MAX : IMAGE_NAME_MAX - LIBRARY_LEN;
-    if (s.len == 0 || s.len > longest || is_hex(s, 64)) /* 64 digits are the ID of an image */
+    if (s.len == 0 || s.len > longest)
         return false;
     if (path.at && looks_like_host(host))
         return host.len > 0 && is_host(host) && is_path(path);
@@ -280,7 +280,7 @@ static struct name_piece split_tag(struct name_piece *s)
 bool stw_is_image(const char *text)
 {
     struct name_piece s = {text, strlen(text)};
-    if (s.len == 0 || s.len > IMAGE_MAX)
+    if (s.len == 0 || s.len > IMAGE_MAX || is_hex(s, 64)) /* 64 digits are the ID of an image */
         return false;
     struct name_piece digest = split_at_char(&s, '@', false);
     struct name_piece tag = split_tag(&s);

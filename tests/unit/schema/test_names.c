@@ -100,6 +100,7 @@ static void images(void **state)
         {"nginx@sha256", false, false, ""},
         {"@sha256:" H64, false, false, ""},
         {H64, false, true, ""}, /* an image ID is not a name */
+        {H64 ":1", true, false, "1"},
         {"nginx:" H64 H64, true, false, H64 H64},
         {"nginx:" H64 H64 "x", false, false, H64 H64 "x"},
     };
