@@ -12,6 +12,7 @@
 #include "operator/command.h"
 #include "operator/kind_choice.h"
 #include "schema/kind.h"
+#include "webhook/shares.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -78,6 +79,16 @@ static uint64_t memory_limit(const struct stw_settings *settings)
     return mib > 0 ? mib << 20 : stw_cgroup_memory_limit();
 }
 
+/* The rest of the limit is for the program, its caches and memory that the allocator cannot
+ * release. */
+static size_t memory_for_clients(const struct stw_settings *settings)
+{
+    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = memory_limit(settings);
+    if (mib == 0 && limit > 0)
+        mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
+    return mib == 0 ? STW_CLIENT_MEMORY_DEFAULT : (size_t)STW_MAX(mib, UINT64_C(16)) << 20;
+}
+
 void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
                        struct stw_settings *settings)
 {
@@ -109,6 +120,7 @@ void stw_serve_prepare(struct stw_serve *s, const struct stw_call *call,
     stw_metrics_add_process(s->metrics);
     add_log_metric(s->metrics);
     stw_memory_budget_set(memory_limit(settings));
+    stw_memory_budget_set_share(STW_SHARE_ADMISSION, memory_for_clients(settings));
     stw_memory_budget_add_metrics(s->metrics);
     struct stw_family *build =
         stw_metrics_family(s->metrics, STW_GAUGE, "_build_info", "Which program this is.",
@@ -209,16 +221,6 @@ static int start_certs(struct stw_serve *s, const struct stw_certs_config *confi
     if (stw_certs_create(config, &stw_clock_system, s->metrics, ret, err) < 0)
         return -1;
     return stw_certs_start(*ret, err);
-}
-
-/* The rest of the limit is for the program, its caches and memory that the allocator cannot
- * release. */
-static size_t memory_for_clients(const struct stw_settings *settings)
-{
-    uint64_t mib = (uint64_t)settings->webhook_memory_mib, limit = memory_limit(settings);
-    if (mib == 0 && limit > 0)
-        mib = STW_MIN(limit / 8 * 3 >> 20, UINT64_C(256));
-    return (size_t)(mib == 0 ? 0 : STW_MAX(mib, UINT64_C(16)) << 20);
 }
 
 /* Called before its certificate is available. */

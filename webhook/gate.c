@@ -2,6 +2,7 @@
 #include "webhook/gate_priv.h"
 
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/pulse.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -274,6 +275,7 @@ static void admit_connection(struct stw_gate *g, int fd, const struct sockaddr *
 {
     if (!wait_for_room(g, address_of(addr))) {
         g->refused++;
+        stw_share_note_refusal(STW_SHARE_ADMISSION);
         (void)close(fd);
         return;
     }
@@ -464,10 +466,13 @@ void stw_gate_enter(struct stw_gate *g, struct stw_gate_entry *e, int fd)
     g->last = e;
     g->count++;
     atomic_fetch_sub(&g->handed, 1);
+    stw_share_add(STW_SHARE_ADMISSION, g->c.connection_bytes);
 }
 
 void stw_gate_leave(struct stw_gate *g, struct stw_gate_entry *e)
 {
+    stw_gate_hold(e, 0);
+    stw_share_give_back(STW_SHARE_ADMISSION, g->c.connection_bytes);
     STW_LOCKED(&g->lock);
     assert(g->count > 0);
     *(e->prev ? &e->prev->next : &g->first) = e->next;
@@ -509,6 +514,15 @@ void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms,
     else if (!atomic_load_explicit(&e->served, memory_order_relaxed))
         return; /* no extension without a decision */
     atomic_store_explicit(&e->deadline_ms, now_ms + g->c.idle_timeout_ms, memory_order_relaxed);
+}
+
+void stw_gate_hold(struct stw_gate_entry *e, size_t bytes)
+{
+    size_t before = atomic_exchange_explicit(&e->held, bytes, memory_order_relaxed);
+    if (bytes > before)
+        stw_share_add(STW_SHARE_ADMISSION, bytes - before);
+    else if (bytes < before)
+        stw_share_give_back(STW_SHARE_ADMISSION, before - bytes);
 }
 
 bool stw_gate_displace(struct stw_gate *g, const struct stw_gate_entry *self, size_t more)

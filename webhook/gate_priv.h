@@ -10,7 +10,10 @@
  *
  * The gate has its own thread. An entry is in the list from the library's "started" to its "closed"
  * notification. Both come on the library's threads, and "closed" comes before the descriptor is
- * closed: with the lock held, the descriptor of a listed entry belongs to that connection. */
+ * closed: with the lock held, the descriptor of a listed entry belongs to that connection.
+ *
+ * It counts connections and what their requests hold against STW_SHARE_ADMISSION, for its metrics:
+ * its own limits are what bounds them. */
 #ifndef STW_WEBHOOK_GATE_PRIV_H
 #define STW_WEBHOOK_GATE_PRIV_H
 
@@ -48,6 +51,7 @@ struct stw_gate_config {
     const char *address; /* to listen on, see stw_listen; read by create only */
     const struct stw_clock *clock;
     uint32_t limit, request_timeout_ms, idle_timeout_ms;
+    size_t connection_bytes; /* of a connection, for the share of memory */
     stw_gate_hand_fn *hand;
     void *ctx;
 };
@@ -72,11 +76,9 @@ void stw_gate_settle(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_
 void stw_gate_begin(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms);
 void stw_gate_end(struct stw_gate *g, struct stw_gate_entry *e, uint64_t now_ms, bool served);
 
-/* Sets the bytes held by its current request. No lock. */
-static inline void stw_gate_hold(struct stw_gate_entry *e, size_t bytes)
-{
-    atomic_store_explicit(&e->held, bytes, memory_order_relaxed);
-}
+/* Sets the bytes held by its current request, which are counted against the share of memory for
+ * clients. No lock. */
+void stw_gate_hold(struct stw_gate_entry *e, size_t bytes);
 /* Cuts the largest request of the peer that holds the most bytes, provided that it is not the peer
  * of `e` and holds more than that peer would with `more` bytes. Returns whether it did; the memory
  * is freed shortly after. */

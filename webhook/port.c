@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webhook/port_priv.h"
 
+#include "base/memory_budget.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/framing_priv.h"
 #include "webhook/gate_priv.h"
@@ -174,8 +175,10 @@ static int charge_text(struct stw_port_guest *g, size_t size)
     struct stw_port *p = g->port;
     if (size <= SMALL_TEXT)
         return 0;
-    if (p->texts + size > p->c.text_bytes && !stw_gate_displace(p->gate, &g->entry, size))
+    if (p->texts + size > p->c.text_bytes && !stw_gate_displace(p->gate, &g->entry, size)) {
+        stw_share_note_refusal(STW_SHARE_ADMISSION);
         return -1;
+    }
     p->texts += size;
     g->charged = size;
     stw_gate_hold(&g->entry, size);
@@ -231,6 +234,8 @@ static int open_gate(struct stw_port *p, struct stw_error *err)
                                    .address = p->c.address,
                                    .clock = p->c.clock,
                                    .limit = p->c.connections,
+                                   .connection_bytes = p->c.tls ? STW_CONNECTION_TLS_BYTES
+                                                                : STW_CONNECTION_PLAIN_BYTES,
                                    .request_timeout_ms = p->c.request_timeout_ms,
                                    .idle_timeout_ms = p->c.idle_timeout_ms,
                                    .hand = hand_over,

@@ -4,6 +4,7 @@
  * are here, everything about the review is in review.c. Runs on the library's threads. */
 #include "base/duration.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "webhook/framing_priv.h"
 #include "webhook/server_priv.h"
@@ -166,6 +167,7 @@ static void refuse_for_memory(struct stw_http_request *rq, uint64_t size, size_t
     if (rq->refusal.code)
         return;
     if (size <= most) {
+        stw_share_note_refusal(STW_SHARE_ADMISSION);
         rq->refusal = too_busy;
         return;
     }

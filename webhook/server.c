@@ -272,6 +272,7 @@ static int open_gate(struct stw_server *s, struct stw_error *err)
     struct stw_gate_config gate = {.address = s->c.bind_address,
                                    .clock = s->c.clock,
                                    .limit = s->c.connection_limit,
+                                   .connection_bytes = STW_CONNECTION_TLS_BYTES,
                                    .request_timeout_ms = s->c.request_timeout_ms,
                                    .idle_timeout_ms = s->c.idle_timeout_ms,
                                    .hand = hand_over,

@@ -3,15 +3,6 @@
 
 #include "base/util.h"
 
-/* Measured as resident memory of 200 connections (GnuTLS 3.7.9, libmicrohttpd 0.9.75): 14 KiB
- * before the handshake, 31 in it, 25 after it, 67 after a request, which touches all of the
- * library's pool of 40. 115 with the most that stw_tls_input_limit lets a client leave there: a
- * handshake message and a record, both incomplete. tests/integration/test_connection_memory.py
- * checks it. */
-#define TLS_CONNECTION_COST ((size_t)128 << 10)
-/* A pool of 8 KiB, the library's and our state, a short answer. */
-#define PLAIN_CONNECTION_COST ((size_t)16 << 10)
-
 struct stw_client_shares stw_client_shares(size_t memory_bytes)
 {
     size_t all = memory_bytes ? memory_bytes : STW_CLIENT_MEMORY_DEFAULT;
@@ -29,12 +20,12 @@ static uint32_t divide(size_t share, size_t cost)
 
 uint32_t stw_connections_tls(size_t share)
 {
-    return divide(share, TLS_CONNECTION_COST);
+    return divide(share, STW_CONNECTION_TLS_BYTES);
 }
 
 uint32_t stw_connections_plain(size_t share)
 {
-    return divide(share, PLAIN_CONNECTION_COST);
+    return divide(share, STW_CONNECTION_PLAIN_BYTES);
 }
 
 uint32_t stw_connections_dying(uint32_t limit)

@@ -123,8 +123,7 @@ static void collect(void *ctx)
         const double values[] = {(double)f.used, (double)f.limit, (double)f.peak, (double)f.refused,
                                  (double)f.waited};
         static_assert(STW_COUNT(values) == STW_COUNT(families), "one value for each family");
-        /* The base is what is left: nothing is counted against it.  The webhook counts its own. */
-        bool counted = i != STW_SHARE_BASE && i != STW_SHARE_ADMISSION;
+        bool counted = i != STW_SHARE_BASE; /* the base is what is left */
         for (size_t k = 0; k < STW_COUNT(families); k++) {
             if (!counted && k != 1)
                 continue;

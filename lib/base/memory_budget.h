@@ -16,7 +16,7 @@
 enum stw_share {
     STW_SHARE_BASE,       /* code, threads, queues, and memory that the allocator cannot release */
     STW_SHARE_CACHES,     /* kept texts of objects */
-    STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook accounts for it */
+    STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook bounds them */
     STW_SHARE_RECONCILES, /* reconciles of large objects */
     STW_SHARE_ANSWERS,    /* large objects of the API server, while they are read */
     STW_SHARES

@@ -4,6 +4,7 @@
  * and leaves at the end. */
 #include "webhook/gate_priv.h"
 
+#include "base/memory_budget.h"
 #include "base/util.h"
 
 #include <netinet/in.h>
@@ -15,6 +16,7 @@
 
 #include <cmocka.h>
 
+#define CONNECTION 1000 /* bytes */
 #define GUESTS_MAX 64
 #define PATIENCE_MS 20000U
 
@@ -61,6 +63,7 @@ static void house_open(struct house *h, uint32_t limit)
                                 .limit = limit,
                                 .request_timeout_ms = 1000,
                                 .idle_timeout_ms = 60000,
+                                .connection_bytes = CONNECTION,
                                 .clock = &h->clock,
                                 .hand = house_enter,
                                 .ctx = h};
@@ -142,6 +145,38 @@ static void the_oldest_goes_that_never_finished(void **state)
     for (int i = 0; i < 4; i++)
         (void)close(fd[i]);
     house_close(&h);
+}
+
+/* Whether the share has so many bytes in use, as soon as the gate has entered all connections. */
+static bool counts(size_t want)
+{
+    uint64_t end = stw_now_ms(&stw_clock_system) + PATIENCE_MS;
+    while (stw_share_facts(STW_SHARE_ADMISSION).used != want && stw_now_ms(&stw_clock_system) < end)
+        (void)poll(NULL, 0, 1);
+    return stw_share_facts(STW_SHARE_ADMISSION).used == want;
+}
+
+/* Also one that is cut, until the library has closed it. */
+static void connections_and_requests_count_in_the_share(void **state)
+{
+    struct house h;
+    (void)state;
+    house_open(&h, 2);
+    int first = come(&h), second = come(&h);
+    assert_true(counts(2 * CONNECTION));
+    stw_gate_hold(&h.guests[0], 5000);
+    stw_gate_hold(&h.guests[1], 900);
+    assert_true(counts(2 * CONNECTION + 5900));
+    stw_gate_hold(&h.guests[1], 400);
+    assert_true(counts(2 * CONNECTION + 5400));
+    int third = come(&h);
+    assert_true(counts(3 * CONNECTION + 5400));
+    assert_true(stw_share_facts(STW_SHARE_ADMISSION).peak >= 3 * CONNECTION + 5400);
+    (void)close(first);
+    (void)close(second);
+    (void)close(third);
+    house_close(&h);
+    assert_true(counts(0));
 }
 
 static void serve_all(struct house *h, uint64_t now)
@@ -337,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_goes_that_never_finished),
+        cmocka_unit_test(connections_and_requests_count_in_the_share),
         cmocka_unit_test(then_the_one_idle_longest),
         cmocka_unit_test(the_served_stay_before_a_crowd_at_the_door),
         cmocka_unit_test(kept_behind_its_handshake),
