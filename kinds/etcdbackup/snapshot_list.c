@@ -101,7 +101,7 @@ struct prune_listing {
     const struct stw_snapshot_retention *of; /* or NULL */
     struct stw_snapshot_list *list;
     size_t bytes; /* of keys and entries */
-    bool failed;
+    bool failed, no_room;
 };
 
 /* The owner of the store chooses how many keys there are, and how long: the memory is limited. */
@@ -114,7 +114,8 @@ static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
         (l->of && !stw_snapshot_is_of(&name, l->of->owner)))
         return 0;
     l->bytes += sizeof(struct stw_snapshot_entry) + strlen(key) + 1;
-    l->failed = l->bytes > STW_SNAPSHOT_LIST_BYTES;
+    l->no_room = !stw_held_set(&list->held, l->bytes);
+    l->failed = l->no_room || l->bytes > STW_SNAPSHOT_LIST_BYTES;
     if (l->failed)
         return -1;
     if (list->count == list->room) {
@@ -156,9 +157,16 @@ int stw_snapshot_list(struct stw_store *store, const char *path,
     int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
     if (l.failed) {
         *trouble = STW_STORE_FAILED;
-        rc = stw_fail(err, STW_ERR_TOO_LARGE,
-                      "out of memory, or the list of snapshots in one place has more than %d MiB",
-                      STW_SNAPSHOT_LIST_BYTES >> 20);
+        rc = l.no_room
+                 ? stw_fail(
+                       err, STW_ERR_UNAVAILABLE,
+                       "there is no memory now for a list of %zu snapshots or more; it is tried "
+                       "again, and a larger memory limit helps",
+                       ret->count)
+                 : stw_fail(
+                       err, STW_ERR_TOO_LARGE,
+                       "out of memory, or the list of snapshots in one place has more than %d MiB",
+                       STW_SNAPSHOT_LIST_BYTES >> 20);
     }
     if (rc != 0)
         stw_snapshot_list_done(ret);
@@ -172,6 +180,7 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l)
     for (size_t i = 0; i < l->count; i++)
         free(l->all[i].key);
     free(l->all);
+    stw_held_done(&l->held);
     *l = (struct stw_snapshot_list){0};
 }
 

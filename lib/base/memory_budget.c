@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #define UNKNOWN_LIMIT (UINT64_C(256) << 20)
+#define HELD_FREE_BYTES ((size_t)64 << 10)
 #define LIMIT_MAX (UINT64_C(4) << 30) /* more memory makes no share larger */
 
 /* In sixteenths of the limit. */
@@ -75,6 +76,45 @@ void stw_share_give_back(enum stw_share share, size_t bytes)
 {
     size_t used = atomic_fetch_sub(&state[share].used, bytes);
     assert(used >= bytes);
+}
+
+static atomic_size_t held_by_all;
+
+static bool hold_more(size_t bytes)
+{
+    size_t most = stw_share_limit(STW_SHARE_ANSWERS) / 4 * 3;
+    if (atomic_fetch_add(&held_by_all, bytes) + bytes > most) {
+        stw_share_note_refusal(STW_SHARE_ANSWERS);
+        atomic_fetch_sub(&held_by_all, bytes);
+        return false;
+    }
+    if (stw_share_take(STW_SHARE_ANSWERS, bytes))
+        return true;
+    atomic_fetch_sub(&held_by_all, bytes);
+    return false;
+}
+
+static void hold_less(size_t bytes)
+{
+    stw_share_give_back(STW_SHARE_ANSWERS, bytes);
+    atomic_fetch_sub(&held_by_all, bytes);
+}
+
+bool stw_held_set(struct stw_held *h, size_t bytes)
+{
+    bytes = bytes > HELD_FREE_BYTES ? bytes : 0;
+    if (bytes > h->bytes && !hold_more(bytes - h->bytes))
+        return false;
+    if (bytes < h->bytes)
+        hold_less(h->bytes - bytes);
+    h->bytes = bytes;
+    return true;
+}
+
+void stw_held_done(struct stw_held *h)
+{
+    hold_less(h->bytes);
+    h->bytes = 0;
 }
 
 void stw_share_note_wait(enum stw_share share)

@@ -18,7 +18,7 @@ enum stw_share {
     STW_SHARE_CACHES,     /* kept texts of objects */
     STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook bounds them */
     STW_SHARE_RECONCILES, /* reconciles of large objects */
-    STW_SHARE_ANSWERS,    /* large objects of the API server, while they are read */
+    STW_SHARE_ANSWERS,    /* large answers of all servers, while they are read and used */
     STW_SHARES
 };
 
@@ -35,6 +35,17 @@ bool stw_share_take(enum stw_share share, size_t bytes) STW_MUST_CHECK;
 /* Counts bytes that cannot be refused any more. */
 void stw_share_add(enum stw_share share, size_t bytes);
 void stw_share_give_back(enum stw_share share, size_t bytes);
+/* What one owner keeps of answers of databases, etcd and stores, counted against STW_SHARE_ANSWERS;
+ * zero-initialised: nothing.  Up to 64 KiB are not counted, so that short answers are never refused.
+ * All together have three quarters of the share: users choose these servers, which may be slow, and
+ * objects of the API server must be read meanwhile. */
+struct stw_held {
+    size_t bytes;
+};
+/* Changes it to `bytes` in all.  False: they do not fit, and it keeps what it had. */
+bool stw_held_set(struct stw_held *h, size_t bytes) STW_MUST_CHECK;
+void stw_held_done(struct stw_held *h);
+
 /* Something waits for a part of the share. */
 void stw_share_note_wait(enum stw_share share);
 void stw_share_note_refusal(enum stw_share share);

@@ -275,7 +275,7 @@ static int check_adopted(struct work *w, const struct stw_login *l, struct stw_b
     stw_autorights struct stw_rights others = {0};
     stw_rights_minus(&l->have, &l->mark.rights, &others);
     if (others.failed)
-        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
     stw_adopt_check_rights(&w->s.facts, w->a, &others, excess);
     if (l->more_rights)
         stw_adopt_note(excess, "rights that steward does not know");
@@ -506,7 +506,7 @@ static int write_all(struct work *w)
         struct stw_login *l = &w->seen.logins[i];
         size_t from = w->script.count;
         if (l->wanted && write_wanted(w, l) != 0)
-            return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_LOOKUP, "no memory");
+            return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
         if (l->wanted || !is_marked_ours(l, w->a))
             continue;
         write_drop(w, l);
@@ -696,7 +696,7 @@ static int check_rights(struct work *w)
                                  "replaced by roles, or by rights on databases or schemas",
                                  STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
         if (l->have.failed || l->defaults.failed || l->mark.rights.failed)
-            return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
+            return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
     }
     return 0;
 }
@@ -708,7 +708,9 @@ static int look_at_rights(struct work *w)
     if (check_rights(w) != 0)
         return -1;
     if (ops->expand(&w->s.facts, w->a, &w->seen, &w->want, &err) != 0)
-        return set_fault_from_error(w, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT, &err);
+        return set_fault_from_error(
+            w, err.code == STW_ERR_UNAVAILABLE ? STW_SQL_LOOKUP : STW_SQL_UNSUPPORTED,
+            STW_SQL_STEP_GRANT, &err);
     if (stw_roles_check(&w->s, w->a, &w->want, &w->refused, &w->f) != 0)
         return lookup_failed(w);
     if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)

@@ -136,7 +136,7 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
         return stw_fail(err, STW_ERR_TOO_LARGE,
                         "spec.grants give more than %zu rights, or need more than %zu MiB",
                         STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
-    return ret->failed ? stw_fail(err, STW_ERR_INTERNAL, "no memory for rights") : 0;
+    return ret->failed ? stw_fail(err, STW_ERR_UNAVAILABLE, STW_RIGHTS_NO_MEMORY) : 0;
 }
 
 /* Rights of our role on objects of this database, found through the index of dependencies. */

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/memory_budget.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +42,12 @@ struct stw_rights {
     size_t bytes;   /* of the elements and their strings, with malloc's overhead */
     bool too_large; /* over STW_RIGHTS_MAX or STW_RIGHTS_MAX_BYTES: `failed` is set, too */
     bool failed;    /* out of memory, or too large */
+    struct stw_held held;
 };
+/* Of a set that failed and is not too large. */
+#define STW_RIGHTS_NO_MEMORY                                                                       \
+    "there is no memory now for all of its rights; it is tried again, and a larger memory limit "  \
+    "helps"
 /* A run has up to five sets of what its account has. */
 #define STW_RIGHTS_MAX ((size_t)50000)
 #define STW_RIGHTS_MAX_BYTES ((size_t)8 << 20)

@@ -12,10 +12,11 @@ LIMIT = 128 << 20
 COUNT = 8
 PASSWORD = "p" * (680 << 10)
 TEMPLATE = {f"key{i}": "{{password}}" for i in range(20)}
+COLUMNS, TABLES = 1500, 7  # with four privileges each, 42,000 rights
 
 
 @pytest.fixture
-def small(installed, steward_binary, tmp_path, mariadb):
+def small(installed, steward_binary, tmp_path, mariadb, postgresql):
     """A Scene whose steward, once it is started, is inside the limit."""
     try:
         group = cgroup.Memory(f"steward-users-{os.getpid()}", LIMIT)
@@ -25,7 +26,7 @@ def small(installed, steward_binary, tmp_path, mariadb):
     binary = tmp_path / "steward-in-a-group"
     binary.write_text(f'#!/bin/sh\necho $$ >{group.path}/cgroup.procs\nexec {steward_binary} "$@"\n')
     binary.chmod(0o755)
-    one = Scene(installed, binary, tmp_path, {"main": mariadb})
+    one = Scene(installed, binary, tmp_path, {"main": mariadb, "pg": postgresql})
     yield one
     alive = one.steward.running()
     if alive:
@@ -47,4 +48,36 @@ def test_templates_that_repeat_long_passwords_are_refused(small, namespace):
         found = small.wait_condition(name, namespace, "ConnectionSecretSynced", "InvalidSpec", seconds=120)
         assert "spec.connectionSecret.template[key1]: with this key" in found["message"], found
     assert small.steward.metric("steward_memory_share_peak_bytes", share="reconciles") >= 12 << 20
+    small.cluster.delete_all(KIND, namespace)
+
+
+def give_rights(server, roles):
+    """As another client, on tables of its own."""
+    names = ",".join(f"c{i}" for i in range(COLUMNS))
+    columns = ",".join(f"c{i} bool" for i in range(COLUMNS))
+    privileges = ",".join(f"{name} ({names})" for name in ("SELECT", "INSERT", "UPDATE", "REFERENCES"))
+    for table in range(TABLES):
+        server.sql(f"CREATE TABLE wide{table} ({columns}); "
+                   f"GRANT {privileges} ON wide{table} TO {', '.join(roles)}", "sizes")
+
+
+def test_accounts_with_many_rights_fail_alone(small, namespace, postgresql):
+    """All at once, each with the reason; what they keep is within the share, and a small user becomes ready."""
+    postgresql.sql("CREATE DATABASE sizes")
+    roles = [f"hoarder{i}" for i in range(COUNT)]
+    connect = {"target": "pg", "grants": [{"database": "sizes", "privileges": ["CONNECT"]}]}
+    small.steward.start()
+    for role in roles:
+        small.create(role, namespace, **connect)
+    assert small.steward.stop() == 0
+    give_rights(postgresql, roles)
+    small.steward.start()
+    for role in roles:
+        small.cluster.wait_for(KIND, role, namespace, lambda user: any(
+            "no memory now for all of its rights" in c["message"] for c in user["status"]["conditions"]))
+    small.create("modest", namespace, **connect)
+    share = "steward_memory_share"
+    peak = small.steward.metric(f"{share}_peak_bytes", share="answers")
+    assert 4 << 20 < peak <= small.steward.metric(f"{share}_limit_bytes", share="answers")
+    postgresql.sql("DROP " + "; DROP ".join(f"TABLE wide{i}" for i in range(TABLES)), "sizes")
     small.cluster.delete_all(KIND, namespace)

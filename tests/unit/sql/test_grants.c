@@ -245,6 +245,7 @@ static void set_of_rights_has_a_limit(void **state)
     stw_autorights struct stw_rights most = {0}, more = {0}, copy = {0}, wide = {0};
     char schema[2048];
     (void)state;
+    stw_memory_budget_set((uint64_t)4 << 30);
     add_tables(&most, STW_RIGHTS_MAX, "public");
     assert_false(most.failed);
     add_tables(&more, STW_RIGHTS_MAX + 1, "public");
@@ -259,10 +260,37 @@ static void set_of_rights_has_a_limit(void **state)
     assert_true(wide.bytes <= STW_RIGHTS_MAX_BYTES);
 }
 
+/* As many runs at once have them: those that find no memory fail alone, and are tried again. */
+static void sets_of_rights_have_a_limit_together(void **state)
+{
+    stw_autorights struct stw_rights first = {0}, second = {0}, small = {0};
+    struct stw_grants_plan plan = {0};
+    const struct stw_rights none = {0};
+    (void)state;
+    stw_memory_budget_set((uint64_t)128 << 20);
+    add_tables(&first, 40000, "public");
+    assert_false(first.failed);
+    add_tables(&second, 40000, "public");
+    assert_true(second.failed && !second.too_large);
+    assert_true(stw_share_facts(STW_SHARE_ANSWERS).used <= stw_share_limit(STW_SHARE_ANSWERS));
+    assert_int_not_equal(stw_grants_plan_make(&first, &none, &none, STW_GRANTS_EXACT, &plan), 0);
+    stw_grants_plan_done(&plan);
+    add_tables(&small, 500, "public");
+    assert_false(small.failed);
+    stw_rights_done(&second);
+    stw_rights_done(&first);
+    add_tables(&second, 40000, "public");
+    assert_false(second.failed);
+    stw_rights_done(&second);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_of_rights_has_a_limit),
+        cmocka_unit_test(sets_of_rights_have_a_limit_together),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_mysql_expand),
         cmocka_unit_test(test_mysql_learns_privileges),

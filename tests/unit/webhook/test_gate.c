@@ -147,7 +147,7 @@ static void the_oldest_goes_that_never_finished(void **state)
     house_close(&h);
 }
 
-/* Whether the share has so many bytes in use, as soon as the gate has entered all connections. */
+/* Whether the share has `want` bytes in use, as soon as the gate has entered all connections. */
 static bool counts(size_t want)
 {
     uint64_t end = stw_now_ms(&stw_clock_system) + PATIENCE_MS;

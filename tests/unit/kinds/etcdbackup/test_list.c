@@ -78,6 +78,28 @@ static void all_of_them_have_a_limit(void **state)
     stw_store_done(&w.liar.store);
 }
 
+/* Of the memory for answers of all servers, three quarters of 8 MiB here. */
+static void a_list_waits_for_memory(void **state)
+{
+    struct world w;
+    struct stw_snapshot_list all;
+    struct stw_held other = {0};
+    enum stw_store_trouble trouble;
+    struct stw_error err = {0};
+    (void)state;
+    stw_memory_budget_set((uint64_t)128 << 20);
+    begin(&w, 890);
+    assert_true(stw_held_set(&other, 5 << 20));
+    assert_int_equal(stw_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "there is no memory now for a list of "));
+    assert_true(w.liar.listed < (1 << 20) / 890);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 5 << 20);
+    stw_held_done(&other);
+    stw_store_done(&w.liar.store);
+    stw_memory_budget_set(0);
+}
+
 static void those_of_others_are_not_kept(void **state)
 {
     const struct stw_snapshot_retention keep = {.max_backups = 1, .owner = "me"};
@@ -98,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_of_them_have_a_limit),
+        cmocka_unit_test(a_list_waits_for_memory),
         cmocka_unit_test(those_of_others_are_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
