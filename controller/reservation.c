@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 
+#define SEARCHED_MAX 64 /* of those that wait; each round has one of each namespace */
+
 struct request {
-    struct request *next; /* of those that wait */
+    struct request *next; /* of those that wait, or of those that are granted */
     size_t bytes;
     uint64_t round; /* in which it has its turn */
     bool granted;
@@ -17,8 +19,9 @@ struct request {
 
 struct stw_reservations {
     pthread_mutex_t lock;
-    struct stw_table all;  /* struct request */
-    struct request *first; /* those that wait, by their rounds */
+    struct stw_table all;    /* struct request */
+    struct request *first;   /* those that wait, by their rounds */
+    struct request *granted; /* few: each has a part of the share */
     size_t waiting;
     uint64_t round; /* of the last of them that was granted */
     void (*ready)(void *ctx, const char *id);
@@ -63,10 +66,23 @@ static bool fits(size_t bytes)
 }
 
 /* Only under the lock, and only here: what fits still fits when it is added. */
-static void grant(struct request *q)
+static void grant(struct stw_reservations *r, struct request *q)
 {
     q->granted = true;
+    q->next = r->granted;
+    r->granted = q;
     stw_share_add(STW_SHARE_RECONCILES, q->bytes);
+}
+
+static void take_back(struct stw_reservations *r, struct request *q)
+{
+    struct request **at = &r->granted;
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+    q->next = NULL;
+    q->granted = false;
+    stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
 }
 
 /* The namespace in "KIND NAMESPACE/NAME"; empty when there is none. */
@@ -82,6 +98,59 @@ static bool of_one_namespace(const struct request *a, const struct request *b)
     size_t a_len, b_len;
     const char *a_ns = namespace_in(a->id, &a_len), *b_ns = namespace_in(b->id, &b_len);
     return a_len == b_len && memcmp(a_ns, b_ns, a_len) == 0;
+}
+
+/* What runs of one namespace may have beside each other, and what is left for those of others. */
+static size_t quarter(void)
+{
+    return stw_share_limit(STW_SHARE_RECONCILES) / 4;
+}
+
+static bool has_namespace(const struct request *q)
+{
+    size_t len;
+    (void)namespace_in(q->id, &len);
+    return len > 0;
+}
+
+static size_t granted_to_namespace(const struct stw_reservations *r, const struct request *q)
+{
+    size_t bytes = 0;
+    for (const struct request *other = r->granted; other; other = other->next)
+        bytes += of_one_namespace(other, q) ? other->bytes : 0;
+    return bytes;
+}
+
+/* Its runs may wait for a slow server, and keep what they have meanwhile. */
+static bool has_its_part(const struct stw_reservations *r, const struct request *q)
+{
+    size_t has = has_namespace(q) ? granted_to_namespace(r, q) : 0;
+    return has > 0 && has + q->bytes > stw_share_limit(STW_SHARE_RECONCILES) - quarter();
+}
+
+/* One that needs little, of a namespace that has nothing, does not wait behind a large one, for which
+ * the rest is enough. */
+static bool may_overtake(const struct stw_reservations *r, const struct request *q,
+                         const struct request *blocked)
+{
+    return q->bytes <= quarter() && has_namespace(q) && granted_to_namespace(r, q) == 0 &&
+           blocked->bytes <= stw_share_limit(STW_SHARE_RECONCILES) - quarter();
+}
+
+/* The next that is granted: of those that wait, or NULL. */
+static struct request **find_next(struct stw_reservations *r)
+{
+    const struct request *blocked = NULL;
+    struct request **at = &r->first;
+    for (int i = 0; *at && i < SEARCHED_MAX; i++, at = &(*at)->next) {
+        struct request *q = *at;
+        if (has_its_part(r, q) || (blocked && !may_overtake(r, q, blocked)))
+            continue;
+        if (fits(q->bytes))
+            return at;
+        blocked = blocked ? blocked : q;
+    }
+    return NULL;
 }
 
 /* The one after the last of its namespace, and after the one that is going on. */
@@ -107,19 +176,18 @@ static void add_waiting(struct stw_reservations *r, struct request *q)
     stw_share_note_wait(STW_SHARE_RECONCILES);
 }
 
-/* Reserves for the first of those that wait, if it fits.  The caller calls `ready` with the copy of its
+/* Reserves for the next of those that wait, if it fits.  The caller calls `ready` with the copy of its
  * id, which it owns; NULL: none.  Out of memory: it is granted, and its key runs at its safety net. */
-static bool grant_first(struct stw_reservations *r, char **ret_id)
+static bool grant_next(struct stw_reservations *r, char **ret_id)
 {
-    struct request *q = r->first;
+    struct request **at = find_next(r), *q = at ? *at : NULL;
     *ret_id = NULL;
-    if (!q || !fits(q->bytes))
+    if (!q)
         return false;
-    r->first = q->next;
-    q->next = NULL;
+    *at = q->next;
     r->waiting--;
     r->round = STW_MAX(r->round, q->round);
-    grant(q);
+    grant(r, q);
     *ret_id = strdup(q->id);
     return true;
 }
@@ -129,7 +197,7 @@ static void tell_ready(struct stw_reservations *r)
     for (bool more = true; more;) {
         char *id;
         pthread_mutex_lock(&r->lock);
-        more = grant_first(r, &id);
+        more = grant_next(r, &id);
         pthread_mutex_unlock(&r->lock);
         if (id)
             r->ready(r->ctx, id);
@@ -162,18 +230,18 @@ static enum stw_reserve take(struct stw_reservations *r, const char *id, size_t 
         return STW_RESERVED;
     bool waits = !is_new && !q->granted;
     if (q->granted)
-        stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
-    q->granted = false;
+        take_back(r, q);
     q->bytes = bytes;
     if (waits)
         return STW_RESERVE_WAITS;
-    if (!r->first && fits(bytes)) {
-        q->round = r->round + 1;
-        grant(q);
-        return STW_RESERVED;
+    bool now = !has_its_part(r, q) && fits(bytes) && (!r->first || may_overtake(r, q, r->first));
+    if (!now) {
+        add_waiting(r, q);
+        return STW_RESERVE_WAITS;
     }
-    add_waiting(r, q);
-    return STW_RESERVE_WAITS;
+    q->round = r->round + 1;
+    grant(r, q);
+    return STW_RESERVED;
 }
 
 enum stw_reserve stw_reservations_take(struct stw_reservations *r, const char *id, size_t bytes)
@@ -196,7 +264,7 @@ void stw_reservations_end(struct stw_reservations *r, const char *id)
     struct request *q = stw_table_get(&r->all, id);
     bool granted = q && q->granted;
     if (granted) {
-        stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
+        take_back(r, q);
         free(stw_table_remove(&r->all, id));
     }
     pthread_mutex_unlock(&r->lock);

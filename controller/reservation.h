@@ -4,7 +4,11 @@
  * states what it needs before it takes it.  What does not fit now waits: the worker goes on with other
  * keys, and the key is enqueued again when its memory is reserved.  So a large object holds up no small
  * one.  Those of a namespace wait in the order of their requests, and the namespaces take turns: a smaller
- * one does not overtake the first of them.  Any thread. */
+ * one does not overtake the first of them.
+ *
+ * A run may keep its memory for as long as a server makes it wait.  So the runs of one namespace have at
+ * most three quarters of the share beside each other, and what is left goes at once to one of another
+ * namespace that needs no more than a quarter.  Any thread. */
 #ifndef STW_CONTROLLER_RESERVATION_H
 #define STW_CONTROLLER_RESERVATION_H
 

@@ -118,6 +118,49 @@ static void every_one_of_many_gets_its_turn(void **state)
     assert_int_equal(stw_reservations_waiting(f->r), 0);
 }
 
+/* Its server is slow, and its users can make it slower. */
+static void a_slow_namespace_leaves_a_quarter(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stw_reservations_take(f->r, "DatabaseUser slow/a", MIB(12)), STW_RESERVED);
+    assert_int_equal(stw_reservations_take(f->r, "DatabaseUser slow/b", MIB(3)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "DatabaseUser slow/c", MIB(12)),
+                     STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb big/a", MIB(9)), STW_RESERVE_WAITS);
+    for (int i = 0; i < 20; i++) { /* these go on, one after the other */
+        assert_int_equal(stw_reservations_take(f->r, "MyWeb other/a", MIB(3)), STW_RESERVED);
+        assert_int_equal(stw_reservations_take(f->r, "App third/a", MIB(2)), STW_RESERVE_WAITS);
+        assert_ready(f, "");
+        stw_reservations_end(f->r, "MyWeb other/a");
+        assert_ready(f, "App third/a ");
+        stw_reservations_end(f->r, "App third/a");
+        assert_ready(f, "");
+    }
+    /* ... and hold up none that is larger when it is its turn. */
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb other/a", MIB(3)), STW_RESERVED);
+    stw_reservations_end(f->r, "DatabaseUser slow/a");
+    assert_ready(f, "MyWeb big/a DatabaseUser slow/b ");
+    stw_reservations_end(f->r, "MyWeb other/a");
+    stw_reservations_end(f->r, "DatabaseUser slow/b");
+    assert_ready(f, "");
+    stw_reservations_end(f->r, "MyWeb big/a");
+    assert_ready(f, "DatabaseUser slow/c ");
+    stw_reservations_end(f->r, "DatabaseUser slow/c");
+}
+
+/* Nothing overtakes one that needs more than three quarters: it would wait for ever. */
+static void the_largest_is_not_overtaken(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb a/a", MIB(2)), STW_RESERVED);
+    assert_int_equal(stw_reservations_take(f->r, "App large/a", MIB(15)), STW_RESERVE_WAITS);
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb b/a", MIB(1)), STW_RESERVE_WAITS);
+    stw_reservations_end(f->r, "MyWeb a/a");
+    assert_ready(f, "App large/a MyWeb b/a ");
+    stw_reservations_end(f->r, "App large/a");
+    stw_reservations_end(f->r, "MyWeb b/a");
+}
+
 /* One has very many; each of the others has a turn after each of its turns. */
 static void namespaces_take_turns(void **state)
 {
@@ -155,6 +198,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(growing_gives_back_and_waits_again, begin, end),
         cmocka_unit_test_setup_teardown(every_one_of_many_gets_its_turn, begin, end),
         cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(a_slow_namespace_leaves_a_quarter, begin, end),
+        cmocka_unit_test_setup_teardown(the_largest_is_not_overtaken, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
