@@ -2,10 +2,11 @@
 """A steward with 10,000 objects in its caches, in a cgroup with the shipped limit of 128 MiB, under
 the attacks on its memory that any client of the admission port can make."""
 
+import contextlib
 import os
 
 import pytest
-from support import attack, cgroup, myweb, stored
+from support import attack, cgroup, databaseuser, myweb, stored, wait
 from support import steward as stw
 
 pytestmark = pytest.mark.thorough("10,000 objects are made first")
@@ -52,6 +53,14 @@ def objects(installed, steward_binary, tmp_path_factory):
         stored.remove_namespace(installed, *KIND, namespace)
 
 
+def end(one):
+    """Stops a steward that must have survived."""
+    alive = one.running()
+    if alive:
+        assert one.stop() == 0, one.log_tail()
+    assert alive, "the process was ended"
+
+
 @pytest.fixture(params=["webhook", "all"])
 def small(request, objects, run_steward, steward_binary, tmp_path):
     """(its admission port, the steward), inside the limit: one that reconciles nothing, and one that does."""
@@ -60,8 +69,27 @@ def small(request, objects, run_steward, steward_binary, tmp_path):
         one = run_steward(f"--role={request.param}",
                           binary=group.program(steward_binary, tmp_path / "steward-in-a-group"))
         yield attack.Port(one.webhook_port), one
-        assert one.running(), "the process was ended"
-        assert one.stop() == 0, one.log_tail()
+        end(one)
+
+
+@pytest.fixture
+def full(installed, objects, postgresql, namespace, steward_binary, tmp_path):
+    """The same with DatabaseUsers to which another client has given 42,000 rights each."""
+    assert objects
+    users = [f"hoarder{i}" for i in range(4)]
+    with cgroup.limited(LIMIT) as group:
+        binary = group.program(steward_binary, tmp_path / "steward-in-a-group")
+        scene = databaseuser.Scene(installed, binary, tmp_path, {"pg": postgresql}, ("--role=all",))
+        scene.steward.start()
+        postgresql.sql("CREATE DATABASE sizes")
+        for user in users:
+            scene.create(user, namespace, target="pg", grants=[{"database": "sizes", "privileges": ["CONNECT"]}])
+        databaseuser.give_rights(postgresql, "sizes", users)
+        for user in users:
+            scene.poke(user, namespace)
+        yield scene.steward
+        end(scene.steward)
+    stored.clear(installed, *databaseuser.RESOURCE, namespace)
 
 
 @pytest.mark.parametrize("name", ["many_values", "without_end", "a_little_each"])
@@ -85,3 +113,25 @@ def test_it_survives_handshake_messages_without_their_end(small, name, much, cou
     with attack.hold(count, getattr(attack, name)(peer.port, much)):
         assert attack.honest(peer, 10) == 10
     assert one.running()
+
+
+def test_all_shares_are_filled(full):
+    """Caches, connections and requests, large reconciles and answers of a database, at the same time."""
+    peer, share = attack.Port(full.webhook_port), "steward_memory_share"
+    with contextlib.ExitStack() as held:
+        for port, count, connect in [(full.webhook_port, 130, attack.unfinished_hello(full.webhook_port, 15000)),
+                                     (full.metrics_port, 30, attack.silence(full.metrics_port)),
+                                     (full.health_port, 120, attack.silence(full.health_port))]:
+            held.enter_context(attack.hold(count, connect))
+            assert full.running(), port
+        assert attack.without_end(peer) == attack.ALL
+    assert full.running()
+    for name, part in {"caches": 0.9, "admission": 0.6, "reconciles": 0.5, "answers": 0.7}.items():
+        peak, limit = (full.metric(f"{share}_{what}_bytes", share=name) for what in ("peak", "limit"))
+        assert peak >= part * limit, name
+    # Nothing more went into the others, either: a request has three quarters of its part, a large
+    # reconcile here more than half.
+    assert full.metric(f"{share}_refused_total", share="admission") > 0
+    assert full.metric(f"{share}_waits_total", share="reconciles") > 0
+    assert full.metric(f"{share}_refused_total", share="answers") > 0
+    assert attack.honest(peer, 10) == 10

@@ -118,6 +118,11 @@ def _hello(size):
     return b"".join(b"\x16\x03\x01" + len(piece).to_bytes(2, "big") + piece for piece in pieces)
 
 
+def silence(port):
+    """Nothing."""
+    return lambda source: socket.create_connection(("127.0.0.1", port), 30, (source, 0))
+
+
 def unfinished_hello(port, size):
     """All but the last byte of a ClientHello of this size."""
     data = _hello(size)

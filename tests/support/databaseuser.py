@@ -50,6 +50,17 @@ def secret(name, namespace, password, key="password"):
             "stringData": {key: password} if password is not None else {}}
 
 
+def give_rights(server, database, roles, columns=1500, tables=7):
+    """42,000 rights each, as another client, on tables of the schema "wide"."""
+    names = ",".join(f"c{i}" for i in range(columns))
+    types = ",".join(f"c{i} bool" for i in range(columns))
+    privileges = ",".join(f"{name} ({names})" for name in ("SELECT", "INSERT", "UPDATE", "REFERENCES"))
+    server.sql("CREATE SCHEMA wide", database)
+    for table in range(tables):
+        server.sql(f"CREATE TABLE wide.t{table} ({types}); "
+                   f"GRANT {privileges} ON wide.t{table} TO {', '.join(roles)}", database)
+
+
 def running_scene(cluster, binary, folder, server, args=ONE_KIND):
     """The body of a fixture: a Scene without a webhook whose target "main" is the server.  Other kinds
     are left out, since the lists and watches of all are half of the API server's work in tests that
