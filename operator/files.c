@@ -110,13 +110,17 @@ static void read_descriptor(const struct file_walk *w, const char *path)
 static bool is_manifest(const char *name)
 {
     const char *dot = strrchr(name, '.');
-    return dot && dot != name &&
-           (stw_streq(dot, ".yaml") || stw_streq(dot, ".yml") || stw_streq(dot, ".json"));
+    return dot && (stw_streq(dot, ".yaml") || stw_streq(dot, ".yml") || stw_streq(dot, ".json"));
 }
 
-static int is_visible(const struct dirent *e)
+/* Also those that `ls` hides: kubectl applies them. */
+static int is_entry(const struct dirent *e)
 {
-    return e->d_name[0] != '.';
+    static const char *const others[] = {".", "..", ".git"};
+    for (size_t i = 0; i < STW_COUNT(others); i++)
+        if (stw_streq(e->d_name, others[i]))
+            return 0;
+    return 1;
 }
 
 static void read_folder(const struct file_walk *w, const char *path, unsigned depth);
@@ -143,7 +147,7 @@ static void read_folder(const struct file_walk *w, const char *path, unsigned de
         w->error(w->ctx, path, "folders nested too deeply");
         return;
     }
-    int n = scandir(path, &entries, is_visible, alphasort);
+    int n = scandir(path, &entries, is_entry, alphasort);
     if (n < 0) {
         w->error(w->ctx, path, strerrordesc_np(errno));
         return;

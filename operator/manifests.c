@@ -22,6 +22,7 @@ static bool ends_in_list(const char *kind)
 static void fill_type(struct stw_json object, const struct stw_manifest *list,
                       struct stw_manifest *m)
 {
+    size_t suffix = list && ends_in_list(list->kind) ? strlen("List") : 0;
     struct stw_json version = stw_json_get(object, "apiVersion"),
                     kind = stw_json_get(object, "kind");
     bool untyped = !stw_json_there(version) && !stw_json_there(kind);
@@ -33,9 +34,10 @@ static void fill_type(struct stw_json object, const struct stw_manifest *list,
         stw_json_type(object) != STW_JSON_OBJECT)
         return;
     stw_format(m->api_version, sizeof(m->api_version), "%s", list->api_version);
-    stw_format(m->kind, sizeof(m->kind), "%.*s", (int)(strlen(list->kind) - 4), list->kind);
+    stw_format(m->kind, sizeof(m->kind), "%.*s", (int)(strlen(list->kind) - suffix), list->kind);
 }
 
+/* kubectl takes an object of any kind apart that has items, and applies these alone. */
 static int walk_manifest(const struct manifest_walk *w, struct stw_json object,
                          const struct stw_manifest *list, const char *at, unsigned depth)
 {
@@ -43,10 +45,11 @@ static int walk_manifest(const struct manifest_walk *w, struct stw_json object,
     struct stw_json items = stw_json_get(object, "items"), key, item;
     uint32_t i = 0;
     fill_type(object, list, &m);
-    if (!ends_in_list(m.kind) || stw_json_type(items) != STW_JSON_ARRAY) {
+    bool has_items = stw_json_type(items) == STW_JSON_ARRAY;
+    if (!has_items || !ends_in_list(m.kind))
         w->fn(w->ctx, &m);
+    if (!has_items)
         return 0;
-    }
     if (depth >= DEPTH_MAX)
         return stw_fail(w->err, STW_ERR_TOO_LARGE, "lists are nested too deeply");
     stw_json_foreach (items, key, item) {

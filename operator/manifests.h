@@ -19,8 +19,8 @@ struct stw_manifest {
 };
 
 typedef void stw_manifest_fn(void *ctx, const struct stw_manifest *m);
-/* Calls `fn` for the object, or for each element of a list of objects, also of lists in lists.
- * -1: lists are nested too deeply. */
+/* Calls `fn` for the object, or for each element of a list of objects, also of lists in lists.  For an
+ * object of another kind that has a list `items`: for both.  -1: lists are nested too deeply. */
 int stw_manifest_each(struct stw_json root, stw_manifest_fn *fn, void *ctx,
                       struct stw_error *err) STW_MUST_CHECK;
 

@@ -126,11 +126,40 @@ def test_folders_are_searched(validate):
     files = {"d/a.yaml": GOOD.format(name="a"), "d/deep/b.yml": GOOD.format(name="b"),
              "d/c.json": json.dumps({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
                                      "metadata": {"name": "c"}, "spec": {"image": "nginx:1"}}),
-             "d/readme.txt": "no: manifest:", "d/.hidden.yaml": BAD}
+             "d/readme.txt": "no: manifest:", "d/.git/x.yaml": BAD}
     result = validate("d/", files=files)
     assert result.returncode == ACCEPTED, result
     assert result.stdout.endswith("3 objects: 3 accepted, 0 refused, 0 skipped\n")
     assert "d/deep/b.yml:1:1: MyWeb b accepted" in result.stdout
+
+
+@pytest.mark.parametrize("name", [".hidden.yaml", ".yaml", ".deep/a.yaml", "deep/.a.json"])
+def test_hidden_files_are_judged(validate, name):
+    """kubectl apply -R applies them."""
+    result = validate("d", files={"d/a.yaml": GOOD.format(name="a"), f"d/{name}": BAD})
+    assert result.returncode == REFUSED
+    assert f"d/{name}:1:1: MyWeb team/bad refused" in result.stdout
+
+
+@pytest.mark.parametrize("around", [
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}},
+    {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}, "spec": {}},
+    {"apiVersion": "v1", "kind": "Lis", "items2": []}])
+def test_items_of_any_kind_are_judged(validate, around):
+    """kubectl takes whatever has `items` for a list, and applies these alone."""
+    bad = json.loads('{"apiVersion":"operator.k8s-summit.org/v1","kind":"MyWeb",'
+                     '"metadata":{"name":"b"},"spec":{"image":"nginx:1","replicas":101}}')
+    result = validate("-o", "json", "-", stdin=json.dumps({**around, "items": [bad, {**around, "items": [bad]}]}))
+    assert result.returncode == REFUSED
+    assert report(result)[0]["summary"] == {"accepted": 0, "refused": 2, "passedOver": 2, "unreadable": 0}
+
+
+def test_items_beside_a_spec_are_judged_as_its_kind(validate):
+    """Without a kind of their own they have that of the object around them."""
+    text = GOOD.format(name="a") + 'items:\n- metadata: {name: b}\n  spec: {image: "nginx:1", replicas: 101}\n'
+    result = validate("--lenient", "-", stdin=text)
+    assert result.returncode == REFUSED
+    assert "MyWeb a accepted" in result.stdout and "MyWeb b refused" in result.stdout
 
 
 def test_a_list_is_looked_into(validate):

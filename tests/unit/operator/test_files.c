@@ -35,14 +35,19 @@ static int make(void **state)
     put("a.yml", "a");
     put("sub/c.json", "c");
     put("README.md", "no");
-    put(".hidden.yaml", "no");
+    put(".hidden.yaml", "h");
+    put(".yaml", "y");
+    (void)snprintf(path, sizeof(path), "%s/.git", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    put(".git/d.yaml", "no");
     return 0;
 }
 
 static int drop(void **state)
 {
-    static const char *const names[] = {"b.yaml",    "a.yml",        "sub/c.json",
-                                        "README.md", ".hidden.yaml", "sub"};
+    static const char *const names[] = {"b.yaml",      "a.yml",        "sub/c.json",
+                                        "README.md",   ".hidden.yaml", ".yaml",
+                                        ".git/d.yaml", ".git",         "sub"};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(names); i++) {
         char path[256];
@@ -68,7 +73,7 @@ static void test_folder_in_order(void **state)
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
     stw_files_each(folder, on_file, on_error, &seen);
-    assert_string_equal(stw_buf_str(&seen), "abc");
+    assert_string_equal(stw_buf_str(&seen), "hyabc");
 }
 
 static void test_missing(void **state)
