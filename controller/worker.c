@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/reconcile.h"
+#include "kube/answers.h"
 #include "kube/secret.h"
 
 #include <assert.h>
@@ -159,6 +160,8 @@ enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes)
     stw_remains_key(run->controller, run->key, id);
     enum stw_reserve answer = stw_reservations_take(run->manager->reservations, id, bytes);
     run->waits = answer == STW_RESERVE_WAITS;
+    if (answer == STW_RESERVED)
+        stw_answers_reserve(bytes);
     return answer;
 }
 
@@ -232,7 +235,9 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     run.left_ms = stw_queue_left_ms(pool->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
+    stw_answers_begin();
     stw_reconcile(&run, &result);
+    stw_answers_end();
     if (m->config.shadow)
         end_shadow_run(&run, &result);
     (void)stw_fence_enter(before);

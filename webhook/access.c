@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webhook/access.h"
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "webhook/buckets_priv.h"
 
 #include <gnutls/crypto.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <strings.h>
 
@@ -26,7 +26,8 @@
 #define ANSWER_MS 50U
 #define TOKEN_MAX ((size_t)16 << 10)
 #define ANSWER_MAX ((size_t)1 << 20)
-#define KEPT 64U /* cached answers of each list; the oldest is replaced */
+#define VALUES_MAX 16384U /* of an answer */
+#define KEPT 64U          /* cached answers of each list; the oldest is replaced */
 #define DIGEST 32U
 
 static const struct stw_resource token_review = {"authentication.k8s.io", "v1", "TokenReview",
@@ -147,89 +148,119 @@ int stw_access_ask_client(void *ctx, const char *path, const struct stw_buf *rev
     return stw_client_do(ctx, &rq, ret, err);
 }
 
-/* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the "status" member, borrowed from
- * *ret_root. */
-static const json_t *post_review(struct stw_access *a, const struct stw_resource *r,
-                                 const char *spec, json_t **ret_root, struct stw_error *err)
+/* An answer, and its values. */
+struct reply {
+    struct stw_buf text;
+    struct stw_json_doc doc;
+};
+#define REPLY_INIT                                                                                 \
+    ((struct reply){.text = {.max = ANSWER_MAX, .secret = true}, .doc = {.max = VALUES_MAX}})
+
+static void reply_done(struct reply *r)
 {
-    stw_autobuf struct stw_buf path = STW_BUF_INIT(256), body = STW_BUF_INIT(4 * TOKEN_MAX),
-                               reply = STW_BUF_INIT(ANSWER_MAX);
-    body.secret = reply.secret = true;
+    stw_json_done(&r->doc);
+    stw_buf_done(&r->text);
+}
+
+/* Posts {"apiVersion":..,"kind":..,"spec":SPEC} and returns the "status" member; absent on failure. */
+static struct stw_json post_review(struct stw_access *a, const struct stw_resource *r,
+                                   const struct stw_buf *spec, struct reply *reply,
+                                   struct stw_error *err)
+{
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(256), body = STW_BUF_INIT(4 * TOKEN_MAX);
+    body.secret = true;
     stw_resource_path(r, NULL, NULL, NULL, &path);
     stw_buf_addf(&body, "{\"apiVersion\":\"%s/%s\",\"kind\":\"%s\",\"spec\":", r->group, r->version,
                  r->kind);
-    stw_buf_adds(&body, spec);
+    stw_buf_add(&body, stw_buf_str(spec), spec->len);
     stw_buf_addc(&body, '}');
-    if (body.failed || path.failed) {
-        (void)stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
-        return NULL;
+    if (spec->failed || body.failed || path.failed) {
+        (void)stw_fail(err, STW_ERR_INTERNAL, "%s: there is no memory for it, or it is too large",
+                       r->kind);
+        return STW_JSON_NONE;
     }
-    if (a->c.ask(a->c.ctx, stw_buf_str(&path), &body, &reply, err) != 0) {
+    if (a->c.ask(a->c.ctx, stw_buf_str(&path), &body, &reply->text, err) != 0) {
         (void)stw_error_wrap(err, "%s", r->kind);
-        return NULL;
+        return STW_JSON_NONE;
     }
-    *ret_root = json_loadb(stw_buf_str(&reply), reply.len, 0, NULL);
-    const json_t *status = json_object_get(*ret_root, "status");
-    if (!json_is_object(status))
-        (void)stw_fail(err, STW_ERR_UNAVAILABLE, "%s: the answer is not understood", r->kind);
-    return json_is_object(status) ? status : NULL;
+    struct stw_json status = STW_JSON_NONE;
+    if (stw_json_scan(&reply->doc, stw_buf_str(&reply->text), reply->text.len, NULL) == 0)
+        status = stw_json_get(stw_json_root(&reply->doc), "status");
+    if (stw_json_type(status) == STW_JSON_OBJECT)
+        return status;
+    (void)stw_fail(err, STW_ERR_UNAVAILABLE, "%s: the answer is not understood", r->kind);
+    return STW_JSON_NONE;
 }
 
-/* The user of a token as an owned object. NULL with err->code STW_OK: an invalid token. */
-static json_t *ask_who(struct stw_access *a, const char *token, struct stw_error *err)
+static bool is_true(struct stw_json object, const char *key)
 {
-    json_auto_t *root = NULL;
+    return stw_json_type(stw_json_get(object, key)) == STW_JSON_TRUE;
+}
+
+/* The user of a token, in `reply`. Absent with err->code STW_OK: an invalid token. */
+static struct stw_json ask_who(struct stw_access *a, const char *token, struct reply *reply,
+                               struct stw_error *err)
+{
     stw_autobuf struct stw_buf spec = STW_BUF_INIT(3 * TOKEN_MAX);
     spec.secret = true;
     stw_buf_adds(&spec, "{\"token\":");
     stw_buf_json_strz(&spec, token);
     stw_buf_addc(&spec, '}');
-    const json_t *status = post_review(a, &token_review, stw_buf_str(&spec), &root, err);
-    json_t *user = json_object_get(status, "user");
-    const char *name = json_string_value(json_object_get(user, "username"));
-    if (!status || !json_is_true(json_object_get(status, "authenticated")) || !name || !*name)
-        return NULL;
-    return json_incref(user);
+    struct stw_json status = post_review(a, &token_review, &spec, reply, err);
+    struct stw_json user = stw_json_get(status, "user");
+    struct stw_json name = stw_json_get(user, "username");
+    bool known = is_true(status, "authenticated") && stw_json_type(name) == STW_JSON_STRING &&
+                 stw_json_size(name) > 0;
+    return known ? user : STW_JSON_NONE;
 }
 
-static void copy_member(json_t *to, const char *key, json_t *from)
+static void copy_member(struct stw_buf *to, const char *key, struct stw_json value)
 {
-    json_t *value = json_object_get(from, key);
-    if (value)
-        (void)json_object_set(to, key, value);
+    size_t len;
+    if (!stw_json_there(value))
+        return;
+    const char *raw = stw_json_raw(value, &len);
+    stw_buf_addf(to, ",\"%s\":", key);
+    stw_buf_add(to, raw, len);
 }
 
 /* 1: yes, 0: no, -1: unknown because of an error. */
-static int ask_may(struct stw_access *a, json_t *user, const char *path, struct stw_error *err)
+static int ask_may(struct stw_access *a, struct stw_json user, const char *path,
+                   struct stw_error *err)
 {
-    json_auto_t *root = NULL;
-    json_auto_t *spec =
-        json_pack("{s:{s:s,s:s}}", "nonResourceAttributes", "path", path, "verb", "get");
-    (void)json_object_set(spec, "user", json_object_get(user, "username"));
-    copy_member(spec, "uid", user);
-    copy_member(spec, "groups", user);
-    copy_member(spec, "extra", user);
-    stw_autofree char *text = spec ? json_dumps(spec, JSON_COMPACT) : NULL;
-    if (!text)
-        return stw_fail(err, STW_ERR_INTERNAL, "no memory to ask who reads metrics");
-    const json_t *status = post_review(a, &access_review, text, &root, err);
-    if (!status)
-        return -1;
-    return json_is_true(json_object_get(status, "allowed")) &&
-           !json_is_true(json_object_get(status, "denied"));
+    stw_autobuf struct stw_buf spec = STW_BUF_INIT(4 * TOKEN_MAX);
+    struct reply reply = REPLY_INIT;
+    stw_buf_adds(&spec, "{\"nonResourceAttributes\":{\"path\":");
+    stw_buf_json_strz(&spec, path);
+    stw_buf_adds(&spec, ",\"verb\":\"get\"}");
+    copy_member(&spec, "user", stw_json_get(user, "username"));
+    copy_member(&spec, "uid", stw_json_get(user, "uid"));
+    copy_member(&spec, "groups", stw_json_get(user, "groups"));
+    copy_member(&spec, "extra", stw_json_get(user, "extra"));
+    stw_buf_addc(&spec, '}');
+    struct stw_json status = post_review(a, &access_review, &spec, &reply, err);
+    int may = stw_json_type(status) != STW_JSON_OBJECT
+                  ? -1
+                  : is_true(status, "allowed") && !is_true(status, "denied");
+    reply_done(&reply);
+    return may;
 }
 
 /* 200, 401 or 403; 0: unknown because of an error. */
 static int check_token_access(struct stw_access *a, const char *token, const char *path, char *user,
                               size_t size, struct stw_error *err)
 {
-    json_auto_t *who = ask_who(a, token, err);
+    struct reply reply = REPLY_INIT;
+    struct stw_json who = ask_who(a, token, &reply, err);
+    int code = err->code == STW_OK ? 401 : 0;
     *user = '\0';
-    if (!who)
-        return err->code == STW_OK ? 401 : 0;
-    stw_format(user, size, "%s", json_string_value(json_object_get(who, "username")));
-    int may = ask_may(a, who, path, err);
-    return may < 0 ? 0 : may ? 200 : 403;
+    if (stw_json_there(who)) {
+        stw_json_cut(stw_json_get(who, "username"), user, size);
+        int may = ask_may(a, who, path, err);
+        code = may < 0 ? 0 : may ? 200 : 403;
+    }
+    reply_done(&reply);
+    return code;
 }
 
 static void log_failed_review(struct stw_access *a, const struct stw_error *err, uint64_t now)

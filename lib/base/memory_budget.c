@@ -80,10 +80,29 @@ void stw_share_give_back(enum stw_share share, size_t bytes)
 
 static atomic_size_t held_by_all;
 
+static size_t held_most(void)
+{
+    return stw_share_limit(STW_SHARE_ANSWERS) / 4 * 3;
+}
+
+bool stw_held_has_room(size_t bytes)
+{
+    return atomic_load(&held_by_all) + bytes <= held_most();
+}
+
+void stw_held_note(size_t bytes)
+{
+    atomic_fetch_add(&held_by_all, bytes);
+}
+
+void stw_held_forget(size_t bytes)
+{
+    atomic_fetch_sub(&held_by_all, bytes);
+}
+
 static bool hold_more(size_t bytes)
 {
-    size_t most = stw_share_limit(STW_SHARE_ANSWERS) / 4 * 3;
-    if (atomic_fetch_add(&held_by_all, bytes) + bytes > most) {
+    if (atomic_fetch_add(&held_by_all, bytes) + bytes > held_most()) {
         stw_share_note_refusal(STW_SHARE_ANSWERS);
         atomic_fetch_sub(&held_by_all, bytes);
         return false;

@@ -45,6 +45,11 @@ struct stw_held {
 /* Changes it to `bytes` in all.  False: they do not fit, and it keeps what it had. */
 bool stw_held_set(struct stw_held *h, size_t bytes) STW_MUST_CHECK;
 void stw_held_done(struct stw_held *h);
+/* What runs keep of the API server's answers, which the share has counted already, is a part of the three
+ * quarters, too. */
+bool stw_held_has_room(size_t bytes);
+void stw_held_note(size_t bytes);
+void stw_held_forget(size_t bytes);
 
 /* Something waits for a part of the share. */
 void stw_share_note_wait(enum stw_share share);

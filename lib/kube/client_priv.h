@@ -59,6 +59,7 @@ struct stw_http_call {
     uint64_t started_ms, deadline_ms, heard_ms;
     struct stw_http_head head;
     size_t held; /* of `body`, counted against STW_SHARE_ANSWERS until the transfer ends */
+    bool given;  /* the caller gets `body` */
     char curl_text[CURL_ERROR_SIZE];
 };
 

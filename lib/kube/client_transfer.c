@@ -6,13 +6,13 @@
 #include "base/memory_budget.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "kube/answers_priv.h"
 #include "kube/client_priv.h"
 
 #include <stdio.h>
 #include <strings.h>
 
 #define HEADER_MAX_BYTES (128u << 10)
-#define HELD_FREE_BYTES (128u << 10) /* of an answer, not counted: a part of the base */
 #define RETRY_AFTER_DEFAULT_MS 1000
 #define PAUSE_LOG_MS 10000
 
@@ -105,23 +105,35 @@ static int fail_too_large(struct stw_http_call *call, size_t max)
                     call->req.method, call->req.path, max);
 }
 
-/* Counts what is kept of an answer whose end has not arrived. */
+static int fail_memory_now(struct stw_http_call *call, size_t bytes)
+{
+    size_t most = stw_answer_most();
+    if (bytes <= most)
+        return stw_fail(&call->err, STW_ERR_UNAVAILABLE,
+                        "there is no memory now for the answer to %s %s, which takes %zu bytes or "
+                        "more",
+                        call->req.method, call->req.path, bytes);
+    return stw_fail(&call->err, STW_ERR_TOO_LARGE,
+                    "the answer to %s %s takes %zu bytes of memory or more, and all answers "
+                    "together may take %zu",
+                    call->req.method, call->req.path, bytes, most);
+}
+
+/* Counts the text of an answer whose end has not arrived. */
 static int hold_body(struct stw_http_call *call)
 {
-    size_t now = call->body.cap > HELD_FREE_BYTES ? call->body.cap : 0;
-    if (now <= call->held)
+    size_t bytes = call->body.cap;
+    if (stw_answer_hold(&call->held, bytes))
         return 0;
-    if (stw_share_take(STW_SHARE_ANSWERS, now - call->held)) {
-        call->held = now;
-        return 0;
-    }
-    size_t most = stw_share_limit(STW_SHARE_ANSWERS);
     stw_buf_done(&call->body);
-    return now > most ? fail_too_large(call, most)
-                      : stw_fail(&call->err, STW_ERR_UNAVAILABLE,
-                                 "the memory for large answers is in use: no room for the answer "
-                                 "to %s %s, of %zu bytes or more",
-                                 call->req.method, call->req.path, now);
+    return fail_memory_now(call, bytes);
+}
+
+/* The answer is complete: counts its values, too. */
+static bool hold_values(struct stw_http_call *call, size_t *ret_bytes)
+{
+    *ret_bytes = stw_answer_memory(&call->body);
+    return stw_answer_hold(&call->held, *ret_bytes);
 }
 
 static size_t on_body(char *data, size_t size, size_t n, void *ctx)
@@ -341,8 +353,7 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call)
 void stw_transfer_clear(struct stw_http_call *call)
 {
     struct stw_handle *h = call->handle;
-    stw_share_give_back(STW_SHARE_ANSWERS, call->held);
-    call->held = 0;
+    stw_answer_let_go(&call->held);
     (void)curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, NULL);
     (void)curl_easy_setopt(h->easy, CURLOPT_ERRORBUFFER, NULL);
     for (struct curl_slist *line = h->headers; line; line = line->next)
@@ -463,8 +474,17 @@ bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLc
         stw_curl_error(code, c->server, call->curl_text, call->handle->easy, &call->err);
         return retry_reset(c, call, code);
     }
-    if (status < 300)
+    size_t bytes;
+    bool held = hold_values(call, &bytes);
+    if (status < 300) {
+        if (!held)
+            (void)fail_memory_now(call, bytes);
+        else if (call->given)
+            stw_answer_keep(&call->held);
         return false;
+    }
+    if (!held) /* then without the server's message */
+        stw_buf_done(&call->body);
     stw_status_error((int)status, &call->body, &call->err);
     if (status == 401)
         return retry_auth(c, call);

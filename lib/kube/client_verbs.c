@@ -85,7 +85,7 @@ static void perform_call(struct stw_client *c, struct stw_http_call *call)
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err)
 {
-    struct stw_http_call call = {.req = *req};
+    struct stw_http_call call = {.req = *req, .given = ret != NULL};
     if (req->answer_max > 0)
         call.body = STW_BUF_INIT(STW_MIN(req->answer_max, c->response_max));
     if (c->shadow && !stw_streq(req->method, "GET"))

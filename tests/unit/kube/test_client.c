@@ -5,6 +5,7 @@
 #include "base/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
+#include "kube/answers.h"
 #include "kube/client_priv.h"
 
 #include <setjmp.h>
@@ -311,6 +312,62 @@ static void answers_share_their_memory(void **state)
     assert_int_equal(get(c, "/large", NULL, &err), 0);
     assert_int_equal(get(c, "/larger", NULL, &err), -1);
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
+    stw_client_destroy(c);
+}
+
+/* The values of an answer take 14 times its text: these are counted, too. */
+static void values_of_answers_are_counted(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    size_t limit = stw_share_limit(STW_SHARE_ANSWERS);
+    (void)state;
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    fake_steps(&fake, "[{'match':'/few$','times':0,'stream':[{'repeat':'1,','bytes':200000}]},"
+                      "{'match':'/many$','stream':[{'repeat':'1,','bytes':400000}]},"
+                      "{'match':'/text$','stream':[{'raw':'\\\"'},{'repeat':',','bytes':1000000}]},"
+                      "{'match':'/bad$','status':500,'stream':[{'repeat':'1,','bytes':400000}]}]");
+    assert_int_equal(get(c, "/few", NULL, &err), 0);
+    assert_int_equal(get(c, "/text", NULL, &err), 0);
+    stw_share_add(STW_SHARE_ANSWERS, (size_t)2 << 20);
+    assert_int_equal(get(c, "/few", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    stw_share_give_back(STW_SHARE_ANSWERS, (size_t)2 << 20);
+    assert_int_equal(get(c, "/many", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TOO_LARGE);
+    assert_int_equal(get(c, "/bad", NULL, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "the server answered 500"));
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
+    stw_client_destroy(c);
+}
+
+static void a_reconcile_counts_what_it_was_given(void **state)
+{
+    struct stw_client *c = fake_client(&fake, NULL, NULL);
+    struct stw_error err = {0};
+    stw_autobuf struct stw_buf text = STW_BUF_INIT((size_t)1 << 20);
+    size_t limit = stw_share_limit(STW_SHARE_ANSWERS);
+    (void)state;
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, (size_t)8 << 20);
+    fake_steps(&fake, "[{'match':'/kept$','times':0,'stream':[{'repeat':'1,','bytes':200000}]}]");
+    stw_answers_begin();
+    assert_int_equal(get(c, "/kept", NULL, &err), 0); /* its caller drops it */
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    assert_int_equal(get(c, "/kept", &text, &err), 0);
+    assert_true(stw_share_facts(STW_SHARE_ANSWERS).used > (size_t)2 << 20);
+    assert_int_equal(get(c, "/kept", &text, &err), -1);
+    assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
+    stw_answers_reserve((size_t)1 << 20);
+    assert_int_equal(get(c, "/kept", &text, &err), -1);
+    stw_answers_reserve((size_t)4 << 20);
+    assert_int_equal(get(c, "/kept", &text, &err), 0);
+    stw_answers_end();
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    assert_int_equal(get(c, "/kept", &text, &err), 0);
     assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
     stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
     stw_client_destroy(c);
@@ -756,6 +813,8 @@ int main(void)
         cmocka_unit_test(too_large),
         cmocka_unit_test(heads_and_trailers_are_limited),
         cmocka_unit_test(answers_share_their_memory),
+        cmocka_unit_test(values_of_answers_are_counted),
+        cmocka_unit_test(a_reconcile_counts_what_it_was_given),
         cmocka_unit_test(cancelled),
         cmocka_unit_test(submitted),
         cmocka_unit_test(submitted_while_others_wait),

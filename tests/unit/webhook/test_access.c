@@ -13,7 +13,8 @@
 struct server {
     uint64_t now_ms, takes_ms; /* to answer a TokenReview */
     bool away, nonsense, may;
-    const char *known; /* the only valid token */
+    unsigned audiences; /* of a token */
+    const char *known;  /* the only valid token */
     unsigned who, may_asked;
     char review[4096]; /* the last request */
     struct stw_clock clock;
@@ -48,9 +49,14 @@ static int ask(void *ctx, const char *path, const struct stw_buf *review, struct
         stw_buf_addf(ret, "{\"status\":{\"allowed\":%s}}", s->may ? "true" : "false");
     else if (strstr(s->review, token))
         stw_buf_adds(ret, "{\"status\":{\"authenticated\":true,\"user\":{\"username\":\"prom\","
-                          "\"uid\":\"7\",\"groups\":[\"g\"],\"extra\":{\"k\":[\"v\"]}}}}");
+                          "\"uid\":\"7\",\"groups\":[\"g\"],\"extra\":{\"k\":[\"v\"]}},"
+                          "\"audiences\":[{}");
     else
-        stw_buf_adds(ret, "{\"status\":{\"error\":\"no such token\"}}");
+        stw_buf_adds(ret, "{\"status\":{\"error\":\"no such token\",\"audiences\":[{}");
+    for (unsigned i = 0; who && i < s->audiences; i++)
+        stw_buf_adds(ret, ",{}");
+    if (who)
+        stw_buf_adds(ret, "]}}");
     return 0;
 }
 
@@ -184,6 +190,20 @@ static void without_the_api_server(void **state)
     expect(a, "Bearer good", 200, "");
     s.nonsense = true;
     s.now_ms += 300000;
+    expect(a, "Bearer good", 503, "cannot be asked");
+    stw_access_destroy(a);
+}
+
+/* A value takes many times its text in memory. */
+static void an_answer_of_very_many_values(void **state)
+{
+    struct server s;
+    struct stw_access *a = make(&s);
+    (void)state;
+    s.audiences = 10000;
+    expect(a, "Bearer good", 200, "");
+    s.now_ms += 400000;
+    s.audiences = 300000;
     expect(a, "Bearer good", 503, "cannot be asked");
     stw_access_destroy(a);
 }
@@ -328,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_user_without_the_right),
         cmocka_unit_test(a_permission_is_remembered_for_a_minute),
         cmocka_unit_test(without_the_api_server),
+        cmocka_unit_test(an_answer_of_very_many_values),
         cmocka_unit_test(guesses_are_bounded_and_push_nobody_out),
         cmocka_unit_test(strangers_keep_no_new_token_out),
         cmocka_unit_test(the_sum_of_all_addresses_is_bounded),
