@@ -14,6 +14,7 @@ static int scan_answer(struct stw_json_doc *doc, const char *text, size_t len,
                        struct stw_error *err)
 {
     struct stw_error why = {0};
+    doc->max = STW_ETCD_ANSWER_VALUES_MAX;
     if (stw_json_scan(doc, text, len, &why) != 0)
         return refuse_answer(err, why.text);
     if (stw_json_type(stw_json_root(doc)) != STW_JSON_OBJECT)

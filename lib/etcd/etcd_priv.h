@@ -18,6 +18,9 @@
 #define STW_ETCD_ANSWER_MAX_BYTES (1u << 20)
 /* A line of the stream holds 32 KiB of the database in base64; no server is known to send more. */
 #define STW_ETCD_LINE_MAX_BYTES (1u << 20)
+/* Values of one JSON text: each takes 28 bytes of memory. */
+#define STW_ETCD_ANSWER_VALUES_MAX 8192U
+#define STW_ETCD_LINE_VALUES_MAX 256U
 #define STW_ETCD_STALL_MS 30000
 #define STW_ETCD_TOKEN_MAX 2048 /* simple tokens have about 20 bytes, JWTs some hundreds */
 

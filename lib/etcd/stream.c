@@ -53,7 +53,7 @@ static int take_blob(struct stw_etcd_stream *s, struct stw_json blob, struct stw
 
 static int take_line(struct stw_etcd_stream *s, struct stw_error *err)
 {
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autojson struct stw_json_doc doc = {.max = STW_ETCD_LINE_VALUES_MAX};
     if (s->line.len == 0)
         return 0;
     if (stw_json_scan(&doc, s->line.data, s->line.len, NULL) != 0)

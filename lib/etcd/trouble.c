@@ -105,7 +105,7 @@ static void take_code(struct stw_json v, struct stw_etcd_refusal *r)
 
 void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_etcd_refusal *ret)
 {
-    stw_autojson struct stw_json_doc doc = {0};
+    stw_autojson struct stw_json_doc doc = {.max = STW_ETCD_LINE_VALUES_MAX};
     *ret = (struct stw_etcd_refusal){0};
     if (stw_json_scan(&doc, text, len, NULL) == 0) {
         struct stw_json root = stw_json_root(&doc), inner = stw_json_get(root, "error");

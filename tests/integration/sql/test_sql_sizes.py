@@ -28,3 +28,17 @@ def test_account_with_too_many_foreign_rights_fails_alone(make_postgres, make_pr
     assert "more rights on the server than are compared: over 50000" in failed["error"]
     assert probe.sync(**account("modest", grants=[grant("sizes", "CONNECT")]))["created"]
     probe.drop(**wanted)
+
+
+def test_account_with_very_many_options_fails_alone(maria, make_probe, user):
+    """MariaDB keeps the options of an account as JSON. Each value takes 28 bytes to read, and an answer may
+    have 8 MiB."""
+    probe = make_probe(maria.target("db"))
+    wanted = account(user)
+    assert probe.sync(**wanted)["created"]
+    maria.sql("UPDATE mysql.global_priv SET Priv=CONCAT(LEFT(Priv,LENGTH(Priv)-1),',\"x\":[1',REPEAT(',1',20000),"
+              f"']}}') WHERE User='{user}'")
+    failed = probe.fails("sync", "LOOKUP", **wanted)
+    assert "the server's answer could not be read" in failed["error"]
+    assert probe.sync(**account(f"{user}b"))["created"]
+    maria.sql(f"DELETE FROM mysql.global_priv WHERE User='{user}'")

@@ -168,6 +168,26 @@ static void test_members_that_are_none(void **state)
     assert_int_equal(m.count, STW_ETCD_MEMBERS_MAX);
 }
 
+/* A member could send a MiB of them: 14 MiB of memory, and many are asked at the same time. */
+static void test_very_many_values(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 16);
+    struct stw_etcd_members m = {.count = 77};
+    struct stw_error err = {0};
+    (void)state;
+    for (unsigned count = 5000; count <= 10000; count += 5000) {
+        stw_buf_clear(&text);
+        stw_buf_adds(&text, "{" HEADER ",\"x\":[1");
+        for (unsigned i = 0; i < count; i++)
+            stw_buf_adds(&text, ",1");
+        stw_buf_adds(&text, "],\"members\":[{\"ID\":\"1\"}]}");
+        assert_int_equal(stw_etcd_read_members(text.data, text.len, &m, &err),
+                         count == 5000 ? 0 : -1);
+    }
+    assert_non_null(strstr(err.text, "too many values"));
+    assert_int_equal(m.count, 1);
+}
+
 static void test_added(void **state)
 {
     static const char good[] = "{" HEADER ",\"member\":{\"ID\":\"12\"},\"members\":[]}";
@@ -230,11 +250,12 @@ static void test_revision(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),   cmocka_unit_test(test_downgrade),
-        cmocka_unit_test(test_versions), cmocka_unit_test(test_status_that_is_none),
-        cmocka_unit_test(test_members),  cmocka_unit_test(test_members_that_are_none),
-        cmocka_unit_test(test_added),    cmocka_unit_test(test_alarms),
-        cmocka_unit_test(test_token),    cmocka_unit_test(test_revision),
+        cmocka_unit_test(test_status),           cmocka_unit_test(test_downgrade),
+        cmocka_unit_test(test_versions),         cmocka_unit_test(test_status_that_is_none),
+        cmocka_unit_test(test_members),          cmocka_unit_test(test_members_that_are_none),
+        cmocka_unit_test(test_very_many_values), cmocka_unit_test(test_added),
+        cmocka_unit_test(test_alarms),           cmocka_unit_test(test_token),
+        cmocka_unit_test(test_revision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
