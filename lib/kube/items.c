@@ -223,3 +223,32 @@ int stw_items_end(struct stw_items *l, struct stw_json_doc *ret, struct stw_erro
         return refuse_list(l, err);
     return 0;
 }
+
+/* FNV-1a. */
+static uint64_t hash_token(const char *token)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *token; token++)
+        hash = (hash ^ (unsigned char)*token) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Brent's way to find a circle: each token is compared with one, which is replaced after 1, 2, 4, 8
+ * pages and so on. */
+int stw_page_progress(struct stw_page_progress *p, uint32_t objects, const char *token,
+                      struct stw_error *err)
+{
+    uint64_t now = hash_token(token);
+    p->empty = objects > 0 ? 0 : p->empty + 1;
+    if (p->empty > STW_EMPTY_PAGES_MAX)
+        return stw_fail(err, STW_ERR_INVALID, "the list goes on without objects");
+    if (objects == 0)
+        return 0;
+    if (p->pages > 0 && now == p->kept)
+        return stw_fail(err, STW_ERR_INVALID, "the pages of the list go round in a circle");
+    if (++p->pages >= p->renew) {
+        p->renew = 2 * p->pages;
+        p->kept = now;
+    }
+    return 0;
+}

@@ -22,7 +22,16 @@
 
 /* Pages in a row that have no object, but say that there is another one: then the list has no end. */
 #define STW_EMPTY_PAGES_MAX 100U
-#define STW_EMPTY_PAGES_TEXT "the list goes on without objects"
+/* Whether the pages of a list come to an end.  Zero-initialised at its start. */
+struct stw_page_progress {
+    uint32_t empty;        /* pages in a row */
+    uint64_t pages, renew; /* `kept` is replaced after this number of pages */
+    uint64_t kept;         /* of the continue token of a former page */
+};
+/* After a page with `objects` and a continue token.  -1: there were too many pages without objects, or
+ * the tokens go round in a circle of any length. */
+int stw_page_progress(struct stw_page_progress *p, uint32_t objects, const char *token,
+                      struct stw_error *err) STW_MUST_CHECK;
 
 enum stw_items_state {
     STW_ITEMS_HEAD,    /* before the items: apiVersion, kind, metadata, in any order */

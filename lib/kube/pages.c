@@ -102,7 +102,8 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
     assert(q->resource && fn);
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     struct list_page page = {.q = q, .fn = fn, .ctx = ctx};
-    uint32_t size = q->page_size ? q->page_size : PAGE_SIZE, empty = 0;
+    uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;
+    struct stw_page_progress progress = {0};
     int rc;
     do {
         struct stw_error e = {0};
@@ -112,9 +113,9 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
             e = (struct stw_error){0};
             rc = read_page(c, q, size, &page, &next, &e);
         }
-        empty = page.items.count > 0 ? 0 : empty + 1;
-        if (rc == 0 && next.len > 0 && empty > STW_EMPTY_PAGES_MAX)
-            rc = stw_fail(&e, STW_ERR_INVALID, "%s: " STW_EMPTY_PAGES_TEXT, q->resource->plural);
+        if (rc == 0 && next.len > 0 &&
+            stw_page_progress(&progress, page.items.count, stw_buf_str(&next), &e) != 0)
+            rc = stw_error_wrap(&e, "%s", q->resource->plural);
         if (rc != 0 && page.ended == 0 && err)
             *err = e;
     } while (rc == 0 && next.len > 0);

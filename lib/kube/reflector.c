@@ -172,7 +172,7 @@ static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
     r->listed = atomic_load(&r->inf->resource);
     r->paging = false;
     r->nameless = false;
-    r->empty_pages = 0;
+    r->progress = (struct stw_page_progress){0};
     stw_unreadable_list_begin(&r->inf->unreadable, &r->list);
     r->page_size = STW_MIN(r->page_max, FIRST_PAGE);
     stw_buf_clear(&r->next);
@@ -350,15 +350,6 @@ static int end_page(struct stw_reflector *r, struct stw_error *err)
     return r->next.len > 0 ? 1 : 0;
 }
 
-/* Whether the list may go on after a page that says so. */
-static int check_progress(struct stw_reflector *r, struct stw_error *err)
-{
-    r->empty_pages = r->items.count > 0 ? 0 : r->empty_pages + 1;
-    return r->empty_pages <= STW_EMPTY_PAGES_MAX
-               ? 0
-               : stw_fail(err, STW_ERR_INVALID, STW_EMPTY_PAGES_TEXT);
-}
-
 static void set_availability(struct stw_reflector *r, enum stw_availability now)
 {
     struct stw_informer *inf = r->inf;
@@ -408,7 +399,8 @@ static void list_done(struct stw_reflector *r)
 {
     struct stw_error err = {0};
     int more = end_page(r, &err);
-    if (more < 0 || (more > 0 && check_progress(r, &err) != 0)) {
+    if (more < 0 || (more > 0 && stw_page_progress(&r->progress, r->items.count,
+                                                   stw_buf_str(&r->next), &err) != 0)) {
         list_failed(r, &err);
         return;
     }

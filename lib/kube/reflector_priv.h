@@ -24,9 +24,9 @@ enum stw_reflector_phase {
 struct stw_reflector {
     struct stw_informer *inf;
     struct stw_cache_scope scope;
-    struct stw_unreadable_scope list; /* the list that is read, or was read last */
-    bool nameless;                    /* it has an unreadable object whose name is unknown */
-    uint32_t empty_pages;             /* in a row */
+    struct stw_unreadable_scope list;  /* the list that is read, or was read last */
+    bool nameless;                     /* it has an unreadable object whose name is unknown */
+    struct stw_page_progress progress; /* of this list */
     struct stw_http_call call;
     struct stw_buf path;
     enum stw_reflector_phase phase;

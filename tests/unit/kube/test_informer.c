@@ -402,6 +402,23 @@ static void a_list_without_an_end(void **state)
     end(&f);
 }
 
+/* As is one whose pages go round in a circle: without a word it would be blind for ever. */
+static void a_list_that_goes_round(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f,
+          "limit=1$ | list 5 a@4=1 more=x\n"
+          "continue=x$ | {'times':50,'body':{'metadata':{'resourceVersion':'5','continue':'x'},"
+          "'items':[{'metadata':{'name':'a','namespace':'n','resourceVersion':'4'}}]}}\n"
+          "limit=1$ | list 9 b@7=1\n"
+          "watch=1.*=9 | watch hang\n",
+          (struct stw_informer_config){.page_size = 1});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_int_equal(fake_count(&f.fake, "continue=x"), 1);
+    end(&f);
+}
+
 /* Cut in the middle of a string: the partial event is ignored, and the next watch resumes. */
 static void cut_in_a_string(void **state)
 {
@@ -946,6 +963,7 @@ int main(void)
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
         cmocka_unit_test(a_list_without_an_end),
+        cmocka_unit_test(a_list_that_goes_round),
         cmocka_unit_test(cut_in_a_string),
         cmocka_unit_test(garbage_in_a_watch),
         cmocka_unit_test(a_list_with_unreadable_objects),

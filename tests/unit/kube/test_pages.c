@@ -125,6 +125,25 @@ static void a_list_without_an_end(void **state)
     assert_int_equal(fake_count(&fake, "limit"), 101);
 }
 
+static void a_list_that_goes_round(void **state)
+{
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake,
+               "[{'match':'limit=[0-9]+$','body':{'metadata':{'continue':'a'},'items':[{}]}},"
+               "{'match':'continue=a','times':90,"
+               "'body':{'metadata':{'continue':'b'},'items':[{}]}},"
+               "{'match':'continue=b','times':90,"
+               "'body':{'metadata':{'continue':'c'},'items':[{}]}},"
+               "{'match':'continue=c','times':90,"
+               "'body':{'metadata':{'continue':'a'},'items':[{}]}}]");
+    assert_int_equal(walk(&seen, &err), -1);
+    assert_int_equal(err.code, STW_ERR_INVALID);
+    assert_string_equal(err.text, "services: the pages of the list go round in a circle");
+    assert_in_range(fake_count(&fake, "limit"), 4, 12);
+}
+
 static void requests_come_after_the_list(void **state)
 {
     struct asked asked = {0};
@@ -150,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_list_that_goes_round, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_list_without_an_end, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(requests_come_after_the_list, fake_set_up, fake_tear_down),
     };
