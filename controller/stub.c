@@ -15,10 +15,11 @@
 #define FULL_MEMBER_MAX 128
 #define FULL_MEMBERS_MAX 1024
 #define FULL_KEYS_MAX 2048
+#define FULL_KEYS_COUNT 8U /* the most that matter for more than waking an App */
 
 struct shrinking {
     const char *finalizer; /* of the kind, or NULL */
-    size_t member_max, members_max, keys_max;
+    size_t member_max, members_max, keys_len;
     struct stw_buf out;
 };
 
@@ -138,13 +139,24 @@ static void add_largest(struct stw_buf *out, struct stw_json spec, struct stw_js
     stw_buf_addf(out, ",\"largeBytes\":%zu", most);
 }
 
-/* Whole lines only. */
-static void add_keys(struct stw_buf *out, struct stw_buf *keys, size_t max)
+/* The first keys, each with its newline, as far as both limits go.  `ret_bytes` gets what the index
+ * needs for them. */
+static size_t fit_keys(const struct stw_buf *keys, size_t max, size_t max_count, size_t *ret_bytes)
 {
-    size_t len = keys->len;
-    if (len > max)
-        for (len = max; len > 0 && keys->data[len - 1] != '\n'; len--)
-            ;
+    size_t len = 0;
+    *ret_bytes = 0;
+    for (size_t i = 0; i < max_count && len < keys->len; i++) {
+        size_t line = strcspn(keys->data + len, "\n") + 1;
+        if (len + line > STW_MIN(max, keys->len))
+            break;
+        len += line;
+        *ret_bytes += stw_index_key_bytes(line - 1);
+    }
+    return len;
+}
+
+static void add_keys(struct stw_buf *out, struct stw_buf *keys, size_t len)
+{
     stw_buf_adds(out, ",\"index\":");
     stw_buf_json_str(out, stw_buf_str(keys), len);
 }
@@ -166,7 +178,7 @@ static void make_stub(struct shrinking *s, struct stw_json root, size_t text_len
     add_hash(&s->out, "spec", stw_hash_bytes(of_people, sizeof(of_people)));
     add_hash(&s->out, "status", hash_of(status));
     add_largest(&s->out, spec, annotations);
-    add_keys(&s->out, keys, s->keys_max);
+    add_keys(&s->out, keys, s->keys_len);
     stw_buf_adds(&s->out, "}}");
 }
 
@@ -176,7 +188,8 @@ void stw_stub_shrink(struct stw_buf *text, const struct stw_stub_of *of)
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     struct stw_error err = {0};
     bool large = text->len > STW_STUB_TEXT_MAX, room = !stw_cache_usage_is_full(of->ns);
-    if (text->failed || (room && !large) || text->len <= FULL_MEMBERS_MAX)
+    size_t all_bytes, kept_bytes; /* of the index */
+    if (text->failed || (room && !large))
         return;
     if (stw_json_scan(&doc, text->data, text->len, &err) != 0) {
         text->failed = err.code == STW_ERR_INTERNAL; /* no memory */
@@ -188,12 +201,16 @@ void stw_stub_shrink(struct stw_buf *text, const struct stw_stub_of *of)
     struct shrinking s = {.finalizer = of->finalizer,
                           .member_max = room ? MEMBER_MAX : FULL_MEMBER_MAX,
                           .members_max = room ? MEMBERS_MAX : FULL_MEMBERS_MAX,
-                          .keys_max = room ? KEYS_MAX : FULL_KEYS_MAX,
                           .out = STW_BUF_INIT(TEXT_MAX)};
     if (of->index)
         of->index(NULL, root, &keys);
+    (void)fit_keys(&keys, SIZE_MAX, SIZE_MAX, &all_bytes);
+    if (text->len + all_bytes <= FULL_MEMBERS_MAX)
+        return;
+    s.keys_len = fit_keys(&keys, room ? KEYS_MAX : FULL_KEYS_MAX, room ? SIZE_MAX : FULL_KEYS_COUNT,
+                          &kept_bytes);
     make_stub(&s, root, text->len, &keys);
-    if (!s.out.failed && (large || s.out.len < text->len / 4 * 3)) {
+    if (!s.out.failed && (large || s.out.len + kept_bytes < (text->len + all_bytes) / 4 * 3)) {
         stw_buf_done(text); /* it may have had 8 MiB */
         *text = s.out;
         return;

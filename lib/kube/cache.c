@@ -15,8 +15,8 @@
 /* Overhead in addition to the text: 16 bytes here, key and resourceVersion, and malloc's own. */
 struct stw_entry {
     uint32_t text_len;
-    uint32_t indexed; /* how often it is in the index */
-    uint32_t gate_s;  /* written by us: older events are skipped until then; 0: no gate */
+    struct stw_entry_index index;
+    uint32_t gate_s; /* written by us: older events are skipped until then; 0: no gate */
     uint16_t key_len;
     uint8_t rv_room;    /* bytes for the resourceVersion, without its NUL */
     uint8_t listed : 1; /* was in the list that is being read */
@@ -56,9 +56,9 @@ const char *stw_entry_text(const struct stw_entry *e)
     return e->data + e->key_len + 1 + e->rv_room + 1;
 }
 
-uint32_t *stw_entry_indexed(struct stw_entry *e)
+struct stw_entry_index *stw_entry_index(struct stw_entry *e)
 {
-    return &e->indexed;
+    return &e->index;
 }
 
 void stw_entry_free(struct stw_entry *e)
@@ -71,10 +71,10 @@ static size_t entry_size(const struct stw_entry *e)
     return sizeof(*e) + e->key_len + 1U + e->rv_room + 1U + e->text_len + 1U;
 }
 
-/* With what malloc and the table need. */
+/* With what malloc and the table need, and with its index keys. */
 static size_t real_size(const struct stw_entry *e)
 {
-    return entry_size(e) + ENTRY_OVERHEAD;
+    return entry_size(e) + ENTRY_OVERHEAD + (size_t)e->index.units * STW_INDEX_UNIT;
 }
 
 static struct stw_entry *entry_create(const struct stw_version *v)
@@ -156,10 +156,11 @@ static struct stw_entry *take_out(struct stw_cache *c, const char *key)
     struct stw_entry *e = stw_table_get(&c->entries, key);
     if (!e)
         return NULL;
+    size_t size = real_size(e);
     stw_cache_index_remove(c, e);
     (void)stw_table_remove(&c->entries, key);
     c->bytes -= entry_size(e);
-    stw_cache_usage_change(e->data, real_size(e), 0);
+    stw_cache_usage_change(e->data, size, 0);
     return e;
 }
 
@@ -174,20 +175,23 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
                                 struct stw_entry **ret_old)
 {
     struct stw_entry *e = entry_create(v), *old = stw_table_get(&c->entries, v->key);
+    size_t before = old ? real_size(old) : 0;
     void *replaced = NULL;
     if (!e)
         return NULL;
     if (old)
         stw_cache_index_remove(c, old);
     if (stw_table_put(&c->entries, e, &replaced) != 0) {
-        if (old)
+        if (old) {
             stw_cache_index_add(c, old);
+            stw_cache_usage_change(old->data, before, real_size(old));
+        }
         free(e);
         return NULL;
     }
     stw_cache_index_add(c, e);
     c->bytes += entry_size(e) - (old ? entry_size(old) : 0);
-    stw_cache_usage_change(e->data, old ? real_size(old) : 0, real_size(e));
+    stw_cache_usage_change(e->data, before, real_size(e));
     *ret_old = old;
     return e;
 }

@@ -6,6 +6,7 @@
  * a node points to it. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
+#include "kube/cache_usage.h"
 
 #define INDEX_KEYS_MAX_BYTES (64u << 10)
 
@@ -47,6 +48,27 @@ static struct index_node *create_larger_node(const struct index_node *old, const
     return n;
 }
 
+/* Each entry is charged for the whole node: of those that share one, any may be the last. */
+static uint16_t units_of(const char *key)
+{
+    size_t units = (stw_index_key_bytes(strlen(key)) + STW_INDEX_UNIT - 1) / STW_INDEX_UNIT;
+    return (uint16_t)STW_MIN(units, (size_t)UINT16_MAX);
+}
+
+static void count_key(struct stw_entry *e, const char *key)
+{
+    struct stw_entry_index *x = stw_entry_index(e);
+    x->count++;
+    x->units = (uint16_t)STW_MIN(x->units + units_of(key), UINT16_MAX);
+}
+
+static void forget_key(struct stw_entry *e, const char *key)
+{
+    struct stw_entry_index *x = stw_entry_index(e);
+    x->count--;
+    x->units = x->count == 0 ? 0 : (uint16_t)(x->units - STW_MIN(x->units, units_of(key)));
+}
+
 /* When out of memory, the entry is not found by this key until the object changes; the object is
  * kept. */
 static void add_one(struct stw_table *index, const char *key, struct stw_entry *e)
@@ -65,7 +87,7 @@ static void add_one(struct stw_table *index, const char *key, struct stw_entry *
         n = more;
     }
     n->entries[n->count++] = e;
-    ++*stw_entry_indexed(e);
+    count_key(e, key);
 }
 
 /* True: the entry was in this node, and is now in it once less. */
@@ -75,7 +97,7 @@ static bool remove_from_node(struct index_node *n, struct stw_entry *e)
         if (n->entries[i] != e)
             continue;
         n->entries[i] = n->entries[--n->count];
-        --*stw_entry_indexed(e);
+        forget_key(e, key_of(n));
         return true;
     }
     return false;
@@ -92,7 +114,8 @@ static void remove_one(struct stw_table *index, const char *key, struct stw_entr
 static void remove_everywhere(struct stw_table *index, struct stw_entry *e)
 {
     uint32_t pos = 0;
-    for (struct index_node *n; *stw_entry_indexed(e) > 0 && (n = stw_table_next(index, &pos));) {
+    for (struct index_node *n;
+         stw_entry_index(e)->count > 0 && (n = stw_table_next(index, &pos));) {
         while (remove_from_node(n, e))
             ;
         if (n->count == 0)
@@ -122,9 +145,9 @@ void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e)
 
 void stw_cache_index_remove(struct stw_cache *c, struct stw_entry *e)
 {
-    if (*stw_entry_indexed(e) > 0)
+    if (stw_entry_index(e)->count > 0)
         each_key(c, e, remove_one);
-    if (*stw_entry_indexed(e) > 0)
+    if (stw_entry_index(e)->count > 0)
         remove_everywhere(&c->index, e);
 }
 

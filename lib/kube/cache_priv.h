@@ -19,6 +19,12 @@
 
 struct stw_entry;
 
+/* How often an entry is in the index, and the memory for it in units of STW_INDEX_UNIT bytes. */
+#define STW_INDEX_UNIT 16U
+struct stw_entry_index {
+    uint16_t count, units;
+};
+
 /* The scope of one reflector: a namespace, or all ("" or NULL). */
 struct stw_cache_scope {
     const char *ns;
@@ -93,7 +99,7 @@ uint32_t stw_cache_count(struct stw_cache *c, size_t *ret_bytes);
 /* --- cache_index.c: index key -> entries.  Under the cache's lock. */
 
 /* How often the entry is in the index. */
-uint32_t *stw_entry_indexed(struct stw_entry *e);
+struct stw_entry_index *stw_entry_index(struct stw_entry *e);
 void stw_index_init(struct stw_table *index);
 void stw_index_done(struct stw_table *index);
 void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e);

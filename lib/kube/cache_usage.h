@@ -13,6 +13,13 @@
 /* A namespace gets this part of the share. */
 #define STW_CACHE_NAMESPACE_PART 4
 
+/* What an index key of this length takes for each object that has it: the key, an entry in it, and
+ * what malloc and the table need. */
+static inline size_t stw_index_key_bytes(size_t len)
+{
+    return len + 1 + 48;
+}
+
 /* The entry of an object ("namespace/name") had `before` bytes and has `after`. */
 void stw_cache_usage_change(const char *key, size_t before, size_t after);
 /* Whether the namespace, or all together, use up what they may. */

@@ -166,6 +166,58 @@ static void full_namespace_keeps_less_than_others(void **state)
     assert_int_equal(stw_share_facts(STW_SHARE_CACHES).used, 0);
 }
 
+static void index_names(void *ctx, struct stw_json object, struct stw_buf *out)
+{
+    struct stw_json key, name;
+    (void)ctx;
+    stw_json_foreach (stw_json_path(object, "spec.names"), key, name) {
+        stw_buf_adds(out, "secret:shop/");
+        stw_json_str(name, out);
+        stw_buf_addc(out, '\n');
+    }
+}
+
+static size_t index_bytes(struct stw_json root, size_t *ret_count)
+{
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(64 << 10);
+    size_t bytes = 0;
+    *ret_count = 0;
+    if (stw_stub_is(root))
+        stw_stub_index(root, &keys);
+    else
+        index_names(NULL, root, &keys);
+    for (const char *p = stw_buf_str(&keys); *p; p += strcspn(p, "\n") + 1) {
+        bytes += stw_index_key_bytes(strcspn(p, "\n"));
+        ++*ret_count;
+    }
+    return bytes;
+}
+
+/* Its index would need more than its text. */
+static void full_namespace_keeps_few_index_keys(void **state)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(8 << 20);
+    stw_autojson struct stw_json_doc doc = {0};
+    const struct stw_stub_of of = {.ns = "shop", .index = index_names};
+    size_t quarter = stw_share_limit(STW_SHARE_CACHES) / STW_CACHE_NAMESPACE_PART, count;
+    (void)state;
+    stw_buf_adds(&text,
+                 "{\"metadata\":{\"name\":\"a\",\"namespace\":\"shop\"},\"spec\":{\"names\":[");
+    for (int i = 0; i < 100; i++)
+        stw_buf_addf(&text, "%s\"n%d\"", i ? "," : "", i);
+    stw_buf_adds(&text, "]}}");
+    stw_stub_shrink(&text, &of);
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    assert_false(stw_stub_is(stw_json_root(&doc)));
+    stw_cache_usage_change("shop/all", 0, quarter);
+    stw_stub_shrink(&text, &of);
+    assert_int_equal(stw_json_scan(&doc, text.data, text.len, NULL), 0);
+    assert_true(stw_stub_is(stw_json_root(&doc)));
+    assert_true(text.len + index_bytes(stw_json_root(&doc), &count) < 2048);
+    assert_in_range(count, 7, 8); /* those of kinds that need all of theirs */
+    stw_cache_usage_change("shop/all", quarter, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +226,7 @@ int main(void)
         cmocka_unit_test(short_object_stays_whole),
         cmocka_unit_test(change_of_a_long_value_shows),
         cmocka_unit_test(full_namespace_keeps_less_than_others),
+        cmocka_unit_test(full_namespace_keeps_few_index_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

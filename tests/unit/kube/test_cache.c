@@ -3,6 +3,7 @@
  * Which version of an object is kept, for any order of lists, events and own writes. */
 #include "base/util.h"
 #include "kube/cache_priv.h"
+#include "kube/cache_usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -395,6 +396,31 @@ static void overhead(void **state)
     stw_cache_done(&f.cache);
 }
 
+/* They take several times the memory of a text that names many objects. */
+static void index_keys_count_as_use(void **state)
+{
+    struct fixture f = begin();
+    char text[2000];
+    int len = snprintf(text, sizeof(text), "{\"o\":[");
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s\"k%d\"", i ? "," : "", i);
+    (void)snprintf(text + len, sizeof(text) - (size_t)len, "]}");
+    stw_cache_init(&f.cache, index_by_owner, NULL);
+    for (int round = 0; round < 3; round++) {
+        (void)deliver(&f, false, "shop/a", round % 2 ? "3" : "2", text);
+        assert_true(stw_cache_usage_of("shop") >= strlen(text) + 100 * stw_index_key_bytes(2));
+        (void)deliver(&f, false, "shop/a", "4", "{\"o\":[]}");
+        assert_true(stw_cache_usage_of("shop") < 200);
+    }
+    (void)deliver(&f, false, "shop/a", "5", text);
+    (void)deliver(&f, false, "shop/a", "6", NULL);
+    assert_int_equal(stw_cache_usage_of("shop"), 0);
+    (void)deliver(&f, false, "shop/a", "7", text);
+    stw_cache_done(&f.cache);
+    assert_int_equal(stw_cache_usage_of("shop"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_label_lost_and_put_back),
         cmocka_unit_test(the_index),
         cmocka_unit_test(overhead),
+        cmocka_unit_test(index_keys_count_as_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
