@@ -2,6 +2,7 @@
  *
  * The handle: the configuration of its calls, and the lanes that calls of several threads borrow.
  */
+#include "base/memory_budget.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
@@ -9,7 +10,6 @@
 #include <assert.h>
 
 #define TIMEOUT_DEFAULT_MS 5000
-#define KEPT_CONNECTIONS 32L
 
 static int copy_optional_text(const char *text, char **ret)
 {
@@ -63,6 +63,27 @@ void stw_etcd_cancel(struct stw_etcd *e)
         (void)curl_multi_wakeup(lane->multi);
 }
 
+/* --- the connections that all clients keep */
+
+static atomic_size_t kept;
+
+static bool may_keep(size_t count)
+{
+    size_t most = stw_share_limit(STW_SHARE_BASE) / 4 / STW_ETCD_CONNECTION_BYTES;
+    if (atomic_fetch_add(&kept, count) + count <= most)
+        return true;
+    atomic_fetch_sub(&kept, count);
+    return false;
+}
+
+/* Closes its connections. */
+static void lane_destroy(struct stw_etcd_lane *lane)
+{
+    (void)curl_multi_cleanup(lane->multi);
+    atomic_fetch_sub(&kept, lane->kept);
+    free(lane);
+}
+
 void stw_etcd_destroy(struct stw_etcd *e)
 {
     if (!e)
@@ -70,8 +91,7 @@ void stw_etcd_destroy(struct stw_etcd *e)
     while (e->lanes) {
         struct stw_etcd_lane *lane = e->lanes;
         e->lanes = lane->next;
-        (void)curl_multi_cleanup(lane->multi);
-        free(lane);
+        lane_destroy(lane);
     }
     stw_wipe_free(e->ca);
     stw_wipe_free(e->cert);
@@ -93,7 +113,8 @@ static struct stw_etcd_lane *lane_create(void)
         free(lane);
         return NULL;
     }
-    (void)curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, KEPT_CONNECTIONS);
+    (void)curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, STW_ETCD_CONNECTIONS);
+    (void)curl_multi_setopt(lane->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, STW_ETCD_CONNECTIONS);
     return lane;
 }
 
@@ -112,9 +133,37 @@ struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e)
     return lane;
 }
 
-void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane)
+static void take_out_lane(struct stw_etcd *e, const struct stw_etcd_lane *lane)
 {
-    STW_LOCKED(&e->lock);
+    struct stw_etcd_lane **at = &e->lanes;
+    STW_ASSERT_LOCKED(&e->lock);
+    while (*at != lane)
+        at = &(*at)->next;
+    *at = lane->next;
+}
+
+/* The next calls may be to other members: it keeps as many as it ever had at a time. */
+static bool keeps_connections(struct stw_etcd_lane *lane, size_t count)
+{
+    size_t most = STW_MIN(count, (size_t)STW_ETCD_CONNECTIONS);
+    if (most <= lane->kept)
+        return true;
+    if (!may_keep(most - lane->kept))
+        return false;
+    lane->kept = (uint32_t)most;
+    (void)curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, (long)most);
+    return true;
+}
+
+void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane, size_t count)
+{
     assert(lane->busy);
+    bool keeps = keeps_connections(lane, count);
+    pthread_mutex_lock(&e->lock);
     lane->busy = false;
+    if (!keeps)
+        take_out_lane(e, lane);
+    pthread_mutex_unlock(&e->lock);
+    if (!keeps)
+        lane_destroy(lane);
 }

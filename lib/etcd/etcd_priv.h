@@ -15,7 +15,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define STW_ETCD_ANSWER_MAX_BYTES (1u << 20)
+/* Longer answers than a member's.  A round keeps the answers of all members until it ends. */
+#define STW_ETCD_ANSWER_MAX_BYTES (64u << 10)
+#define STW_ETCD_ROUND_ANSWER_MAX_BYTES (16u << 10)
+#define STW_ETCD_CHAIN_MAX_BYTES 24576L /* of a server's certificates, which a connection keeps */
+/* Of one call at a time, and that a lane keeps: as many as an etcd has members. */
+#define STW_ETCD_CONNECTIONS 9L
+/* Those that all clients keep may take a quarter of the base, at this size with TLS. */
+#define STW_ETCD_CONNECTION_BYTES (64u << 10)
 /* A line of the stream holds 32 KiB of the database in base64; no server is known to send more. */
 #define STW_ETCD_LINE_MAX_BYTES (1u << 20)
 /* Values of one JSON text: each takes 28 bytes of memory. */
@@ -32,6 +39,7 @@ struct stw_etcd_lane {
     struct stw_etcd_lane *next;
     CURLM *multi;
     bool busy;
+    uint32_t kept; /* connections that it may keep, counted for all clients together */
 };
 
 struct stw_etcd {
@@ -49,7 +57,8 @@ struct stw_etcd {
 
 /* NULL: out of memory. */
 struct stw_etcd_lane *stw_etcd_lane_take(struct stw_etcd *e) STW_MUST_CHECK;
-void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane);
+/* It was used for up to `count` connections at a time, and keeps them while there is memory. */
+void stw_etcd_lane_give(struct stw_etcd *e, struct stw_etcd_lane *lane, size_t count);
 
 /* --- an exchange: one request and its answer, with a log-in before it if needed */
 
@@ -67,6 +76,7 @@ struct stw_etcd_exchange {
     const char *body; /* borrowed until done */
     uint64_t deadline_ms;
     bool change;            /* changes state: uses its own connection, see transfer.c */
+    uint32_t answer_max;    /* 0: STW_ETCD_ANSWER_MAX_BYTES */
     stw_etcd_data_fn *data; /* NULL: the answer is collected */
     stw_etcd_then_fn *then; /* gets the answer; may set another path and body, and `again` */
     void *ctx;

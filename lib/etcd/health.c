@@ -78,6 +78,7 @@ void stw_etcd_round(struct stw_etcd *e, const struct stw_etcd_endpoint *endpoint
         x[i].path = STATUS_PATH;
         x[i].body = "{}";
         x[i].deadline_ms = deadline_ms;
+        x[i].answer_max = STW_ETCD_ROUND_ANSWER_MAX_BYTES;
         x[i].then = handle_round_answer;
         x[i].ctx = &ret[i];
     }

@@ -207,7 +207,7 @@ void stw_etcd_run(struct stw_etcd *e, struct stw_etcd_exchange *x, size_t count)
     for (size_t i = 0; i < count; i++)
         start_exchange(e, lane->multi, &x[i]);
     run_exchange_loop(e, lane->multi, x, count);
-    stw_etcd_lane_give(e, lane);
+    stw_etcd_lane_give(e, lane, count);
 }
 
 int stw_etcd_ask(struct stw_etcd *e, struct stw_etcd_exchange *x,

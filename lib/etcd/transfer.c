@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "etcd/etcd_priv.h"
 
+#include <openssl/ssl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -116,10 +117,26 @@ static int set_blob(CURL *easy, CURLoption option, char *pem)
     return (int)curl_easy_setopt(easy, option, &blob);
 }
 
+static CURLcode limit_chain(CURL *easy, void *ssl_ctx, void *ctx)
+{
+    (void)easy, (void)ctx;
+    (void)SSL_CTX_set_max_cert_list(ssl_ctx, STW_ETCD_CHAIN_MAX_BYTES);
+    return CURLE_OK;
+}
+
+/* CURLOPT_SSL_CTX_FUNCTION passes the type of the TLS library that libcurl was built with. */
+static bool uses_openssl(void)
+{
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    return info->ssl_version && strncmp(info->ssl_version, "OpenSSL/", 8) == 0;
+}
+
 /* Only this CA is trusted: by default libcurl also trusts the system's CAs. */
 static int set_tls(const struct stw_etcd *e, CURL *easy)
 {
     int bad = (int)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    if (uses_openssl())
+        bad |= (int)curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, limit_chain);
     if (e->ca) {
         bad |= (int)curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
         bad |= (int)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
@@ -217,7 +234,7 @@ int stw_etcd_transfer_begin(struct stw_etcd *e, CURLM *multi, struct stw_etcd_ex
     x->head = (struct stw_http_head){0};
     stw_buf_done(&x->answer);
     stw_held_done(&x->held);
-    x->answer = STW_BUF_INIT(STW_ETCD_ANSWER_MAX_BYTES);
+    x->answer = STW_BUF_INIT(x->answer_max ? x->answer_max : STW_ETCD_ANSWER_MAX_BYTES);
     x->answer.secret = true; /* a token may be in it */
     x->easy = curl_easy_init();
     if (!x->easy)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """lib/etcd against real members: health rounds, membership, alarms."""
 
+import contextlib
 import http.server
 import json
 import socket
+import ssl
 import threading
 import time
 
 import pytest
 
-from support import endless, etcd, wait
+from support import dbserver, endless, etcd, wait
 from support.etcdprobe import Probe
 
 
@@ -389,15 +391,19 @@ def test_users(one, version):
 class Scripted:
     """An HTTP server with a fixed response for each path."""
 
-    def __init__(self, answers, host="127.0.0.1"):
+    def __init__(self, answers, host="127.0.0.1", context=None):
         class Handler(http.server.BaseHTTPRequestHandler):
-            """One request."""
+            """The requests of one connection."""
+            protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 """Sends the response for the path."""
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = answers.get(self.path, b"x" * (2 << 20))
                 self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(answers.get(self.path, b"x" * (2 << 20)))
+                self.wfile.write(body)
 
             def log_message(self, *_):
                 """Logs nothing."""
@@ -408,7 +414,9 @@ class Scripted:
             daemon_threads = True
 
         self.server = Server((host, 0), Handler)
-        self.at = {"url": f"http://member.etcd.test:{self.server.server_port}", "address": host}
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.at = {"url": f"http{'s' if context else ''}://member.etcd.test:{self.server.server_port}", "address": host}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def __enter__(self):
@@ -425,7 +433,7 @@ def test_somebody_else_at_the_port():
     with Scripted(answers) as at, Probe(timeout_ms=2000) as probe:
         begin = time.monotonic()
         assert probe.round(at)[0]["trouble"] == "FAILED"
-        assert "over 1048576 bytes" in probe.fails("list", "FAILED", at)["error"]
+        assert "over 65536 bytes" in probe.fails("list", "FAILED", at)["error"]
         assert time.monotonic() - begin < 2
 
 
@@ -437,6 +445,45 @@ def test_a_head_without_its_end(kind):
         assert probe.round(at)[0]["trouble"] == "FAILED"
         assert "the head or the trailers" in probe.fails("list", "FAILED", at)["error"]
         assert server.sent < server.most
+
+
+STATUS = {"header": {"cluster_id": "1", "member_id": "2"}}
+
+
+def test_long_answers_of_a_round_are_not_kept():
+    """A round keeps the answers of all members until its end."""
+    for size, trouble in ((12000, "FINE"), (20000, "FAILED")):
+        status = json.dumps({**STATUS, "more": "x" * size}).encode()
+        with Scripted({"/v3/maintenance/status": status, "/v3/kv/range": b"{}"}) as at, Probe() as probe:
+            assert probe.round(at)[0]["trouble"] == trouble, size
+
+
+def test_a_long_chain_of_certificates_is_refused(tmp_path):
+    """Each connection keeps the certificates of its server."""
+    ca = dbserver.make_ca(tmp_path)
+    dbserver.make_pair(tmp_path, tmp_path, names="DNS:member.etcd.test")
+    leaf = (tmp_path / "tls.crt").read_text("ascii")
+    answers = {"/v3/maintenance/status": json.dumps(STATUS).encode(), "/v3/kv/range": b"{}"}
+    for more, trouble in ((3, "FINE"), (100, "TLS")):
+        chain = tmp_path / "chain.pem"
+        chain.write_text(leaf + ca.read_text("ascii") * more, encoding="ascii")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, tmp_path / "tls.key")
+        with Scripted(answers, context=context) as at, Probe(ca=ca) as probe:
+            assert probe.round(at)[0]["trouble"] == trouble, more
+
+
+def test_kept_connections_have_a_limit():
+    """Of one call, and of all together: a quarter of the base, of 32 MiB without a memory limit."""
+    answers = {"/v3/maintenance/status": json.dumps(STATUS).encode(), "/v3/kv/range": b"{}"}
+    with contextlib.ExitStack() as stack:
+        members = [stack.enter_context(Scripted(answers)) for _ in range(16)]
+        probe = stack.enter_context(Probe())
+        assert [one["trouble"] for one in probe.round(*members)] == ["FINE"] * 16
+        assert len(_connections(probe.process.pid)) == 9
+        probe.ask("threads", *members, count=16)
+        assert 100 < len(_connections(probe.process.pid)) <= 128
+        assert [one["trouble"] for one in probe.round(*members)] == ["FINE"] * 16
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
