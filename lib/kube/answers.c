@@ -71,8 +71,7 @@ bool stw_answer_hold(size_t *held, size_t bytes)
 {
     if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= run.reserved || bytes <= *held)
         return true;
-    if (run.open &&
-        (atomic_load(&kept) + bytes > stw_answer_most() || !stw_held_has_room(bytes))) {
+    if (run.open && (atomic_load(&kept) + bytes > stw_answer_most() || !stw_held_has_room(bytes))) {
         stw_share_note_refusal(STW_SHARE_ANSWERS);
         return false;
     }
