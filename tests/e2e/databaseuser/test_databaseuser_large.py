@@ -25,6 +25,16 @@ def scarce(installed, steward_binary, tmp_path_factory, mariadb):
         assert one.steward.stop() == 0, one.steward.log_tail()
 
 
+@pytest.fixture
+def shop(installed, namespace):
+    """A namespace in which no finalizer is left."""
+    yield namespace
+    for kind in (dbu.KIND, app.KIND):
+        for one in installed.list(kind, namespace):
+            installed.patch(kind, one["metadata"]["name"], namespace, {"metadata": {"finalizers": None}},
+                            check=False)
+
+
 def make_too_large(cluster, kind, name, namespace):
     """Gives it the note, and waits until its status says so."""
     cluster.annotate(kind, name, namespace, NOTE)
@@ -33,47 +43,47 @@ def make_too_large(cluster, kind, name, namespace):
     assert "its reconcile would need 1" in found["message"], found
 
 
-def test_account_of_an_object_that_is_too_large_ends_as_its_policy_says(scarce, mariadb, namespace):
+def test_account_of_an_object_that_is_too_large_ends_as_its_policy_says(scarce, mariadb, shop):
     """The policy is read although the object is too large to be reconciled."""
-    scarce.create("stays", namespace, deletionPolicy="Lock")
-    scarce.wait_ready("stays", namespace)
-    make_too_large(scarce.cluster, dbu.KIND, "stays", namespace)
-    scarce.delete("stays", namespace)
-    scarce.wait_event("stays", namespace, "Locked")
+    scarce.create("stays", shop, deletionPolicy="Lock")
+    scarce.wait_ready("stays", shop)
+    make_too_large(scarce.cluster, dbu.KIND, "stays", shop)
+    scarce.delete("stays", shop)
+    scarce.wait_event("stays", shop, "Locked")
     assert "stays" in str(mariadb.all_accounts())
     assert not mariadb.login("stays", "first-Passw0rd-1")
 
 
-def test_deletion_that_needs_more_than_the_limit_says_so_and_heals(scarce, mariadb, namespace):
+def test_deletion_that_needs_more_than_the_limit_says_so_and_heals(scarce, mariadb, shop):
     """With half the memory the deletion, too, waits; shortening the field is enough."""
-    scarce.create("ends", namespace)
-    scarce.wait_ready("ends", namespace)
-    make_too_large(scarce.cluster, dbu.KIND, "ends", namespace)
+    scarce.create("ends", shop)
+    scarce.wait_ready("ends", shop)
+    make_too_large(scarce.cluster, dbu.KIND, "ends", shop)
     assert scarce.steward.stop() == 0
     scarce.steward.args = [*scarce.steward.args[:-1], "--memory-limit=32"]
     scarce.steward.start()
-    scarce.delete("ends", namespace, wait_gone=False)
-    found = scarce.cluster.wait_for(dbu.KIND, "ends", namespace, lambda user: "its deletion would need" in
+    scarce.delete("ends", shop, wait_gone=False)
+    found = scarce.cluster.wait_for(dbu.KIND, "ends", shop, lambda user: "its deletion would need" in
                                     condition(user, "Stalled").get("message", ""), 60, "the message")
     text = condition(found, "Stalled")["message"]
     assert "metadata.annotations has 13" in text and "shorten it to 838860 bytes" in text, text
-    scarce.wait_event("ends", namespace, "InvalidSpec", "its deletion would need")
+    scarce.wait_event("ends", shop, "InvalidSpec", "its deletion would need")
     assert scarce.steward.metric("steward_memory_share_refused_total", share="reconciles") > 0
     doctor = k8s.run([scarce.binary, "doctor", "--kubeconfig", scarce.cluster.kubeconfig], check=False)
-    assert f"the deletion of databaseusers {namespace}/ends does not go on: the object is too long: it has 13" \
+    assert f"the deletion of databaseusers {shop}/ends does not go on: the object is too long: it has 13" \
         in doctor.stdout, doctor.stdout
-    scarce.annotate("ends", namespace, dict.fromkeys(NOTE))
-    scarce.cluster.wait_gone(dbu.KIND, "ends", namespace)
+    scarce.annotate("ends", shop, dict.fromkeys(NOTE))
+    scarce.cluster.wait_gone(dbu.KIND, "ends", shop)
     assert "ends" not in str(mariadb.all_accounts())
 
 
-def test_deletion_of_a_kind_without_a_finalizer_needs_no_contents(scarce, namespace):
+def test_deletion_of_a_kind_without_a_finalizer_needs_no_contents(scarce, shop):
     """Another client's finalizer holds an App that is too large: it is being deleted, not invalid."""
     cluster = scarce.cluster
-    cluster.apply(app.manifest("web", namespace))
-    cluster.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": HOLD}})
-    make_too_large(cluster, app.KIND, "web", namespace)
-    cluster.delete(app.KIND, "web", namespace, wait_gone=False)
-    cluster.wait_for(app.KIND, "web", namespace, lambda o: o["status"]["phase"] == "Terminating")
-    cluster.patch(app.KIND, "web", namespace, {"metadata": {"finalizers": None}})
-    cluster.wait_gone(app.KIND, "web", namespace)
+    cluster.apply(app.manifest("web", shop))
+    cluster.patch(app.KIND, "web", shop, {"metadata": {"finalizers": HOLD}})
+    make_too_large(cluster, app.KIND, "web", shop)
+    cluster.delete(app.KIND, "web", shop, wait_gone=False)
+    cluster.wait_for(app.KIND, "web", shop, lambda o: o["status"]["phase"] == "Terminating")
+    cluster.patch(app.KIND, "web", shop, {"metadata": {"finalizers": None}})
+    cluster.wait_gone(app.KIND, "web", shop)
