@@ -35,7 +35,7 @@ bool stw_share_take(enum stw_share share, size_t bytes) STW_MUST_CHECK;
 /* Counts bytes that cannot be refused any more. */
 void stw_share_add(enum stw_share share, size_t bytes);
 void stw_share_give_back(enum stw_share share, size_t bytes);
-/* What one owner keeps of answers of databases, etcd and stores, counted against STW_SHARE_ANSWERS;
+/* What one owner keeps of answers of databases and stores, counted against STW_SHARE_ANSWERS;
  * zero-initialised: nothing.  Up to 64 KiB are not counted, so that short answers are never refused.
  * All together have three quarters of the share: users choose these servers, which may be slow, and
  * objects of the API server must be read meanwhile. */

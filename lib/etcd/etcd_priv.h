@@ -7,7 +7,6 @@
 
 #include "base/http_head.h"
 #include "base/json.h"
-#include "base/memory_budget.h"
 #include "base/util.h"
 #include "etcd/etcd.h"
 
@@ -94,7 +93,6 @@ struct stw_etcd_exchange {
     CURL *easy;
     struct curl_slist *headers, *connect_to;
     struct stw_buf login;
-    struct stw_held held; /* of the answer */
     struct stw_http_head head;
     uint64_t heard_ms;
     const struct stw_reach *reach; /* NULL: any address */

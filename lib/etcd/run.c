@@ -28,7 +28,6 @@ void stw_etcd_exchange_done(struct stw_etcd_exchange *x)
 {
     stw_buf_done(&x->answer);
     stw_buf_done(&x->login);
-    stw_held_done(&x->held);
 }
 
 /* --- the token, which all threads share */

@@ -27,13 +27,6 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
         x->heard_ms = stw_now_ms(&stw_clock_system); /* the sink's time does not count */
         return r == 0 ? len : 0;
     }
-    if (!stw_held_set(&x->held, x->answer.len + len)) {
-        (void)stw_etcd_refuse(
-            x, STW_ETCD_FAILED, STW_ERR_UNAVAILABLE,
-            "%s: there is no memory now for the answer to %s, of %zu bytes or more", x->at->url,
-            x->path, x->answer.len + len);
-        return 0;
-    }
     stw_buf_add(&x->answer, data, len);
     if (!x->answer.failed)
         return len;
@@ -233,7 +226,6 @@ int stw_etcd_transfer_begin(struct stw_etcd *e, CURLM *multi, struct stw_etcd_ex
     x->heard_ms = now;
     x->head = (struct stw_http_head){0};
     stw_buf_done(&x->answer);
-    stw_held_done(&x->held);
     x->answer = STW_BUF_INIT(x->answer_max ? x->answer_max : STW_ETCD_ANSWER_MAX_BYTES);
     x->answer.secret = true; /* a token may be in it */
     x->easy = curl_easy_init();
