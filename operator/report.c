@@ -30,9 +30,30 @@ int stw_report_form(const char *name, enum stw_report_form *ret)
 void stw_report_init(struct stw_report *r, const struct stw_operator *op, enum stw_report_form form,
                      bool quiet)
 {
-    *r = (struct stw_report){.op = op, .form = form, .quiet = quiet};
-    if (form != STW_REPORT_TEXT)
-        r->objects = json_array();
+    *r = (struct stw_report){
+        .op = op, .form = form, .quiet = quiet, .objects = STW_BUF_INIT(SIZE_MAX / 8)};
+}
+
+/* Takes the reference. */
+static void add_object(struct stw_report *r, json_t *object)
+{
+    stw_autofree char *text = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    r->count++;
+    if (text)
+        stw_buf_add(&r->objects, text, strlen(text) + 1);
+    r->objects.failed |= !text;
+}
+
+void stw_report_each(struct stw_report *r, stw_report_object_fn *fn, void *ctx)
+{
+    const char *at = stw_buf_str(&r->objects), *end = at + r->objects.len;
+    for (; at < end; at += strlen(at) + 1) {
+        json_auto_t *object = json_loads(at, 0, NULL);
+        if (object)
+            fn(ctx, object);
+        r->objects.failed |= !object;
+    }
 }
 
 /* The position of a field in the file; for "" that of the object. */
@@ -163,12 +184,12 @@ static void add_verdict(struct stw_report *r, const struct stw_report_object *s,
     json_t *object = build_subject_json(r, s, f->error_count ? "refused" : "accepted");
     json_t *errors = json_array(), *warnings = json_array();
     for (size_t i = 0; i < f->error_count; i++)
-        json_array_append_new(errors, finding_json(s, &f->errors[i]));
+        r->objects.failed |= json_array_append_new(errors, finding_json(s, &f->errors[i])) != 0;
     for (size_t i = 0; i < f->warning_count; i++)
-        json_array_append_new(warnings, stw_report_text(f->warnings[i]));
-    json_object_set_new(object, "errors", errors);
-    json_object_set_new(object, "warnings", warnings);
-    json_array_append_new(r->objects, object);
+        r->objects.failed |= json_array_append_new(warnings, stw_report_text(f->warnings[i])) != 0;
+    r->objects.failed |= json_object_set_new(object, "errors", errors) != 0 ||
+                         json_object_set_new(object, "warnings", warnings) != 0;
+    add_object(r, object);
 }
 
 void stw_report_verdict(struct stw_report *r, const struct stw_report_object *s,
@@ -192,7 +213,7 @@ void stw_report_skipped(struct stw_report *r, const struct stw_report_object *s)
 {
     r->passed_over++;
     if (r->form != STW_REPORT_TEXT)
-        json_array_append_new(r->objects, build_subject_json(r, s, "passedOver"));
+        add_object(r, build_subject_json(r, s, "passedOver"));
     else if (!r->quiet)
         print_object(s, "skipped: %s is not a kind of %s's", s->api_version, r->op->name);
 }
@@ -214,7 +235,8 @@ void stw_report_unreadable(struct stw_report *r, const struct stw_report_object 
     stw_buf_adds(&text, why);
     json_t *object = build_subject_json(r, s, "unreadable");
     json_object_set_new(object, "error", stw_report_text(stw_buf_str(&text)));
-    json_array_append_new(r->objects, object);
+    add_object(r, object);
+    r->shown_unreadable++;
 }
 
 static void print_end(const struct stw_report *r)
@@ -228,26 +250,52 @@ static void print_end(const struct stw_report *r)
         stw_print_line(stdout, "%u could not be read", r->unreadable);
 }
 
-/* A callback of jansson, which cuts the text between characters. */
-static int print_piece(const char *text, size_t len, void *out)
+struct nested {
+    FILE *out;
+    unsigned blanks;
+};
+
+/* A callback of jansson, which cuts the text between characters.  Line ends are between values. */
+static int print_piece(const char *text, size_t len, void *ctx)
 {
-    stw_print_json(out, text, len);
+    const struct nested *n = ctx;
+    while (len > 0) {
+        const char *stop = memchr(text, '\n', len);
+        size_t line = stop ? (size_t)(stop + 1 - text) : len;
+        stw_print_json(n->out, text, line);
+        for (unsigned i = 0; stop && i < n->blanks; i++)
+            fputc(' ', n->out);
+        text += line;
+        len -= line;
+    }
     return 0;
 }
 
-void stw_report_print(const json_t *all, FILE *out)
+void stw_report_print(const json_t *value, unsigned blanks, FILE *out)
 {
-    (void)json_dump_callback(all, print_piece, out, JSON_INDENT(2));
-    fputc('\n', out);
+    struct nested n = {out, blanks};
+    (void)json_dump_callback(value, print_piece, &n, JSON_INDENT(2));
 }
 
-static void print_json(const struct stw_report *r)
+static void print_json_object(void *ctx, const json_t *object)
 {
-    json_auto_t *all =
-        json_pack("{s:O, s:{s:I, s:I, s:I, s:I}}", "objects", r->objects, "summary", "accepted",
-                  (json_int_t)r->accepted, "refused", (json_int_t)r->refused, "passedOver",
-                  (json_int_t)r->passed_over, "unreadable", (json_int_t)r->unreadable);
-    stw_report_print(all, stdout);
+    unsigned *shown = ctx;
+    fputs((*shown)++ ? ",\n    " : "\n    ", stdout);
+    stw_report_print(object, 4, stdout);
+}
+
+static void print_json(struct stw_report *r)
+{
+    unsigned shown = 0;
+    json_auto_t *summary =
+        json_pack("{s:I, s:I, s:I, s:I}", "accepted", (json_int_t)r->accepted, "refused",
+                  (json_int_t)r->refused, "passedOver", (json_int_t)r->passed_over, "unreadable",
+                  (json_int_t)r->unreadable);
+    fputs("{\n  \"objects\": [", stdout);
+    stw_report_each(r, print_json_object, &shown);
+    fputs(shown ? "\n  ],\n  \"summary\": " : "],\n  \"summary\": ", stdout);
+    stw_report_print(summary, 2, stdout);
+    fputs("\n}\n", stdout);
 }
 
 int stw_report_finish(struct stw_report *r)
@@ -260,15 +308,17 @@ int stw_report_finish(struct stw_report *r)
         print_json(r);
         break;
     case STW_REPORT_JUNIT:
-        stw_report_junit(r->op, r->objects, stdout);
+        stw_report_junit(r, stdout);
         break;
     case STW_REPORT_SARIF:
-        stw_report_sarif(r->op, r->objects, stdout);
+        stw_report_sarif(r, stdout);
         break;
     }
-    json_decref(r->objects);
-    r->objects = NULL;
-    if (fflush(stdout) != 0)
+    bool complete = !r->objects.failed;
+    stw_buf_done(&r->objects);
+    if (!complete)
+        stw_print_line(stderr, "there is no memory for the report");
+    if (fflush(stdout) != 0 || !complete)
         return STW_EXIT_USAGE;
     return r->unreadable ? STW_EXIT_USAGE : r->refused ? STW_EXIT_REFUSED : STW_EXIT_OK;
 }

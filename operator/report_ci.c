@@ -148,30 +148,27 @@ static void print_case(const struct stw_operator *op, const json_t *object, FILE
     fputs("    </testcase>\n", out);
 }
 
-static size_t count_verdict(const json_t *objects, const char *verdict)
+struct junit {
+    const struct stw_operator *op;
+    FILE *out;
+};
+
+static void print_junit_object(void *ctx, const json_t *object)
 {
-    const json_t *object;
-    size_t i, n = 0;
-    json_array_foreach (objects, i, object)
-        n += has_verdict(object, verdict);
-    return n;
+    const struct junit *j = ctx;
+    print_case(j->op, object, j->out);
 }
 
-void stw_report_junit(const struct stw_operator *op, const json_t *objects, FILE *out)
+void stw_report_junit(struct stw_report *r, FILE *out)
 {
-    const json_t *object;
     char counts[160];
-    size_t i;
-    stw_format(counts, sizeof(counts),
-               "tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\"",
-               json_array_size(objects), count_verdict(objects, "refused"),
-               count_verdict(objects, "unreadable"), count_verdict(objects, "passedOver"));
+    stw_format(counts, sizeof(counts), "tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\"",
+               r->count, r->refused, r->shown_unreadable, r->passed_over);
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<testsuites %s>\n  <testsuite name=\"%s validate\" %s>\n",
-            counts, op->name, counts);
-    json_array_foreach (objects, i, object)
-        print_case(op, object, out);
+            counts, r->op->name, counts);
+    stw_report_each(r, print_junit_object, &(struct junit){r->op, out});
     fputs("  </testsuite>\n</testsuites>\n", out);
 }
 
@@ -196,35 +193,43 @@ static json_t *build_location(const json_t *object, const json_t *place)
     return json_pack("[{s:o}]", "physicalLocation", physical);
 }
 
-static void add_result(json_t *results, const json_t *object, const json_t *place, const char *rule,
-                       const char *level, const char *text)
+struct sarif {
+    FILE *out;
+    unsigned shown;
+};
+
+static void print_result(struct sarif *s, const json_t *object, const json_t *place,
+                         const char *rule, const char *level, const char *text)
 {
-    json_array_append_new(results, json_pack("{s:s, s:s, s:{s:o}, s:o}", "ruleId", rule, "level",
-                                             level, "message", "text", stw_report_text(text),
-                                             "locations", build_location(object, place)));
+    json_auto_t *result =
+        json_pack("{s:s, s:s, s:{s:o}, s:o}", "ruleId", rule, "level", level, "message", "text",
+                  stw_report_text(text), "locations", build_location(object, place));
+    fputs(s->shown++ ? ",\n        " : "\n        ", s->out);
+    stw_report_print(result, 8, s->out);
 }
 
-static void add_results(json_t *results, const json_t *object)
+static void print_results(void *ctx, const json_t *object)
 {
+    struct sarif *s = ctx;
     const json_t *one;
     size_t i;
     char name[600], text[10240], why[8192];
     format_name(object, name, sizeof(name));
     if (has_verdict(object, "unreadable"))
-        add_result(results, object, object, "Unreadable", "error", get_text(object, "error"));
+        print_result(s, object, object, "Unreadable", "error", get_text(object, "error"));
     json_array_foreach (json_object_get(object, "errors"), i, one) {
         format_error(one, why, sizeof(why));
         stw_format(text, sizeof(text), "%s %s: %s", get_text(object, "kind"), name, why);
-        add_result(results, object, one, get_text(one, "reason"), "error", text);
+        print_result(s, object, one, get_text(one, "reason"), "error", text);
     }
     json_array_foreach (json_object_get(object, "warnings"), i, one) {
         stw_format(text, sizeof(text), "%s %s: %s", get_text(object, "kind"), name,
                    json_string_value(one));
-        add_result(results, object, object, "Warning", "warning", text);
+        print_result(s, object, object, "Warning", "warning", text);
     }
 }
 
-void stw_report_sarif(const struct stw_operator *op, const json_t *objects, FILE *out)
+void stw_report_sarif(struct stw_report *r, FILE *out)
 {
     static const char *const rules[][2] = {
         {"FieldValueRequired", "A required field is missing."},
@@ -235,18 +240,18 @@ void stw_report_sarif(const struct stw_operator *op, const json_t *objects, FILE
         {"Unreadable", "A document could not be read."},
         {"Warning", "The object is accepted, with a warning."},
     };
-    const json_t *object;
-    size_t i;
-    json_t *results = json_array(), *known = json_array();
-    for (i = 0; i < STW_COUNT(rules); i++)
+    struct sarif s = {.out = out};
+    json_t *known = json_array();
+    for (size_t i = 0; i < STW_COUNT(rules); i++)
         json_array_append_new(known, json_pack("{s:s, s:{s:s}}", "id", rules[i][0],
                                                "shortDescription", "text", rules[i][1]));
-    json_array_foreach (objects, i, object)
-        add_results(results, object);
-    json_auto_t *all =
-        json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:s, s:o}]}", "$schema",
-                  "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs",
-                  "tool", "driver", "name", op->name, "version", op->version, "rules", known,
-                  "columnKind", "unicodeCodePoints", "results", results);
-    stw_report_print(all, out);
+    json_auto_t *tool = json_pack("{s:{s:s, s:s, s:o}}", "driver", "name", r->op->name, "version",
+                                  r->op->version, "rules", known);
+    fputs("{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n"
+          "  \"version\": \"2.1.0\",\n  \"runs\": [\n    {\n      \"tool\": ",
+          out);
+    stw_report_print(tool, 6, out);
+    fputs(",\n      \"columnKind\": \"unicodeCodePoints\",\n      \"results\": [", out);
+    stw_report_each(r, print_results, &s);
+    fputs(s.shown ? "\n      ]\n    }\n  ]\n}\n" : "]\n    }\n  ]\n}\n", out);
 }

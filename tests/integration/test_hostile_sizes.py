@@ -12,7 +12,7 @@ import time
 import pytest
 import yaml
 
-from support import cpu
+from support import cpu, paths
 from support.paths import steward_binary
 
 SIZE = 3 << 20
@@ -317,3 +317,31 @@ def test_validate_reads_many_files_in_linear_time(steward_binary, tmp_path):
             (folder / f"{i}.yaml").write_text(_block(i))
         costs.append(_validate(steward_binary, tmp_path, str(n)))
     _check_linear(*costs)
+
+
+def _validate_in_60_mb(binary, folder, form):
+    """A call with 60 MB of addresses."""
+    return subprocess.run(
+        ["bash", "-c", 'ulimit -v 60000; exec "$@"', "-", binary, "validate", "-o", form, "in.json"],
+        cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("form", ALL)
+def test_reports_of_many_objects_are_complete_with_little_memory(steward_binary, tmp_path, form):
+    """3 MB of objects of other kinds, all of which are in the report, in 60 MB of addresses."""
+    if paths.sanitizer():
+        pytest.skip("a sanitizer takes more memory")
+    (tmp_path / "in.json").write_text('{"apiVersion":"v1","kind":"A"}' * 100000)
+    done = _validate_in_60_mb(steward_binary, tmp_path, form)
+    assert done.returncode == 0, done.stderr
+    if form == "json":
+        assert len(json.loads(done.stdout)["objects"]) == 100000
+
+
+def test_a_report_without_memory_is_an_error(steward_binary, tmp_path):
+    """What is missing in a report looks as if it were right."""
+    if paths.sanitizer():
+        pytest.skip("a sanitizer takes more memory")
+    (tmp_path / "in.json").write_text('{"apiVersion":"v1","kind":"A"}' * 400000)
+    done = _validate_in_60_mb(steward_binary, tmp_path, "json")
+    assert (done.returncode, done.stderr) == (2, "there is no memory for the report\n")
