@@ -16,6 +16,7 @@
 
 #define INDEX_CLUSTER "backupOf"
 #define INDEX_PLACE "place"
+#define PLACE_AGAIN_S 60
 
 static const struct stw_watch own_watch;
 
@@ -162,6 +163,21 @@ static bool waits_for_object(const struct eb *e)
     return e->spec.cluster && stw_streq(e->state.reason, "NoHealthyEndpoint");
 }
 
+/* No Secret is read before its turn: those of many waiting backups would fill the memory. */
+static bool has_place(struct eb *e, bool early)
+{
+    if (eb_runtime_come(e->runtime, e->run->key))
+        return true;
+    if (!early)
+        e->state.phase = EB_RUNNING; /* it begins as soon as it has one */
+    e->due.wake = e->clock.now + PLACE_AGAIN_S;
+    stw_format(e->waiting, sizeof(e->waiting),
+               "the backup waits for others: at most %d of a namespace, and %d of all, are made at "
+               "a time",
+               EB_TRANSFERS_OF_NAMESPACE, EB_TRANSFERS_MAX);
+    return false;
+}
+
 /* `early`: ahead of the scheduled retry.  A failure for the same reason is then not reported again.
  */
 static void prepare_backup(struct eb *e, bool early)
@@ -173,6 +189,8 @@ static void prepare_backup(struct eb *e, bool early)
         return;
     }
     bool volume = stw_same(e->spec.storage_type, "PVC");
+    if (!volume && !has_place(e, early))
+        return;
     int rc = volume ? eb_agent_prepare(e, &e->result) : eb_job_create(e, &e->job, &e->result);
     e->state.phase = EB_RUNNING;
     if (rc == 0) {
@@ -285,6 +303,7 @@ static void reconcile_backup(struct stw_subject *subject, struct stw_result *res
         prepare_backup(e, early);
     tell_verified(e);
     finish_backup_run(e, result);
+    eb_runtime_leave(e->runtime, e->run->key);
     eb_job_free(e->job);
     json_decref(e->containers);
     json_decref(e->volumes);

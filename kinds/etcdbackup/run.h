@@ -21,6 +21,8 @@
 #define EB_ARTIFACTS_MAX 20
 #define EB_ENDPOINTS_MAX 20
 #define EB_TRANSFERS_MAX 4 /* at a time, each with one upload part in memory */
+#define EB_TRANSFERS_OF_NAMESPACE 2
+#define EB_CALLED_MS 30000 /* until a place is another's, as its object's run does not come */
 #define EB_BACKOFF_S 30    /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 #define EB_MISSED_MAX 100
@@ -142,6 +144,11 @@ enum eb_transfer { EB_NO_TRANSFER, EB_TRANSFERS, EB_TRANSFERRED };
 /* The state of the transfer of `key` for the object `uid`. */
 enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
                                  bool *ret_verifying, struct stw_snapshot *ret);
+/* True: `key` has one of the places, until eb_runtime_start or eb_runtime_leave.  False: its run follows
+ * when it is its turn. */
+bool eb_runtime_come(struct eb_runtime *k, const char *key) STW_MUST_CHECK;
+/* Gives a place back that was not used; the key goes on waiting if it has none. */
+void eb_runtime_leave(struct eb_runtime *k, const char *key);
 /* Takes ownership of `job`, also when it fails. */
 int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
                      struct stw_error *err) STW_MUST_CHECK;

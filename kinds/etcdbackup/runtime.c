@@ -29,6 +29,15 @@ struct transfer {
     struct stw_snapshot result;
 };
 
+/* A backup that wants one of the places, or has been called to one and has not begun.  It has no inputs
+ * yet: those of many would fill the memory. */
+struct place {
+    bool called;
+    uint64_t called_ms;
+    uint64_t round; /* in which it has its turn */
+    char key[];
+};
+
 /* The gauge for the etcd of one EtcdBackup. */
 struct verified_gauge {
     char *key;
@@ -43,7 +52,9 @@ struct eb_runtime {
     /* Guards all below, and each transfer except its job and result while it is MOVING. */
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    struct stw_table transfers, gauges;
+    struct stw_table transfers, gauges, places;
+    struct place *called[EB_TRANSFERS_MAX];
+    uint64_t round;                /* of the last place that was given */
     struct transfer *first, *last; /* queue of those that wait for a thread */
     struct transfer *moving[EB_TRANSFERS_MAX];
     unsigned threads;
@@ -58,6 +69,11 @@ static const char *key_of(const void *entry)
 static const char *key_of_gauge(const void *entry)
 {
     return ((const struct verified_gauge *)entry)->key;
+}
+
+static const char *key_of_place(const void *entry)
+{
+    return ((const struct place *)entry)->key;
 }
 
 static void verified_gauge_free(void *entry)
@@ -78,6 +94,146 @@ static void transfer_free(void *entry)
     eb_job_free(t->job);
     free(t->key);
     free(t);
+}
+
+/* --- places: the namespaces take turns, and none gets all of them */
+
+static bool of_one_namespace(const char *a, const char *b)
+{
+    size_t len = strcspn(a, "/");
+    return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
+}
+
+/* Places that are taken, by this key's namespace or (NULL) by all. */
+static unsigned count_taken(const struct eb_runtime *k, const char *key)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++) {
+        count += k->moving[i] && (!key || of_one_namespace(k->moving[i]->key, key));
+        count += k->called[i] && (!key || of_one_namespace(k->called[i]->key, key));
+    }
+    for (const struct transfer *t = k->first; t; t = t->next)
+        count += !key || of_one_namespace(t->key, key);
+    return count;
+}
+
+/* NULL, too, when all that wait are of namespaces that have theirs. */
+static struct place *first_waiting(const struct eb_runtime *k)
+{
+    struct place *best = NULL, *p;
+    for (uint32_t pos = 0; (p = stw_table_next(&k->places, &pos));)
+        if (!p->called && (!best || p->round < best->round) &&
+            count_taken(k, p->key) < EB_TRANSFERS_OF_NAMESPACE)
+            best = p;
+    return best;
+}
+
+static void remove_place(struct eb_runtime *k, const char *key)
+{
+    struct place *p = stw_table_remove(&k->places, key);
+    STW_ASSERT_LOCKED(&k->lock);
+    for (size_t i = 0; p && i < EB_TRANSFERS_MAX; i++)
+        if (k->called[i] == p)
+            k->called[i] = NULL;
+    free(p);
+}
+
+static void call(struct eb_runtime *k, struct place *p, uint64_t now_ms)
+{
+    size_t i = 0;
+    while (k->called[i])
+        i++; /* the caller has seen that there is one */
+    assert(i < EB_TRANSFERS_MAX);
+    k->called[i] = p;
+    p->called = true;
+    p->called_ms = now_ms;
+    k->round = STW_MAX(k->round, p->round);
+}
+
+/* One that was called and does not come, as its object is paused, loses its place. */
+static void drop_absent(struct eb_runtime *k, uint64_t now_ms)
+{
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
+        if (k->called[i] && now_ms - k->called[i]->called_ms > EB_CALLED_MS)
+            remove_place(k, k->called[i]->key);
+}
+
+struct called {
+    char *keys[EB_TRANSFERS_MAX];
+    size_t count;
+};
+
+/* With the lock held; tell_called follows without it. */
+static void call_next(struct eb_runtime *k, struct called *ret)
+{
+    uint64_t now_ms = stw_now_ms(&stw_clock_system);
+    struct place *p;
+    STW_ASSERT_LOCKED(&k->lock);
+    drop_absent(k, now_ms);
+    while (ret->count < EB_TRANSFERS_MAX && count_taken(k, NULL) < EB_TRANSFERS_MAX &&
+           (p = first_waiting(k))) {
+        call(k, p, now_ms);
+        ret->keys[ret->count++] = strdup(p->key);
+    }
+}
+
+static void tell_called(struct eb_runtime *k, struct called *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->keys[i])
+            stw_manager_enqueue(k->manager, stw_kind_etcdbackup.kind, all->keys[i]);
+        free(all->keys[i]);
+    }
+}
+
+static struct place *find_or_add_place(struct eb_runtime *k, const char *key)
+{
+    struct place *p = stw_table_get(&k->places, key), *other;
+    size_t size = strlen(key) + 1;
+    uint64_t last = k->round;
+    void *old = NULL;
+    if (p)
+        return p;
+    for (uint32_t pos = 0; (other = stw_table_next(&k->places, &pos));)
+        if (of_one_namespace(other->key, key))
+            last = STW_MAX(last, other->round);
+    p = calloc(1, sizeof(*p) + size);
+    if (!p)
+        return NULL;
+    memcpy(p->key, key, size);
+    p->round = last + 1;
+    if (stw_table_put(&k->places, p, &old) == 0)
+        return p;
+    free(p);
+    return NULL;
+}
+
+bool eb_runtime_come(struct eb_runtime *k, const char *key)
+{
+    struct called all = {0};
+    pthread_mutex_lock(&k->lock);
+    struct place *p = find_or_add_place(k, key);
+    if (p && !p->called)
+        call_next(k, &all);
+    bool in = p && p->called;
+    if (in)
+        p->called_ms = stw_now_ms(&stw_clock_system);
+    pthread_mutex_unlock(&k->lock);
+    tell_called(k, &all);
+    return in;
+}
+
+void eb_runtime_leave(struct eb_runtime *k, const char *key)
+{
+    struct called all = {0};
+    pthread_mutex_lock(&k->lock);
+    const struct place *p = stw_table_get(&k->places, key);
+    if (p && p->called) {
+        remove_place(k, key);
+        call_next(k, &all);
+    }
+    pthread_mutex_unlock(&k->lock);
+    tell_called(k, &all);
 }
 
 /* --- on a thread */
@@ -174,8 +330,11 @@ static void *run_transfer_thread(void *ctx)
         run_transfer(t);
         pthread_mutex_lock(&k->lock);
         finish_transfer(k, t, slot);
+        struct called all = {0};
+        call_next(k, &all);
         pthread_mutex_unlock(&k->lock);
         stw_manager_enqueue(k->manager, stw_kind_etcdbackup.kind, key);
+        tell_called(k, &all);
         pthread_mutex_lock(&k->lock);
     }
     k->threads--;
@@ -254,6 +413,7 @@ int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, str
         eb_job_free(job);
     }
     pthread_mutex_lock(&k->lock);
+    remove_place(k, key); /* it is a transfer's from here on */
     int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0 ? stw_fail_memory(err) : 0;
     if (rc == 0) {
         append_to_queue(k, t);
@@ -299,9 +459,14 @@ void eb_runtime_forget(struct eb_runtime *k, const char *key)
 
 void eb_runtime_remove(struct eb_runtime *k, const char *key)
 {
+    struct called all = {0};
     eb_runtime_forget(k, key);
-    STW_LOCKED(&k->lock);
+    pthread_mutex_lock(&k->lock);
     verified_gauge_free(stw_table_remove(&k->gauges, key));
+    remove_place(k, key);
+    call_next(k, &all);
+    pthread_mutex_unlock(&k->lock);
+    tell_called(k, &all);
 }
 
 /* Drops results of the ended term, too: the next leader may have removed what they report.  Also
@@ -310,8 +475,11 @@ void eb_runtime_pause(void *state)
 {
     struct eb_runtime *k = state;
     const struct transfer *t;
+    const struct place *p;
     struct verified_gauge *g;
     STW_LOCKED(&k->lock);
+    for (uint32_t pos = 0; (p = stw_table_next(&k->places, &pos));)
+        remove_place(k, p->key);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         remove_transfer(k, t->key);
     for (uint32_t pos = 0; (g = stw_table_next(&k->gauges, &pos));)
@@ -389,6 +557,7 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     k->clock = config->clock;
     k->transfers = STW_TABLE_INIT(key_of);
     k->gauges = STW_TABLE_INIT(key_of_gauge);
+    k->places = STW_TABLE_INIT(key_of_place);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics)
         register_backup_metrics(k, config->metrics);
@@ -416,6 +585,7 @@ void eb_runtime_close(void *state)
     pthread_mutex_unlock(&k->lock);
     stw_table_release(&k->transfers, transfer_free);
     stw_table_release(&k->gauges, verified_gauge_free);
+    stw_table_release(&k->places, free);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);

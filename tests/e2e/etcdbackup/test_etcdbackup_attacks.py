@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from support import etcd, s3, wait
+from support import etcd, replicas, s3, wait
 from support import steward as stw
 from support.cluster import condition
 from support.etcdbackup import Backup
@@ -162,3 +162,38 @@ def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, na
     said = refusal("default")
     assert "an EtcdBackup of another namespace stores there" in said and namespace not in said
     stw.uninstall_webhooks(installed)
+
+
+WAITING = 60
+LARGE = 800 << 10
+
+
+def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, installed, namespace, members,
+                                                             door, bucket):
+    """Each has a Secret of 800 KiB, and a store that does not answer.  One of another namespace is made
+    meanwhile."""
+    before = replicas.memory_of(controller.process.pid)[0]
+    victim = f"{namespace}-victim"
+    installed.create({"apiVersion": "v1", "kind": "Secret", "metadata": {
+        "name": "large", "namespace": namespace}, "stringData": {
+            "credentials": s3.CREDENTIALS, "ca.crt": "x" * LARGE}})
+    door.mode, door.pause = "slow", 60
+    fine = s3.Door(bucket)
+    installed.create_namespace(victim)
+    try:
+        hostile = [Backup(installed, namespace, members, door, f"slow{i}") for i in range(WAITING)]
+        for one in hostile:
+            manifest = one.manifest()
+            manifest["spec"]["s3"]["awsSecret"] = "large"
+            installed.create(manifest)
+        for one in hostile:
+            one.wait(lambda s: s.get("phase") == "Running", 60)
+        assert sum("waits for others" in condition(one.wait(bool), "Ready")["message"]
+                   for one in hostile) == WAITING - 2
+        Backup(installed, victim, members, fine).apply().succeeded(30)
+        assert replicas.memory_of(controller.process.pid)[0] - before < WAITING * LARGE / 3
+    finally:
+        fine.close()
+        for one in hostile:
+            installed.delete(KIND, one.name, namespace)
+        installed.delete_namespace(victim)

@@ -416,7 +416,8 @@ class Scripted:
         self.server = Server((host, 0), Handler)
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.at = {"url": f"http{'s' if context else ''}://member.etcd.test:{self.server.server_port}", "address": host}
+        scheme = "https" if context else "http"
+        self.at = {"url": f"{scheme}://member.etcd.test:{self.server.server_port}", "address": host}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def __enter__(self):
