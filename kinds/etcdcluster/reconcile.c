@@ -311,6 +311,8 @@ static void free_run_state(struct stw_subject *subject)
     for (int i = 0; i < EC_CHILDREN; i++)
         json_decref(e->desired[i]);
     stw_object_done(&e->first);
+    if (e->runtime)
+        ec_runtime_rest(e->runtime, e->run->key);
 }
 
 /* --- the kind in the table */

@@ -357,6 +357,7 @@ void ec_runtime_close(void *state);
 struct ec_kept {
     char *key;
     struct stw_etcd *etcd;
+    size_t etcd_bytes;                    /* of its certificates and key */
     char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was created from */
     struct ec_tls tls;                    /* as found then */
     bool seen;                            /* since this process started, last in `term` */
@@ -373,6 +374,9 @@ struct ec_kept *ec_runtime_get(struct ec_runtime *k,
 /* Replaces the client for the members. */
 int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_etcd_config *config,
                    struct stw_error *err);
+/* The run of `key` has ended: its client is dropped if there is no memory to keep it, and is made again
+ * from the Secrets by the next one. */
+void ec_runtime_rest(struct ec_runtime *k, const char *key);
 /* Sets the gauge of when the first of its certificates expires; 0: leaves it unchanged. */
 void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
                            int64_t not_after);

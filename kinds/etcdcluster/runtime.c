@@ -2,6 +2,7 @@
  *
  * State that the controller keeps in addition to the caches: for each cluster the client for its
  * members, with its certificates, so that a settled cluster causes no API server load. */
+#include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
@@ -10,10 +11,15 @@
 #include <math.h>
 #include <pthread.h>
 
+/* Certificates and a key: a usual client has some KiB. */
+#define EC_ETCD_BYTES_SMALL (1u << 10)
+#define EC_ETCD_BYTES_LARGE (32u << 10)
+
 struct ec_runtime {
     struct stw_family *margins, *ends;
     pthread_mutex_t lock; /* guards the table; an entry is used only by the one run of its key */
     struct stw_table kept;
+    size_t etcd_bytes; /* of the clients of all */
     bool cancelled;
 };
 
@@ -30,6 +36,11 @@ static void free_kept(void *entry)
     stw_etcd_destroy(k->etcd);
     free(k->key);
     free(k);
+}
+
+static size_t length_of(const char *text)
+{
+    return text ? strlen(text) : 0;
 }
 
 int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
@@ -106,14 +117,35 @@ int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_
     struct stw_etcd *fresh = NULL, *old;
     if (stw_etcd_create(config, &fresh, err) != 0)
         return -1;
+    size_t bytes =
+        length_of(config->tls.ca) + length_of(config->tls.cert) + length_of(config->tls.key);
     pthread_mutex_lock(&k->lock);
     old = kept->etcd;
     kept->etcd = fresh;
+    k->etcd_bytes = k->etcd_bytes - kept->etcd_bytes + bytes;
+    kept->etcd_bytes = bytes;
     if (k->cancelled)
         stw_etcd_cancel(fresh);
     pthread_mutex_unlock(&k->lock);
     stw_etcd_destroy(old);
     return 0;
+}
+
+void ec_runtime_rest(struct ec_runtime *k, const char *key)
+{
+    struct stw_etcd *old = NULL;
+    pthread_mutex_lock(&k->lock);
+    struct ec_kept *one = stw_table_get(&k->kept, key);
+    bool full = k->etcd_bytes > stw_share_limit(STW_SHARE_BASE) / 4;
+    if (one && one->etcd_bytes > EC_ETCD_BYTES_SMALL &&
+        (full || one->etcd_bytes > EC_ETCD_BYTES_LARGE)) {
+        old = stw_take(one->etcd);
+        k->etcd_bytes -= one->etcd_bytes;
+        one->etcd_bytes = 0;
+        one->secret_versions[0] = '\0';
+    }
+    pthread_mutex_unlock(&k->lock);
+    stw_etcd_destroy(old);
 }
 
 void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
@@ -131,6 +163,7 @@ void ec_runtime_forget(struct ec_runtime *k, const char *key)
 {
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_remove(&k->kept, key);
+    k->etcd_bytes -= one ? one->etcd_bytes : 0;
     pthread_mutex_unlock(&k->lock);
     if (one) {
         stw_series_remove(one->margin);

@@ -188,6 +188,50 @@ static void what_an_answer_means(void **state)
     }
 }
 
+/* --- clients between runs */
+
+static bool keeps_client(struct fixture *f, const char *key, const char *ca)
+{
+    struct stw_run run = f->run;
+    struct stw_error err = {0};
+    const struct stw_etcd_config config = {.tls = {.ca = ca}};
+    run.key = key;
+    struct ec_kept *kept = ec_runtime_get(f->e->runtime, &run);
+    assert_int_equal(ec_runtime_use(f->e->runtime, kept, &config, &err), 0);
+    (void)snprintf(kept->secret_versions, sizeof(kept->secret_versions), "1");
+    ec_runtime_rest(f->e->runtime, key);
+    assert_true(kept->etcd || !*kept->secret_versions); /* the next run makes it again */
+    return kept->etcd;
+}
+
+/* Those of many EtcdClusters would fill the memory. */
+static void large_certificates_are_not_kept(void **state)
+{
+    struct fixture f;
+    size_t kept = 0;
+    char *ca = calloc(1, (40 << 10) + 1), key[32];
+    (void)state;
+    assert_non_null(ca);
+    begin(&f, STATUS("Idle"));
+    memset(ca, 'c', 40 << 10);
+    assert_false(keeps_client(&f, "shop/large", ca));
+    ca[30 << 10] = '\0';
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(key, sizeof(key), "shop/c%d", i);
+        kept += keeps_client(&f, key, ca);
+    }
+    assert_in_range(kept * (30 << 10), (8 << 20) - (30 << 10), 8 << 20);
+    assert_false(keeps_client(&f, "shop/more", ca));
+    assert_true(keeps_client(&f, "shop/plain", NULL));
+    for (int i = 0; i < 10; i++) {
+        (void)snprintf(key, sizeof(key), "shop/c%d", i);
+        ec_runtime_forget(f.e->runtime, key);
+    }
+    assert_true(keeps_client(&f, "shop/more", ca));
+    free(ca);
+    end(&f);
+}
+
 /* --- names */
 
 #define PATH "GET /api/v1/namespaces/shop/"
@@ -267,6 +311,7 @@ int main(void)
         cmocka_unit_test(nothing_is_on_its_way),
         cmocka_unit_test(an_answer_of_ours_is_lost),
         cmocka_unit_test(what_an_answer_means),
+        cmocka_unit_test(large_certificates_are_not_kept),
         cmocka_unit_test(a_name_that_is_used),
         cmocka_unit_test(a_name_of_which_nothing_is_known),
         cmocka_unit_test(all_names_are_used),
