@@ -2,6 +2,7 @@
 #include "controller/remains.h"
 
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 struct one {
+    size_t bytes; /* of the share of the caches */
     uint32_t tries;
     char key[]; /* and the text behind its NUL */
 };
@@ -22,6 +24,14 @@ struct stw_remains {
 static const char *key_of(const void *entry)
 {
     return ((const struct one *)entry)->key;
+}
+
+static void free_one(void *entry)
+{
+    struct one *o = entry;
+    if (o)
+        stw_share_give_back(STW_SHARE_CACHES, o->bytes);
+    free(o);
 }
 
 struct stw_remains *stw_remains_create(void)
@@ -38,7 +48,7 @@ void stw_remains_destroy(struct stw_remains *r)
 {
     if (!r)
         return;
-    stw_table_release(&r->all, free);
+    stw_table_release(&r->all, free_one);
     (void)pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -50,6 +60,8 @@ static struct one *make_one(const char *key, const char *text)
     if (!o)
         return NULL;
     o->tries = 0;
+    o->bytes = sizeof(*o) + key_size + text_size;
+    stw_share_add(STW_SHARE_CACHES, o->bytes);
     memcpy(o->key, key, key_size);
     memcpy(o->key + key_size, text, text_size);
     return o;
@@ -61,13 +73,13 @@ void stw_remains_keep(struct stw_remains *r, const char *key, const char *text)
     STW_LOCKED(&r->lock);
     struct one *o = stw_table_size(&r->all) < STW_REMAINS_MAX ? make_one(key, text) : NULL;
     if (!o || stw_table_put(&r->all, o, &old) != 0) {
-        free(o);
+        free_one(o);
         stw_log(STW_LOG_ERROR,
                 "an object was deleted in spite of its finalizer; what was made for it is left",
                 STW_STR("object", key));
         return;
     }
-    free(old);
+    free_one(old);
     stw_log(STW_LOG_WARN,
             "an object was deleted in spite of its finalizer: its deletion is run now",
             STW_STR("object", key));
@@ -94,6 +106,6 @@ bool stw_remains_tried(struct stw_remains *r, const char *key, bool done)
     if (!done)
         stw_log(STW_LOG_ERROR, "the deletion is given up; what was made for the object is left",
                 STW_STR("object", key));
-    free(stw_table_remove(&r->all, key));
+    free_one(stw_table_remove(&r->all, key));
     return true;
 }

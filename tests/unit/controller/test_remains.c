@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/remains.h"
 
+#include "base/memory_budget.h"
+#include "base/util.h"
 #include "controller/finalizer_priv.h"
 #include "controller/packed.h"
 
@@ -66,6 +68,32 @@ static void kept_until_done(void **state)
     stw_remains_destroy(NULL);
 }
 
+static size_t caches_used(void)
+{
+    return stw_share_facts(STW_SHARE_CACHES).used;
+}
+
+/* They are texts of the caches, and may be as many as the limit. */
+static void counted_as_caches(void **state)
+{
+    struct stw_remains *r = stw_remains_create();
+    char text[2000], key[32];
+    size_t before = caches_used();
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 10; i++) {
+        (void)snprintf(key, sizeof(key), "Lamp ns/%d", i);
+        stw_remains_keep(r, key, text);
+    }
+    assert_true(caches_used() - before > 10 * sizeof(text));
+    stw_remains_keep(r, "Lamp ns/0", "short");
+    assert_true(stw_remains_tried(r, "Lamp ns/1", true));
+    assert_in_range(caches_used() - before, 8 * sizeof(text), 9 * sizeof(text));
+    stw_remains_destroy(r);
+    assert_int_equal(caches_used(), before);
+}
+
 static void given_up_in_the_end(void **state)
 {
     struct stw_remains *r = stw_remains_create();
@@ -101,6 +129,7 @@ int main(void)
         cmocka_unit_test(only_with_our_finalizer_and_undeleted),
         cmocka_unit_test(packed_texts_are_read),
         cmocka_unit_test(kept_until_done),
+        cmocka_unit_test(counted_as_caches),
         cmocka_unit_test(given_up_in_the_end),
         cmocka_unit_test(no_more_than_the_limit),
     };
