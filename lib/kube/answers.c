@@ -13,27 +13,27 @@
 static _Thread_local struct {
     bool open;
     size_t kept, reserved; /* bytes */
-} run;
-static atomic_size_t kept; /* by the runs of all threads */
+} answers_of_run;
+static atomic_size_t answers_kept; /* by the runs of all threads */
 
 void stw_answers_begin(void)
 {
-    assert(!run.open);
-    run.open = true;
+    assert(!answers_of_run.open);
+    answers_of_run.open = true;
 }
 
 void stw_answers_reserve(size_t bytes)
 {
-    run.reserved = STW_MAX(run.reserved, bytes);
+    answers_of_run.reserved = STW_MAX(answers_of_run.reserved, bytes);
 }
 
 void stw_answers_end(void)
 {
-    stw_share_give_back(STW_SHARE_ANSWERS, run.kept);
-    atomic_fetch_sub(&kept, run.kept);
-    stw_held_forget(run.kept);
-    run.open = false;
-    run.kept = run.reserved = 0;
+    stw_share_give_back(STW_SHARE_ANSWERS, answers_of_run.kept);
+    atomic_fetch_sub(&answers_kept, answers_of_run.kept);
+    stw_held_forget(answers_of_run.kept);
+    answers_of_run.open = false;
+    answers_of_run.kept = answers_of_run.reserved = 0;
 }
 
 /* Each value follows one of these. */
@@ -64,14 +64,15 @@ size_t stw_answer_memory(const struct stw_buf *body)
 size_t stw_answer_most(void)
 {
     size_t all = stw_share_limit(STW_SHARE_ANSWERS);
-    return run.open ? all / 2 : all;
+    return answers_of_run.open ? all / 2 : all;
 }
 
 bool stw_answer_hold(size_t *held, size_t bytes)
 {
-    if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= run.reserved || bytes <= *held)
+    if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= answers_of_run.reserved || bytes <= *held)
         return true;
-    if (run.open && (atomic_load(&kept) + bytes > stw_answer_most() || !stw_held_has_room(bytes))) {
+    if (answers_of_run.open &&
+        (atomic_load(&answers_kept) + bytes > stw_answer_most() || !stw_held_has_room(bytes))) {
         stw_share_note_refusal(STW_SHARE_ANSWERS);
         return false;
     }
@@ -89,10 +90,10 @@ void stw_answer_let_go(size_t *held)
 
 void stw_answer_keep(size_t *held)
 {
-    if (!run.open)
+    if (!answers_of_run.open)
         return;
-    run.kept += *held;
-    atomic_fetch_add(&kept, *held);
+    answers_of_run.kept += *held;
+    atomic_fetch_add(&answers_kept, *held);
     stw_held_note(*held);
     *held = 0;
 }

@@ -971,10 +971,10 @@ def test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped(make_
     pg = make_postgres()
     probe = make_probe(pg.target("db"))
     probe.sync(**account(user))
-    pg.sql(f"""DO $$ BEGIN FOR i IN 1..52 LOOP EXECUTE format('CREATE TABLE public.t%s (%s)', i,
-        (SELECT string_agg(format('c%s int', c), ',') FROM generate_series(1, 1000) c));
+    pg.sql(f"""DO $$ BEGIN FOR i IN 1..1100 LOOP EXECUTE format('CREATE TABLE public.t%s (%s)', i,
+        (SELECT string_agg(format('c%s int', c), ',') FROM generate_series(1, 48) c));
         EXECUTE format('GRANT SELECT (%s) ON public.t%s TO {user}',
-        (SELECT string_agg(format('c%s', c), ',') FROM generate_series(1, 1000) c), i);
+        (SELECT string_agg(format('c%s', c), ',') FROM generate_series(1, 48) c), i);
         END LOOP; END $$""")
     wanted = account(user, "0ther-Pa55", grants=[grant("postgres", "CONNECT")])
     report = probe.ask("sync", **wanted)
