@@ -17,12 +17,13 @@ struct stw_held {
     char first[512]; /* the key of one that has it */
 };
 
-/* If the CRD does not exist, both counts are 0. */
 /* "databaseuser" for one of them, else "databaseusers". */
 static inline const char *stw_held_noun(const struct stw_held *h, const struct stw_kind *kind)
 {
     return h->all == 1 ? kind->singular : kind->plural;
 }
+
+/* If the CRD does not exist, both counts are 0. */
 int stw_held_count(const struct stw_remote *r, const struct stw_kind *kind, struct stw_held *ret,
                    struct stw_error *err) STW_MUST_CHECK;
 /* Removes only our finalizer from each object of a kind. */

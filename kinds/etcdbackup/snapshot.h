@@ -120,7 +120,7 @@ struct stw_snapshot_entry {
 struct stw_snapshot_list {
     struct stw_snapshot_entry *all; /* newest first: by time, then by revision */
     size_t count, room;
-    struct stw_held held;
+    struct stw_kept held;
 };
 /* All of them, or only those of the owner of `of`, if not NULL. */
 int stw_snapshot_list(struct stw_store *store, const char *path,

@@ -114,7 +114,7 @@ static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
         (l->of && !stw_snapshot_is_of(&name, l->of->owner)))
         return 0;
     l->bytes += sizeof(struct stw_snapshot_entry) + strlen(key) + 1;
-    l->no_room = !stw_held_set(&list->held, l->bytes);
+    l->no_room = !stw_kept_set(&list->held, l->bytes);
     l->failed = l->no_room || l->bytes > STW_SNAPSHOT_LIST_BYTES;
     if (l->failed)
         return -1;
@@ -180,7 +180,7 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l)
     for (size_t i = 0; i < l->count; i++)
         free(l->all[i].key);
     free(l->all);
-    stw_held_done(&l->held);
+    stw_kept_done(&l->held);
     *l = (struct stw_snapshot_list){0};
 }
 

@@ -85,17 +85,17 @@ static size_t held_most(void)
     return stw_share_limit(STW_SHARE_ANSWERS) / 4 * 3;
 }
 
-bool stw_held_has_room(size_t bytes)
+bool stw_kept_has_room(size_t bytes)
 {
     return atomic_load(&held_by_all) + bytes <= held_most();
 }
 
-void stw_held_note(size_t bytes)
+void stw_kept_note(size_t bytes)
 {
     atomic_fetch_add(&held_by_all, bytes);
 }
 
-void stw_held_forget(size_t bytes)
+void stw_kept_forget(size_t bytes)
 {
     atomic_fetch_sub(&held_by_all, bytes);
 }
@@ -119,7 +119,7 @@ static void hold_less(size_t bytes)
     atomic_fetch_sub(&held_by_all, bytes);
 }
 
-bool stw_held_set(struct stw_held *h, size_t bytes)
+bool stw_kept_set(struct stw_kept *h, size_t bytes)
 {
     bytes = bytes > HELD_FREE_BYTES ? bytes : 0;
     if (bytes > h->bytes && !hold_more(bytes - h->bytes))
@@ -130,7 +130,7 @@ bool stw_held_set(struct stw_held *h, size_t bytes)
     return true;
 }
 
-void stw_held_done(struct stw_held *h)
+void stw_kept_done(struct stw_kept *h)
 {
     hold_less(h->bytes);
     h->bytes = 0;

@@ -39,17 +39,17 @@ void stw_share_give_back(enum stw_share share, size_t bytes);
  * zero-initialised: nothing.  Up to 64 KiB are not counted, so that short answers are never refused.
  * All together have three quarters of the share: users choose these servers, which may be slow, and
  * objects of the API server must be read meanwhile. */
-struct stw_held {
+struct stw_kept {
     size_t bytes;
 };
 /* Changes it to `bytes` in all.  False: they do not fit, and it keeps what it had. */
-bool stw_held_set(struct stw_held *h, size_t bytes) STW_MUST_CHECK;
-void stw_held_done(struct stw_held *h);
+bool stw_kept_set(struct stw_kept *h, size_t bytes) STW_MUST_CHECK;
+void stw_kept_done(struct stw_kept *h);
 /* What runs keep of the API server's answers, which the share has counted already, is a part of the three
  * quarters, too. */
-bool stw_held_has_room(size_t bytes);
-void stw_held_note(size_t bytes);
-void stw_held_forget(size_t bytes);
+bool stw_kept_has_room(size_t bytes);
+void stw_kept_note(size_t bytes);
+void stw_kept_forget(size_t bytes);
 
 /* Something waits for a part of the share. */
 void stw_share_note_wait(enum stw_share share);

@@ -31,7 +31,7 @@ void stw_answers_end(void)
 {
     stw_share_give_back(STW_SHARE_ANSWERS, answers_of_run.kept);
     atomic_fetch_sub(&answers_kept, answers_of_run.kept);
-    stw_held_forget(answers_of_run.kept);
+    stw_kept_forget(answers_of_run.kept);
     answers_of_run.open = false;
     answers_of_run.kept = answers_of_run.reserved = 0;
 }
@@ -72,7 +72,7 @@ bool stw_answer_hold(size_t *held, size_t bytes)
     if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= answers_of_run.reserved || bytes <= *held)
         return true;
     if (answers_of_run.open &&
-        (atomic_load(&answers_kept) + bytes > stw_answer_most() || !stw_held_has_room(bytes))) {
+        (atomic_load(&answers_kept) + bytes > stw_answer_most() || !stw_kept_has_room(bytes))) {
         stw_share_note_refusal(STW_SHARE_ANSWERS);
         return false;
     }
@@ -94,6 +94,6 @@ void stw_answer_keep(size_t *held)
         return;
     answers_of_run.kept += *held;
     atomic_fetch_add(&answers_kept, *held);
-    stw_held_note(*held);
+    stw_kept_note(*held);
     *held = 0;
 }

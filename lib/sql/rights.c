@@ -10,7 +10,7 @@ void stw_rights_done(struct stw_rights *s)
     for (size_t i = 0; i < s->count; i++)
         free(s->items[i].block);
     free(s->items);
-    stw_held_done(&s->held);
+    stw_kept_done(&s->held);
     *s = (struct stw_rights){0};
 }
 
@@ -51,7 +51,7 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
     size_t bytes = sizeof(*r) + size + MALLOC_OVERHEAD;
     if (s->count >= STW_RIGHTS_MAX || bytes > STW_RIGHTS_MAX_BYTES - s->bytes)
         s->too_large = s->failed = true;
-    s->failed = s->failed || !stw_held_set(&s->held, s->bytes + bytes) || !grow_rights(s);
+    s->failed = s->failed || !stw_kept_set(&s->held, s->bytes + bytes) || !grow_rights(s);
     char *block = s->failed ? NULL : malloc(size), *at = block;
     if (!block) {
         s->failed = true;

@@ -42,7 +42,7 @@ struct stw_rights {
     size_t bytes;   /* of the elements and their strings, with malloc's overhead */
     bool too_large; /* over STW_RIGHTS_MAX or STW_RIGHTS_MAX_BYTES: `failed` is set, too */
     bool failed;    /* out of memory, or too large */
-    struct stw_held held;
+    struct stw_kept held;
 };
 /* Of a set that failed and is not too large. */
 #define STW_RIGHTS_NO_MEMORY                                                                       \

@@ -21,37 +21,37 @@ static size_t used(void)
 
 static void short_answers_are_not_counted(void **state)
 {
-    struct stw_held small = {0}, large = {0};
+    struct stw_kept small = {0}, large = {0};
     (void)state;
-    assert_true(stw_held_set(&large, MIB(6)));
-    assert_true(stw_held_set(&small, 64 << 10)); /* also when nothing is left */
+    assert_true(stw_kept_set(&large, MIB(6)));
+    assert_true(stw_kept_set(&small, 64 << 10)); /* also when nothing is left */
     assert_int_equal(used(), MIB(6));
-    assert_false(stw_held_set(&small, (64 << 10) + 1));
-    assert_true(stw_held_set(&large, MIB(2)));
-    assert_true(stw_held_set(&small, MIB(1)));
+    assert_false(stw_kept_set(&small, (64 << 10) + 1));
+    assert_true(stw_kept_set(&large, MIB(2)));
+    assert_true(stw_kept_set(&small, MIB(1)));
     assert_int_equal(used(), MIB(3));
-    assert_true(stw_held_set(&small, 1));
+    assert_true(stw_kept_set(&small, 1));
     assert_int_equal(used(), MIB(2));
-    stw_held_done(&large);
-    stw_held_done(&small);
+    stw_kept_done(&large);
+    stw_kept_done(&small);
     assert_int_equal(used(), 0);
 }
 
 /* What is refused keeps what it had, and a quarter is left for objects of the API server. */
 static void servers_leave_a_quarter(void **state)
 {
-    struct stw_held a = {0}, b = {0};
+    struct stw_kept a = {0}, b = {0};
     (void)state;
-    assert_true(stw_held_set(&a, MIB(4)));
-    assert_false(stw_held_set(&b, MIB(2) + 1));
+    assert_true(stw_kept_set(&a, MIB(4)));
+    assert_false(stw_kept_set(&b, MIB(2) + 1));
     assert_int_equal(b.bytes, 0);
-    assert_true(stw_held_set(&b, MIB(2)));
+    assert_true(stw_kept_set(&b, MIB(2)));
     assert_true(stw_share_take(STW_SHARE_ANSWERS, MIB(2)));
-    assert_false(stw_held_set(&a, MIB(4) + 1));
+    assert_false(stw_kept_set(&a, MIB(4) + 1));
     assert_int_equal(used(), SHARE);
     stw_share_give_back(STW_SHARE_ANSWERS, MIB(2));
-    stw_held_done(&a);
-    stw_held_done(&b);
+    stw_kept_done(&a);
+    stw_kept_done(&b);
     assert_int_equal(used(), 0);
 }
 
@@ -59,12 +59,12 @@ static void *hold_and_let_go(void *ctx)
 {
     unsigned *refused = ctx;
     for (int i = 0; i < ROUNDS; i++) {
-        struct stw_held one = {0};
+        struct stw_kept one = {0};
         size_t bytes = STEP;
-        while (stw_held_set(&one, bytes))
+        while (stw_kept_set(&one, bytes))
             bytes += STEP;
         ++*refused;
-        stw_held_done(&one);
+        stw_kept_done(&one);
     }
     return NULL;
 }

@@ -83,19 +83,19 @@ static void a_list_waits_for_memory(void **state)
 {
     struct world w;
     struct stw_snapshot_list all;
-    struct stw_held other = {0};
+    struct stw_kept other = {0};
     enum stw_store_trouble trouble;
     struct stw_error err = {0};
     (void)state;
     stw_memory_budget_set((uint64_t)128 << 20);
     begin(&w, 890);
-    assert_true(stw_held_set(&other, 5 << 20));
+    assert_true(stw_kept_set(&other, 5 << 20));
     assert_int_equal(stw_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
     assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "there is no memory now for a list of "));
     assert_true(w.liar.listed < (1 << 20) / 890);
     assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 5 << 20);
-    stw_held_done(&other);
+    stw_kept_done(&other);
     stw_store_done(&w.liar.store);
     stw_memory_budget_set(0);
 }
