@@ -135,6 +135,23 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
     return stw_fail_memory(err);
 }
 
+void dbu_desired_add_published(const struct dbuser *d, struct stw_account *a)
+{
+    const struct stw_buf *have = &d->published, *want = &d->secret.value;
+    bool same = a->password.data && have->len == want->len &&
+                memcmp(have->data, want->data, want->len) == 0;
+    if (d->view.strategy == DBU_DUAL_PASSWORD && have->len > 0 && !same)
+        a->published = (struct stw_sql_secret){.data = have->data, .len = have->len};
+}
+
+void dbu_desired_limit_to_membership(struct stw_account *a, const char *owner)
+{
+    a->grants = NULL;
+    a->grant_count = 0;
+    a->roles = NULL;
+    a->acts_as = owner;
+}
+
 void dbu_desired_done(struct dbu_desired *w)
 {
     for (size_t i = 0; w->blocks && i < w->block_count; i++)

@@ -70,27 +70,19 @@ static bool was_never_ours(const struct dbuser *d)
            !json_is_true(json_object_get(d->object.status, "owned"));
 }
 
-/* The first is for all other values, as of a spec that cannot be decoded. */
 static const struct ending {
-    const char *policy, *reason, *verb, *advice;
+    const char *reason, *verb, *advice;
     int (*end)(struct stw_pool *p, const struct stw_account *want, struct stw_account_report *r);
 } endings[] = {
-    {"Delete", "Deleted", "dropped", "", stw_account_drop},
-    {"Lock", "Locked", "locked", "; an object of this name can adopt it", stw_account_lock},
-    {"Retain", "Retained", "left", "; it is no longer steward's", stw_account_release},
+    [DBU_END_DROP] = {"Deleted", "dropped", "", stw_account_drop},
+    [DBU_END_LOCK] = {"Locked", "locked", "; an object of this name can adopt it",
+                      stw_account_lock},
+    [DBU_END_RELEASE] = {"Retained", "left", "; it is no longer steward's", stw_account_release},
 };
-
-static const struct ending *find_ending(const struct dbuser *d)
-{
-    for (size_t i = 1; i < STW_COUNT(endings); i++)
-        if (stw_same(d->spec.deletion_policy, endings[i].policy))
-            return &endings[i];
-    return &endings[0];
-}
 
 static void tell_done(struct dbuser *d)
 {
-    const struct ending *e = find_ending(d);
+    const struct ending *e = &endings[d->view.ending];
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
     if (!account && (e->end == stw_account_release || !d->report.found))
         return; /* there was no account */
@@ -125,77 +117,67 @@ static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
     }
 }
 
-/* The object has, or once had, another account than the one that is its user. */
-static bool is_of_twins(const struct dbuser *d)
+static bool is_of_another(enum stw_sql_trouble t)
 {
-    return *stw_tree_text(d->object.status, "login");
+    return t == STW_SQL_EXISTS || t == STW_SQL_NOT_OURS ||
+           t == STW_SQL_UNSUPPORTED; /* too long a name: it was never made */
 }
 
-/* A login's account; another owner's does not block. */
-static void end_login(struct dbuser *d, struct stw_pool *pool, const struct stw_account *wanted,
-                      const char *name)
-{
-    struct stw_account a = *wanted;
-    bool found = d->report.found;
-    if (d->report.trouble != STW_SQL_FINE)
-        return;
-    a.user = name;
-    stw_account_report_done(&d->report);
-    d->report = (struct stw_account_report){0};
-    (void)find_ending(d)->end(pool, &a, &d->report);
-    d->report.found |= found;
-    if (d->report.trouble != STW_SQL_EXISTS && d->report.trouble != STW_SQL_NOT_OURS &&
-        d->report.trouble != STW_SQL_UNSUPPORTED) /* too long a name: it was never made */
-        return;
-    d->report.trouble = STW_SQL_FINE;
-    d->report.err = (struct stw_error){0};
-}
-
-/* On PostgreSQL the twins are members of the account, which is dropped last. */
-static void end_logins(struct dbuser *d, struct stw_pool *pool, const struct stw_account *wanted)
-{
-    char made[DBU_NAME_MAX], name[DBU_LOGIN_MAX];
-    struct stw_account a = *wanted;
-    dbu_made_user(&d->object, made);
-    if (*made)
-        a.user = made;
-    if (!a.user)
-        return;
-    for (enum dbu_login l = DBU_LOGIN_A; l < DBU_LOGINS; l++) {
-        dbu_login_make(a.user, l, name);
-        end_login(d, pool, &a, name);
-    }
-    if (d->report.trouble != STW_SQL_FINE)
-        return;
-    if (is_of_twins(d) && d->target->engine != STW_ENGINE_POSTGRESQL) {
-        end_login(d, pool, &a, a.user);
-        return;
-    }
-    bool found = d->report.found;
-    stw_account_report_done(&d->report);
-    d->report = (struct stw_account_report){0};
-    (void)find_ending(d)->end(pool, &a, &d->report);
-    d->report.found |= found;
-}
-
-/* Drops the account that was created, regardless of the current spec. */
-static void ask_server(struct dbuser *d, struct stw_pool *pool)
+/* The account that was created, regardless of the current spec.  Another owner's login does not block;
+ * an account of this object's own user is for was_never_ours() to judge. */
+static void end_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_step *s)
 {
     struct dbu_desired desired;
-    if (!dbu_databases_drop(d, pool))
+    char made[DBU_NAME_MAX], name[DBU_LOGIN_MAX];
+    struct dbu_view *v = &d->view;
+    struct stw_account_report *r = &d->report;
+    bool found = r->found, lock = s->ending == DBU_END_LOCK && v->ending != DBU_END_LOCK;
+    bool is_user = s->login == DBU_LOGIN_BASE && (v->owner_role || !v->has_logins) && !lock;
+    v->logins[s->login].locked = true;
+    v->logins[s->login].ended = !lock;
+    dbu_made_user(&d->object, made);
+    stw_account_report_done(r);
+    *r = (struct stw_account_report){.found = found};
+    if (!*made && !d->spec.user)
         return;
-    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
-        d->report.trouble = STW_SQL_FAILED;
+    if (dbu_desired_make(d, &desired, &r->err) != 0) {
+        r->trouble = STW_SQL_FAILED;
         return;
     }
-    end_logins(d, pool, &desired.account);
-    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
+    dbu_login_make(*made ? made : d->spec.user, s->login, name);
+    desired.account.user = name;
+    (void)endings[s->ending].end(pool, &desired.account, r);
+    r->found |= found;
+    r->err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
+    if (is_user || !is_of_another(r->trouble))
+        return;
+    r->trouble = STW_SQL_FINE;
+    r->err = (struct stw_error){0};
+}
+
+/* Ends with the first trouble, or when only the finalizer is left. */
+static void ask_server(struct dbuser *d, struct stw_pool *pool)
+{
+    struct dbu_step step = {0};
+    d->view.drops = dbu_databases_are_dropped(d);
+    while (d->report.trouble == STW_SQL_FINE) {
+        dbu_plan(&d->view, &step);
+        if (step.act == DBU_END_LOGIN) {
+            end_login(d, pool, &step);
+        } else if (step.act == DBU_DROP_DATABASES) {
+            d->view.databases_done = true;
+            (void)dbu_databases_drop(d, pool);
+        } else {
+            break;
+        }
+    }
 }
 
 void dbu_cleanup(struct dbuser *d, struct stw_result *result)
 {
     struct stw_visit visit;
+    dbu_observe_object(d);
     if (!d->target) {
         release_targetless(d, result);
         return;

@@ -236,6 +236,16 @@ static int end_databases(struct dbuser *d, struct stw_pool *pool, size_t first)
     return r;
 }
 
+bool dbu_databases_are_dropped(struct dbuser *d)
+{
+    if (make_lists(d) != 0)
+        return fail_memory(d);
+    for (size_t i = 0; i < d->databases.count; i++)
+        if (is_dropped(d, i))
+            return true;
+    return false;
+}
+
 bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool)
 {
     if (make_lists(d) != 0)

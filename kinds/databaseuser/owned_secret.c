@@ -52,10 +52,10 @@ static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret
 static json_t *build_annotations(const struct dbuser *d)
 {
     char login[DBU_LOGIN_MAX], number[24], names[3][STW_OWN_NAME_LEN];
-    if (!dbu_twins_used(d))
+    if (!dbu_has_logins(&d->view))
         return NULL;
-    dbu_login_make(d->spec.user, d->twins.next, login);
-    stw_format(number, sizeof(number), "%lld", (long long)d->twins.rotation);
+    dbu_login_make(d->spec.user, d->twins.turn.next, login);
+    stw_format(number, sizeof(number), "%lld", (long long)d->twins.turn.rotation);
     stw_operator_text(d->run->op, DBU_LOGIN_ANNOTATION, names[0]);
     stw_operator_text(d->run->op, DBU_FINGERPRINT_ANNOTATION, names[1]);
     stw_operator_text(d->run->op, DBU_ROTATION_ANNOTATION, names[2]);
@@ -228,32 +228,12 @@ static bool has_annotations(const struct dbuser *d, const struct stw_secret *s)
 {
     struct dbu_secret_login found;
     char login[DBU_LOGIN_MAX];
-    if (!dbu_twins_used(d))
+    if (!dbu_has_logins(&d->view))
         return true;
     read_secret_login(d, s, &found);
-    dbu_login_make(d->spec.user, d->twins.next, login);
+    dbu_login_make(d->spec.user, d->twins.turn.next, login);
     return stw_streq(found.login, login) && stw_streq(found.fingerprint, d->fingerprint) &&
-           found.rotation == d->twins.rotation;
-}
-
-enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret)
-{
-    stw_autosecret struct stw_secret now = {0};
-    enum dbu_owned_state state;
-    struct stw_error err = {0};
-    *ret = (struct dbu_secret_login){0};
-    if (!dbu_connection_wanted(d))
-        return DBU_OWNED_UNCHECKED;
-    int rc = read_owned(d, d->spec.connection.name, &now, &state, &err);
-    if (rc > 0)
-        return DBU_OWNED_UNCHECKED;
-    if (rc < 0) { /* said also when nothing is written in this run */
-        d->connection.state = state;
-        d->connection.err = err;
-        return state;
-    }
-    read_secret_login(d, &now, ret);
-    return DBU_OWNED_SYNCED;
+           found.rotation == d->twins.turn.rotation;
 }
 
 /* NULL: the password is only a part of texts. */
@@ -269,17 +249,54 @@ static const char *find_password_key(const struct dbuser *d)
     return NULL;
 }
 
-void dbu_connection_password(struct dbuser *d, struct stw_buf *ret)
+static json_t *build_data(struct dbuser *d, const char *ca, struct stw_error *err)
+{
+    const struct stw_connection values = {.target = d->target,
+                                          .user = dbu_login_name(d),
+                                          .password = stw_buf_str(&d->secret.value),
+                                          .database = first_database(d),
+                                          .ca = ca};
+    return stw_connection_data(&values, &d->spec.connection, err);
+}
+
+/* The Secret has the wanted password. */
+static bool shows_wanted(struct dbuser *d, const struct stw_secret *now)
+{
+    const struct stw_buf *want = &d->secret.value, *have = &d->published;
+    stw_autofree char *ca = NULL;
+    struct stw_error err = {0};
+    if (d->secret.state != DBU_SECRET_FOUND)
+        return false;
+    if (have->len > 0)
+        return want->len == have->len && memcmp(want->data, have->data, want->len) == 0;
+    if (memchr(stw_buf_str(want), '\0', want->len) || read_ca(d, &ca, &err) != 0)
+        return false;
+    json_auto_t *data = build_data(d, ca ? ca : "", &err);
+    return data && has_data(now, data);
+}
+
+enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret)
 {
     stw_autosecret struct stw_secret now = {0};
     enum dbu_owned_state state;
     struct stw_error err = {0};
+    *ret = (struct dbu_secret_login){0};
+    int rc = read_owned(d, d->spec.connection.name, &now, &state, &err);
+    if (rc > 0)
+        return DBU_OWNED_UNCHECKED;
+    if (rc < 0) { /* said also when nothing is written in this run */
+        d->connection.state = state;
+        d->connection.err = err;
+        return state;
+    }
+    read_secret_login(d, &now, ret);
     const char *key = find_password_key(d);
-    stw_buf_done(ret);
-    *ret = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    if (key && read_owned(d, d->spec.connection.name, &now, &state, &err) == 0 &&
-        stw_base64_json(stw_secret_entry(stw_json_root(&now.doc), key), ret) != 0)
-        stw_buf_clear(ret);
+    stw_buf_done(&d->published);
+    d->published = (struct stw_buf){.max = STW_RESPONSE_MAX_BYTES, .secret = true};
+    if (key && stw_base64_json(stw_secret_entry(stw_json_root(&now.doc), key), &d->published) != 0)
+        stw_buf_clear(&d->published);
+    ret->shows_wanted = shows_wanted(d, &now);
+    return DBU_OWNED_SYNCED;
 }
 
 /* The API server notes when each client last changed something. */
@@ -296,12 +313,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
     struct dbu_owned *c = &d->connection;
     stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
     stw_autojson struct stw_json_doc doc = {0};
-    const struct stw_connection values = {.target = d->target,
-                                          .user = dbu_login_name(d),
-                                          .password = stw_buf_str(&d->secret.value),
-                                          .database = first_database(d),
-                                          .ca = ca};
-    json_auto_t *data = stw_connection_data(&values, &d->spec.connection, &c->err);
+    json_auto_t *data = build_data(d, ca, &c->err);
     if (!data)
         return -1;
     read_version(stw_json_root(&old->doc), c->version);

@@ -195,158 +195,6 @@ static bool is_moved(const struct dbuser *d, struct stw_buf *out)
     return out->len > 0;
 }
 
-static void compute_password_fingerprint(struct dbuser *d)
-{
-    struct stw_error err = {0};
-    if (d->secret.state == DBU_SECRET_FOUND &&
-        stw_fingerprint(d->state->fingerprints, d->run, d->object.uid, d->secret.value.data,
-                        d->secret.value.len, d->fingerprint, &err) != 0)
-        stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
-}
-
-/* A digest that identifies the wanted password.  It does not contain the password itself. */
-static struct stw_hash wanted_password(const struct dbuser *d, const char *version)
-{
-    const struct stw_databaseuser_password *p = &d->spec.password;
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
-    stw_buf_addf(&text, "%s\n%s\n%s\n%d\n%s\n%s", d->object.uid, p->name, p->key, p->trim_newline,
-                 version, d->target->name);
-    return stw_hash_bytes(stw_buf_str(&text), text.len);
-}
-
-/* By the status, the password was taken from this version of the Secret. */
-static bool is_settled(const struct dbuser *d, const char *version)
-{
-    const json_t *status = d->object.status, *c;
-    c = stw_condition_find(json_object_get(status, "conditions"), "SecretResolved");
-    const char *taken = json_string_value(json_object_get(status, "secretResourceVersion"));
-    const char *reason = stw_condition_reason(c);
-    return dbu_is_created(&d->object) && taken && stw_streq(taken, version) &&
-           json_object_get(status, "passwordFingerprint") &&
-           json_integer_value(json_object_get(c, "observedGeneration")) == d->object.generation &&
-           (stw_streq(reason, "Resolved") || stw_streq(reason, "PasswordHasNewline"));
-}
-
-/* The clock asks for another password. */
-static bool renews(const struct dbuser *d)
-{
-    return dbu_password_is_generated(&d->object) && dbu_rotation_is_due(d);
-}
-
-static void recall_password(struct dbuser *d)
-{
-    char version[STW_RV_LEN];
-    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
-        dbu_connection_is_settled(d) && !dbu_twins_need_password(d) && !renews(d))
-        d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
-}
-
-static void remember_password(const struct dbuser *d)
-{
-    if (d->secret.state == DBU_SECRET_FOUND && stw_hash_is_set(d->report.stored))
-        dbu_compared_put(d->state->compared, d->run->key,
-                         wanted_password(d, d->secret.resource_version), d->report.stored);
-}
-
-static void sync_account(struct dbuser *d, struct stw_pool *pool)
-{
-    struct dbu_desired desired;
-    d->asked = true;
-    if (dbu_desired_make(d, &desired, &d->report.err) != 0) {
-        d->report.trouble = STW_SQL_FAILED;
-        return;
-    }
-    compute_password_fingerprint(d);
-    if (dbu_twins_used(d)) {
-        dbu_twins_sync(d, pool, &desired);
-    } else {
-        dbu_rotation_before_end(d);
-        desired.account.password_is_new = !dbu_is_created(&d->object) || dbu_password_is_new(d);
-        dbu_rotation_plan(d, &desired.account);
-        (void)stw_account_sync(pool, &desired.account, &d->report);
-    }
-    d->report.err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
-    dbu_desired_done(&desired);
-    remember_password(d);
-}
-
-/* Reads the Secret; false: nothing can be done without it. */
-static bool read_password(struct dbuser *d)
-{
-    if (dbu_password_is_generated(&d->object))
-        dbu_password_ensure(d);
-    else
-        dbu_secret_read(d->run, &d->spec.password, &d->secret);
-    if (renews(d)) {
-        compute_password_fingerprint(d);
-        dbu_password_renew(d);
-    }
-    if (d->secret.state != DBU_SECRET_FOUND && !dbu_is_created(&d->object))
-        return false; /* there is no password to create the account with */
-    return d->secret.state != DBU_SECRET_ERROR;
-}
-
-/* The server stores another password than when it was last compared. */
-static void sync_again(struct dbuser *d, struct stw_pool *pool)
-{
-    d->settled = (struct stw_hash){0};
-    stw_account_report_done(&d->report);
-    d->report = (struct stw_account_report){0};
-    d->asked = false;
-    if (read_password(d))
-        sync_account(d, pool);
-}
-
-/* The grants that failed may be on schemas that have just been created. */
-static void sync_rest(struct dbuser *d, struct stw_pool *pool)
-{
-    struct stw_account_report first = d->report;
-    d->report = (struct stw_account_report){0};
-    sync_account(d, pool);
-    d->report.created |= first.created;
-    d->report.adopted |= first.adopted;
-    d->report.password_changed |= first.password_changed;
-    d->report.hosts_changed |= first.hosts_changed;
-    d->report.options_changed |= first.options_changed;
-    d->report.plugin_changed |= first.plugin_changed;
-    d->report.old_discarded |= first.old_discarded;
-    stw_account_report_done(&first);
-}
-
-/* The work during a visit to the target: finalizer, password, account.  -1: `result` is set. */
-static int sync_user_at_target(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
-{
-    struct stw_error err = {0};
-    dbu_twins_recall(d);
-    recall_password(d);
-    if (!stw_hash_is_set(d->settled) && !read_password(d))
-        return 0;
-    if (stw_finalizer_add(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0) {
-        stw_run_fail(d->run, &err, result);
-        return -1;
-    }
-    if (!stw_run_may_write(d->run)) {
-        (void)stw_fail(&err, STW_ERR_CANCELLED, "this process no longer leads");
-        stw_run_fail(d->run, &err, result);
-        return -1;
-    }
-    if (!dbu_databases_create(d, pool))
-        return 0;
-    sync_account(d, pool);
-    if (d->report.password_wanted)
-        sync_again(d, pool);
-    if (dbu_databases_add_schemas(d, pool))
-        sync_rest(d, pool);
-    /* A password that is not valid yet is not given to applications. */
-    if (dbu_login_is_done(d) && d->asked && !d->report.password_waits)
-        dbu_connection_ensure(d);
-    if (dbu_twins_used(d))
-        dbu_twins_finish(d, pool);
-    else
-        dbu_rotation_follow(d);
-    return 0;
-}
-
 /* For the places at the target. */
 static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
 {
@@ -373,7 +221,8 @@ static int visit_target(struct dbuser *d, struct stw_result *result)
     default:
         break;
     }
-    int rc = sync_user_at_target(d, visit.pool, result);
+    dbu_observe(d);
+    int rc = dbu_act(d, visit.pool, result);
     stw_pools_leave(d->state->pools, &visit, find_trouble_of_visit(d));
     return rc;
 }
@@ -488,6 +337,7 @@ static void free_run_state(struct stw_subject *subject)
     dbu_secret_done(&d->secret);
     stw_buf_done(&d->published);
     stw_account_report_done(&d->report);
+    stw_account_report_done(&d->owner_report);
     stw_targets_unref(d->targets);
 }
 

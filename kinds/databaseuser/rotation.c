@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotation of a password without a failed login: a server with dual passwords leaves the old one
- * valid while clients change to the new one (twin.c has what other servers do).  The server itself stores whether an old password is
- * valid; the status stores only until when, so that a run that was killed is continued. */
+ * Times of a rotation, and what reads the connection Secret.  The server itself stores whether an old
+ * password is valid; the status stores only until when, so that a run that was killed is continued. */
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
@@ -11,10 +10,15 @@
 #define LOOK_AGAIN_MS 10000 /* at what has not been restarted, in the first ... */
 #define OFTEN_S 600         /* ... seconds, and then ... */
 #define LOOK_SELDOM_MS 60000
+#define OVERLAP_SECONDS 3600 /* without spec.rotation, on the way back to one account */
+#define UNCONFIRMED_MS                                                                             \
+    10000 /* the overlap is over, and the connection Secret is not as it should be */
+#define CHANGE_AGAIN_MS 100 /* a password waited for the end that has just been */
+#define DUE_MS 1000         /* times in the status are whole seconds */
 
 bool dbu_login_is_done(const struct dbuser *d)
 {
-    return d->report.trouble == STW_SQL_FINE || (d->report.login_done && !dbu_twins_used(d));
+    return dbu_can_log_in(&d->view, &d->twins.turn);
 }
 
 bool dbu_rotation_wanted(const struct dbuser *d)
@@ -22,7 +26,7 @@ bool dbu_rotation_wanted(const struct dbuser *d)
     return stw_json_there(stw_json_path(d->object.root, "spec.rotation"));
 }
 
-bool dbu_rotation_keeps_old(const struct dbuser *d)
+static bool keeps_old(const struct dbuser *d)
 {
     const char *strategy = d->spec.rotation.strategy;
     if (!dbu_rotation_wanted(d) || !strategy)
@@ -31,88 +35,63 @@ bool dbu_rotation_keeps_old(const struct dbuser *d)
            (stw_streq(strategy, "Auto") && d->target && d->target->engine == STW_ENGINE_MYSQL);
 }
 
-bool dbu_password_is_new(const struct dbuser *d)
+enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d)
 {
-    const json_t *status = d->object.status;
-    if (dbu_twins_active(d))
-        return d->twins.is_new;
-    if (d->secret.state != DBU_SECRET_FOUND || !dbu_is_created(&d->object))
-        return false;
-    if (*d->fingerprint)
-        return !stw_streq(d->fingerprint, stw_tree_text(status, "passwordFingerprint"));
-    return !stw_streq(d->secret.resource_version, stw_tree_text(status, "secretResourceVersion"));
+    return dbu_twins_wanted(d) ? DBU_TWINS : keeps_old(d) ? DBU_DUAL_PASSWORD : DBU_IN_PLACE;
 }
 
-/* INT64_MIN: none. */
-static int64_t stored_end_us(const struct dbuser *d)
+bool dbu_password_is_new(const struct dbuser *d)
+{
+    return d->view.created && dbu_is_new(&d->view, &d->twins.turn);
+}
+
+int64_t dbu_rotation_stored_end_us(const struct dbuser *d)
 {
     int64_t end_us;
     const char *text = stw_tree_text(d->object.status, "oldPasswordValidUntil");
     return *text && stw_time_parse(text, &end_us) == 0 ? end_us : INT64_MIN;
 }
 
-/* Applications can read the password of the Secret. */
-static bool is_published(const struct dbuser *d)
+/* A step of the clock backwards, and a shorter overlap, do not leave a credential valid for longer than
+ * one overlap from now. */
+static int64_t compute_end_us(const struct dbuser *d, enum dbu_end end)
 {
-    const struct stw_buf *want = &d->secret.value, *have = &d->published;
-    return want->len == have->len && memcmp(want->data, have->data, want->len) == 0;
+    int64_t stored = dbu_rotation_stored_end_us(d), seconds = d->spec.rotation.overlap_seconds;
+    if (!dbu_rotation_wanted(d) || seconds <= 0)
+        seconds = OVERLAP_SECONDS;
+    int64_t latest = stw_wall_us(d->run->clock) + seconds * US_PER_S;
+    return end == DBU_END_BEGINS || stored == INT64_MIN ? latest : STW_MIN(stored, latest);
 }
 
-/* A password that was changed on the server by another client is replaced at once.  Without an overlap
- * no older password stays valid, also one that the status does not have: of a run that was killed.
- *
- * A new password is set when the status has no end, which a run before it removes.  Otherwise a run that
- * is killed after it set the password leaves the end of the password before the last, and the next run
- * would count that for the last one, which applications still have. */
-void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret)
+static bool is_of_logins(const struct dbuser *d)
 {
-    int64_t end_us = stored_end_us(d);
-    uint64_t left_ms;
-    bool keeps = dbu_rotation_keeps_old(d);
-    ret->keep_old = keeps && dbu_password_is_new(d);
-    ret->set_later = ret->keep_old && end_us != INT64_MIN;
-    ret->discard_old = !keeps || (end_us != INT64_MIN && d->readers.waits == 0 &&
-                                  dbu_overlap_is_over(d, end_us, &left_ms));
-    ret->old_stays = keeps && !ret->discard_old;
-    if (keeps && d->published.len > 0 && !is_published(d))
-        ret->published =
-            (struct stw_sql_secret){.data = d->published.data, .len = d->published.len};
-}
-
-/* A step of the clock backwards, and a shorter overlap, do not leave it valid for longer than one
- * overlap from now. */
-static int64_t compute_end_us(const struct dbuser *d)
-{
-    int64_t latest_us = stw_wall_us(d->run->clock) + d->spec.rotation.overlap_seconds * US_PER_S;
-    int64_t end_us = stored_end_us(d);
-    bool begins = d->report.password_changed || dbu_password_is_new(d) || end_us == INT64_MIN;
-    return d->report.password_waits && end_us != INT64_MIN ? STW_MIN(end_us, latest_us)
-           : begins                                        ? latest_us
-                                                           : STW_MIN(end_us, latest_us);
+    return dbu_turns(&d->view, &d->twins.turn);
 }
 
 bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms)
 {
-    if (dbu_twins_active(d))
-        return dbu_twins_end(d, ret, ret_in_ms);
-    bool set = d->report.password_changed || dbu_password_is_new(d);
-    bool valid = dbu_login_is_done(d) ? d->report.old_valid : set;
-    if (!valid || !dbu_rotation_keeps_old(d) || d->report.password_next)
+    struct dbu_memory m;
+    dbu_remember(&d->view, &m);
+    if (d->view.retired && d->twins.turn.waits)
+        *ret_in_ms = CHANGE_AGAIN_MS;
+    if (m.end != DBU_END_BEGINS && m.end != DBU_END_STAYS)
         return false;
-    int64_t end_us = compute_end_us(d);
+    int64_t end_us = compute_end_us(d, m.end);
     stw_time_format(end_us, ret);
     /* The text has whole seconds; a run shortly before the end would find nothing to do. */
-    (void)dbu_overlap_is_over(d, end_us / US_PER_S * US_PER_S, ret_in_ms);
-    *ret_in_ms = dbu_rotation_look_again_ms(d, *ret_in_ms + 1000);
+    bool over = dbu_overlap_is_over(d, end_us / US_PER_S * US_PER_S, ret_in_ms);
+    *ret_in_ms = over && is_of_logins(d) ? UNCONFIRMED_MS : *ret_in_ms + DUE_MS;
+    *ret_in_ms = dbu_rotation_look_again_ms(d, *ret_in_ms);
     return true;
 }
 
 bool dbu_rotation_is_over(const struct dbuser *d)
 {
     uint64_t left_ms;
-    if (dbu_twins_active(d))
-        return dbu_twins_is_over(d);
-    return dbu_overlap_is_over(d, compute_end_us(d) / US_PER_S * US_PER_S, &left_ms);
+    struct dbu_memory m;
+    dbu_remember(&d->view, &m);
+    int64_t end_us = compute_end_us(d, m.end) / US_PER_S * US_PER_S;
+    return m.end != DBU_END_BEGINS && dbu_overlap_is_over(d, end_us, &left_ms);
 }
 
 /* --- what reads the connection Secret */
@@ -131,9 +110,9 @@ static bool is_published_late(const struct dbuser *d)
 
 bool dbu_rotation_begins(const struct dbuser *d)
 {
-    if (dbu_twins_used(d))
-        return d->twins.begins && d->twins.published;
-    return dbu_rotation_keeps_old(d) && d->connection.state == DBU_OWNED_SYNCED &&
+    if (dbu_has_logins(&d->view))
+        return d->twins.turn.begins && d->twins.published;
+    return d->view.strategy == DBU_DUAL_PASSWORD && d->connection.state == DBU_OWNED_SYNCED &&
            !d->report.password_waits && (dbu_password_is_new(d) || is_published_late(d));
 }
 
@@ -156,60 +135,14 @@ static void look(struct dbuser *d, const char *credential)
     dbu_readers_look(d, credential, since);
 }
 
-/* Applications cannot read the new password. */
-static bool is_blocked(struct dbuser *d)
-{
-    struct dbu_secret_login found;
-    struct dbu_readers *r = &d->readers;
-    enum dbu_owned_state state = dbu_connection_look(d, &found);
-    if (state != DBU_OWNED_FOREIGN && state != DBU_OWNED_FAILED)
-        return false;
-    r->waits = 1;
-    stw_format(r->first, sizeof(r->first),
-               "Secret \"%s\" cannot be written, where applications would read the new one",
-               d->spec.connection.name);
-    return true;
-}
-
-void dbu_rotation_before_end(struct dbuser *d)
-{
-    int64_t end_us = stored_end_us(d);
-    uint64_t left_ms;
-    if (!dbu_connection_wanted(d) || !dbu_rotation_keeps_old(d))
-        return;
-    bool over = end_us != INT64_MIN && dbu_overlap_is_over(d, end_us, &left_ms);
-    if (d->secret.state == DBU_SECRET_FOUND && (over || dbu_password_is_new(d)))
-        dbu_connection_password(d, &d->published);
-    if (over && !is_blocked(d))
-        look(d, stw_tree_text(d->object.status, "passwordFingerprint"));
-}
-
-static void follow_twins(struct dbuser *d)
-{
-    char number[24];
-    stw_format(number, sizeof(number), "%lld", (long long)d->twins.rotation);
-    if (d->twins.previous != DBU_LOGIN_NONE)
-        look(d, number);
-}
-
-/* Two passwords of one account. */
-static void follow_account(struct dbuser *d)
-{
-    bool known = *d->fingerprint && !d->report.password_waits;
-    bool failed =
-        d->connection.state == DBU_OWNED_FOREIGN || d->connection.state == DBU_OWNED_FAILED;
-    if (dbu_login_is_done(d) && d->report.old_valid && dbu_rotation_keeps_old(d) && !failed)
-        look(d, known ? d->fingerprint : stw_tree_text(d->object.status, "passwordFingerprint"));
-}
-
+/* A number for logins, a fingerprint for passwords: another one is another restart. */
 void dbu_rotation_follow(struct dbuser *d)
 {
-    if (!dbu_connection_wanted(d) || !d->asked)
-        return;
-    if (dbu_twins_active(d))
-        follow_twins(d);
-    else
-        follow_account(d);
+    char number[24];
+    stw_format(number, sizeof(number), "%lld", (long long)d->twins.turn.rotation);
+    const char *stored = stw_tree_text(d->object.status, "passwordFingerprint");
+    bool set = d->asked && *d->fingerprint && !d->report.password_waits;
+    look(d, is_of_logins(d) ? number : set ? d->fingerprint : stored);
 }
 
 bool dbu_rotation_is_stuck(const struct dbuser *d)

@@ -165,18 +165,21 @@ struct dbuser {
     struct stw_buf published; /* the password that applications read; wiped at the end; empty:
                                  unknown, or not needed */
     struct dbu_owned connection;
+    struct dbu_view view;
     struct dbu_twins twins;
-    struct dbu_readers readers; /* of the connection Secret */
+    char named_fingerprint[STW_FINGERPRINT_LEN]; /* that the connection Secret had; or "" */
+    struct dbu_readers readers;                  /* of the connection Secret */
     struct dbu_databases databases;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
                                 which then need not be read; zero: unknown */
     bool asked;              /* the server was used, or this failed: see `report` */
-    struct stw_account_report report;
+    struct stw_account_report report; /* of the login that applications read */
+    struct stw_account_report owner_report;
+    struct stw_account_report others; /* the first trouble of the other logins, and nothing else */
     char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
 };
 
-/* The account has its password and options, although a right may have failed.  With two logins the
- * next one also needs its rights. */
+/* The login that applications read has its password and options, although a right may have failed. */
 bool dbu_login_is_done(const struct dbuser *d);
 
 /* The connection Secret: wanted by the spec; known to be as it was written; makes it so, with the
@@ -184,11 +187,29 @@ bool dbu_login_is_done(const struct dbuser *d);
 bool dbu_connection_wanted(const struct dbuser *d);
 bool dbu_connection_is_settled(struct dbuser *d);
 void dbu_connection_ensure(struct dbuser *d);
-/* Reads what the connection Secret says about itself; UNCHECKED: there is none. */
+/* Reads what the connection Secret says about itself, and its password into d->published (empty: only
+ * a part of texts); UNCHECKED: there is none. */
 enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret);
-/* The password of the connection Secret, as applications read it now.  `ret` is secret, and stays
- * empty if that is unknown. */
-void dbu_connection_password(struct dbuser *d, struct stw_buf *ret);
+
+/* The view; see observe.c.  At the start of a run, of one that deletes the object, and what the two Secrets
+ * add to it. */
+void dbu_observe(struct dbuser *d);
+void dbu_observe_object(struct dbuser *d);
+void dbu_observe_password(struct dbuser *d);
+void dbu_observe_connection(struct dbuser *d, enum dbu_owned_state state,
+                            const struct dbu_secret_login *found);
+/* What came of a call for the login that applications read. */
+void dbu_observe_login(struct dbu_view *v, enum dbu_login login,
+                       const struct stw_account_report *r);
+/* `logs_in`: although a right is missing. */
+enum dbu_outcome dbu_find_outcome(const struct stw_account_report *r, bool logs_in);
+/* The server, not the object, is in trouble. */
+bool dbu_is_of_server(enum stw_sql_trouble t);
+/* The server has the password of the Secret. */
+void dbu_remember_password(const struct dbuser *d);
+
+/* Carries out the plan, during a visit to the target; see act.c.  -1: `result` is set. */
+int dbu_act(struct dbuser *d, struct stw_pool *pool, struct stw_result *result) STW_MUST_CHECK;
 
 /* Databases: created before the account, schemas after it, and dropped only when that was asked for
  * twice; see databases.c. */
@@ -197,6 +218,8 @@ bool dbu_databases_wanted(const struct dbuser *d);
 bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool);
 /* After the account.  True: grants that failed may be possible now. */
 bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool);
+/* Some are dropped with their data when the object is deleted. */
+bool dbu_databases_are_dropped(struct dbuser *d);
 /* For the deletion of the object.  False: one could not be dropped, which d->report has. */
 bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool);
 
@@ -213,15 +236,13 @@ void dbu_readers_look(struct dbuser *d, const char *credential, const char *sinc
 
 /* Rotation; see rotation.c. */
 bool dbu_rotation_wanted(const struct dbuser *d);
-/* An old password stays valid on the same account. */
-bool dbu_rotation_keeps_old(const struct dbuser *d);
+/* As the spec has it, resolved for the engine of the target. */
+enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d);
+/* Until when the status has an older credential valid; INT64_MIN: there is none. */
+int64_t dbu_rotation_stored_end_us(const struct dbuser *d);
 /* Whether the password of the Secret is another than the one that was last set. */
 bool dbu_password_is_new(const struct dbuser *d);
-void dbu_rotation_plan(const struct dbuser *d, struct stw_account *ret);
-/* Before the plan: reads which password applications have, and when the overlap is over, looks
- * whether something still has the old one. */
-void dbu_rotation_before_end(struct dbuser *d);
-/* After the connection Secret: restarts what reads it, while the old credential is valid. */
+/* Restarts what reads the connection Secret, while the old credential is valid. */
 void dbu_rotation_follow(struct dbuser *d);
 /* The connection Secret has another credential since this run. */
 bool dbu_rotation_begins(const struct dbuser *d);
@@ -265,6 +286,10 @@ struct dbu_desired {
 };
 int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret,
                      struct stw_error *err) STW_MUST_CHECK;
+/* With two passwords: what clients read now, if it is not the wanted one. */
+void dbu_desired_add_published(const struct dbuser *d, struct stw_account *a);
+/* A member of the role `owner`, without rights of its own. */
+void dbu_desired_limit_to_membership(struct stw_account *a, const char *owner);
 void dbu_desired_done(struct dbu_desired *w);
 /* "app@%", or "app" on PostgreSQL. */
 void dbu_account_text(const struct dbuser *d, struct stw_buf *out);

@@ -338,7 +338,7 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
         return;
     init_aspect(a, ROTATION);
     a->reason = "Complete";
-    if (dbu_twins_active(d)) {
+    if (dbu_turns(&d->view, &d->twins.turn)) {
         dbu_twins_find(d, a);
         return;
     }
@@ -369,7 +369,7 @@ static bool is_wanted(const struct dbuser *d, int aspect)
     case CONNECTION:
         return dbu_connection_wanted(d);
     case ROTATION:
-        return dbu_rotation_wanted(d) || dbu_twins_active(d);
+        return dbu_rotation_wanted(d) || dbu_turns(&d->view, &d->twins.turn);
     case DATABASES:
         return dbu_databases_wanted(d) || json_object_get(d->object.status, "databases");
     default:
@@ -465,12 +465,14 @@ static bool was_set_before(const struct dbuser *d)
 }
 
 /* The password on the server is the one of the Secret, even if the grants failed. */
-static void add_password(const struct dbuser *d, json_t *status, const char *now)
+static void add_password(const struct dbuser *d, const struct dbu_memory *m, json_t *status,
+                         const char *now)
 {
     if (d->report.created || d->report.password_changed)
         stw_tree_set_text(status, "lastRotationTime", now);
-    if (d->secret.state != DBU_SECRET_FOUND || d->report.password_waits ||
-        (dbu_twins_used(d) && !d->twins.published))
+    if (m->password_read && *d->named_fingerprint)
+        stw_tree_set_text(status, "passwordFingerprint", d->named_fingerprint);
+    if (!m->password)
         return;
     if (was_set_before(d))
         stw_tree_set_text(status, "lastRotationTime", now);
@@ -500,14 +502,13 @@ static void set_login(const struct dbuser *d, json_t *status, const char *field,
         stw_tree_set_text(status, field, name);
 }
 
-static void add_logins(const struct dbuser *d, json_t *status)
+static void add_logins(const struct dbuser *d, const struct dbu_memory *m, json_t *status)
 {
-    const struct dbu_twins *t = &d->twins;
-    if (!dbu_twins_used(d) || !t->published)
+    if (!m->logins)
         return;
-    set_login(d, status, "login", t->next);
-    set_login(d, status, "previousLogin", t->retired ? DBU_LOGIN_NONE : t->previous);
-    (void)json_object_set_new(status, "rotation", json_integer(t->rotation));
+    set_login(d, status, "login", m->login);
+    set_login(d, status, "previousLogin", m->previous);
+    (void)json_object_set_new(status, "rotation", json_integer(m->rotation));
 }
 
 /* Also by a run that was killed before it wrote the status. */
@@ -515,8 +516,8 @@ static bool has_ended(const struct dbuser *d)
 {
     if (!dbu_login_is_done(d) || dbu_rotation_begins(d))
         return false;
-    if (dbu_twins_active(d))
-        return d->twins.retired || (d->twins.published && d->twins.previous == DBU_LOGIN_NONE);
+    if (dbu_turns(&d->view, &d->twins.turn))
+        return d->twins.retired || (d->twins.published && d->twins.turn.previous == DBU_LOGIN_NONE);
     return !d->report.old_valid;
 }
 
@@ -544,13 +545,14 @@ static void add_steps(const struct dbuser *d, json_t *status, const char *now)
 }
 
 /* Written in the same status as the new fingerprint, so that an old end never counts for it. */
-static void add_rotation(const struct dbuser *d, json_t *status, const char *now)
+static void add_rotation(const struct dbuser *d, const struct dbu_memory *m, json_t *status,
+                         const char *now)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms;
     if (!came_to_grants(d))
         return;
-    add_logins(d, status);
+    add_logins(d, m, status);
     add_steps(d, status, now);
     if (dbu_rotation_next(d, stw_tree_text(status, "lastRotationTime"), end, &in_ms))
         stw_tree_set_text(status, "nextRotationTime", end);
@@ -558,7 +560,7 @@ static void add_rotation(const struct dbuser *d, json_t *status, const char *now
         (void)json_object_del(status, "nextRotationTime");
     if (dbu_rotation_end(d, end, &in_ms))
         stw_tree_set_text(status, "oldPasswordValidUntil", end);
-    else if (dbu_login_is_done(d) || d->report.password_next)
+    else if (m->end == DBU_END_NONE)
         (void)json_object_del(status, "oldPasswordValidUntil");
 }
 
@@ -568,18 +570,20 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
     dbu_targets_add_status(d, status);
     dbu_databases_add_status(d, status);
     const struct stw_account_report *r = &d->report;
+    struct dbu_memory m;
+    dbu_remember(&d->view, &m);
     if (d->claim == DBU_CLAIM_TAKEN)
         (void)json_object_set_new(status, "owned", json_false());
     if (!d->asked)
         return;
-    if (r->owned || r->created)
+    if (m.created || r->created)
         add_account(d, status);
     if (came_to_grants(d)) {
-        add_password(d, status, now);
+        add_password(d, &m, status, now);
         set_lines(status, "currentGrants", &r->granted, SIZE_MAX);
         set_lines(status, "foreignGrants", &r->foreign, FOREIGN_MAX);
     }
-    add_rotation(d, status, now);
+    add_rotation(d, &m, status, now);
 }
 
 /* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
@@ -657,6 +661,8 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE)
         say_fine(d, v);
+    /* The next step of a rotation relies on it. */
+    v->exact = d->view.changed || d->view.retired || dbu_twins_change(d);
     stw_status_begin(&s, d->run, &d->object, keep);
     stw_verdict_conditions(v, &s.conditions);
     add_conditions(d, all, &s.conditions);

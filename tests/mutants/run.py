@@ -5,7 +5,7 @@
 Each edit is made in a copy of the tree; what the test needs is built there, and the test has to
 fail.  Without any edit it has to pass: that is checked first.  An edit whose text is no longer in
 its file ends this with the file and the text: find out what became of the guard, and correct the
-list (tests/mutants/plan.py, lessons.py).  A test that does not notice is the finding: correct it.
+list (tests/mutants/plan.py, lessons.py, databaseuser.py).  A test that does not notice is the finding: correct it.
 
 Tests of tests/e2e run in the cluster that $STEWARD_CLUSTER_NAME names, or in a new one without a
 node.  There, tests that need a node are skipped and reported as such."""
@@ -28,10 +28,10 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 
 # These imports need the path set above.
-from mutants import lessons, plan  # noqa: E402
+from mutants import databaseuser, lessons, plan  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 
-MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS]
+MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS, *databaseuser.MUTANTS]
 TIMEOUT_S = 400
 
 

@@ -99,6 +99,24 @@ def test_created_and_retained(making, server, shop):
     assert shop not in names(server), warned
 
 
+@databases.on((databases.PostgreSQL, sampled.newest("POSTGRESQL")))
+def test_deleted_account_is_locked_before_its_databases_are_dropped(making, server, shop):
+    """The server refuses to drop a template.  The account does not log in meanwhile."""
+    making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete"))
+    confirm(making, shop, shop)
+    assert can_make(server, shop)
+    server.sql(f'ALTER DATABASE "{shop}" IS_TEMPLATE true')
+    try:
+        making.cluster.delete("databaseusers", "app", shop)
+        wait.until("the lock", lambda: not server.login("app", FIRST, database=shop), 60)
+        making.wait_condition("app", shop, "CleanupBlocked", "DropFailed")
+        assert shop in names(server) and "app" in server.all_accounts()
+    finally:
+        server.sql(f'ALTER DATABASE "{shop}" IS_TEMPLATE false')
+    making.annotate("app", shop, {"steward.dev/reconcile-at": "now"})
+    wait.until("the end of the database", lambda: shop not in names(server), 90)
+
+
 def test_entry_taken_out(making, server, shop):
     """With a confirmation it is dropped, and else it stays, with an event."""
     second = f"{shop}_2"

@@ -95,6 +95,21 @@ def test_logins_take_turns(twins, server, shop):
     assert names(server) == set()
 
 
+def test_rotation_does_not_wait_for_a_table_of_grants_that_is_gone(twins, server, shop):
+    """Both logins lack the right.  The new password works, and the old login ends."""
+    pg = server.engine == "postgresql"
+    where = {"database": "shop", "table": "stock", **({"schema": "public"} if pg else {})}
+    server.sql(f"CREATE TABLE {'' if pg else 'shop.'}stock (i int)")
+    create(twins, server, shop, 3, grants=[*grants(server), {**where, "privileges": ["UPDATE"]}])
+    server.sql(f"DROP TABLE {'' if pg else 'shop.'}stock")
+    rotate(twins, shop, SECOND)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    assert server.login("app_b", SECOND)
+    wait.until("the end of the old login", lambda: not server.login("app_a", FIRST), 60)
+    assert server.login("app_b", SECOND) and connection(twins, shop) == ("app_b", SECOND)
+    twins.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
+
+
 def test_both_logins_see_everything(twins, server, shop):
     """Objects that one login made belong to both, and so do rights that come later."""
     create(twins, server, shop)

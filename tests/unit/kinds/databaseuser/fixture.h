@@ -84,6 +84,19 @@ static inline void fixture_report(struct fixture *f, enum stw_sql_trouble troubl
     r->foreign = STW_BUF_INIT(4096);
 }
 
+/* The view that the run would have now. */
+static inline void fixture_view(struct fixture *f)
+{
+    struct dbuser *d = &f->d;
+    dbu_observe_object(d);
+    if (d->secret.state != DBU_SECRET_UNREAD)
+        dbu_observe_password(d);
+    dbu_twins_take(d);
+    if (d->asked)
+        dbu_observe_login(&d->view, d->twins.turn.next, &d->report);
+    dbu_twins_take(d);
+}
+
 static inline void fixture_done(struct fixture *f)
 {
     dbu_secret_done(&f->d.secret);

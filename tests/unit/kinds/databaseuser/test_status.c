@@ -21,6 +21,7 @@ static void check_shape(const json_t *status)
 static json_t *judge(struct fixture *one)
 {
     json_t *status;
+    fixture_view(one);
     dbu_judge(&one->d, &v, &status);
     assert_non_null(status);
     check_shape(status);
@@ -134,6 +135,7 @@ static void test_set_by_a_killed_run(void **state)
         begin(&f, status);
         be_well(&f);
         fixture_report(&f, rows[i].trouble, STW_SQL_STEP_GRANT, "no right");
+        f.d.report.login_done = rows[i].trouble != STW_SQL_CONNECT;
         f.d.report.password_waits = rows[i].waits;
         json_auto_t *s = judge(&f);
         assert_string_equal(text(s, "lastRotationTime"), rows[i].want);
@@ -407,10 +409,10 @@ static void test_cleanup(void **state)
     "\"rotation\":{\"strategy\":\"%s\",\"overlapSeconds\":60}}"
 
 /* A run at 00:00:01, with a status that has this password and this end of an overlap. */
-static struct stw_account plan(const char *strategy, const char *fingerprint, const char *end)
+static struct dbu_step plan(const char *strategy, const char *fingerprint, const char *end)
 {
     char spec[512], status[512];
-    struct stw_account a = {0};
+    struct dbu_step step;
     (void)snprintf(spec, sizeof(spec), ROTATING, strategy);
     (void)snprintf(status, sizeof(status),
                    "{\"account\":\"app@%%\",\"passwordFingerprint\":\"%s\","
@@ -419,8 +421,12 @@ static struct stw_account plan(const char *strategy, const char *fingerprint, co
     fixture_done(&f);
     assert_int_equal(fixture_init(&f, spec, status), 0);
     be_well(&f);
-    dbu_rotation_plan(&f.d, &a);
-    return a;
+    f.d.asked = false;
+    fixture_view(&f);
+    f.d.asked = f.d.view.finalizer = true;
+    dbu_plan(&f.d.view, &step);
+    assert_int_equal(step.act, DBU_SYNC);
+    return step;
 }
 
 #define KNOWN "0123456789abcdef"
@@ -462,11 +468,11 @@ static void test_rotation_published(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct stw_account a = {0};
+        struct stw_account a = {.password = {.data = "s3cret-s3cret", .len = 13}};
         (void)plan(rows[i].strategy, "other", "");
         f.d.published = (struct stw_buf){.max = 1024, .secret = true};
         stw_buf_adds(&f.d.published, rows[i].published);
-        dbu_rotation_plan(&f.d, &a);
+        dbu_desired_add_published(&f.d, &a);
         if (rows[i].want)
             assert_string_equal(a.published.data, rows[i].want);
         else
@@ -479,6 +485,7 @@ static void assert_end(const char *want)
     json_t *status;
     char end[STW_TIME_LEN] = "";
     uint64_t in_ms;
+    fixture_view(&f);
     dbu_judge(&f.d, &v, &status);
     (void)dbu_rotation_end(&f.d, end, &in_ms);
     assert_string_equal(end, want);

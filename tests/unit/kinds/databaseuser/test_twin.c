@@ -50,7 +50,7 @@ static const struct row rows[] = {
     {"TwinAccounts", "app_b", "app_a", PAST, "old", NONE, false, false, B, A, false, true},
     /* killed between the connection Secret and the status; then another password came */
     {"TwinAccounts", "app_a", NULL, "", "old", B, false, false, B, A, true, false},
-    {"TwinAccounts", NULL, NULL, "", "", A, false, false, A, NONE, false, false},
+    {"TwinAccounts", NULL, NULL, "", "", A, false, false, A, B, true, false},
     /* the same on the way back: only a new password had ended the others at once */
     {"InPlace", "app_a", NULL, "", "old", BASE, false, false, BASE, NONE, true, false},
     {"InPlace", "app_a", "app_b", SOON, "old", BASE, false, false, BASE, NONE, true, false},
@@ -94,12 +94,16 @@ static void make(const struct row *r)
     assert_int_equal(fixture_init(&f, spec, status), 0);
     if (!r->missing)
         fixture_secret(&f, "first-Passw0rd-1");
-    dbu_twins_recall(&f.d);
-    f.d.twins.blocked = r->blocked;
+    fixture_view(&f);
+    if (r->blocked)
+        f.d.view.connection = DBU_CONNECTION_BLOCKED;
     if (r->told == NONE)
         return;
-    f.d.twins.current = r->told;
-    (void)snprintf(f.d.twins.of_current, sizeof(f.d.twins.of_current), "%s", KNOWN);
+    f.d.view.connection = DBU_CONNECTION_OURS;
+    f.d.view.there = f.d.view.as_named = true;
+    f.d.view.named = r->told;
+    f.d.view.named_rotation = 7;
+    f.d.view.named_as_status = stw_streq(r->fingerprint, KNOWN);
 }
 
 static void test_plan(void **state)
@@ -107,9 +111,9 @@ static void test_plan(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         const struct row *r = &rows[i];
-        const struct dbu_twins *t = &f.d.twins;
+        const struct dbu_turn *t = &f.d.twins.turn;
         make(r);
-        dbu_twins_plan(&f.d);
+        dbu_twins_take(&f.d);
         if (t->next != r->next || t->previous != r->after || t->begins != r->begins ||
             t->waits != r->waits)
             fail_msg("row %zu: next %d, previous %d, begins %d, waits %d", i, (int)t->next,
@@ -145,10 +149,25 @@ static void test_end(void **state)
                                 .end = ends[i].stored,
                                 .fingerprint = KNOWN};
         make(&row);
-        f.d.twins.begins = ends[i].begins;
-        f.d.twins.published = ends[i].published;
-        f.d.twins.retired = ends[i].retired;
-        assert_int_equal(dbu_twins_end(&f.d, end, &in_ms), ends[i].want[0] != '\0');
+        struct dbu_view *v = &f.d.view;
+        if (ends[i].begins)
+            *v = (struct dbu_view){.strategy = DBU_TWINS,
+                                   .publishes = true,
+                                   .has_logins = true,
+                                   .password = DBU_PASSWORD_KNOWN,
+                                   .connection = DBU_CONNECTION_OURS,
+                                   .there = true,
+                                   .as_named = true,
+                                   .login = A,
+                                   .rotation = 6,
+                                   .named = B,
+                                   .named_rotation = 7,
+                                   .overlap = true,
+                                   .over = true};
+        v->logins[B].outcome = ends[i].published ? DBU_AS_WANTED : DBU_NOT_ASKED;
+        v->retired = ends[i].retired;
+        dbu_twins_take(&f.d);
+        assert_int_equal(dbu_rotation_end(&f.d, end, &in_ms), ends[i].want[0] != '\0');
         assert_string_equal(end, ends[i].want);
         fixture_done(&f);
     }
