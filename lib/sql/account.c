@@ -661,6 +661,86 @@ static int change_logins(struct work *w)
     return r;
 }
 
+/* One of the rights, for a message. */
+static void put_right(const struct work *w, const struct stw_right *r, struct stw_buf *out)
+{
+    stw_autorights struct stw_rights one = {0};
+    stw_rights_add(&one, r);
+    stw_rights_text(&one, w->s.ops->patterns, out);
+    while (out->len > 0 && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
+}
+
+static void refuse_missing(struct work *w, const struct stw_login *l,
+                           const struct stw_rights *missing)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    put_right(w, &missing->items[0], &text);
+    if (l->missing[0] != '\0')
+        stw_buf_addf(&text, " (%s)", l->missing);
+    (void)stw_fault_set(
+        &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+        "it was not given %s%s: the admin account may neither give that nor act as "
+        "the owner; make it a member of the owner, or have the owner give the right "
+        "to \"%s\"",
+        stw_buf_str(&text), missing->count > 1 ? ", and others" : "", w->a->user);
+}
+
+static void refuse_excess(struct work *w, const struct stw_rights *excess)
+{
+    const struct stw_right *r = &excess->items[0];
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096), by = STW_BUF_INIT(256);
+    put_right(w, r, &text);
+    if (r->grantor[0] != '\0')
+        stw_buf_addf(&by, ", given by the role \"%s\"", r->grantor);
+    (void)stw_fault_set(&w->refused, STW_SQL_DENIED, STW_SQL_STEP_REVOKE,
+                        "it still has %s%s%s, which the admin account may not take: have that "
+                        "revoked from \"%s\" by who gave it, or by a superuser",
+                        stw_buf_str(&text), stw_buf_str(&by),
+                        excess->count > 1 ? ", and others" : "", w->a->user);
+}
+
+static int read_back_login(struct work *w, struct stw_login *l)
+{
+    stw_autorights struct stw_rights missing = {0}, excess = {0};
+    stw_rights_minus(&w->want, &l->have, &missing);
+    if (w->a->grants_policy == STW_GRANTS_EXACT)
+        stw_rights_minus(&l->have, &w->want, &excess);
+    if (missing.failed || excess.failed)
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_GRANT, STW_RIGHTS_NO_MEMORY);
+    w->r->grants_given -= STW_MIN(w->r->grants_given, (unsigned)missing.count);
+    w->r->grants_revoked -= STW_MIN(w->r->grants_revoked, (unsigned)excess.count);
+    stw_rights_add_all(&w->foreign, &excess);
+    if (w->refused.trouble != STW_SQL_FINE)
+        return 0;
+    if (missing.count > 0)
+        refuse_missing(w, l, &missing);
+    else if (excess.count > 0)
+        refuse_excess(w, &excess);
+    return 0;
+}
+
+/* Statements for rights can succeed and do nothing, or leave out single objects: what the account has now
+ * is read after the last one. */
+static int read_back(struct work *w)
+{
+    struct stw_account a = *w->a;
+    struct stw_seen again = {0};
+    a.password = (struct stw_sql_secret){0}; /* no login is tried */
+    if (w->r->grants_given == 0 && w->r->grants_revoked == 0)
+        return 0;
+    int r = w->s.ops->look(&w->s, &a, &again, &w->f);
+    if (r == 0 && w->s.ops->look_rights)
+        r = w->s.ops->look_rights(&w->s, &a, &w->want, &again, &w->f);
+    for (size_t i = 0; i < again.count && r == 0; i++)
+        if (again.logins[i].wanted && again.logins[i].exists)
+            r = read_back_login(w, &again.logins[i]);
+    stw_seen_done(&again);
+    if (r != 0 && w->f.step == STW_SQL_STEP_LOOKUP)
+        w->f.step = STW_SQL_STEP_GRANT;
+    return r;
+}
+
 static void write_report(struct work *w)
 {
     struct stw_account_report *r = w->r;
@@ -763,7 +843,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
         return -1;
     }
     if (check_adoption(w) != 0 || prepare_statements(w) < 0 || write_all(w) != 0 ||
-        run_script(w) != 0)
+        run_script(w) != 0 || read_back(w) != 0)
         return -1;
     report_login(w);
     write_report(w);

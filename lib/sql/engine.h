@@ -59,6 +59,8 @@ typedef int stw_row_fn(void *ctx, const struct stw_cell *cells, unsigned count);
 #define STW_SQL_LOCK_TIMEOUT_MS 2000
 #define STW_ANSWER_MAX_BYTES ((size_t)64 << 20)
 
+#define STW_MISSING_SIZE 300
+
 enum stw_password_state { STW_PASSWORD_UNKNOWN, STW_PASSWORD_SAME, STW_PASSWORD_DIFFERS };
 
 /* One account on the server: user@host, or the role. */
@@ -85,6 +87,9 @@ struct stw_login {
     struct stw_hash stored;              /* hash over all ways to log in; zero: unknown */
     struct stw_mark mark;
     struct stw_rights have;
+    /* PostgreSQL: of a wanted right on all tables or functions, one that it is not on: "SELECT on
+     * public.orders of the role owner" */
+    char missing[STW_MISSING_SIZE];
 };
 
 #define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */
@@ -97,6 +102,8 @@ struct stw_seen {
     char role_oid[16];
     char **databases; /* PostgreSQL: in which the role owns something or has a right */
     size_t database_count;
+    char **own_databases; /* PostgreSQL: that the role owns, which gives all rights on them */
+    size_t own_count;
     char **all_databases; /* that accept connections */
     size_t all_count;
     bool owns;                   /* the role owns something; set only before a drop */
@@ -170,7 +177,8 @@ struct stw_engine_ops {
     int (*seal)(struct stw_session *s, const struct stw_account *a, struct stw_verifier *ret,
                 struct stw_fault *f);
 
-    /* Looks up what a drop needs and `look` does not return; NULL: nothing. */
+    /* Looks up what a drop needs and `look` does not return, and does what cannot be in one transaction
+     * with it; NULL: nothing. */
     int (*look_drop)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);
 

@@ -470,27 +470,19 @@ struct schema_look {
     const struct stw_facts *facts;
 };
 
-/* Without rights of a superuser, the admin must be a member of the roles of both owners. */
-static void write_membership(const struct schema_look *k, const char *role)
-{
-    struct stw_buf *out;
-    if (k->facts->superuser)
-        return;
-    out = &stw_script_add(k->script, STW_SQL_STEP_CREATE, k->database)->text;
-    stw_buf_adds(out, "GRANT ");
-    stw_pg_name(out, role);
-    stw_buf_adds(out, " TO CURRENT_USER");
-}
-
+/* The admin must be a member of the roles of both owners. */
 static void write_schema(const struct schema_look *k, const char *verb, const char *name,
-                         const char *to)
+                         const char *to, const char *heir)
 {
-    write_membership(k, k->want->user);
-    struct stw_buf *out = &stw_script_add(k->script, STW_SQL_STEP_CREATE, k->database)->text;
-    stw_buf_adds(out, verb);
-    stw_pg_name(out, name);
-    stw_buf_adds(out, to);
-    stw_pg_name(out, k->want->user);
+    const char *const roles[] = {k->want->user, heir, NULL};
+    struct stw_buf text = STW_BUF_INIT(4096);
+    stw_buf_adds(&text, verb);
+    stw_pg_name(&text, name);
+    stw_buf_adds(&text, to);
+    stw_pg_name(&text, k->want->user);
+    stw_pg_write_as_member(k->script, STW_SQL_STEP_CREATE, k->database, k->facts, roles, false,
+                           &text);
+    stw_buf_done(&text);
 }
 
 /* A schema of an account that was dropped goes to the next one: its namespace is the same. */
@@ -501,8 +493,7 @@ static void judge_owner(const struct schema_look *k, const char *name, const cha
     if (stw_streq(owner, k->want->user))
         return;
     if (stw_streq(owner, heir)) {
-        write_membership(k, heir);
-        write_schema(k, "ALTER SCHEMA ", name, " OWNER TO ");
+        write_schema(k, "ALTER SCHEMA ", name, " OWNER TO ", heir);
     } else if (k->f->trouble == STW_SQL_FINE) {
         (void)stw_fault_set(k->f, STW_SQL_EXISTS, STW_SQL_STEP_CREATE,
                             "the schema \"%s\" exists and belongs to the role \"%s\"; have its "
@@ -521,7 +512,7 @@ static int read_schema_row(void *ctx, const struct stw_cell *c, unsigned count)
     if (c[SCHEMA_OWNER].data)
         judge_owner(k, c[SCHEMA_NAME].data, c[SCHEMA_OWNER].data);
     else
-        write_schema(k, "CREATE SCHEMA ", c[SCHEMA_NAME].data, " AUTHORIZATION ");
+        write_schema(k, "CREATE SCHEMA ", c[SCHEMA_NAME].data, " AUTHORIZATION ", NULL);
     return 0;
 }
 

@@ -4,8 +4,8 @@
  * They belong to the role that creates a table, so that a right on all tables of a schema needs them
  * for each role that may create one there: the owner of the database, the owner of the schema, the
  * roles that were granted CREATE on it, and the owners of what is in it.  An admin who is not a
- * superuser can set them for the roles that it is a member of; the tables of the others get the
- * right when the account is next looked up.  So do the functions of a privileged role, because not
+ * superuser can set them for the roles that it can become (postgresql_borrow.c); the tables of the
+ * others get the right when the account is next looked up.  So do the functions of a privileged role, because not
  * each of them may be given (postgresql_routines.c).
  *
  * The server itself lists the roles when the statement runs. */
@@ -30,16 +30,18 @@ const char *stw_pg_future_type(const struct stw_right *r)
     return kinds[stw_pg_what(r)].type;
 }
 
-/* The creators of tables in the schema `n`, but not the role `user`. */
-static void put_creators(struct stw_buf *out, const struct stw_right *r, const char *user)
+/* The creators of tables in the schema `n` that the role `me` can become, but not the role `user`. */
+static void put_creators(struct stw_buf *out, const struct stw_right *r, const char *me,
+                         const char *user)
 {
-    stw_buf_adds(out,
-                 "(SELECT r.oid, r.rolname FROM pg_roles r, pg_database b WHERE b.datname = "
-                 "current_database() AND pg_has_role(current_user, r.oid, 'USAGE') AND r.rolname "
-                 "!~ '^pg_' AND (r.oid IN (b.datdba, n.nspowner) OR EXISTS (SELECT FROM "
-                 "aclexplode(n.nspacl) x WHERE x.grantee = r.oid AND x.privilege_type = 'CREATE') "
-                 "OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relowner = "
-                 "r.oid)) AND r.rolname <> ");
+    stw_buf_adds(out, "(SELECT r.oid, r.rolname FROM pg_roles r, pg_database b WHERE b.datname = "
+                      "current_database() AND ");
+    stw_pg_put_reachable(out, me, "r.oid");
+    stw_buf_adds(
+        out, " AND r.rolname !~ '^pg_' AND (r.oid IN (b.datdba, n.nspowner) OR EXISTS (SELECT FROM "
+             "aclexplode(n.nspacl) x WHERE x.grantee = r.oid AND x.privilege_type = 'CREATE') "
+             "OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relowner = "
+             "r.oid)) AND r.rolname <> ");
     stw_pg_strz(out, user);
     if (stw_pg_what(r) == STW_PG_ROUTINES) {
         stw_buf_adds(out, " AND NOT ");
@@ -67,7 +69,7 @@ void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const cha
         return;
     }
     stw_buf_adds(out, "NOT EXISTS (SELECT FROM ");
-    put_creators(out, r, user);
+    put_creators(out, r, "current_user", user);
     stw_buf_adds(out,
                  " o WHERE NOT EXISTS (SELECT FROM pg_default_acl d WHERE d.defaclrole = o.oid "
                  "AND ");
@@ -86,16 +88,18 @@ void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const cha
 static void put_loop(struct stw_buf *out, bool give, const char *user, const struct stw_right *r)
 {
     stw_buf_adds(out,
-                 "DECLARE o name; BEGIN FOR o IN SELECT q.rolname FROM pg_namespace n, LATERAL ");
+                 "DECLARE me name := current_user; lent boolean; o name; BEGIN FOR o IN SELECT "
+                 "q.rolname FROM pg_namespace n, LATERAL ");
     if (give) {
-        put_creators(out, r, user);
+        put_creators(out, r, "me", user);
         stw_buf_adds(out, " q");
     } else {
         stw_buf_addf(out,
                      "(SELECT c.oid, c.rolname FROM pg_default_acl d JOIN pg_roles c ON c.oid = "
-                     "d.defaclrole WHERE d.defaclnamespace = n.oid AND d.defaclobjtype = '%s' AND "
-                     "pg_has_role(current_user, c.oid, 'USAGE')) q",
+                     "d.defaclrole WHERE d.defaclnamespace = n.oid AND d.defaclobjtype = '%s' AND ",
                      stw_pg_future_type(r));
+        stw_pg_put_reachable(out, "me", "c.oid");
+        stw_buf_adds(out, ") q");
     }
     stw_buf_adds(out, " WHERE n.nspname = ");
     stw_pg_strz(out, r->schema);
@@ -112,22 +116,23 @@ static void write_loop(struct stw_script *s, bool give, bool of_privileged, cons
         stw_buf_adds(&body, " AND ");
         stw_pg_put_privileged(&body, "q.oid");
     }
-    stw_buf_addf(
-        &body,
-        " LOOP EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I IN SCHEMA %%I %s %s ON "
-        "%s %s %%I%s', o, ",
-        give                          ? "GRANT"
-        : r->option && !of_privileged ? "REVOKE GRANT OPTION FOR"
-                                      : "REVOKE",
-        privileges, kinds[stw_pg_what(r)].name, give ? "TO" : "FROM",
-        give && r->option ? " WITH GRANT OPTION" : "");
+    stw_buf_adds(&body, " LOOP ");
+    stw_pg_put_become(&body, "o");
+    stw_buf_addf(&body,
+                 "EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I IN SCHEMA %%I %s %s ON "
+                 "%s %s %%I%s', o, ",
+                 give                          ? "GRANT"
+                 : r->option && !of_privileged ? "REVOKE GRANT OPTION FOR"
+                                               : "REVOKE",
+                 privileges, kinds[stw_pg_what(r)].name, give ? "TO" : "FROM",
+                 give && r->option ? " WITH GRANT OPTION" : "");
     stw_pg_strz(&body, r->schema);
     stw_buf_adds(&body, ", ");
     stw_pg_strz(&body, user);
-    stw_buf_adds(&body, "); END LOOP; END");
-    s->failed |= body.failed;
-    stw_buf_adds(out, "DO ");
-    stw_pg_strz(out, stw_buf_str(&body));
+    stw_buf_adds(&body, "); ");
+    stw_pg_put_return(&body, "o");
+    stw_buf_adds(&body, "END LOOP; END");
+    stw_pg_put_do(out, &body);
     stw_buf_done(&body);
 }
 

@@ -104,14 +104,12 @@ static int check_named(const struct stw_account *a, const struct pg_heir_look *k
     return 0;
 }
 
-int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+static int look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f)
 {
     struct pg_heir_look k = {.seen = seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    if (!seen->logins[0].exists)
-        return 0;
     if (!s->facts.superuser && !s->facts.inherits && s->facts.number < 160000)
         return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
                              "the admin account has NOINHERIT, and PostgreSQL before 16 does not "
@@ -134,6 +132,14 @@ int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct 
             "steward makes this role NOLOGIN NOINHERIT and without any right: make it "
             "so, or rename it");
     return 0;
+}
+
+int stw_pg_look_drop(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f)
+{
+    if (!seen->logins[0].exists)
+        return 0;
+    return look_heir(s, a, seen, f) != 0 ? -1 : stw_pg_shed(s, a, seen, f);
 }
 
 /* Both may fail: another drop in this namespace may create the role at the same moment. */

@@ -120,7 +120,8 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         stw_buf_str(&until), k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
                  " UNION ALL SELECT 'a', d.datname::text, x.privilege_type, x.is_grantable::text, "
-                 "NULL, NULL, NULL FROM pg_database d CROSS JOIN LATERAL aclexplode(d.datacl) x "
+                 "CASE WHEN x.grantor <> d.datdba THEN pg_get_userbyid(x.grantor)::text END, NULL, "
+                 "NULL FROM pg_database d CROSS JOIN LATERAL aclexplode(d.datacl) x "
                  "JOIN pg_roles r ON r.oid = x.grantee WHERE r.rolname = %s AND d.datdba <> r.oid",
                  user);
     stw_buf_addf(out,
@@ -129,11 +130,22 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                  "r.oid = s.refobjid WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = %s "
                  "AND d.datallowconn",
                  user);
-    stw_buf_addf(out,
-                 " UNION ALL SELECT 'm', g.rolname::text, m.admin_option::text, NULL, NULL, NULL, "
-                 "NULL FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid JOIN pg_roles r "
-                 "ON r.oid = m.member WHERE r.rolname = %s",
-                 user);
+    stw_buf_addf(
+        out,
+        " UNION ALL (SELECT 'o', d.datname::text, NULL, NULL, NULL, NULL, NULL FROM "
+        "pg_database d JOIN pg_roles r ON r.oid = d.datdba WHERE r.rolname = %s LIMIT 1000)",
+        user);
+    stw_buf_addf(
+        out,
+        " UNION ALL SELECT 'm', g.rolname::text, m.admin_option::text, NULL, %s, NULL, "
+        "NULL FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid JOIN pg_roles r "
+        "ON r.oid = m.member WHERE r.rolname = %s",
+        /* a superuser gives as the first superuser; before 16 there is one grant of each */
+        k->number < 160000 ? "NULL"
+        : k->superuser     ? "CASE WHEN m.grantor <> 10 THEN pg_get_userbyid(m.grantor)::text END"
+                           : "CASE WHEN pg_get_userbyid(m.grantor) <> current_user THEN "
+                             "pg_get_userbyid(m.grantor)::text END",
+        user);
     if (needs_all_databases(a))
         stw_buf_adds(out, " UNION ALL SELECT 'n', datname::text, NULL, NULL, NULL, NULL, NULL FROM "
                           "pg_database WHERE datallowconn AND NOT datistemplate");
@@ -201,15 +213,20 @@ static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
         add_right(k->login,
                   (struct stw_right){.level = STW_LEVEL_DATABASE,
                                      .database = get_cell_text(&c[A]),
-                                     .privilege = get_cell_text(&c[B])},
+                                     .privilege = get_cell_text(&c[B]),
+                                     .grantor = get_cell_text(&c[D])},
                   is_true(&c[C]));
         return 0;
     case 'd':
         return stw_names_add(&seen->databases, &seen->database_count, get_cell_text(&c[A]));
+    case 'o':
+        return stw_names_add(&seen->own_databases, &seen->own_count, get_cell_text(&c[A]));
     case 'm':
         add_right(k->login,
-                  (struct stw_right){
-                      .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .privilege = "MEMBER"},
+                  (struct stw_right){.level = STW_LEVEL_ROLE,
+                                     .name = get_cell_text(&c[A]),
+                                     .privilege = "MEMBER",
+                                     .grantor = get_cell_text(&c[D])},
                   is_true(&c[B]));
         return 0;
     case 'n':

@@ -67,15 +67,51 @@ int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_ro
 int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
                          const struct stw_seen *seen, struct stw_buf *excess, struct stw_fault *f);
 
-/* postgresql_heir.c: the new owner of what a role owns.  The first function runs before a drop; it
- * finds and checks the new owner, and fails with OWNS_OBJECTS before anything is changed. */
+/* postgresql_heir.c: the new owner of what a role owns. */
 #define STW_PG_HEIR_PREFIX "steward_heir_"
 /* The role of a namespace that gets what its dropped accounts own. */
 void stw_pg_name_heir(const char *ns, char out[STW_PG_NAME_SIZE]);
-int stw_pg_look_heir(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+/* Before a drop: finds and checks the new owner, and fails with OWNS_OBJECTS if it cannot be one.
+ * After that takes the rights of the role. */
+int stw_pg_look_drop(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);
 void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
                        struct stw_script *s);
+
+/* postgresql_borrow.c.  In a DO block with the variables `me name := current_user` and `lent boolean`
+ * a statement runs as another role, which the admin is made a member of for as long. */
+/* A condition: whether the role named `me` can become the one with this oid. */
+void stw_pg_put_reachable(struct stw_buf *out, const char *me, const char *oid);
+/* The role to run as for what the owner may do, and for what only this role itself may do: `me` when
+ * that one cannot be reached. */
+void stw_pg_put_owner_role(struct stw_buf *out, const char *oid);
+void stw_pg_put_grantor_role(struct stw_buf *out, const char *oid);
+void stw_pg_put_become(struct stw_buf *out, const char *role);
+void stw_pg_put_return(struct stw_buf *out, const char *role);
+/* DO with this body. */
+void stw_pg_put_do(struct stw_buf *out, const struct stw_buf *body);
+/* A statement that the admin runs itself, as a member of all of these roles, ended by NULL; `reassigns`:
+ * what the first one owns goes to the second. */
+void stw_pg_write_as_member(struct stw_script *s, enum stw_sql_step step, const char *database,
+                            const struct stw_facts *k, const char *const *roles, bool reassigns,
+                            const struct stw_buf *statement);
+
+/* postgresql_acl.c */
+struct stw_pg_acl {
+    const char *user;
+    const struct stw_right *scope; /* and the option */
+    size_t count;                  /* of the privileges */
+    bool all_grantors;             /* takes also what others than the owner and the admin gave */
+    struct stw_buf names;          /* "'SELECT','INSERT'" */
+    struct stw_buf plain;          /* the statement for the whole scope */
+    struct stw_buf before, after;  /* the name of one object */
+};
+void stw_pg_acl_done(struct stw_pg_acl *p);
+void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
+                      const struct stw_pg_acl *p);
+/* Before a drop: takes all rights on objects of all databases; fails when one remains. */
+int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct stw_seen *seen,
+                struct stw_fault *f);
 
 /* postgresql_write.c */
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,

@@ -146,11 +146,15 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
     "s.classid = '" class "'::regclass AND s.dbid = (SELECT oid FROM pg_database WHERE datname = " \
                           "current_database()) AND x.grantee = %s"
 
+#define OTHER_GRANTOR(owner)                                                                       \
+    "CASE WHEN x.grantor <> " owner " THEN pg_get_userbyid(x.grantor)::text END"
+
+/* Kind, schema, name, column, privilege, option, another grantor than the owner. */
 static void write_have(struct stw_buf *out, const char *oid)
 {
     stw_buf_addf(out,
                  "SELECT 's', o.nspname::text, NULL::text, NULL::text, x.privilege_type, "
-                 "x.is_grantable::text" FROM_DEPENDENCIES(
+                 "x.is_grantable::text, " OTHER_GRANTOR("o.nspowner") FROM_DEPENDENCIES(
                      "pg_namespace", "pg_namespace") " CROSS JOIN LATERAL aclexplode(o.nspacl) "
                                                      "x" WHERE_DEPENDENCIES("pg_namespace"),
                  oid, oid);
@@ -158,7 +162,7 @@ static void write_have(struct stw_buf *out, const char *oid)
         out,
         " UNION ALL SELECT CASE o.relkind WHEN 'S' THEN 'q' ELSE 't' END, "
         "n.nspname::text, o.relname::text, NULL, x.privilege_type, "
-        "x.is_grantable::text" FROM_DEPENDENCIES(
+        "x.is_grantable::text, " OTHER_GRANTOR("o.relowner") FROM_DEPENDENCIES(
             "pg_class",
             "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace CROSS JOIN LATERAL "
                         "aclexplode(o.relacl) x" WHERE_DEPENDENCIES(
@@ -167,7 +171,7 @@ static void write_have(struct stw_buf *out, const char *oid)
     stw_buf_addf(
         out,
         " UNION ALL SELECT 'c', n.nspname::text, o.relname::text, t.attname::text, "
-        "x.privilege_type, x.is_grantable::text" FROM_DEPENDENCIES(
+        "x.privilege_type, x.is_grantable::text, " OTHER_GRANTOR("o.relowner") FROM_DEPENDENCIES(
             "pg_class",
             "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace JOIN pg_attribute t ON "
                         "t.attrelid = o.oid AND t.attnum = s.objsubid CROSS JOIN LATERAL "
@@ -181,7 +185,7 @@ static void write_future(struct stw_buf *out, const char *oid)
 {
     stw_buf_addf(out,
                  " UNION ALL SELECT 'f', n.nspname::text, d.defaclobjtype::text, NULL, "
-                 "x.privilege_type, x.is_grantable::text FROM pg_default_acl d LEFT JOIN "
+                 "x.privilege_type, x.is_grantable::text, NULL FROM pg_default_acl d LEFT JOIN "
                  "pg_namespace n ON n.oid = d.defaclnamespace CROSS JOIN LATERAL "
                  "aclexplode(d.defaclacl) x WHERE x.grantee = %s AND d.defaclrole <> %s",
                  oid, oid);
@@ -198,9 +202,12 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
     stw_buf_adds(out, ")::text, (q.part OR ");
     stw_pg_put_future(out, r, user, oid, false);
     stw_buf_addf(out,
-                 ")::text, '%s', '%s' FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
+                 ")::text, '%s', '%s', q.missing FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
                  "coalesce(bool_and(h.has), true) AS whole, coalesce(bool_or(h.has), false) AS "
-                 "part FROM (SELECT c.relowner = %s OR EXISTS (SELECT FROM aclexplode(c.relacl) x "
+                 "part, min(format('%%I.%%I of the role %%I', n.nspname, h.name, "
+                 "pg_get_userbyid(h.owner))) FILTER (WHERE NOT h.has) AS missing FROM (SELECT "
+                 "c.relname AS name, c.relowner AS owner, c.relowner = %s OR EXISTS (SELECT FROM "
+                 "aclexplode(c.relacl) x "
                  "WHERE x.grantee = %s AND x.privilege_type = '%s'%s) AS has FROM pg_class c WHERE "
                  "c.relnamespace = n.oid AND c.relkind %s) h) q WHERE n.nspname = ",
                  r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
@@ -213,6 +220,7 @@ struct pg_rights_look {
     const char *database, *user;
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
+    char *missing; /* see struct stw_login */
     bool adopting; /* all rights must be known */
     bool unknown;  /* there are some that `have` cannot represent */
 };
@@ -234,7 +242,7 @@ static struct stw_right read_right_on_all(const struct pg_rights_look *k, const 
                               .option = stw_streq(get_cell_text(&c[5]), "true")};
 }
 
-/* '*', schema, all have it, some have it, privilege, option.  A wanted right is present when all
+/* '*', schema, all have it, some have it, privilege, option, one without.  A wanted right is present when all
  * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
  * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
 static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
@@ -243,9 +251,11 @@ static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
     const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
     if (stw_streq(get_cell_text(has), "true"))
         stw_rights_add(k->have, &r);
+    else if (c[6].data && k->missing[0] == '\0')
+        stw_format(k->missing, STW_MISSING_SIZE, "%s on %s", r.privilege, c[6].data);
 }
 
-/* 'x', schema, all have it, one has it, name, option; as above. */
+/* 'x', schema, all have it, one has it, name, option, one without; as above. */
 static void read_routines(struct pg_rights_look *k, const struct stw_cell *c)
 {
     struct stw_right r = read_right_on_all(k, c);
@@ -254,6 +264,8 @@ static void read_routines(struct pg_rights_look *k, const struct stw_cell *c)
     const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
     if (stw_streq(get_cell_text(has), "true"))
         stw_rights_add(k->have, &r);
+    else if (c[6].data && k->missing[0] == '\0')
+        stw_format(k->missing, STW_MISSING_SIZE, "EXECUTE on %s", c[6].data);
 }
 
 /* Whether a right on one table is only a part of our right on all tables.  Then it does not count
@@ -291,7 +303,7 @@ static void read_future(struct pg_rights_look *k, const struct stw_cell *c)
 static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct pg_rights_look *k = ctx;
-    if (count < 6 || !c[0].data)
+    if (count < 7 || !c[0].data)
         return -1;
     char kind = c[0].data[0];
     if (kind == '*') {
@@ -313,7 +325,8 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
                           .schema = get_cell_text(&c[1]),
                           .name = get_cell_text(&c[2]),
                           .column = get_cell_text(&c[3]),
-                          .privilege = get_cell_text(&c[4])};
+                          .privilege = get_cell_text(&c[4]),
+                          .grantor = get_cell_text(&c[6])};
     bool option = stw_streq(get_cell_text(&c[5]), "true");
     enum stw_pg_what what = kind == 'q'   ? STW_PG_SEQUENCES
                             : kind == 'p' ? STW_PG_ROUTINES
@@ -341,6 +354,33 @@ static void write_all(struct stw_buf *out, const struct stw_rights *rights, cons
             stw_pg_write_routines_look(out, r, user, oid);
         else if (stw_pg_is_all_tables(r))
             write_all_tables(out, r, user, oid);
+    }
+}
+
+/* An owner has all rights, whether they are granted or not. */
+static void write_owned(struct stw_buf *out, const struct stw_rights *want, const char *database,
+                        const char *oid)
+{
+    for (size_t i = 0; i < want->count; i++) {
+        const struct stw_right *r = &want->items[i];
+        bool table = r->level == STW_LEVEL_TABLE;
+        if (!stw_streq(r->database, database) || stw_pg_is_all_tables(r) ||
+            stw_pg_what(r) == STW_PG_ROUTINES || (!table && r->level != STW_LEVEL_SCHEMA))
+            continue;
+        stw_buf_addf(out,
+                     " UNION ALL SELECT '%s', n.nspname::text, %s, NULL, '%s', '%s', NULL FROM "
+                     "pg_namespace n%s WHERE n.nspname = ",
+                     !table                               ? "s"
+                     : stw_pg_what(r) == STW_PG_SEQUENCES ? "q"
+                                                          : "t",
+                     table ? "c.relname::text" : "NULL", r->privilege, r->option ? "true" : "false",
+                     table ? " JOIN pg_class c ON c.relnamespace = n.oid" : "");
+        stw_pg_strz(out, r->schema);
+        if (table) {
+            stw_buf_adds(out, " AND c.relname = ");
+            stw_pg_strz(out, r->name);
+        }
+        stw_buf_addf(out, " AND %s = %s", table ? "c.relowner" : "n.nspowner", oid);
     }
 }
 
@@ -372,6 +412,7 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
         stw_pg_write_routines_have(&st->text, oid);
     }
     write_all(&st->text, k->recorded, k->database, k->user, oid);
+    write_owned(&st->text, k->want, k->database, oid);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)
         return 0;
@@ -395,12 +436,25 @@ static int add_databases(const struct stw_rights *rights, char ***names, size_t 
     return 0;
 }
 
+static void add_owned_databases(const struct stw_seen *seen, const struct stw_rights *want,
+                                struct stw_rights *have)
+{
+    for (size_t i = 0; i < want->count; i++)
+        for (size_t n = 0; n < seen->own_count; n++)
+            if (want->items[i].level == STW_LEVEL_DATABASE &&
+                stw_streq(want->items[i].database, seen->own_databases[n]))
+                stw_rights_add(have, &want->items[i]);
+}
+
 int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
 {
     struct stw_login *l = &seen->logins[0];
-    struct pg_rights_look k = {
-        .want = want, .recorded = &l->mark.rights, .have = &l->have, .adopting = l->adopting};
+    struct pg_rights_look k = {.want = want,
+                               .recorded = &l->mark.rights,
+                               .have = &l->have,
+                               .missing = l->missing,
+                               .adopting = l->adopting};
     char **names = NULL;
     size_t count = 0;
     int r = 0;
@@ -422,6 +476,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
         free(names[i]);
     free(names);
     l->more_rights |= k.unknown;
+    add_owned_databases(seen, want, &l->have);
     stw_rights_sort(&l->have);
     return r;
 }

@@ -64,15 +64,18 @@ void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, 
     }
     stw_buf_adds(out, ")::text, ");
     stw_pg_strz(out, r->name);
-    stw_buf_addf(out,
-                 ", '%s' FROM pg_namespace n CROSS JOIN LATERAL (SELECT coalesce(bool_and(h.own OR "
-                 "CASE WHEN h.may THEN h.has ELSE NOT h.any END), true)%s AS whole, "
-                 "coalesce(bool_or(h.own OR h.has), false) AS part FROM (SELECT p.proowner = %s AS "
-                 "own, EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s%s) AS has, "
-                 "EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s) AS any, ",
-                 r->option ? "true" : "false",
-                 all ? "" : " AND coalesce(bool_or(h.own OR h.may), false)", oid, oid,
-                 r->option ? " AND x.is_grantable" : "", oid);
+    stw_buf_addf(
+        out,
+        ", '%s', q.missing FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
+        "coalesce(bool_and(h.own OR CASE WHEN h.may THEN h.has ELSE NOT h.any END), true)%s "
+        "AS whole, coalesce(bool_or(h.own OR h.has), false) AS part, min(format('%%s of the "
+        "role %%I', h.name, pg_get_userbyid(h.owner))) FILTER (WHERE h.may AND NOT h.own AND "
+        "NOT h.has) AS missing FROM (SELECT p.oid::regprocedure::text AS name, p.proowner "
+        "AS owner, p.proowner = %s AS own, EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE "
+        "x.grantee = %s%s) AS has, "
+        "EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s) AS any, ",
+        r->option ? "true" : "false", all ? "" : " AND coalesce(bool_or(h.own OR h.may), false)",
+        oid, oid, r->option ? " AND x.is_grantable" : "", oid);
     put_may(out);
     stw_buf_adds(out, " AS may FROM pg_proc p WHERE ");
     put_named(out, r);
@@ -82,12 +85,13 @@ void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, 
 
 void stw_pg_write_routines_have(struct stw_buf *out, const char *oid)
 {
-    stw_buf_addf(out,
-                 " UNION ALL SELECT 'p', n.nspname::text, p.proname::text, NULL, "
-                 "x.privilege_type, bool_or(x.is_grantable)::text FROM pg_proc p JOIN pg_namespace "
-                 "n ON n.oid = p.pronamespace CROSS JOIN LATERAL aclexplode(p.proacl) x WHERE "
-                 "x.grantee = %s AND p.proowner <> %s GROUP BY 2, 3, 5",
-                 oid, oid);
+    stw_buf_addf(
+        out,
+        " UNION ALL SELECT 'p', n.nspname::text, p.proname::text, NULL, "
+        "x.privilege_type, bool_or(x.is_grantable)::text, NULL FROM pg_proc p JOIN pg_namespace "
+        "n ON n.oid = p.pronamespace CROSS JOIN LATERAL aclexplode(p.proacl) x WHERE "
+        "x.grantee = %s AND p.proowner <> %s GROUP BY 2, 3, 5",
+        oid, oid);
 }
 
 /* Whether the role was given the function `p`. */
@@ -101,15 +105,22 @@ static void put_given(struct stw_buf *out, const char *user)
 
 static void put_execute(struct stw_buf *out, const char *verb, const char *to, const char *user)
 {
+    stw_buf_adds(out, "BEGIN ");
+    stw_pg_put_become(out, "o.role");
     stw_buf_addf(out, "EXECUTE format('%s EXECUTE ON ROUTINE %%s %s', o.f, ", verb, to);
     stw_pg_strz(out, user);
     stw_buf_adds(out, "); ");
+    stw_pg_put_return(out, "o.role");
+    stw_buf_adds(out, "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation OR "
+                      "undefined_function THEN NULL; END; ");
 }
 
 static void put_select(struct stw_buf *out, const struct stw_right *r, const char *user)
 {
-    stw_buf_adds(out, "DECLARE o record; given int := 0; BEGIN FOR o IN SELECT "
-                      "p.oid::regprocedure::text AS f, ");
+    stw_buf_adds(out, "DECLARE me name := current_user; o record; lent boolean; given int := 0; "
+                      "BEGIN FOR o IN SELECT p.oid::regprocedure::text AS f, ");
+    stw_pg_put_owner_role(out, "p.proowner");
+    stw_buf_adds(out, " AS role, ");
     put_given(out, user);
     stw_buf_adds(out, " AS has, ");
     put_may(out);
@@ -168,9 +179,7 @@ static void add_block(struct stw_script *s, enum what what, const char *user,
     if (what == GIVE && !stw_pg_is_all_tables(r))
         put_missing(&body, r);
     stw_buf_adds(&body, " END");
-    s->failed |= body.failed;
-    stw_buf_adds(&st->text, "DO ");
-    stw_pg_strz(&st->text, stw_buf_str(&body));
+    stw_pg_put_do(&st->text, &body);
     stw_buf_done(&body);
 }
 

@@ -153,56 +153,156 @@ static void put_privileges(struct stw_buf *out, const struct stw_right *r, size_
     }
 }
 
-static void write_statement(struct stw_script *s, bool give, const char *user,
-                            const struct stw_right *r, size_t count, const struct stw_right *first)
+/* For whom rights are given and taken. */
+struct pg_writer {
+    struct stw_script *s;
+    const struct stw_facts *k;
+    const struct stw_account *a;
+    bool give;
+};
+
+static const char *database_of(const struct stw_right *r)
 {
-    const char *database =
-        r->level == STW_LEVEL_DATABASE || r->level == STW_LEVEL_ROLE ? NULL : r->database;
-    struct stw_buf *out =
-        add_statement(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
-    stw_buf_adds(out, give ? "GRANT " : "REVOKE ");
-    if (!give && first->option)
-        stw_buf_adds(out, r->level == STW_LEVEL_ROLE ? "ADMIN OPTION FOR " : "GRANT OPTION FOR ");
+    return r->level == STW_LEVEL_DATABASE || r->level == STW_LEVEL_ROLE ? NULL : r->database;
+}
+
+static void put_verb(struct stw_buf *out, const struct pg_writer *w, const struct stw_right *first)
+{
+    stw_buf_adds(out, w->give ? "GRANT " : "REVOKE ");
+    if (!w->give && first->option)
+        stw_buf_adds(out,
+                     first->level == STW_LEVEL_ROLE ? "ADMIN OPTION FOR " : "GRANT OPTION FOR ");
+}
+
+static void put_end(struct stw_buf *out, const struct pg_writer *w, const struct stw_right *first)
+{
+    stw_buf_adds(out, w->give ? " TO " : " FROM ");
+    stw_pg_name(out, w->a->user);
+    if (w->give && first->option)
+        stw_buf_adds(out, " WITH GRANT OPTION");
+    if (!w->give) /* also from those to whom the account has given it on */
+        stw_buf_adds(out, " CASCADE");
+}
+
+static void put_statement(struct stw_buf *out, const struct pg_writer *w, const struct stw_right *r,
+                          size_t count, const struct stw_right *first)
+{
+    put_verb(out, w, first);
     if (r->level == STW_LEVEL_ROLE) {
         stw_pg_name(out, r->name);
     } else {
         put_privileges(out, r, count, first);
         put_object(out, first);
     }
-    stw_buf_adds(out, give ? " TO " : " FROM ");
-    stw_pg_name(out, user);
-    if (give && first->option)
-        stw_buf_adds(out, " WITH GRANT OPTION");
-    if (!give) /* also from those to whom the account has given it on */
-        stw_buf_adds(out, " CASCADE");
+    put_end(out, w, first);
 }
 
-static void write_one(struct stw_script *s, bool give, const char *user, const struct stw_right *r,
-                      size_t count, const struct stw_right *first)
+/* PostgreSQL 16 and later: a membership for each grantor. */
+static void write_end_of_membership(const struct pg_writer *w, const struct stw_right *first)
+{
+    struct stw_buf body = STW_BUF_INIT(64u << 10);
+    stw_buf_adds(&body, "DECLARE me name := current_user; o record; lent boolean; BEGIN FOR o IN "
+                        "SELECT pg_get_userbyid(m.grantor) AS grantor, ");
+    stw_pg_put_grantor_role(&body, "m.grantor");
+    stw_buf_adds(&body, " AS role FROM pg_auth_members m WHERE pg_get_userbyid(m.roleid) = ");
+    stw_pg_strz(&body, first->name);
+    stw_buf_adds(&body, " AND pg_get_userbyid(m.member) = ");
+    stw_pg_strz(&body, w->a->user);
+    stw_buf_adds(&body, " LOOP BEGIN ");
+    stw_pg_put_become(&body, "o.role");
+    stw_buf_addf(&body, "EXECUTE format('REVOKE %s%%I FROM %%I GRANTED BY %%I CASCADE', ",
+                 first->option ? "ADMIN OPTION FOR " : "");
+    stw_pg_strz(&body, first->name);
+    stw_buf_adds(&body, ", ");
+    stw_pg_strz(&body, w->a->user);
+    stw_buf_adds(&body, ", o.grantor); ");
+    stw_pg_put_return(&body, "o.role");
+    stw_buf_adds(&body, "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN "
+                        "NULL; END; END LOOP; END");
+    stw_pg_put_do(add_statement(w->s, STW_SQL_STEP_REVOKE, NULL), &body);
+    stw_buf_done(&body);
+}
+
+/* One object after the other, each as the role that can. */
+static void write_acl(const struct pg_writer *w, const struct stw_right *r, size_t count,
+                      const struct stw_right *first)
+{
+    struct stw_pg_acl p = {.user = w->a->user,
+                           .scope = first,
+                           .all_grantors = w->a->grants_policy == STW_GRANTS_EXACT,
+                           .names = STW_BUF_INIT(4096),
+                           .plain = STW_BUF_INIT(16u << 10),
+                           .before = STW_BUF_INIT(16u << 10),
+                           .after = STW_BUF_INIT(4096)};
+    for (size_t i = 0; i < count; i++) {
+        if (!goes_with(first, &r[i]))
+            continue;
+        stw_buf_adds(&p.names, p.count++ ? "," : "");
+        stw_pg_strz(&p.names, r[i].privilege);
+    }
+    put_statement(&p.plain, w, r, count, first);
+    put_verb(&p.before, w, first);
+    put_privileges(&p.before, r, count, first);
+    stw_buf_adds(&p.before, first->level == STW_LEVEL_DATABASE       ? " ON DATABASE "
+                            : first->level == STW_LEVEL_SCHEMA       ? " ON SCHEMA "
+                            : stw_pg_what(first) == STW_PG_SEQUENCES ? " ON SEQUENCE "
+                                                                     : " ON TABLE ");
+    put_end(&p.after, w, first);
+    stw_pg_write_acl(w->s, w->give, database_of(first), &p);
+    stw_pg_acl_done(&p);
+}
+
+/* Whether another role than the owners of the objects gave one of the rights. */
+static bool has_other_grantor(const struct stw_right *r, size_t count,
+                              const struct stw_right *first)
+{
+    for (size_t i = 0; i < count; i++)
+        if (goes_with(first, &r[i]) && r[i].grantor[0] != '\0')
+            return true;
+    return false;
+}
+
+/* A superuser acts as the owner by itself. */
+static void write_some(const struct pg_writer *w, const struct stw_right *r, size_t count,
+                       const struct stw_right *first)
+{
+    bool others =
+        !w->give && w->a->grants_policy == STW_GRANTS_EXACT && has_other_grantor(r, count, first);
+    if (r->level == STW_LEVEL_ROLE && others)
+        write_end_of_membership(w, first);
+    else if (r->level == STW_LEVEL_ROLE || (w->k->superuser && !others))
+        put_statement(
+            add_statement(w->s, w->give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database_of(r)),
+            w, r, count, first);
+    else
+        write_acl(w, r, count, first);
+}
+
+static void write_one(const struct pg_writer *w, const struct stw_right *r, size_t count,
+                      const struct stw_right *first)
 {
     if (stw_pg_what(first) == STW_PG_ROUTINES)
-        stw_pg_write_routines(s, give, user, first);
+        stw_pg_write_routines(w->s, w->give, w->a->user, first);
     else
-        write_statement(s, give, user, r, count, first);
+        write_some(w, r, count, first);
     if (!stw_pg_is_all_tables(first))
         return;
     struct stw_buf list = STW_BUF_INIT(4096);
     put_privileges(&list, r, count, first);
-    s->failed |= list.failed;
-    stw_pg_write_future(s, give, user, first, stw_buf_str(&list));
+    w->s->failed |= list.failed;
+    stw_pg_write_future(w->s, w->give, w->a->user, first, stw_buf_str(&list));
     stw_buf_done(&list);
 }
 
 /* One statement for each kind of right in a scope. */
-static void write_scope(struct stw_script *s, bool give, const char *user,
-                        const struct stw_right *r, size_t count)
+static void write_scope(const struct pg_writer *w, const struct stw_right *r, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bool written = false;
         for (size_t k = 0; k < i && !written; k++)
             written = goes_with(&r[k], &r[i]);
         if (!written)
-            write_one(s, give, user, r, count, &r[i]);
+            write_one(w, r, count, &r[i]);
     }
 }
 
@@ -213,27 +313,29 @@ static bool is_in(const struct stw_right *r, const char *database)
     return database ? inside && stw_streq(r->database, database) : !inside;
 }
 
-static void write_rights(struct stw_script *s, bool give, const char *user, const char *database,
+static void write_rights(struct pg_writer *w, bool give, const char *database,
                          const struct stw_rights *rights)
 {
+    w->give = give;
     for (size_t i = 0, n; i < rights->count; i += n) {
         n = stw_rights_scope(rights, i);
         if (is_in(&rights->items[i], database))
-            write_scope(s, give, user, &rights->items[i], n);
+            write_scope(w, &rights->items[i], n);
     }
 }
 
 /* Revoking a right on all tables also revokes it on those that should keep it. */
-static void write_again(struct stw_script *s, const char *user, const char *database,
-                        const struct stw_rights *want, const struct stw_rights *take)
+static void write_again(struct pg_writer *w, const char *database, const struct stw_rights *want,
+                        const struct stw_rights *take)
 {
+    w->give = true;
     for (size_t i = 0; i < want->count; i++) {
         const struct stw_right *r = &want->items[i];
         struct stw_right all = *r;
         all.name = "*";
         if (r->level == STW_LEVEL_TABLE && is_in(r, database) && !stw_pg_is_all_tables(r) &&
             stw_rights_has(take, &all))
-            write_one(s, true, user, r, 1, r);
+            write_one(w, r, 1, r);
     }
 }
 
@@ -250,55 +352,44 @@ void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_rights *want,
                    const struct stw_grants_plan *p, struct stw_script *s)
 {
+    struct pg_writer w = {.s = s, .k = k, .a = a};
     char **names = NULL;
     size_t count = 0;
-    (void)k;
     (void)l;
     if (add_names(&p->take, &names, &count) != 0 || add_names(&p->give, &names, &count) != 0)
         s->failed = true;
-    write_rights(s, false, a->user, NULL, &p->take);
-    write_rights(s, true, a->user, NULL, &p->give);
+    write_rights(&w, false, NULL, &p->take);
+    write_rights(&w, true, NULL, &p->give);
     for (size_t i = 0; i < count; i++) {
-        write_rights(s, false, a->user, names[i], &p->take);
-        write_again(s, a->user, names[i], want, &p->take);
-        write_rights(s, true, a->user, names[i], &p->give);
+        write_rights(&w, false, names[i], &p->take);
+        write_again(&w, names[i], want, &p->take);
+        write_rights(&w, true, names[i], &p->give);
         free(names[i]);
     }
     free(names);
 }
 
-/* A role that is not a superuser must be a member of both owners, the old and the new one, and
- * inherit their rights, which an admin with NOINHERIT does not by default. */
-static void write_membership(struct stw_script *s, const struct stw_facts *k, const char *role,
-                             const char *database)
-{
-    struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, database);
-    stw_buf_adds(out, "GRANT ");
-    stw_pg_name(out, role);
-    stw_buf_adds(out, " TO CURRENT_USER");
-    if (!k->inherits && k->number >= 160000)
-        stw_buf_adds(out, " WITH INHERIT TRUE");
-}
-
+/* The admin must be a member of both owners, the old and the new one. */
 static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
                             const struct stw_account *a, const struct stw_seen *seen,
                             const char *database)
 {
-    struct stw_buf *out;
-    if (!k->superuser)
-        write_membership(s, k, a->user, database);
-    if (!k->superuser && seen->owns && !a->reassign_owned_to)
-        write_membership(s, k, seen->heir, database);
+    const char *const roles[] = {a->user, seen->heir, NULL};
+    struct stw_buf text = STW_BUF_INIT(4096);
     if (seen->owns) {
-        out = add_statement(s, STW_SQL_STEP_DROP, database);
-        stw_buf_adds(out, "REASSIGN OWNED BY ");
-        stw_pg_name(out, a->user);
-        stw_buf_adds(out, " TO ");
-        stw_pg_name(out, seen->heir);
+        stw_buf_adds(&text, "REASSIGN OWNED BY ");
+        stw_pg_name(&text, a->user);
+        stw_buf_adds(&text, " TO ");
+        stw_pg_name(&text, seen->heir);
+        stw_pg_write_as_member(s, STW_SQL_STEP_DROP, database, k, roles, !a->reassign_owned_to,
+                               &text);
+        stw_buf_clear(&text);
     }
-    out = add_statement(s, STW_SQL_STEP_DROP, database);
-    stw_buf_adds(out, "DROP OWNED BY ");
-    stw_pg_name(out, a->user);
+    stw_buf_adds(&text, "DROP OWNED BY ");
+    stw_pg_name(&text, a->user);
+    stw_pg_write_as_member(s, STW_SQL_STEP_DROP, database, k, (const char *const[]){a->user, NULL},
+                           false, &text);
+    stw_buf_done(&text);
 }
 
 void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,

@@ -47,7 +47,7 @@ static bool grow_rights(struct stw_rights *s)
 void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
 {
     size_t size = room_for(r->database) + room_for(r->schema) + room_for(r->name) +
-                  room_for(r->column) + room_for(r->privilege);
+                  room_for(r->column) + room_for(r->privilege) + room_for(r->grantor);
     size_t bytes = sizeof(*r) + size + MALLOC_OVERHEAD;
     if (s->count >= STW_RIGHTS_MAX || bytes > STW_RIGHTS_MAX_BYTES - s->bytes)
         s->too_large = s->failed = true;
@@ -67,6 +67,7 @@ void stw_rights_add(struct stw_rights *s, const struct stw_right *r)
     to->name = copy_to_block(&at, r->name);
     to->column = copy_to_block(&at, r->column);
     to->privilege = copy_to_block(&at, r->privilege);
+    to->grantor = copy_to_block(&at, r->grantor);
 }
 
 void stw_rights_inherit(struct stw_rights *s, const struct stw_rights *from)
@@ -108,12 +109,20 @@ static int compare_rights(const void *a, const void *b)
     return stw_right_cmp(a, b);
 }
 
+/* Of two grants of one right, the one of another grantor is kept. */
+static int compare_grants(const void *a, const void *b)
+{
+    const struct stw_right *x = a, *y = b;
+    int r = stw_right_cmp(x, y);
+    return r ? r : strcmp(y->grantor, x->grantor);
+}
+
 void stw_rights_sort(struct stw_rights *s)
 {
     size_t kept = 0;
     if (s->count == 0)
         return;
-    qsort(s->items, s->count, sizeof(s->items[0]), compare_rights);
+    qsort(s->items, s->count, sizeof(s->items[0]), compare_grants);
     for (size_t i = 1; i < s->count; i++)
         if (stw_right_cmp(&s->items[kept], &s->items[i]) == 0)
             free(s->items[i].block);

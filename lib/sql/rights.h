@@ -30,6 +30,8 @@ enum stw_right_level {
 struct stw_right {
     const char *database, *schema, *name, *column;
     const char *privilege;
+    const char
+        *grantor; /* PostgreSQL: a role other than the object's owner that gave it; not compared */
     uint8_t level;
     bool option; /* PostgreSQL: with grant option; a separate element from the one without */
     char *block; /* the memory of the strings; owned by the set */

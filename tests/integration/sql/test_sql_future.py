@@ -97,9 +97,9 @@ def test_a_new_creator_and_the_drop(post, pg, user, team):
 
 @pytest.mark.every_version("default privileges")
 def test_an_admin_without_the_creators_role(make_probe, make_postgres, user):
-    """The tables of roles that the admin is not a member of get the right at the next check."""
+    """The tables of roles that the admin cannot become get the right at the next check."""
     pg = make_postgres()
-    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE; CREATE ROLE alien NOLOGIN')
+    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE; CREATE ROLE alien SUPERUSER NOLOGIN')
     pg.sql('CREATE DATABASE mixed OWNER "steward-admin"')
     pg.sql('CREATE SCHEMA s AUTHORIZATION "steward-admin"; GRANT CREATE, USAGE ON SCHEMA s TO alien; '
            'SET ROLE alien; CREATE TABLE s.before (i int); GRANT ALL ON s.before TO "steward-admin" '

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Giving and taking rights of PostgreSQL as the role that can: the owner of each object, or the role
+ * that gave the right (postgresql_borrow.c).  An object whose owner the admin cannot become is left
+ * out, so that it keeps no other one from its right; what is missing or remains is read afterwards. */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+#define BODY_MAX_BYTES ((size_t)256 << 10)
+/* Errors of one object: it has gone, or the role cannot be lent, or lacks the right after all. */
+#define SKIP                                                                                       \
+    "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation OR undefined_table OR "      \
+    "undefined_object OR undefined_function OR invalid_schema_name THEN NULL; END; "
+/* Rights that the role that gives them has in part are given in part, with a warning. */
+#define NO_WARNINGS "PERFORM set_config('client_min_messages', 'error', true); "
+#define WARNINGS "PERFORM set_config('client_min_messages', 'notice', true); "
+
+/* Rows {n: the object's name, owner, acl}. */
+static void put_objects(struct stw_buf *out, const struct stw_right *r)
+{
+    bool column = r->level == STW_LEVEL_COLUMN;
+    if (r->level == STW_LEVEL_DATABASE) {
+        stw_buf_adds(out, "SELECT format('%I', d.datname) AS n, d.datdba AS owner, d.datacl AS acl "
+                          "FROM pg_database d WHERE d.datname = ");
+        stw_pg_strz(out, r->database);
+        return;
+    }
+    if (r->level == STW_LEVEL_SCHEMA) {
+        stw_buf_adds(out, "SELECT format('%I', s.nspname) AS n, s.nspowner AS owner, s.nspacl AS "
+                          "acl FROM pg_namespace s WHERE s.nspname = ");
+        stw_pg_strz(out, r->schema);
+        return;
+    }
+    stw_buf_addf(out,
+                 "SELECT format('%%I.%%I', s.nspname, c.relname) AS n, c.relowner AS owner, "
+                 "%s.%s AS acl FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace%s "
+                 "WHERE c.relkind IN (%s) AND s.nspname = ",
+                 column ? "t" : "c", column ? "attacl" : "relacl",
+                 column ? " JOIN pg_attribute t ON t.attrelid = c.oid" : "",
+                 stw_pg_what(r) == STW_PG_SEQUENCES ? "'S'"
+                 : stw_pg_is_all_tables(r)          ? "'r', 'v', 'm', 'p', 'f'"
+                                                    : "'r', 'v', 'm', 'p', 'f', 'S'");
+    stw_pg_strz(out, r->schema);
+    if (stw_pg_is_all_tables(r))
+        return;
+    stw_buf_adds(out, " AND c.relname = ");
+    stw_pg_strz(out, r->name);
+    if (!column)
+        return;
+    stw_buf_adds(out, " AND t.attname = ");
+    stw_pg_strz(out, r->column);
+}
+
+/* The grants on an object to the role, of these privileges. */
+static void put_its_grants(struct stw_buf *out, const struct stw_pg_acl *p)
+{
+    stw_buf_adds(out,
+                 "aclexplode(q.acl) x JOIN pg_roles u ON u.oid = x.grantee WHERE u.rolname = ");
+    stw_pg_strz(out, p->user);
+    stw_buf_addf(out, " AND x.privilege_type = ANY (ARRAY[%s])%s", stw_buf_str(&p->names),
+                 p->scope->option ? " AND x.is_grantable" : "");
+}
+
+/* {role, n}: who has to give a right that is missing, and where. */
+static void put_missing(struct stw_buf *out, const struct stw_pg_acl *p)
+{
+    stw_buf_adds(out, "SELECT ");
+    stw_pg_put_owner_role(out, "q.owner");
+    stw_buf_adds(out, " AS role, q.n FROM (");
+    put_objects(out, p->scope);
+    stw_buf_adds(out, ") q WHERE (SELECT count(DISTINCT x.privilege_type) FROM ");
+    put_its_grants(out, p);
+    stw_buf_addf(out, ") < %zu", p->count);
+}
+
+/* {role, n}: who has to take a right that is there.  Those of other grantors stay, unless all go. */
+static void put_present(struct stw_buf *out, const struct stw_pg_acl *p)
+{
+    stw_buf_adds(out, "SELECT DISTINCT CASE WHEN x.grantor = q.owner THEN ");
+    stw_pg_put_owner_role(out, "q.owner");
+    stw_buf_adds(out, " ELSE ");
+    stw_pg_put_grantor_role(out, "x.grantor");
+    stw_buf_adds(out, " END AS role, q.n FROM (");
+    put_objects(out, p->scope);
+    stw_buf_adds(out, ") q CROSS JOIN LATERAL ");
+    put_its_grants(out, p);
+    if (!p->all_grantors)
+        stw_buf_adds(out, " AND (x.grantor = q.owner OR pg_get_userbyid(x.grantor) = me)");
+}
+
+/* The server's own error for a name that it does not have. */
+static void put_check(struct stw_buf *out, const struct stw_pg_acl *p)
+{
+    struct stw_right schema = {.level = STW_LEVEL_SCHEMA, .schema = p->scope->schema};
+    stw_buf_adds(out, "IF NOT EXISTS (");
+    put_objects(out, stw_pg_is_all_tables(p->scope) ? &schema : p->scope);
+    stw_buf_adds(out, ") THEN EXECUTE ");
+    stw_pg_string(out, stw_buf_str(&p->plain), p->plain.len);
+    stw_buf_adds(out, "; END IF; ");
+}
+
+void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
+                      const struct stw_pg_acl *p)
+{
+    struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES), rows = STW_BUF_INIT(BODY_MAX_BYTES);
+    struct stw_buf *out =
+        &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database)->text;
+    if (give)
+        put_missing(&rows, p);
+    else
+        put_present(&rows, p);
+    stw_buf_adds(&body,
+                 "DECLARE me name := current_user; turn record; item text; lent boolean; BEGIN ");
+    if (give)
+        put_check(&body, p);
+    stw_buf_addf(&body,
+                 NO_WARNINGS
+                 "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (%s) f GROUP BY "
+                 "f.role LOOP BEGIN ",
+                 stw_buf_str(&rows));
+    stw_pg_put_become(&body, "turn.role");
+    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP BEGIN EXECUTE ");
+    stw_pg_string(&body, stw_buf_str(&p->before), p->before.len);
+    stw_buf_adds(&body, " || item || ");
+    stw_pg_string(&body, stw_buf_str(&p->after), p->after.len);
+    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
+    stw_pg_put_return(&body, "turn.role");
+    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
+    body.failed |=
+        rows.failed || p->before.failed || p->after.failed || p->plain.failed || p->names.failed;
+    stw_pg_put_do(out, &body);
+    stw_buf_done(&rows);
+    stw_buf_done(&body);
+}
+
+void stw_pg_acl_done(struct stw_pg_acl *p)
+{
+    stw_buf_done(&p->names);
+    stw_buf_done(&p->plain);
+    stw_buf_done(&p->before);
+    stw_buf_done(&p->after);
+}
+
+/* --- before a drop
+ *
+ * DROP OWNED takes only what the owners gave, and for a table with rights on many columns once for
+ * each of them all of its columns.  So each object's rights are taken before, by whom they are of, in
+ * as many statements as the time for one of them needs. */
+
+static const struct {
+    const char *kind, *class, *name, *owner, *acl;
+    bool shared;
+} classes[] = {
+    {"SCHEMA", "pg_namespace", "format('%I', c.nspname)", "c.nspowner", "c.nspacl", false},
+    {"ROUTINE", "pg_proc", "c.oid::regprocedure::text", "c.proowner", "c.proacl", false},
+    {"TYPE", "pg_type", "c.oid::regtype::text", "c.typowner", "c.typacl", false},
+    {"LANGUAGE", "pg_language", "format('%I', c.lanname)", "c.lanowner", "c.lanacl", false},
+    {"FOREIGN DATA WRAPPER", "pg_foreign_data_wrapper", "format('%I', c.fdwname)", "c.fdwowner",
+     "c.fdwacl", false},
+    {"FOREIGN SERVER", "pg_foreign_server", "format('%I', c.srvname)", "c.srvowner", "c.srvacl",
+     false},
+    {"LARGE OBJECT", "pg_largeobject_metadata", "c.oid::text", "c.lomowner", "c.lomacl", false},
+    {"DATABASE", "pg_database", "format('%I', c.datname)", "c.datdba", "c.datacl", true},
+    {"TABLESPACE", "pg_tablespace", "format('%I', c.spcname)", "c.spcowner", "c.spcacl", true},
+};
+
+/* The objects of a class on which the role has a right, found through the index of dependencies. */
+static void put_dependent(struct stw_buf *out, const char *class, bool shared, const char *oid)
+{
+    stw_buf_addf(out,
+                 "(SELECT DISTINCT s.objid FROM pg_shdepend s WHERE s.refclassid = "
+                 "'pg_authid'::regclass AND s.refobjid = %s AND s.deptype = 'a' AND s.classid = "
+                 "'%s'::regclass AND s.dbid = %s) e",
+                 oid, class,
+                 shared ? "0" : "(SELECT oid FROM pg_database WHERE datname = current_database())");
+}
+
+#define OF_COLUMNS                                                                                 \
+    "pg_attribute t CROSS JOIN LATERAL aclexplode(t.attacl) x WHERE t.attrelid = c.oid AND "       \
+    "x.grantee = "
+
+/* Rows {what, n, owner, grantor}.  What the owner gave on the columns of a table goes with the table.
+ * Others than the owner may take only what they may give, so that it is named. */
+static void put_all_grants(struct stw_buf *out, const char *oid)
+{
+    stw_buf_adds(
+        out, "SELECT g.what || CASE c.relkind WHEN 'S' THEN ' ON SEQUENCE' ELSE ' ON TABLE' END "
+             "AS what, format('%I.%I', m.nspname, c.relname) AS n, c.relowner AS owner, "
+             "g.grantor FROM ");
+    put_dependent(out, "pg_class", false, oid);
+    stw_buf_addf(
+        out,
+        " JOIN pg_class c ON c.oid = e.objid JOIN pg_namespace m ON m.oid = c.relnamespace "
+        "CROSS JOIN LATERAL (SELECT 'ALL' AS what, c.relowner AS grantor WHERE EXISTS "
+        "(SELECT FROM aclexplode(c.relacl) x WHERE x.grantee = %s AND x.grantor = "
+        "c.relowner) OR EXISTS (SELECT FROM " OF_COLUMNS "%s AND x.grantor = c.relowner) "
+        "UNION ALL SELECT string_agg(x.privilege_type, ', '), x.grantor FROM "
+        "aclexplode(c.relacl) x WHERE x.grantee = %s AND x.grantor <> c.relowner GROUP BY "
+        "x.grantor UNION ALL SELECT string_agg(format('%%s (%%I)', x.privilege_type, "
+        "t.attname), ', '), x.grantor FROM " OF_COLUMNS
+        "%s AND x.grantor <> c.relowner GROUP BY t.attnum, x.grantor) g",
+        oid, oid, oid, oid);
+    for (size_t i = 0; i < STW_COUNT(classes); i++) {
+        stw_buf_addf(out, " UNION ALL SELECT 'ALL ON %s', ", classes[i].kind);
+        stw_buf_adds(out, classes[i].name);
+        stw_buf_addf(out, ", %s, g.grantor FROM ", classes[i].owner);
+        put_dependent(out, classes[i].class, classes[i].shared, oid);
+        stw_buf_addf(out,
+                     " JOIN %s c ON c.oid = e.objid CROSS JOIN LATERAL (SELECT DISTINCT x.grantor "
+                     "FROM aclexplode(%s) x WHERE x.grantee = %s) g",
+                     classes[i].class, classes[i].acl, oid);
+    }
+}
+
+#define SHED_PIECE 20000u
+
+static void write_shed(struct stw_script *s, const char *database, const char *user,
+                       const char *oid, unsigned timeout_seconds)
+{
+    struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES), rows = STW_BUF_INIT(BODY_MAX_BYTES);
+    struct stw_buf tail = STW_BUF_INIT(1024);
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, database);
+    stw_buf_adds(&rows, "SELECT g.what || ' ' || g.n AS n, CASE WHEN g.grantor = g.owner THEN ");
+    stw_pg_put_owner_role(&rows, "g.owner");
+    stw_buf_adds(&rows, " ELSE ");
+    stw_pg_put_grantor_role(&rows, "g.grantor");
+    stw_buf_adds(&rows, " END AS role FROM (");
+    put_all_grants(&rows, oid);
+    stw_buf_adds(&rows, ") g");
+    stw_buf_adds(&tail, " FROM ");
+    stw_pg_name(&tail, user);
+    stw_buf_adds(&tail, " CASCADE");
+    stw_buf_addf(&body,
+                 "DECLARE me name := current_user; till timestamptz := clock_timestamp() + "
+                 "interval '%u ms'; turn record; item text; lent boolean; BEGIN " NO_WARNINGS
+                 "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (%s LIMIT %u) f GROUP BY "
+                 "f.role LOOP BEGIN ",
+                 timeout_seconds * 1000 / 3, stw_buf_str(&rows), SHED_PIECE);
+    stw_pg_put_become(&body, "turn.role");
+    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP EXIT WHEN clock_timestamp() > till; "
+                        "BEGIN EXECUTE 'REVOKE ' || item || ");
+    stw_pg_string(&body, stw_buf_str(&tail), tail.len);
+    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
+    stw_pg_put_return(&body, "turn.role");
+    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
+    body.failed |= rows.failed || tail.failed;
+    stw_pg_put_do(&st->text, &body);
+    stw_buf_done(&tail);
+    stw_buf_done(&rows);
+    stw_buf_done(&body);
+}
+
+struct pg_left {
+    unsigned count;
+    char what[200], grantor[STW_PG_NAME_SIZE];
+};
+
+static int read_left(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct pg_left *left = ctx;
+    if (count < 3 || !c[0].data)
+        return -1;
+    left->count = (unsigned)strtoul(c[0].data, NULL, 10);
+    stw_format(left->what, sizeof(left->what), "%s", c[1].data ? c[1].data : "");
+    stw_format(left->grantor, sizeof(left->grantor), "%s", c[2].data ? c[2].data : "");
+    return 0;
+}
+
+/* How many grants to the role there are, and one of them. */
+static int ask_left(struct stw_session *s, const char *database, const char *oid,
+                    struct pg_left *ret, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, database);
+    *ret = (struct pg_left){0};
+    stw_buf_adds(&st->text, "SELECT count(*)::text, (array_agg(g.what || ' ' || g.n))[1], "
+                            "(array_agg(pg_get_userbyid(g.grantor)::text))[1] FROM (");
+    put_all_grants(&st->text, oid);
+    stw_buf_adds(&st->text, ") g");
+    return stw_session_ask(s, st, read_left, ret, f);
+}
+
+static int shed_in(struct stw_session *s, const char *database, const struct stw_account *a,
+                   const char *oid, struct stw_fault *f)
+{
+    const struct stw_target *t = stw_session_target(s);
+    struct pg_left left, before;
+    if (ask_left(s, database, oid, &left, f) != 0)
+        return -1;
+    do {
+        stw_autoscript struct stw_script script = {0};
+        before = left;
+        if (left.count == 0)
+            return 0;
+        write_shed(&script, database, a->user, oid, (unsigned)t->statement_timeout_seconds);
+        if (stw_session_run(s, &script, f) != 0 || ask_left(s, database, oid, &left, f) != 0)
+            return -1;
+    } while (left.count < before.count);
+    return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
+                         "it has %s%s%s, given by the role \"%s\", which the admin account may "
+                         "not act as: as that role or a superuser, run REVOKE %s FROM \"%s\" "
+                         "CASCADE",
+                         left.what, database ? " in the database " : "", database ? database : "",
+                         left.grantor, left.what, a->user);
+}
+
+int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct stw_seen *seen,
+                struct stw_fault *f)
+{
+    for (size_t i = 0; i < seen->database_count; i++)
+        if (shed_in(s, seen->databases[i], a, seen->role_oid, f) != 0) {
+            const char *admin = stw_session_target(s)->admin_user;
+            if (f->step == STW_SQL_STEP_CONNECT && f->trouble == STW_SQL_DENIED)
+                return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
+                                     "it has something in the database \"%s\", which the admin "
+                                     "account may not enter: GRANT CONNECT ON DATABASE \"%s\" TO "
+                                     "\"%s\"",
+                                     seen->databases[i], seen->databases[i], admin);
+            return -1;
+        }
+    return shed_in(s, NULL, a, seen->role_oid, f);
+}
