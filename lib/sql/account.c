@@ -20,7 +20,8 @@ enum {
     DID_OPTIONS = 8,
     DID_HOSTS = 16,
     DID_DISCARD = 32,
-    DID_PLUGIN = 64
+    DID_PLUGIN = 64,
+    DID_SETTING = 128
 };
 
 /* The owner of an account. */
@@ -76,6 +77,7 @@ static void note_done(struct work *w)
     w->r->hosts_changed |= did & DID_HOSTS;
     w->r->old_discarded |= did & DID_DISCARD;
     w->r->plugin_changed |= did & DID_PLUGIN;
+    w->r->options_changed |= did & DID_SETTING;
 }
 
 static int work_end(struct work *w, int result)
@@ -455,6 +457,28 @@ static void write_old(struct work *w, struct stw_login *l, const struct stw_gran
         write_login(w, l);
 }
 
+static void write_settings(struct work *w, const struct stw_login *l)
+{
+    size_t from = w->script.count;
+    if (w->s.ops->settings)
+        w->s.ops->settings(w->a, l, &w->script);
+    set_effect(w, from, DID_SETTING);
+}
+
+/* A setting that the admin may not change keeps nothing else from being done. */
+static void check_settings(struct work *w)
+{
+    for (size_t i = 0; i < w->script.count; i++)
+        if (w->script.items[i].effect & DID_SETTING && !w->script.items[i].done &&
+            w->refused.trouble == STW_SQL_FINE)
+            (void)stw_fault_set(
+                &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                "a setting of the role \"%s\" is not copied to it, because the admin "
+                "account may not change it: set the same with ALTER ROLE \"%s\" SET, "
+                "as a superuser",
+                w->a->acts_as, w->a->user);
+}
+
 static int write_wanted(struct work *w, struct stw_login *l)
 {
     struct stw_grants_plan p = {0};
@@ -469,6 +493,7 @@ static int write_wanted(struct work *w, struct stw_login *l)
     else
         write_old(w, l, &p);
     w->s.ops->rights(&w->s.facts, w->a, l, &w->want, &p, &w->script);
+    write_settings(w, l);
     if (p.write_after)
         write_mark(w, l, STW_MARK_OWNED, &p.after);
     w->r->grants_given += (unsigned)p.give.count;
@@ -775,7 +800,8 @@ static int check_rights(struct work *w)
                                  "over %zu MiB of names; have those that other clients gave it "
                                  "replaced by roles, or by rights on databases or schemas",
                                  STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
-        if (l->have.failed || l->defaults.failed || l->mark.rights.failed)
+        if (l->have.failed || l->defaults.failed || l->mark.rights.failed ||
+            l->settings_wanted.failed || l->settings.failed)
             return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
     }
     return 0;
@@ -845,6 +871,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
     if (check_adoption(w) != 0 || prepare_statements(w) < 0 || write_all(w) != 0 ||
         run_script(w) != 0 || read_back(w) != 0)
         return -1;
+    check_settings(w);
     report_login(w);
     write_report(w);
     w->f = w->refused;

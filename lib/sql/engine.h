@@ -87,6 +87,9 @@ struct stw_login {
     struct stw_hash stored;              /* hash over all ways to log in; zero: unknown */
     struct stw_mark mark;
     struct stw_rights have;
+    /* PostgreSQL: what was set with ALTER ROLE for the role that it acts as, and for itself: `name` is the
+     * setting, `privilege` its value, `database` the one that it is for. */
+    struct stw_rights settings_wanted, settings;
     /* PostgreSQL: of a wanted right on all tables or functions, one that it is not on: "SELECT on
      * public.orders of the role owner" */
     char missing[STW_MISSING_SIZE];
@@ -192,6 +195,9 @@ struct stw_engine_ops {
     void (*rights)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_rights *want,
                    const struct stw_grants_plan *p, struct stw_script *s);
+    /* Copies the settings of the role that it acts as, in statements that may fail; NULL: there are
+     * none. */
+    void (*settings)(const struct stw_account *a, const struct stw_login *l, struct stw_script *s);
     void (*mark)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  enum stw_mark_state state, const char *made, const struct stw_rights *rights,
                  struct stw_script *s);

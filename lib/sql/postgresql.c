@@ -539,6 +539,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .create = stw_pg_create,
     .alter = stw_pg_alter,
     .rights = stw_pg_rights,
+    .settings = stw_pg_settings,
     .mark = stw_pg_mark,
     .unmark = stw_pg_unmark,
     .drop = stw_pg_drop,

@@ -113,6 +113,12 @@ void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
 int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct stw_seen *seen,
                 struct stw_fault *f);
 
+/* postgresql_settings.c */
+/* 's', database, setting and value, whether of the role that it acts as. */
+void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a);
+void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c);
+void stw_pg_settings(const struct stw_account *a, const struct stw_login *l, struct stw_script *s);
+
 /* postgresql_write.c */
 void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);

@@ -20,6 +20,8 @@ void stw_seen_done(struct stw_seen *s)
         stw_mark_done(&s->logins[i].mark);
         stw_rights_done(&s->logins[i].have);
         stw_rights_done(&s->logins[i].defaults);
+        stw_rights_done(&s->logins[i].settings_wanted);
+        stw_rights_done(&s->logins[i].settings);
     }
     free(s->logins);
     names_done(s->databases, s->database_count);

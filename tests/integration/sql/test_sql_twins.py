@@ -116,6 +116,56 @@ def test_logins_of_an_owner_role(make_probe, pg, user, superuser):
     assert not any(pg.exists(name) for name in [user, *logins])
 
 
+@pytest.mark.every_version("pg_db_role_setting")
+def test_logins_have_the_settings_of_their_role(make_probe, pg, user):
+    """Also for one database; a change, and one that the login has made itself, is drift."""
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(user, ONE, login=KEEP))
+    odd = 'a"b,c \\ d'
+    path = f'"$user", "{odd.replace(chr(34), chr(34) * 2)}", public'
+    pg.sql(f"CREATE DATABASE {user}_d; ALTER ROLE {user} SET search_path = {path}; ALTER ROLE {user} SET "
+           f"statement_timeout = '5s'; ALTER ROLE {user} SET \"my.own\" = $$it's \\ \"one\"$$; "
+           f"ALTER ROLE {user} IN DATABASE {user}_d SET lock_timeout = '3s'")
+    twin = account(f"{user}_a", ONE, acts_as=user, owner=f"shop/{user}")
+
+    def settings(role):
+        rows = pg.sql("SELECT setdatabase, unnest(setconfig) FROM pg_db_role_setting WHERE setrole = "
+                      f"'{role}'::regrole")
+        return sorted(row for row in rows if not row[1].startswith("role="))
+    assert probe.sync(**twin)["created"] and settings(f"{user}_a") == settings(user)
+    shown = pg.run_client("SHOW search_path; SHOW statement_timeout; SHOW lock_timeout", user=f"{user}_a",
+                          password=ONE, database=f"{user}_d", tcp=True).stdout
+    assert shown.splitlines() == [path, "5s", "3s"]
+    assert not probe.sync(**twin)["options_changed"]
+    pg.sql(f"ALTER ROLE {user} RESET statement_timeout; ALTER ROLE {user} SET search_path = app; "
+           f"ALTER ROLE {user}_a SET work_mem = '8MB'; "
+           f"ALTER ROLE {user}_a IN DATABASE {user}_d SET role = none")
+    assert probe.sync(**twin)["options_changed"] and settings(f"{user}_a") == settings(user)
+    assert len(settings(user)) == 3
+    for one in (twin, account(user, ONE, login=KEEP)):
+        probe.drop(**one)
+
+
+@pytest.mark.every_version("what CREATEROLE may do")
+def test_setting_that_the_admin_may_not_copy_is_told(make_probe, pg, user):
+    """All else is done."""
+    pg.sql(f"CREATE ROLE {user}_admin LOGIN CREATEROLE PASSWORD 'adm1n-Pa55-word'")
+    target = pg.target("db")
+    probe = make_probe({**target, "admin": {**target["admin"], "user": f"{user}_admin"}})
+    probe.sync(**account(user, ONE, login=KEEP))
+    pg.sql(f"ALTER ROLE {user} SET log_min_messages = error; ALTER ROLE {user} SET work_mem = '8MB'")
+    twin = account(f"{user}_a", ONE, acts_as=user, owner=f"shop/{user}")
+    for _ in range(2):
+        report = probe.fails("sync", "DENIED", **twin)
+        assert f"ALTER ROLE \"{user}_a\" SET" in report["error"] and report["login_done"], report
+    shown = pg.run_client("SHOW work_mem", user=f"{user}_a", password=ONE, tcp=True).stdout
+    assert shown.strip() == "8MB"
+    pg.sql(f"ALTER ROLE {user}_a SET log_min_messages = error")
+    probe.sync(**twin)
+    for one in (twin, account(user, ONE, login=KEEP)):
+        probe.drop(**one)
+
+
 @pytest.mark.parametrize("die_after", range(1, 5))
 def test_killed_while_a_login_is_made(make_probe, server, user, die_after):
     """The next run ends the work."""

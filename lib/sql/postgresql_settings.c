@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What was set for a role of PostgreSQL with ALTER ROLE ... SET, also IN DATABASE, such as search_path
+ * and timeouts.  The server takes the settings of the role that logs in, not of the one that its
+ * sessions act as: so a login gets those of its role, and has no others. */
+#include "sql/postgresql_priv.h"
+#include "sql/quote.h"
+
+#include "base/util.h"
+
+void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a)
+{
+    stw_buf_adds(out, " UNION ALL SELECT 's', d.datname::text, v.one, (r.rolname = ");
+    stw_pg_strz(out, a->acts_as);
+    stw_buf_adds(out,
+                 ")::text, NULL, NULL, NULL FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = "
+                 "s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase CROSS JOIN LATERAL "
+                 "unnest(s.setconfig) v(one) WHERE r.rolname IN (");
+    stw_pg_strz(out, a->user);
+    stw_buf_addc(out, ',');
+    stw_pg_strz(out, a->acts_as);
+    stw_buf_addc(out, ')');
+}
+
+void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c)
+{
+    bool wanted = c[3].data && stw_streq(c[3].data, "true");
+    const char *equals = c[2].data ? strchr(c[2].data, '=') : NULL;
+    if (!equals)
+        return;
+    stw_autofree char *name = strndup(c[2].data, (size_t)(equals - c[2].data));
+    struct stw_rights *to = wanted ? &l->settings_wanted : &l->settings;
+    if (!name)
+        to->failed = true;
+    else if (!stw_streq(name, "role") || (!wanted && c[1].data)) /* `role` is what it acts as */
+        stw_rights_add(to, &(struct stw_right){.level = STW_LEVEL_DATABASE,
+                                               .database = c[1].data,
+                                               .name = name,
+                                               .privilege = equals + 1});
+}
+
+/* Of a list that the server stores with its quotation marks. */
+static bool is_list(const char *setting)
+{
+    static const char *const lists[] = {"local_preload_libraries",   "search_path",
+                                        "session_preload_libraries", "shared_preload_libraries",
+                                        "temp_tablespaces",          "unix_socket_directories"};
+    for (size_t i = 0; i < STW_COUNT(lists); i++)
+        if (stw_streq(setting, lists[i]))
+            return true;
+    return false;
+}
+
+/* One element of a stored list, without its quotation marks; moves *at behind it. */
+static void read_element(const char **at, struct stw_buf *element)
+{
+    const char *p = *at + strspn(*at, " ");
+    bool quoted = *p == '"';
+    p += quoted;
+    while (*p != '\0' && (quoted || *p != ',')) {
+        if (quoted && *p == '"' && p[1] != '"')
+            break;
+        p += quoted && *p == '"';
+        stw_buf_addc(element, *p++);
+    }
+    p += quoted && *p == '"';
+    while (!quoted && element->len > 0 && element->data[element->len - 1] == ' ')
+        element->data[--element->len] = '\0';
+    p += strspn(p, " ");
+    *at = *p == ',' ? p + 1 : p + strlen(p);
+}
+
+static void put_list(struct stw_buf *out, const char *value)
+{
+    stw_autobuf struct stw_buf element = STW_BUF_INIT(64u << 10);
+    const char *comma = "";
+    do {
+        stw_buf_clear(&element);
+        read_element(&value, &element);
+        stw_buf_adds(out, comma);
+        stw_pg_strz(out, stw_buf_str(&element));
+        out->failed |= element.failed;
+        comma = ", ";
+    } while (*value != '\0');
+}
+
+/* "extension.setting": both parts are names. */
+static void put_setting(struct stw_buf *out, const char *name)
+{
+    for (const char *dot; (dot = strchr(name, '.')); name = dot + 1) {
+        stw_autofree char *part = strndup(name, (size_t)(dot - name));
+        out->failed |= !part;
+        stw_pg_name(out, part ? part : "");
+        stw_buf_addc(out, '.');
+    }
+    stw_pg_name(out, name);
+}
+
+static struct stw_buf *add_alter(const struct stw_account *a, const struct stw_right *setting,
+                                 struct stw_script *s)
+{
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_GRANT, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "ALTER ROLE ");
+    stw_pg_name(&st->text, a->user);
+    if (setting->database[0] != '\0') {
+        stw_buf_adds(&st->text, " IN DATABASE ");
+        stw_pg_name(&st->text, setting->database);
+    }
+    return &st->text;
+}
+
+static bool is_set(const struct stw_rights *settings, const struct stw_right *setting)
+{
+    for (size_t i = 0; i < settings->count; i++)
+        if (stw_right_same_scope(&settings->items[i], setting))
+            return true;
+    return false;
+}
+
+void stw_pg_settings(const struct stw_account *a, const struct stw_login *l, struct stw_script *s)
+{
+    stw_autorights struct stw_rights missing = {0}, excess = {0};
+    if (!a->acts_as)
+        return;
+    stw_rights_minus(&l->settings_wanted, &l->settings, &missing);
+    stw_rights_minus(&l->settings, &l->settings_wanted, &excess);
+    s->failed |= missing.failed || excess.failed;
+    for (size_t i = 0; i < missing.count; i++) {
+        const struct stw_right *one = &missing.items[i];
+        struct stw_buf *out = add_alter(a, one, s);
+        stw_buf_adds(out, " SET ");
+        put_setting(out, one->name);
+        stw_buf_adds(out, " = ");
+        if (is_list(one->name))
+            put_list(out, one->privilege);
+        else
+            stw_pg_strz(out, one->privilege);
+    }
+    for (size_t i = 0; i < excess.count; i++) {
+        if (is_set(&l->settings_wanted, &excess.items[i]))
+            continue;
+        struct stw_buf *out = add_alter(a, &excess.items[i], s);
+        stw_buf_adds(out, " RESET ");
+        put_setting(out, excess.items[i].name);
+    }
+}
