@@ -406,6 +406,13 @@ static bool sets_password(const struct work *w, const struct stw_login *l)
     return l->exists && has_other_password(w, l) && !w->r->password_waits;
 }
 
+/* The same password is set again. */
+static bool renews(const struct work *w, const struct stw_login *l)
+{
+    return w->a->login == STW_LOGIN_YES && l->exists && l->stale &&
+           l->password == STW_PASSWORD_SAME;
+}
+
 /* A plugin is set together with the password, which has to be known. */
 static bool sets_plugin(const struct work *w, const struct stw_login *l)
 {
@@ -425,17 +432,17 @@ static void write_discard(struct work *w, struct stw_login *l)
 /* Password, plugin and options. */
 static void write_login(struct work *w, struct stw_login *l)
 {
-    bool password = sets_password(w, l), plugin = sets_plugin(w, l);
+    bool password = sets_password(w, l), plugin = sets_plugin(w, l), renew = renews(w, l);
     if (!is_second(w, l))
         write_discard(w, l);
     size_t from = w->script.count;
     l->keep_old = password && w->a->keep_old && !is_unpublished(l);
-    if (password || plugin || l->options_differ)
-        w->s.ops->alter(&w->s.facts, w->a, l, password || plugin ? &w->verifier : NULL,
+    if (password || plugin || renew || l->options_differ)
+        w->s.ops->alter(&w->s.facts, w->a, l, password || plugin || renew ? &w->verifier : NULL,
                         l->options_differ, &w->script);
     set_effect(w, from,
                (password ? DID_PASSWORD : 0) | (plugin ? DID_PLUGIN : 0) |
-                   (l->options_differ ? DID_OPTIONS : 0));
+                   (l->options_differ || renew ? DID_OPTIONS : 0));
     if (is_second(w, l)) /* it never stops being valid */
         write_discard(w, l);
 }
@@ -463,6 +470,17 @@ static void write_settings(struct work *w, const struct stw_login *l)
     if (w->s.ops->settings)
         w->s.ops->settings(w->a, l, &w->script);
     set_effect(w, from, DID_SETTING);
+}
+
+static void check_expiry(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].expired && w->a->login == STW_LOGIN_YES &&
+            w->refused.trouble == STW_SQL_FINE)
+            (void)stw_fault_set(
+                &w->refused, STW_SQL_POLICY, STW_SQL_STEP_ALTER,
+                "its password has expired on the server (VALID UNTIL), and no login "
+                "works: set spec.validUntil, for example to infinity");
 }
 
 /* A setting that the admin may not change keeps nothing else from being done. */
@@ -565,10 +583,20 @@ static bool has_wanted_plugin(const struct work *w)
     return true;
 }
 
+/* The password of an account that logs in by it is to be set again. */
+static bool has_stale(const struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->a->login == STW_LOGIN_YES && w->seen.logins[i].wanted && w->seen.logins[i].stale)
+            return true;
+    return false;
+}
+
 static bool wants_password(const struct work *w)
 {
     return !w->a->password.data && stw_hash_is_set(w->a->settled) &&
-           (!has_wanted_plugin(w) || !stw_hash_equal(w->a->settled, stored_passwords(w)));
+           (!has_wanted_plugin(w) || has_stale(w) ||
+            !stw_hash_equal(w->a->settled, stored_passwords(w)));
 }
 
 static bool is_as_wanted(const struct work *w)
@@ -576,7 +604,7 @@ static bool is_as_wanted(const struct work *w)
     for (size_t i = 0; i < w->seen.count; i++)
         if (w->seen.logins[i].wanted && w->seen.logins[i].password != STW_PASSWORD_SAME)
             return false;
-    return has_wanted_plugin(w);
+    return has_wanted_plugin(w) && !has_stale(w);
 }
 
 /* A free name may still be the definer of existing objects. */
@@ -607,7 +635,7 @@ static int prepare_statements(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         create |= l->wanted && !l->exists;
-        password |= l->wanted && (sets_password(w, l) || sets_plugin(w, l));
+        password |= l->wanted && (sets_password(w, l) || sets_plugin(w, l) || renews(w, l));
         w->r->found |= l->wanted && l->exists;
     }
     if (create && !w->a->password.data)
@@ -666,7 +694,8 @@ static int change_logins(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         all &= !l->wanted || is_settled(w, l);
-        password |= l->wanted && is_settled(w, l) && (sets_password(w, l) || sets_plugin(w, l));
+        password |= l->wanted && is_settled(w, l) &&
+                    (sets_password(w, l) || sets_plugin(w, l) || renews(w, l));
         w->r->found |= l->wanted && l->exists;
     }
     if (password && seal(w) != 0)
@@ -872,6 +901,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
         run_script(w) != 0 || read_back(w) != 0)
         return -1;
     check_settings(w);
+    check_expiry(w);
     report_login(w);
     write_report(w);
     w->f = w->refused;

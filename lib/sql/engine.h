@@ -76,6 +76,10 @@ struct stw_login {
     bool options_differ;
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
+    bool
+        stale; /* it is to be set again: it expires, or is stored in a form that the server no longer
+                   takes */
+    bool expired;        /* PostgreSQL: after a VALID UNTIL that is none of the object's */
     bool plugin_differs; /* from the wanted one: it does, or another way to log in is there */
     bool old_valid;      /* MySQL: it has a second password */
     enum stw_password_state old;         /* that one, compared with the wanted */

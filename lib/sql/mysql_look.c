@@ -124,21 +124,31 @@ static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned 
 #define BYTES(column) "CAST(" column " AS BINARY)"
 #define HEAD(kind) "SELECT '" kind "'," BYTES("User") "," BYTES("Host") ","
 
+/* A password that ends within a day, or half of its lifetime, is set again before: the next comparison may
+ * be a day away.  MariaDB has the same in JSON. */
+#define RENEW_SECONDS 90000
+#define LIFETIME "IFNULL(password_lifetime,@@global.default_password_lifetime)*86400"
+#define EXPIRES                                                                                    \
+    "password_expired='Y' OR IFNULL(" LIFETIME ">0 AND TIMESTAMPDIFF(SECOND,NOW(),"                \
+    "password_last_changed)+" LIFETIME "<LEAST(" LIFETIME "/2,90000),FALSE)"
+static_assert(RENEW_SECONDS == 90000, "the number above");
+
 static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const char *user)
 {
     if (k->mariadb) {
         /* "access" may be too large for an integer of JSON. */
-        stw_buf_adds(out, HEAD("u") BYTES("JSON_VALUE(Priv,'$.access')") "," BYTES(
-                              "JSON_SET(Priv,'$.access',0)") ",NULL,NULL,NULL FROM "
-                                                             "mysql.global_priv");
+        stw_buf_adds(out,
+                     HEAD("u") BYTES("JSON_VALUE(Priv,'$.access')") "," BYTES(
+                         "JSON_SET(Priv,'$.access',0)") ",CONCAT(UNIX_TIMESTAMP()),CONCAT(@@global."
+                                                        "default_password_lifetime),NULL FROM "
+                                                        "mysql.global_priv");
     } else {
         stw_buf_adds(out, HEAD("u"));
         write_bits(out, k, STW_ON_GLOBAL);
-        stw_buf_adds(
-            out,
-            "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
-                "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
-                            "max_connections,max_user_connections,account_locked) FROM mysql.user");
+        stw_buf_adds(out, "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
+                              "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
+                                          "max_connections,max_user_connections,IF(" EXPIRES
+                                          ",'Y','N'),account_locked) FROM mysql.user");
     }
     stw_buf_addf(out, " WHERE User=%s", user);
 }
@@ -300,6 +310,24 @@ static void add_default(struct stw_login *l, const char *role, const char *host)
 /* Of a column that the server fills: each takes 28 bytes of memory. */
 #define PRIV_VALUES_MAX 8192U
 
+/* 0 is the time of PASSWORD EXPIRE, and a lifetime of -1 the server's default. */
+static bool expires(struct stw_json priv, const struct stw_cell *now,
+                    const struct stw_cell *standard)
+{
+    struct stw_json changed = stw_json_get(priv, "password_last_changed");
+    int64_t lifetime = -1, at = 0;
+    if (stw_json_int(changed, &at) != 0)
+        return false;
+    (void)stw_json_int(stw_json_get(priv, "password_lifetime"), &lifetime);
+    if (lifetime < 0)
+        lifetime = strtoll(get_cell_text(standard), NULL, 10);
+    if (at == 0 || lifetime <= 0)
+        return at == 0;
+    int64_t seconds = STW_MIN(lifetime, (int64_t)100000) * 86400;
+    return at + seconds - strtoll(get_cell_text(now), NULL, 10) <
+           STW_MIN(seconds / 2, (int64_t)RENEW_SECONDS);
+}
+
 static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw_cell *access,
                      const struct stw_cell *cell)
 {
@@ -317,6 +345,7 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
         l->options_differ |= json_int(priv, names[i]) != want[i];
     l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
     l->can_login = !stw_json_bool(stw_json_get(priv, "account_locked"), false);
+    l->stale = expires(priv, &cell[1], &cell[2]);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
     stw_autofree char *role = stw_json_strdup(stw_json_get(priv, "default_role"));
     if (role && role[0] != '\0')
@@ -341,7 +370,9 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
                (long long)want[1], (long long)want[2], (long long)want[3]);
     const char *have = get_cell_text(&c[E]);
     bool same = strncmp(have, limits, strlen(limits)) == 0;
-    l->can_login = *have && have[strlen(have) - 1] == 'N'; /* account_locked */
+    size_t len = strlen(have);
+    l->can_login = len > 0 && have[len - 1] == 'N'; /* account_locked */
+    l->stale = len > 2 && have[len - 3] == 'Y';
     l->options_differ = !same || !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,

@@ -115,7 +115,9 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         out,
         "SELECT 'r', r.oid::text, (r.rolsuper OR r.rolreplication OR r.rolbypassrls OR "
         "r.rolcreaterole OR r.rolcreatedb)::text, concat_ws(',', CASE WHEN r.rolcanlogin THEN "
-        "'" CAN_LOGIN "' END, CASE WHEN true%s THEN 'same' END), r.rolconnlimit::text, "
+        "'" CAN_LOGIN "' END, CASE WHEN true%s THEN 'same' END, CASE WHEN "
+        "current_setting('password_encryption') = 'scram-sha-256' THEN 'scram' END, CASE WHEN "
+        "r.rolvaliduntil < now() THEN 'expired' END), r.rolconnlimit::text, "
         "left(shobj_description(r.oid, 'pg_authid'), 1048577), %s FROM %s r WHERE r.rolname = %s",
         stw_buf_str(&until), k->reads_verifiers ? "r.rolpassword" : "NULL", table, user);
     stw_buf_addf(out,
@@ -189,6 +191,9 @@ static int read_role(struct pg_look *k, const struct stw_cell *c)
     if (k->facts->reads_verifiers)
         l->password =
             stw_pg_password_state(k->account->user, c[F].data, c[F].len, &k->account->password);
+    l->stale =
+        c[F].data && strncmp(c[F].data, "md5", 3) == 0 && strstr(get_cell_text(&c[C]), "scram");
+    l->expired = !k->account->valid_until && strstr(get_cell_text(&c[C]), "expired");
     if (c[F].data)
         stw_login_note(l, "", c[F].data, c[F].len);
     return stw_mark_parse(get_cell_text(&c[E]), c[E].len, &l->mark);

@@ -33,6 +33,22 @@ def by_hand(server, user, password):
                    f"GRANT TEMPORARY ON DATABASE postgres TO {user}")
 
 
+def can_work(server, user):
+    """Whether a login may run a statement: MySQL may let it in only to change its password."""
+    return server.run_client("-e", "SELECT 1", check=False, user=user, password="s3cret-Pa55",
+                             tcp=True).returncode == 0
+
+
+def age(server, user, days):
+    """The password was set so many days ago."""
+    seconds = int(days * 86400)
+    server.sql("UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.password_last_changed', "
+               f"UNIX_TIMESTAMP() - {seconds}) WHERE User = '{user}'" if server.engine == "mariadb" else
+               f"UPDATE mysql.user SET password_last_changed = NOW() - INTERVAL {seconds} SECOND WHERE User "
+               f"= '{user}'")
+    server.sql("FLUSH PRIVILEGES")
+
+
 def drop_by_hand(server, user):
     """Drops an account, as an administrator would."""
     if server.engine != "postgresql":
@@ -357,6 +373,46 @@ def test_a_lock_by_hand_is_drift(probe, server, user):
     assert not server.logs_in(user, "s3cret-Pa55")
     assert probe.sync(**account(user))["options_changed"]
     assert server.logs_in(user, "s3cret-Pa55")
+
+
+@pytest.mark.every_version("how an expiry is stored")
+def test_password_that_expires_is_set_again(make_probe, hosted, user):
+    """At once if an administrator has let it expire, and before the end of its lifetime: no login would work
+    until the next comparison."""
+    probe = make_probe(hosted.target("db"))
+    wanted = account(user)
+    probe.sync(**wanted)
+    assert not probe.sync(**wanted)["options_changed"]
+    hosted.sql(f"ALTER USER '{user}'@'%' PASSWORD EXPIRE")
+    assert not can_work(hosted, user)
+    report = probe.sync(**wanted)
+    assert report["options_changed"] and not report["password_changed"]
+    assert can_work(hosted, user)
+    hosted.sql(f"ALTER USER '{user}'@'%' PASSWORD EXPIRE INTERVAL 30 DAY")
+    assert not probe.sync(**wanted)["options_changed"]
+    age(hosted, user, 29.5)
+    assert probe.sync(**wanted)["options_changed"]
+    assert not probe.sync(**wanted)["options_changed"]
+    probe.drop(**wanted)
+
+
+@pytest.mark.every_version("verifiers")
+def test_ready_role_can_log_in(make_probe, pg, user):
+    """A verifier that logins with scram-sha-256 are not checked by is replaced; an expiry that is none of the
+    object's is told."""
+    probe = make_probe(pg.target("db"))
+    pg.sql(f"SET password_encryption = 'md5'; CREATE ROLE {user} LOGIN PASSWORD 's3cret-Pa55'")
+    assert not pg.logs_in(user, "s3cret-Pa55")
+    wanted = account(user, adopt=True)
+    assert probe.sync(**wanted)["adopted"] and pg.logs_in(user, "s3cret-Pa55")
+    assert not probe.sync(**wanted)["options_changed"]
+    pg.sql(f"ALTER ROLE {user} VALID UNTIL '2020-01-01'")
+    report = probe.fails("sync", "POLICY", **wanted)
+    assert "validUntil" in report["error"] and report["login_done"], report
+    pg.sql(f"ALTER ROLE {user} VALID UNTIL 'infinity'")
+    probe.sync(**wanted)
+    assert pg.logs_in(user, "s3cret-Pa55")
+    probe.drop(**wanted)
 
 
 def test_only_marked_accounts_are_locked(probe, server, user):
