@@ -40,7 +40,7 @@ def can_work(server, user):
 
 
 def age(server, user, days):
-    """The password was set so many days ago."""
+    """Makes the password this old."""
     seconds = int(days * 86400)
     server.sql("UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.password_last_changed', "
                f"UNIX_TIMESTAMP() - {seconds}) WHERE User = '{user}'" if server.engine == "mariadb" else
