@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <strings.h>
 
 #define TEXT_MAX_BYTES ((size_t)256 * 1024)
 
@@ -472,6 +473,34 @@ static void write_settings(struct work *w, const struct stw_login *l)
     set_effect(w, from, DID_SETTING);
 }
 
+/* Whether the account may create the database that it has rights on. */
+static bool may_create(const struct stw_grant *g)
+{
+    for (const char *const *p = g->privileges; *p; p++)
+        if (!g->table &&
+            (stw_streq(*p, "CREATE") || stw_streq(*p, "ALL") || stw_streq(*p, "ALL PRIVILEGES")))
+            return true;
+    return false;
+}
+
+/* MySQL and MariaDB take rights on a database that does not exist. */
+static void check_databases(struct work *w)
+{
+    for (size_t i = 0; i < w->a->grant_count && w->s.ops->patterns; i++) {
+        const struct stw_grant *g = &w->a->grants[i];
+        bool found = stw_streq(g->database, "*") || may_create(g);
+        for (size_t n = 0; n < w->seen.all_count && !found; n++)
+            found = w->s.facts.fold_names ? strcasecmp(g->database, w->seen.all_databases[n]) == 0
+                                          : stw_streq(g->database, w->seen.all_databases[n]);
+        if (!found && w->refused.trouble == STW_SQL_FINE)
+            (void)stw_fault_set(
+                &w->refused, STW_SQL_NO_OBJECT, STW_SQL_STEP_GRANT,
+                "the database \"%s\" does not exist; the rights on it are given, and hold "
+                "when it is created",
+                g->database);
+    }
+}
+
 static void check_expiry(struct work *w)
 {
     for (size_t i = 0; i < w->seen.count; i++)
@@ -902,6 +931,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
         return -1;
     check_settings(w);
     check_expiry(w);
+    check_databases(w);
     report_login(w);
     write_report(w);
     w->f = w->refused;

@@ -111,7 +111,8 @@ struct stw_seen {
     size_t database_count;
     char **own_databases; /* PostgreSQL: that the role owns, which gives all rights on them */
     size_t own_count;
-    char **all_databases; /* that accept connections */
+    char **
+        all_databases; /* that accept connections; MySQL and MariaDB: those of the grants that exist */
     size_t all_count;
     bool owns;                   /* the role owns something; set only before a drop */
     char heir[STW_PG_NAME_SIZE]; /* the role that will own it */

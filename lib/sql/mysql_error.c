@@ -15,7 +15,9 @@ static const struct known {
     {1007, STW_SQL_EXISTS, "it exists on the server and was not created for this object"},
     {1008, STW_SQL_LOOKUP, "another client dropped the database at this moment"},
     {1040, STW_SQL_BUSY, "the server has too many connections"},
-    {1044, STW_SQL_DENIED, "the admin account may not give rights on this database"},
+    {1044, STW_SQL_DENIED,
+     "the admin account may not enter the database, or lacks one of these rights on it WITH GRANT "
+     "OPTION"},
     {1045, STW_SQL_AUTH, "the server refused the login"},
     {1049, STW_SQL_NO_OBJECT, "the database does not exist"},
     {1054, STW_SQL_UNSUPPORTED, "a table of the server's has another form than expected"},
@@ -28,7 +30,9 @@ static const struct known {
     {1130, STW_SQL_AUTH, "the server takes no connections from this host"},
     {1133, STW_SQL_LOOKUP, "another client dropped the account at this moment"},
     {1141, STW_SQL_LOOKUP, "another client revoked the right at this moment"},
-    {1142, STW_SQL_DENIED, "the admin account lacks a right on a table"},
+    {1142, STW_SQL_DENIED,
+     "the admin account lacks one of these rights on the table, WITH GRANT OPTION if it is to give "
+     "it"},
     {1143, STW_SQL_DENIED, "the admin account lacks a right on a column"},
     {1144, STW_SQL_UNSUPPORTED, "there is no such combination of rights on a table"},
     {1146, STW_SQL_NO_OBJECT, "the table does not exist"},

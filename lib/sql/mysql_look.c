@@ -208,17 +208,36 @@ static void write_rights(struct stw_buf *out, const struct stw_facts *k, const c
     }
 }
 
-static void write_lookup(struct stw_statement *st, const struct stw_facts *k, const char *name,
-                         bool marks)
+/* Which databases of the grants exist: the server takes rights on others, too. */
+static void write_databases(struct stw_buf *out, const struct stw_facts *k,
+                            const struct stw_account *a)
+{
+    const char *before = " UNION ALL SELECT 'b','',''," BYTES(
+        "SCHEMA_NAME") ",NULL,NULL,NULL,NULL FROM information_schema.SCHEMATA WHERE SCHEMA_NAME IN "
+                       "(";
+    bool some = false;
+    for (size_t i = 0; i < a->grant_count; i++) {
+        if (stw_streq(a->grants[i].database, "*"))
+            continue;
+        stw_buf_adds(out, some ? "," : before);
+        stw_mysql_strz(out, a->grants[i].database, k->no_backslash);
+        some = true;
+    }
+    stw_buf_adds(out, some ? ")" : "");
+}
+
+static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
+                         const struct stw_account *a, bool marks)
 {
     struct stw_buf quoted = STW_BUF_INIT(4096), *out = &st->text;
-    stw_mysql_strz(&quoted, name, k->no_backslash);
+    stw_mysql_strz(&quoted, a->user, k->no_backslash);
     const char *user = stw_buf_str(&quoted);
     out->failed |= quoted.failed;
     write_accounts(out, k, user);
     if (stw_mysql_has_two_passwords(k))
         write_old_passwords(out, user);
     write_rights(out, k, user);
+    write_databases(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
     if (marks)
         stw_buf_addf(
@@ -457,6 +476,8 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
             !stw_streq(get_cell_text(&c[A]), "0") && !stw_streq(get_cell_text(&c[A]), "OFF");
         return 0;
     }
+    if (kind == 'b')
+        return stw_names_add(&k->seen->all_databases, &k->seen->all_count, get_cell_text(&c[A]));
     /* The server compares without trailing blanks, and perhaps without case. */
     if (!stw_streq(get_cell_text(&c[USER]), k->account->user))
         return 0;
@@ -493,7 +514,7 @@ static int send_lookup(struct stw_session *s, const struct stw_account *a, bool 
     struct mysql_look k = {&s->facts, a, seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    write_lookup(st, &s->facts, a->user, marks);
+    write_lookup(st, &s->facts, a, marks);
     if (add_hosts(a, seen) < 0)
         return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
     return stw_session_ask(s, st, read_login_row, &k, f);

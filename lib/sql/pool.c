@@ -300,6 +300,22 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
     stw_series_set(p->circuit, p->breaker.open);
 }
 
+/* Says whose login it was, and where. */
+static void name_login(struct stw_pool *p, const char *database, struct stw_fault *f)
+{
+    const struct stw_target *t = p->config.target;
+    bool refused = f->trouble == STW_SQL_AUTH || f->trouble == STW_SQL_DENIED;
+    if (refused && is_of_database(f, database))
+        (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                            "the admin account may not enter the database \"%s\": GRANT CONNECT ON "
+                            "DATABASE \"%s\" TO \"%s\", and see pg_hba.conf",
+                            database, database, t->admin_user);
+    else if (strncmp(f->err.text, "target ", 7) != 0)
+        (void)stw_error_wrap(&f->err, "target \"%s\" (%s:%d, account \"%s\"%s%s%s)", t->name,
+                             t->host, (int)t->port, t->admin_user, database ? ", database \"" : "",
+                             database ? database : "", database ? "\"" : "");
+}
+
 /* Opens the connection of an empty slot, without the lock. */
 static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const char *database,
                                      struct stw_fault *f)
@@ -317,10 +333,9 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
         conn = open_admin_connection(p, database, f);
     (void)pthread_mutex_lock(&p->lock);
     p->connecting--;
+    if (!conn)
+        name_login(p, database, f);
     record_connect_result(p, conn != NULL, database, f);
-    if (f->trouble == STW_SQL_AUTH && is_of_database(f, database))
-        (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
-                            "the admin account may not enter the database \"%s\"", database);
     if (conn) {
         s->conn = conn;
         s->term = stw_fence_current().term;

@@ -310,15 +310,7 @@ int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct
                 struct stw_fault *f)
 {
     for (size_t i = 0; i < seen->database_count; i++)
-        if (shed_in(s, seen->databases[i], a, seen->role_oid, f) != 0) {
-            const char *admin = stw_session_target(s)->admin_user;
-            if (f->step == STW_SQL_STEP_CONNECT && f->trouble == STW_SQL_DENIED)
-                return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
-                                     "it has something in the database \"%s\", which the admin "
-                                     "account may not enter: GRANT CONNECT ON DATABASE \"%s\" TO "
-                                     "\"%s\"",
-                                     seen->databases[i], seen->databases[i], admin);
+        if (shed_in(s, seen->databases[i], a, seen->role_oid, f) != 0)
             return -1;
-        }
     return shed_in(s, NULL, a, seen->role_oid, f);
 }

@@ -28,7 +28,7 @@ static const struct known {
     {"3D000", STW_SQL_NO_OBJECT, "the database does not exist"},
     {"3F000", STW_SQL_NO_OBJECT, "the schema does not exist"},
     {"40", STW_SQL_LOCKED, "the transaction conflicted with another one"},
-    {"42501", STW_SQL_DENIED, "the admin account lacks a right for this"},
+    {"42501", STW_SQL_DENIED, "the admin account lacks a right"},
     {"42704", STW_SQL_NO_OBJECT, "a role or another object does not exist"},
     {"42710", STW_SQL_EXISTS, "another client created the account at this moment"},
     {"42883", STW_SQL_NO_OBJECT, "a function does not exist"},
@@ -59,7 +59,8 @@ static const struct known *find_error_by_state(const char *state)
     return &other;
 }
 
-/* What prevents a drop: the server names the objects, which users need to know. */
+/* The server names the objects, which users need to know: those that prevent a drop, that are missing, or
+ * that the admin has no right on.  These messages contain no values. */
 static void put_detail(const char *detail, char out[DETAIL_MAX])
 {
     size_t n = 0;
@@ -79,7 +80,8 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
     const struct known *k = find_error_by_state(state);
     char clean[256], names[DETAIL_MAX];
     stw_clean_message(message ? message : "no message", clean, sizeof(clean));
-    put_detail(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : NULL, names);
+    bool named = k->sentence && (k->trouble == STW_SQL_NO_OBJECT || stw_streq(state, "42501"));
+    put_detail(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : named ? message : NULL, names);
     (void)stw_fault_set(f, k->trouble, step, "%s%s%s (SQLSTATE %.5s)",
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
     stw_format(f->state, sizeof(f->state), "%.5s", state);

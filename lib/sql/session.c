@@ -76,6 +76,43 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
                          s->database ? s->database : "of the admin");
 }
 
+#define SCOPE_MAX 200
+
+/* Of "GRANT SELECT ON `shop`.* TO `u`@`%`", which contains no value: "SELECT ON `shop`.*". */
+static void find_scope(const struct stw_statement *st, char out[SCOPE_MAX])
+{
+    const char *text = stw_buf_str(&st->text), *end;
+    out[0] = '\0';
+    if (strncmp(text, "GRANT ", 6) == 0 && (end = strstr(text, " TO ")))
+        text += 6;
+    else if (strncmp(text, "REVOKE ", 7) == 0 && (end = strstr(text, " FROM ")))
+        text += 7;
+    else
+        return;
+    stw_format(out, SCOPE_MAX, "%.*s", (int)STW_MIN(end - text, SCOPE_MAX - 4), text);
+    for (char *p = out; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ')
+            *p = '?';
+}
+
+/* What the admin may not do, or does not find, and where. */
+static void name_statement(const struct stw_session *s, const struct stw_statement *st,
+                           size_t count, struct stw_fault *f)
+{
+    char scope[SCOPE_MAX] = "";
+    if (f->trouble != STW_SQL_DENIED && f->trouble != STW_SQL_NO_OBJECT)
+        return;
+    if (count == 1)
+        find_scope(st, scope);
+    if (f->trouble == STW_SQL_DENIED)
+        (void)stw_error_wrap(&f->err, "%s%sas \"%s\"%s%s%s", scope, scope[0] ? ", " : "",
+                             stw_session_target(s)->admin_user,
+                             s->database ? " in the database \"" : "",
+                             s->database ? s->database : "", s->database ? "\"" : "");
+    else if (scope[0] != '\0')
+        (void)stw_error_wrap(&f->err, "%s", scope);
+}
+
 static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,
                      stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
@@ -88,6 +125,8 @@ static int send_some(struct stw_session *s, const struct stw_statement *st, size
     int r = s->ops->run(s->conn, st, count, row, ctx, f);
     s->statements += (unsigned)count;
     stw_pool_count(s->pool, (unsigned)count, r == 0);
+    if (r < 0)
+        name_statement(s, st, count, f);
     if (r < 0 && f->trouble == STW_SQL_READ_ONLY)
         stw_session_leave_server(s);
     else if (r < 0 && f->lost)

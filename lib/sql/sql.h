@@ -4,8 +4,9 @@
  * and has a circuit breaker.  The engines implement one small table (engine.h), so that a third one
  * is one file.
  *
- * No text that leaves this module contains a statement, a password or a part of one: errors name
- * what was tried, the server's error number, and its message without quoted values. */
+ * No text that leaves this module contains a password, a verifier or a statement that has one: errors
+ * name what was tried, the rights and the object of a GRANT, the server's error number, and its message,
+ * without quoted values unless they are names of objects. */
 #ifndef STW_SQL_SQL_H
 #define STW_SQL_SQL_H
 

@@ -209,6 +209,7 @@ def test_limits_and_tls_of_mariadb(make_probe, maria, user):
 def test_hosts(make_probe, maria, user):
     """D8: added hosts are created, removed ones are dropped, all of them have the rights."""
     probe = make_probe(maria.target("db"))
+    maria.sql("CREATE DATABASE IF NOT EXISTS app")
     grants = [grant("app", "SELECT")]
     probe.sync(**account(user, hosts=["10.0.0.%", "LocalHost"], grants=grants))
     assert maria.accounts(user) == ["10.0.0.%", "localhost"]

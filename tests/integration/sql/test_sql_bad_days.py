@@ -134,6 +134,7 @@ def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
     """The connection is lost in between; when the server is back, the account is completed."""
     maria = make_mariadb()
     target = maria.target("db")
+    maria.sql("CREATE DATABASE app")
     make_probe(target).sync(**account("warm-up"))
     probe = make_probe(target, pause_after=3)  # mark, CREATE USER, mark; then GRANT
     probe.send("sync", **account(user, grants=[grant("app", "SELECT")]))

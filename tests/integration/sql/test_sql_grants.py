@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import dbserver
 from support.sqlprobe import account, grant
 
 
@@ -21,7 +22,8 @@ def post(make_probe, pg):
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
 def test_levels_on_mariadb(my, maria, user):
     """Global, database, table; extended, reduced, repaired; each as the catalogue shows it."""
-    maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT)")
+    maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT); "
+              "CREATE DATABASE IF NOT EXISTS other")
     grants = [grant("*", "PROCESS", "REPLICATION CLIENT"), grant("lv", "SELECT", "CREATE VIEW"),
               grant("lv", "UPDATE", "DELETE", table="t"), grant("other", "ALL", option=True)]
     report = my.sync(**account(user, grants=grants))
@@ -50,6 +52,7 @@ def test_wildcards_are_names(my, maria, user):
     """A database name in a grant is a pattern: "a_b" must not match "axb"."""
     maria.sql("CREATE DATABASE IF NOT EXISTS a_b; CREATE DATABASE IF NOT EXISTS axb; "
               "CREATE TABLE IF NOT EXISTS a_b.t (i INT); CREATE TABLE IF NOT EXISTS axb.t (i INT)")
+    maria.sql("CREATE DATABASE IF NOT EXISTS `50%`; CREATE DATABASE IF NOT EXISTS `back\\slash`")
     grants = [grant("a_b", "SELECT"), grant("50%", "SELECT"), grant("back\\slash", "SELECT")]
     my.sync(**account(user, grants=grants))
     assert my.sync(**account(user, grants=grants))["statements"] == 1
@@ -84,11 +87,63 @@ def test_policies_on_mariadb(my, maria, user):
 def test_a_right_that_was_there_is_not_ours(my, maria, user):
     """A right granted by an administrator stays when the object no longer asks for it."""
     my.sync(**account(user))
-    maria.sql(f"GRANT SELECT ON old.* TO '{user}'@'%'")
+    maria.sql(f"CREATE DATABASE IF NOT EXISTS old; GRANT SELECT ON old.* TO '{user}'@'%'")
     report = my.sync(**account(user, grants=[grant("old", "SELECT", "INSERT")]))
     assert report["given"] == 1 and "SELECT" in report["foreign"]
     my.sync(**account(user))
     assert maria.grants(user) == [f"GRANT SELECT ON `old`.* TO `{user}`@`%`"]
+
+
+@pytest.mark.every_version("the list of databases")
+def test_database_that_does_not_exist_is_told(make_probe, hosted, user):
+    """The server takes rights on it.  An account that may create the database is not told."""
+    probe = make_probe(hosted.target("db"))
+    wanted = account(user, grants=[grant(f"{user}_d", "SELECT")])
+    for _ in range(2):
+        report = probe.fails("sync", "NO_OBJECT", **wanted)
+        assert f'the database "{user}_d" does not exist' in report["error"] and report["login_done"], report
+    probe.sync(**account(user, grants=[grant(f"{user}_d", "SELECT", "CREATE")]))
+    hosted.sql(f"CREATE DATABASE {user}_d")
+    assert probe.sync(**wanted)["revoked"] == 1
+    assert probe.sync(**wanted)["statements"] == 1
+
+
+@pytest.mark.every_version("errors of the servers")
+def test_refusal_names_the_right_the_object_and_the_admin(make_probe, server, user):
+    """So that a DBA knows what to give, and to whom."""
+    admin, shop = f"{user}_admin", f"{user}d"
+    password = dbserver.ADMIN_PASSWORD
+    if server.engine == "postgresql":
+        server.sql(f"CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD '{password}'; CREATE DATABASE {shop}")
+        server.sql("CREATE SCHEMA s; CREATE TABLE s.t (i int); REVOKE CONNECT ON DATABASE "
+                   f"{shop} FROM PUBLIC", shop)
+        wanted = account(user, grants=[grant(shop, "SELECT", schema="s", table="t")])
+    else:
+        server.sql(f"CREATE DATABASE {shop}; CREATE USER {admin}@'%' IDENTIFIED BY '{password}'; GRANT CREATE "
+                   f"USER ON *.* TO {admin}@'%'; GRANT SELECT ON mysql.* TO {admin}@'%'; GRANT ALL ON "
+                   f"steward.* TO {admin}@'%'; GRANT SELECT ON {shop}.* TO {admin}@'%' WITH GRANT OPTION")
+        wanted = account(user, grants=[grant(shop, "SELECT", "DROP")])
+    probe = make_probe(server.target("db", admin={"user": admin, "passwordFile": str(server.admin_file)}))
+    report = probe.fails("sync", "DENIED", **wanted)
+    for part in (shop, admin, "GRANT CONNECT" if server.engine == "postgresql" else "DROP"):
+        assert part in report["error"], report
+    if server.engine == "postgresql":
+        server.sql(f"GRANT CONNECT ON DATABASE {shop} TO {admin}")
+        server.sql(f"GRANT USAGE ON SCHEMA s TO {admin}", shop)
+        report = probe.fails("sync", "DENIED", **wanted)
+        assert f"SELECT ON {shop}.s.t" in report["error"], report
+        report = probe.fails("sync", "NO_OBJECT", **account(user, grants=[
+            grant(shop, "SELECT", schema="s", table="missing")]))
+        assert "s.missing" in report["error"], report
+    probe.drop(**wanted)
+
+
+def test_failed_connection_names_server_and_account(make_probe, server, user):
+    """The password is not the admin's."""
+    other = f"{user}_admin"
+    probe = make_probe(server.target("db", admin={"user": other, "passwordFile": str(server.admin_file)}))
+    report = probe.fails("sync", "AUTH", **account(user))
+    assert f'(127.0.0.1:{server.port}, account "{other}")' in report["error"], report
 
 
 def test_what_cannot_be_given(my, maria, user):

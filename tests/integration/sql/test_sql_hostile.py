@@ -70,7 +70,7 @@ def test_mariadb(make_mariadb, make_probe, mode):
     before = maria.sql("SELECT HEX(User), Host, Priv FROM mysql.global_priv ORDER BY 1, 2")
     accounts = []
     for user, database, password in zip(users, databases, passwords):
-        one = account(user, password, grants=[grant(database, "SELECT", "INSERT")])
+        one = account(user, password, grants=[grant(database, "CREATE", "INSERT")])
         accounts.append(one)
         assert probe.sync(**one)["created"]
     rows = maria.sql("SELECT HEX(User) FROM mysql.global_priv WHERE Host = '%'")
