@@ -996,9 +996,26 @@ static int end_sessions(struct work *w, enum ending how)
     bool ours = false;
     for (size_t i = 0; i < w->seen.count; i++)
         ours |= classify_owner(&w->seen.logins[i], w->a) == OURS;
-    if (!ours || how == RELEASE || !w->s.ops->end_sessions)
+    if (!ours || how == RELEASE || w->s.ops->lock_ends_sessions)
         return 0;
     return w->s.ops->end_sessions(&w->s, w->a, &w->f);
+}
+
+#define UNBLOCK_TRIES 3
+
+/* A transaction of another account may hold the one that is dropped. */
+static int run_ending(struct work *w, enum ending how)
+{
+    int r = run_for_ours(w, how, write_ending);
+    for (int i = 0; i < UNBLOCK_TRIES && r != 0 && how == DROP && w->s.ops->unblock &&
+                    w->f.trouble == STW_SQL_LOCKED;
+         i++) {
+        w->f = (struct stw_fault){0};
+        r = w->s.ops->unblock(&w->s, &w->seen, &w->f) != 0 || look_drop(w) != 0
+                ? -1
+                : run_for_ours(w, how, write_ending);
+    }
+    return r;
 }
 
 /* Ends the life of each account of ours.  The marks are last: the next attempt completes one that was
@@ -1024,10 +1041,25 @@ static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
     if (how == DROP && w->s.ops->look_drop &&
         (run_for_ours(w, LOCK, write_ending) != 0 || look_drop(w) != 0))
         return -1;
-    return run_for_ours(w, how, write_ending) != 0 || end_sessions(w, how) != 0 ||
+    return run_ending(w, how) != 0 || end_sessions(w, how) != 0 ||
                    run_for_ours(w, how, write_end_of_mark) != 0
                ? -1
                : 0;
+}
+
+int stw_account_end_sessions(struct stw_pool *p, const struct stw_account *want,
+                             struct stw_account_report *r)
+{
+    struct work w;
+    bool ours = false;
+    work_begin(&w, want, r);
+    int result = look_up_account(&w, p);
+    for (size_t i = 0; i < w.seen.count && result == 0; i++)
+        ours |= classify_owner(&w.seen.logins[i], want) == OURS;
+    if (result == 0 && ours)
+        result = w.s.ops->end_sessions(&w.s, want, &w.f);
+    r->found = ours;
+    return work_end(&w, result);
 }
 
 static int drop_or_lock(struct stw_pool *p, const struct stw_account *want,

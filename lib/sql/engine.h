@@ -214,8 +214,11 @@ struct stw_engine_ops {
     /* Makes logins impossible; the mark and all rights stay. */
     void (*lock)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s);
-    /* Ends the sessions at all hosts, after `drop` or `lock`; NULL: these have done it. */
+    /* Ends the sessions at all hosts. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
+    bool lock_ends_sessions; /* `lock` has done that, in the same script */
+    /* Ends the sessions whose transactions keep the account from being dropped; NULL: none can. */
+    int (*unblock)(struct stw_session *s, const struct stw_seen *seen, struct stw_fault *f);
     /* Counts the sessions of the account; `ret_hidden`: others' sessions are not shown. */
     int (*count_sessions)(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f);

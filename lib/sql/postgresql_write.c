@@ -395,18 +395,13 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
 void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s)
 {
-    struct stw_statement *st;
     struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, NULL);
     (void)k;
     (void)l;
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " NOLOGIN");
-    st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
-    st->may_fail = true;
-    stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                            "pid <> pg_backend_pid() AND usename = ");
-    stw_pg_strz(&st->text, a->user);
+    stw_pg_write_end_of_sessions(a, s);
 }
 
 /* The role is locked.  In every database where it has something, what it owns gets the new owner, and

@@ -226,6 +226,10 @@ int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
  * its mark, so that only an object of the same name can adopt it. */
 int stw_account_lock(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r);
+/* Ends the sessions of the account, at all hosts, if it has the mark of this owner (`found`).  For when the
+ * password that they logged in with has ended. */
+int stw_account_end_sessions(struct stw_pool *p, const struct stw_account *want,
+                             struct stw_account_report *r);
 /* Removes the mark and keeps the account. */
 int stw_account_release(struct stw_pool *p, const struct stw_account *want,
                         struct stw_account_report *r);

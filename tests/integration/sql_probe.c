@@ -3,7 +3,7 @@
  * Drives lib/sql against real servers, for test_sql_*.py: reads commands from standard
  * input, one JSON object a line, and answers each with one line of JSON.
  *
- *     {"op": "sync" | "drop" | "lock" | "release", "target": NAME, "user": ..., "hosts": [...],
+ *     {"op": "sync" | "drop" | "lock" | "release" | "end sessions", "target": NAME, "user": ..., "hosts": [...],
  *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
@@ -284,6 +284,8 @@ static void do_account(struct command *c, struct stw_pool *p)
     int result =
         stw_json_is(stw_json_get(c->root, "op"), "sync")   ? stw_account_sync(p, &c->account, &r)
         : stw_json_is(stw_json_get(c->root, "op"), "drop") ? stw_account_drop(p, &c->account, &r)
+        : stw_json_is(stw_json_get(c->root, "op"), "end sessions")
+            ? stw_account_end_sessions(p, &c->account, &r)
         : stw_json_is(stw_json_get(c->root, "op"), "lock")
             ? stw_account_lock(p, &c->account, &r)
             : stw_account_release(p, &c->account, &r);
@@ -387,7 +389,7 @@ static void *obey(void *ctx)
     struct stw_pool *p = pool_of(c);
     struct stw_json op = stw_json_get(c->root, "op");
     if (p && (stw_json_is(op, "sync") || stw_json_is(op, "drop") || stw_json_is(op, "lock") ||
-              stw_json_is(op, "release")))
+              stw_json_is(op, "release") || stw_json_is(op, "end sessions")))
         do_account(c, p);
     else if (p && (stw_json_is(op, "databases") || stw_json_is(op, "schemas") ||
                    stw_json_is(op, "undatabases")))

@@ -365,6 +365,24 @@ def test_lock(probe, server, user):
     assert not there(server, user)
 
 
+def test_sessions_of_an_account_are_ended_at_will(probe, server, user):
+    """Of this one only, which stays as it is, and only by its owner."""
+    database = "postgres" if server.engine == "postgresql" else None
+    probe.sync(**account(user))
+    probe.sync(**account(f"{user}x"))
+    with dblogin.Session(server, user, "s3cret-Pa55", database) as one, \
+            dblogin.Session(server, f"{user}x", "s3cret-Pa55", database) as other:
+        assert not probe.ask("end sessions", **account(user, uid="uid-2"))["found"]
+        assert one.works()
+        report = probe.ask("end sessions", **account(user))
+        assert report["result"] == 0 and report["found"], report
+        wait.until("its end", lambda: not one.works())
+        assert other.works()
+    assert server.logs_in(user, "s3cret-Pa55")
+    for name in (user, f"{user}x"):
+        probe.drop(**account(name))
+
+
 @pytest.mark.every_version("how a lock is stored")
 def test_a_lock_by_hand_is_drift(probe, server, user):
     """An account of a live object is unlocked, as any other change by hand is reverted."""

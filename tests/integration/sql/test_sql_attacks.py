@@ -862,6 +862,23 @@ def test_lock_of_a_tenant_is_trouble_of_one_object(make_probe, pg, user):
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("locks of roles")
+def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(make_probe, pg, user):
+    """Anybody can give a right on a temporary table.  Only the session that holds the role is ended."""
+    probe = make_probe(pg.target("db"))
+    victim = account(f"{user}v", owner="other/victim", uid="uid-v")
+    probe.sync(**account(user))
+    probe.sync(**victim)
+    with dblogin.Session(pg, user, PASSWORD, "postgres") as innocent, \
+            dblogin.Session(pg, user, PASSWORD, "postgres") as held:
+        held.run(f"BEGIN; CREATE TEMP TABLE t(i int); GRANT SELECT ON t TO {user}v")
+        assert probe.ask("drop", **victim)["result"] == 0
+        wait.until("the end of the session", lambda: not held.works())
+        assert innocent.works()
+    assert not pg.exists(f"{user}v")
+    probe.drop(**account(user))
+
+
 # --- the locks that name the sessions of leaders
 
 
