@@ -687,8 +687,9 @@ static int run_script(struct work *w)
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
                              "the server is read-only");
     }
-    if (w->seen.no_table && w->s.ops->prepare)
-        w->s.ops->prepare(&w->s.facts, &first);
+    if ((w->seen.no_table || w->s.facts.no_secret) && w->s.ops->prepare)
+        w->s.ops->prepare(!w->seen.no_table, &first);
+    w->s.facts.no_secret = false;
     int r = stw_session_run(&w->s, &first, &w->f);
     stw_script_done(&first);
     if (r != 0 && w->f.trouble == STW_SQL_DENIED)

@@ -144,7 +144,7 @@ static int create_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     if (w->seen.no_table)
-        w->s.ops->prepare(&w->s.facts, &script);
+        w->s.ops->prepare(false, &script);
     w->ops->create(&w->s.facts, w->want, w->db, &w->seen, &script);
     if (stw_session_run(&w->s, &script, &w->f) != 0) {
         undo_creation(w);

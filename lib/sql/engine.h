@@ -41,6 +41,7 @@ struct stw_facts {
     bool literal_names;  /* partial_revokes: database names in grants are not patterns */
     bool plain_password; /* a password policy must see the password itself */
     bool native_default; /* accounts get mysql_native_password */
+    bool no_secret;      /* steward.takeover has none yet (takeover.h) */
     struct stw_mysql_more more[STW_MYSQL_MORE_MAX];
     size_t more_count;
     /* PostgreSQL */
@@ -190,7 +191,8 @@ struct stw_engine_ops {
     int (*look_drop)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);
 
-    void (*prepare)(const struct stw_facts *k, struct stw_script *s); /* place for marks */
+    /* The place for marks, unless there is one, and the secret of takeover.h. */
+    void (*prepare)(bool has_place, struct stw_script *s);
     void (*create)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);
     void (*alter)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,

@@ -333,23 +333,38 @@ static int ask_former(struct stw_conn *c, const struct stw_target *t, struct for
     struct stw_statement st = {.step = STW_SQL_STEP_CONNECT,
                                .text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX)};
     *ret = (struct former){0};
-    stw_takeover_mysql_former((size_t)t->max_connections, &st.text);
+    stw_takeover_mysql_former((size_t)t->max_connections, !c->facts.no_secret, &st.text);
     int r = st.text.len > 0 ? run_one(c, &st, take_id, ret, f) : 0;
     stw_buf_done(&st.text);
     return r;
+}
+
+/* Takes the lock that this session is known by.  1: there is none of such a name. */
+static int take_lock(struct stw_conn *c, const struct stw_target *t, bool secret,
+                     struct stw_fault *f)
+{
+    struct stw_statement st = {.step = STW_SQL_STEP_CONNECT,
+                               .text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX)};
+    struct former rows = {0};
+    stw_takeover_mysql_lock((size_t)t->max_connections, secret, &st.text);
+    int r = st.text.len == 0 ? 1 : run_one(c, &st, take_id, &rows, f);
+    stw_buf_done(&st.text);
+    return r == 0 && rows.count == 0 ? 1 : r;
 }
 
 /* A session ends a moment after KILL and then releases its lock.  A session that has already ended
  * cannot be killed, which is not an error. */
 static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
 {
-    stw_autobuf struct stw_buf lock = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
+    char name[STW_TAKEOVER_NAME_MAX];
     struct former o;
-    stw_takeover_mysql_lock((size_t)t->max_connections, &lock);
-    if (lock.len == 0)
+    if (!stw_takeover_name(name))
         return 0;
-    struct stw_statement st = {.step = STW_SQL_STEP_CONNECT, .text = lock};
-    if (run_one(c, &st, NULL, NULL, f) != 0) {
+    c->facts.no_secret = take_lock(c, t, true, f) != 0;
+    if (f->lost)
+        return -1;
+    *f = (struct stw_fault){0};
+    if (c->facts.no_secret && take_lock(c, t, false, f) < 0) {
         if (f->lost)
             return -1;
         *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: only the lease protects */

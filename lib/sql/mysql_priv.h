@@ -46,7 +46,7 @@ int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
 /* The plugin that the password of an account is set with; `l` NULL: of a new one. */
 const char *stw_mysql_plugin(const struct stw_facts *k, const struct stw_account *a,
                              const struct stw_login *l);
-void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s);
+void stw_mysql_prepare(bool has_place, struct stw_script *s);
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, const struct stw_verifier *v,
                       struct stw_script *s);

@@ -4,10 +4,12 @@
 #include "sql/mysql_priv.h"
 #include "sql/password.h"
 #include "sql/quote.h"
+#include "sql/takeover.h"
 
 #include "base/util.h"
 
 #include <assert.h>
+#include <openssl/rand.h>
 
 static void put_account(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
 {
@@ -16,9 +18,30 @@ static void put_account(struct stw_buf *out, const struct stw_account *a, const 
     stw_mysql_name(out, l->host);
 }
 
-void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s)
+/* Without it the names of locks have no secret, so that a failure keeps nothing from being done. */
+static void write_secret(struct stw_script *s)
 {
-    (void)k;
+    char name[STW_TAKEOVER_NAME_MAX];
+    unsigned char random[32];
+    if (!stw_takeover_name(name) || RAND_bytes(random, sizeof(random)) != 1)
+        return;
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text,
+                 "CREATE TABLE IF NOT EXISTS steward.takeover (id TINYINT NOT NULL PRIMARY KEY, "
+                 "secret CHAR(64) NOT NULL) ENGINE=InnoDB CHARACTER SET ascii "
+                 "COMMENT='names locks of the sessions of leaders; kept by steward'");
+    st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text, "INSERT IGNORE INTO steward.takeover VALUES (1, '");
+    for (size_t i = 0; i < sizeof(random); i++)
+        stw_buf_addf(&st->text, "%02x", random[i]);
+    stw_buf_adds(&st->text, "')");
+    stw_wipe(random, sizeof(random));
+}
+
+static void write_place(struct stw_script *s)
+{
     stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
                  "CREATE DATABASE IF NOT EXISTS steward CHARACTER SET utf8mb4");
     stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
@@ -37,6 +60,13 @@ void stw_mysql_prepare(const struct stw_facts *k, struct stw_script *s)
                  "CURRENT_TIMESTAMP(6), PRIMARY KEY (name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC "
                  "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='whose databases are whose; kept by steward'");
+}
+
+void stw_mysql_prepare(bool has_place, struct stw_script *s)
+{
+    if (!has_place)
+        write_place(s);
+    write_secret(s);
 }
 
 static void put_limits(struct stw_buf *out, const struct stw_account *a)

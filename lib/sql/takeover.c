@@ -28,35 +28,65 @@ bool stw_takeover_name(char out[STW_TAKEOVER_NAME_MAX])
     return true;
 }
 
-/* COALESCE tries the locks one after the other until one is free. */
-void stw_takeover_mysql_lock(size_t slots, struct stw_buf *out)
+/* The name of a lock: at most 64 characters. */
+static void put_lock(struct stw_buf *out, const char *prefix, int64_t epoch, size_t slot,
+                     bool secret)
 {
-    char name[STW_TAKEOVER_NAME_MAX];
-    if (!stw_takeover_name(name))
-        return;
-    stw_buf_adds(out, "SELECT COALESCE(");
-    for (size_t i = 0; i < slots; i++)
-        stw_buf_addf(out, "%sNULLIF(GET_LOCK('%s/%zu',0),0)", i ? "," : "", name, i);
-    stw_buf_adds(out, ",0)");
+    stw_buf_addf(out, secret ? "CONCAT('steward/',LEFT(SHA2(CONCAT(t.secret,'" : "%s",
+                 secret ? "" : "'");
+    stw_buf_addf(out, "%s%lld/%zu'", prefix, (long long)epoch, slot);
+    stw_buf_adds(out, secret ? "),256),48))" : "");
 }
 
-/* Only sessions of the same login: any account may take a lock of such a name.  PROCESSLIST shows them to
- * every account. */
-void stw_takeover_mysql_former(size_t slots, struct stw_buf *out)
+#define FROM_SECRET "steward.takeover t WHERE t.id=1"
+
+/* COALESCE tries the locks one after the other until one is free. */
+void stw_takeover_mysql_lock(size_t slots, bool secret, struct stw_buf *out)
 {
     char prefix[STW_TAKEOVER_NAME_MAX];
     int64_t epoch;
+    if (!find_epoch(prefix, &epoch))
+        return;
+    stw_buf_adds(out, "SELECT COALESCE(");
+    for (size_t i = 0; i < slots; i++) {
+        stw_buf_adds(out, i ? ",NULLIF(GET_LOCK(" : "NULLIF(GET_LOCK(");
+        put_lock(out, prefix, epoch, i, secret);
+        stw_buf_adds(out, ",0),0)");
+    }
+    stw_buf_adds(out, secret ? ",0) FROM " FROM_SECRET : ",0)");
+}
+
+static void put_holders(struct stw_buf *out, const char *prefix, int64_t epoch, size_t slots,
+                        bool secret)
+{
     const char *comma = "";
+    for (int64_t e = STW_MAX(epoch - STW_TAKEOVER_EPOCHS, (int64_t)0); e < epoch; e++)
+        for (size_t i = 0; i < slots; i++, comma = ",") {
+            stw_buf_addf(out, "%sIS_USED_LOCK(", comma);
+            put_lock(out, prefix, e, i, secret);
+            stw_buf_addc(out, ')');
+        }
+}
+
+/* Only sessions of the same login: any account may take a lock.  PROCESSLIST shows them to every
+ * account. */
+void stw_takeover_mysql_former(size_t slots, bool secret, struct stw_buf *out)
+{
+    char prefix[STW_TAKEOVER_NAME_MAX];
+    int64_t epoch;
     if (!find_epoch(prefix, &epoch) || epoch == 0)
         return;
-    stw_buf_adds(out,
-                 "SELECT ID FROM information_schema.PROCESSLIST WHERE USER="
+    stw_buf_addf(out,
+                 "SELECT p.ID FROM information_schema.PROCESSLIST p%s p.USER="
                  "LEFT(USER(),CHAR_LENGTH(USER())-CHAR_LENGTH(SUBSTRING_INDEX(USER(),'@',-1))-1)"
-                 " AND ID IN (");
-    for (int64_t e = STW_MAX(epoch - STW_TAKEOVER_EPOCHS, (int64_t)0); e < epoch; e++)
-        for (size_t i = 0; i < slots; i++, comma = ",")
-            stw_buf_addf(out, "%sIS_USED_LOCK('%s%lld/%zu')", comma, prefix, (long long)e, i);
-    stw_buf_addc(out, ')');
+                 " AND (p.ID IN (",
+                 secret ? "," FROM_SECRET " AND" : " WHERE");
+    put_holders(out, prefix, epoch, slots, false);
+    if (secret) {
+        stw_buf_adds(out, ") OR p.ID IN (");
+        put_holders(out, prefix, epoch, slots, true);
+    }
+    stw_buf_adds(out, "))");
 }
 
 /* Only sessions of the same login; the names of others are ignored. */

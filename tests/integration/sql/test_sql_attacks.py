@@ -885,7 +885,7 @@ def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(ma
 def lock_names(server):
     """The prefix of the locks of GET_LOCK, which a tenant can guess."""
     log = (server.folder / "general.log").read_text("utf-8", "replace")
-    return re.findall(r"GET_LOCK\('(steward/[0-9a-f]{16}/)", log)[-1]
+    return re.findall(r"_LOCK\('(steward/[0-9a-f]{16}/)", log)[-1]
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
@@ -900,6 +900,23 @@ def test_locks_of_a_stranger_do_not_keep_a_leader_out(make_probe, hosted, user):
         assert later.ask("sync", **account(user, "0ther-Pa55"))["result"] == 0
         assert held.works()
     assert hosted.logs_in(user, "0ther-Pa55")
+    later.drop(**account(user))
+
+
+@pytest.mark.every_version("the takeover from an earlier leader")
+def test_locks_of_a_stranger_do_not_hide_a_leader(make_probe, hosted, user):
+    """It holds the locks of the coming leader, whose session the next one ends all the same."""
+    first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
+    first.sync(**account(user))
+    prefix = lock_names(hosted)
+    with dblogin.Session(hosted, user, PASSWORD) as held:
+        held.run(f"SELECT GET_LOCK('{prefix}8/0', 0)")
+        for epoch in (8, 9):
+            later = make_probe(hosted.target("db", maxConnections=1), epoch=epoch)
+            assert later.ask("sync", **account(user))["result"] == 0
+            assert sessions_of_admin(hosted) == 1
+        assert held.works()
+    assert len(hosted.sql("SELECT secret FROM steward.takeover")[0][0]) == 64
     later.drop(**account(user))
 
 
