@@ -325,7 +325,7 @@ static void check_role(const struct stw_dbu_scene *s, const char *path, const ch
         return;
     if (s->user->user && stw_streq(role, s->user->user))
         stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
-    else if (stw_engine_reserves(s->target->engine, role) ||
+    else if (stw_engine_reserves_role(s->target, role, role) ||
              strcasecmp(s->target->admin_user, role) == 0)
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
                              s->engine->name);

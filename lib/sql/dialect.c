@@ -195,6 +195,27 @@ bool stw_engine_reserves(enum stw_engine e, const char *user)
     return is_in(engines[e].reserved, user);
 }
 
+/* Not pg_write_all_data, pg_maintain, pg_signal_backend, and those for files and programs: by themselves,
+ * or with some extensions, they make an account an admin. */
+static const char *const readers[] = {"pg_monitor",        "pg_read_all_settings",
+                                      "pg_read_all_stats", "pg_stat_scan_tables",
+                                      "pg_read_all_data",  NULL};
+
+static bool has_name(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (stw_streq(*names, name))
+            return true;
+    return false;
+}
+
+bool stw_engine_reserves_role(const struct stw_target *t, const char *role, const char *of)
+{
+    bool given = t->engine == STW_ENGINE_POSTGRESQL && has_name(readers, role) &&
+                 has_name(readers, of) && has_name(t->allowed_roles, role);
+    return stw_engine_reserves(t->engine, of) && !given;
+}
+
 bool stw_engine_reserves_database(enum stw_engine e, const char *database)
 {
     return is_in(engines[e].reserved_databases, database);

@@ -46,6 +46,10 @@ struct stw_engine_info {
 
 const struct stw_engine_info *stw_engine_info(enum stw_engine e);
 bool stw_engine_reserves(enum stw_engine e, const char *user);
+/* Whether an account of the target may not be a member of `role` because of `of`, which is that role or one
+ * that it is a member of.  Roles are reserved like accounts, except those of PostgreSQL for monitoring
+ * and reading that allowedRoles has by their full names, and what belongs to them. */
+bool stw_engine_reserves_role(const struct stw_target *t, const char *role, const char *of);
 bool stw_engine_reserves_database(enum stw_engine e, const char *database);
 bool stw_engine_reserves_schema(enum stw_engine e, const char *schema);
 /* NULL: the engine does not have the privilege, or it may not be granted. */

@@ -66,7 +66,7 @@ static int read_role_row(void *ctx, const struct stw_cell *c, unsigned count)
     k->roles[i].found = true;
     if (c[WHY].data && c[WHY].len > 0)
         stw_format(why, size, "%s", c[WHY].data);
-    else if (of && stw_engine_reserves(k->account->target->engine, of))
+    else if (of && stw_engine_reserves_role(k->account->target, c[ROLE].data, of))
         stw_format(why, size, "is \"%.64s\" of the server, or a member of it", of);
     else if (count > COMMENT && is_mark(&c[COMMENT]))
         stw_format(why, size, "is an account that steward manages");

@@ -134,6 +134,28 @@ def test_a_role_that_becomes_admin_is_revoked(make_probe, server, readable, user
         probe.sync(**account(user))
 
 
+@pytest.mark.every_version("roles of the server")
+def test_roles_of_the_server_for_monitoring_are_given_by_name(make_probe, pg, user):
+    """A pattern does not have them, a list does not have others, and nothing may have been added to one."""
+    pattern = make_probe(pg.target("db", allowedRoles=["*"]))
+    refused(pattern, user, "pg_monitor")
+    named = make_probe(pg.target("db", allowedRoles=["pg_monitor", "pg_execute_server_program", f"{user}_*"]))
+    refused(named, user, "pg_execute_server_program")
+    pg.sql(f"CREATE ROLE {user}_team; GRANT pg_monitor TO {user}_team")
+    refused(named, user, f"{user}_team")
+    named.sync(**account(user, roles=["pg_monitor"]))
+    assert pg.sql(f"SELECT pg_has_role('{user}', 'pg_read_all_stats', 'USAGE')") == [["t"]]
+    assert named.sync(**account(user, roles=["pg_monitor"]))["statements"] == 2
+    named.sync(**account(user))
+    assert pg.sql(f"SELECT pg_has_role('{user}', 'pg_monitor', 'MEMBER')") == [["f"]]
+    pg.sql("GRANT pg_read_server_files TO pg_monitor")
+    try:
+        refused(named, user, "pg_monitor")
+    finally:
+        pg.sql("REVOKE pg_read_server_files FROM pg_monitor")
+    named.drop(**account(user))
+
+
 @pytest.mark.every_version("tables of roles in the catalogue")
 def test_killed_between_any_two_statements(make_probe, server, readable, user):
     """What was granted is known to be steward's, and is revoked later."""
