@@ -75,6 +75,9 @@ struct stw_login {
     bool special;      /* never adopted: a superuser, a role, ... */
     bool can_login;    /* it is not locked; PostgreSQL: LOGIN */
     bool options_differ;
+    bool
+        certificate; /* MySQL: REQUIRE SUBJECT, ISSUER or CIPHER, which stay: no value of the object's is
+                         as strict */
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
     bool

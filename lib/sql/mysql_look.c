@@ -326,6 +326,8 @@ static void add_default(struct stw_login *l, const char *role, const char *host)
     stw_rights_add(&l->defaults, &r);
 }
 
+#define SSL_TYPE_SPECIFIED 3
+
 /* Of a column that the server fills: each takes 28 bytes of memory. */
 #define PRIV_VALUES_MAX 8192U
 
@@ -362,7 +364,9 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
     (void)limits_of(k->account, want);
     for (size_t i = 0; i < STW_COUNT(names); i++)
         l->options_differ |= json_int(priv, names[i]) != want[i];
-    l->options_differ |= json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
+    l->certificate = json_int(priv, "ssl_type") == SSL_TYPE_SPECIFIED;
+    l->options_differ |=
+        !l->certificate && json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
     l->can_login = !stw_json_bool(stw_json_get(priv, "account_locked"), false);
     l->stale = expires(priv, &cell[1], &cell[2]);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
@@ -392,7 +396,9 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     size_t len = strlen(have);
     l->can_login = len > 0 && have[len - 1] == 'N'; /* account_locked */
     l->stale = len > 2 && have[len - 3] == 'Y';
-    l->options_differ = !same || !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D]));
+    l->certificate = stw_streq(get_cell_text(&c[D]), "SPECIFIED");
+    l->options_differ = !same || (!l->certificate &&
+                                  !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D])));
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
                              &l->have);

@@ -69,16 +69,17 @@ void stw_mysql_prepare(bool has_place, struct stw_script *s)
     write_secret(s);
 }
 
-static void put_limits(struct stw_buf *out, const struct stw_account *a)
+static void put_limits(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
 {
     static const char *const tls[] = {"NONE", "SSL", "X509"}; /* as enum stw_require_tls */
-    stw_buf_addf(out,
-                 " REQUIRE %s WITH MAX_QUERIES_PER_HOUR %lld MAX_UPDATES_PER_HOUR %lld "
-                 "MAX_CONNECTIONS_PER_HOUR %lld MAX_USER_CONNECTIONS %lld",
-                 tls[a->require_tls], (long long)a->max_queries_per_hour,
-                 (long long)a->max_updates_per_hour, (long long)a->max_connections_per_hour,
-                 (long long)a->max_user_connections);
     static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
+    if (!l->certificate)
+        stw_buf_addf(out, " REQUIRE %s", tls[a->require_tls]);
+    stw_buf_addf(out,
+                 " WITH MAX_QUERIES_PER_HOUR %lld MAX_UPDATES_PER_HOUR %lld "
+                 "MAX_CONNECTIONS_PER_HOUR %lld MAX_USER_CONNECTIONS %lld",
+                 (long long)a->max_queries_per_hour, (long long)a->max_updates_per_hour,
+                 (long long)a->max_connections_per_hour, (long long)a->max_user_connections);
 }
 
 static const char *find_default_plugin(const struct stw_facts *k)
@@ -138,7 +139,7 @@ void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
     stw_buf_adds(out, "CREATE USER ");
     put_account(out, a, l);
     put_password(out, k, a, l, v);
-    put_limits(out, a);
+    put_limits(out, a, l);
     if (a->login != STW_LOGIN_YES)
         stw_buf_adds(out, " ACCOUNT LOCK");
 }
@@ -155,7 +156,7 @@ void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
     if (v && l->keep_old)
         stw_buf_adds(out, " RETAIN CURRENT PASSWORD");
     if (options) {
-        put_limits(out, a);
+        put_limits(out, a, l);
         if (a->login != STW_LOGIN_KEEP)
             stw_buf_adds(out, a->login == STW_LOGIN_YES ? " ACCOUNT UNLOCK" : " ACCOUNT LOCK");
     }

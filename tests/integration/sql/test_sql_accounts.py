@@ -394,6 +394,24 @@ def test_a_lock_by_hand_is_drift(probe, server, user):
     assert server.logs_in(user, "s3cret-Pa55")
 
 
+@pytest.mark.every_version("how a certificate is required")
+def test_required_certificate_is_not_weakened(make_probe, hosted, user):
+    """An administrator asks for one subject: a new password and new limits leave that as it is."""
+    probe = make_probe(hosted.target("db"))
+    probe.sync(**account(user))
+    hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE SUBJECT '/CN=one' AND ISSUER '/CN=test CA'")
+
+    def shown():
+        return hosted.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
+    assert not probe.sync(**account(user))["options_changed"] and "/CN=one" in shown()
+    assert probe.sync(**account(user, "0ther-Pa55", limits=[7, 0, 0, 0]))["password_changed"]
+    assert "SUBJECT '/CN=one'" in shown() and "ISSUER '/CN=test CA'" in shown(), shown()
+    assert "MAX_USER_CONNECTIONS 7" in shown()
+    hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE SSL")
+    assert probe.sync(**account(user, "0ther-Pa55", limits=[7, 0, 0, 0]))["options_changed"]
+    probe.drop(**account(user))
+
+
 @pytest.mark.every_version("how an expiry is stored")
 def test_password_that_expires_is_set_again(make_probe, hosted, user):
     """At once if an administrator has let it expire, and before the end of its lifetime: no login would work
