@@ -25,7 +25,7 @@ struct stw_queue {
     pthread_cond_t wake; /* something is ready, the earliest delay changed, or shut */
     pthread_cond_t idle; /* no worker has a key any more */
     struct stw_table entries;
-    struct stw_queue_ready ready;
+    struct stw_turns ready; /* users' edits, and in the second lane resyncs */
     struct stw_queue_heap delayed;
     uint32_t working;
     bool shut;
@@ -88,7 +88,7 @@ struct stw_queue *stw_queue_create(const char *name, const struct stw_clock *clo
         return NULL;
     q->clock = clock;
     q->entries = STW_TABLE_INIT(entry_key);
-    stw_queue_ready_init(&q->ready);
+    stw_turns_init(&q->ready, 0);
     if (pthread_mutex_init(&q->lock, NULL) != 0)
         goto no_lock;
     if (stw_cond_init(&q->wake) != 0)
@@ -111,7 +111,7 @@ void stw_queue_destroy(struct stw_queue *q)
     if (!q)
         return;
     stw_table_release(&q->entries, free);
-    stw_queue_ready_done(&q->ready);
+    stw_turns_done(&q->ready);
     stw_queue_heap_done(&q->delayed);
     pthread_cond_destroy(&q->idle);
     pthread_cond_destroy(&q->wake);
@@ -134,37 +134,37 @@ static struct stw_queue_entry *find_or_make(struct stw_queue *q, const char *key
         return NULL;
     memcpy(e->key, key, len);
     e->heap_at = STW_QUEUE_NOT_DELAYED;
-    if (stw_queue_ready_attach(&q->ready, e) != 0)
+    if (stw_turns_join(&q->ready, &e->turn, key) != 0)
         goto fail;
     if (stw_table_put(&q->entries, e, &old) != 0)
         goto fail;
     return e;
 fail:
-    stw_queue_ready_detach(&q->ready, e);
+    stw_turns_quit(&q->ready, &e->turn);
     free(e);
     return NULL;
 }
 
 static void drop_if_unused(struct stw_queue *q, struct stw_queue_entry *e)
 {
-    if (e->ready || e->working || e->failures > 0 || e->heap_at != STW_QUEUE_NOT_DELAYED)
+    if (e->turn.waits || e->working || e->failures > 0 || e->heap_at != STW_QUEUE_NOT_DELAYED)
         return;
     stw_table_remove(&q->entries, e->key);
-    stw_queue_ready_detach(&q->ready, e);
+    stw_turns_quit(&q->ready, &e->turn);
     free(e);
 }
 
 static void set_depth(struct stw_queue *q)
 {
-    stw_series_set(q->metrics.depth, q->ready.count);
+    stw_series_set(q->metrics.depth, q->ready.waiting);
 }
 
 static void make_ready(struct stw_queue *q, struct stw_queue_entry *e)
 {
-    assert(!e->ready && !e->working);
-    e->ready = true;
+    assert(!e->turn.waits && !e->working);
     e->since_ms = stw_now_ms(q->clock);
-    stw_queue_ready_append(&q->ready, e);
+    e->turn.lane = e->resync;
+    stw_turns_wait(&q->ready, &e->turn);
     set_depth(q);
     pthread_cond_signal(&q->wake);
 }
@@ -172,12 +172,13 @@ static void make_ready(struct stw_queue *q, struct stw_queue_entry *e)
 static void add_entry(struct stw_queue *q, struct stw_queue_entry *e, bool resync)
 {
     STW_ASSERT_LOCKED(&q->lock);
-    assert(!e->ready || !e->working);
-    if (e->ready) {
+    assert(!e->turn.waits || !e->working);
+    if (e->turn.waits) {
         if (e->resync && !resync) {
-            stw_queue_ready_remove(&q->ready, e);
+            stw_turns_stop_waiting(&q->ready, &e->turn);
             e->resync = false;
-            stw_queue_ready_append(&q->ready, e);
+            e->turn.lane = 0;
+            stw_turns_wait(&q->ready, &e->turn);
         }
         return;
     }
@@ -234,7 +235,7 @@ static double seconds_since(const struct stw_queue *q, uint64_t since_ms)
  * those that wait is woken by a signal is unspecified.  The others may wait without end. */
 static void wake_next_worker(struct stw_queue *q)
 {
-    if (q->ready.count > 0 || q->delayed.count > 0)
+    if (q->ready.waiting > 0 || q->delayed.count > 0)
         pthread_cond_signal(&q->wake);
 }
 
@@ -242,16 +243,15 @@ static void wake_next_worker(struct stw_queue *q)
  * stays in the queue. */
 static char *take_ready_key(struct stw_queue *q)
 {
-    struct stw_queue_entry *e = stw_queue_ready_first(&q->ready);
+    struct stw_queue_entry *e = (struct stw_queue_entry *)stw_turns_first(&q->ready);
     char *key = e ? strdup(e->key) : NULL;
     if (!key)
         return NULL;
-    stw_queue_ready_take(&q->ready, e);
+    stw_turns_take(&q->ready, &e->turn);
     if (e->heap_at != STW_QUEUE_NOT_DELAYED)
         stw_queue_heap_remove(&q->delayed, e);
     stw_series_observe(q->metrics.queued_s, seconds_since(q, e->since_ms));
     uint64_t now = stw_now_ms(q->clock);
-    e->ready = false;
     e->working = true;
     e->waited_ms = now > e->since_ms ? now - e->since_ms : 0;
     e->since_ms = now;
@@ -369,9 +369,9 @@ int64_t stw_queue_due_ms(struct stw_queue *q, const char *key)
     STW_LOCKED(&q->lock);
     const struct stw_queue_entry *e = stw_table_get(&q->entries, key);
     uint64_t now = stw_now_ms(q->clock);
-    if (!e || (!e->ready && !e->working && e->heap_at == STW_QUEUE_NOT_DELAYED))
+    if (!e || (!e->turn.waits && !e->working && e->heap_at == STW_QUEUE_NOT_DELAYED))
         return -1;
-    return !e->ready && !e->working && e->due_ms > now ? (int64_t)(e->due_ms - now) : 0;
+    return !e->turn.waits && !e->working && e->due_ms > now ? (int64_t)(e->due_ms - now) : 0;
 }
 
 /* Sleeps on the system clock until the earliest delay has passed on q->clock.  A key that is ready
@@ -383,7 +383,7 @@ static void wait_for_more(struct stw_queue *q)
         uint64_t now = stw_now_ms(q->clock), due = q->delayed.at[0]->due_ms;
         deadline = stw_now_ms(&stw_clock_system) + (due > now ? due - now : 0);
     }
-    if (q->ready.count > 0)
+    if (q->ready.waiting > 0)
         deadline = STW_MIN(deadline, stw_now_ms(&stw_clock_system) + NO_MEMORY_MS);
     stw_cond_wait_until(&q->wake, &q->lock, deadline);
 }
@@ -466,7 +466,7 @@ uint32_t stw_queue_depth(const struct stw_queue *q)
         (pthread_mutex_t *)(uintptr_t)&q->lock; /* casts away const: locking does not change the
                                                    value */
     STW_LOCKED(lock);
-    return q->ready.count;
+    return q->ready.waiting;
 }
 
 /* Sum and maximum over the work in progress, in seconds. */
@@ -506,13 +506,13 @@ void stw_queue_facts(struct stw_queue *q, struct stw_queue_facts *ret,
     STW_LOCKED(&q->lock);
     uint64_t now = stw_now_ms(q->clock);
     *ret = (struct stw_queue_facts){
-        .ready = q->ready.count, .delayed = q->delayed.count, .working = q->working};
+        .ready = q->ready.waiting, .delayed = q->delayed.count, .working = q->working};
     if (q->delayed.count > 0 && q->delayed.at[0]->due_ms > now)
         ret->next_due_ms = q->delayed.at[0]->due_ms - now;
     while ((e = stw_table_next(&q->entries, &pos))) {
         uint64_t ms = now > e->since_ms ? now - e->since_ms : 0;
         ret->failing += e->failures > 0;
-        if (e->ready)
+        if (e->turn.waits)
             ret->oldest_ms = STW_MAX(ret->oldest_ms, ms);
         if (!e->working)
             continue;

@@ -4,26 +4,25 @@
 #include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
+#include "base/turns.h"
 
 #include <pthread.h>
 
-#define SEARCHED_MAX 64 /* of those that wait; each round has one of each namespace */
+#define SEARCHED_MAX 64 /* namespaces whose first request is looked at */
 
 struct request {
-    struct request *next; /* of those that wait, or of those that are granted */
+    struct stw_turn turn; /* first */
+    struct request *next; /* of those that are granted */
     size_t bytes;
-    uint64_t round; /* in which it has its turn */
     bool granted;
     char id[];
 };
 
 struct stw_reservations {
     pthread_mutex_t lock;
-    struct stw_table all;    /* struct request */
-    struct request *first;   /* those that wait, by their rounds */
+    struct stw_table all; /* struct request */
+    struct stw_turns turns;
     struct request *granted; /* few: each has a part of the share */
-    size_t waiting;
-    uint64_t round; /* of the last of them that was granted */
     void (*ready)(void *ctx, const char *id);
     void *ctx;
 };
@@ -40,6 +39,7 @@ struct stw_reservations *stw_reservations_create(void (*ready)(void *ctx, const 
     if (!r)
         return NULL;
     r->all = STW_TABLE_INIT(request_id);
+    stw_turns_init(&r->turns, STW_TURNS_NO_LIMIT); /* by bytes, below */
     r->ready = ready;
     r->ctx = ctx;
     (void)pthread_mutex_init(&r->lock, NULL);
@@ -55,6 +55,7 @@ void stw_reservations_destroy(struct stw_reservations *r)
         if (q->granted)
             stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
     stw_table_release(&r->all, free);
+    stw_turns_done(&r->turns);
     (void)pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -82,22 +83,15 @@ static void take_back(struct stw_reservations *r, struct request *q)
     *at = q->next;
     q->next = NULL;
     q->granted = false;
+    stw_turns_give_back(&r->turns, &q->turn);
     stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
 }
 
-/* The namespace in "KIND NAMESPACE/NAME"; empty when there is none. */
-static const char *namespace_in(const char *id, size_t *ret_len)
+/* "NAMESPACE/NAME" of "KIND NAMESPACE/NAME"; without a namespace there is no slash. */
+static const char *key_in(const char *id)
 {
-    const char *space = strchr(id, ' '), *slash = space ? strchr(space, '/') : NULL;
-    *ret_len = slash ? (size_t)(slash - space) - 1 : 0;
-    return slash ? space + 1 : "";
-}
-
-static bool of_one_namespace(const struct request *a, const struct request *b)
-{
-    size_t a_len, b_len;
-    const char *a_ns = namespace_in(a->id, &a_len), *b_ns = namespace_in(b->id, &b_len);
-    return a_len == b_len && memcmp(a_ns, b_ns, a_len) == 0;
+    const char *space = strchr(id, ' ');
+    return space ? space + 1 : id;
 }
 
 /* What runs of one namespace may have beside each other, and what is left for those of others. */
@@ -108,16 +102,14 @@ static size_t quarter(void)
 
 static bool has_namespace(const struct request *q)
 {
-    size_t len;
-    (void)namespace_in(q->id, &len);
-    return len > 0;
+    return strchr(key_in(q->id), '/');
 }
 
 static size_t granted_to_namespace(const struct stw_reservations *r, const struct request *q)
 {
     size_t bytes = 0;
     for (const struct request *other = r->granted; other; other = other->next)
-        bytes += of_one_namespace(other, q) ? other->bytes : 0;
+        bytes += other->turn.group == q->turn.group ? other->bytes : 0;
     return bytes;
 }
 
@@ -137,56 +129,36 @@ static bool may_overtake(const struct stw_reservations *r, const struct request 
            blocked->bytes <= stw_share_limit(STW_SHARE_RECONCILES) - quarter();
 }
 
-/* The next that is granted: of those that wait, or NULL. */
-static struct request **find_next(struct stw_reservations *r)
+static struct request *first_waiting(const struct stw_reservations *r)
+{
+    return (struct request *)stw_turns_first(&r->turns);
+}
+
+/* The next that is granted: the first of its namespace, or NULL. */
+static struct request *find_next(struct stw_reservations *r)
 {
     const struct request *blocked = NULL;
-    struct request **at = &r->first;
-    for (int i = 0; *at && i < SEARCHED_MAX; i++, at = &(*at)->next) {
-        struct request *q = *at;
+    struct request *q = first_waiting(r);
+    for (int i = 0; q && i < SEARCHED_MAX;
+         i++, q = (struct request *)stw_turns_after(&r->turns, &q->turn)) {
         if (has_its_part(r, q) || (blocked && !may_overtake(r, q, blocked)))
             continue;
         if (fits(q->bytes))
-            return at;
+            return q;
         blocked = blocked ? blocked : q;
     }
     return NULL;
-}
-
-/* The one after the last of its namespace, and after the one that is going on. */
-static uint64_t next_round(const struct stw_reservations *r, const struct request *q)
-{
-    uint64_t last = r->round;
-    uint32_t pos = 0;
-    for (const struct request *other; (other = stw_table_next(&r->all, &pos));)
-        if (other != q && other->round > last && of_one_namespace(other, q))
-            last = other->round;
-    return last + 1;
-}
-
-static void add_waiting(struct stw_reservations *r, struct request *q)
-{
-    struct request **at = &r->first;
-    q->round = next_round(r, q);
-    while (*at && (*at)->round <= q->round)
-        at = &(*at)->next;
-    q->next = *at;
-    *at = q;
-    r->waiting++;
-    stw_share_note_wait(STW_SHARE_RECONCILES);
 }
 
 /* Reserves for the next of those that wait, if it fits.  The caller calls `ready` with the copy of its
  * id, which it owns; NULL: none.  Out of memory: it is granted, and its key runs at its safety net. */
 static bool grant_next(struct stw_reservations *r, char **ret_id)
 {
-    struct request **at = find_next(r), *q = at ? *at : NULL;
+    struct request *q = find_next(r);
     *ret_id = NULL;
     if (!q)
         return false;
-    *at = q->next;
-    r->waiting--;
-    r->round = STW_MAX(r->round, q->round);
+    stw_turns_take(&r->turns, &q->turn);
     grant(r, q);
     *ret_id = strdup(q->id);
     return true;
@@ -214,8 +186,10 @@ static struct request *find_or_add(struct stw_reservations *r, const char *id, b
     if (q || !(q = calloc(1, sizeof(*q) + size)))
         return q;
     memcpy(q->id, id, size);
-    if (stw_table_put(&r->all, q, &old) == 0)
+    if (stw_turns_join(&r->turns, &q->turn, key_in(q->id)) == 0 &&
+        stw_table_put(&r->all, q, &old) == 0)
         return q;
+    stw_turns_quit(&r->turns, &q->turn);
     free(q);
     return NULL;
 }
@@ -234,12 +208,14 @@ static enum stw_reserve take(struct stw_reservations *r, const char *id, size_t 
     q->bytes = bytes;
     if (waits)
         return STW_RESERVE_WAITS;
-    bool now = !has_its_part(r, q) && fits(bytes) && (!r->first || may_overtake(r, q, r->first));
+    const struct request *blocked = first_waiting(r);
+    bool now = !has_its_part(r, q) && fits(bytes) && (!blocked || may_overtake(r, q, blocked));
     if (!now) {
-        add_waiting(r, q);
+        stw_turns_wait(&r->turns, &q->turn);
+        stw_share_note_wait(STW_SHARE_RECONCILES);
         return STW_RESERVE_WAITS;
     }
-    q->round = r->round + 1;
+    stw_turns_hold(&r->turns, &q->turn);
     grant(r, q);
     return STW_RESERVED;
 }
@@ -265,6 +241,7 @@ void stw_reservations_end(struct stw_reservations *r, const char *id)
     bool granted = q && q->granted;
     if (granted) {
         take_back(r, q);
+        stw_turns_quit(&r->turns, &q->turn);
         free(stw_table_remove(&r->all, id));
     }
     pthread_mutex_unlock(&r->lock);
@@ -275,5 +252,5 @@ void stw_reservations_end(struct stw_reservations *r, const char *id)
 size_t stw_reservations_waiting(struct stw_reservations *r)
 {
     STW_LOCKED(&r->lock);
-    return r->waiting;
+    return r->turns.waiting;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "base/thread.h"
+#include "base/turns.h"
 #include "base/util.h"
 #include "kube/resource.h"
 
@@ -17,17 +18,15 @@
 
 /* A key that was turned away. */
 struct waiting {
-    struct waiting *next;
-    bool came; /* the key entered by itself before it was woken */
+    struct stw_turn turn; /* first */
+    struct waiting *next; /* of those that are woken */
+    struct stw_pools_tenant *tenant;
     char key[];
 };
 
 /* The objects of one namespace at one target. */
 struct stw_pools_tenant {
-    struct stw_pools_tenant *next; /* in the turns; NULL: the last, or nothing waits */
-    struct waiting *first, *last;  /* first come, first served */
-    uint32_t inside;
-    bool in_turns;
+    uint32_t inside, waiting;
     uint64_t slow_until_ms; /* one of its visits has waited for a lock */
     char ns[];
 };
@@ -40,8 +39,7 @@ struct stw_pools_entry {
     uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
     bool troubled, seen;   /* seen: a visit with a result has ended, at */
     uint64_t seen_ms;
-    struct stw_pools_tenant *first,
-        *last; /* those with keys that wait, in the order of their turns */
+    struct stw_turns turns;
     struct stw_table tenants;
     struct stw_table waiting; /* the keys that wait, each once */
     char name[];              /* in lower case */
@@ -116,55 +114,24 @@ static struct stw_pools_tenant *find_or_add_tenant(struct stw_pools_entry *e, co
     return NULL;
 }
 
-static void take_last_turn(struct stw_pools_entry *e, struct stw_pools_tenant *t)
-{
-    if (t->in_turns)
-        return;
-    t->in_turns = true;
-    t->next = NULL;
-    if (e->last)
-        e->last->next = t;
-    else
-        e->first = t;
-    e->last = t;
-}
-
 static void push_waiting(struct stw_pools_entry *e, struct stw_pools_tenant *t, const char *key)
 {
     size_t len = strlen(key) + 1;
     void *old;
     if (stw_table_get(&e->waiting, key))
         return;
-    struct waiting *w = malloc(sizeof(*w) + len);
+    struct waiting *w = calloc(1, sizeof(*w) + len);
     if (!w)
         return; /* its own retry brings it back */
-    w->next = NULL;
-    w->came = false;
     memcpy(w->key, key, len);
-    if (stw_table_put(&e->waiting, w, &old) != 0) {
+    if (stw_turns_join(&e->turns, &w->turn, key) != 0 || stw_table_put(&e->waiting, w, &old) != 0) {
+        stw_turns_quit(&e->turns, &w->turn);
         free(w);
         return;
     }
-    if (t->last)
-        t->last->next = w;
-    else
-        t->first = w;
-    t->last = w;
-    take_last_turn(e, t);
-}
-
-/* The next key of the namespace that did not come by itself. */
-static struct waiting *pop_of_tenant(struct stw_pools_tenant *t)
-{
-    for (struct waiting *w; (w = t->first);) {
-        t->first = w->next;
-        if (!t->first)
-            t->last = NULL;
-        if (!w->came)
-            return w;
-        free(w);
-    }
-    return NULL;
+    w->tenant = t;
+    t->waiting++;
+    stw_turns_wait(&e->turns, &w->turn);
 }
 
 /* What waits for a lock holds a connection meanwhile: half of them stay for the other namespaces. */
@@ -174,31 +141,33 @@ static bool has_tenant_room(const struct stw_pools_entry *e, const struct stw_po
     return t->slow_until_ms <= now_ms || t->inside < STW_MAX(e->target->max_connections / 2, 1);
 }
 
-/* The namespaces take turns: one with many keys does not delay the others. */
-static struct waiting *pop_waiting(struct stw_pools_entry *e, uint64_t now_ms)
+static void remove_waiting(struct stw_pools_entry *e, struct waiting *w)
 {
-    const struct stw_pools_tenant *end = e->last;
-    for (struct stw_pools_tenant *t; (t = e->first);) {
-        struct waiting *w = has_tenant_room(e, t, now_ms) ? pop_of_tenant(t) : NULL;
-        e->first = t->next;
-        if (!e->first)
-            e->last = NULL;
-        t->in_turns = false;
-        if (t->first)
-            take_last_turn(e, t);
-        if (w)
-            (void)stw_table_remove(&e->waiting, w->key);
-        if (w || t == end)
-            return w;
-    }
-    return NULL;
+    (void)stw_table_remove(&e->waiting, w->key);
+    w->tenant->waiting--;
+    stw_turns_quit(&e->turns, &w->turn);
 }
 
+/* NULL: none waits, of the namespaces that have room. */
+static struct waiting *pop_waiting(struct stw_pools_entry *e, uint64_t now_ms)
+{
+    struct stw_turn *turn = stw_turns_first(&e->turns);
+    while (turn && !has_tenant_room(e, ((struct waiting *)turn)->tenant, now_ms))
+        turn = stw_turns_after(&e->turns, turn);
+    if (!turn)
+        return NULL;
+    stw_turns_take(&e->turns, turn);
+    remove_waiting(e, (struct waiting *)turn);
+    return (struct waiting *)turn;
+}
+
+/* The key came by itself. */
 static void stop_waiting(struct stw_pools_entry *e, const char *key)
 {
-    struct waiting *w = stw_table_remove(&e->waiting, key);
+    struct waiting *w = stw_table_get(&e->waiting, key);
     if (w)
-        w->came = true;
+        remove_waiting(e, w);
+    free(w);
 }
 
 static void free_entry(void *entry)
@@ -207,6 +176,7 @@ static void free_entry(void *entry)
     for (struct waiting *w; (w = pop_waiting(e, UINT64_MAX));)
         free(w);
     stw_table_done(&e->waiting);
+    stw_turns_done(&e->turns);
     stw_table_release(&e->tenants, free);
     stw_pool_unref(e->pool);
     stw_targets_unref(e->targets);
@@ -239,6 +209,7 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
     memcpy(e->name, name, len);
     e->waiting = STW_TABLE_INIT(waiting_key);
     e->tenants = STW_TABLE_INIT(tenant_ns);
+    stw_turns_init(&e->turns, 0); /* has_tenant_room limits them */
     if (stw_table_put(&p->entries, e, &old) != 0) {
         free(e);
         return NULL;
@@ -455,7 +426,7 @@ static void forget_tenants(struct stw_pools *p)
     for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &at));) {
         uint32_t pos = 0;
         for (struct stw_pools_tenant *t; (t = stw_table_next(&e->tenants, &pos));)
-            if (t->inside == 0 && !t->in_turns && t->slow_until_ms <= now)
+            if (t->inside == 0 && t->waiting == 0 && t->slow_until_ms <= now)
                 free(stw_table_remove(&e->tenants, t->ns));
     }
 }

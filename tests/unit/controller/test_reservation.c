@@ -178,12 +178,12 @@ static void namespaces_take_turns(void **state)
     stw_reservations_end(f->r, "MyWeb many/1");
     assert_ready(f, "App few/b ");
     stw_reservations_end(f->r, "App few/b");
+    assert_ready(f, "MyWeb other/a ");
+    stw_reservations_end(f->r, "MyWeb other/a");
     assert_ready(f, "MyWeb many/2 ");
     stw_reservations_end(f->r, "MyWeb many/2");
     assert_ready(f, "MyWeb few/a ");
     stw_reservations_end(f->r, "MyWeb few/a");
-    assert_ready(f, "MyWeb other/a ");
-    stw_reservations_end(f->r, "MyWeb other/a");
     assert_ready(f, "MyWeb many/3 ");
     for (int i = 3; i < 100; i++)
         stw_reservations_end(f->r, number(id, "MyWeb many/", i));
