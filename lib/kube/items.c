@@ -12,7 +12,7 @@
 
 #define REST_MAX_BYTES (256u << 10) /* metadata with a continue token */
 #define KEEP_BYTES (32u << 10)      /* scratch memory kept from list to list */
-#define KEEP_TOKENS 65536U          /* from object to object */
+#define KEEP_TOKENS 4096U           /* from object to object, by each list */
 
 void stw_items_done(struct stw_items *l)
 {

@@ -113,7 +113,7 @@ static void add_object(struct stw_buf *out, const char *word)
 static void add_streamed_object(struct stw_buf *out, const char *word)
 {
     stw_autobuf struct stw_buf object = STW_BUF_INIT(1000);
-    bool bad = word[0] == '?' || word[0] == '#';
+    bool bad = strchr("?#%", word[0]);
     add_object(&object, word + bad);
     if (!bad) {
         stw_buf_addf(out, "{'json':%s}", stw_buf_str(&object));
@@ -123,8 +123,9 @@ static void add_streamed_object(struct stw_buf *out, const char *word)
     stw_buf_adds(out, "{'raw':'");
     for (size_t i = 0; i < object.len; i++)
         stw_buf_addf(out, "%s%c", object.data[i] == '\'' ? "\\" : "", object.data[i]);
-    stw_buf_adds(out,
-                 word[0] == '?' ? "}'}" : "\\''},{'repeat':'x','bytes':9000000},{'raw':'\\'}'}");
+    stw_buf_adds(out, word[0] == '?'   ? "}'}"
+                      : word[0] == '%' ? "[1'},{'repeat':',1','bytes':400000},{'raw':']}'}"
+                                       : "\\''},{'repeat':'x','bytes':9000000},{'raw':'\\'}'}");
 }
 
 static void add_unreadable_event(struct stw_buf *out, const char *word, const char *type)
@@ -153,7 +154,7 @@ static void add_event(struct stw_buf *out, const char *word)
                      word + 1);
     } else if (word[0] == '{') {
         stw_buf_adds(out, word);
-    } else if (word[0] == '?' || word[0] == '#') {
+    } else if (strchr("?#%", word[0])) {
         assert_non_null(types[word[1] & 127]);
         add_unreadable_event(out, word, types[word[1] & 127]);
     } else {
@@ -479,15 +480,16 @@ static void a_list_with_unreadable_objects(void **state)
     struct fixture f;
     (void)state;
     begin(&f,
-          "limit= | list 5 a@1=1 ?b@2=1 #c@3=1 d@4=1\n"
+          "limit= | list 5 a@1=1 ?b@2=1 #c@3=1 %f@3=1 d@4=1\n"
           "watch=1.*=5$ | watch +e@6=1 hang\n",
           (struct stw_informer_config){0});
     wait_until(said(&f, "+n/a +n/d +n/e "));
     assert_true(stw_informer_synced(f.inf));
     assert_true(is_unreadable(&f, "n/b", "invalid JSON at line 1"));
     assert_true(is_unreadable(&f, "n/c", "it has more than 8 MiB of JSON"));
+    assert_true(is_unreadable(&f, "n/f", "too many values"));
     assert_false(stw_informer_unreadable(f.inf, "n/a", NULL, 0));
-    assert_int_equal(count_unreadable(&f), 2);
+    assert_int_equal(count_unreadable(&f), 3);
     end(&f);
 }
 
@@ -499,8 +501,9 @@ static void a_watch_with_unreadable_events(void **state)
     (void)state;
     begin(&f,
           "limit= | list 5 a@1=1 b@2=1 c@3=1\n"
-          "watch=1.*=5$ | watch ?*a@6=1 #*b@7=1 ?+d@8=1 #+e@9=1 +x@10=1 wait:deleted ?-a@11=1 "
-          "#-e@12=1 *d@13=1 #*c@14=1\n"
+          "watch=1.*=5$ | watch ?*a@6=1 #*b@7=1 ?+d@8=1 #+e@9=1 %+f@9=1 +x@10=1 wait:deleted "
+          "?-a@11=1 "
+          "#-e@12=1 *d@13=1 #*c@14=1 %-f@14=1\n"
           "watch=1.*=14$ | watch +y@15=1 hang\n",
           (struct stw_informer_config){.reports_gone = true});
     wait_until(said(&f, "+n/a +n/b +n/c *n/a *n/b +n/x "));
@@ -508,10 +511,11 @@ static void a_watch_with_unreadable_events(void **state)
     assert_true(is_unreadable(&f, "n/b", "it has more than 8 MiB of JSON"));
     assert_true(is_unreadable(&f, "n/d", "invalid JSON at line 1"));
     assert_true(is_unreadable(&f, "n/e", "it has more than 8 MiB of JSON"));
+    assert_true(is_unreadable(&f, "n/f", "too many values"));
     assert_has(&f, "n/a", "{\"d\":1}");
     assert_has(&f, "n/d", NULL);
     fake_go(&f.fake, "deleted");
-    wait_until(said(&f, "+n/a +n/b +n/c *n/a *n/b +n/x -n/a !n/e +n/d *n/c +n/y "));
+    wait_until(said(&f, "+n/a +n/b +n/c *n/a *n/b +n/x -n/a !n/e +n/d *n/c !n/f +n/y "));
     assert_int_equal(count_unreadable(&f), 2);
     assert_true(is_unreadable(&f, "n/b", "more than") && is_unreadable(&f, "n/c", "more than"));
     end(&f);
