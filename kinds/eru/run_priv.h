@@ -84,8 +84,11 @@ struct eru_found_list {
     const json_t *only; /* in: keep those with the names of this list; NULL: all */
     struct eru_found *all;
     size_t count;
-    bool more; /* there are more than are read */
+    bool more;          /* there are more than are read */
+    json_t *unreadable; /* names of others that match; steward cannot read them.  NULL: none */
 };
+#define ERU_TARGET_FOUND "TargetFound"
+#define ERU_UNREADABLE "Unreadable"
 
 #define ERU_UNCHANGED "SkippedNothingChanged"
 #define ERU_IMAGES_MAX 20 /* tags of one workload that are asked for */
@@ -126,7 +129,7 @@ struct eru_ops {
      * not the newest version. */
     int (*inputs)(struct eru *e, const char *name, struct eru_inputs *ret, struct stw_error *err);
     /* Lists what matches the selector: without `only` up to STW_ERU_MATCHES_MAX of them.  The caller
-     * frees list->all, also after an error. */
+     * frees list->all and list->unreadable, also after an error. */
     int (*list)(struct eru *e, struct eru_found_list *list, struct stw_error *err);
     /* Whether an Eru names this workload: then no selector restarts it. */
     bool (*has_own)(struct eru *e, const char *name);
@@ -149,6 +152,8 @@ struct eru {
     int64_t took_ms;    /* of the current rollout, so far */
     bool target_cached; /* the workload is in the cache */
     bool looked;
+    char unreadable
+        [300]; /* names of those that match and cannot be read, when looked at; "": none */
     struct eru_target target;
     char inputs[ERU_INPUTS_LEN]; /* written with the next stamp; "": none */
     size_t inputs_read;          /* requests of this run for what pods read and run */

@@ -92,13 +92,29 @@ static void skip_workload(struct follow *f, json_t *w, const char *reason)
 
 /* --- rollouts */
 
+static bool is_unreadable(const struct eru_found_list *list, const char *name)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach (list->unreadable, i, one)
+        if (stw_streq(json_string_value(one), name))
+            return true;
+    return false;
+}
+
+/* Whether it may match, although it was not found. */
+static bool may_match(const struct follow *f, const json_t *w)
+{
+    return f->list->more || is_unreadable(f->list, stw_tree_text(w, "name"));
+}
+
 static void follow_workload(struct follow *f, json_t *w)
 {
     struct eru *e = f->e;
     const struct eru_found *found = find_workload(f->list, stw_tree_text(w, "name"));
     int64_t begun_ms = stw_tree_count(w, "afterSeconds") * 1000;
     const struct eru_target *t = found ? &found->target : NULL;
-    if (!found && !f->list->more)
+    if (!found && !may_match(f, w))
         end_workload(e, w, FAILED, "NoLongerMatches");
     else if (t && (!eru_has_stamp(t, e->state.selected.instant) ||
                    !stw_streq(t->uid, stw_tree_text(w, "uid"))))
@@ -242,7 +258,7 @@ static void take_pending(struct follow *f, json_t *w)
     const struct eru_found *found = find_workload(f->list, stw_tree_text(w, "name"));
     bool stamped = found && eru_has_stamp(&found->target, f->e->state.selected.instant);
     bool unread =
-        !found && f->list->more && f->e->took_ms < f->e->spec.rollout_timeout_seconds * 1000;
+        !found && may_match(f, w) && f->e->took_ms < f->e->spec.rollout_timeout_seconds * 1000;
     if (!found && !unread)
         skip_workload(f, w, "SkippedTargetNotFound");
     else if (is_late(f->e) && !stamped)
@@ -397,6 +413,27 @@ static void follow_all(struct follow *f)
     order_workloads(f->e, failing);
 }
 
+/* Names what matches and cannot be read. */
+static int list_matches(struct eru *e, struct eru_found_list *list)
+{
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(STW_ERU_MATCHES_MAX * 300);
+    size_t i;
+    const json_t *one;
+    if (e->ops->list(e, list, &e->err) != 0)
+        return -1;
+    e->looked = true;
+    json_array_foreach (list->unreadable, i, one)
+        stw_buf_addf(&names, "%s\"%s\"", i > 0 ? ", " : "", json_string_value(one));
+    stw_format(e->unreadable, sizeof(e->unreadable), "%s", stw_buf_str(&names));
+    return 0;
+}
+
+static void free_list(struct eru_found_list *list)
+{
+    free(list->all);
+    json_decref(list->unreadable);
+}
+
 void eru_selected_follow(struct eru *e)
 {
     struct eru_found_list list = {.only = e->state.selected.workloads};
@@ -405,13 +442,12 @@ void eru_selected_follow(struct eru *e)
         e->state.rollout.there = false; /* another client has changed the status */
     if (!e->state.rollout.there)
         return;
-    if (e->ops->list(e, &list, &e->err) == 0) {
-        e->looked = true;
+    if (list_matches(e, &list) == 0) {
         follow_all(&f);
         tell_run(&f);
         set_wake(&f);
     }
-    free(list.all);
+    free_list(&list);
 }
 
 /* --- a due instant */
@@ -451,9 +487,8 @@ static void begin_selected(struct eru *e, json_t *workloads, int64_t instant, bo
 
 static int count_matches(struct eru *e, struct eru_found_list *list)
 {
-    if (e->ops->list(e, list, &e->err) != 0)
+    if (list_matches(e, list) != 0)
         return -1;
-    e->looked = true;
     e->state.matched = list->more ? STW_ERU_MATCHES_MAX + 1 : (int64_t)list->count;
     return 0;
 }
@@ -468,7 +503,8 @@ bool eru_selected_begin(struct eru *e, int64_t instant, bool manual)
         if (e->state.matched > STW_ERU_MATCHES_MAX)
             eru_skip_for(&skip, "SkippedTooManyMatch", "more than %d match", STW_ERU_MATCHES_MAX);
         else if (e->state.matched == 0)
-            eru_skip_for(&skip, "SkippedNothingMatches", "none matches");
+            eru_skip_for(&skip, "SkippedNothingMatches", "none matches%s",
+                         *e->unreadable ? " that can be read" : "");
         handled = true;
         if (skip.reason)
             eru_plan_skip(e, instant, &skip);
@@ -477,16 +513,24 @@ bool eru_selected_begin(struct eru *e, int64_t instant, bool manual)
         else
             handled = stw_fail_memory(&e->err) == 0;
     }
-    free(list.all);
+    free_list(&list);
     return handled;
+}
+
+/* By the status: whether they still are, is looked at in each run. */
+static bool some_were_unreadable(const struct eru *e)
+{
+    const json_t *found =
+        stw_condition_find(json_object_get(e->object.status, "conditions"), ERU_TARGET_FOUND);
+    return stw_streq(stw_condition_reason(found), ERU_UNREADABLE);
 }
 
 void eru_selected_look(struct eru *e, bool spec_changed)
 {
     struct eru_found_list list = {0};
-    if (e->looked ||
-        (!spec_changed && e->state.matched > 0 && e->state.matched <= STW_ERU_MATCHES_MAX))
+    if (e->looked || (!spec_changed && !some_were_unreadable(e) && e->state.matched > 0 &&
+                      e->state.matched <= STW_ERU_MATCHES_MAX))
         return;
     (void)count_matches(e, &list);
-    free(list.all);
+    free_list(&list);
 }

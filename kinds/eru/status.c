@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #define SCHEDULE_VALID "ScheduleValid"
-#define TARGET_FOUND "TargetFound"
 #define ROLLOUT_COMPLETE "RolloutComplete"
 
 enum { FIND_SCHEDULE, FIND_TARGET, FIND_CONFLICT, FIND_ERROR, ASPECTS };
@@ -33,7 +32,7 @@ static void find_schedule(const struct eru *e, struct stw_aspect *a)
 static void judge_target(const struct eru *e, struct stw_aspect *a)
 {
     *a = (struct stw_aspect){
-        .type = TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
+        .type = ERU_TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
     STW_ASPECT_SAY(a, "%s \"%s\" is there", e->workload->kind, e->spec.deployment);
     if (e->target_cached)
         return;
@@ -52,9 +51,18 @@ static void find_matches(const struct eru *e, struct stw_aspect *a)
 {
     bool many = e->state.matched > STW_ERU_MATCHES_MAX;
     *a = (struct stw_aspect){
-        .type = TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
+        .type = ERU_TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
     STW_ASPECT_SAY(a, "%lld %ss match the selector", (long long)e->state.matched,
                    e->workload->kind);
+    if (*e->unreadable && !many) {
+        a->truth = STW_FALSE;
+        a->reason = ERU_UNREADABLE;
+        a->level = e->spec.enabled ? STW_LEVEL_WAITING : STW_LEVEL_FINE;
+        a->again_ms = e->spec.enabled ? STW_FOREIGN_AGAIN_MS : 0;
+        STW_ASPECT_SAY(a, "%lld %ss match the selector; others match and cannot be read: %s",
+                       (long long)STW_MAX(e->state.matched, 0), e->workload->kind, e->unreadable);
+        return;
+    }
     if (e->state.matched > 0 && !many)
         return;
     a->truth = e->state.matched < 0 ? STW_UNKNOWN : STW_FALSE;
@@ -226,7 +234,7 @@ json_t *eru_status_invalid(struct eru *e, const char *findings)
     else
         stw_condition_set(&s.conditions, SCHEDULE_VALID, STW_TRUE, "Valid", "\"%s\" in %s",
                           e->spec.schedule, e->spec.time_zone);
-    stw_condition_keep(&s.conditions, TARGET_FOUND);
+    stw_condition_keep(&s.conditions, ERU_TARGET_FOUND);
     stw_condition_keep(&s.conditions, ROLLOUT_COMPLETE);
     (void)json_object_set_new(s.tree, "phase", json_string("Failed"));
     return stw_status_end(&s);

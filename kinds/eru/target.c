@@ -139,6 +139,19 @@ static int take_workload(void *ctx, struct stw_json object)
     return 0;
 }
 
+/* It costs only itself: the others are restarted. */
+static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+{
+    const struct listing *l = ctx;
+    struct eru_found_list *list = l->list;
+    const char *slash = key ? strchr(key, '/') : NULL;
+    (void)why;
+    if (!list->unreadable)
+        list->unreadable = json_array();
+    if (json_array_size(list->unreadable) < STW_ERU_MATCHES_MAX)
+        (void)json_array_append_new(list->unreadable, json_string(slash ? slash + 1 : place));
+}
+
 static int list_workloads(struct eru *e, struct eru_found_list *list, struct stw_error *err)
 {
     stw_autobuf struct stw_buf query = STW_BUF_INIT(65536);
@@ -147,8 +160,10 @@ static int list_workloads(struct eru *e, struct eru_found_list *list, struct stw
     stw_eru_selector_query(&e->spec.selector, &query);
     if (!list->all || query.failed)
         return stw_fail_memory(err);
-    struct stw_pages pages = {
-        .resource = e->workload->resource, .ns = e->run->ns, .label_selector = stw_buf_str(&query)};
+    struct stw_pages pages = {.resource = e->workload->resource,
+                              .ns = e->run->ns,
+                              .label_selector = stw_buf_str(&query),
+                              .unreadable = note_unreadable};
     return stw_pages_each(e->run->client, &pages, take_workload, &l, err) < 0 ? -1 : 0;
 }
 

@@ -4,7 +4,7 @@
 import itertools
 
 import pytest
-from support import eru, wait
+from support import eru, strangers, wait
 from support import steward as stw
 from support.cluster import condition
 
@@ -63,6 +63,26 @@ def test_all_that_match(controller, installed, namespace, another_namespace, kub
     lists = [r for r in stw.requests(installed, namespace)[before:]
              if r[0] == "list" and "labelSelector" in r[1]]
     assert all(f"/namespaces/{namespace}/deployments?" in r[1] for r in lists), lists
+
+
+def test_one_cannot_be_read(controller, installed, namespace, kubelet):
+    """The others are restarted, and the condition names it."""
+    eru.create_labelled(installed, namespace, ["a", "b"])
+    large = eru.labelled("large", namespace, replicas=0)
+    large["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "V", "value": strangers.LARGE}]
+    installed.create(large)
+    installed.apply(eru.selecting("nightly", namespace))
+    found = eru.wait_eru(installed, "nightly", namespace, lambda s: s.get("matched") == 2)
+    told = condition(found, "TargetFound")
+    assert (told["status"], told["reason"]) == ("False", "Unreadable")
+    assert told["message"] == '2 Deployments match the selector; others match and cannot be read: "large"'
+    eru.restart_now(installed, "nightly", namespace, "one")
+    status = eru.wait_ended(installed, "nightly", namespace)
+    assert status["lastResult"] == "Succeeded", status
+    eru.assert_each_once(installed, namespace, ["a", "b"], status["restartNow"]["instant"])
+    installed.delete("deployment", "large", namespace)
+    eru.restart_now(installed, "nightly", namespace, "two")
+    eru.wait_eru(installed, "nightly", namespace, lambda s: condition(s, "TargetFound")["reason"] == "Found")
 
 
 @pytest.mark.oldest("lists in pages")

@@ -30,6 +30,7 @@ struct world {
     size_t count;
     unsigned lists, dies_after; /* 0: it does not */
     const char *own;            /* a workload that another Eru names */
+    const char *unreadable;     /* one of them; the API server says no more of it than its name */
     const char *refused;        /* stamps of names with this beginning fail with `refusal` */
     enum stw_err refusal;
     /* what the pods read: the same for all, except one workload */
@@ -153,6 +154,10 @@ static inline int fake_list(struct eru *e, struct eru_found_list *list, struct s
     if (w->look_fails)
         return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
     for (size_t i = 0; i < w->count; i++) {
+        if (w->unreadable && stw_streq(w->many[i].name, w->unreadable)) {
+            list->unreadable = json_pack("[s]", w->unreadable);
+            continue;
+        }
         if (!w->many[i].target.there || !is_listed(list, w->many[i].name))
             continue;
         list->more = list->count == STW_ERU_MATCHES_MAX;

@@ -257,6 +257,39 @@ static void as_many_as_allowed(void **state)
     assert_string_equal(text(&w, "lastResult"), "Succeeded");
 }
 
+/* It is not restarted; the others are. */
+static void one_cannot_be_read(void **state)
+{
+    (void)state;
+    begin(4);
+    w.unreadable = "d-01";
+    run_at(&w, "2026-01-01T04:00:00Z");
+    (void)run_all();
+    settle_all(&w);
+    run_at(&w, "2026-01-01T04:01:00Z");
+    assert_int_equal(w.stamps, 3);
+    assert_string_equal(w.many[1].target.stamp, "");
+    assert_int_equal(count_of("succeeded"), 3);
+}
+
+/* ... during a restart: it is neither lost nor holds up the others. */
+static void one_becomes_unreadable(void **state)
+{
+    (void)state;
+    begin(3);
+    run_at(&w, "2026-01-01T04:00:00Z");
+    w.unreadable = "d-01";
+    (void)run_all();
+    assert_int_equal(w.stamps, 2);
+    w.unreadable = NULL;
+    run_at(&w, "2026-01-01T04:01:00Z");
+    (void)run_all();
+    settle_all(&w);
+    run_at(&w, "2026-01-01T04:02:00Z");
+    assert_each_once(3, "2026-01-01T04:00:00Z");
+    assert_int_equal(count_of("succeeded"), 3);
+}
+
 static void one_is_refused(void **state)
 {
     static const struct {
@@ -520,6 +553,8 @@ int main(void)
         cmocka_unit_test_teardown(nothing_matches, done),
         cmocka_unit_test_teardown(too_many_match, done),
         cmocka_unit_test_teardown(as_many_as_allowed, done),
+        cmocka_unit_test_teardown(one_cannot_be_read, done),
+        cmocka_unit_test_teardown(one_becomes_unreadable, done),
         cmocka_unit_test_teardown(one_is_refused, done),
         cmocka_unit_test_teardown(one_fails_again_and_again, done),
         cmocka_unit_test_teardown(some_fail_again_and_again, done),

@@ -115,6 +115,25 @@ static void without_its_deployment(void **state)
     scene_done(&s);
 }
 
+static void some_cannot_be_read(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s);
+    s.e->spec.deployment = NULL;
+    s.e->state.matched = 3;
+    stw_format(s.e->unreadable, sizeof(s.e->unreadable), "\"huge\", \"odd\"");
+    judge(&s);
+    assert_conditions(&s, "Ready=False/Unreadable Reconciling=True/DependencyNotReady "
+                          "ScheduleValid=True/Valid TargetFound=False/Unreadable");
+    assert_string_equal(s.verdict.message, "3 Deployments match the selector; others match and "
+                                           "cannot be read: \"huge\", \"odd\"");
+    s.e->unreadable[0] = '\0';
+    judge(&s);
+    assert_conditions(&s, "Ready=True/Active ScheduleValid=True/Valid TargetFound=True/Found");
+    scene_done(&s);
+}
+
 static void another_has_it(void **state)
 {
     struct scene s;
@@ -373,6 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(active_and_disabled),
         cmocka_unit_test(without_its_deployment),
+        cmocka_unit_test(some_cannot_be_read),
         cmocka_unit_test(another_has_it),
         cmocka_unit_test(what_a_selector_matches),
         cmocka_unit_test(errors),
