@@ -4,6 +4,7 @@
  * backup begins, and wiped after it. */
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdbackup/places.h"
 #include "kinds/etcdbackup/run.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
@@ -95,6 +96,7 @@ static int open_s3(const struct stw_run *run, const struct stw_etcd_s3 *s3, cons
         .ca = ca,
         .sse = s3->sse,
         .path_style = s3->force_path_style,
+        .part_bytes = eb_places_part_bytes(stw_share_limit(STW_SHARE_TRANSFERS)),
         .reach = stw_product_reach(run->env),
     };
     if (stw_store_s3_create(&config, ret, &err) == 0)

@@ -171,10 +171,12 @@ static bool has_place(struct eb *e, bool early)
     if (!early)
         e->state.phase = EB_RUNNING; /* it begins as soon as it has one */
     e->due.wake = e->clock.now + PLACE_AGAIN_S;
+    unsigned of_namespace, all;
+    eb_runtime_limits(e->runtime, &of_namespace, &all);
     stw_format(e->waiting, sizeof(e->waiting),
-               "the backup waits for others: at most %d of a namespace, and %d of all, are made at "
+               "the backup waits for others: at most %u of a namespace, and %u of all, are made at "
                "a time",
-               EB_TRANSFERS_OF_NAMESPACE, EB_TRANSFERS_MAX);
+               of_namespace, all);
     return false;
 }
 

@@ -20,10 +20,7 @@
 #define EB_NEVER INT64_MIN /* a time that is not set; times are seconds since the epoch */
 #define EB_ARTIFACTS_MAX 20
 #define EB_ENDPOINTS_MAX 20
-#define EB_TRANSFERS_MAX 4 /* at a time, each with one upload part in memory */
-#define EB_TRANSFERS_OF_NAMESPACE 2
-#define EB_CALLED_MS 30000 /* until a place is another's, as its object's run does not come */
-#define EB_BACKOFF_S 30    /* after the first failure; doubled with each */
+#define EB_BACKOFF_S 30 /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 #define EB_MISSED_MAX 100
 
@@ -149,6 +146,8 @@ enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const ch
 bool eb_runtime_come(struct eb_runtime *k, const char *key) STW_MUST_CHECK;
 /* Gives a place back that was not used; the key goes on waiting if it has none. */
 void eb_runtime_leave(struct eb_runtime *k, const char *key);
+/* How many transfers there are at a time: of one namespace, and in all. */
+void eb_runtime_limits(const struct eb_runtime *k, unsigned *ret_of_namespace, unsigned *ret_all);
 /* Takes ownership of `job`, also when it fails. */
 int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
                      struct stw_error *err) STW_MUST_CHECK;

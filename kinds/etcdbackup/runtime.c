@@ -5,9 +5,11 @@
  * woken when it makes progress, and collects its result. */
 #include "base/fence.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "kinds/etcdbackup/places.h"
 #include "kinds/etcdbackup/run.h"
 
 #include <assert.h>
@@ -26,16 +28,9 @@ struct transfer {
     bool verifying;
     bool forgotten; /* not in the table any more: the thread that moves it frees it */
     struct transfer *next;
+    struct eb_place *place; /* until it has ended */
+    enum eb_verdict verdict;
     struct stw_snapshot result;
-};
-
-/* A backup that wants one of the places, or has been called to one and has not begun.  It has no inputs
- * yet: those of many would fill the memory. */
-struct place {
-    bool called;
-    uint64_t called_ms;
-    uint64_t round; /* in which it has its turn */
-    char key[];
 };
 
 /* The gauge for the etcd of one EtcdBackup. */
@@ -52,9 +47,8 @@ struct eb_runtime {
     /* Guards all below, and each transfer except its job and result while it is MOVING. */
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    struct stw_table transfers, gauges, places;
-    struct place *called[EB_TRANSFERS_MAX];
-    uint64_t round;                /* of the last place that was given */
+    struct stw_table transfers, gauges;
+    struct eb_places places;
     struct transfer *first, *last; /* queue of those that wait for a thread */
     struct transfer *moving[EB_TRANSFERS_MAX];
     unsigned threads;
@@ -69,11 +63,6 @@ static const char *key_of(const void *entry)
 static const char *key_of_gauge(const void *entry)
 {
     return ((const struct verified_gauge *)entry)->key;
-}
-
-static const char *key_of_place(const void *entry)
-{
-    return ((const struct place *)entry)->key;
 }
 
 static void verified_gauge_free(void *entry)
@@ -96,85 +85,33 @@ static void transfer_free(void *entry)
     free(t);
 }
 
-/* --- places: the namespaces take turns, and none gets all of them */
-
-static bool of_one_namespace(const char *a, const char *b)
+static void cancel_transfer(const struct transfer *t)
 {
-    size_t len = strcspn(a, "/");
-    return len == strcspn(b, "/") && memcmp(a, b, len) == 0;
+    if (!t->job)
+        return;
+    stw_etcd_cancel(t->job->etcd);
+    stw_store_cancel(t->job->store);
 }
 
-/* Places that are taken, by this key's namespace or (NULL) by all. */
-static unsigned count_taken(const struct eb_runtime *k, const char *key)
-{
-    unsigned count = 0;
-    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++) {
-        count += k->moving[i] && (!key || of_one_namespace(k->moving[i]->key, key));
-        count += k->called[i] && (!key || of_one_namespace(k->called[i]->key, key));
-    }
-    for (const struct transfer *t = k->first; t; t = t->next)
-        count += !key || of_one_namespace(t->key, key);
-    return count;
-}
-
-/* NULL, too, when all that wait are of namespaces that have theirs. */
-static struct place *first_waiting(const struct eb_runtime *k)
-{
-    struct place *best = NULL, *p;
-    for (uint32_t pos = 0; (p = stw_table_next(&k->places, &pos));)
-        if (!p->called && (!best || p->round < best->round) &&
-            count_taken(k, p->key) < EB_TRANSFERS_OF_NAMESPACE)
-            best = p;
-    return best;
-}
-
-static void remove_place(struct eb_runtime *k, const char *key)
-{
-    struct place *p = stw_table_remove(&k->places, key);
-    STW_ASSERT_LOCKED(&k->lock);
-    for (size_t i = 0; p && i < EB_TRANSFERS_MAX; i++)
-        if (k->called[i] == p)
-            k->called[i] = NULL;
-    free(p);
-}
-
-static void call(struct eb_runtime *k, struct place *p, uint64_t now_ms)
-{
-    size_t i = 0;
-    while (k->called[i])
-        i++; /* the caller has seen that there is one */
-    assert(i < EB_TRANSFERS_MAX);
-    k->called[i] = p;
-    p->called = true;
-    p->called_ms = now_ms;
-    k->round = STW_MAX(k->round, p->round);
-}
-
-/* One that was called and does not come, as its object is paused, loses its place. */
-static void drop_absent(struct eb_runtime *k, uint64_t now_ms)
-{
-    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++)
-        if (k->called[i] && now_ms - k->called[i]->called_ms > EB_CALLED_MS)
-            remove_place(k, k->called[i]->key);
-}
+/* --- places */
 
 struct called {
     char *keys[EB_TRANSFERS_MAX];
     size_t count;
 };
 
+static uint64_t now_ms_of(const struct eb_runtime *k)
+{
+    return stw_now_ms(k->clock);
+}
+
 /* With the lock held; tell_called follows without it. */
 static void call_next(struct eb_runtime *k, struct called *ret)
 {
-    uint64_t now_ms = stw_now_ms(&stw_clock_system);
-    struct place *p;
+    const struct eb_place *p;
     STW_ASSERT_LOCKED(&k->lock);
-    drop_absent(k, now_ms);
-    while (ret->count < EB_TRANSFERS_MAX && count_taken(k, NULL) < EB_TRANSFERS_MAX &&
-           (p = first_waiting(k))) {
-        call(k, p, now_ms);
+    while (ret->count < EB_TRANSFERS_MAX && (p = eb_places_call(&k->places, now_ms_of(k))))
         ret->keys[ret->count++] = strdup(p->key);
-    }
 }
 
 static void tell_called(struct eb_runtime *k, struct called *all)
@@ -186,38 +123,30 @@ static void tell_called(struct eb_runtime *k, struct called *all)
     }
 }
 
-static struct place *find_or_add_place(struct eb_runtime *k, const char *key)
+/* Ends transfers that have to give up their places to one that waits. */
+static void end_overdue(struct eb_runtime *k)
 {
-    struct place *p = stw_table_get(&k->places, key), *other;
-    size_t size = strlen(key) + 1;
-    uint64_t last = k->round;
-    void *old = NULL;
-    if (p)
-        return p;
-    for (uint32_t pos = 0; (other = stw_table_next(&k->places, &pos));)
-        if (of_one_namespace(other->key, key))
-            last = STW_MAX(last, other->round);
-    p = calloc(1, sizeof(*p) + size);
-    if (!p)
-        return NULL;
-    memcpy(p->key, key, size);
-    p->round = last + 1;
-    if (stw_table_put(&k->places, p, &old) == 0)
-        return p;
-    free(p);
-    return NULL;
+    STW_ASSERT_LOCKED(&k->lock);
+    for (size_t i = 0; i < EB_TRANSFERS_MAX; i++) {
+        struct transfer *t = k->moving[i];
+        enum eb_verdict v = t ? eb_places_judge(&k->places, t->place, now_ms_of(k)) : EB_GOES_ON;
+        if (v == EB_GOES_ON)
+            continue;
+        t->verdict = v;
+        cancel_transfer(t);
+    }
 }
 
 bool eb_runtime_come(struct eb_runtime *k, const char *key)
 {
     struct called all = {0};
     pthread_mutex_lock(&k->lock);
-    struct place *p = find_or_add_place(k, key);
+    const struct eb_place *p = eb_places_come(&k->places, key, now_ms_of(k));
     if (p && !p->called)
         call_next(k, &all);
     bool in = p && p->called;
-    if (in)
-        p->called_ms = stw_now_ms(&stw_clock_system);
+    if (!in)
+        end_overdue(k);
     pthread_mutex_unlock(&k->lock);
     tell_called(k, &all);
     return in;
@@ -227,13 +156,19 @@ void eb_runtime_leave(struct eb_runtime *k, const char *key)
 {
     struct called all = {0};
     pthread_mutex_lock(&k->lock);
-    const struct place *p = stw_table_get(&k->places, key);
+    const struct eb_place *p = eb_places_find(&k->places, key);
     if (p && p->called) {
-        remove_place(k, key);
+        eb_places_forget(&k->places, key);
         call_next(k, &all);
     }
     pthread_mutex_unlock(&k->lock);
     tell_called(k, &all);
+}
+
+void eb_runtime_limits(const struct eb_runtime *k, unsigned *ret_of_namespace, unsigned *ret_all)
+{
+    *ret_of_namespace = k->places.of_namespace;
+    *ret_all = k->places.max;
 }
 
 /* --- on a thread */
@@ -252,6 +187,29 @@ static void on_stage(void *ctx, enum stw_snapshot_stage stage)
     t->verifying = true;
     pthread_mutex_unlock(&t->runtime->lock);
     enqueue_backup(t);
+}
+
+static void on_moved(void *ctx, size_t bytes)
+{
+    const struct transfer *t = ctx;
+    atomic_fetch_add(&t->place->moved, bytes);
+}
+
+/* What it says of a transfer that was cancelled to give its place to another. */
+static void set_verdict(struct stw_snapshot *s, enum eb_verdict v)
+{
+    if (v == EB_GOES_ON || s->err.code != STW_ERR_CANCELLED)
+        return;
+    s->fault = STW_SNAPSHOT_OTHER;
+    stw_format(s->reason, sizeof(s->reason), "%s", v == EB_TOO_SLOW ? "TooSlow" : "TurnEnded");
+    if (v == EB_TOO_SLOW)
+        (void)stw_fail(&s->err, STW_ERR_UNAVAILABLE,
+                       "less than %u KiB a second were moved while others waited for the place",
+                       EB_SLOWEST_BYTES_PER_S >> 10);
+    else
+        (void)stw_fail(&s->err, STW_ERR_UNAVAILABLE,
+                       "it took more than %d minutes, and a backup of another namespace waited",
+                       EB_TURN_MS / 60000);
 }
 
 static void run_transfer(struct transfer *t)
@@ -273,11 +231,15 @@ static void run_transfer(struct transfer *t)
                       .owner = t->uid},
         .clock = t->runtime->clock,
         .stage = on_stage,
-        .stage_ctx = t,
+        .moved = on_moved,
+        .ctx = t,
     };
+    size_t bytes = eb_places_part_bytes(stw_share_limit(STW_SHARE_TRANSFERS)) + EB_TRANSFER_BYTES;
+    stw_share_add(STW_SHARE_TRANSFERS, bytes); /* there are as many places as fit */
     struct stw_fence_ticket before = stw_fence_enter(t->fence);
     (void)stw_snapshot_save(&request, &t->result);
     (void)stw_fence_enter(before);
+    stw_share_give_back(STW_SHARE_TRANSFERS, bytes);
 }
 
 static struct transfer *take_next(struct eb_runtime *k, struct transfer **slot)
@@ -309,6 +271,8 @@ static void finish_transfer(struct eb_runtime *k, struct transfer *t, struct tra
     STW_ASSERT_LOCKED(&k->lock);
     assert(*slot == t && t->step == MOVING);
     *slot = NULL;
+    set_verdict(&t->result, t->verdict);
+    eb_places_end(&k->places, stw_take(t->place));
     t->step = DONE;
     bool forgotten = t->forgotten;
     pthread_mutex_unlock(&k->lock);
@@ -388,7 +352,7 @@ static void remove_from_queue(struct eb_runtime *k, const struct transfer *t)
 static int start_thread(struct eb_runtime *k, struct stw_error *err)
 {
     pthread_t thread;
-    if (k->threads >= EB_TRANSFERS_MAX)
+    if (k->threads >= k->places.max)
         return 0;
     if (stw_thread_start(&thread, "etcdbackup", 0, run_transfer_thread, k, err) != 0)
         return k->threads > 0 ? 0 : -1;
@@ -397,11 +361,34 @@ static int start_thread(struct eb_runtime *k, struct stw_error *err)
     return 0;
 }
 
+/* With the lock held. */
+static int enter_transfer(struct eb_runtime *k, struct transfer *t, struct stw_error *err)
+{
+    void *old = NULL;
+    if (k->stopping)
+        return stw_fail(err, STW_ERR_CANCELLED, "stopped");
+    t->place = eb_places_use(&k->places, t->key, now_ms_of(k));
+    if (!t->place)
+        return stw_fail(err, STW_ERR_UNAVAILABLE,
+                        "the place of the backup has been given to another one");
+    int rc = stw_table_put(&k->transfers, t, &old) != 0 ? stw_fail_memory(err) : 0;
+    if (rc == 0) {
+        append_to_queue(k, t);
+        rc = start_thread(k, err);
+        if (rc != 0) {
+            remove_from_queue(k, t);
+            (void)stw_table_remove(&k->transfers, t->key);
+        }
+    }
+    if (rc != 0)
+        eb_places_end(&k->places, stw_take(t->place));
+    return rc;
+}
+
 int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, struct eb_job *job,
                      struct stw_error *err)
 {
     struct transfer *t = calloc(1, sizeof(*t));
-    void *old = NULL;
     eb_runtime_forget(k, key);
     if (t) {
         t->job = job;
@@ -413,36 +400,21 @@ int eb_runtime_start(struct eb_runtime *k, const char *key, const char *uid, str
         eb_job_free(job);
     }
     pthread_mutex_lock(&k->lock);
-    remove_place(k, key); /* it is a transfer's from here on */
-    int rc = !t || !t->key || stw_table_put(&k->transfers, t, &old) != 0 ? stw_fail_memory(err) : 0;
-    if (rc == 0) {
-        append_to_queue(k, t);
-        rc = k->stopping ? stw_fail(err, STW_ERR_CANCELLED, "stopped") : start_thread(k, err);
-        if (rc != 0) {
-            remove_from_queue(k, t);
-            (void)stw_table_remove(&k->transfers, key);
-        }
-    }
+    int rc = !t || !t->key ? stw_fail_memory(err) : enter_transfer(k, t, err);
     pthread_mutex_unlock(&k->lock);
     if (rc != 0)
         transfer_free(t);
     return rc;
 }
 
-static void cancel_transfer(const struct transfer *t)
-{
-    if (!t->job)
-        return;
-    stw_etcd_cancel(t->job->etcd);
-    stw_store_cancel(t->job->store);
-}
-
 /* With the lock held. */
 static void remove_transfer(struct eb_runtime *k, const char *key)
 {
     struct transfer *t = stw_table_remove(&k->transfers, key);
-    if (t && t->step == WAITING)
+    if (t && t->step == WAITING) {
         remove_from_queue(k, t);
+        eb_places_end(&k->places, stw_take(t->place));
+    }
     if (t && t->step == MOVING) {
         cancel_transfer(t);
         t->forgotten = true;
@@ -463,7 +435,7 @@ void eb_runtime_remove(struct eb_runtime *k, const char *key)
     eb_runtime_forget(k, key);
     pthread_mutex_lock(&k->lock);
     verified_gauge_free(stw_table_remove(&k->gauges, key));
-    remove_place(k, key);
+    eb_places_forget(&k->places, key);
     call_next(k, &all);
     pthread_mutex_unlock(&k->lock);
     tell_called(k, &all);
@@ -475,11 +447,11 @@ void eb_runtime_pause(void *state)
 {
     struct eb_runtime *k = state;
     const struct transfer *t;
-    const struct place *p;
+    const struct eb_place *p;
     struct verified_gauge *g;
     STW_LOCKED(&k->lock);
-    for (uint32_t pos = 0; (p = stw_table_next(&k->places, &pos));)
-        remove_place(k, p->key);
+    for (uint32_t pos = 0; (p = stw_table_next(&k->places.keys, &pos));)
+        eb_places_forget(&k->places, p->key);
     for (uint32_t pos = 0; (t = stw_table_next(&k->transfers, &pos));)
         remove_transfer(k, t->key);
     for (uint32_t pos = 0; (g = stw_table_next(&k->gauges, &pos));)
@@ -557,7 +529,7 @@ int eb_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
     k->clock = config->clock;
     k->transfers = STW_TABLE_INIT(key_of);
     k->gauges = STW_TABLE_INIT(key_of_gauge);
-    k->places = STW_TABLE_INIT(key_of_place);
+    eb_places_init(&k->places, stw_share_limit(STW_SHARE_TRANSFERS));
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics)
         register_backup_metrics(k, config->metrics);
@@ -585,7 +557,7 @@ void eb_runtime_close(void *state)
     pthread_mutex_unlock(&k->lock);
     stw_table_release(&k->transfers, transfer_free);
     stw_table_release(&k->gauges, verified_gauge_free);
-    stw_table_release(&k->places, free);
+    eb_places_done(&k->places);
     (void)pthread_cond_destroy(&k->idle);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);

@@ -195,6 +195,8 @@ struct saving {
 static int upload_bytes(void *ctx, const void *data, size_t len, struct stw_error *err)
 {
     struct saving *v = ctx;
+    if (v->request->moved)
+        v->request->moved(v->request->ctx, len);
     if (stw_upload_write(v->upload, data, len, &v->trouble, err) == 0)
         return 0;
     v->store_failed = true;
@@ -204,7 +206,7 @@ static int upload_bytes(void *ctx, const void *data, size_t len, struct stw_erro
 static void report_stage(const struct saving *v, enum stw_snapshot_stage stage)
 {
     if (v->request->stage)
-        v->request->stage(v->request->stage_ctx, stage);
+        v->request->stage(v->request->ctx, stage);
 }
 
 static int source_fault(struct saving *v, const struct stw_etcd_endpoint *at,
@@ -324,6 +326,17 @@ static int match_sought_key(void *ctx, const char *key, uint64_t size_bytes)
     return 0;
 }
 
+/* A sink for what is read back. */
+static int note_moved(void *ctx, const void *data, size_t len, struct stw_error *err)
+{
+    const struct saving *v = ctx;
+    (void)data;
+    (void)err;
+    if (v->request->moved)
+        v->request->moved(v->request->ctx, len);
+    return 0;
+}
+
 static int look_up_size(struct saving *v)
 {
     struct sought sought = {.key = v->s->key};
@@ -343,8 +356,9 @@ static int read_back(struct saving *v)
     enum stw_store_trouble trouble;
     report_stage(v, STW_SNAPSHOT_VERIFYING);
     limit_store_time(v->request, (int64_t)v->s->size_bytes);
-    int rc = v->request->verify ? stw_snapshot_check(v->request->store, v->s->key, NULL, NULL, v->s)
-                                : look_up_size(v);
+    int rc = v->request->verify
+                 ? stw_snapshot_check(v->request->store, v->s->key, note_moved, v, v->s)
+                 : look_up_size(v);
     if (rc == 0 || v->s->err.code == STW_ERR_CANCELLED)
         return rc;
     stw_store_set_timeout(v->request->store, REMOVE_S * 1000);

@@ -95,7 +95,8 @@ struct stw_snapshot_request {
     struct stw_snapshot_retention retention;
     const struct stw_clock *clock;
     void (*stage)(void *ctx, enum stw_snapshot_stage stage); /* or NULL */
-    void *stage_ctx;
+    void (*moved)(void *ctx, size_t bytes); /* received from etcd, or read back; or NULL */
+    void *ctx;                              /* of both */
 };
 int stw_snapshot_save(const struct stw_snapshot_request *w, struct stw_snapshot *ret);
 

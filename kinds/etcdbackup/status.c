@@ -26,7 +26,8 @@ static void set_part(const struct eb *e, struct stw_conditions *c, const char *t
                      enum stw_snapshot_fault fault, const char *reason, const char *message)
 {
     const struct stw_snapshot *r = &e->result;
-    bool passed = r->fault == STW_SNAPSHOT_FINE || fault < r->fault;
+    bool passed = r->fault == STW_SNAPSHOT_FINE ||
+                  (fault < r->fault && r->fault != STW_SNAPSHOT_OTHER); /* that one says nothing */
     if (e->collected && r->fault == fault)
         stw_condition_set(c, type, STW_FALSE, r->reason, "%s", r->err.text);
     else if (e->collected && passed)

@@ -358,6 +358,7 @@ struct ec_kept {
     char *key;
     struct stw_etcd *etcd;
     size_t etcd_bytes;                    /* of its certificates and key */
+    size_t counted_bytes;                 /* of the rest, in the share of the caches */
     char secret_versions[6 * STW_RV_LEN]; /* of the Secrets that `etcd` was created from */
     struct ec_tls tls;                    /* as found then */
     bool seen;                            /* since this process started, last in `term` */

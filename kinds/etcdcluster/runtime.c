@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
+#include "kube/cache_usage.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -28,19 +29,33 @@ static const char *key_of(const void *entry)
     return ((const struct ec_kept *)entry)->key;
 }
 
+static size_t length_of(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+/* In the share of the caches.  Certificates and keys have a limit of their own. */
+static void count_kept(struct ec_kept *k, size_t bytes)
+{
+    if (k->key)
+        stw_cache_usage_change(k->key, k->counted_bytes, bytes);
+    k->counted_bytes = bytes;
+}
+
+static size_t bytes_of(const struct ec_kept *k)
+{
+    return sizeof(*k) + length_of(k->key) + 1 + (k->etcd ? stw_etcd_client_bytes() : 0);
+}
+
 static void free_kept(void *entry)
 {
     struct ec_kept *k = entry;
     if (!k)
         return;
+    count_kept(k, 0);
     stw_etcd_destroy(k->etcd);
     free(k->key);
     free(k);
-}
-
-static size_t length_of(const char *text)
-{
-    return text ? strlen(text) : 0;
 }
 
 int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
@@ -99,6 +114,7 @@ static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *r
         free_kept(one);
         return NULL;
     }
+    count_kept(one, bytes_of(one));
     return one;
 }
 
@@ -124,6 +140,7 @@ int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_
     kept->etcd = fresh;
     k->etcd_bytes = k->etcd_bytes - kept->etcd_bytes + bytes;
     kept->etcd_bytes = bytes;
+    count_kept(kept, bytes_of(kept));
     if (k->cancelled)
         stw_etcd_cancel(fresh);
     pthread_mutex_unlock(&k->lock);
@@ -142,6 +159,7 @@ void ec_runtime_rest(struct ec_runtime *k, const char *key)
         old = stw_take(one->etcd);
         k->etcd_bytes -= one->etcd_bytes;
         one->etcd_bytes = 0;
+        count_kept(one, bytes_of(one));
         one->secret_versions[0] = '\0';
     }
     pthread_mutex_unlock(&k->lock);

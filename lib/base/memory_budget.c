@@ -13,9 +13,9 @@ static const struct {
     const char *name;
     unsigned sixteenths;
 } shares[] = {
-    [STW_SHARE_BASE] = {"base", 2},           [STW_SHARE_CACHES] = {"caches", 5},
+    [STW_SHARE_BASE] = {"base", 2},           [STW_SHARE_CACHES] = {"caches", 4},
     [STW_SHARE_ADMISSION] = {"admission", 6}, [STW_SHARE_RECONCILES] = {"reconciles", 2},
-    [STW_SHARE_ANSWERS] = {"answers", 1},
+    [STW_SHARE_ANSWERS] = {"answers", 1},     [STW_SHARE_TRANSFERS] = {"transfers", 1},
 };
 static_assert(STW_COUNT(shares) == STW_SHARES, "one row for each share");
 

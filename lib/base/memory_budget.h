@@ -19,6 +19,7 @@ enum stw_share {
     STW_SHARE_ADMISSION,  /* connections and requests of clients; the webhook bounds them */
     STW_SHARE_RECONCILES, /* reconciles of large objects */
     STW_SHARE_ANSWERS,    /* large answers of all servers, while they are read and used */
+    STW_SHARE_TRANSFERS,  /* parts of uploads to stores, and what else a transfer keeps */
     STW_SHARES
 };
 

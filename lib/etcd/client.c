@@ -55,6 +55,11 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
     return 0;
 }
 
+size_t stw_etcd_client_bytes(void)
+{
+    return sizeof(struct stw_etcd);
+}
+
 void stw_etcd_cancel(struct stw_etcd *e)
 {
     atomic_store(&e->cancelled, true);

@@ -73,6 +73,8 @@ int stw_etcd_create(const struct stw_etcd_config *config, struct stw_etcd **ret,
  * an `address`, our own text instead of the server's. */
 const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                            enum stw_etcd_trouble trouble, const struct stw_error *err);
+/* What a client takes beside what it was given, and its connections. */
+size_t stw_etcd_client_bytes(void);
 void stw_etcd_cancel(struct stw_etcd *e);  /* aborts running calls, refuses new ones; any thread */
 void stw_etcd_destroy(struct stw_etcd *e); /* NULL is allowed */
 

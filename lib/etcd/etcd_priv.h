@@ -23,7 +23,7 @@
 /* Those that all clients keep may take a quarter of the base, at this size with TLS. */
 #define STW_ETCD_CONNECTION_BYTES (64u << 10)
 /* A line of the stream holds 32 KiB of the database in base64; no server is known to send more. */
-#define STW_ETCD_LINE_MAX_BYTES (1u << 20)
+#define STW_ETCD_LINE_MAX_BYTES (256u << 10)
 /* Values of one JSON text: each takes 28 bytes of memory. */
 #define STW_ETCD_ANSWER_VALUES_MAX 8192U
 #define STW_ETCD_LINE_VALUES_MAX 256U

@@ -194,7 +194,7 @@ static int take_encoding(void *ctx, const char *parent, const char *name, const 
 static int read_page(struct s3 *s, struct store_page *p, const char *query,
                      enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct s3_call call = {.method = "GET", .query = query};
+    struct s3_call call = {.method = "GET", .query = query, .lists = true};
     struct stw_error xml = {0};
     p->truncated = p->encoded = false;
     p->next[0] = p->next_id[0] = '\0';
@@ -435,6 +435,7 @@ static int configure_s3(struct s3 *s, const struct stw_store_s3 *c, struct stw_e
     s->trusted =
         !c->reach || (c->endpoint ? stw_reach_host(c->reach, c->endpoint) : aws_by_proxy(c));
     s->timeout_ms = c->timeout_ms ? c->timeout_ms : TIMEOUT_MS;
+    s->part_bytes = c->part_bytes ? c->part_bytes : STW_STORE_PART_BYTES;
     s->easy = curl_easy_init();
     return failed || !s->easy ? stw_fail_memory(err) : 0;
 }

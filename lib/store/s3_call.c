@@ -23,6 +23,7 @@
 #define STAND_STILL_BYTES 1024
 #define LAST_WISH_MS 5000
 #define ERROR_MAX_BYTES (64u << 10)
+#define ANSWER_MAX_BYTES (64u << 10) /* of requests that list nothing */
 #define URL_MAX 8192
 #define S3_DATE_LEN 17
 
@@ -193,7 +194,8 @@ static size_t on_body(char *data, size_t one, size_t len, void *ctx)
     }
     if (!c->sink) {
         stw_buf_add(&c->answer, data, len);
-        return c->answer.failed ? 0 : len;
+        c->no_room = !stw_kept_set(&c->kept, c->answer.cap);
+        return c->answer.failed || c->no_room ? 0 : len;
     }
     t->delivered = true;
     c->sink_refused = c->sink(c->sink_ctx, data, len, &t->sink_err) != 0;
@@ -412,6 +414,9 @@ static int check_try_result(struct s3_transfer *t, CURLcode rc, enum stw_store_t
         return stw_store_fail(trouble, STW_STORE_FAILED, err, STW_HTTP_HEAD_TOO_LARGE);
     if (c->answer.failed)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the store's answer is too long");
+    if (c->no_room)
+        return stw_store_fail(trouble, STW_STORE_CONNECT, err,
+                              "there is no memory for the store's answer now");
     if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* even if it cut the upload short */
         return fail_by_answer(t->s, c, status, &t->error, trouble, err);
     return rc == CURLE_OK ? 0 : fail_by_curl(t, rc, trouble, err);
@@ -426,6 +431,7 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
         return stw_store_fail_memory(trouble, err);
     stw_buf_clear(&c->answer);
     c->etag[0] = c->code[0] = '\0';
+    c->no_room = false;
     *trouble = STW_STORE_FINE;
     set_up(&t, url, headers);
     int rc = check_try_result(&t, curl_easy_perform(s->easy), trouble, err);
@@ -461,7 +467,7 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
     stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
     uint32_t pause_ms = PAUSE_MS;
     bool again = false;
-    c->answer.max = STW_XML_BYTES_MAX;
+    c->answer.max = c->lists ? STW_XML_BYTES_MAX : ANSWER_MAX_BYTES;
     if (make_url(s, c, &url) != 0)
         return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
@@ -483,4 +489,5 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
 void s3_call_done(struct s3_call *c)
 {
     stw_buf_done(&c->answer);
+    stw_kept_done(&c->kept);
 }

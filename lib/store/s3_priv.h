@@ -5,6 +5,7 @@
 #ifndef STW_STORE_S3_PRIV_H
 #define STW_STORE_S3_PRIV_H
 
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "store/store_priv.h"
 
@@ -21,6 +22,7 @@ struct s3 {
     char *sse_header, *ca;                        /* may be NULL */
     char *bucket;
     uint32_t timeout_ms;
+    size_t part_bytes;
     const struct stw_reach *reach; /* NULL: anywhere */
     bool trusted; /* the operator listed this host, or configured the proxy to AWS */
     CURL *easy;   /* kept for its connection */
@@ -38,10 +40,13 @@ struct s3_call {
     bool with_sse;
     bool last_desired;       /* is sent even if the store is cancelled */
     bool moves_data;         /* limited by stalls instead of the total time */
+    bool lists;              /* its answer may be as long as STW_XML_BYTES_MAX */
     stw_store_sink_fn *sink; /* gets the body of a 2xx answer; NULL: `answer` does */
     void *sink_ctx;
 
     struct stw_buf answer; /* the body of the last try; done by the caller */
+    struct stw_kept kept;  /* of the answer */
+    bool no_room;          /* for the answer, in the share of all */
     char etag[S3_ETAG_MAX];
     char code[64];     /* S3's error code */
     bool sink_refused; /* the error is the sink's */

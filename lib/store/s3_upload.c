@@ -10,12 +10,12 @@
 #include <stdio.h>
 
 #define UPLOAD_ID_MAX 1024
-#define MANIFEST_MAX_BYTES (4u << 20)
+#define MANIFEST_MAX_BYTES STW_STORE_UPLOAD_BYTES
 
 struct s3_upload {
     struct stw_upload upload;
     char *key;
-    char *part; /* STW_STORE_PART_BYTES */
+    char *part; /* part_bytes of the store */
     size_t filled;
     char id[UPLOAD_ID_MAX]; /* "" until a multipart upload has begun */
     unsigned parts;
@@ -49,7 +49,7 @@ int s3_begin(struct stw_store *s, const char *key, struct stw_upload **ret,
         u->upload.store = s;
         u->manifest = STW_BUF_INIT(MANIFEST_MAX_BYTES);
         u->key = strdup(key);
-        u->part = malloc(STW_STORE_PART_BYTES);
+        u->part = malloc(s3_of(u)->part_bytes);
     }
     if (!u || !u->key || !u->part) {
         if (u)
@@ -107,8 +107,8 @@ static int send_part(struct s3_upload *u, enum stw_store_trouble *trouble, struc
         return -1;
     if (u->parts == S3_PARTS_MAX)
         return stw_store_fail(trouble, STW_STORE_FAILED, err,
-                              "more than %d parts of %u bytes are more than S3 takes", S3_PARTS_MAX,
-                              STW_STORE_PART_BYTES);
+                              "more than %d parts of %zu bytes are more than S3 takes",
+                              S3_PARTS_MAX, s3_of(u)->part_bytes);
     stw_buf_addf(&query, "partNumber=%u&uploadId=", u->parts + 1);
     stw_url_escape(u->id, &query);
     struct s3_call call = {.method = "PUT",
@@ -138,7 +138,7 @@ int s3_write(struct stw_upload *upload, const void *data, size_t len,
     struct s3_upload *u = upload_of(upload);
     const char *at = data;
     while (len > 0) {
-        size_t n = STW_MIN(len, STW_STORE_PART_BYTES - u->filled);
+        size_t n = STW_MIN(len, s3_of(u)->part_bytes - u->filled);
         if (n == 0) {
             if (send_part(u, trouble, err) != 0)
                 return -1;

@@ -17,7 +17,10 @@
 #include <stdint.h>
 
 #define STW_STORE_KEY_MAX 1024
-#define STW_STORE_PART_BYTES (8u << 20) /* of a multipart upload; the most that is in memory */
+/* The most of a multipart upload that is in memory, and the least that S3 takes. */
+#define STW_STORE_PART_BYTES (8u << 20)
+#define STW_STORE_PART_MIN_BYTES (5u << 20)
+#define STW_STORE_UPLOAD_BYTES (2u << 20) /* what an upload keeps of its parts, at most */
 
 enum stw_store_trouble {
     STW_STORE_FINE,
@@ -46,6 +49,7 @@ struct stw_store_s3 {
     const char *sse; /* may be NULL */
     bool path_style;
     uint32_t timeout_ms; /* of a request that moves no data; 0: 30000 */
+    size_t part_bytes;   /* 0: STW_STORE_PART_BYTES.  An object has 10,000 parts at most */
     /* Allowed addresses, borrowed; errors then contain no text of the server.  NULL: any address
      * (command line). */
     const struct stw_reach *reach;

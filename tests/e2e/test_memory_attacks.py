@@ -6,7 +6,7 @@ import contextlib
 import os
 
 import pytest
-from support import attack, cgroup, databaseuser, myweb, stored, wait
+from support import attack, cgroup, databaseuser, etcd, etcdbackup, myweb, s3, stored, wait
 from support import steward as stw
 
 pytestmark = pytest.mark.thorough("10,000 objects are made first")
@@ -72,9 +72,27 @@ def small(request, objects, run_steward, steward_binary, tmp_path):
         end(one)
 
 
+@contextlib.contextmanager
+def unfinished_backups(cluster, namespace, bucket):
+    """Four, of 12 MiB, whose first part never ends."""
+    door = s3.Door(bucket)
+    door.mode, door.pause = "slow", 20
+    with etcd.Cluster(size=1, version=sorted(etcd.versions())[-1]) as members:
+        members.fill(12)
+        backups = [etcdbackup.Backup(cluster, namespace, members, door, f"db{i}").apply() for i in range(4)]
+        try:
+            wait.until("an upload to begin", lambda: "POST" in [method for method, _ in door.log], 60)
+            yield
+        finally:
+            for one in backups:
+                cluster.delete(etcdbackup.KIND, one.name, namespace)
+            door.close()
+
+
 @pytest.fixture
-def full(installed, objects, postgresql, namespace, steward_binary, tmp_path):
-    """The same with DatabaseUsers to which another client has given 42,000 rights each."""
+def full(installed, objects, postgresql, bucket, namespace, steward_binary, tmp_path):
+    """The same with DatabaseUsers to which another client has given 42,000 rights each, and with EtcdBackups
+    whose store does not go on."""
     assert objects
     users = [f"hoarder{i}" for i in range(4)]
     with cgroup.limited(LIMIT) as group:
@@ -87,7 +105,8 @@ def full(installed, objects, postgresql, namespace, steward_binary, tmp_path):
         databaseuser.give_rights(postgresql, "sizes", users)
         for user in users:
             scene.poke(user, namespace)
-        yield scene.steward
+        with unfinished_backups(installed, namespace, bucket):
+            yield scene.steward
         end(scene.steward)
     stored.clear(installed, *databaseuser.RESOURCE, namespace)
 
@@ -116,7 +135,7 @@ def test_it_survives_handshake_messages_without_their_end(small, name, much, cou
 
 
 def test_all_shares_are_filled(full):
-    """Caches, connections and requests, large reconciles and answers of a database, at the same time."""
+    """Caches, connections and requests, large reconciles, answers of a database and a backup, at the same time."""
     peer, share = attack.Port(full.webhook_port), "steward_memory_share"
 
     def filled(name, part):
@@ -129,7 +148,8 @@ def test_all_shares_are_filled(full):
         wait.until("the connections to be held", lambda: filled("admission", 0.25), 30)
         assert attack.without_end(peer) == attack.ALL
     # A request has three quarters of its part at most, a large reconcile here more than half of all.
-    for name, part in {"caches": 0.9, "admission": 0.35, "reconciles": 0.5, "answers": 0.7}.items():
+    for name, part in {"caches": 0.9, "admission": 0.35, "reconciles": 0.5, "answers": 0.7,
+                       "transfers": 0.9}.items():
         wait.until(f"the share {name} to be filled", lambda: not full.running() or filled(name, part), 120)
     for name, what in {"admission": "refused", "reconciles": "waits", "answers": "refused"}.items():
         assert full.metric(f"{share}_{what}_total", share=name) > 0, name

@@ -6,6 +6,7 @@
         c.ctl("put", "a", "1")
 """
 
+import base64
 import functools
 import json
 import os
@@ -308,6 +309,16 @@ class Cluster:
     def new_member(self, version=None):
         """A member that is not in the list yet; joins() makes it startable."""
         return self._member(version or self.version)
+
+    def fill(self, mebibytes):
+        """Puts this much into the database, in keys of 1 MiB."""
+        value = self.folder / "value"
+        value.write_bytes(base64.b64encode(os.urandom(786_000)))
+        for i in range(mebibytes):
+            with open(value, "rb") as source:
+                subprocess.run([program(self.version, "etcdctl"), f"--endpoints={self.running()[0].client_url}",
+                                "put", f"large{i}"], stdin=source, capture_output=True, timeout=60, check=True,
+                               env={"PATH": os.environ["PATH"], "ETCDCTL_API": "3"})
 
     def ctl(self, *args, check=True, endpoints=None, version=None, tool="etcdctl"):
         """Runs etcdctl; its output."""

@@ -189,7 +189,7 @@ def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, install
         for one in hostile:
             one.wait(lambda s: s.get("phase") == "Running", 60)
         assert sum("waits for others" in condition(one.wait(bool), "Ready")["message"]
-                   for one in hostile) == WAITING - 2
+                   for one in hostile) == WAITING - 1
         Backup(installed, victim, members, fine).apply().succeeded(30)
         assert replicas.memory_of(controller.process.pid)[0] - before < WAITING * LARGE / 3
     finally:
@@ -197,3 +197,33 @@ def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, install
         for one in hostile:
             installed.delete(KIND, one.name, namespace)
         installed.delete_namespace(victim)
+
+
+@pytest.mark.thorough("a minute passes until a transfer is too slow")
+def test_slow_transfers_of_others_end_while_one_waits(controller, installed, namespace, door, bucket):
+    """Two namespaces have all places, and a store that takes 32 KiB a second: never slow enough for the
+    deadlines of a request."""
+    assert controller.running()
+    spaces = [f"{namespace}-slow{i}" for i in range(2)]
+    door.mode, door.pause = "slow", 20
+    fine = s3.Door(bucket)
+    with etcd.Cluster(size=1, version=sorted(etcd.versions())[-1]) as large:
+        large.fill(12)
+        try:
+            for space in spaces:
+                installed.create_namespace(space)
+                Backup(installed, space, large, door).apply()
+            for space in spaces:
+                Backup(installed, space, large, door).wait(lambda s: s.get("phase") == "Running")
+            wait.until("both uploads to begin", lambda: sum(call[0] == "POST" for call in door.log) == 2, 30)
+            honest = Backup(installed, namespace, large, fine).apply()
+            waits = honest.wait(lambda s: s.get("phase") == "Running")
+            assert "waits for others: at most 1 of a namespace, and 2 of all" in condition(waits, "Ready")["message"]
+            honest.succeeded(150)
+            ended = [Backup(installed, space, large, door).status() for space in spaces]
+            assert "TooSlow" in [status.get("Reason") for status in ended], ended
+        finally:
+            fine.close()
+            for space in spaces:
+                installed.delete(KIND, "db", space)
+                installed.delete_namespace(space)

@@ -293,7 +293,7 @@ def test_an_error_in_mid_stream(cluster, probe, tmp_path):
 @pytest.mark.parametrize("rubbish, says", [
     (b"<html>\n", "not JSON"), (b'{"other":1}\n', "no result"),
     (b'{"result":{"blob":"?"}}\n', "not base64"), (b'{"result":{"blob":7}}\n', "not base64"),
-    (b"x" * (3 << 20), "over 1048576 bytes")],
+    (b"x" * (3 << 20), "over 262144 bytes")],
     ids=["html", "no-result", "no-base64", "number", "endless"])
 def test_what_is_no_stream(cluster, probe, tmp_path, rubbish, says):
     """A specific error message for each."""

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from support import endless, paths, s3
+from support import endless, paths, s3, storeprobe
 
 
 class Victim(http.server.ThreadingHTTPServer):
@@ -162,6 +162,18 @@ def test_a_head_without_its_end(tmp_path, kind):
         said = listing(tmp_path, server.url, None)
         assert said["trouble"] == "StoreFailed" and "the head or the trailers" in said["error"], said
         assert server.sent < server.most
+
+
+def test_long_answers(tmp_path):
+    """To a request that lists nothing."""
+    store = Victim(body=b"<x>" + b" " * 100_000 + b"</x>")
+    probe = storeprobe.Probe(tmp_path, endpoint=f"http://127.0.0.1:{store.port}", region="us-east-1", bucket="b",
+                             path_style=True, credentials=s3.CREDENTIALS, timeout_ms=2000)
+    try:
+        said = probe("delete", "k", fails="StoreFailed")
+    finally:
+        store.close()
+    assert "too long" in said["error"], said
 
 
 @pytest.mark.parametrize("body, why", [
