@@ -135,7 +135,7 @@ void eb_places_end(struct eb_places *p, struct eb_place *place)
 
 /* --- places that are lost */
 
-/* A window that nobody has looked at for long says nothing of the last minute. */
+/* A window that was not looked at for long says nothing of the last minute. */
 static bool is_too_slow(struct eb_place *place, uint64_t now_ms)
 {
     uint64_t age_ms = now_ms - place->window_ms, moved = atomic_load(&place->moved);

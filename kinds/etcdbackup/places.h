@@ -47,7 +47,7 @@ void eb_places_done(struct eb_places *p); /* no place is used any more */
 
 /* The place of a key, which waits or is called.  NULL: no memory. */
 struct eb_place *eb_places_come(struct eb_places *p, const char *key, uint64_t now_ms);
-/* Calls the next one; NULL: none is free, or nobody waits for one. */
+/* Calls the next one; NULL: none is free, or none waits for one. */
 struct eb_place *eb_places_call(struct eb_places *p, uint64_t now_ms);
 void eb_places_forget(struct eb_places *p, const char *key); /* waits no more, and is not called */
 struct eb_place *eb_places_find(const struct eb_places *p, const char *key);

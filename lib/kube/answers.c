@@ -61,6 +61,11 @@ size_t stw_answer_memory(const struct stw_buf *body)
     return body->cap + count_values(stw_buf_str(body), body->len) * sizeof(struct stw_json_token);
 }
 
+bool stw_answers_are_kept(void)
+{
+    return answers_of_run.open;
+}
+
 size_t stw_answer_most(void)
 {
     size_t all = stw_share_limit(STW_SHARE_ANSWERS);

@@ -17,6 +17,8 @@ size_t stw_answer_memory(const struct stw_buf *body);
 bool stw_answer_hold(size_t *held, size_t bytes) STW_MUST_CHECK;
 /* The most that one may take on this thread. */
 size_t stw_answer_most(void);
+/* This thread reconciles: many do so at the same time. */
+bool stw_answers_are_kept(void);
 void stw_answer_let_go(size_t *held);
 /* The caller gets the answer: in a reconcile, it counts until its end. */
 void stw_answer_keep(size_t *held);

@@ -33,7 +33,11 @@ void stw_items_reset(struct stw_items *l)
     stw_buf_clear(&kept.rest);
     kept.pending.max = STW_ITEM_MAX_BYTES;
     kept.rest.max = REST_MAX_BYTES;
-    *l = (struct stw_items){.pending = kept.pending, .rest = kept.rest, .doc = kept.doc};
+    *l = (struct stw_items){.pending = kept.pending,
+                            .rest = kept.rest,
+                            .doc = kept.doc,
+                            .max_bytes = STW_ITEM_MAX_BYTES,
+                            .max_values = STW_ITEM_VALUES_MAX};
 }
 
 static bool is_items(const struct stw_items *l)
@@ -137,10 +141,10 @@ static int end_item(struct stw_items *l, const char *text, size_t len,
     l->count++;
     l->state = STW_ITEMS_BETWEEN;
     l->doc.trusted = true;
-    l->doc.max = STW_ITEM_VALUES_MAX;
+    l->doc.max = l->max_values;
     if (l->cut)
-        (void)stw_fail(&why, STW_ERR_TOO_LARGE, "it has more than %u MiB of JSON",
-                       STW_ITEM_MAX_BYTES >> 20);
+        (void)stw_fail(&why, STW_ERR_TOO_LARGE, "it has more than %zu MiB of JSON",
+                       l->max_bytes >> 20);
     if (l->cut || stw_json_scan_first(&l->doc, text, len, &scanned, &why) != 0)
         rc = pass_unreadable(l, text, len, to, &why, err);
     else
@@ -160,9 +164,9 @@ static int take_item(struct stw_items *l, const char *data, size_t len, size_t *
     bool ended;
     size_t n = stw_json_skim(&l->skim, data, len, &ended);
     *ret_taken = n;
-    if (ended && l->pending.len == 0 && n <= STW_ITEM_MAX_BYTES)
+    if (ended && l->pending.len == 0 && n <= l->max_bytes)
         return end_item(l, data, n, to, err);
-    size_t room = STW_ITEM_MAX_BYTES - l->pending.len;
+    size_t room = l->max_bytes - l->pending.len;
     l->cut |= n > room;
     stw_buf_add(&l->pending, data, STW_MIN(n, room));
     if (l->pending.failed)

@@ -46,7 +46,9 @@ enum stw_items_state {
 struct stw_items {
     enum stw_items_state state;
     struct stw_buf pending; /* the start of an object whose end has not arrived yet */
-    bool cut;               /* there was more of it than STW_ITEM_MAX_BYTES */
+    size_t max_bytes;       /* of an object; set by stw_items_reset */
+    uint32_t max_values;
+    bool cut; /* there was more of it than max_bytes */
     struct stw_json_skim skim;
     uint32_t count;      /* objects that have ended */
     struct stw_buf rest; /* the list without its objects */

@@ -3,6 +3,7 @@
 
 #include "base/hex.h"
 #include "base/util.h"
+#include "kube/answers_priv.h"
 #include "kube/items_priv.h"
 #include "kube/unreadable_priv.h"
 
@@ -13,6 +14,7 @@
 #define PATH_MAX_BYTES (80u << 10)
 #define CONTINUE_MAX_BYTES (64u << 10)
 #define KEPT_MAX_BYTES (512u << 20)
+#define RUN_VALUES_MAX (1u << 16) /* of an object that a reconcile lists */
 
 static const char *const metadata_list = "application/json;as=PartialObjectMetadataList;"
                                          "g=meta.k8s.io;v=v1,application/json";
@@ -39,6 +41,7 @@ struct list_page {
     stw_page_fn *fn;
     void *ctx;
     uint32_t given; /* objects of this page that went to fn */
+    size_t held;    /* of an object that is read */
     int ended;      /* fn's non-zero result */
 };
 
@@ -70,7 +73,29 @@ static int take_data(void *ctx, const char *data, size_t len, struct stw_error *
 {
     struct list_page *p = ctx;
     const struct stw_items_sink to = {.item = take_item, .unreadable = take_unreadable, .ctx = p};
-    return stw_items_feed(&p->items, data, len, &to, err);
+    if (stw_items_feed(&p->items, data, len, &to, err) != 0)
+        return -1;
+    size_t bytes = p->items.pending.cap;
+    if (bytes <= STW_ANSWER_FREE_BYTES) {
+        stw_answer_let_go(&p->held);
+        return 0;
+    }
+    if (stw_answer_hold(&p->held, bytes + p->items.max_values * sizeof(struct stw_json_token)))
+        return 0;
+    return stw_fail(err, STW_ERR_UNAVAILABLE,
+                    "there is no memory now for an object of %zu bytes or more", bytes);
+}
+
+/* Of runs several list at the same time: half of what they may have together is for one object. */
+static void limit_items(struct stw_items *l)
+{
+    if (!stw_answers_are_kept())
+        return;
+    size_t values = RUN_VALUES_MAX * sizeof(struct stw_json_token), most = stw_answer_most();
+    l->max_values = RUN_VALUES_MAX;
+    l->max_bytes =
+        STW_MIN(l->max_bytes, STW_MAX(most > values ? (most - values) / 2 : 0, (size_t)1 << 20));
+    l->pending.max = l->max_bytes;
 }
 
 /* Reads one page: passes its objects to `fn`, and puts the start of the next page into `next`. */
@@ -87,9 +112,11 @@ static int read_page(struct stw_client *c, const struct stw_pages *q, uint32_t s
                                     .accept = q->metadata_only ? metadata_list : NULL,
                                     .timeout_ms = q->timeout_ms};
     stw_items_reset(&page->items);
+    limit_items(&page->items);
     page->given = 0;
-    if (stw_client_read(c, &req, take_data, page, err) != 0 ||
-        stw_items_end(&page->items, &rest, err) != 0)
+    int rc = stw_client_read(c, &req, take_data, page, err);
+    stw_answer_let_go(&page->held);
+    if (rc != 0 || stw_items_end(&page->items, &rest, err) != 0)
         return -1;
     stw_buf_clear(next);
     stw_json_str(stw_json_path(stw_json_root(&rest), "metadata.continue"), next);

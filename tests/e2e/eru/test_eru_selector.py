@@ -82,7 +82,8 @@ def test_one_cannot_be_read(controller, installed, namespace, kubelet):
     eru.assert_each_once(installed, namespace, ["a", "b"], status["restartNow"]["instant"])
     installed.delete("deployment", "large", namespace)
     eru.restart_now(installed, "nightly", namespace, "two")
-    eru.wait_eru(installed, "nightly", namespace, lambda s: condition({"status": s}, "TargetFound")["reason"] == "Found")
+    eru.wait_eru(installed, "nightly", namespace,
+                 lambda s: condition({"status": s}, "TargetFound")["reason"] == "Found")
 
 
 @pytest.mark.oldest("lists in pages")

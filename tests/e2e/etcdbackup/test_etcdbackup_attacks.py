@@ -218,7 +218,8 @@ def test_slow_transfers_of_others_end_while_one_waits(controller, installed, nam
             wait.until("both uploads to begin", lambda: sum(call[0] == "POST" for call in door.log) == 2, 30)
             honest = Backup(installed, namespace, large, fine).apply()
             waits = honest.wait(lambda s: s.get("phase") == "Running")
-            assert "waits for others: at most 1 of a namespace, and 2 of all" in condition(waits, "Ready")["message"]
+            told = condition(waits, "Ready")["message"]
+            assert "waits for others: at most 1 of a namespace, and 2 of all" in told
             honest.succeeded(150)
             ended = [Backup(installed, space, large, door).status() for space in spaces]
             assert "TooSlow" in [status.get("Reason") for status in ended], ended

@@ -3,8 +3,10 @@
  * A walk over pages against the scripted server. */
 #include "kube/pages.h"
 
+#include "base/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
+#include "kube/answers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,6 +92,44 @@ static void a_page_that_is_too_large(void **state)
     assert_string_equal(seen.names, "a,");
 }
 
+static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+{
+    (void)place;
+    stw_buf_addf(ctx, "%s: %s;", key, why);
+}
+
+static int see_no_more(void *ctx, struct stw_json object)
+{
+    char name[64] = "?";
+    (void)stw_json_strcpy(stw_json_path(object, "metadata.name"), name, sizeof(name));
+    stw_buf_addf(ctx, "%s;", name);
+    return 0;
+}
+
+/* A run lists beside many others: an object is counted while it is read, and costs only itself. */
+static void objects_of_a_run_are_counted(void **state)
+{
+    stw_autobuf struct stw_buf seen = STW_BUF_INIT(4096);
+    struct stw_error err = {0};
+    struct stw_pages q = {
+        .resource = &stw_res_service, .ns = "n", .page_size = 2, .unreadable = note_unreadable};
+    (void)state;
+    stw_memory_budget_set((uint64_t)128 << 20);
+    fake_steps(
+        &fake,
+        "[{'match':'limit=2$','stream':[{'raw':'{\\'items\\':[{\\'metadata\\':{\\'namespace\\':"
+        "\\'n\\',\\'name\\':\\'huge\\'},\\'v\\':\\''},{'repeat':'x','bytes':7000000},"
+        "{'raw':'\\'},{\\'metadata\\':{\\'name\\':\\'b\\'}}]}'}]}]");
+    stw_answers_begin();
+    assert_int_equal(stw_pages_each(fake.client, &q, see_no_more, &seen, &err), 0);
+    stw_answers_end();
+    assert_string_equal(stw_buf_str(&seen), "n/huge: it has more than 1 MiB of JSON;b;");
+    struct stw_share_facts f = stw_share_facts(STW_SHARE_ANSWERS);
+    assert_int_equal(f.used, 0);
+    assert_in_range(f.peak, 1 << 20, f.limit / 2);
+    stw_memory_budget_set(0);
+}
+
 struct asked {
     unsigned objects, before_the_end;
     char names[256];
@@ -169,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(objects_of_a_run_are_counted, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_list_that_goes_round, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_list_without_an_end, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(requests_come_after_the_list, fake_set_up, fake_tear_down),

@@ -147,7 +147,7 @@ static void slow_transfers_end_while_others_wait(void **state)
     begin(&w, MIB(64));
     fill(&w);
     pass(&w, 10L * MINUTE, 0);
-    assert_int_equal(judge_all(&w, &ended), EB_GOES_ON); /* of a and b only: nobody may come in */
+    assert_int_equal(judge_all(&w, &ended), EB_GOES_ON); /* of a and b only, which have theirs */
     come(&w, "c/1");
     for (int i = 0; i < 3; i++) {
         w.used[1]->moved += (uint64_t)MIB(16);
