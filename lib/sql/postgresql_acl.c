@@ -143,6 +143,106 @@ void stw_pg_acl_done(struct stw_pg_acl *p)
     stw_buf_done(&p->after);
 }
 
+/* --- many rights, which others may have given
+ *
+ * Anybody can give an account any number of rights: they are values of few statements. */
+
+#define SWEEP_PIECE 500
+
+/* {kind, database, schema, name, column, privilege, option} */
+static void put_value(struct stw_buf *out, const struct stw_right *r)
+{
+    const char *const cells[] = {r->database, r->schema, r->name, r->column, r->privilege};
+    stw_buf_addf(out, "('%s'",
+                 r->level == STW_LEVEL_DATABASE ? "d"
+                 : r->level == STW_LEVEL_SCHEMA ? "s"
+                                                : "r");
+    for (size_t i = 0; i < STW_COUNT(cells); i++) {
+        stw_buf_addc(out, ',');
+        stw_pg_strz(out, cells[i]);
+    }
+    stw_buf_adds(out, r->option ? ",true)" : ",false)");
+}
+
+/* Rows {role, n}: who takes what. */
+static void put_swept(struct stw_buf *out, const struct stw_buf *values, const char *user)
+{
+    stw_buf_adds(out, "WITH v (kind, base, sch, name, col, privilege, option) AS (VALUES ");
+    stw_buf_add(out, values->data, values->len);
+    stw_buf_adds(
+        out, "), q AS (SELECT v.*, format('DATABASE %I', d.datname) AS n, d.datdba AS owner, "
+             "d.datacl AS acl FROM v JOIN pg_database d ON d.datname = v.base WHERE v.kind = 'd' "
+             "UNION ALL SELECT v.*, format('SCHEMA %I', s.nspname), s.nspowner, s.nspacl FROM v "
+             "JOIN pg_namespace s ON s.nspname = v.sch WHERE v.kind = 's' UNION ALL SELECT v.*, "
+             "format('%s %I.%I', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, "
+             "s.nspname, c.relname), c.relowner, CASE v.col WHEN '' THEN c.relacl ELSE (SELECT "
+             "t.attacl FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attname = v.col) END "
+             "FROM v JOIN pg_namespace s ON s.nspname = v.sch JOIN pg_class c ON c.relnamespace = "
+             "s.oid AND c.relname = v.name WHERE v.kind = 'r') SELECT CASE WHEN x.grantor = "
+             "q.owner THEN ");
+    stw_pg_put_owner_role(out, "q.owner");
+    stw_buf_adds(out, " ELSE ");
+    stw_pg_put_grantor_role(out, "x.grantor");
+    stw_buf_adds(
+        out,
+        " END AS role, format('REVOKE %s%s%s ON %s', CASE WHEN q.option THEN 'GRANT OPTION FOR "
+        "' END, q.privilege, CASE WHEN q.col <> '' THEN format(' (%I)', q.col) END, q.n) AS n "
+        "FROM q CROSS JOIN LATERAL aclexplode(q.acl) x JOIN pg_roles u ON u.oid = x.grantee "
+        "WHERE x.privilege_type = q.privilege AND (x.is_grantable OR NOT q.option) AND "
+        "u.rolname = ");
+    stw_pg_strz(out, user);
+}
+
+static void write_piece(struct stw_script *s, const char *database, const char *user,
+                        const struct stw_buf *values)
+{
+    struct stw_buf body = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES), tail = STW_BUF_INIT(1024);
+    stw_buf_adds(&tail, " FROM ");
+    stw_pg_name(&tail, user);
+    stw_buf_adds(&tail, " CASCADE");
+    stw_buf_adds(
+        &body,
+        "DECLARE me name := current_user; turn record; item text; lent boolean; BEGIN " NO_WARNINGS
+        "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (");
+    put_swept(&body, values, user);
+    stw_buf_adds(&body, ") f GROUP BY f.role LOOP BEGIN ");
+    stw_pg_put_become(&body, "turn.role");
+    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP BEGIN EXECUTE item || ");
+    stw_pg_string(&body, stw_buf_str(&tail), tail.len);
+    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
+    stw_pg_put_return(&body, "turn.role");
+    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
+    body.failed |= values->failed || tail.failed;
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_REVOKE, database);
+    st->own = true;
+    stw_pg_put_do(&st->text, &body);
+    stw_buf_done(&tail);
+    stw_buf_done(&body);
+}
+
+void stw_pg_write_sweep(struct stw_script *s, const char *database, const char *user,
+                        const struct stw_rights *rights)
+{
+    struct stw_buf values = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    size_t count = 0;
+    for (size_t i = 0; i < rights->count; i++) {
+        const struct stw_right *r = &rights->items[i];
+        bool inside = r->level != STW_LEVEL_DATABASE;
+        if (database ? !inside || !stw_streq(r->database, database) : inside)
+            continue;
+        stw_buf_adds(&values, count++ ? "," : "");
+        put_value(&values, r);
+        if (count < SWEEP_PIECE)
+            continue;
+        write_piece(s, database, user, &values);
+        stw_buf_clear(&values);
+        count = 0;
+    }
+    if (count > 0)
+        write_piece(s, database, user, &values);
+    stw_buf_done(&values);
+}
+
 /* --- before a drop
  *
  * DROP OWNED takes only what the owners gave, and for a table with rights on many columns once for

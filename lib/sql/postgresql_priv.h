@@ -109,6 +109,10 @@ struct stw_pg_acl {
 void stw_pg_acl_done(struct stw_pg_acl *p);
 void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
                       const struct stw_pg_acl *p);
+/* Takes rights on databases, schemas, tables and columns from all who gave them; those of one of the
+ * databases, or on databases if it is NULL. */
+void stw_pg_write_sweep(struct stw_script *s, const char *database, const char *user,
+                        const struct stw_rights *rights);
 /* Before a drop: takes all rights on objects of all databases; fails when one remains. */
 int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct stw_seen *seen,
                 struct stw_fault *f);

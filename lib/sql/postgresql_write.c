@@ -252,25 +252,14 @@ static void write_acl(const struct pg_writer *w, const struct stw_right *r, size
     stw_pg_acl_done(&p);
 }
 
-/* Whether another role than the owners of the objects gave one of the rights. */
-static bool has_other_grantor(const struct stw_right *r, size_t count,
-                              const struct stw_right *first)
-{
-    for (size_t i = 0; i < count; i++)
-        if (goes_with(first, &r[i]) && r[i].grantor[0] != '\0')
-            return true;
-    return false;
-}
-
 /* A superuser acts as the owner by itself. */
 static void write_some(const struct pg_writer *w, const struct stw_right *r, size_t count,
                        const struct stw_right *first)
 {
-    bool others =
-        !w->give && w->a->grants_policy == STW_GRANTS_EXACT && has_other_grantor(r, count, first);
-    if (r->level == STW_LEVEL_ROLE && others)
+    if (r->level == STW_LEVEL_ROLE && !w->give && first->grantor[0] != '\0' &&
+        w->a->grants_policy == STW_GRANTS_EXACT)
         write_end_of_membership(w, first);
-    else if (r->level == STW_LEVEL_ROLE || (w->k->superuser && !others))
+    else if (r->level == STW_LEVEL_ROLE || w->k->superuser)
         put_statement(
             add_statement(w->s, w->give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database_of(r)),
             w, r, count, first);
@@ -348,20 +337,40 @@ static int add_names(const struct stw_rights *rights, char ***names, size_t *cou
     return 0;
 }
 
+/* With Exact anybody can have given them: what the admin does not take as a superuser from the owner is
+ * swept. */
+static void divide_taken(const struct stw_facts *k, const struct stw_account *a,
+                         const struct stw_rights *all, struct stw_rights *swept,
+                         struct stw_rights *take)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        const struct stw_right *r = &all->items[i];
+        bool single = r->level != STW_LEVEL_ROLE && !stw_pg_is_all_tables(r) &&
+                      stw_pg_what(r) != STW_PG_ROUTINES;
+        bool others = r->grantor[0] != '\0' || !k->superuser;
+        stw_rights_add(a->grants_policy == STW_GRANTS_EXACT && single && others ? swept : take, r);
+    }
+}
+
 void stw_pg_rights(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_rights *want,
                    const struct stw_grants_plan *p, struct stw_script *s)
 {
     struct pg_writer w = {.s = s, .k = k, .a = a};
+    stw_autorights struct stw_rights swept = {0}, take = {0};
     char **names = NULL;
     size_t count = 0;
     (void)l;
+    divide_taken(k, a, &p->take, &swept, &take);
+    s->failed |= swept.failed || take.failed;
     if (add_names(&p->take, &names, &count) != 0 || add_names(&p->give, &names, &count) != 0)
         s->failed = true;
-    write_rights(&w, false, NULL, &p->take);
+    write_rights(&w, false, NULL, &take);
+    stw_pg_write_sweep(s, NULL, a->user, &swept);
     write_rights(&w, true, NULL, &p->give);
     for (size_t i = 0; i < count; i++) {
-        write_rights(&w, false, names[i], &p->take);
+        write_rights(&w, false, names[i], &take);
+        stw_pg_write_sweep(s, names[i], a->user, &swept);
         write_again(&w, names[i], want, &p->take);
         write_rights(&w, true, names[i], &p->give);
         free(names[i]);

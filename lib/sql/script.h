@@ -16,6 +16,7 @@ struct stw_statement {
     bool must_match; /* it must find a row; if not, another client made a change */
     bool may_fail;   /* the server may refuse it */
     bool alone;      /* it cannot be part of a transaction */
+    bool own;        /* it takes long: it is a transaction of its own */
     uint8_t effect;  /* set by the writer: what has been done once the statement is */
     bool done;
 };

@@ -151,16 +151,20 @@ int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_r
     return move_to(s, st->database, f) != 0 ? -1 : send_some(s, st, 1, row, ctx, f);
 }
 
+/* With what the engine adds to each statement, at most STW_STATEMENT_MAX_BYTES. */
+#define GROUP_MAX_BYTES ((size_t)3 << 20)
+
 /* How many statements, from the first on, are sent together. */
 static size_t count_group(const struct stw_session *s, const struct stw_statement *st, size_t left)
 {
-    size_t n = 1;
-    if (!s->ops->transactional || st->may_fail || st->alone)
+    size_t n = 1, bytes = st->text.len;
+    if (!s->ops->transactional || st->may_fail || st->alone || st->own)
         return 1;
-    while (n < left && !st[n].may_fail && !st[n].alone &&
+    while (n < left && !st[n].may_fail && !st[n].alone && !st[n].own &&
+           bytes + st[n].text.len < GROUP_MAX_BYTES &&
            (st[n].database && st->database ? stw_streq(st[n].database, st->database)
                                            : st[n].database == st->database))
-        n++;
+        bytes += st[n++].text.len;
     return n;
 }
 

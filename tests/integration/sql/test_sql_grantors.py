@@ -75,6 +75,20 @@ def test_exact_takes_rights_that_another_role_gave(make_probe, stage, user):
     assert report["revoked"] == 0 and report["foreign"] == "", report
 
 
+def test_many_rights_of_another_role_are_taken_in_few_statements(make_probe, stage, user):
+    """Their number is not the account's own: neither a statement nor a transaction may grow with it."""
+    probe = make_probe(stage.pg.target("db"))
+    wanted = account(user, policy="Exact")
+    probe.sync(**wanted)
+    stage.sql(f"""DO $$ BEGIN FOR i IN 1..2500 LOOP EXECUTE format('CREATE TABLE s.t%s (i int)', i);
+        EXECUTE format('GRANT SELECT ON s.t%s TO {stage.lead} WITH GRANT OPTION', i); END LOOP;
+        SET LOCAL ROLE {stage.lead}; FOR i IN 1..2500 LOOP
+        EXECUTE format('GRANT SELECT ON s.t%s TO {user}', i); END LOOP; END $$""")
+    report = probe.sync(**wanted)
+    assert report["revoked"] == 2500 and report["statements"] < 20, report
+    assert probe.sync(**wanted)["statements"] == 1
+
+
 @pytest.mark.every_version("PostgreSQL 16 has one membership for each grantor")
 def test_exact_takes_a_membership_that_another_role_gave(make_probe, stage, user):
     """A membership counts once for each role that gave it."""
