@@ -1004,17 +1004,22 @@ static int end_sessions(struct work *w, enum ending how)
 
 #define UNBLOCK_TRIES 3
 
-/* A transaction of another account may hold the one that is dropped. */
+/* A transaction of another account holds the one that is dropped, or has just given it a right again. */
+static bool is_held(const struct work *w)
+{
+    return w->f.trouble == STW_SQL_LOCKED || stw_streq(w->f.state, "2BP01");
+}
+
 static int run_ending(struct work *w, enum ending how)
 {
-    int r = run_for_ours(w, how, write_ending);
-    for (int i = 0; i < UNBLOCK_TRIES && r != 0 && how == DROP && w->s.ops->unblock &&
-                    w->f.trouble == STW_SQL_LOCKED;
-         i++) {
+    int r = -1;
+    for (int i = 0; i <= UNBLOCK_TRIES; i++) {
+        if (i > 0 && w->s.ops->unblock(&w->s, &w->seen, &w->f) != 0)
+            return -1;
+        r = how == DROP && look_drop(w) != 0 ? -1 : run_for_ours(w, how, write_ending);
+        if (r == 0 || how != DROP || !w->s.ops->unblock || !is_held(w) || i == UNBLOCK_TRIES)
+            break;
         w->f = (struct stw_fault){0};
-        r = w->s.ops->unblock(&w->s, &w->seen, &w->f) != 0 || look_drop(w) != 0
-                ? -1
-                : run_for_ours(w, how, write_ending);
     }
     return r;
 }
@@ -1039,8 +1044,7 @@ static int end_accounts(struct work *w, struct stw_pool *p, enum ending how)
         return refuse_owner(w, others, classify_owner(others, w->a));
     /* What the lookup reads, and what the drop waits for, others have made: the account is locked
      * before. */
-    if (how == DROP && w->s.ops->look_drop &&
-        (run_for_ours(w, LOCK, write_ending) != 0 || look_drop(w) != 0))
+    if (how == DROP && w->s.ops->look_drop && run_for_ours(w, LOCK, write_ending) != 0)
         return -1;
     return run_ending(w, how) != 0 || end_sessions(w, how) != 0 ||
                    run_for_ours(w, how, write_end_of_mark) != 0

@@ -398,12 +398,15 @@ static int shed_in(struct stw_session *s, const char *database, const struct stw
         if (stw_session_run(s, &script, f) != 0 || ask_left(s, database, oid, &left, f) != 0)
             return -1;
     } while (left.count < before.count);
-    return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
-                         "it has %s%s%s, given by the role \"%s\", which the admin account may "
-                         "not act as: as that role or a superuser, run REVOKE %s FROM \"%s\" "
-                         "CASCADE",
-                         left.what, database ? " in the database " : "", database ? database : "",
-                         left.grantor, left.what, a->user);
+    (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_DROP,
+                        "it has %s%s%s, given by the role \"%s\", which the admin account may "
+                        "not act as: as that role or a superuser, run REVOKE %s FROM \"%s\" "
+                        "CASCADE",
+                        left.what, database ? " in the database " : "", database ? database : "",
+                        left.grantor, left.what, a->user);
+    /* As DROP ROLE would say: it may have been given again at this moment. */
+    stw_format(f->state, sizeof(f->state), "2BP01");
+    return -1;
 }
 
 int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct stw_seen *seen,

@@ -879,6 +879,32 @@ def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(ma
     probe.drop(**account(user))
 
 
+def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped(make_probe, pg, user):
+    """Its former rights are taken, and before it is dropped it has one again."""
+    probe = make_probe(pg.target("db"))
+    victim = account(f"{user}v", owner="other/victim", uid="uid-v")
+    probe.sync(**account(user))
+    probe.sync(**victim)
+    pg.sql(f"CREATE SCHEMA {user}_s AUTHORIZATION {user}; SET ROLE {user}; CREATE TABLE {user}_s.t (i int)")
+    ended = threading.Event()
+
+    def give():
+        while not ended.is_set():
+            pg.run_client(f"DO $$ BEGIN LOOP GRANT SELECT ON {user}_s.t TO {user}v; COMMIT; END LOOP; END $$",
+                          check=False, user=user, password=PASSWORD, tcp=True)
+    giver = threading.Thread(target=give)
+    giver.start()
+    try:
+        wait.until("a right", lambda: pg.sql(f"SELECT 1 FROM pg_class WHERE relacl::text LIKE '%{user}v=r%'"))
+        wait.until("the drop", lambda: probe.ask("drop", **victim)["result"] == 0)
+        assert not pg.exists(f"{user}v")
+    finally:
+        ended.set()
+        pg.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}'")
+        giver.join(60)
+    probe.drop(**account(user))
+
+
 # --- the locks that name the sessions of leaders
 
 
