@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kube/client_priv.h"
 #include "kube/discovery.h"
+#include "kube/dry_run.h"
 #include "kube/shadow_priv.h"
 #include "kube/tree.h"
 
@@ -222,6 +223,7 @@ struct verb {
     const char *manager; /* NULL: no fieldManager */
     bool force;
     const char *version; /* NULL: the newest */
+    bool dry_run;
 };
 
 static int send_verb_request(struct stw_client *c, const struct verb *v, const struct stw_place *at,
@@ -238,6 +240,8 @@ static int send_verb_request(struct stw_client *c, const struct verb *v, const s
         stw_buf_adds(&path, "?resourceVersion=");
         stw_url_escape(v->version, &path);
     }
+    if (v->dry_run)
+        stw_buf_adds(&path, v->manager ? "&dryRun=All" : "?dryRun=All");
     if (path.failed)
         return stw_fail(err, STW_ERR_INVALID, "the name \"%.64s...\" is too long",
                         at->name ? at->name : "");
@@ -302,22 +306,46 @@ int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_
                    const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
     /* The body is JSON, which is also YAML; servers know no other name for an apply patch. */
-    const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, true};
+    const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, .force = true};
     return run_json(c, &v, at, object, ret, err);
 }
 
 int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const json_t *patch,
                          const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
-    const struct verb v = {"PATCH", "application/merge-patch+json", manager, false};
+    const struct verb v = {"PATCH", "application/merge-patch+json", manager};
     return run_json(c, &v, at, patch, ret, err);
 }
 
 int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
                         const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
-    const struct verb v = {"PATCH", "application/json-patch+json", manager, false};
+    const struct verb v = {"PATCH", "application/json-patch+json", manager};
     return send_verb_request(c, &v, at, patch, ret, err);
+}
+
+/* --- writes that store nothing */
+
+int stw_dry_run_create(struct stw_client *c, const struct stw_resource *r, const char *ns,
+                       const json_t *object, struct stw_error *err)
+{
+    return run_json(c, &(struct verb){.method = "POST", .dry_run = true}, STW_PLACE(r, ns), object,
+                    NULL, err);
+}
+
+int stw_dry_run_apply(struct stw_client *c, const struct stw_place *at, const json_t *object,
+                      const char *manager, struct stw_error *err)
+{
+    const struct verb v = {"PATCH", "application/apply-patch+yaml", manager, .force = true,
+                           .dry_run = true};
+    return run_json(c, &v, at, object, NULL, err);
+}
+
+int stw_dry_run_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
+                           const char *manager, struct stw_error *err)
+{
+    const struct verb v = {"PATCH", "application/json-patch+json", manager, .dry_run = true};
+    return send_verb_request(c, &v, at, patch, NULL, err);
 }
 
 /* --- the server's version */
