@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/child_extras_priv.h"
+#include "controller/child_priv.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
 #include "controller/memo.h"
@@ -41,6 +42,7 @@ struct task {
     struct stw_hash wanted;
     struct stw_hash template; /* the part of it from the pod template; zero: it has none */
     bool waits;               /* that template may not be applied yet */
+    bool cached;              /* child->live is from the cache */
 };
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
@@ -89,12 +91,23 @@ static void mark_template(const json_t *desired)
                               json_string(mark));
 }
 
-static const json_t *desired_of(struct stw_child *c)
+static void mark_as_adopted(struct stw_child *c)
+{
+    json_t *marked = c->desired ? stw_adopted_tree(c->adopter, c->desired) : NULL;
+    json_decref(c->made);
+    c->desired = c->made = marked;
+    c->marked = true;
+}
+
+const json_t *stw_child_desired(struct stw_child *c)
 {
     if (!c->desired && c->make) {
         c->desired = c->made = c->make(c->ctx);
+        c->marked = false;
         mark_template(c->desired);
     }
+    if (c->adopter && !c->marked)
+        mark_as_adopted(c);
     return c->desired;
 }
 
@@ -110,12 +123,13 @@ static int find_wanted(struct stw_run *run, struct stw_child *c, const char *wha
                        struct stw_digests *ret)
 {
     bool known = stw_hash_is_set(c->inputs);
-    if (known && stw_memo_get(stw_run_memo(run), what, c->inputs, ret))
+    struct stw_hash inputs = {c->inputs.lo ^ (c->adopter != NULL), c->inputs.hi};
+    if (known && stw_memo_get(stw_run_memo(run), what, inputs, ret))
         return 0;
-    if (digest_parts(desired_of(c), ret) != 0)
+    if (digest_parts(stw_child_desired(c), ret) != 0)
         return -1;
     if (known)
-        stw_memo_put(stw_run_memo(run), what, c->inputs, *ret);
+        stw_memo_put(stw_run_memo(run), what, inputs, *ret);
     return 0;
 }
 
@@ -125,6 +139,9 @@ int stw_child_wanted(struct stw_run *run, struct stw_child *child, struct stw_ha
     stw_key_make(run->ns, child->name, key);
     what_of(child->watch->resource, key, what, sizeof(what));
     struct stw_digests parts;
+    struct stw_child_live live;
+    if (stw_child_cached(run, child->watch, key, &live) == 0 && live.adopted)
+        child->adopter = run->op;
     if (find_wanted(run, child, what, &parts) != 0)
         return -1;
     *ret = parts.whole;
@@ -233,9 +250,10 @@ static json_t *to_create(const struct task *t, struct stw_error *err)
     int minor = NEW_GUARD_FOR_SERVICES;
     if (t->resource == &stw_res_service && stw_kube_minor(t->run->client, &minor, err) != 0)
         return NULL;
-    json_t *object = minor < NEW_GUARD_FOR_SERVICES
-                         ? with_guard(desired_of(t->child), OLD_GUARD, json_integer(INT32_MAX))
-                         : with_guard(desired_of(t->child), CREATE_GUARD, json_string("1"));
+    json_t *object =
+        minor < NEW_GUARD_FOR_SERVICES
+            ? with_guard(stw_child_desired(t->child), OLD_GUARD, json_integer(INT32_MAX))
+            : with_guard(stw_child_desired(t->child), CREATE_GUARD, json_string("1"));
     if (!object)
         (void)stw_fail_memory(err);
     return object;
@@ -243,14 +261,18 @@ static json_t *to_create(const struct task *t, struct stw_error *err)
 
 static json_t *to_change(const struct task *t, const char *uid, struct stw_error *err)
 {
-    json_t *object = with_guard(desired_of(t->child), "uid", json_string(uid));
+    const char *version = t->child->adoption.resource_version;
+    json_auto_t *named = with_guard(stw_child_desired(t->child), "uid", json_string(uid));
+    json_t *object = *version && t->child->adopted_now
+                         ? with_guard(named, "resourceVersion", json_string(version))
+                         : json_incref(named);
     if (!object)
         (void)stw_fail_memory(err);
     return object;
 }
 
 /* Begins a patch with the tests that must still hold. */
-static void begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
+void stw_child_begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
 {
     char rv[STW_RV_LEN] = "";
     (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
@@ -270,8 +292,8 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     if (stw_json_scan(&live, stw_buf_str(live_text), live_text->len, err) != 0)
         return -1;
-    begin_patch(&patch, stw_json_root(&live), t->child->live.uid);
-    unsigned found = stw_child_remove_extras(desired_of(t->child), stw_json_root(&live),
+    stw_child_begin_patch(&patch, stw_json_root(&live), t->child->live.uid);
+    unsigned found = stw_child_remove_extras(stw_child_desired(t->child), stw_json_root(&live),
                                              t->run->controller->all_data, &patch);
     if (found == 0)
         return 0;
@@ -346,11 +368,11 @@ static void name_drift(struct task *t, const struct stw_buf *live_text)
     stw_autobuf struct stw_buf names = STW_BUF_INIT(4096), extras = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
     set_drift(t, STW_DRIFT_OWNERS);
-    if (scan_tree(desired_of(t->child), &text, &wanted) != 0 ||
+    if (scan_tree(stw_child_desired(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return;
     unsigned differ = stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
-    unsigned more = stw_child_name_extras(desired_of(t->child), stw_json_root(&live),
+    unsigned more = stw_child_name_extras(stw_child_desired(t->child), stw_json_root(&live),
                                           t->run->controller->all_data, &extras);
     if (differ + more == 0)
         return;
@@ -365,10 +387,10 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
-    if (scan_tree(desired_of(t->child), &text, &wanted) != 0 ||
+    if (scan_tree(stw_child_desired(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return false;
-    begin_patch(patch, stw_json_root(&live), uid);
+    stw_child_begin_patch(patch, stw_json_root(&live), uid);
     stw_buf_addc(patch, ',');
     unsigned found = stw_owned_leftovers(stw_json_root(&wanted), stw_json_root(&live),
                                          t->run->field_manager, patch);
@@ -413,6 +435,103 @@ static void rewrite_child(struct task *t, const char *uid, const struct stw_buf 
     if (t->child->err.code == STW_ERR_INVALID && strstr(t->child->err.text, "metadata.uid"))
         t->child->err.code = STW_ERR_CONFLICT; /* another object has this name now */
     set_child_state(t, STW_CHILD_FAILED);
+}
+
+/* --- adoption */
+
+/* The error says why.  After a conflict the run ends, and the next one asks again. */
+static void set_refused(struct task *t)
+{
+    enum stw_err code = t->child->err.code;
+    bool again = code == STW_ERR_CONFLICT || code == STW_ERR_CANCELLED;
+    set_child_state(t, again ? STW_CHILD_FAILED : STW_CHILD_NOT_ADOPTED);
+}
+
+/* From now on the child is wanted with the mark instead of an owner reference. */
+static int want_as_adopted(struct task *t)
+{
+    struct stw_digests parts;
+    if (t->child->adopter)
+        return 0;
+    t->child->adopter = t->run->op;
+    if (find_wanted(t->run, t->child, t->what, &parts) != 0)
+        return stw_fail_memory(&t->child->err);
+    t->wanted = parts.whole;
+    t->template = parts.template;
+    return 0;
+}
+
+/* Makes us the manager of the fields that the apply replaces as a whole.  Changes no value. */
+static int take_fields(struct task *t, struct stw_json live)
+{
+    struct stw_child *c = t->child;
+    stw_autobuf struct stw_buf patch = STW_BUF_INIT(OBJECT_MAX);
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    if (!stw_adoption_transfer(t->resource, live, t->run->field_manager, &patch))
+        return 0;
+    if (!stw_run_may_write(t->run))
+        return stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_kube_json_patch(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
+                            stw_buf_str(&patch), t->run->field_manager, &answer, &c->err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
+        return -1;
+    (void)stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.resourceVersion"),
+                          c->adoption.resource_version, sizeof(c->adoption.resource_version));
+    return 0;
+}
+
+/* Since the server was asked: the run ends, and the next one asks again. */
+static void fail_as_changed(struct task *t)
+{
+    (void)stw_fail(&t->child->err, STW_ERR_CONFLICT, "%s \"%s\" has changed meanwhile",
+                   t->resource->kind, t->name);
+    set_child_state(t, STW_CHILD_FAILED);
+}
+
+/* The status of an object changes without its generation, while pods start. */
+static bool is_as_asked(struct stw_adoption *a, struct stw_json live, const char *uid)
+{
+    struct stw_json metadata = stw_json_get(live, "metadata");
+    struct stw_json version = stw_json_get(metadata, "resourceVersion");
+    int64_t generation = 0;
+    (void)stw_json_int(stw_json_get(metadata, "generation"), &generation);
+    if (!stw_streq(a->uid, uid) || generation != a->generation ||
+        (generation == 0 && !stw_json_is(version, a->resource_version)))
+        return false;
+    (void)stw_json_strcpy(version, a->resource_version, sizeof(a->resource_version));
+    return true;
+}
+
+static bool may_be_adopted(struct task *t, struct stw_json live, const char *uid)
+{
+    struct stw_child *c = t->child;
+    if (c->adoption.answer == STW_ADOPTION_UNKNOWN)
+        stw_children_check_adoption(t->run, t->owner, c, 1);
+    if (c->adoption.answer == STW_ADOPTION_REFUSED)
+        set_refused(t);
+    else if (c->adoption.answer != STW_ADOPTION_FREE || !is_as_asked(&c->adoption, live, uid))
+        fail_as_changed(t);
+    else if (stw_adoption_waits(c))
+        set_child_state(t, STW_CHILD_HELD);
+    else
+        return true;
+    c->live = (struct stw_child_live){0};
+    return false;
+}
+
+static void adopt_child(struct task *t, struct stw_json live, const char *uid)
+{
+    struct stw_child *c = t->child;
+    if (!may_be_adopted(t, live, uid))
+        return;
+    if (want_as_adopted(t) != 0 || take_fields(t, live) != 0) {
+        set_child_state(t, STW_CHILD_FAILED);
+        return;
+    }
+    c->adopted_now = true;
+    rewrite_child(t, uid, NULL);
+    c->adopted_now = c->state == STW_CHILD_UPDATED;
 }
 
 /* --- objects that the cache does not have, or has in another state */
@@ -470,7 +589,7 @@ static void judge_waiting(struct task *t, const char *uid, const struct stw_buf 
     }
     struct stw_json live = stw_json_root(&doc);
     json_t *kept = stw_hash_equal(c->live.template, c->template.stored)
-                       ? stw_template_keep(desired_of(c), live, t->run->field_manager)
+                       ? stw_template_keep(stw_child_desired(c), live, t->run->field_manager)
                        : NULL;
     if (!kept || digest_parts(kept, &parts) != 0) {
         json_decref(kept);
@@ -501,7 +620,8 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     }
     struct stw_json root = stw_json_root(&doc), metadata = stw_json_get(root, "metadata");
     bool controlled = stw_owner_controller(root, kind, name, owner_uid) == 0;
-    bool ours = controlled && stw_streq(owner_uid, t->owner->uid);
+    bool marked = !controlled && stw_adopted_by(t->run->op, root, NULL, NULL, owner_uid) == 0;
+    bool ours = (controlled || marked) && stw_streq(owner_uid, t->owner->uid);
     (void)stw_json_strcpy(stw_json_get(metadata, "uid"), uid, sizeof(uid));
     if (stw_json_there(stw_json_get(metadata, "deletionTimestamp"))) {
         set_child_state(t, STW_CHILD_TERMINATING);
@@ -515,13 +635,19 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
         name_holder(t, kind, name);
         return;
     }
+    if (!ours) {
+        adopt_child(t, root, uid);
+        return;
+    }
     take_answer(t, text);
-    if (ours && as_wanted(t->run, t->what, t->wanted, &t->child->live))
+    if (marked && want_as_adopted(t) != 0)
+        set_child_state(t, STW_CHILD_FAILED);
+    else if (as_wanted(t->run, t->what, t->wanted, &t->child->live))
         set_child_state(t, STW_CHILD_SYNCED);
-    else if (ours && t->waits)
+    else if (t->waits)
         judge_waiting(t, uid, text);
     else
-        rewrite_child(t, uid, ours && t->child->applied_before ? text : NULL);
+        rewrite_child(t, uid, t->child->applied_before ? text : NULL);
 }
 
 /* The object does not exist.  A refusal for another reason than the guard is final.  Otherwise the
@@ -637,11 +763,12 @@ static void note_template(struct task *t)
 static void sync_child(struct task *t)
 {
     struct stw_child *c = t->child;
-    bool cached = stw_child_cached(t->run, c->watch, t->key, &c->live) == 0;
-    bool ours = cached && is_ours(t, &c->live);
+    bool ours = t->cached && is_ours(t, &c->live);
     const char *owner_name = *c->live.owner_name ? c->live.owner_name : t->name;
-    if (!ours && cached && is_left_behind(t, c->live.owner_kind, owner_name))
+    if (!ours && t->cached && !c->live.adopted && is_left_behind(t, c->live.owner_kind, owner_name))
         wait_for_collector(t);
+    else if (!ours && c->adoption.answer == STW_ADOPTION_REFUSED)
+        set_refused(t);
     else if (!ours)
         create_child(t);
     else if (c->live.terminating)
@@ -695,11 +822,14 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     t.cache = stw_run_cache(run, child->watch);
     t.resource = stw_informer_resource(t.cache);
     t.name = child->name;
-    child->err = (struct stw_error){0};
+    if (child->adoption.answer != STW_ADOPTION_REFUSED)
+        child->err = (struct stw_error){0};
     stw_key_make(owner->ns, t.name ? t.name : "", t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
     struct stw_digests parts;
     mark_template(child->desired);
+    t.cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
+    child->adopter = t.cached && child->live.adopted && is_ours(&t, &child->live) ? run->op : NULL;
     if (!t.name || find_wanted(run, child, t.what, &parts) != 0) {
         (void)stw_fail_memory(&child->err);
         set_child_state(&t, STW_CHILD_FAILED);
@@ -741,8 +871,8 @@ void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct
     stw_key_make(owner->ns, t.name, t.key);
     if (!is_readable(&t))
         return;
-    bool cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
-    if (cached && is_ours(&t, &child->live) && !child->live.terminating)
+    t.cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
+    if (t.cached && is_ours(&t, &child->live) && !child->live.terminating)
         delete_own(&t);
     else
         set_child_state(&t, STW_CHILD_ABSENT);

@@ -52,6 +52,8 @@ struct stw_child_live {
     int64_t node_port;          /* of a Service: the first; 0 for none */
     struct stw_rollout rollout; /* of a Deployment */
     struct stw_child_report report;
+    bool
+        adopted; /* it was there before its owner, which it names in an annotation: see child_adopt.c */
 };
 
 /* Decodes a cached text of these watches.  -1: the text is invalid. */
@@ -71,12 +73,32 @@ enum stw_child_state {
     STW_CHILD_NOT_ALLOWED, /* of an optional watch: it may not be listed; see `err` */
     STW_CHILD_FAILED,      /* `err` */
     STW_CHILD_UNREADABLE,  /* the server has one that cannot be read; `err` says why */
+    STW_CHILD_NOT_ADOPTED, /* it, or another child, cannot be adopted: nothing was; see `err` */
+    STW_CHILD_HELD,        /* it is adopted when the pods of the Deployment are available */
 };
 
 /* The custom object. */
 struct stw_owner {
     const char *kind, *ns, *name, *uid;
     bool adopt; /* take over an object without a controller */
+    /* The selector of the pods that the kind's Deployment had when it was adopted, which cannot be
+     * changed; NULL: the usual one.  Borrowed. */
+    const json_t *selector;
+};
+
+/* What is known of a child that is not ours, before anything is written. */
+struct stw_adoption {
+    enum {
+        STW_ADOPTION_UNKNOWN,
+        STW_ADOPTION_NOT_NEEDED, /* it is ours, or not wanted */
+        STW_ADOPTION_MISSING,    /* it will be created */
+        STW_ADOPTION_FOREIGN,    /* another one's */
+        STW_ADOPTION_FREE,       /* without a controller: it may be adopted */
+        STW_ADOPTION_REFUSED, /* no child may be adopted or created; `err` of the child says why */
+    } answer;
+    char uid[64], resource_version[STW_RV_LEN]; /* of the object without a controller */
+    int64_t generation;                         /* 0: it has none */
+    struct stw_child *after; /* the Deployment whose pods must be available first, or NULL */
 };
 
 struct stw_child {
@@ -102,6 +124,10 @@ struct stw_child {
                                    the status reports that already */
     bool updated_early;         /* it was applied: another client had changed the one before */
     char differs[256];
+    struct stw_adoption adoption;
+    const struct stw_operator *adopter; /* not NULL: `desired` has a mark instead of an owner */
+    bool marked;                        /* that was done */
+    bool adopted_now;                   /* by this call */
 };
 
 /* Frees what the calls below put into it. */
@@ -111,7 +137,15 @@ void stw_child_done(struct stw_child *child);
 /* All values were as wanted, but not their field managers (metadata.managedFields). */
 #define STW_DRIFT_OWNERS "(managedFields)"
 
-/* Makes the object match `desired`: with at most one write, or none when it already matches. */
+/* All or nothing: looks which children of an owner that adopts are there without a controller, and asks
+ * the server whether they could be adopted and the missing ones created, without a write.  Call it
+ * before the first stw_child_ensure() of them.  Children without `desired` and `make` are not wanted.
+ * When all children are ours, it sends nothing.  `children` must not move until they are ensured. */
+void stw_children_check_adoption(struct stw_run *run, const struct stw_owner *owner,
+                                 struct stw_child *children, size_t count);
+
+/* Makes the object match `desired`: with at most one write, or none when it already matches.  An
+ * adoption may take two. */
 void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child);
 
 /* Deletes the object when it is ours, because it is not wanted. */

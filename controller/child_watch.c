@@ -6,15 +6,18 @@
  *     u  uid
  *     t  it is being deleted
  *     o  its controller: {k kind, n name (absent when it is the child's name), u uid}
+ *     a  it was adopted: `o` is from its annotation, not from its ownerReferences
  *     d  digest of the fields that the controller owns
  *     e  the part of it from the pod template of a Deployment
  *     p  node ports of a Service
  *     r  rollout of a Deployment
+ *     s  labels by which an adopted Deployment selects its pods
  *     h  conditions of an autoscaler
  *
  * Runs on the client's thread. */
 #include "base/hex.h"
 #include "controller/child.h"
+#include "controller/child_priv.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -59,7 +62,8 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
     const struct stw_controller *c;
     struct stw_hash template;
     struct stw_json metadata = stw_json_get(object, "metadata");
-    if (stw_owner_controller(object, kind, name, uid) != 0 ||
+    bool adopted = stw_owner_controller(object, kind, name, uid) != 0;
+    if ((adopted && stw_adopted_by(op, object, kind, name, uid) != 0) ||
         !(c = find_controller(op->controllers, kind)))
         return NULL;
     stw_field_manager(op, c, manager);
@@ -73,7 +77,7 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
     }
     stw_buf_adds(out, ",\"u\":");
     stw_buf_json_strz(out, uid);
-    stw_buf_adds(out, "},\"d\":\"");
+    stw_buf_adds(out, adopted ? "},\"a\":true,\"d\":\"" : "},\"d\":\"");
     stw_buf_adds(out, digest);
     stw_buf_addc(out, '"');
     if (stw_hash_is_set(template)) {
@@ -152,7 +156,10 @@ static void project_deployment(const struct stw_operator *op, struct stw_json ob
             stw_buf_adds(out, ",\"m\":true");
     }
     add_stuck(stw_json_get(status, "conditions"), out);
-    stw_buf_adds(out, "}}");
+    stw_buf_addc(out, '}');
+    if (stw_adopted_by(op, object, NULL, NULL, NULL) == 0)
+        add_raw_member(out, "s", stw_adopted_selector(object));
+    stw_buf_addc(out, '}');
 }
 
 /* --- autoscalers */
@@ -441,6 +448,7 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     if (stw_json_strcpy(stw_json_get(root, "e"), digest, sizeof(digest)) == 0)
         ret->template = stw_hash_parse(digest);
     ret->terminating = stw_json_bool(stw_json_get(root, "t"), false);
+    ret->adopted = stw_json_bool(stw_json_get(root, "a"), false);
     (void)stw_json_int(stw_json_at(stw_json_get(root, "p"), 0), &ret->node_port);
     read_rollout(stw_json_get(root, "r"), &ret->rollout);
     read_report(stw_json_get(root, "h"), &ret->report);

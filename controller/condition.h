@@ -25,6 +25,8 @@
 #define STW_REASON_PAUSED "Paused"
 #define STW_REASON_INVALID_SPEC "InvalidSpec"
 #define STW_REASON_NAME_CONFLICT "NameConflict"
+#define STW_REASON_NOT_ADOPTED "AdoptionRefused"
+#define STW_REASON_ADOPTION_WAITS "AdoptionWaits"
 #define STW_REASON_FORBIDDEN "Forbidden"
 #define STW_REASON_NOT_INSTALLED "NotInstalled"
 #define STW_REASON_QUOTA "QuotaExceeded"

@@ -18,6 +18,8 @@ static bool is_label_value(const char *s)
 
 json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner *owner)
 {
+    if (owner->selector)
+        return json_deep_copy(owner->selector);
     return json_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app, "app.kubernetes.io/instance",
                      owner->name);
 }
@@ -26,13 +28,16 @@ json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *o
                             const struct stw_naming *n)
 {
     char tag[130];
-    json_t *all = stw_manifest_selector(n, owner);
+    json_t *all = json_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app,
+                            "app.kubernetes.io/instance", owner->name);
     (void)json_object_set_new(all, "app.kubernetes.io/component", json_string(n->component));
     (void)json_object_set_new(all, "app.kubernetes.io/part-of", json_string(owner->name));
     (void)json_object_set_new(all, STW_MANAGED_BY, json_string(run->op->name));
     stw_image_tag(n->image, tag, sizeof(tag));
     if (is_label_value(tag))
         (void)json_object_set_new(all, "app.kubernetes.io/version", json_string(tag));
+    if (owner->selector)
+        (void)json_object_update(all, (json_t *)(uintptr_t)owner->selector);
     return all;
 }
 

@@ -13,7 +13,8 @@ struct stw_naming {
     const char *image;           /* its tag is the version */
 };
 
-/* {app.kubernetes.io/name, app.kubernetes.io/instance}: the selector, unique to this object. */
+/* {app.kubernetes.io/name, app.kubernetes.io/instance}: the selector, unique to this object; or that
+ * of the Deployment that it adopted (owner->selector), which the labels below then have, too. */
 json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner *owner);
 /* The selector plus component, part-of, managed-by and version. */
 json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *owner,

@@ -23,9 +23,9 @@ static unsigned list_kinds(const struct stw_child *children, size_t count, const
 {
     unsigned total = 0, n = 0;
     for (size_t i = 0; i < count; i++)
-        total += children[i].state == state;
+        total += children[i].state == state && !children[i].adopted_now;
     for (size_t i = 0; i < count; i++) {
-        if (children[i].state != state)
+        if (children[i].state != state || children[i].adopted_now)
             continue;
         stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
         stw_buf_adds(out, children[i].watch->resource->kind);
@@ -74,6 +74,12 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
     for (size_t i = 0; i < count; i++) {
         if (children[i].state == STW_CHILD_REPAIRED)
             tell_repair(run, o, &children[i]);
+        if (children[i].adopted_now)
+            stw_object_event(run, o, false, "Adopted", "Adopt",
+                             "adopted %s \"%s\", which was there before; it stays when the %s is "
+                             "deleted",
+                             children[i].watch->resource->kind, children[i].name,
+                             run->controller->kind->kind);
         if (children[i].updated_early)
             stw_object_event(run, o, false, "TemplateUpdated", "Update",
                              "%s \"%s\" has the pod template of this version of %s: another client "

@@ -3,6 +3,7 @@
 
 #include "base/memory_budget.h"
 #include "base/util.h"
+#include "controller/child_priv.h"
 #include "controller/manager_priv.h"
 #include "controller/object_priv.h"
 #include "controller/outcome.h"
@@ -35,6 +36,8 @@ static size_t count_children(const struct stw_controller *c)
 static struct stw_hash inputs_of(const struct stw_subject *s, int64_t input)
 {
     char text[128];
+    if (s->selector)
+        return (struct stw_hash){0};
     int len = snprintf(text, sizeof(text), "%s %lld %lld", s->object.uid,
                        (long long)s->object.generation, (long long)input);
     return s->object.generation > 0 ? stw_hash_bytes(text, (size_t)len) : (struct stw_hash){0};
@@ -53,6 +56,8 @@ static struct stw_hash template_inputs_of(const struct stw_subject *s,
 void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
 {
     const struct stw_child_row *row = &s->run->controller->children[i];
+    const struct stw_adoption adoption = s->children[i].adoption;
+    const struct stw_error refusal = s->children[i].err;
     stw_child_done(&s->children[i]);
     s->children[i] = (struct stw_child){
         .watch = row->watch,
@@ -60,6 +65,8 @@ void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
         .make = row->make,
         .ctx = s,
         .inputs = inputs_of(s, input),
+        .err = refusal,
+        .adoption = adoption,
         .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
     stw_child_know_template(&s->children[i], s->run, &s->object);
     s->children[i].template.inputs_now = template_inputs_of(s, row, input);
@@ -71,8 +78,22 @@ static bool is_wanted(const struct stw_subject *s, size_t i)
     return !row->wanted || row->wanted(s);
 }
 
+void stw_children_check(struct stw_subject *s)
+{
+    if (s->adoption_checked || !s->owner.adopt)
+        return;
+    for (size_t i = 0; i < s->child_count; i++) {
+        stw_children_begin(s, i, 0);
+        if (!is_wanted(s, i))
+            s->children[i].make = NULL;
+    }
+    stw_children_check_adoption(s->run, &s->owner, s->children, s->child_count);
+    s->adoption_checked = true;
+}
+
 void stw_children_ensure(struct stw_subject *s, size_t i)
 {
+    stw_children_check(s);
     stw_children_begin(s, i, 0);
     if (is_wanted(s, i))
         stw_child_ensure(s->run, &s->owner, &s->children[i]);
@@ -172,6 +193,20 @@ static int decode_spec(struct stw_subject *s, struct stw_error *err)
                            (char *)s + c->spec_offset, err);
 }
 
+static void find_selector(struct stw_subject *s)
+{
+    s->selector = stw_find_adopted_selector(s->run, &s->owner);
+    s->owner.selector = s->selector;
+}
+
+static void reconcile_wanted(struct stw_subject *s, struct stw_result *result)
+{
+    if (s->run->controller->reconcile)
+        s->run->controller->reconcile(s, result);
+    else
+        reconcile_children(s, result);
+}
+
 static void reconcile_object(struct stw_subject *s, struct stw_result *result)
 {
     const struct stw_controller *c = s->run->controller;
@@ -191,10 +226,9 @@ static void reconcile_object(struct stw_subject *s, struct stw_result *result)
                             text, result);
     } else if (decoded != 0) {
         stw_run_fail(s->run, &err, result);
-    } else if (c->reconcile) {
-        c->reconcile(s, result);
     } else {
-        reconcile_children(s, result);
+        find_selector(s);
+        reconcile_wanted(s, result);
     }
 }
 
@@ -213,6 +247,7 @@ static void free_subject(struct stw_subject *s)
     for (size_t i = 0; s->children && i < s->child_count; i++)
         stw_child_done(&s->children[i]);
     free(s->children);
+    json_decref(s->selector);
     stw_arena_destroy(s->arena);
     stw_object_done(&s->object);
     free(s);

@@ -21,6 +21,8 @@
     struct stw_owner owner; /* of the children: the object */                                      \
     char uid[64];           /* what owner.uid points to, also when the object is read again */     \
     struct stw_arena *arena;                                                                       \
+    json_t *selector;           /* what owner.selector points to, or NULL */                       \
+    bool adoption_checked;      /* of all children */                                              \
     struct stw_child *children; /* child_count of them, in the order of the rows */                \
     size_t child_count
 
@@ -83,6 +85,9 @@ void stw_reconcile(struct stw_run *run, struct stw_result *result);
 
 /* Prepares child `i`.  `input`: what its desired object depends on besides uid and generation. */
 void stw_children_begin(struct stw_subject *s, size_t i, int64_t input);
+/* Of an object that adopts: checks all children, all or nothing (stw_children_check_adoption), once in a
+ * run.  stw_children_ensure() does it; call it before any other write of a child. */
+void stw_children_check(struct stw_subject *s);
 /* Prepares it and makes it so: at most one write, none when the cache shows that nothing differs.
  * What was found or failed is in s->children[i] until the end of the run, and stw_children_judge()
  * reports it.  Blocks for one request; on the worker of the run. */

@@ -65,6 +65,20 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         a->again_ms = STW_FOREIGN_AGAIN_MS;
         STW_ASPECT_SAY(a, "%s", c->err.text);
         break;
+    case STW_CHILD_NOT_ADOPTED:
+        a->reason = STW_REASON_NOT_ADOPTED;
+        a->again_ms = STW_FOREIGN_AGAIN_MS;
+        STW_ASPECT_SAY(a, "%s", c->err.text);
+        break;
+    case STW_CHILD_HELD: /* the watch of the Deployment wakes us */
+        a->level = STW_LEVEL_PROGRESSING;
+        a->again_ms = 0;
+        a->reason = STW_REASON_ADOPTION_WAITS;
+        STW_ASPECT_SAY(a,
+                       "%s \"%s\" stays as it is until the pods of Deployment \"%s\" are "
+                       "available; then it is adopted",
+                       r->kind, c->name, c->adoption.after->name);
+        break;
     case STW_CHILD_UNREADABLE: /* its watch wakes us */
         a->reason = STW_REASON_UNREADABLE;
         STW_ASPECT_SAY(a, "%s", c->err.text);

@@ -16,7 +16,8 @@ json_t *app_selector(const struct app *a)
 json_t *app_labels(const struct app *a)
 {
     json_t *all = stw_manifest_labels(a->run, &a->owner, &a->naming);
-    (void)json_object_set_new(all, "app", json_string(a->owner.name));
+    if (!json_object_get(a->owner.selector, "app"))
+        (void)json_object_set_new(all, "app", json_string(a->owner.name));
     return all;
 }
 

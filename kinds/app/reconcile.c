@@ -51,9 +51,75 @@ static void begin_children(struct app *a)
     a->children[APP_DEPLOYMENT].template.inputs_now = hash_template_inputs(a);
 }
 
-static void ensure_app_child(struct app *a, int child, json_t *desired)
+/* The API version that is watched. */
+static const struct stw_resource *version_of(struct app *a, int child)
+{
+    return stw_informer_resource(stw_run_cache(a->run, watch_of[child]));
+}
+
+static bool is_wanted(const struct app *a, int child)
+{
+    switch (child) {
+    case APP_INGRESS:
+        return a->spec.ingress.host;
+    case APP_ROUTE:
+        return a->spec.route.gateway;
+    case APP_MONITOR:
+        return a->spec.metrics.enabled;
+    case APP_BUDGET:
+        return app_wants_budget(&a->spec);
+    case APP_AUTOSCALER:
+        return a->spec.autoscaling.enabled;
+    default:
+        return true;
+    }
+}
+
+static json_t *build_child(struct app *a, int child)
+{
+    switch (child) {
+    case APP_CONFIGMAP:
+        return app_configmap(a);
+    case APP_DEPLOYMENT:
+        return app_deployment(a);
+    case APP_SERVICE:
+        return app_service(a);
+    case APP_INGRESS:
+        return app_ingress(a);
+    case APP_ROUTE:
+        return app_route(a);
+    case APP_MONITOR:
+        return app_monitor(a);
+    case APP_BUDGET:
+        return app_budget(a, version_of(a, APP_BUDGET));
+    default:
+        return app_autoscaler(a, version_of(a, APP_AUTOSCALER));
+    }
+}
+
+/* Before anything is written. */
+static void check_adoption(struct app *a)
+{
+    json_t *built[APP_CHILDREN] = {0};
+    if (!a->owner.adopt)
+        return;
+    for (int i = 0; i < APP_CHILDREN; i++)
+        a->children[i].desired = built[i] = is_wanted(a, i) ? build_child(a, i) : NULL;
+    stw_children_check_adoption(a->run, &a->owner, a->children, APP_CHILDREN);
+    for (int i = 0; i < APP_CHILDREN; i++) {
+        a->children[i].desired = NULL;
+        json_decref(built[i]);
+    }
+}
+
+static void ensure_app_child(struct app *a, int child)
 {
     struct stw_child *c = &a->children[child];
+    if (!is_wanted(a, child)) {
+        stw_child_remove(a->run, &a->owner, c);
+        return;
+    }
+    json_t *desired = build_child(a, child);
     a->desired[child] = desired;
     c->desired = desired;
     if (desired) {
@@ -64,49 +130,25 @@ static void ensure_app_child(struct app *a, int child, json_t *desired)
     }
 }
 
-static void remove_app_child(struct app *a, int child)
-{
-    stw_child_remove(a->run, &a->owner, &a->children[child]);
-}
-
-/* The API version that is watched. */
-static const struct stw_resource *version_of(struct app *a, int child)
-{
-    return stw_informer_resource(stw_run_cache(a->run, watch_of[child]));
-}
-
 /* When autoscaling ends, the autoscaler is deleted before the Deployment gets its replicas back;
  * when it starts, it is created after the Deployment has given them up.  The ConfigMap comes before
  * the Deployment: pods that start must find it.  False: the run is over. */
 static bool ensure_children(struct app *a, struct stw_result *result)
 {
+    static const int order[] = {APP_SERVICE, APP_INGRESS, APP_ROUTE, APP_MONITOR, APP_BUDGET};
     bool scaling = a->spec.autoscaling.enabled;
     begin_children(a);
+    check_adoption(a);
     if (!scaling)
-        remove_app_child(a, APP_AUTOSCALER);
-    ensure_app_child(a, APP_CONFIGMAP, app_configmap(a));
+        ensure_app_child(a, APP_AUTOSCALER);
+    ensure_app_child(a, APP_CONFIGMAP);
     if (!app_hand_over(a, result))
         return false;
-    ensure_app_child(a, APP_DEPLOYMENT, app_deployment(a));
-    ensure_app_child(a, APP_SERVICE, app_service(a));
-    if (a->spec.ingress.host)
-        ensure_app_child(a, APP_INGRESS, app_ingress(a));
-    else
-        remove_app_child(a, APP_INGRESS);
-    if (a->spec.route.gateway)
-        ensure_app_child(a, APP_ROUTE, app_route(a));
-    else
-        remove_app_child(a, APP_ROUTE);
-    if (a->spec.metrics.enabled)
-        ensure_app_child(a, APP_MONITOR, app_monitor(a));
-    else
-        remove_app_child(a, APP_MONITOR);
-    if (app_wants_budget(&a->spec))
-        ensure_app_child(a, APP_BUDGET, app_budget(a, version_of(a, APP_BUDGET)));
-    else
-        remove_app_child(a, APP_BUDGET);
+    ensure_app_child(a, APP_DEPLOYMENT);
+    for (size_t i = 0; i < STW_COUNT(order); i++)
+        ensure_app_child(a, order[i]);
     if (scaling)
-        ensure_app_child(a, APP_AUTOSCALER, app_autoscaler(a, version_of(a, APP_AUTOSCALER)));
+        ensure_app_child(a, APP_AUTOSCALER);
     return true;
 }
 

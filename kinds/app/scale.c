@@ -130,6 +130,12 @@ static int look_for_foreign(struct app *a, struct stw_error *err)
     return 0;
 }
 
+/* The Deployment is there, and this run adopts it. */
+static bool adopts(const struct app *a)
+{
+    return a->children[APP_DEPLOYMENT].adoption.answer == STW_ADOPTION_FREE;
+}
+
 /* Not all autoscalers of a cluster are watched, since they change every few seconds.  They are
  * listed when the Deployment has another number of replicas than we set, and as long as the last
  * run found one. */
@@ -215,6 +221,12 @@ bool app_hand_over(struct app *a, struct stw_result *result)
 {
     struct stw_child_live live;
     struct stw_error err = {0};
+    if (adopts(a) && !a->spec.autoscaling.enabled && look_for_foreign(a, &err) != 0) {
+        stw_run_fail(a->run, &err, result);
+        return false;
+    }
+    if (adopts(a)) /* it keeps the number that its autoscaler has set */
+        return true;
     if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0) {
         /* Without a start value it gets one replica, and we own nothing that we must give up. */
         a->begins = a->spec.autoscaling.enabled && start_value(&a->spec) > 1;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define PORT_AGAIN_MS 60000
+#define SELECTOR_MAX 8192
 
 #define REASON_SUCCEEDED "Succeeded"
 #define REASON_NO_REPLICAS "NoReplicas"
@@ -326,12 +327,24 @@ static void add_numbers(const struct app *a, json_t *status)
         set_number(status, "startReplicas", a->spec.replicas);
 }
 
+/* For the scale subresource. */
+static json_t *build_selector_text(const struct app *a)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(SELECTOR_MAX);
+    const char *key;
+    json_t *value;
+    if (!a->owner.selector)
+        stw_buf_addf(&text, "app.kubernetes.io/instance=%s,app.kubernetes.io/name=" APP_NAME,
+                     a->owner.name);
+    json_object_foreach ((json_t *)(uintptr_t)a->owner.selector, key, value)
+        stw_buf_addf(&text, "%s%s=%s", text.len > 0 ? "," : "", key, json_string_value(value));
+    return json_string(stw_buf_str(&text));
+}
+
 static void add_texts(const struct app *a, json_t *status)
 {
     char text[STW_KEY_LEN + 128];
-    stw_format(text, sizeof(text), "app.kubernetes.io/instance=%s,app.kubernetes.io/name=" APP_NAME,
-               a->owner.name);
-    (void)json_object_set_new(status, "selector", json_string(text));
+    (void)json_object_set_new(status, "selector", build_selector_text(a));
     (void)json_object_set_new(status, "configHash", json_string(a->config_hash));
     (void)json_object_set_new(status, "securityProfile", json_string(app_profile(a)));
     stw_format(text, sizeof(text), "http://%s.%s.svc:%lld", a->owner.name, a->owner.ns,

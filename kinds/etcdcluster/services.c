@@ -78,16 +78,20 @@ static bool was_applied(const struct ec *e, int child)
             number_of(json_object_get(status, "quorum"), "voters") == q.voters);
 }
 
-static void ensure_child(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
+static void begin_child(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
 {
-    struct stw_child *c = &e->children[child];
     e->desired[child] = desired;
-    *c = (struct stw_child){
+    e->children[child] = (struct stw_child){
         .watch = watch,
         .name = json_string_value(json_object_get(json_object_get(desired, "metadata"), "name")),
         .desired = desired,
         .applied_before = was_applied(e, child)};
-    if (desired) {
+}
+
+static void ensure_child(struct ec *e, int child)
+{
+    struct stw_child *c = &e->children[child];
+    if (c->desired) {
         stw_child_ensure(e->run, &e->owner, c);
         return;
     }
@@ -98,8 +102,11 @@ static void ensure_child(struct ec *e, int child, const struct stw_watch *watch,
 
 void ec_ensure_services(struct ec *e)
 {
-    ensure_child(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
-    ensure_child(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
+    begin_child(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
+    begin_child(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
+    stw_children_check_adoption(e->run, &e->owner, e->children, 2);
+    ensure_child(e, EC_HEADLESS);
+    ensure_child(e, EC_CLIENT);
 }
 
 void ec_ensure_budget(struct ec *e)
@@ -111,7 +118,8 @@ void ec_ensure_budget(struct ec *e)
     if (e->spec.pdb.enabled && q.voters > 1) {
         const struct stw_resource *r =
             stw_informer_resource(stw_run_cache(e->run, &stw_watch_disruption_budgets));
-        ensure_child(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
+        begin_child(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
+        ensure_child(e, EC_BUDGET);
     } else if (!e->spec.pdb.enabled || (e->view.listed && q.voters == 1)) {
         stw_child_remove(e->run, &e->owner, c);
     }

@@ -104,7 +104,8 @@ static json_t *pod_metadata(const struct myweb *w)
     char hash[STW_OWN_NAME_LEN];
     json_t *all = build_myweb_labels(w);
     stw_operator_text(w->run->op, HASH_ANNOTATION, hash);
-    (void)json_object_set_new(all, "app", json_string(w->owner.name));
+    if (!json_object_get(w->owner.selector, "app"))
+        (void)json_object_set_new(all, "app", json_string(w->owner.name));
     if (!stw_streq(w->spec.content_update, "Roll"))
         return json_pack("{s:o}", "labels", all);
     return json_pack("{s:o,s:{s:s}}", "labels", all, "annotations", hash, w->content_hash);

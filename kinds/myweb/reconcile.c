@@ -138,6 +138,7 @@ static void ensure_children(struct stw_subject *subject)
 {
     struct myweb *w = (struct myweb *)subject;
     myweb_hash_content(w);
+    w->service_port = w->spec.node_port;
     stw_children_ensure(subject, MYWEB_CONFIGMAP);
     stw_children_ensure(subject, MYWEB_DEPLOYMENT);
     ensure_service(w);

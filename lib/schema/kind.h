@@ -31,6 +31,7 @@ struct stw_secret_facts {
 /* Annotations that switch something on with "true", for stw_operator_text. */
 #define STW_PAUSED "{domain}/paused"
 #define STW_ADOPT "{domain}/adopt"
+#define STW_ADOPTED_BY "{domain}/adopted-by" /* of a child: "Kind/name/uid" */
 #define STW_FORCE_DELETE "{domain}/force-delete"
 /* Any change of an object runs it at once; this annotation is for changing nothing else. */
 #define STW_RECONCILE_AT "{domain}/reconcile-at"

@@ -187,11 +187,11 @@ class Cluster:
         self.patch("node", node, None, {"spec": {"unschedulable": unschedulable or None}})
 
     def delete(self, kind, name, namespace=None, check=True, wait_gone=True, seconds=120,
-               grace_seconds=None):
+               grace_seconds=None, propagation="Background"):
         """Deletes it and waits until it is gone; a missing object is not an error."""
         path = self._path(kind, namespace, name)
         result = Result(["delete", path])
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         reply = self._ask("DELETE", path, options)

@@ -107,7 +107,9 @@ def test_adoption(controller, installed, namespace):
     web = myweb.wait_settled(installed, "web", namespace)
     taken = installed.get("configmap", "web", namespace)
     assert taken["metadata"]["uid"] == uid
-    assert taken["metadata"]["ownerReferences"][0]["uid"] == web["metadata"]["uid"]
+    assert taken["metadata"]["annotations"]["steward.dev/adopted-by"] == \
+        f'MyWeb/web/{web["metadata"]["uid"]}'
+    assert "ownerReferences" not in taken["metadata"]
     assert taken["data"] == {"theirs": "kept", "index.html": "<p>web</p>"}
 
 

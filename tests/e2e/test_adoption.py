@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was there before its owner is adopted as a whole or not at all, without a moment in which a
+Service has no endpoint, and stays when the owner is deleted."""
+
+import contextlib
+import threading
+
+import pytest
+from support import app, myweb, wait
+
+pytestmark = [pytest.mark.oldest("dry runs, managed fields, selectors"),
+              pytest.mark.usefixtures("pods_stay_pending")]
+
+ADOPT = {"steward.dev/adopt": "true"}
+MARK = "steward.dev/adopted-by"
+KINDS = {"App": app, "MyWeb": myweb}
+HELM = {"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "web"}
+
+
+def deployment(namespace, labels, name="web", **spec):
+    """A user's Deployment of one container, which steward would name otherwise."""
+    return {"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"team": "shop"}},
+            "spec": {"replicas": 2, "selector": {"matchLabels": labels},
+                     "template": {"metadata": {"labels": {**labels, "tier": "front"}},
+                                  "spec": {"containers": [{"name": "old", "image": app.IMAGE,
+                                                           "command": ["old"]}]}}, **spec}}
+
+
+def service(namespace, selector):
+    """A user's Service."""
+    return {"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"selector": selector, "ports": [{"name": "http", "port": 80,
+                                                      "targetPort": 8080}]}}
+
+
+class Kubelet:
+    """A node of the test's own, without a kubelet: this makes each pod that `works` ready there, and
+    ends what is deleted."""
+
+    def __init__(self, cluster, namespace, works):
+        self.cluster, self.namespace, self.works = cluster, namespace, works
+        self.node = f"node-{namespace}"
+        self.numbers = iter(range(10, 250))
+
+    def start(self, pod):
+        """The pod is bound to the node, and ready."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/binding"
+        self.cluster.api.call("POST", path, {
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node}})
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        address = f"10.9.8.{next(self.numbers)}"
+        self.cluster.patch("pod", pod, self.namespace, {"status": {
+            "phase": "Running", "conditions": [ready], "podIP": address,
+            "podIPs": [{"ip": address}]}}, check=False, subresource="status")
+
+    def end(self, pod):
+        """The pod is gone."""
+        self.cluster.delete("pod", pod, self.namespace, wait_gone=False, grace_seconds=0)
+
+    def work(self):
+        """One look at all pods."""
+        for pod in self.cluster.list("pod", self.namespace):
+            if "deletionTimestamp" in pod["metadata"]:
+                self.end(pod["metadata"]["name"])
+            elif "podIP" not in pod["status"] and self.works(pod):
+                self.start(pod["metadata"]["name"])
+
+
+@contextlib.contextmanager
+def kubelet(cluster, namespace, works=lambda pod: True):
+    """Pods run, until the end."""
+    one, done = Kubelet(cluster, namespace, works), threading.Event()
+    cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": one.node}})
+
+    def loop():
+        while not done.wait(0.1):
+            one.work()
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(10)
+        cluster.delete("node", one.node)
+        for pod in cluster.list("pod", namespace):
+            one.end(pod["metadata"]["name"])
+
+
+def addresses(endpoints):
+    """The number of ready addresses."""
+    return sum(len(s.get("addresses", [])) for s in (endpoints or {}).get("subsets", []))
+
+
+def wait_served(cluster, namespace):
+    """Until the Service has two endpoints; returns them."""
+    return cluster.wait_for("endpoints", "web", namespace, lambda o: addresses(o) == 2)
+
+
+def assert_always_served(cluster, namespace, before):
+    """No version of the endpoints since `before` is without an address."""
+    path = (f"/api/v1/namespaces/{namespace}/endpoints"
+            "?fieldSelector=metadata.name%3Dweb&timeoutSeconds=1")
+    seen = list(cluster.api.watch(path, before["metadata"]["resourceVersion"]))
+    counts = [(kind, addresses(o)) for kind, o in seen]
+    assert not [c for c in counts if c[0] != "MODIFIED" or c[1] == 0], counts
+    assert addresses(cluster.get("endpoints", "web", namespace)) > 0
+
+
+def state(cluster, kind, namespace):
+    """What only its user changes."""
+    now = cluster.get(kind, "web", namespace)
+    metadata = now["metadata"]
+    return now["spec"], [metadata.get(m) for m in (
+        "uid", "labels", "annotations", "ownerReferences", "generation")]
+
+
+def wait_done(cluster, kind, namespace):
+    """Until the owner is ready at its present generation."""
+    ready = app.wait_ready if kind == "App" else myweb.wait_settled
+    return ready(cluster, "web", namespace)
+
+
+def manifest(kind, namespace, annotations=None, **spec):
+    """The owner."""
+    more = {"service": {"port": 80}} if kind == "App" else {
+        "serviceType": "ClusterIP", "containerPort": 8080}
+    return KINDS[kind].manifest("web", namespace, annotations, **{"replicas": 2, **more, **spec})
+
+
+def wait_gone_in_background(cluster, kind, namespace):
+    """Deletes the owner, and waits until the garbage collector has deleted its own children."""
+    configs = {"App": "web-config", "MyWeb": "web"}
+    cluster.delete(KINDS[kind].KIND, "web", namespace)
+    cluster.wait_gone("configmap", configs[kind], namespace)
+
+
+@pytest.mark.parametrize("labels", ({"app": "shop"}, HELM), ids=("plain", "chart"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_adoption_never_leaves_a_service_without_endpoints(controller, installed, namespace, kind,
+                                                           labels):
+    with kubelet(installed, namespace):
+        installed.apply(deployment(namespace, labels))
+        installed.apply(service(namespace, {**labels, "tier": "front"}))
+        before = wait_served(installed, namespace)
+        uids = {k: installed.get(k, "web", namespace)["metadata"]["uid"]
+                for k in ("deployment", "service")}
+        installed.apply(manifest(kind, namespace, ADOPT))
+        owner = wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+        mark = f'{kind}/web/{owner["metadata"]["uid"]}'
+        for child, uid in uids.items():
+            now = installed.get(child, "web", namespace)["metadata"]
+            assert (now["uid"], now["annotations"][MARK]) == (uid, mark)
+            assert "ownerReferences" not in now
+        taken = installed.get("deployment", "web", namespace)
+        assert taken["spec"]["selector"] == {"matchLabels": labels}
+        assert taken["metadata"]["labels"]["team"] == "shop"
+        [container] = taken["spec"]["template"]["spec"]["containers"]
+        assert container["name"] != "old" and "command" not in container
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == labels
+        installed.wait_event("web", namespace, "Adopted", "which was there before")
+        # Changes and repairs go on as for other children.
+        installed.patch("service", "web", namespace, {"spec": {"selector": {"more": "x"}}})
+        installed.wait_event("web", namespace, "DriftRepaired", "spec.selector.more")
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == labels
+        before = wait_served(installed, namespace)
+        wait_gone_in_background(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+        assert {k: installed.get(k, "web", namespace)["metadata"]["uid"] for k in uids} == uids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_service_of_other_pods_is_adopted_when_the_new_pods_are_ready(controller, installed,
+                                                                       namespace, kind):
+    """The Service selects the pods of a Deployment of another name, so the new pods do not have its
+    labels."""
+    ready = threading.Event()
+    with kubelet(installed, namespace,
+                 lambda pod: ready.is_set() or "old" == pod["spec"]["containers"][0]["name"]):
+        installed.apply(deployment(namespace, {"app": "v1"}, "web-v1"))
+        installed.apply(service(namespace, {"app": "v1"}))
+        before = wait_served(installed, namespace)
+        installed.apply(manifest(kind, namespace, ADOPT))
+        name = {"App": "ServiceReady", "MyWeb": "ServiceSynced"}[kind]
+        waits = KINDS[kind].wait_condition(installed, "web", namespace, name, "AdoptionWaits")
+        assert "stays as it is until the pods of Deployment \"web\" are available" in \
+            waits["message"]
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == {"app": "v1"}
+        ready.set()
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+        selector = installed.get("service", "web", namespace)["spec"]["selector"]
+        assert "app" not in selector and selector["app.kubernetes.io/instance"] == "web"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_written_when_one_child_cannot_be_adopted(controller, installed, namespace, kind):
+    """The selector of the Deployment has an expression: it cannot be kept, and not be changed."""
+    expression = {"key": "tier", "operator": "Exists"}
+    with kubelet(installed, namespace):
+        installed.apply(deployment(namespace, {"app": "shop"}, selector={
+            "matchLabels": {"app": "shop"}, "matchExpressions": [expression]}))
+        installed.apply(service(namespace, {"app": "shop"}))
+        before = wait_served(installed, namespace)
+        theirs = {k: state(installed, k, namespace) for k in ("deployment", "service")}
+        installed.apply(manifest(kind, namespace, ADOPT))
+        stalled = KINDS[kind].wait_condition(installed, "web", namespace, "Stalled",
+                                             "AdoptionRefused")
+        assert 'nothing is adopted, because Deployment "web" cannot be' in stalled["message"]
+        assert "its selector cannot be changed, and not be kept" in stalled["message"]
+        assert f"kubectl -n {namespace} delete deployment web --cascade=orphan" in \
+            stalled["message"]
+        installed.wait_event("web", namespace, "AdoptionRefused", "Deployment \"web\" cannot be")
+        assert {k: state(installed, k, namespace) for k in theirs} == theirs
+        for config in ("web", "web-config"):
+            assert installed.get("configmap", config, namespace) is None
+        # The advice: pods without a Deployment serve until the new ones do.
+        installed.delete("deployment", "web", namespace, propagation="Orphan")
+        installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+        for old in installed.list("replicaset", namespace):
+            if not old["metadata"].get("ownerReferences"):
+                installed.delete("replicaset", old["metadata"]["name"], namespace)
+        wait_served(installed, namespace)
+        assert_always_served(installed, namespace, before)
+
+
+def test_a_child_of_another_controller_stops_the_adoption_of_all(controller, installed, namespace):
+    installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+        "name": "owner", "namespace": namespace}})
+    uid = installed.get("configmap", "owner", namespace)["metadata"]["uid"]
+    installed.apply(deployment(namespace, {"app": "shop"}, replicas=0))
+    theirs = service(namespace, {"app": "shop"})
+    theirs["metadata"]["ownerReferences"] = [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": True}]
+    installed.apply(theirs)
+    installed.apply(manifest("App", namespace, ADOPT))
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "AdoptionRefused")
+    assert 'Service "web" cannot be: its controller is ConfigMap/owner' in stalled["message"]
+    assert MARK not in installed.get("deployment", "web", namespace)["metadata"].get(
+        "annotations", {})
+
+
+def test_keys_of_others_in_a_configmap_are_not_lost(controller, installed, namespace):
+    installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"THEIRS": "kept"},
+                     "metadata": {"name": "web-config", "namespace": namespace}})
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0))
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "AdoptionRefused")
+    assert "data.THEIRS" in stalled["message"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"config": {"environment": {
+        "THEIRS": "kept"}}}})
+    wait_done(installed, "App", namespace)
+    assert installed.get("configmap", "web-config", namespace)["data"]["THEIRS"] == "kept"
+
+
+def test_an_adopted_deployment_keeps_the_number_of_its_autoscaler(controller, installed, namespace):
+    """Neither the start value of the App's autoscaling nor one replica is written."""
+    scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+              "metadata": {"name": "web", "namespace": namespace},
+              "spec": {"minReplicas": 1, "maxReplicas": 9, "targetCPUUtilizationPercentage": 50,
+                       "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment",
+                                          "name": "web"}}}
+    budget = {"kind": "PodDisruptionBudget", "metadata": {"name": "web", "namespace": namespace},
+              "apiVersion": "policy/v1" if installed.minor() >= 21 else "policy/v1beta1",
+              "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "shop"}}}}
+    with kubelet(installed, namespace):
+        installed.apply([deployment(namespace, {"app": "shop"}, replicas=5), scaler, budget])
+        before = installed.wait_for("deployment", "web", namespace,
+                                    lambda o: o["status"].get("availableReplicas") == 5)
+        installed.apply(manifest("App", namespace, ADOPT, autoscaling={
+            "enabled": True, "minReplicas": 2, "maxReplicas": 7}))
+        installed.wait_event("web", namespace, "Adopted", "HorizontalPodAutoscaler")
+        installed.wait_for("deployment", "web", namespace,
+                           lambda o: o["status"].get("updatedReplicas") == 5)
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments?timeoutSeconds=1"
+        seen = installed.api.watch(path, before["metadata"]["resourceVersion"])
+        assert {o["spec"]["replicas"] for _, o in seen} == {5}
+        assert installed.get("hpa", "web", namespace)["spec"]["maxReplicas"] == 7
+        taken = installed.get("poddisruptionbudget", "web", namespace)
+        assert "minAvailable" not in taken["spec"] and MARK in taken["metadata"]["annotations"]
+
+
+def test_deletion_by_foreground_keeps_what_was_adopted(controller, installed, namespace):
+    """Also while steward is not running."""
+    installed.apply(service(namespace, {"app": "shop"}))
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0))
+    wait_done(installed, "App", namespace)
+    controller.stop()
+    try:
+        installed.delete(app.KIND, "web", namespace, propagation="Foreground")
+        installed.wait_gone("deployment", "web", namespace)
+        assert installed.get("service", "web", namespace)
+    finally:
+        controller.start()
+    # Without the annotation, a new owner of this name does not take it.
+    installed.apply(manifest("App", namespace, replicas=0))
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "NameConflict")
+    assert 'Service "web" exists' in stalled["message"]
+    installed.annotate(app.KIND, "web", namespace, ADOPT)
+    wait_done(installed, "App", namespace)
+
+
+def test_adoption_is_finished_after_a_crash(controller, installed, namespace):
+    """The manager of the fields has changed, and nothing else: as after a crash between two writes."""
+    with kubelet(installed, namespace):
+        installed.apply([deployment(namespace, {"app": "shop"}),
+                         service(namespace, {"app": "shop"})])
+        before = wait_served(installed, namespace)
+        installed.apply(manifest("App", namespace, ADOPT))
+        wait.until("a child to be adopted", lambda: MARK in installed.get(
+            "deployment", "web", namespace)["metadata"].get("annotations", {}))
+        controller.kill()
+        controller.start()
+        wait_done(installed, "App", namespace)
+        assert_always_served(installed, namespace, before)

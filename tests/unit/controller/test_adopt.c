@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Adoption: what is asked, what is written, and when nothing is. */
+#include "controller/child_priv.h"
+
+#include "child_fixture.h"
+
+#define PATH "/api/v1/namespaces/shop/configmaps/web"
+#define OTHER_PATH "/api/v1/namespaces/shop/configmaps/other"
+#define MARK(owner) "'annotations':{'steward.dev/adopted-by':'" owner "'},"
+#define FREE(more)                                                                                 \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1'," more "'resourceVersion':'5'}}"
+#define TAKEN(owner)                                                                               \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1','resourceVersion':'6'," MARK(        \
+        owner) "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{"      \
+               "'f:metadata':{'f:annotations':{'f:steward.dev/"                                    \
+               "adopted-by':{}}},'f:data':{'f:k':{}}}}]},"                                         \
+               "'data':{'k':'v'}}"
+#define GET(path, answer) "{'match':'GET " path "','body':" answer "}"
+#define ABSENT(path)                                                                               \
+    "{'match':'GET " path "','status':404,'body':{'kind':'Status','reason':'NotFound'}}"
+#define EXISTS                                                                                     \
+    "{'match':'PATCH " PATH "','status':409,'body':{'kind':'Status','reason':'Conflict'}}"
+#define PATCH(answer) "{'match':'PATCH " PATH "','body':" answer "}"
+#define REFUSE(path)                                                                               \
+    "{'match':'" path "','status':422,'body':{'kind':'Status','reason':'Invalid','message':'no'}}"
+
+static json_t *config(const char *name)
+{
+    return json_pack("{s:s,s:s,s:{s:s,s:s,s:[{s:s,s:s,s:s}]},s:{s:s}}", "apiVersion", "v1", "kind",
+                     "ConfigMap", "metadata", "namespace", "shop", "name", name, "ownerReferences",
+                     "kind", "MyWeb", "name", "web", "uid", "u-1", "data", "k", "v");
+}
+
+static void begin(struct fixture *f, const char *cached, const char *steps)
+{
+    fixture_begin(f, &stw_watch_configmaps, config("web"), cached, steps);
+    f->owner.adopt = true;
+}
+
+/* The content of the cache and of the server; the result, and the number of dry runs and of writes
+ * that change something. */
+static const struct {
+    const char *what, *cached, *steps;
+    bool adopt;
+    enum stw_child_state state;
+    const char *said;
+    unsigned tries, writes;
+} cases[] = {
+    {"without a controller", "",
+     "[" EXISTS "," GET(PATH, FREE("")) "," GET(PATH, FREE("")) "," PATCH(FREE("")) "," PATCH(
+         TAKEN("MyWeb/web/u-1")) "]",
+     true, STW_CHILD_UPDATED, "", 1, 1},
+    {"the server would refuse it", "",
+     "[" EXISTS "," GET(PATH, FREE("")) "," GET(PATH, FREE("")) "," REFUSE("PATCH " PATH) "]", true,
+     STW_CHILD_NOT_ADOPTED, "nothing is adopted, because ConfigMap \"web\" cannot be: no", 1, 0},
+    {"not asked to adopt", "", "[" EXISTS "," GET(PATH, FREE("")) "]", false, STW_CHILD_FOREIGN,
+     "(owner: none)", 0, 0},
+    {"adopted before", TAKEN("MyWeb/web/u-1"), "[]", false, STW_CHILD_SYNCED, "", 0, 0},
+    {"adopted before, and only the cache has lost it", "",
+     "[" EXISTS "," GET(PATH, TAKEN("MyWeb/web/u-1")) "]", false, STW_CHILD_SYNCED, "", 0, 0},
+    {"adopted by a former owner", TAKEN("MyWeb/web/u-0"),
+     "[" EXISTS "," GET(PATH, TAKEN("MyWeb/web/u-0")) "]", false, STW_CHILD_FOREIGN,
+     "(owner: none)", 0, 0},
+    {"adopted by an owner of another name", TAKEN("MyWeb/more/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("MyWeb/more/u-9")) "]", false, STW_CHILD_FOREIGN,
+     "(owner: none)", 0, 0},
+    {"a mark that is none", TAKEN("MyWeb/web"), "[" EXISTS "," GET(PATH, TAKEN("MyWeb/web")) "]",
+     false, STW_CHILD_FOREIGN, "(owner: none)", 0, 0},
+};
+
+static void every_case(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        begin(&f, cases[i].cached, cases[i].steps);
+        f.owner.adopt = cases[i].adopt;
+        stw_child_ensure(&f.run, &f.owner, &f.child);
+        unsigned creates = fake_count(&f.fake, "\"resourceVersion\":\"1\"");
+        unsigned tries = fake_count(&f.fake, "dryRun=All");
+        unsigned writes = fake_count(&f.fake, "PATCH /") - tries - creates;
+        if (f.child.state != cases[i].state || !strstr(f.child.err.text, cases[i].said) ||
+            tries != cases[i].tries || writes != cases[i].writes)
+            fail_msg("%s: state %d, \"%s\", %u dry runs, %u writes", cases[i].what,
+                     (int)f.child.state, f.child.err.text, tries, writes);
+        fixture_end(&f);
+    }
+}
+
+/* The write names the object and the version that the server was asked about, and no owner. */
+static void the_write_of_an_adoption(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "", cases[0].steps);
+    stw_child_ensure(&f.run, &f.owner, &f.child);
+    assert_true(f.child.adopted_now);
+    assert_int_equal(fake_count(&f.fake, "\"steward.dev/adopted-by\":\"MyWeb/web/u-1\""), 2);
+    assert_int_equal(fake_count(&f.fake, "\"uid\":\"c-1\",\"resourceVersion\":\"5\""), 2);
+    assert_int_equal(fake_count(&f.fake, "ownerReferences"), 1); /* of the attempt to create it */
+    fixture_end(&f);
+}
+
+/* Between the question and the write it has changed: the run ends, and nothing is written. */
+static void a_change_after_the_question(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "",
+          "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," EXISTS "," GET(
+              PATH, "{'metadata':{'namespace':'shop','name':'web','uid':'c-1',"
+                    "'resourceVersion':'7'}}") "]");
+    stw_children_check_adoption(&f.run, &f.owner, &f.child, 1);
+    assert_int_equal(f.child.adoption.answer, STW_ADOPTION_FREE);
+    stw_child_ensure(&f.run, &f.owner, &f.child);
+    assert_int_equal(f.child.state, STW_CHILD_FAILED);
+    assert_int_equal(f.child.err.code, STW_ERR_CONFLICT);
+    fixture_end(&f);
+}
+
+/* Two children: what is there of the second one, and whether the first may be adopted. */
+static const struct {
+    const char *what, *steps;
+    bool allowed;
+} pairs[] = {
+    {"the other is missing",
+     "[" GET(PATH,
+             FREE("")) "," PATCH(FREE("")) "," ABSENT(OTHER_PATH) ",{'match':'POST /','body':{}}]",
+     true},
+    {"the other is missing, and would be refused",
+     "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," ABSENT(OTHER_PATH) "," REFUSE("POST /") "]",
+     false},
+    {"the other is another one's",
+     "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," GET(
+         OTHER_PATH, "{'metadata':{'uid':'c-2','ownerReferences':[{'kind':'MyWeb','name':'b','uid':"
+                     "'u-9','controller':true}]}}") "]",
+     false},
+    {"the other is being deleted",
+     "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," GET(
+         OTHER_PATH, "{'metadata':{'uid':'c-2','deletionTimestamp':'2026'}}") "]",
+     false},
+    {"the other cannot be read",
+     "[" GET(PATH, FREE("")) "," PATCH(
+         FREE("")) ",{'match':'GET " OTHER_PATH
+                   "','status':403,'body':{'kind':'Status','reason':'Forbidden'}}]",
+     false},
+};
+
+static void all_or_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(pairs); i++) {
+        struct fixture f;
+        begin(&f, "", pairs[i].steps);
+        json_auto_t *other = config("other");
+        struct stw_child both[] = {
+            f.child, {.watch = &stw_watch_configmaps, .name = "other", .desired = other}};
+        stw_children_check_adoption(&f.run, &f.owner, both, 2);
+        bool allowed = both[0].adoption.answer == STW_ADOPTION_FREE &&
+                       both[1].adoption.answer == STW_ADOPTION_MISSING;
+        bool refused = both[0].adoption.answer == STW_ADOPTION_REFUSED &&
+                       both[1].adoption.answer == STW_ADOPTION_REFUSED &&
+                       strstr(both[0].err.text, "ConfigMap \"other\" cannot be");
+        if (pairs[i].allowed ? !allowed : !refused)
+            fail_msg("%s: %d and %d, \"%s\"", pairs[i].what, (int)both[0].adoption.answer,
+                     (int)both[1].adoption.answer, both[0].err.text);
+        fixture_end(&f);
+    }
+}
+
+/* --- fields of other managers */
+
+#define ENTRY(manager, operation, more, fields)                                                    \
+    "{'manager':'" manager "','operation':'" operation "','apiVersion':'apps/v1'," more            \
+    "'fieldsType':'FieldsV1','fieldsV1':{" fields "}}"
+
+/* managedFields before; what the patch has, and what it must not have ("": there is no patch). */
+static const struct {
+    const char *what, *before, *has, *lacks;
+} transfers[] = {
+    {"a Deployment of kubectl",
+     ENTRY("kubectl", "Update", "",
+           "'f:spec':{'f:replicas':{},'f:template':{'f:metadata':{'f:labels':{'f:x':{}}},"
+           "'f:spec':{'f:containers':{}}}}"),
+     "{'manager':'kubectl','operation':'Update','apiVersion':'apps/v1','fieldsType':'FieldsV1',"
+     "'fieldsV1':{'f:spec':{'f:replicas':{},'f:template':{'f:metadata':{'f:labels':{'f:x':{}}}}}}},"
+     "{'manager':'steward-app','operation':'Apply','apiVersion':'apps/v1','fieldsType':'FieldsV1',"
+     "'fieldsV1':{'f:spec':{'f:template':{'f:spec':{'f:containers':{}}}}}}]}]",
+     ""},
+    {"nothing is left of an entry", ENTRY("helm", "Apply", "", "'f:spec':{'f:strategy':{}}"),
+     "'f:strategy'", "'helm'"},
+    {"only the status", ENTRY("kcm", "Update", "'subresource':'status',", "'f:spec':{'f:x':{}}"),
+     "", ""},
+    {"only what an autoscaler sets", ENTRY("kcm", "Update", "", "'f:spec':{'f:replicas':{}}"), "",
+     ""},
+    {"only metadata", ENTRY("a", "Update", "", "'f:metadata':{'f:labels':{}}"), "", ""},
+};
+
+static char *with_quotes(const char *text)
+{
+    char *all = strdup(text);
+    for (char *p = all; p && *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    return all;
+}
+
+static void what_moves_between_managers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(transfers); i++) {
+        stw_autobuf struct stw_buf text = STW_BUF_INIT(8192), patch = STW_BUF_INIT(8192);
+        stw_autojson struct stw_json_doc doc = {0};
+        stw_buf_addf(&text, "{'metadata':{'uid':'d-1','resourceVersion':'5','managedFields':[%s]}}",
+                     transfers[i].before);
+        stw_autofree char *live = with_quotes(stw_buf_str(&text));
+        stw_autofree char *has = with_quotes(transfers[i].has);
+        stw_autofree char *lacks = with_quotes(transfers[i].lacks);
+        assert_int_equal(stw_json_scan(&doc, live, strlen(live), NULL), 0);
+        bool any =
+            stw_adoption_transfer(&stw_res_deployment, stw_json_root(&doc), "steward-app", &patch);
+        if (any != (*has != '\0') || (any && !strstr(stw_buf_str(&patch), has)) ||
+            (*lacks && strstr(stw_buf_str(&patch), lacks)))
+            fail_msg("%s: %d, %s", transfers[i].what, any, stw_buf_str(&patch));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_case),
+        cmocka_unit_test(the_write_of_an_adoption),
+        cmocka_unit_test(a_change_after_the_question),
+        cmocka_unit_test(all_or_nothing),
+        cmocka_unit_test(what_moves_between_managers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
