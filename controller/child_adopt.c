@@ -322,6 +322,44 @@ static int64_t target_of(struct stw_json port)
     return n;
 }
 
+/* A Service that is reached from outside stays so. */
+static int check_type(const json_t *desired, struct stw_json live, struct stw_error *err)
+{
+    static const char inside[] = "ClusterIP";
+    const char *wanted = stw_tree_text(json_object_get(desired, "spec"), "type");
+    char type[32] = "";
+    stw_json_cut(stw_json_path(live, "spec.type"), type, sizeof(type));
+    if (!*wanted || !*type || stw_streq(type, wanted) || stw_streq(type, inside))
+        return 0;
+    return stw_fail(
+        err, STW_ERR_INVALID,
+        "its type is %s, and the wanted one is %s; adopt it with the same, and change it "
+        "afterwards",
+        type, wanted);
+}
+
+/* Rules are replaced as a whole: those for other hosts or paths would be lost. */
+static int check_rules(const json_t *desired, struct stw_json live, struct stw_error *err)
+{
+    const json_t *rule =
+        json_array_get(json_object_get(json_object_get(desired, "spec"), "rules"), 0);
+    const json_t *wanted =
+        json_array_get(json_object_get(json_object_get(rule, "http"), "paths"), 0);
+    struct stw_json rules = stw_json_path(live, "spec.rules"), first = stw_json_at(rules, 0);
+    struct stw_json paths = stw_json_path(first, "http.paths");
+    if (stw_json_size(rules) == 0 ||
+        (stw_json_size(rules) == 1 && stw_json_size(paths) <= 1 &&
+         stw_json_is(stw_json_get(first, "host"), stw_tree_text(rule, "host")) &&
+         (stw_json_size(paths) == 0 ||
+          stw_json_is(stw_json_get(stw_json_at(paths, 0), "path"), stw_tree_text(wanted, "path")))))
+        return 0;
+    return stw_fail(
+        err, STW_ERR_INVALID,
+        "it has rules for other hosts or paths, which would be lost: move them to another "
+        "%s first",
+        stw_res_ingress.kind);
+}
+
 /* The pods that run now listen where the Service sends requests now. */
 static int check_ports(const json_t *desired, struct stw_json live, struct stw_error *err)
 {
@@ -356,7 +394,10 @@ static int try_adoption(struct stw_run *run, const struct stw_owner *owner, stru
         return -1;
     if (r == &stw_res_deployment && check_selector(live, err) != 0)
         return -1;
-    if (stw_streq(r->kind, stw_res_service.kind) && check_ports(desired, live, err) != 0)
+    if (r == &stw_res_service &&
+        (check_type(desired, live, err) != 0 || check_ports(desired, live, err) != 0))
+        return -1;
+    if (r == &stw_res_ingress && check_rules(desired, live, err) != 0)
         return -1;
     return replaces_spec(r) ? try_spec(run, at, desired, live, c->adoption.uid, err)
                             : try_apply(run, at, desired, &c->adoption, err);

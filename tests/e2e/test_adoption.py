@@ -319,3 +319,84 @@ def test_adoption_is_finished_after_a_crash(controller, installed, namespace):
         controller.start()
         wait_done(installed, "App", namespace)
         assert_always_served(installed, namespace, before)
+
+
+def ingress(namespace, *hosts):
+    """A user's Ingress."""
+    backend = {"service": {"name": "elsewhere", "port": {"number": 80}}}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {"rules": [{"host": host, "http": {"paths": [
+                {"path": "/", "pathType": "Prefix", "backend": backend}]}} for host in hosts]}}
+
+
+@pytest.mark.parametrize("child, text", [
+    ("type", 'Service "web" cannot be: its type is NodePort, and the wanted one is ClusterIP'),
+    ("port", 'Service "web" cannot be: its port 80 goes to port 9000 of the pods'),
+    ("host", 'Ingress "web" cannot be: it has rules for other hosts or paths')])
+def test_what_clients_reach_is_not_taken_away(controller, installed, namespace, child, text):
+    theirs = service(namespace, {"app": "shop"})
+    if child == "type":
+        theirs["spec"]["type"] = "NodePort"
+    if child == "port":
+        theirs["spec"]["ports"][0]["targetPort"] = 9000
+    hosts = ("a.example.com", "b.example.com") if child == "host" else ("a.example.com",)
+    installed.apply([theirs, ingress(namespace, *hosts)])
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0, ingress={"host": hosts[0]}))
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "AdoptionRefused")
+    assert text in stalled["message"]
+    for kind in ("service", "ingress"):
+        assert MARK not in installed.get(kind, "web", namespace)["metadata"].get("annotations", {})
+    assert installed.get("configmap", "web-config", namespace) is None
+
+
+def test_a_child_that_is_not_wanted_any_more_is_deleted_and_a_missing_one_is_our_own(
+        controller, installed, namespace):
+    installed.apply([service(namespace, {"app": "shop"}), ingress(namespace, "a.example.com"),
+                     deployment(namespace, {"app": "shop"}, replicas=0)])
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0,
+                             ingress={"host": "a.example.com"}))
+    wait.until("the Ingress to be adopted", lambda: MARK in installed.get(
+        "ingress", "web", namespace)["metadata"].get("annotations", {}))
+    # What was adopted stays so without the request to adopt.
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/adopt": None})
+    installed.patch(app.KIND, "web", namespace, {"spec": {"ingress": None}})
+    installed.wait_gone("ingress", "web", namespace)
+    wait_done(installed, "App", namespace)
+    # A Deployment that is created again has the usual selector, and the Service follows it.
+    usual = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"}
+    assert installed.get("service", "web", namespace)["spec"]["selector"] == {"app": "shop"}
+    installed.delete("deployment", "web", namespace)
+    installed.wait_for("service", "web", namespace, lambda o: o["spec"]["selector"] == usual)
+    again = installed.wait_for("deployment", "web", namespace, lambda o: True)
+    assert again["spec"]["selector"]["matchLabels"] == usual
+    assert MARK not in again["metadata"].get("annotations", {})
+    assert again["metadata"]["ownerReferences"][0]["kind"] == "App"
+    wait_done(installed, "App", namespace)
+
+
+def test_a_paused_deployment_is_adopted_and_stays_paused(controller, installed, namespace):
+    with kubelet(installed, namespace):
+        installed.apply([deployment(namespace, {"app": "shop"}),
+                         service(namespace, {"app": "shop"})])
+        before = wait_served(installed, namespace)
+        installed.patch("deployment", "web", namespace, {"spec": {"paused": True}})
+        installed.apply(manifest("App", namespace, ADOPT))
+        installed.wait_event("web", namespace, "Adopted", "Service")
+        assert installed.get("deployment", "web", namespace)["spec"]["paused"] is True
+        installed.patch("deployment", "web", namespace, {"spec": {"paused": None}})
+        wait_done(installed, "App", namespace)
+        assert_always_served(installed, namespace, before)
+
+
+def test_what_an_owner_leaves_as_orphans_is_adopted_by_the_next_one(controller, installed,
+                                                                    namespace):
+    with kubelet(installed, namespace):
+        installed.apply(manifest("App", namespace))
+        wait_done(installed, "App", namespace)
+        before = wait_served(installed, namespace)
+        installed.delete(app.KIND, "web", namespace, propagation="Orphan")
+        installed.apply(manifest("App", namespace, ADOPT))
+        wait_done(installed, "App", namespace)
+        assert MARK in installed.get("configmap", "web-config", namespace)["metadata"]["annotations"]
+        assert_always_served(installed, namespace, before)
