@@ -154,6 +154,7 @@ static void lock_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
     bool done = r.login_done || is_of_grants(&r);
     login->locked = true;
     login->found = r.found;
+    login->sessions = done && r.can_login && !s->waits;
     login->outcome = done ? DBU_AS_WANTED : DBU_LOGIN_FAILED;
     if (s->waits) {
         d->twins.sessions = r.sessions;
@@ -162,6 +163,27 @@ static void lock_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
     }
     take_trouble(d, &r);
     stw_account_report_done(&r);
+}
+
+/* What cannot be ended is reported, and goes on: the login itself has ended. */
+static void end_sessions(struct dbuser *d, struct stw_pool *pool, enum dbu_login which)
+{
+    char name[DBU_LOGIN_MAX];
+    struct dbu_desired desired;
+    struct stw_account_report r = {0};
+    d->view.logins[which].sessions = false;
+    if (dbu_desired_make(d, &desired, &r.err) != 0)
+        return;
+    dbu_login_make(d->spec.user, which, name);
+    desired.account.user = name;
+    if (stw_account_end_sessions(pool, &desired.account, &r) != 0)
+        stw_object_event(
+            d->run, &d->object, true, "SessionsNotEnded", "Rotate",
+            "the older password of login \"%s\" has ended, and its open sessions go on: "
+            "%s",
+            name, r.err.text);
+    stw_account_report_done(&r);
+    dbu_desired_done(&desired);
 }
 
 /* A login may be brought to the plan more than once in a run. */
@@ -209,6 +231,7 @@ static void sync_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
     r->err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);
     dbu_desired_done(&desired);
     dbu_observe_login(v, s->login, r);
+    login->sessions = r->password_changed && !s->keep_old;
     r->password_waits |= s->keep_password;
     add_earlier(r, &first);
     stw_account_report_done(&first);
@@ -360,6 +383,9 @@ static int carry_out(struct dbuser *d, struct stw_pool *pool, const struct dbu_s
         break;
     case DBU_LOCK:
         lock_login(d, pool, s);
+        break;
+    case DBU_END_SESSIONS:
+        end_sessions(d, pool, s->login);
         break;
     default:
         add_schemas(d, pool);

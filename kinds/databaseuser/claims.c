@@ -5,6 +5,7 @@
  * accounts on a target. */
 #include "base/util.h"
 #include "controller/claim.h"
+#include "controller/status.h"
 #include "kinds/databaseuser/run_priv.h"
 
 #include <stdio.h>
@@ -42,11 +43,19 @@ static bool find_holder(struct dbuser *d)
     return true;
 }
 
-/* Loads the objects only if there are more of them than accounts allowed. */
+/* Comes to no account, and not because of the maximum. */
+static bool is_stalled(const struct stw_object *o)
+{
+    const json_t *c = stw_condition_find(json_object_get(o->status, "conditions"), "Stalled");
+    return stw_condition_is(c, STW_TRUE) && !stw_streq(stw_condition_reason(c), STW_REASON_QUOTA);
+}
+
+/* Objects that were created at the same time are reconciled at the same time: an older one has its place
+ * before it has its account.  Loads the objects only if there are more of them than accounts allowed. */
 static bool is_full(const struct dbuser *d)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
-    int64_t objects = 0, accounts = 0;
+    int64_t objects = 0, before = 0;
     size_t at = 0;
     if (d->target->max_users == 0 || is_account_owner(&d->object))
         return false;
@@ -59,10 +68,14 @@ static bool is_full(const struct dbuser *d)
         return false;
     for (const char *key; (key = stw_keys_next(&keys, &at));) {
         stw_autoobject struct stw_object other = {0};
-        if (!stw_streq(key, d->run->key) && stw_object_load_key(d->run, key, &other) == 0)
-            accounts += is_account_owner(&other);
+        if (stw_streq(key, d->run->key) || stw_object_load_key(d->run, key, &other) != 0)
+            continue;
+        int order = strcmp(other.created, d->object.created);
+        bool older = order < 0 || (order == 0 && strcmp(key, d->run->key) < 0);
+        before +=
+            is_account_owner(&other) || (older && is_account_holder(&other) && !is_stalled(&other));
     }
-    return accounts >= d->target->max_users;
+    return before >= d->target->max_users;
 }
 
 void dbu_claim(struct dbuser *d)

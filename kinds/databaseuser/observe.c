@@ -78,6 +78,7 @@ void dbu_observe_object(struct dbuser *d)
         .owner_role = d->target && d->target->engine == STW_ENGINE_POSTGRESQL,
         .publishes = dbu_connection_wanted(d),
         .databases = dbu_databases_wanted(d) || json_object_get(status, "databases"),
+        .cuts = dbu_rotation_cuts(d),
         .created = dbu_is_created(&d->object),
         .has_logins = *stw_tree_text(status, "login"),
         .login = dbu_login_find(d, stw_tree_text(status, "login")),

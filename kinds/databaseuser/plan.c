@@ -392,6 +392,18 @@ static bool lock_logins(struct plan *p)
     return false;
 }
 
+/* D2: after the connection Secret, so that applications that connect again find the new password. */
+static bool end_sessions(struct plan *p)
+{
+    const struct dbu_view *v = p->v;
+    if (!v->cuts || (v->publishes && v->connection <= DBU_CONNECTION_OURS))
+        return false;
+    for (enum dbu_login l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++)
+        if (v->logins[l].sessions)
+            return act_on(p, DBU_END_SESSIONS, l);
+    return false;
+}
+
 /* --- rights, which anybody on the server may have made many */
 
 static bool sync_owner(struct plan *p)
@@ -494,9 +506,11 @@ static rule_fn *const life[] = {
     publish,
     follow_readers,
     lock_logins,
+    end_sessions,
     sync_owner,
     lock_logins,
     lock_strays,
+    end_sessions,
     create_databases,
     keep_rights,
     add_schemas,

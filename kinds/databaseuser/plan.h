@@ -72,6 +72,7 @@ struct dbu_login_view {
     bool could;     /* it existed, and could log in, before this run */
     bool kept;      /* its rights were looked at, without its password */
     bool locked;    /* a lock was asked for in this run; if that failed, so says `outcome` */
+    bool sessions;  /* it may have some that logged in by what has just ended */
     bool ended;     /* of a deletion: dropped, locked or released */
 };
 
@@ -83,6 +84,7 @@ struct dbu_view {
     bool owner_role; /* the server has roles that own what their members create */
     bool publishes;  /* a connection Secret is wanted */
     bool databases;  /* some are wanted, or were */
+    bool cuts;       /* InPlace: what has ended ends for sessions as well */
 
     /* the wanted password */
     enum dbu_password password;
@@ -150,12 +152,13 @@ enum dbu_act {
     DBU_NOTE_LOGINS, /* in the status, that there are several, before there are */
     DBU_LOOK,        /* at the connection Secret */
     DBU_CREATE_DATABASES,
-    DBU_SYNC_OWNER,  /* the account without a suffix, which keeps its login as it is */
-    DBU_SYNC,        /* `login`: password, options, rights */
-    DBU_KEEP_RIGHTS, /* `login`, which keeps its password */
-    DBU_PUBLISH,     /* writes the connection Secret */
-    DBU_FOLLOW,      /* restarts what reads it, and looks who has not read it yet */
-    DBU_LOCK,        /* `login`; `waits`: not while it has sessions */
+    DBU_SYNC_OWNER,   /* the account without a suffix, which keeps its login as it is */
+    DBU_SYNC,         /* `login`: password, options, rights */
+    DBU_KEEP_RIGHTS,  /* `login`, which keeps its password */
+    DBU_PUBLISH,      /* writes the connection Secret */
+    DBU_FOLLOW,       /* restarts what reads it, and looks who has not read it yet */
+    DBU_LOCK,         /* `login`; `waits`: not while it has sessions */
+    DBU_END_SESSIONS, /* of `login` */
     DBU_ADD_SCHEMAS,
     DBU_DROP_DATABASES,
     DBU_END_LOGIN, /* `login`, by `ending` */

@@ -40,6 +40,11 @@ enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d)
     return dbu_twins_wanted(d) ? DBU_TWINS : keeps_old(d) ? DBU_DUAL_PASSWORD : DBU_IN_PLACE;
 }
 
+bool dbu_rotation_cuts(const struct dbuser *d)
+{
+    return dbu_rotation_wanted(d) && stw_same(d->spec.rotation.strategy, "InPlace");
+}
+
 bool dbu_password_is_new(const struct dbuser *d)
 {
     return d->view.created && dbu_is_new(&d->view, &d->twins.turn);

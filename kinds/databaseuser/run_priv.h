@@ -238,6 +238,8 @@ void dbu_readers_look(struct dbuser *d, const char *credential, const char *sinc
 bool dbu_rotation_wanted(const struct dbuser *d);
 /* As the spec has it, resolved for the engine of the target. */
 enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d);
+/* InPlace was asked for, as for a password that others know: sessions end with it. */
+bool dbu_rotation_cuts(const struct dbuser *d);
 /* Until when the status has an older credential valid; INT64_MIN: there is none. */
 int64_t dbu_rotation_stored_end_us(const struct dbuser *d);
 /* Whether the password of the Secret is another than the one that was last set. */

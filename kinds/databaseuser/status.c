@@ -631,19 +631,26 @@ uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
     return ms - stw_hash_bytes(seed, sizeof(seed)).lo % (ms / 5 + 1);
 }
 
-static void say_fine(const struct dbuser *d, struct stw_verdict *v)
+/* D2: the end of an older credential waits for nothing that fails on its own. */
+static void limit_wait(const struct dbuser *d, struct stw_verdict *v)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms = UINT64_MAX;
-    stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
-    dbu_account_text(d, &account);
-    v->reason = "Succeeded";
-    v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
+    if (!d->asked || v->level == STW_LEVEL_RETRYING)
+        return;
     if (!dbu_rotation_end(d, end, &in_ms) && d->report.password_next)
         in_ms = 1;
     v->again_ms = STW_MIN(v->again_ms, in_ms);
     if (dbu_rotation_next(d, NULL, end, &in_ms))
         v->again_ms = STW_MIN(v->again_ms, in_ms);
+}
+
+static void say_fine(const struct dbuser *d, struct stw_verdict *v)
+{
+    stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
+    dbu_account_text(d, &account);
+    v->reason = "Succeeded";
+    v->again_ms = dbu_resync_ms(d->run->key, d->spec.resync_seconds, stw_now_ms(d->run->clock));
     stw_format(v->message, sizeof(v->message), "account \"%.400s\" on target \"%.200s\" is ready",
                stw_buf_str(&account), d->target->name);
 }
@@ -661,6 +668,7 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE)
         say_fine(d, v);
+    limit_wait(d, v);
     /* The next step of a rotation relies on it. */
     v->exact = d->view.changed || d->view.retired || dbu_twins_change(d);
     stw_status_begin(&s, d->run, &d->object, keep);

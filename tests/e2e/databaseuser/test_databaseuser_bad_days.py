@@ -251,6 +251,24 @@ def test_rules_of_the_target_hold_without_the_webhook(scene, mariadb, shop):
     scene.wait_ready("more", shop)
 
 
+def test_maximum_of_accounts_holds_for_objects_that_are_created_at_once(scene, mariadb, shop):
+    scene.write_targets(mariadb.target("main", maxUsers=2))
+    names = [f"at-once-{i}" for i in range(12)]
+
+    def stalled():
+        found = [condition(scene.get(n, shop), "Stalled") or {} for n in names]
+        return [c for c in found if c.get("reason") == "QuotaExceeded"]
+
+    try:
+        scene.cluster.apply([dbu.secret("app", shop, FIRST)])
+        scene.cluster.apply([dbu.manifest(n, shop, secret="app", user=n)
+                             for n in names])
+        wait.until("ten objects without an account", lambda: len(stalled()) == 10, 60)
+        assert len([a for a in mariadb.all_accounts() if a.startswith("at-once-")]) == 2
+    finally:
+        scene.write_targets(mariadb.target("main"))
+
+
 def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"labels": {"target": "other"}}})

@@ -107,7 +107,7 @@ def test_deleted_account_is_locked_before_its_databases_are_dropped(making, serv
     assert can_make(server, shop)
     server.sql(f'ALTER DATABASE "{shop}" IS_TEMPLATE true')
     try:
-        making.cluster.delete("databaseusers", "app", shop)
+        making.delete("app", shop, wait_gone=False)
         wait.until("the lock", lambda: not server.login("app", FIRST, database=shop), 60)
         making.wait_condition("app", shop, "CleanupBlocked", "DropFailed")
         assert shop in names(server) and "app" in server.all_accounts()

@@ -131,8 +131,12 @@ def test_let_in_by_the_door(scene, mariadb, shop):
     scene.steward.start()
     scene.wait_ready("app", shop)
     assert mariadb.login("app", FIRST)
-    wrote = dbu.writes(scene.cluster, shop)[before:]
-    assert [path.partition("?")[0].rpartition("/")[2] for _, path, _ in wrote] == ["status"]
+
+    def wrote():
+        return [path.partition("?")[0].rpartition("/")[2]
+                for _, path, _ in dbu.writes(scene.cluster, shop)[before:]]
+    wait.until("the write in the audit log", wrote)
+    assert wrote() == ["status"]
 
 
 def test_the_secret_comes_later(scene, mariadb, shop):

@@ -120,10 +120,11 @@ static const char *const event_names[EVENTS] = {
 };
 
 static const char *const act_names[DBU_ACTS] = {
-    "end of run",     "read password",    "renew password", "add finalizer", "note logins",
-    "look at Secret", "databases",        "owner",          "sync",          "keep rights",
-    "publish",        "follow",           "lock",           "schemas",       "drop databases",
-    "end login",      "remove finalizer",
+    "end of run",  "read password",    "renew password", "add finalizer",
+    "note logins", "look at Secret",   "databases",      "owner",
+    "sync",        "keep rights",      "publish",        "follow",
+    "lock",        "end sessions",     "schemas",        "drop databases",
+    "end login",   "remove finalizer",
 };
 
 /* --- observing */
@@ -148,6 +149,7 @@ static void begin_run(struct node *n)
     memset(v, 0, sizeof(*v)); /* also what is between the members: it is hashed */
     v->strategy = w->strategy;
     v->owner_role = w->owner_role;
+    v->cuts = w->strategy == DBU_IN_PLACE;
     v->publishes = w->publishes;
     v->databases = v->drops = w->databases;
     v->as_status = w->wanted && w->wanted == w->password;
@@ -404,6 +406,7 @@ static void carry_out(struct node *n, const struct dbu_step *s)
     case DBU_SYNC:
         one->calls++;
         one->outcome = sync_login(n, s);
+        one->sessions = n->v.changed && n->v.cuts;
         break;
     case DBU_KEEP_RIGHTS:
         one->kept = true;
@@ -418,6 +421,9 @@ static void carry_out(struct node *n, const struct dbu_step *s)
         break;
     case DBU_LOCK:
         lock(n, s);
+        break;
+    case DBU_END_SESSIONS:
+        one->sessions = false;
         break;
     case DBU_ADD_SCHEMAS:
         n->v.schemas_done = true;
@@ -473,6 +479,9 @@ static void fail_step(struct node *n, const struct dbu_step *s)
         break;
     case DBU_CREATE_DATABASES:
         n->v.databases_done = n->v.stop = true;
+        break;
+    case DBU_END_SESSIONS:
+        one->sessions = false;
         break;
     case DBU_ADD_SCHEMAS:
         n->v.schemas_done = true;
