@@ -89,6 +89,10 @@ void stw_children_check(struct stw_subject *s)
     }
     stw_children_check_adoption(s->run, &s->owner, s->children, s->child_count);
     s->adoption_checked = true;
+    for (size_t i = 0; i < s->child_count; i++)
+        if (s->children[i].watch == &stw_watch_deployments &&
+            s->children[i].adoption.answer == STW_ADOPTION_REFUSED)
+            s->owner.selector = NULL; /* it stays another one's */
 }
 
 void stw_children_ensure(struct stw_subject *s, size_t i)
