@@ -138,13 +138,20 @@ static json_t *build_child_head(const struct app *a, const struct stw_resource *
                      "metadata", app_metadata(a, a->owner.name));
 }
 
-/* With maxUnavailable instead of minAvailable, so that a drain never waits forever. */
-json_t *app_budget(const struct app *a, const struct stw_resource *r)
+/* Servers before 1.27 drop the field. */
+#define EVICTION_POLICY_MINOR 27
+
+/* With maxUnavailable instead of minAvailable, so that a drain never waits forever.  For the same reason
+ * pods that are not ready may be evicted: they serve nobody. */
+json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor)
 {
     json_t *budget = build_child_head(a, r);
     (void)json_object_set_new(budget, "spec",
                               json_pack("{s:i,s:{s:o}}", "maxUnavailable", 1, "selector",
                                         "matchLabels", app_selector(a)));
+    if (minor >= EVICTION_POLICY_MINOR)
+        (void)json_object_set_new(json_object_get(budget, "spec"), "unhealthyPodEvictionPolicy",
+                                  json_string("AlwaysAllow"));
     return budget;
 }
 

@@ -91,7 +91,7 @@ static json_t *build_child(struct app *a, int child)
     case APP_MONITOR:
         return app_monitor(a);
     case APP_BUDGET:
-        return app_budget(a, version_of(a, APP_BUDGET));
+        return app_budget(a, version_of(a, APP_BUDGET), a->minor);
     default:
         return app_autoscaler(a, version_of(a, APP_AUTOSCALER));
     }
@@ -110,6 +110,8 @@ static void check_adoption(struct app *a)
         a->children[i].desired = NULL;
         json_decref(built[i]);
     }
+    if (a->children[APP_DEPLOYMENT].adoption.answer == STW_ADOPTION_REFUSED)
+        a->owner.selector = NULL; /* it stays another one's */
 }
 
 static void ensure_app_child(struct app *a, int child)
@@ -331,6 +333,16 @@ static bool is_beyond_namespace(struct app *a, struct stw_result *result)
     return true;
 }
 
+/* False: the run is over. */
+static bool read_minor(struct app *a, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    if (!app_wants_budget(&a->spec) || stw_kube_minor(a->run->client, &a->minor, &err) == 0)
+        return true;
+    stw_run_fail(a->run, &err, result);
+    return false;
+}
+
 static void reconcile_app(struct stw_subject *subject, struct stw_result *result)
 {
     struct app *a = (struct app *)subject;
@@ -339,7 +351,7 @@ static void reconcile_app(struct stw_subject *subject, struct stw_result *result
     a->naming = (struct stw_naming){.app = APP_NAME, .component = APP_NAME, .image = a->spec.image};
     stw_format(a->config_name, sizeof(a->config_name), "%s-config", a->owner.name);
     app_hash_config(a);
-    if (!follow_inputs(a, result) || !record_restart(a, result))
+    if (!read_minor(a, result) || !follow_inputs(a, result) || !record_restart(a, result))
         return;
     bool whole = ensure_children(a, result);
     stw_tell_children(a->run, &a->object, a->owner.name, a->children, APP_CHILDREN);

@@ -53,6 +53,7 @@ struct app {
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
     bool restricted;            /* the pods have the security profile Restricted, else Baseline */
+    int minor;   /* version of the server, when there is a budget */
     bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
 };
 
@@ -64,7 +65,7 @@ json_t *app_service(const struct app *a);
 json_t *app_ingress(const struct app *a); /* only with a host */
 json_t *app_route(const struct app *a);   /* only with a Gateway */
 json_t *app_monitor(const struct app *a);
-json_t *app_budget(const struct app *a, const struct stw_resource *r);
+json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
 /* Parts of the Deployment, for the podTemplate. */
 void app_merge_template(const struct app *a, json_t *template);

@@ -247,6 +247,28 @@ def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
     wait.until("the budget to go", lambda: not installed.get("poddisruptionbudget", "web", namespace))
 
 
+@pytest.mark.oldest("unhealthyPodEvictionPolicy")
+def test_pods_that_are_never_ready_do_not_block_a_drain(controller, installed, namespace,
+                                                        pods_stay_pending):
+    """Where the server has the field; an older one drops it, and that is no drift."""
+    installed.apply(app.manifest("web", namespace, replicas=2))
+    pods = app.wait_pods(installed, "web", namespace, 2)
+    for pod in pods:
+        app.set_status(installed, pod, phase="Running", conditions=[
+            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+    budget = installed.wait_for("poddisruptionbudget", "web", namespace,
+                                lambda o: o.get("status", {}).get("expectedPods") == 2)
+    if installed.minor() < 27:
+        assert "unhealthyPodEvictionPolicy" not in budget["spec"]
+        return
+    name = pods[0]["metadata"]["name"]
+    status, answer = installed.api.call(
+        "POST", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction",
+        {"apiVersion": "policy/v1", "kind": "Eviction",
+         "metadata": {"name": name, "namespace": namespace}})
+    assert status == 201, answer
+
+
 @pytest.mark.oldest("pruning by server-side apply")
 def test_fields_that_go_are_taken_out(controller, installed, namespace):
     app.create_ready(installed, "web", namespace, healthCheck={"path": "/x"},

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "base/util.h"
+#include "kube/tree.h"
 
 #define LABELS                                                                                     \
     "'app.kubernetes.io/name':'app','app.kubernetes.io/instance':'web',"                           \
@@ -456,10 +457,14 @@ static void test_budget(void **state)
         struct fixture f;
         fixture_init(&f, cases[i].spec, "");
         assert_int_equal(app_wants_budget(&f.app.spec), cases[i].wanted);
-        json_auto_t *b = app_budget(&f.app, &stw_res_disruption_budget_v1beta1);
+        json_auto_t *b = app_budget(&f.app, &stw_res_disruption_budget_v1beta1, 26);
         expect(b, "{'apiVersion':'policy/v1beta1','kind':'PodDisruptionBudget'," METADATA(
                       "web", "") ",'spec':{'maxUnavailable':1,'selector':{'matchLabels':" SELECTOR
                                  "}}}");
+        json_auto_t *newer = app_budget(&f.app, &stw_res_disruption_budget_v1, 27);
+        assert_string_equal(
+            stw_tree_text(json_object_get(newer, "spec"), "unhealthyPodEvictionPolicy"),
+            "AlwaysAllow");
         fixture_done(&f);
     }
 }
