@@ -142,7 +142,7 @@ static json_t *build_child_head(const struct app *a, const struct stw_resource *
 #define EVICTION_POLICY_MINOR 27
 
 /* With maxUnavailable instead of minAvailable, so that a drain never waits forever.  For the same reason
- * pods that are not ready may be evicted: they serve nobody. */
+ * pods that are not ready may be evicted: they serve no requests. */
 json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor)
 {
     json_t *budget = build_child_head(a, r);

@@ -53,7 +53,7 @@ struct app {
     struct app_trouble trouble; /* of the pod with the worst problem */
     char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
     bool restricted;            /* the pods have the security profile Restricted, else Baseline */
-    int minor;   /* version of the server, when there is a budget */
+    int minor;                  /* version of the server, when there is a budget */
     bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
 };
 

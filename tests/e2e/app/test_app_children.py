@@ -250,7 +250,7 @@ def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
 @pytest.mark.oldest("unhealthyPodEvictionPolicy")
 def test_pods_that_are_never_ready_do_not_block_a_drain(controller, installed, namespace,
                                                         pods_stay_pending):
-    """Where the server has the field; an older one drops it, and that is no drift."""
+    """Where the server has the field; an older one drops it."""
     installed.apply(app.manifest("web", namespace, replicas=2))
     pods = app.wait_pods(installed, "web", namespace, 2)
     for pod in pods:
