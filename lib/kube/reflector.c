@@ -65,24 +65,34 @@ static void size_page(struct stw_reflector *r)
     r->page_size = (uint32_t)STW_MIN(fit, (size_t)r->page_max);
 }
 
+static _Atomic size_t held_by_reflectors; /* of the reflectors of this process */
+
+static void note_held(struct stw_reflector *r, size_t now)
+{
+    atomic_fetch_add(&held_by_reflectors, now);
+    atomic_fetch_sub(&held_by_reflectors, r->held);
+    r->held = now;
+}
+
 static void let_go(struct stw_reflector *r)
 {
     stw_share_give_back(STW_SHARE_ANSWERS, r->held);
-    r->held = 0;
+    note_held(r, 0);
 }
 
 /* Counts what is kept of an object whose end has not arrived.  Many lists may each wait for the end of
- * a large one: those for which there is no memory begin again later.  One always goes on. */
+ * a large one: those for which there is no memory begin again later.  One always goes on, whatever runs
+ * keep: a resource that is not read any more concerns all namespaces. */
 static int hold(struct stw_reflector *r, struct stw_error *err)
 {
     size_t now = r->items.pending.cap + r->lines.partial.cap;
     now = now > HELD_FREE_BYTES ? now : 0;
     if (now <= r->held) {
         stw_share_give_back(STW_SHARE_ANSWERS, r->held - now);
-        r->held = now;
+        note_held(r, now);
         return 0;
     }
-    bool alone = stw_share_facts(STW_SHARE_ANSWERS).used == r->held;
+    bool alone = atomic_load(&held_by_reflectors) == r->held;
     if (alone)
         stw_share_add(STW_SHARE_ANSWERS, now - r->held);
     else if (!stw_share_take(STW_SHARE_ANSWERS, now - r->held))
@@ -90,7 +100,7 @@ static int hold(struct stw_reflector *r, struct stw_error *err)
             err, STW_ERR_UNAVAILABLE,
             "the memory for large answers is in use: no room for an object of %zu bytes or more",
             now);
-    r->held = now;
+    note_held(r, now);
     return 0;
 }
 

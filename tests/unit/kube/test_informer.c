@@ -307,6 +307,31 @@ static void pages_of_large_objects_are_small(void **state)
     assert_int_equal(stw_share_facts(STW_SHARE_CACHES).used, 0);
 }
 
+/* Runs keep all of the share: a resource that is not read any more would concern all namespaces. */
+static void a_large_object_is_read_while_runs_keep_answers(void **state)
+{
+    struct fixture f;
+    stw_autobuf struct stw_buf script = STW_BUF_INIT(1u << 20);
+    size_t limit = stw_share_limit(STW_SHARE_ANSWERS);
+    (void)state;
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    stw_share_add(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    stw_buf_adds(&script, "limit=100$ | {'body':{'metadata':{'resourceVersion':'5'},"
+                          "'items':[{'metadata':{'namespace':'n','name':'large','resourceVersion':"
+                          "'1'},'data':{'d':'");
+    for (int i = 0; i < 600 << 10; i++)
+        stw_buf_addc(&script, 'x');
+    stw_buf_adds(&script, "'}}]}}\n"
+                          "watch=1 | watch hang\n");
+    begin(&f, stw_buf_str(&script), (struct stw_informer_config){0});
+    wait_until(fake_count(&f.fake, "watch=1") == 1);
+    assert_int_equal(stw_informer_count(f.inf), 1);
+    end(&f);
+    stw_share_give_back(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
+}
+
 /* The deletion of an object that is not cached is reported only with tells_gone. */
 static void gone_without_a_trace(void **state)
 {
@@ -963,6 +988,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(list_then_watch),
         cmocka_unit_test(pages_of_large_objects_are_small),
+        cmocka_unit_test(a_large_object_is_read_while_runs_keep_answers),
         cmocka_unit_test(gone),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
