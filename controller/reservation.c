@@ -14,7 +14,7 @@ struct request {
     struct stw_turn turn; /* first */
     struct request *next; /* of those that are granted */
     size_t bytes;
-    bool granted;
+    bool granted, overtook;
     char id[];
 };
 
@@ -23,6 +23,7 @@ struct stw_reservations {
     struct stw_table all; /* struct request */
     struct stw_turns turns;
     struct request *granted; /* few: each has a part of the share */
+    size_t overtaking;       /* bytes of those that did not wait for their turn */
     void (*ready)(void *ctx, const char *id);
     void *ctx;
 };
@@ -67,9 +68,11 @@ static bool fits(size_t bytes)
 }
 
 /* Only under the lock, and only here: what fits still fits when it is added. */
-static void grant(struct stw_reservations *r, struct request *q)
+static void grant(struct stw_reservations *r, struct request *q, bool overtakes)
 {
     q->granted = true;
+    q->overtook = overtakes;
+    r->overtaking += overtakes ? q->bytes : 0;
     q->next = r->granted;
     r->granted = q;
     stw_share_add(STW_SHARE_RECONCILES, q->bytes);
@@ -83,6 +86,7 @@ static void take_back(struct stw_reservations *r, struct request *q)
     *at = q->next;
     q->next = NULL;
     q->granted = false;
+    r->overtaking -= q->overtook ? q->bytes : 0;
     stw_turns_give_back(&r->turns, &q->turn);
     stw_share_give_back(STW_SHARE_RECONCILES, q->bytes);
 }
@@ -121,12 +125,14 @@ static bool has_its_part(const struct stw_reservations *r, const struct request 
 }
 
 /* One that needs little, of a namespace that has nothing, does not wait behind a large one, for which
- * the rest is enough. */
+ * the rest is enough: beside all that have overtaken. */
 static bool may_overtake(const struct stw_reservations *r, const struct request *q,
                          const struct request *blocked)
 {
+    size_t limit = stw_share_limit(STW_SHARE_RECONCILES);
     return q->bytes <= quarter() && has_namespace(q) && granted_to_namespace(r, q) == 0 &&
-           blocked->bytes <= stw_share_limit(STW_SHARE_RECONCILES) - quarter();
+           blocked->bytes <= limit - quarter() &&
+           r->overtaking + q->bytes <= limit - blocked->bytes;
 }
 
 static struct request *first_waiting(const struct stw_reservations *r)
@@ -135,7 +141,7 @@ static struct request *first_waiting(const struct stw_reservations *r)
 }
 
 /* The next that is granted: the first of its namespace, or NULL. */
-static struct request *find_next(struct stw_reservations *r)
+static struct request *find_next(struct stw_reservations *r, bool *ret_overtakes)
 {
     const struct request *blocked = NULL;
     struct request *q = first_waiting(r);
@@ -143,6 +149,7 @@ static struct request *find_next(struct stw_reservations *r)
          i++, q = (struct request *)stw_turns_after(&r->turns, &q->turn)) {
         if (has_its_part(r, q) || (blocked && !may_overtake(r, q, blocked)))
             continue;
+        *ret_overtakes = blocked != NULL;
         if (fits(q->bytes))
             return q;
         blocked = blocked ? blocked : q;
@@ -154,12 +161,13 @@ static struct request *find_next(struct stw_reservations *r)
  * id, which it owns; NULL: none.  Out of memory: it is granted, and its key runs at its safety net. */
 static bool grant_next(struct stw_reservations *r, char **ret_id)
 {
-    struct request *q = find_next(r);
+    bool overtakes = false;
+    struct request *q = find_next(r, &overtakes);
     *ret_id = NULL;
     if (!q)
         return false;
     stw_turns_take(&r->turns, &q->turn);
-    grant(r, q);
+    grant(r, q, overtakes);
     *ret_id = strdup(q->id);
     return true;
 }
@@ -216,7 +224,7 @@ static enum stw_reserve take(struct stw_reservations *r, const char *id, size_t 
         return STW_RESERVE_WAITS;
     }
     stw_turns_hold(&r->turns, &q->turn);
-    grant(r, q);
+    grant(r, q, blocked != NULL);
     return STW_RESERVED;
 }
 

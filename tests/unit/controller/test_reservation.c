@@ -190,6 +190,23 @@ static void namespaces_take_turns(void **state)
     assert_int_equal(stw_reservations_waiting(f->r), 0);
 }
 
+/* Each of three namespaces has something all the time, and may overtake alone. */
+static void those_that_overtake_leave_room_together(void **state)
+{
+    struct fixture *f = *state;
+    char ids[6][16];
+    for (int i = 0; i < 6; i++) {
+        stw_format(ids[i], sizeof(ids[i]), "MyWeb t%d/o%d", i % 3, i);
+        (void)stw_reservations_take(f->r, ids[i], MIB(4));
+    }
+    assert_int_equal(stw_reservations_take(f->r, "MyWeb victim/big", MIB(9)), STW_RESERVE_WAITS);
+    for (int i = 0; i < 60 && !strstr(stw_buf_str(&f->ready), "victim"); i++) {
+        stw_reservations_end(f->r, ids[i % 6]); /* those that wait are told before it comes again */
+        (void)stw_reservations_take(f->r, ids[i % 6], MIB(4));
+    }
+    assert_non_null(strstr(stw_buf_str(&f->ready), "victim"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(namespaces_take_turns, begin, end),
         cmocka_unit_test_setup_teardown(a_slow_namespace_leaves_a_quarter, begin, end),
         cmocka_unit_test_setup_teardown(the_largest_is_not_overtaken, begin, end),
+        cmocka_unit_test_setup_teardown(those_that_overtake_leave_room_together, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
