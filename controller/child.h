@@ -140,7 +140,8 @@ void stw_child_done(struct stw_child *child);
 /* All or nothing: looks which children of an owner that adopts are there without a controller, and asks
  * the server whether they could be adopted and the missing ones created, without a write.  Call it
  * before the first stw_child_ensure() of them.  Children without `desired` and `make` are not wanted.
- * When all children are ours, it sends nothing.  `children` must not move until they are ensured. */
+ * When all children are ours, it sends nothing.  `children` must not move until they are ensured.  It runs
+ * on the worker of the run. */
 void stw_children_check_adoption(struct stw_run *run, const struct stw_owner *owner,
                                  struct stw_child *children, size_t count);
 
