@@ -241,8 +241,7 @@ static void write_user_result(struct dbuser *d, struct stw_result *result)
         dbu_tell(d);
     dbu_judge(d, &verdict, &status);
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
-    if (d->twins.retired || dbu_twins_change(d) || d->report.old_discarded ||
-        dbu_rotation_begins(d))
+    if (d->view.retired || dbu_twins_change(d) || d->report.old_discarded || dbu_rotation_begins(d))
         stw_fault_point("status");
 }
 

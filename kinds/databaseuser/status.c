@@ -517,7 +517,7 @@ static bool has_ended(const struct dbuser *d)
     if (!dbu_login_is_done(d) || dbu_rotation_begins(d))
         return false;
     if (dbu_turns(&d->view, &d->twins.turn))
-        return d->twins.retired || (d->twins.published && d->twins.turn.previous == DBU_LOGIN_NONE);
+        return d->view.retired || (d->twins.published && d->twins.turn.previous == DBU_LOGIN_NONE);
     return !d->report.old_valid;
 }
 

@@ -71,7 +71,6 @@ void dbu_twins_take(struct dbuser *d)
     struct dbu_twins *t = &d->twins;
     dbu_turn_of(&d->view, &t->turn);
     t->published = dbu_has_logins(&d->view) && dbu_is_published(&d->view, &t->turn);
-    t->retired = d->view.retired;
 }
 
 bool dbu_twins_change(const struct dbuser *d)
@@ -174,6 +173,6 @@ void dbu_twins_tell(const struct dbuser *d)
     const struct dbu_twins *t = &d->twins;
     if (t->published && dbu_twins_change(d))
         tell_change(d);
-    if (t->retired)
+    if (d->view.retired)
         tell_end(d);
 }

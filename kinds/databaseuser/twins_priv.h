@@ -33,7 +33,6 @@ struct dbu_twins {
     bool published;    /* `turn.next` counts: applications can read it */
     unsigned sessions; /* of `turn.previous` on the server; it is not locked while it has any */
     bool hidden;       /* the server does not show them to steward */
-    bool retired;      /* `turn.previous` was locked in this run */
 };
 /* Takes it from the view. */
 void dbu_twins_take(struct dbuser *d);
