@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "support/world_set.h"
+
 #define PASSWORDS 3
 #define PATIENCE 400 /* steps on the way to an end */
 #define SPOKEN 30
@@ -708,11 +710,6 @@ static void happen(struct node *n, enum event e, unsigned arg)
 
 /* --- the search: breadth first, so that a fault is found by the shortest path */
 
-struct set {
-    uint64_t *all;
-    size_t count, size; /* a power of two */
-};
-
 static uint64_t mix(uint64_t h, const void *data, size_t len)
 {
     const uint8_t *p = data;
@@ -728,42 +725,6 @@ static uint64_t hash(const struct node *n)
 {
     uint64_t h = mix(0xcbf29ce484222325U, &n->w, sizeof(n->w));
     return n->w.running ? mix(h, &n->v, sizeof(n->v)) : h;
-}
-
-static bool put(uint64_t *all, size_t size, uint64_t h)
-{
-    size_t at = h & (size - 1);
-    for (; all[at]; at = (at + 1) & (size - 1))
-        if (all[at] == h)
-            return false;
-    all[at] = h;
-    return true;
-}
-
-static bool set_add(struct set *s, uint64_t h)
-{
-    if (s->count * 2 >= s->size) {
-        size_t size = s->size ? s->size * 2 : 1024;
-        uint64_t *all = calloc(size, sizeof(*all));
-        assert_non_null(all);
-        for (size_t i = 0; i < s->size; i++)
-            if (s->all[i])
-                (void)put(all, size, s->all[i]);
-        free(s->all);
-        s->all = all;
-        s->size = size;
-    }
-    bool added = put(s->all, s->size, h);
-    s->count += added;
-    return added;
-}
-
-static bool set_has(const struct set *s, uint64_t h)
-{
-    for (size_t at = h & (s->size - 1); s->size && s->all[at]; at = (at + 1) & (s->size - 1))
-        if (s->all[at] == h)
-            return true;
-    return false;
 }
 
 struct search {
@@ -879,6 +840,8 @@ static void forget_run(struct node *n)
 static size_t walk(const struct world *start)
 {
     struct search s = {0};
+    set_init(&s.seen);
+    set_init(&s.good);
     struct node first = {.w = *start};
     add(&s, &first);
     for (size_t i = 0; i < s.count; i++)

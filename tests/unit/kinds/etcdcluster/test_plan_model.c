@@ -20,14 +20,11 @@
 
 #include <cmocka.h>
 
+#include "support/world_set.h"
+
 #define PATIENCE 300 /* limit of steward's moves on the way to an end */
 
-/* --- sets of worlds, by 64 bits of their hash */
-
-struct set {
-    uint64_t *all;
-    size_t count, size; /* a power of two */
-};
+/* --- worlds by 64 bits of their hash */
 
 static uint64_t hash(const struct world *w)
 {
@@ -40,50 +37,6 @@ static uint64_t hash(const struct world *w)
     h *= 0xc4ceb9fe1a85ec53U;
     h ^= h >> 29;
     return h ? h : 1;
-}
-
-static bool put(uint64_t *all, size_t size, uint64_t h)
-{
-    size_t at = h & (size - 1);
-    for (; all[at]; at = (at + 1) & (size - 1))
-        if (all[at] == h)
-            return false;
-    all[at] = h;
-    return true;
-}
-
-static bool set_has(const struct set *s, uint64_t h)
-{
-    for (size_t at = h & (s->size - 1); s->all[at]; at = (at + 1) & (s->size - 1))
-        if (s->all[at] == h)
-            return true;
-    return false;
-}
-
-/* False: already present. */
-static bool set_add(struct set *s, uint64_t h)
-{
-    if (s->count * 2 >= s->size) {
-        size_t size = s->size * 2;
-        uint64_t *all = calloc(size, sizeof(*all));
-        assert_non_null(all);
-        for (size_t i = 0; i < s->size; i++)
-            if (s->all[i])
-                put(all, size, s->all[i]);
-        free(s->all);
-        s->all = all;
-        s->size = size;
-    }
-    bool added = put(s->all, s->size, h);
-    s->count += added;
-    return added;
-}
-
-static void set_init(struct set *s)
-{
-    *s = (struct set){.size = 1024};
-    s->all = calloc(s->size, sizeof(*s->all));
-    assert_non_null(s->all);
 }
 
 /* --- the search: breadth first, so that a fault is found by the shortest path */
