@@ -295,8 +295,8 @@ static void write_app_result(struct app *a, struct stw_result *result)
     json_t *status;
     if (stw_run_interrupted(a->run, a->children, APP_CHILDREN, result))
         return;
-    app_find_trouble(a);
-    if (app_trouble_is_new(a))
+    stw_pod_trouble_find(a->run, &a->trouble);
+    if (stw_pod_trouble_is_new(&a->trouble, &a->object, "Degraded"))
         stw_object_event(a->run, &a->object, true, a->trouble.reason, "Reconcile", "%s",
                          a->trouble.message);
     app_judge(a, &verdict, &status);
@@ -426,7 +426,7 @@ static const struct stw_watch *const watches[] = {&stw_watch_configmaps,
                                                   &stw_watch_ingresses,
                                                   &stw_watch_http_routes,
                                                   &stw_watch_pod_monitors,
-                                                  &app_watch_pods,
+                                                  &stw_watch_pod_troubles,
                                                   &stw_watch_secrets,
                                                   &stw_watch_configmap_versions,
                                                   &stw_watch_namespaces,

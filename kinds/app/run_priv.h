@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the App controller: the desired children (children.c,
- * deployment.c), who sets the number of replicas (scale.c), problems of the pods
- * (pods.c), the status (status.c) and the run itself (app.c). */
+ * deployment.c), who sets the number of replicas (scale.c), the status (status.c) and the run itself (app.c). */
 #ifndef STW_KINDS_APP_RUN_PRIV_H
 #define STW_KINDS_APP_RUN_PRIV_H
 
@@ -14,6 +13,7 @@
 #include "controller/verdict.h"
 #include "kinds/app/inputs.h"
 #include "kinds/app/spec.h"
+#include "kinds/common/pod_trouble.h"
 
 enum {
     APP_CONFIGMAP,
@@ -31,16 +31,6 @@ enum {
 #define APP_METRICS_PORT "metrics" /* the name of the port, when it is not the app's */
 #define APP_NAME "app"             /* app.kubernetes.io/name, and the name of the container */
 
-/* A problem of a pod, from its status. */
-struct app_trouble {
-    bool found;
-    bool passing;    /* transient: the pod may just be starting */
-    char reason[64]; /* "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled", ... */
-    char message[512];
-    char template[64]; /* the pod's pod-template-hash */
-    char created[STW_TIME_LEN];
-};
-
 struct app {
     STW_SUBJECT;
     struct stw_app spec;
@@ -50,11 +40,11 @@ struct app {
     struct app_inputs inputs, inputs_before; /* after this run, and by the status */
     bool in_window;                          /* of those in which restarts may be made */
     json_t *desired[APP_CHILDREN];
-    struct app_trouble trouble; /* of the pod with the worst problem */
-    char foreign[254];          /* another owner's autoscaler of our Deployment; "" for none */
-    bool restricted;            /* the pods have the security profile Restricted, else Baseline */
-    int minor;                  /* version of the server, when there is a budget */
-    bool begins; /* autoscaling is starting: for now the Deployment has our replicas */
+    struct stw_pod_trouble trouble; /* of the pod with the worst problem */
+    char foreign[254];              /* another owner's autoscaler of our Deployment; "" for none */
+    bool restricted; /* the pods have the security profile Restricted, else Baseline */
+    int minor;       /* version of the server, when there is a budget */
+    bool begins;     /* autoscaling is starting: for now the Deployment has our replicas */
 };
 
 /* --- children; each function returns a new tree, or NULL if out of memory */
@@ -97,16 +87,8 @@ bool app_is_scaled(const struct app *a);
 /* The current target number of replicas. */
 int64_t app_wanted(const struct app *a);
 
-/* --- pods */
-extern const struct stw_watch app_watch_pods;
-/* Decodes a cached text of that watch.  -1: the text is invalid. */
-int app_trouble_read(const char *text, size_t len, struct app_trouble *ret);
-void app_find_trouble(struct app *a);
-
 /* --- status */
 void app_judge(struct app *a, struct stw_verdict *verdict, json_t **ret_status);
-/* The pods have a problem that the status does not report yet. */
-bool app_trouble_is_new(const struct app *a);
 /* Sets the phase in a status of a run that checked nothing. */
 json_t *app_status_phase(json_t *status, const char *phase);
 const char *app_profile(const struct app *a); /* as in the spec */

@@ -404,13 +404,6 @@ void app_judge(struct app *a, struct stw_verdict *v, json_t **ret_status)
     *ret_status = stw_status_end(&s);
 }
 
-bool app_trouble_is_new(const struct app *a)
-{
-    const json_t *old =
-        stw_condition_find(json_object_get(a->object.status, "conditions"), "Degraded");
-    return has_trouble(a) && !stw_streq(stw_condition_reason(old), a->trouble.reason);
-}
-
 json_t *app_status_phase(json_t *status, const char *phase)
 {
     (void)json_object_set_new(status, "phase", json_string(phase));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/common/pod.h"
 
+#include "base/util.h"
 #include "controller/condition.h"
 
 void stw_pod_text(struct stw_json string, char *out, size_t size)
@@ -30,4 +31,29 @@ bool stw_pod_unschedulable(struct stw_json pod, struct stw_json *ret_message)
         }
     }
     return false;
+}
+
+enum stw_pod_wait stw_pod_wait_of(struct stw_json waiting)
+{
+    static const struct {
+        const char *reason;
+        enum stw_pod_wait wait;
+    } all[] = {
+        {"ContainerCreating", STW_POD_STARTS},
+        {"PodInitializing", STW_POD_STARTS},
+        {"ErrImagePull", STW_POD_PULLS},
+        {"ImagePullBackOff", STW_POD_PULLS},
+        {"InvalidImageName", STW_POD_NO_IMAGE},
+        {"ErrImageNeverPull", STW_POD_NO_IMAGE},
+        {"ImageInspectError", STW_POD_NO_IMAGE},
+        {"CrashLoopBackOff", STW_POD_CRASHES},
+        {"RunContainerError", STW_POD_NO_CONTAINER},
+        {"CreateContainerError", STW_POD_NO_CONTAINER},
+        {"CreateContainerConfigError", STW_POD_NO_CONTAINER},
+    };
+    struct stw_json reason = stw_json_get(waiting, "reason");
+    for (size_t i = 0; i < STW_COUNT(all); i++)
+        if (stw_json_is(reason, all[i].reason))
+            return all[i].wait;
+    return stw_json_there(reason) ? STW_POD_OTHER : STW_POD_NO_WAIT;
 }

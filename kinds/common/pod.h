@@ -14,4 +14,17 @@ bool stw_pod_ready(struct stw_json pod);
 /* True if the scheduler finds no node for the pod; `*ret_message` is its message. */
 bool stw_pod_unschedulable(struct stw_json pod, struct stw_json *ret_message);
 
+/* Why a container does not run yet. */
+enum stw_pod_wait {
+    STW_POD_NO_WAIT,
+    STW_POD_STARTS,
+    STW_POD_PULLS,    /* its image cannot be pulled: the kubelet tries again */
+    STW_POD_NO_IMAGE, /* its image cannot be used */
+    STW_POD_CRASHES,
+    STW_POD_NO_CONTAINER, /* it cannot be created or started */
+    STW_POD_OTHER,
+};
+/* `waiting`: state.waiting of a container's status. */
+enum stw_pod_wait stw_pod_wait_of(struct stw_json waiting);
+
 #endif

@@ -273,16 +273,27 @@ static bool is_action_overdue(const struct ec *e)
     return a->kind != EC_IDLE && e->view.now - a->start >= e->spec.progress_deadline_s;
 }
 
-static void degraded_condition(const struct ec *e, struct stw_conditions *c)
+bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, size_t size)
 {
     const struct ec_member *m = find_troubled_member(e);
-    if (is_action_overdue(e))
-        stw_condition_set(c, "Degraded", STW_TRUE, "DeadlineExceeded",
-                          "%s of %s takes longer than %lld s", ec_kind_names[e->state.action.kind],
-                          e->state.action.member, (long long)e->spec.progress_deadline_s);
-    else if (m)
-        stw_condition_set(c, "Degraded", STW_TRUE, trouble_reasons[m->trouble], "pod %s: %s",
-                          m->name, e->details[ec_index(e, m->name)].pod.text);
+    if (is_action_overdue(e)) {
+        *ret_reason = "DeadlineExceeded";
+        stw_format(text, size, "%s of %s takes longer than %lld s",
+                   ec_kind_names[e->state.action.kind], e->state.action.member,
+                   (long long)e->spec.progress_deadline_s);
+    } else if (m) {
+        *ret_reason = trouble_reasons[m->trouble];
+        stw_format(text, size, "pod %s: %s", m->name, e->details[ec_index(e, m->name)].pod.text);
+    }
+    return is_action_overdue(e) || m;
+}
+
+static void degraded_condition(const struct ec *e, struct stw_conditions *c)
+{
+    char text[STW_CONDITION_MESSAGE_MAX];
+    const char *reason;
+    if (ec_is_degraded(e, &reason, text, sizeof(text)))
+        stw_condition_set(c, "Degraded", STW_TRUE, reason, "%s", text);
     else
         stw_condition_set(c, "Degraded", STW_FALSE, "AsExpected", "nothing is stuck");
 }

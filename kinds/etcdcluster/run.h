@@ -332,6 +332,8 @@ int ec_label_voters(struct ec *e);
 int ec_record_inputs(struct ec *e);
 
 /* --- conditions.c */
+/* A pod has a problem that a user can fix, or the current step takes too long. */
+bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, size_t size);
 void ec_conditions(const struct ec *e, struct stw_conditions *c); /* those specific to the kind */
 bool ec_all_healthy(const struct ec *e);
 unsigned ec_alarms(const struct ec *e);  /* of all members */

@@ -31,6 +31,16 @@ static void say_act(const struct ec *e, struct stw_aspect *a)
                        *e->move.member ? e->move.member : e->owner.name);
 }
 
+/* What keeps the cluster from becoming ready, after what it waits for. */
+static void say_trouble(const struct ec *e, struct stw_aspect *a)
+{
+    char before[STW_CONDITION_MESSAGE_MAX], text[STW_CONDITION_MESSAGE_MAX];
+    if (!ec_is_degraded(e, &a->reason, text, sizeof(text)))
+        return;
+    memcpy(before, a->message, sizeof(before));
+    STW_ASPECT_SAY(a, "%.400s: %.600s", before, text);
+}
+
 static void find_plan(const struct ec *e, struct stw_aspect *a)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
@@ -52,6 +62,8 @@ static void find_plan(const struct ec *e, struct stw_aspect *a)
     } else {
         say_act(e, a);
     }
+    if (a->level == STW_LEVEL_PROGRESSING)
+        say_trouble(e, a);
 }
 
 /* With an expired certificate, open connections go on, but no new one can be made. */

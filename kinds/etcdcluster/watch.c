@@ -47,19 +47,10 @@ static void look_at_end(struct stw_json status, struct ec_pod_live *p)
     p->full = strstr(stw_buf_str(&message), NO_SPACE);
 }
 
-static const struct {
-    const char *reason;
-    enum ec_trouble trouble;
-} waits[] = {
-    {"ErrImagePull", EC_TROUBLE_IMAGE},
-    {"ImagePullBackOff", EC_TROUBLE_IMAGE},
-    {"InvalidImageName", EC_TROUBLE_IMAGE},
-    {"ErrImageNeverPull", EC_TROUBLE_IMAGE},
-    {"ImageInspectError", EC_TROUBLE_IMAGE},
-    {"CrashLoopBackOff", EC_TROUBLE_CRASH},
-    {"RunContainerError", EC_TROUBLE_CRASH},
-    {"CreateContainerError", EC_TROUBLE_CRASH},
-    {"CreateContainerConfigError", EC_TROUBLE_CRASH},
+static const enum ec_trouble waits[] = {
+    [STW_POD_PULLS] = EC_TROUBLE_IMAGE,   [STW_POD_NO_IMAGE] = EC_TROUBLE_IMAGE,
+    [STW_POD_CRASHES] = EC_TROUBLE_CRASH, [STW_POD_NO_CONTAINER] = EC_TROUBLE_CRASH,
+    [STW_POD_OTHER] = EC_TROUBLE_NONE,
 };
 
 static void look_at_container(struct stw_json status, struct ec_pod_live *p)
@@ -74,9 +65,9 @@ static void look_at_container(struct stw_json status, struct ec_pod_live *p)
         p->ran = true;
         p->refused = false; /* with an empty folder it would have exited at once */
     }
-    for (size_t i = 0; i < STW_COUNT(waits); i++)
-        if (stw_json_is(stw_json_get(waiting, "reason"), waits[i].reason))
-            set_pod_trouble(p, waits[i].trouble, stw_json_get(waiting, "message"));
+    enum ec_trouble trouble = waits[stw_pod_wait_of(waiting)];
+    if (trouble != EC_TROUBLE_NONE)
+        set_pod_trouble(p, trouble, stw_json_get(waiting, "message"));
     if (p->trouble == EC_TROUBLE_CRASH && p->refused)
         stw_format(p->text, sizeof(p->text),
                    "its data folder is empty, and so etcd does not start");

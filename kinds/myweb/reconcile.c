@@ -143,6 +143,10 @@ static void ensure_children(struct stw_subject *subject)
     stw_children_ensure(subject, MYWEB_DEPLOYMENT);
     ensure_service(w);
     stw_children_ensure(subject, MYWEB_INGRESS);
+    stw_pod_trouble_find(w->run, &w->trouble);
+    if (stw_pod_trouble_is_new(&w->trouble, &w->object, MYWEB_PODS_CONDITION))
+        stw_object_event(w->run, &w->object, true, w->trouble.reason, "Reconcile", "%s",
+                         w->trouble.message);
 }
 
 static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked why,
@@ -182,7 +186,7 @@ static const char *const outside_template[] = {"replicas", "nodePortNumber", "se
 static const struct stw_child_row children[] = {
     [MYWEB_CONFIGMAP] = {"ConfigMapSynced", &stw_watch_configmaps, myweb_configmap,
                          .not_applied = myweb_port_reasons},
-    [MYWEB_DEPLOYMENT] = {"DeploymentAvailable", &stw_watch_deployments, myweb_deployment,
+    [MYWEB_DEPLOYMENT] = {MYWEB_PODS_CONDITION, &stw_watch_deployments, myweb_deployment,
                           .replicas = wanted_replicas, .not_applied = myweb_port_reasons,
                           .outside_template = outside_template},
     [MYWEB_SERVICE] = {"ServiceSynced", &stw_watch_services, myweb_service,
@@ -192,12 +196,19 @@ static const struct stw_child_row children[] = {
     {0},
 };
 
+static const struct stw_watch *const watches[] = {&stw_watch_pod_troubles, NULL};
+static const struct stw_rule rules[] = {
+    {.resource = &stw_res_pod, .verbs = "list,watch"},
+    {0},
+};
 static const char *const conditions[] = {MYWEB_PORT_CONDITION, NULL};
 static const char *const numbers[] = {"availableReplicas", NULL};
 
 const struct stw_controller stw_controller_myweb = {
     STW_CONTROLLER_OF("myweb", stw_kind_myweb),
     .own = &own_watch,
+    .watches = watches,
+    .rules = rules,
     .conditions = conditions,
     STW_RUN_STATE(struct myweb, spec),
     .children = children,

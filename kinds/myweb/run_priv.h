@@ -7,6 +7,7 @@
 
 #include "base/hex.h"
 #include "controller/reconcile.h"
+#include "kinds/common/pod_trouble.h"
 #include "kinds/myweb/spec.h"
 
 enum { MYWEB_CONFIGMAP, MYWEB_DEPLOYMENT, MYWEB_SERVICE, MYWEB_INGRESS, MYWEB_CHILDREN };
@@ -26,7 +27,8 @@ struct myweb {
     char content_hash[STW_HASH_LEN];
     int64_t service_port; /* nodePort to apply; 0: any, or the one that it has */
     enum myweb_port port;
-    char holder[560]; /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */
+    char holder[560];               /* "Service ns/name", "MyWeb ns/name" or MYWEB_HOLDER_UNSEEN */
+    struct stw_pod_trouble trouble; /* of the pod with the worst problem */
 };
 
 /* --- children; each function returns a new tree, or NULL if out of memory */
@@ -38,6 +40,7 @@ json_t *myweb_ingress(const void *subject); /* only with a host */
 
 /* --- status; see struct stw_controller */
 #define MYWEB_PORT_CONDITION "NodePortAllocated"
+#define MYWEB_PODS_CONDITION "DeploymentAvailable"
 extern const char *const myweb_port_reasons[]; /* the Service was not applied */
 void myweb_find(const struct stw_subject *subject, struct stw_aspect *all);
 void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v);

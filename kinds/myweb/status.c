@@ -76,9 +76,24 @@ static void find_port(const struct myweb *w, struct stw_aspect *f)
     }
 }
 
+/* The condition has what the pods suffer from only while replicas are missing. */
+static void find_pods(const struct myweb *w, struct stw_aspect *f)
+{
+    char before[STW_CONDITION_MESSAGE_MAX];
+    bool lacks =
+        w->children[MYWEB_DEPLOYMENT].state <= STW_CHILD_REPAIRED && f->level != STW_LEVEL_FINE;
+    if (!lacks || !w->trouble.found)
+        return;
+    if (f->level == STW_LEVEL_PROGRESSING && !w->trouble.passing)
+        f->reason = w->trouble.reason;
+    memcpy(before, f->message, sizeof(before));
+    STW_ASPECT_SAY(f, "%.400s: %s", before, w->trouble.message);
+}
+
 void myweb_find(const struct stw_subject *subject, struct stw_aspect *all)
 {
     const struct myweb *w = (const struct myweb *)subject;
+    find_pods(w, &all[MYWEB_DEPLOYMENT]);
     if (w->port != MYWEB_PORT_FREE)
         find_port_trouble(w, &all[MYWEB_SERVICE]);
     all[MYWEB_CHILDREN].level = STW_LEVEL_FINE;

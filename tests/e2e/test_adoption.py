@@ -199,6 +199,16 @@ def test_a_service_of_other_pods_is_adopted_when_the_new_pods_are_ready(controll
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_problems_of_pods_with_a_kept_selector_are_told(controller, installed, namespace, kind):
+    """The labels of the pods name another application."""
+    labels = {"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "other"}
+    installed.apply(deployment(namespace, labels, replicas=1))
+    installed.apply(manifest(kind, namespace, ADOPT, replicas=1))
+    found = KINDS[kind].wait_condition(installed, "web", namespace, "Ready", "Unschedulable")
+    assert "cannot be scheduled" in found["message"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_written_when_one_child_cannot_be_adopted(controller, installed, namespace, kind):
     """The selector of the Deployment has an expression: it cannot be kept, and not be changed."""
     expression = {"key": "tier", "operator": "Exists"}

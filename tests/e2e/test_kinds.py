@@ -122,7 +122,7 @@ def test_threads_and_metrics_of_one_kind(own, steward_binary, start):
     every = grant(own, steward_binary, tuple(rights.KINDS), "-threads")
     other = start(tuple(rights.KINDS), every)
     more = len(os.listdir(f"/proc/{other.process.pid}/task"))
-    assert 'resource="pods"' in other.metrics_text()
+    assert 'resource="persistentvolumeclaims"' in other.metrics_text()
     assert other.stop() == 0
     text = one.metrics_text()
     threads = len(os.listdir(f"/proc/{one.process.pid}/task"))
@@ -132,7 +132,7 @@ def test_threads_and_metrics_of_one_kind(own, steward_binary, start):
     assert 'steward_kind_managed{kind="App"} 0' in text
     assert 'controller="app"' not in text and 'controller="myweb"' in text
     assert threads < more
-    assert "steward_kind_managed" in text and 'resource="pods"' not in text
+    assert "steward_kind_managed" in text and 'resource="persistentvolumeclaims"' not in text
     assert left_out and "App" in left_out[0]["kinds"] and "MyWeb" not in left_out[0]["kinds"]
 
 

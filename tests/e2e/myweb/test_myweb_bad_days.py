@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from support import myweb
+from support import app, myweb
 from support import steward as stw
 from support import wait
 from support.cluster import condition
@@ -35,6 +35,27 @@ def test_paused_from_the_start_and_deleted(controller, installed, namespace):
     assert ready["status"] == "Unknown"
     assert not any(myweb.children(installed, "web", namespace).values())
     installed.delete(myweb.KIND, "web", namespace)
+
+
+def test_what_a_pod_suffers_from(controller, installed, namespace, pods_stay_pending):
+    """First the scheduler's answer, then that of a kubelet, then nothing."""
+    installed.apply(myweb.manifest("web", namespace, replicas=1))
+    found = myweb.wait_condition(installed, "web", namespace, "Ready", "Unschedulable")
+    assert "cannot be scheduled" in found["message"]
+    [pod] = app.wait_pods(installed, "web", namespace, 1)
+    name = pod["metadata"]["name"]
+    app.set_status(installed, pod, conditions=[], containerStatuses=app.container_status(
+        waiting={"reason": "ErrImagePull", "message": "rpc error"}))
+    found = myweb.wait_condition(installed, "web", namespace, "DeploymentAvailable",
+                                 "ImagePullBackOff")
+    assert f"container app of pod {name}: cannot pull image" in found["message"]
+    assert condition(installed.get(myweb.KIND, "web", namespace), "Ready")["reason"] == \
+        "ImagePullBackOff"
+    assert installed.wait_event("web", namespace, "ImagePullBackOff", "cannot pull image")
+    app.run_pod(installed, pod)
+    found = myweb.wait_condition(installed, "web", namespace, "DeploymentAvailable",
+                                 "MinimumReplicasAvailable")
+    assert "cannot pull" not in found["message"]
 
 
 def test_invalid_object_that_is_stored(controller, installed, namespace):

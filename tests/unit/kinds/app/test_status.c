@@ -52,7 +52,7 @@ static void fail_child(int child, enum stw_err code, const char *text)
 
 static void trouble(const char *reason, const char *message, bool passing)
 {
-    f.app.trouble = (struct app_trouble){.found = true, .passing = passing};
+    f.app.trouble = (struct stw_pod_trouble){.found = true, .passing = passing};
     (void)snprintf(f.app.trouble.reason, sizeof(f.app.trouble.reason), "%s", reason);
     (void)snprintf(f.app.trouble.message, sizeof(f.app.trouble.message), "%s", message);
 }
@@ -183,12 +183,12 @@ static void test_a_pod_in_trouble(void **state)
     assert_string_equal(text(s, "lastError"), text(condition(s, "Ready"), "message"));
     assert_string_equal(text(s, "phase"), "Degraded");
     /* An event reports it once. */
-    assert_true(app_trouble_is_new(&f.app));
+    assert_true(stw_pod_trouble_is_new(&f.app.trouble, &f.app.object, "Degraded"));
     json_t *old = f.app.object.status;
     f.app.object.status = s;
-    assert_false(app_trouble_is_new(&f.app));
+    assert_false(stw_pod_trouble_is_new(&f.app.trouble, &f.app.object, "Degraded"));
     trouble("CrashLoopBackOff", "x", false);
-    assert_true(app_trouble_is_new(&f.app));
+    assert_true(stw_pod_trouble_is_new(&f.app.trouble, &f.app.object, "Degraded"));
     f.app.object.status = old;
 }
 

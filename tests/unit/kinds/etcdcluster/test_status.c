@@ -310,12 +310,15 @@ static void troubles(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct scene s;
+        char ready[64];
         scene_init(&s, SPEC, LATCHED);
         silence(&s, 2);
         s.f.e->view.members[2].trouble = cases[i].trouble;
         s.f.e->move = (struct ec_move){.act = EC_WAIT, .reason = "MembersUnready"};
         judge(&s);
         assert_condition(&s, "Degraded", cases[i].want);
+        stw_format(ready, sizeof(ready), "False%s", strchr(cases[i].want, '/'));
+        assert_condition(&s, "Ready", ready);
         assert_condition(&s, "AllMembersHealthy", "False/MembersUnready");
         scene_done(&s);
     }

@@ -392,6 +392,40 @@ static void test_minor(void **state)
     assert_false(stw_status_is_minor(one, two, numbers));
 }
 
+/* What a pod suffers from is told while replicas are missing, with its reason when it lasts. */
+static void test_pods(void **state)
+{
+    static const struct {
+        int available;
+        bool passing, stuck;
+        const char *reason; /* of DeploymentAvailable */
+        bool told;
+    } cases[] = {
+        {1, false, false, "ImagePullBackOff", true},
+        {1, true, false, "Progressing", true},
+        {1, false, true, "ProgressDeadlineExceeded", true},
+        {2, false, false, "MinimumReplicasAvailable", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        anew();
+        rollout()->available = cases[i].available;
+        if (cases[i].stuck)
+            stw_format(rollout()->stuck_reason, sizeof(rollout()->stuck_reason),
+                       "ProgressDeadlineExceeded");
+        f.web.trouble = (struct stw_pod_trouble){.found = true,
+                                                 .passing = cases[i].passing,
+                                                 .reason = "ImagePullBackOff",
+                                                 .message = "cannot pull image"};
+        json_auto_t *s = judge();
+        const json_t *pods = condition(s, "DeploymentAvailable");
+        assert_string_equal(text(pods, "reason"), cases[i].reason);
+        assert_int_equal(strstr(text(pods, "message"), "cannot pull image") != NULL, cases[i].told);
+        if (cases[i].told)
+            assert_string_equal(text(condition(s, "Ready"), "reason"), cases[i].reason);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, all_well, done)
 
 int main(void)
@@ -403,6 +437,7 @@ int main(void)
         TEST(test_replicas_zero_completes),
         TEST(test_children),
         TEST(test_stuck_rollouts),
+        TEST(test_pods),
         TEST(test_ports),
         TEST(test_a_port_that_may_be_free_soon),
         TEST(test_repairs_are_counted),

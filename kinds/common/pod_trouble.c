@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problems of the pods of an App.  A healthy pod is not cached; of any other one:
+ * A healthy pod is not cached; of any other one:
  *
- *     a  "namespace/name" of the App
+ *     d  "namespace/name" of its Deployment
  *     r  reason
  *     m  message
  *     p  it may only be starting
  *     t  hash of its template
  *     c  when it was created */
+#include "kinds/common/pod_trouble.h"
+
+#include "base/buf.h"
 #include "base/util.h"
-#include "kinds/app/run_priv.h"
+#include "controller/condition.h"
+#include "controller/object.h"
 #include "kinds/common/pod.h"
+#include "kube/owned.h"
+#include "kube/resource.h"
 
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/name=" APP_NAME
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
 
@@ -24,10 +29,10 @@ static const char *const by_weight[] = {"OOMKilled", "CrashLoopBackOff", "ImageP
 
 /* --- one pod */
 
-static void set_trouble(struct app_trouble *t, const char *reason, const char *fmt, ...)
+static void set_trouble(struct stw_pod_trouble *t, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void set_trouble(struct app_trouble *t, const char *reason, const char *fmt, ...)
+static void set_trouble(struct stw_pod_trouble *t, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -45,7 +50,7 @@ struct container {
     bool init;
 };
 
-static void say_crash(const struct container *c, struct stw_json ended, struct app_trouble *t)
+static void say_crash(const struct container *c, struct stw_json ended, struct stw_pod_trouble *t)
 {
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
@@ -59,7 +64,7 @@ static void say_crash(const struct container *c, struct stw_json ended, struct a
                     c->pod, (long long)code);
 }
 
-static void say_image(const struct container *c, struct app_trouble *t)
+static void say_image(const struct container *c, struct stw_pod_trouble *t)
 {
     char image[300];
     stw_json_cut(stw_json_get(c->status, "image"), image, sizeof(image));
@@ -68,7 +73,7 @@ static void say_image(const struct container *c, struct app_trouble *t)
 }
 
 /* Reports the kubelet's own message. */
-static void say_other(const struct container *c, struct stw_json waiting, struct app_trouble *t)
+static void say_other(const struct container *c, struct stw_json waiting, struct stw_pod_trouble *t)
 {
     char reason[64], message[300];
     stw_json_cut(stw_json_get(waiting, "reason"), reason, sizeof(reason));
@@ -80,27 +85,26 @@ static void say_other(const struct container *c, struct stw_json waiting, struct
 }
 
 static void look_at_waiting(const struct container *c, struct stw_json waiting,
-                            struct app_trouble *t)
+                            struct stw_pod_trouble *t)
 {
-    static const char *const starting[] = {"ContainerCreating", "PodInitializing"};
-    static const char *const pulling[] = {"ErrImagePull", "ImagePullBackOff"};
-    struct stw_json reason = stw_json_get(waiting, "reason");
-    for (size_t i = 0; i < STW_COUNT(starting); i++)
-        if (stw_json_is(reason, starting[i]))
-            return;
-    for (size_t i = 0; i < STW_COUNT(pulling); i++)
-        if (stw_json_is(reason, pulling[i])) {
-            say_image(c, t);
-            return;
-        }
-    if (stw_json_is(reason, "CrashLoopBackOff"))
+    switch (stw_pod_wait_of(waiting)) {
+    case STW_POD_NO_WAIT:
+    case STW_POD_STARTS:
+        return;
+    case STW_POD_PULLS:
+        say_image(c, t);
+        return;
+    case STW_POD_CRASHES:
         say_crash(c, stw_json_path(c->status, "lastState.terminated"), t);
-    else if (stw_json_there(reason))
+        return;
+    default:
         say_other(c, waiting, t);
+        return;
+    }
 }
 
 /* Between two crashes a container runs for a moment; the crash is still reported. */
-static void look_at_running(const struct container *c, struct app_trouble *t)
+static void look_at_running(const struct container *c, struct stw_pod_trouble *t)
 {
     struct stw_json before = stw_json_path(c->status, "lastState.terminated");
     if (c->init || stw_json_bool(stw_json_get(c->status, "ready"), false))
@@ -113,7 +117,7 @@ static void look_at_running(const struct container *c, struct app_trouble *t)
     t->passing = true;
 }
 
-static void look_at_container(const struct container *c, struct app_trouble *t)
+static void look_at_container(const struct container *c, struct stw_pod_trouble *t)
 {
     struct stw_json state = stw_json_get(c->status, "state");
     struct stw_json waiting = stw_json_get(state, "waiting");
@@ -129,7 +133,7 @@ static void look_at_container(const struct container *c, struct app_trouble *t)
 }
 
 static void look_at_containers(struct stw_json pod, const char *list, bool init,
-                               struct app_trouble *t)
+                               struct stw_pod_trouble *t)
 {
     struct container c = {.init = init};
     struct stw_json key;
@@ -141,7 +145,7 @@ static void look_at_containers(struct stw_json pod, const char *list, bool init,
     }
 }
 
-static void look_at_scheduling(struct stw_json pod, struct app_trouble *t)
+static void look_at_scheduling(struct stw_json pod, struct stw_pod_trouble *t)
 {
     char name[254], message[300];
     struct stw_json found;
@@ -169,15 +173,30 @@ static void add_copy(struct stw_buf *out, const char *name, struct stw_json stri
     stw_buf_json_strz(out, text);
 }
 
+/* A ReplicaSet is named DEPLOYMENT-HASH, and its pods have the hash in a label.  Labels that say of
+ * which object the pod is may be others after an adoption; this name is not. */
+static int find_deployment(struct stw_json pod, char out[STW_KEY_LEN])
+{
+    char kind[64], name[254], uid[64], hash[64], ns[254];
+    struct stw_json labels = stw_json_path(pod, "metadata.labels");
+    if (stw_owner_controller(pod, kind, name, uid) != 0 || !stw_streq(kind, "ReplicaSet") ||
+        stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
+        stw_json_strcpy(stw_json_get(labels, "pod-template-hash"), hash, sizeof(hash)) != 0)
+        return -1;
+    size_t len = strlen(name), end = strlen(hash) + 1;
+    if (len <= end || name[len - end] != '-' || !stw_streq(name + len - end + 1, hash))
+        return -1;
+    name[len - end] = '\0';
+    stw_key_make(ns, name, out);
+    return 0;
+}
+
 static void project_pod(const struct stw_operator *op, struct stw_json pod, struct stw_buf *out)
 {
-    char ns[254], app[254], key[STW_KEY_LEN];
-    struct app_trouble t = {0};
-    struct stw_json labels = stw_json_path(pod, "metadata.labels");
+    char deployment[STW_KEY_LEN];
+    struct stw_pod_trouble t = {0};
     (void)op;
-    if (!is_active_pod(pod) ||
-        stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
-        stw_json_strcpy(stw_json_get(labels, "app.kubernetes.io/instance"), app, sizeof(app)) != 0)
+    if (!is_active_pod(pod) || find_deployment(pod, deployment) != 0)
         return;
     look_at_containers(pod, "status.initContainerStatuses", true, &t);
     look_at_containers(pod, "status.containerStatuses", false, &t);
@@ -185,54 +204,58 @@ static void project_pod(const struct stw_operator *op, struct stw_json pod, stru
         look_at_scheduling(pod, &t);
     if (!t.found)
         return;
-    stw_key_make(ns, app, key);
     stw_message_clean(t.reason, sizeof(t.reason) - 1);
     stw_message_clean(t.message, sizeof(t.message) - 1);
-    stw_buf_adds(out, "{\"a\":");
-    stw_buf_json_strz(out, key);
+    stw_buf_adds(out, "{\"d\":");
+    stw_buf_json_strz(out, deployment);
     stw_buf_adds(out, ",\"r\":");
     stw_buf_json_strz(out, t.reason);
     stw_buf_adds(out, ",\"m\":");
     stw_buf_json_strz(out, t.message);
     stw_buf_adds(out, t.passing ? ",\"p\":true" : "");
-    add_copy(out, "t", stw_json_get(labels, "pod-template-hash"));
+    add_copy(out, "t", stw_json_path(pod, "metadata.labels.pod-template-hash"));
     add_copy(out, "c", stw_json_path(pod, "metadata.creationTimestamp"));
     stw_buf_addc(out, '}');
 }
 
-/* --- the pods of an App */
+/* --- the pods of a Deployment */
 
-static void index_app(void *ctx, struct stw_json projected, struct stw_buf *out)
+static int read_deployment_key(const char *text, char out[STW_KEY_LEN])
+{
+    stw_autojson struct stw_json_doc doc = {0};
+    if (!text || stw_json_scan(&doc, text, strlen(text), NULL) != 0)
+        return -1;
+    return stw_json_strcpy(stw_json_get(stw_json_root(&doc), "d"), out, STW_KEY_LEN);
+}
+
+static void index_deployment(void *ctx, struct stw_json projected, struct stw_buf *out)
 {
     char key[STW_KEY_LEN];
     (void)ctx;
-    if (stw_json_strcpy(stw_json_get(projected, "a"), key, sizeof(key)) == 0)
-        stw_index_add(out, "app", key);
+    if (stw_json_strcpy(stw_json_get(projected, "d"), key, sizeof(key)) == 0)
+        stw_index_add(out, "deployment", key);
 }
 
+/* The object of the Deployment has its name. */
 static void pod_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                         const char *old_text, const char *new_text)
 {
-    stw_autojson struct stw_json_doc doc = {0};
-    const char *text = new_text ? new_text : old_text;
-    char app[STW_KEY_LEN];
-    (void)w;
+    char deployment[STW_KEY_LEN];
     (void)key;
-    if (stw_json_scan(&doc, text, strlen(text), NULL) == 0 &&
-        stw_json_strcpy(stw_json_get(stw_json_root(&doc), "a"), app, sizeof(app)) == 0)
-        stw_manager_enqueue(m, stw_kind_app.kind, app);
+    if (read_deployment_key(new_text ? new_text : old_text, deployment) == 0)
+        stw_manager_enqueue_namesakes(m, w, deployment);
 }
 
-const struct stw_watch app_watch_pods = {
+const struct stw_watch stw_watch_pod_troubles = {
     .resource = &stw_res_pod,
-    .label_selector = SELECTOR,
     .managed = true,
+    .optional = true, /* older roles of MyWeb lack the right */
     .project = project_pod,
-    .index = index_app,
+    .index = index_deployment,
     .changed = pod_changed,
 };
 
-static size_t rank_trouble(const struct app_trouble *t)
+static size_t rank_trouble(const struct stw_pod_trouble *t)
 {
     size_t i = 0;
     while (i < STW_COUNT(by_weight) && !stw_streq(t->reason, by_weight[i]))
@@ -240,10 +263,10 @@ static size_t rank_trouble(const struct app_trouble *t)
     return t->passing ? i + 1 : i;
 }
 
-int app_trouble_read(const char *text, size_t len, struct app_trouble *ret)
+int stw_pod_trouble_read(const char *text, size_t len, struct stw_pod_trouble *ret)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    *ret = (struct app_trouble){0};
+    *ret = (struct stw_pod_trouble){0};
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
@@ -256,32 +279,29 @@ int app_trouble_read(const char *text, size_t len, struct app_trouble *ret)
     return 0;
 }
 
-static bool read_cached(struct stw_informer *cache, const char *key, struct app_trouble *ret)
+static bool read_cached(struct stw_informer *cache, const char *key, struct stw_pod_trouble *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     return stw_informer_get(cache, key, &text, NULL) == 0 &&
-           app_trouble_read(stw_buf_str(&text), text.len, ret) == 0 && ret->found;
+           stw_pod_trouble_read(stw_buf_str(&text), text.len, ret) == 0 && ret->found;
 }
 
-/* Keys of the pods of an App that have problems. */
-static void find_pods(const struct app *a, struct stw_buf *keys)
+/* Keys of the pods of the object's Deployment that have problems. */
+static void find_pods(const struct stw_run *run, struct stw_buf *keys)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
-    stw_buf_addf(&index, "app:%s", a->run->key);
-    stw_informer_keys(stw_run_cache(a->run, &app_watch_pods), stw_buf_str(&index), keys);
+    stw_buf_addf(&index, "deployment:%s", run->key);
+    stw_informer_keys(stw_run_cache(run, &stw_watch_pod_troubles), stw_buf_str(&index), keys);
 }
 
-/* The template hash of the youngest pod that has a problem. */
-static void find_template(const struct app *a, char out[64])
+/* The template hash of the youngest of these pods. */
+static void find_template(struct stw_informer *cache, struct stw_buf *keys, char out[64])
 {
-    struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     char newest[STW_TIME_LEN] = "";
     size_t at = 0;
     out[0] = '\0';
-    find_pods(a, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        struct app_trouble t;
+    for (const char *key; (key = stw_keys_next(keys, &at));) {
+        struct stw_pod_trouble t;
         if (!read_cached(cache, key, &t) || strcmp(t.created, newest) <= 0)
             continue;
         stw_format(newest, sizeof(newest), "%s", t.created); /* RFC 3339 sorts as text */
@@ -292,23 +312,31 @@ static void find_template(const struct app *a, char out[64])
 /* Ignores pods of older templates: they are being replaced, and their problem may be fixed already.
  * Of several equally bad problems it takes the pod with the first name, so that the message does
  * not change between runs. */
-void app_find_trouble(struct app *a)
+void stw_pod_trouble_find(const struct stw_run *run, struct stw_pod_trouble *ret)
 {
-    struct stw_informer *cache = stw_run_cache(a->run, &app_watch_pods);
+    struct stw_informer *cache = stw_run_cache(run, &stw_watch_pod_troubles);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     const char *first = "";
     char template[64];
     size_t at = 0;
-    find_template(a, template);
-    find_pods(a, &keys);
+    *ret = (struct stw_pod_trouble){0};
+    find_pods(run, &keys);
+    find_template(cache, &keys, template);
     for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        struct app_trouble t;
+        struct stw_pod_trouble t;
         if (!read_cached(cache, key, &t) || !stw_streq(t.template, template))
             continue;
-        size_t mine = rank_trouble(&t), best = rank_trouble(&a->trouble);
-        if (a->trouble.found && (mine > best || (mine == best && strcmp(key, first) > 0)))
+        size_t mine = rank_trouble(&t), best = rank_trouble(ret);
+        if (ret->found && (mine > best || (mine == best && strcmp(key, first) > 0)))
             continue;
-        a->trouble = t;
+        *ret = t;
         first = key;
     }
+}
+
+bool stw_pod_trouble_is_new(const struct stw_pod_trouble *t, const struct stw_object *o,
+                            const char *type)
+{
+    const json_t *old = stw_condition_find(json_object_get(o->status, "conditions"), type);
+    return t->found && !t->passing && !stw_streq(stw_condition_reason(old), t->reason);
 }

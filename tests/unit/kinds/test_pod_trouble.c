@@ -2,13 +2,27 @@
  *
  * The problem that is reported for a pod, from the status that the kubelet and the scheduler
  * write. */
-#include "fixture.h"
+#include "kinds/common/pod_trouble.h"
 
+#include "base/buf.h"
+#include "base/json.h"
 #include "base/util.h"
 
-#define HEAD                                                                                       \
-    "{'metadata':{'name':'web-1','namespace':'shop','labels':{'app.kubernetes.io/instance':"       \
-    "'web'}},'status':{"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define OF_WEB                                                                                     \
+    "'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'84ff888c79'},"               \
+    "'ownerReferences':[{'kind':'ReplicaSet','name':'web-84ff888c79','uid':'u','controller':true}" \
+    "]"
+#define HEAD "{'metadata':{" OF_WEB "},'status':{"
+#define PULLS                                                                                      \
+    "'status':{'containerStatuses':[{'name':'app','state':{'waiting':{'reason':'ErrImagePull'}}}]" \
+    "}"
 #define POD(status) HEAD status "}}"
 #define CONTAINER(members)                                                                         \
     POD("'phase':'Running','containerStatuses':[{'name':'app','image':'shop:1'," members "}]")
@@ -29,15 +43,15 @@ static void read_pod(const char *pod, char *out, size_t size)
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
     stw_autofree char *copy = strdup(pod);
     struct stw_error err = {0};
-    struct app_trouble t;
+    struct stw_pod_trouble t;
     with_quotes(copy);
     if (stw_json_scan(&doc, copy, strlen(copy), &err) != 0)
         fail_msg("%s in %s", err.text, copy);
-    app_watch_pods.project(NULL, stw_json_root(&doc), &text);
+    stw_watch_pod_troubles.project(NULL, stw_json_root(&doc), &text);
     out[0] = '\0';
     if (text.len == 0)
         return;
-    assert_int_equal(app_trouble_read(stw_buf_str(&text), text.len, &t), 0);
+    assert_int_equal(stw_pod_trouble_read(stw_buf_str(&text), text.len, &t), 0);
     assert_true(t.found);
     (void)snprintf(out, size, "%s%s: %s", t.passing ? "?" : "", t.reason, t.message);
 }
@@ -111,13 +125,20 @@ static void test_pods(void **state)
         {POD("'phase':'Failed','reason':'Evicted','containerStatuses':[{'name':'app','state':{"
              "'terminated':{'exitCode':1}}}]"),
          ""},
-        {"{'metadata':{'name':'web-1','namespace':'shop','deletionTimestamp':'x','labels':{"
-         "'app.kubernetes.io/instance':'web'}},'status':{'containerStatuses':[{'name':'app',"
-         "'state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
+        {"{'metadata':{" OF_WEB ",'deletionTimestamp':'x'}," PULLS "}", ""},
+        /* of no Deployment */
+        {"{'metadata':{'name':'web-1','namespace':'shop'}," PULLS "}", ""},
+        {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
+         "'ownerReferences':[{'kind':'ReplicaSet','name':'a','uid':'u','controller':true}]}," PULLS
+         "}",
          ""},
-        /* without our label */
-        {"{'metadata':{'name':'web-1','namespace':'shop'},'status':{'containerStatuses':[{'name':"
-         "'app','state':{'waiting':{'reason':'ErrImagePull'}}}]}}",
+        {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
+         "'ownerReferences':[{'kind':'ReplicaSet','name':'web-b','uid':'u','controller':true}]}"
+         "," PULLS "}",
+         ""},
+        {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
+         "'ownerReferences':[{'kind':'Job','name':'web-a','uid':'u','controller':true}]}," PULLS
+         "}",
          ""},
         /* a status of unexpected shape */
         {POD("'containerStatuses':{'a':1},'conditions':'x'"), ""},
@@ -139,29 +160,26 @@ static void test_template(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1 << 20);
     struct stw_error err = {0};
-    struct app_trouble t;
-    char pod[] = "{'metadata':{'name':'web-1','namespace':'shop','creationTimestamp':"
-                 "'2026-01-01T00:00:00Z','labels':{'app.kubernetes.io/instance':'web',"
-                 "'pod-template-hash':'84ff888c79'}},'status':{'containerStatuses':[{'name':'app',"
-                 "'state':{'waiting':{'reason':'X'}}}]}}";
+    struct stw_pod_trouble t;
+    char pod[] = "{'metadata':{" OF_WEB ",'creationTimestamp':'2026-01-01T00:00:00Z'}," PULLS "}";
     (void)state;
     with_quotes(pod);
     assert_int_equal(stw_json_scan(&doc, pod, strlen(pod), &err), 0);
-    app_watch_pods.project(NULL, stw_json_root(&doc), &text);
-    assert_int_equal(app_trouble_read(stw_buf_str(&text), text.len, &t), 0);
+    stw_watch_pod_troubles.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(stw_pod_trouble_read(stw_buf_str(&text), text.len, &t), 0);
     assert_string_equal(t.template, "84ff888c79");
     assert_string_equal(t.created, "2026-01-01T00:00:00Z");
 }
 
 static void test_index(void **state)
 {
-    static const char text[] = "{\"a\":\"shop/web\",\"r\":\"x\",\"m\":\"y\"}";
+    static const char text[] = "{\"d\":\"shop/web\",\"r\":\"x\",\"m\":\"y\"}";
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(4096);
     (void)state;
     assert_int_equal(stw_json_scan(&doc, text, strlen(text), NULL), 0);
-    app_watch_pods.index(NULL, stw_json_root(&doc), &keys);
-    assert_string_equal(stw_buf_str(&keys), "app:shop/web\n");
+    stw_watch_pod_troubles.index(NULL, stw_json_root(&doc), &keys);
+    assert_string_equal(stw_buf_str(&keys), "deployment:shop/web\n");
 }
 
 /* Foreign messages are truncated, and stay valid UTF-8. */
