@@ -222,8 +222,14 @@ static json_t *build_default_behavior(void)
  * which uses v1 there, owns it as an annotation.  So these always get one. */
 static json_t *build_behavior(const struct stw_app_autoscaling *s)
 {
-    return stw_json_size(s->behavior) > 0 ? stw_manifest_tree(s->behavior)
-                                          : build_default_behavior();
+    static const char *const directions[] = {"scaleUp", "scaleDown"};
+    json_t *given;
+    if (stw_json_size(s->behavior) == 0)
+        return build_default_behavior();
+    given = stw_manifest_tree(s->behavior);
+    for (size_t i = 0; i < STW_COUNT(directions); i++)
+        stw_manifest_canonical_member(json_object_get(given, directions[i]), "tolerance");
+    return given;
 }
 
 /* autoscaling/v1 supports only CPU, and no behavior. */

@@ -157,7 +157,8 @@ static const struct stw_field autoscaling_fields[] = {
      .type = STW_T_RAW,
      STW_FIELD_OFFSET(struct stw_app_autoscaling, behavior),
      .help = "How fast the number of pods goes up and down, as in a HorizontalPodAutoscaler.",
-     .fields = stw_app_behavior},
+     .fields = stw_app_behavior,
+     .open = true},
     {0},
 };
 

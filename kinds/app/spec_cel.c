@@ -33,10 +33,14 @@ const struct stw_cel stw_app_cel_url[] = {
     }
 
 #define SCALES "has(self.autoscaling) && self.autoscaling.enabled"
+#define HAS_POD "has(self.podTemplate) && has(self.podTemplate.spec)"
+#define HAS_ENTRY(resources, name)                                                                 \
+    "(has(" resources ") && ((has(" resources ".requests) && '" name "' in " resources             \
+    ".requests) || (has(" resources ".limits) && '" name "' in " resources ".limits)))"
+/* For the container, or for the whole pod. */
 #define ASKS_FOR(name)                                                                             \
-    "(has(self.resources) && ((has(self.resources.requests) && '" name                             \
-    "' in self.resources.requests) || (has(self.resources.limits) && '" name                       \
-    "' in self.resources.limits)))"
+    "(" HAS_ENTRY("self.resources", name) " || (" HAS_POD " && " HAS_ENTRY(                        \
+        "self.podTemplate.spec.resources", name) "))"
 /* Of the CPU, 80 % is the target when none is given. */
 #define HAS_METRICS                                                                                \
     "has(self.autoscaling) && has(self.autoscaling.metrics) && size(self.autoscaling.metrics) > 0"
@@ -94,7 +98,6 @@ const struct stw_cel stw_app_cel_url[] = {
 
 /* --- podTemplate */
 
-#define HAS_POD "has(self.podTemplate) && has(self.podTemplate.spec)"
 #define HAS_METADATA "has(self.podTemplate) && has(self.podTemplate.metadata)"
 
 /* A member of the pod that another field of the App sets. */

@@ -154,6 +154,8 @@ static void check_environment(struct stw_json environment, struct stw_findings *
             return;
         total += stw_json_size(at.key) + stw_json_size(value);
         check_variable(&at, f);
+        if (stw_core_variable_is_long(at.key, value))
+            refuse_at(&at, STW_INVALID, STW_JSON_NONE, STW_CORE_VARIABLE_TEXT, f);
     }
     if (total > STW_APP_ENVIRONMENT_MAX) /* the value is too large to show */
         stw_findings_add(f, "spec.config.environment", STW_INVALID, NULL,
@@ -233,22 +235,34 @@ static bool has_entry(struct stw_json resources, const char *name)
            stw_json_there(stw_json_get(stw_json_get(resources, "limits"), name));
 }
 
-static void check_resources(struct stw_json resources, struct stw_findings *f)
+static bool has_entries(struct stw_json resources)
 {
-    stw_core_check_resources(resources, "spec.resources", f);
-    if (stw_json_size(stw_json_get(resources, "limits")) +
-            stw_json_size(stw_json_get(resources, "requests")) ==
-        0)
+    return stw_json_size(stw_json_get(resources, "limits")) +
+               stw_json_size(stw_json_get(resources, "requests")) >
+           0;
+}
+
+/* Those of the whole pod, in Kubernetes 1.34 and later. */
+static struct stw_json pod_resources(const struct stw_app *app)
+{
+    return stw_json_path(app->pod_template, "spec.resources");
+}
+
+static void check_resources(const struct stw_app *app, struct stw_findings *f)
+{
+    stw_core_check_resources(app->resources, "spec.resources", f);
+    stw_core_check_resources(pod_resources(app), "spec.podTemplate.spec.resources", f);
+    if (!has_entries(app->resources) && !has_entries(pod_resources(app)))
         stw_findings_warn(f, "no resources are requested or limited: a node short of memory ends "
                              "such pods first (BestEffort)");
 }
 
 /* Where no request is given, the limit is used as the request. */
 static void check_target(bool targeted, const char *resource, const char *what,
-                         struct stw_json resources, struct stw_findings *f)
+                         const struct stw_app *app, struct stw_findings *f)
 {
     char path[64];
-    if (!targeted || has_entry(resources, resource))
+    if (!targeted || has_entry(app->resources, resource) || has_entry(pod_resources(app), resource))
         return;
     stw_format(path, sizeof(path), "spec.resources.requests[%s]", resource);
     stw_findings_add(f, path, STW_REQUIRED, NULL, "%s autoscaling needs a %s request", what, what);
@@ -268,10 +282,9 @@ static void check_autoscaling(const struct stw_admission *a, const struct stw_ap
         stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max,
                         "must be greater than or equal to minReplicas");
     stw_app_check_metrics(s, f);
-    check_target(stw_app_cpu_target(s) != 0 || stw_app_has_share_of(s, "cpu"), "cpu", "CPU",
-                 app->resources, f);
-    check_target(s->memory != 0 || stw_app_has_share_of(s, "memory"), "memory", "memory",
-                 app->resources, f);
+    check_target(stw_app_cpu_target(s) != 0 || stw_app_has_share_of(s, "cpu"), "cpu", "CPU", app,
+                 f);
+    check_target(s->memory != 0 || stw_app_has_share_of(s, "memory"), "memory", "memory", app, f);
 }
 
 static void advise_on_replicas(const struct stw_app *app, const struct stw_app *old,
@@ -420,7 +433,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
                           (long long)app->port);
     check_database_url(&app->config, f);
     check_environment(app->config.environment, f);
-    check_resources(app->resources, f);
+    check_resources(app, f);
     check_health(&app->health, f);
     check_autoscaling(a, app, f);
     advise_on_replicas(app, old_spec, f);

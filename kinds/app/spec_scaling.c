@@ -42,13 +42,13 @@ static const struct stw_field target_fields[] = {
     }
 #define TARGET_ROW                                                                                 \
     {                                                                                              \
-        .name = "target", .type = STW_T_OBJECT, .help = "The target.", .required = true,           \
-        .fields = target_fields                                                                    \
+        .name = "target", .type = STW_T_RAW, .open = true, .help = "The target.",                  \
+        .required = true, .fields = target_fields                                                  \
     }
 #define METRIC_ROW                                                                                 \
     {                                                                                              \
-        .name = "metric", .type = STW_T_OBJECT, .help = "The metric.", .required = true,           \
-        .fields = identifier_fields                                                                \
+        .name = "metric", .type = STW_T_RAW, .open = true, .help = "The metric.",                  \
+        .required = true, .fields = identifier_fields                                              \
     }
 
 static const struct stw_field identifier_fields[] = {
@@ -79,7 +79,8 @@ static const struct stw_field described_fields[] = {
 };
 
 static const struct stw_field object_fields[] = {{.name = "describedObject",
-                                                  .type = STW_T_OBJECT,
+                                                  .type = STW_T_RAW,
+                                                  .open = true,
                                                   .help = "The object that has the metric.",
                                                   .required = true,
                                                   .fields = described_fields},
@@ -94,29 +95,34 @@ static const struct stw_field metric_fields[] = {
      .required = true,
      .values = metric_types},
     {.name = "resource",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "Use of a resource by the pods.",
      .fields = resource_fields},
     {.name = "containerResource",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "Use of a resource by one container of the pods.",
      .fields = container_fields},
     {.name = "pods",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "A metric of each of the pods.",
      .fields = pods_fields},
     {.name = "object",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "A metric of another object in the same namespace.",
      .fields = object_fields},
     {.name = "external",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "A metric from outside of the cluster.",
      .fields = pods_fields},
     {0},
 };
 const struct stw_field stw_app_metric_item = {
-    .name = "", .type = STW_T_RAW, .fields = metric_fields};
+    .name = "", .type = STW_T_RAW, .open = true, .fields = metric_fields};
 
 static const char *const policy_types[] = {"Pods", "Percent", NULL};
 static const char *const select_policies[] = {"Max", "Min", "Disabled", NULL};
@@ -143,7 +149,7 @@ static const struct stw_field policy_fields[] = {
     {0},
 };
 static const struct stw_field policy_item = {
-    .name = "", .type = STW_T_RAW, .fields = policy_fields};
+    .name = "", .type = STW_T_RAW, .open = true, .fields = policy_fields};
 
 static const struct stw_field direction_fields[] = {
     {.name = "stabilizationWindowSeconds",
@@ -157,6 +163,10 @@ static const struct stw_field direction_fields[] = {
      .help = "Which policy applies: the one with the most or the fewest pods; Disabled: never "
              "scale in this direction.",
      .values = select_policies},
+    {.name = "tolerance",
+     .type = STW_T_QUANTITY,
+     .help = "Part of the target, such as 0.05, by which a metric may differ without an effect; "
+             "Kubernetes 1.35 and later."},
     {.name = "policies",
      .type = STW_T_LIST,
      .help = "How fast the number of pods changes; 1 to 20.",
@@ -167,11 +177,13 @@ static const struct stw_field direction_fields[] = {
 
 const struct stw_field stw_app_behavior[] = {
     {.name = "scaleUp",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "How pods are added.",
      .fields = direction_fields},
     {.name = "scaleDown",
-     .type = STW_T_OBJECT,
+     .type = STW_T_RAW,
+     .open = true,
      .help = "How pods are removed.",
      .fields = direction_fields},
     {0},

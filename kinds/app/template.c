@@ -108,6 +108,7 @@ static void complete_pod(const struct app *a, json_t *pod)
         }
     json_array_foreach (json_object_get(pod, "volumes"), i, element)
         own_volume(element);
+    stw_manifest_canonical_resources(json_object_get(pod, "resources"));
 }
 
 void app_merge_template(const struct app *a, json_t *template)

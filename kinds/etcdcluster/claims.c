@@ -94,11 +94,20 @@ static json_t *claim_spec(const struct ec *e)
     return given;
 }
 
+/* A tool that tracks its objects by the label of the instance would prune a claim that has no
+ * owner. */
+static json_t *build_claim_labels(const struct ec *e, const char *member)
+{
+    json_t *all = ec_labels(e, member);
+    (void)json_object_del(all, "app.kubernetes.io/instance");
+    return all;
+}
+
 json_t *ec_claim_manifest(const struct ec *e, const char *member)
 {
     json_t *metadata =
         json_pack("{s:s,s:s,s:o,s:{s:s}}", "name", member, "namespace", e->owner.ns, "labels",
-                  ec_labels(e, member), "annotations", STW_ETCD_CLUSTER_UID, e->owner.uid);
+                  build_claim_labels(e, member), "annotations", STW_ETCD_CLUSTER_UID, e->owner.uid);
     if (stw_streq(e->spec.volume_retention.when_deleted, "Delete"))
         (void)json_object_set_new(
             metadata, "ownerReferences",

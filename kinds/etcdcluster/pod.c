@@ -55,7 +55,7 @@ json_t *ec_labels(const struct ec *e, const char *member)
 {
     json_t *all = stw_manifest_labels(e->run, &e->owner, &e->naming);
     (void)json_object_set_new(all, "app", json_string("etcd"));
-    (void)json_object_set_new(all, "etcd_cluster", json_string(e->owner.name));
+    (void)json_object_set_new(all, EC_CLUSTER, json_string(e->owner.name));
     (void)json_object_set_new(all, "etcd_node", json_string(member));
     (void)json_object_del(all, "app.kubernetes.io/version"); /* not part of the template hash */
     return all;
@@ -294,6 +294,13 @@ static json_t *build_pod_affinity(const struct ec *e)
 static json_t *build_security_context(const struct ec *e)
 {
     json_t *given = stw_manifest_tree(e->spec.pod.security_context);
+    const json_t *user = json_object_get(given, "runAsUser");
+    bool root = json_is_integer(user) && json_integer_value(user) == 0;
+    if (given && !root && !json_object_get(given, "runAsNonRoot"))
+        (void)json_object_set_new(given, "runAsNonRoot", json_true());
+    if (given && !json_object_get(given, "seccompProfile"))
+        (void)json_object_set_new(given, "seccompProfile",
+                                  json_pack("{s:s}", "type", "RuntimeDefault"));
     if (given)
         return given;
     return json_pack("{s:b,s:i,s:i,s:i,s:{s:s}}", "runAsNonRoot", 1, "runAsUser", USER_ID,

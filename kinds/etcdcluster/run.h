@@ -33,6 +33,8 @@
 #define EC_FORCED EC_PREFIX "forced"
 #define EC_TRIMMED EC_PREFIX "trimmed"
 
+/* Label of pods and claims: the name of the cluster. */
+#define EC_CLUSTER "etcd_cluster"
 /* Label of pods: the client Service selects only voters, because a learner does not serve clients.
  */
 #define EC_ROLE "etcd_role"

@@ -95,7 +95,7 @@ const struct stw_field stw_ec_pod_fields[] = {
     {.name = "serviceAccountName",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pod, service_account),
-     .help = "ServiceAccount of the pods; they get no token of it.",
+     .help = "ServiceAccount of the pods, whose token they then get; when absent, they get none.",
      STW_CHECK_SUBDOMAIN},
     STW_ROW_PULL_SECRETS(struct stw_etcd_pod, image_pull_secrets),
     {.name = "etcdEnv",

@@ -122,8 +122,8 @@ static int look_at_cluster(struct stw_json object, char out[STW_KEY_LEN])
     char ns[254], name[254];
     struct stw_json m = stw_json_get(object, "metadata");
     if (stw_json_strcpy(stw_json_get(m, "namespace"), ns, sizeof(ns)) != 0 ||
-        stw_json_strcpy(stw_json_get(stw_json_get(m, "labels"), "app.kubernetes.io/instance"), name,
-                        sizeof(name)) != 0)
+        stw_json_strcpy(stw_json_get(stw_json_get(m, "labels"), EC_CLUSTER), name, sizeof(name)) !=
+            0)
         return -1;
     stw_key_make(ns, name, out);
     return 0;

@@ -19,6 +19,8 @@ struct checker {
 
 static void check_value(struct checker *c, const struct stw_path *p, const struct stw_field *row,
                         struct stw_json v);
+static void check_members(struct checker *c, const struct stw_path *at,
+                          const struct stw_field *rows, struct stw_json object, bool raw);
 
 static void add_finding(struct checker *c, const struct stw_path *p, enum stw_finding_code code,
                         struct stw_json v, const char *message)
@@ -42,7 +44,7 @@ static const char *guess_field(const struct stw_field *rows, const char *name)
 }
 
 void stw_check_unknown(const struct stw_path *at, const struct stw_field *rows, struct stw_json key,
-                       struct stw_findings *f)
+                       bool raw, struct stw_findings *f)
 {
     char name[256];
     stw_autobuf struct stw_buf path = STW_BUF_INIT(PATH_MAX_BYTES);
@@ -57,13 +59,14 @@ void stw_check_unknown(const struct stw_path *at, const struct stw_field *rows, 
         stw_path_text(at, &path);
         stw_buf_addc(&path, '.');
     }
-    if (f->strict) {
+    if (f->strict && !raw) {
         stw_buf_adds(&path, name);
         stw_findings_add(f, stw_buf_str(&path), STW_UNKNOWN_FIELD, NULL, "unknown field%s%s%s", ask,
                          meant ? meant : "", end);
     } else {
-        stw_findings_warn(f, "unknown field \"%s%s\"%s%s%s", stw_buf_str(&path), name, ask,
-                          meant ? meant : "", end);
+        stw_findings_warn(f, "unknown field \"%s%s\"%s%s%s%s", stw_buf_str(&path), name,
+                          raw ? ", which is passed on unchanged" : "", ask, meant ? meant : "",
+                          end);
     }
     f->failed |= path.failed;
 }
@@ -180,19 +183,27 @@ static void too_large(struct checker *c, const struct stw_path *p, struct stw_js
     c->f->oversize = true;
 }
 
-static void check_object(struct checker *c, const struct stw_path *p, const struct stw_field *row,
-                         struct stw_json v)
+/* What has no rows.  False: it is refused. */
+static bool check_raw(struct checker *c, const struct stw_path *p, struct stw_json v)
 {
-    if (row->fields)
-        stw_check_fields(p, row->fields, v, c->arena, c->f);
-    else if (stw_json_weight(v) > STW_RAW_VALUES_MAX)
+    if (stw_json_weight(v) > STW_RAW_VALUES_MAX)
         too_large(c, p, v, STW_RAW_VALUES_MAX, "values");
     else if (stw_json_has_deep(v))
         add_finding(c, p, STW_INVALID, STW_JSON_NONE,
                     "must have fewer levels of objects and lists in each other");
     else if (stw_json_has_nul_key(v))
         add_finding(c, p, STW_INVALID, STW_JSON_NONE, "must not have a key with a NUL character");
-    else if (row->known)
+    else
+        return true;
+    return false;
+}
+
+static void check_object(struct checker *c, const struct stw_path *p, const struct stw_field *row,
+                         struct stw_json v)
+{
+    if (row->fields)
+        check_members(c, p, row->fields, v, row->open);
+    else if (check_raw(c, p, v) && row->known)
         check_known(c, p, row->known, v);
 }
 
@@ -353,31 +364,38 @@ bool stw_fields_have(const struct stw_field *rows, struct stw_json key)
     return false;
 }
 
-void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
-                      struct stw_json object, struct stw_arena *arena, struct stw_findings *f)
+/* `raw`: members that have no row are passed on, because a later Kubernetes may know them. */
+static void check_members(struct checker *c, const struct stw_path *at,
+                          const struct stw_field *rows, struct stw_json object, bool raw)
 {
-    struct checker c = {.arena = arena, .f = f};
-    struct stw_json key, value;
+    struct stw_path member = {.up = at};
+    struct stw_json value;
     uint32_t known = 0;
     if (stw_json_size(object) > STW_MEMBERS_MAX) {
-        too_large(&c, at, object, STW_MEMBERS_MAX, "members");
+        too_large(c, at, object, STW_MEMBERS_MAX, "members");
         return;
     }
-    for (const struct stw_field *row = rows; row->name && !stw_findings_spent(f); row++) {
+    for (const struct stw_field *row = rows; row->name && !stw_findings_spent(c->f); row++) {
         struct stw_path p = {.up = at, .name = row->name};
         value = stw_json_get(object, row->name);
         known += stw_json_type(value) != STW_JSON_ABSENT;
         if (stw_json_there(value))
-            check_value(&c, &p, row, value);
+            check_value(c, &p, row, value);
         else if (row->required)
-            add_finding(&c, &p, STW_REQUIRED, STW_JSON_NONE, "");
+            add_finding(c, &p, STW_REQUIRED, STW_JSON_NONE, "");
     }
     if (known == stw_json_size(object))
         return;
-    stw_json_foreach (object, key, value) {
-        if (stw_findings_spent(f))
+    stw_json_foreach (object, member.key, value) {
+        if (stw_findings_spent(c->f))
             return;
-        if (!stw_fields_have(rows, key))
-            stw_check_unknown(at, rows, key, f);
+        if (!stw_fields_have(rows, member.key) && (!raw || check_raw(c, &member, value)))
+            stw_check_unknown(at, rows, member.key, raw, c->f);
     }
+}
+
+void stw_check_fields(const struct stw_path *at, const struct stw_field *rows,
+                      struct stw_json object, struct stw_arena *arena, struct stw_findings *f)
+{
+    check_members(&(struct checker){.arena = arena, .f = f}, at, rows, object, false);
 }

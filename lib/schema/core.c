@@ -117,7 +117,13 @@ static const struct stw_field env_fields[] = {
      .known = stw_core_env_source},
     {0},
 };
-const struct stw_field stw_core_env = {.name = "", .type = STW_T_RAW, .fields = env_fields};
+const struct stw_field stw_core_env = {
+    .name = "", .type = STW_T_RAW, .fields = env_fields, .open = true};
+bool stw_core_variable_is_long(struct stw_json name, struct stw_json value)
+{
+    return (size_t)stw_json_size(name) + stw_json_size(value) + 2 > STW_CORE_VARIABLE_MAX;
+}
+
 const char *const stw_core_env_keys[] = {"name", NULL};
 
 void stw_core_check_env(struct stw_json env, const char *path, struct stw_findings *f)
@@ -128,8 +134,12 @@ void stw_core_check_env(struct stw_json env, const char *path, struct stw_findin
     stw_json_foreach (env, key, element) {
         if (stw_findings_spent(f))
             return;
-        if (stw_json_size(stw_json_get(element, "value")) > 0 &&
-            stw_json_there(stw_json_get(element, "valueFrom"))) {
+        struct stw_json value = stw_json_get(element, "value");
+        if (stw_core_variable_is_long(stw_json_get(element, "name"), value)) {
+            stw_format(at, sizeof(at), "%s[%u].value", path, index);
+            stw_findings_add(f, at, STW_INVALID, NULL, "%s", STW_CORE_VARIABLE_TEXT);
+        }
+        if (stw_json_size(value) > 0 && stw_json_there(stw_json_get(element, "valueFrom"))) {
             stw_format(at, sizeof(at), "%s[%u].valueFrom", path, index);
             stw_findings_add(f, at, STW_INVALID, NULL,
                              "may not be specified when `value` is not empty");

@@ -29,7 +29,14 @@ extern const struct stw_field stw_core_toleration, stw_core_spread;
     "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
 #define STW_CORE_ENV_NAME_MAX 253 /* as a key of a ConfigMap */
 const char *stw_core_check_env_name(const char *name);
-/* `value` and `valueFrom` of a variable exclude each other; `path` is the path of the list. */
+/* Linux: MAX_ARG_STRLEN, for NAME=VALUE and its end. */
+#define STW_CORE_VARIABLE_MAX 131072
+#define STW_CORE_VARIABLE_TEXT                                                                     \
+    "must be at most 131072 bytes with its name, or no program starts with it"
+/* Of strings, or absent. */
+bool stw_core_variable_is_long(struct stw_json name, struct stw_json value);
+/* `value` and `valueFrom` of a variable exclude each other, and it is not too long; `path` is the
+ * path of the list. */
 void stw_core_check_env(struct stw_json env, const char *path, struct stw_findings *f);
 
 /* In a row: these checks, also in CEL. */

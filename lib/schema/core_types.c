@@ -265,6 +265,7 @@ static const struct stw_field pod_rows[] = {
     BOOL("shareProcessNamespace"),
     BOOL("enableServiceLinks"),
     LIST("hostAliases", any_item),
+    OBJECT("resources", resources_rows),
     OBJECT("securityContext", stw_core_pod_security_context),
     STRING("serviceAccountName"),
     STRING("serviceAccount"),

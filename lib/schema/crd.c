@@ -185,6 +185,8 @@ static void print_object_schema(struct stw_buf *out, int indent, bool rules,
     print_parent_key(out, indent, "properties");
     print_properties(out, indent + 2, rules, row->fields);
     print_required(out, indent, row->fields);
+    if (row->open)
+        print_plain_value(out, indent, "x-kubernetes-preserve-unknown-fields", "true");
 }
 
 static void print_list_schema(struct stw_buf *out, int indent, bool rules,

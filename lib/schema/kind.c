@@ -94,7 +94,7 @@ static void judge_top(const struct stw_admission *a, struct stw_findings *f)
         if (stw_findings_spent(f))
             return;
         if (!stw_fields_have(top_rows, key) && !find_misplaced(a, key, f))
-            stw_check_unknown(NULL, top_rows, key, f);
+            stw_check_unknown(NULL, top_rows, key, false, f);
     }
 }
 

@@ -32,9 +32,10 @@ static inline int64_t stw_field_entries_max(const struct stw_field *row)
     return row->has_range ? row->max : STW_ENTRIES_MAX;
 }
 
-/* Reports a member that is not in `rows`, with the row that it is like. */
+/* Reports a member that is not in `rows`, with the row that it is like.  `raw`: it is passed on,
+ * so it is not an error in strict checks either. */
 void stw_check_unknown(const struct stw_path *at, const struct stw_field *rows, struct stw_json key,
-                       struct stw_findings *f);
+                       bool raw, struct stw_findings *f);
 /* Checks metadata.name and steward's annotations. */
 void stw_check_metadata(const struct stw_admission *a, struct stw_findings *f);
 /* Strict checks only: what the API server itself refuses in metadata, and unknown members of

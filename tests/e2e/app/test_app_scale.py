@@ -286,6 +286,23 @@ def test_any_metric_and_behavior(controller, installed, namespace):
 
 
 @pytest.mark.oldest("autoscaling/v2beta2: metrics are in annotations")
+def test_members_of_another_kubernetes_are_passed_on(controller, installed, namespace):
+    """The API server decides: it stores what it knows, and its refusal of the rest names the member."""
+    installed.apply(app.manifest("web", namespace, autoscaling={
+        **AUTOSCALING, "behavior": {"scaleUp": {"tolerance": "0.05"}}}))
+    wait.until("the autoscaler", lambda: autoscaler(installed, "web", namespace)["spec"].get(
+        "behavior", {}).get("scaleUp", {}).get("tolerance") == "50m")
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"behavior": {
+        "scaleUp": {"later": 1}}}}})
+    stalled = app.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
+    assert 'HorizontalPodAutoscaler "web" could not be written' in stalled["message"]
+    assert ".spec.behavior.scaleUp.later" in stalled["message"]
+    installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"behavior": {
+        "scaleUp": {"later": None}}}}})
+    installed.wait_for(app.KIND, "web", namespace, lambda o: not condition(o, "Stalled"))
+    assert "DriftRepaired" not in [reason for _, reason, _ in installed.events(namespace, "web")]
+
+
 def test_a_new_start_finds_no_drift(controller, installed, namespace):
     """Although the server has written the quantities in another way, which no status remembers."""
     installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={

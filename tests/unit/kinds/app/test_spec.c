@@ -212,27 +212,59 @@ static void configuration(void **state)
     assert_rows(rows, STW_COUNT(rows));
 }
 
+/* `count` variables of `size` bytes each, their names of one byte included. */
+static void assert_environment(size_t count, size_t size, const char *want)
+{
+    stw_autobuf struct stw_buf b = STW_BUF_INIT(2 << 20);
+    stw_buf_adds(&b, "{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD ",\"config\":{"
+                     "\"environment\":{");
+    for (size_t i = 0; i < count; i++) {
+        stw_buf_addf(&b, "%s\"%c\":\"", i ? "," : "", (char)('A' + i));
+        char *at = stw_buf_reserve(&b, size - 1);
+        assert_non_null(at);
+        memset(at, 'x', size - 1);
+        b.len += size - 1;
+        stw_buf_addc(&b, '"');
+    }
+    stw_buf_adds(&b, "}}}}");
+    assert_create(stw_buf_str(&b), want);
+}
+
 static void environment_in_total(void **state)
 {
-    static const struct {
-        size_t size;
-        const char *want;
-    } cases[] = {
-        {921600 - 1, ""}, /* plus its name of one byte */
-        {921600, "spec.config.environment: Invalid value: must be at most 921600 bytes in total\n"},
-    };
     (void)state;
-    for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        stw_autobuf struct stw_buf b = STW_BUF_INIT(2 << 20);
-        stw_buf_adds(&b, "{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD ",\"config\":{"
-                         "\"environment\":{\"A\":\"");
-        char *at = stw_buf_reserve(&b, cases[i].size);
-        assert_non_null(at);
-        memset(at, 'x', cases[i].size);
-        b.len += cases[i].size;
-        stw_buf_adds(&b, "\"}}}}");
-        assert_create(stw_buf_str(&b), cases[i].want);
-    }
+    assert_environment(9, 102400, "");
+    assert_environment(9, 102401,
+                       "spec.config.environment: Invalid value: must be at most 921600 bytes in "
+                       "total\n");
+}
+
+/* What is only passed on has the limits of everything that steward does not know. */
+static void passed_on_in_bounds(void **state)
+{
+    stw_autobuf struct stw_buf b = STW_BUF_INIT(1 << 20);
+    (void)state;
+    stw_buf_adds(&b, "{\"metadata\":{\"name\":\"web\"},\"spec\":{" GOOD
+                     ",\"env\":[{\"name\":\"A\",\"later\":[0");
+    for (int i = 0; i < 4096; i++)
+        stw_buf_adds(&b, ",0");
+    stw_buf_adds(&b, "]}]}}");
+    struct question q;
+    ask(&q, &stw_kind_app, stw_buf_str(&b), NULL, NULL);
+    stw_autofree char *got = answer(&q.a);
+    ask_done(&q);
+    assert_non_null(strstr(got, "spec.env[0][later]: Invalid value: "));
+    assert_non_null(strstr(got, "must be at most 4096 values\n"));
+}
+
+/* Linux takes 128 KiB with the '=' and the end. */
+static void one_variable(void **state)
+{
+    (void)state;
+    assert_environment(1, 131070, "");
+    assert_environment(1, 131071,
+                       "spec.config.environment[A]: Invalid value: must be at most 131072 bytes "
+                       "with its name, or no program starts with it\n");
 }
 
 static void env(void **state)
@@ -251,7 +283,8 @@ static void env(void **state)
         {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"1\",\"valueFrom\":{\"x\":1}}]"),
          "spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty\n"},
         {SPEC("\"env\":[{\"name\":\"A\",\"valueForm\":1}]"),
-         "W: unknown field \"spec.env[0].valueForm\"; did you mean \"valueFrom\"?\n"},
+         "W: unknown field \"spec.env[0].valueForm\", which is passed on unchanged; did you mean "
+         "\"valueFrom\"?\n"},
         /* variables that steward sets */
         {SPEC("\"env\":[{\"name\":\"PORT\",\"value\":\"1\"},{\"name\":\"LOG_LEVEL\"}]"),
          "spec.env[0].name: Duplicate value: \"PORT\": is set by steward from spec.port\n"
@@ -345,6 +378,14 @@ static void autoscaling(void **state)
         {SCALED("\"maxReplicas\":2,\"targetMemoryUtilizationPercentage\":1001"),
          "spec.autoscaling.targetMemoryUtilizationPercentage: Invalid value: 1001: must be between "
          "1 and 1000\n"},
+        /* requests of the whole pod */
+        {APP("\"image\":\"a:1\",\"podTemplate\":{\"spec\":{\"resources\":{\"requests\":{"
+             "\"cpu\":\"100m\"}}}},\"autoscaling\":{\"enabled\":true,\"maxReplicas\":2}"),
+         ""},
+        {APP("\"image\":\"a:1\",\"podTemplate\":{\"spec\":{\"resources\":{\"requests\":{"
+             "\"cpu\":0}}}}"),
+         "spec.podTemplate.spec.resources.requests[cpu]: Invalid value: 0: must be greater than "
+         "0\n"},
         {APP("\"image\":\"a:1\",\"resources\":{\"requests\":{\"memory\":\"8Mi\"}},"
              "\"autoscaling\":{\"enabled\":true,\"maxReplicas\":2}"),
          "spec.resources.requests[cpu]: Required value: CPU autoscaling needs a CPU request\n"},
@@ -443,6 +484,11 @@ static void behavior(void **state)
 #define DOWN "spec.autoscaling.behavior.scaleDown."
     static const struct row rows[] = {
         {BEHAVIOR(""), ""},
+        {BEHAVIOR("\"scaleUp\":{\"tolerance\":\"0.05\"},\"scaleDown\":{\"tolerance\":0}"), ""},
+        /* what a later Kubernetes may know */
+        {BEHAVIOR("\"scaleUp\":{\"later\":{\"a\":[1]}}"),
+         "W: unknown field \"spec.autoscaling.behavior.scaleUp.later\", which is passed on "
+         "unchanged\n"},
         {BEHAVIOR("\"scaleUp\":{\"selectPolicy\":\"Disabled\"},\"scaleDown\":{"
                   "\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Percent\","
                   "\"value\":10,\"periodSeconds\":60}]}"),
@@ -878,6 +924,8 @@ int main(void)
         cmocka_unit_test(simple_fields),
         cmocka_unit_test(configuration),
         cmocka_unit_test(environment_in_total),
+        cmocka_unit_test(one_variable),
+        cmocka_unit_test(passed_on_in_bounds),
         cmocka_unit_test(env),
         cmocka_unit_test(resources),
         cmocka_unit_test(health_check),

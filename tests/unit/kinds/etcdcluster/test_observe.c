@@ -7,7 +7,7 @@
 
 #define POD(status)                                                                                \
     "{\"metadata\":{\"name\":\"db-a\",\"namespace\":\"shop\",\"uid\":\"p-1\",\"labels\":{"         \
-    "\"app.kubernetes.io/instance\":\"db\"},\"annotations\":{\"etcd.database.coreos.com/"          \
+    "\"etcd_cluster\":\"db\"},\"annotations\":{\"etcd.database.coreos.com/"                        \
     "initial-cluster\":\"db-a=u\",\"etcd.database.coreos.com/initial-cluster-state\":"             \
     "\"existing\"}},\"status\":" status "}"
 #define CONTAINER(restarts, state, last)                                                           \

@@ -387,18 +387,46 @@ static void labels(void **state)
 {
     struct fixture f;
     (void)state;
-    fixture_init(&f,
-                 "{\"version\":\"3.5.16\",\"pod\":{\"labels\":{\"team\":\"x\",\"app\":\"evil\"},"
-                 "\"securityContext\":{\"runAsUser\":7}}}",
-                 "");
+    fixture_init(
+        &f, "{\"version\":\"3.5.16\",\"pod\":{\"labels\":{\"team\":\"x\",\"app\":\"evil\"}}}", "");
     const struct ec_move move = {.member = "db-a", .seed = true, .version = V3516};
     json_auto_t *pod = pod_of(&f, &move);
     assert_string_equal(text_at(pod, "metadata/labels/team"), "x");
     assert_string_equal(text_at(pod, "metadata/labels/app"), "etcd");
     assert_string_equal(text_at(pod, "metadata/labels/etcd_cluster"), "db");
     assert_string_equal(text_at(pod, "metadata/labels/etcd_node"), "db-a");
-    assert_int_equal(json_integer_value(at(pod, "spec/securityContext/runAsUser")), 7);
     fixture_done(&f);
+}
+
+/* What a given context does not say stays safe. */
+static void security_context(void **state)
+{
+    static const struct {
+        const char *given;
+        bool not_root;
+        const char *profile;
+    } cases[] = {
+        {"{\"runAsUser\":7}", true, "RuntimeDefault"},
+        {"{\"runAsUser\":0}", false, "RuntimeDefault"},
+        {"{\"runAsNonRoot\":false,\"seccompProfile\":{\"type\":\"Unconfined\"}}", false,
+         "Unconfined"},
+    };
+    const struct ec_move move = {.member = "db-a", .seed = true, .version = V3516};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[512];
+        stw_format(spec, sizeof(spec), "{\"version\":\"3.5.16\",\"pod\":{\"securityContext\":%s}}",
+                   cases[i].given);
+        fixture_init(&f, spec, "");
+        json_auto_t *pod = pod_of(&f, &move);
+        const json_t *context = at(pod, "spec/securityContext");
+        assert_int_equal(json_is_true(json_object_get(context, "runAsNonRoot")), cases[i].not_root);
+        assert_string_equal(text_at(context, "seccompProfile/type"), cases[i].profile);
+        if (i == 0)
+            assert_int_equal(json_integer_value(json_object_get(context, "runAsUser")), 7);
+        fixture_done(&f);
+    }
 }
 
 /* --- other objects */
@@ -415,6 +443,8 @@ static void claims(void **state)
     json_auto_t *kept = ec_claim_manifest(f.e, "db-a");
     assert_string_equal(text_at(kept, "spec/resources/requests/storage"), "3Gi");
     assert_null(at(kept, "metadata/ownerReferences"));
+    assert_null(json_object_get(at(kept, "metadata/labels"), "app.kubernetes.io/instance"));
+    assert_string_equal(text_at(kept, "metadata/labels/etcd_cluster"), "db");
     assert_string_equal(
         json_string_value(json_object_get(at(kept, "metadata/annotations"), STW_ETCD_CLUSTER_UID)),
         "u-1");
@@ -478,6 +508,7 @@ int main(void)
         cmocka_unit_test(trust_is_in_the_hash),
         cmocka_unit_test(tls),
         cmocka_unit_test(labels),
+        cmocka_unit_test(security_context),
         cmocka_unit_test(claims),
         cmocka_unit_test(services),
         cmocka_unit_test(budget),
