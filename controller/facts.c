@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The manager's part of /debug/state: queues, caches, the lease, the last errors.  All of it is
- * bounded: by the numbers of controllers, watches and workers, STW_FAILURES_MAX and
- * UNREADABLE_SHOWN. */
+ * bounded: by the numbers of controllers, watches and workers, STW_FAILURES_MAX, STW_UNREADY_MAX
+ * and UNREADABLE_SHOWN. */
 #include "base/util.h"
 #include "controller/manager_priv.h"
 
@@ -164,9 +164,71 @@ static uint64_t add_errors(struct stw_manager *m, struct stw_buf *out)
     return dropped;
 }
 
+/* --- objects that are not ready */
+
+struct looking {
+    struct stw_unready *unready;
+    uint32_t pool;
+};
+
+static void look_at_object(void *ctx, const char *key, struct stw_json root)
+{
+    const struct looking *l = ctx;
+    stw_unready_look(l->unready, l->pool, key, root);
+}
+
+static void add_unready(const struct stw_manager *m, const struct stw_unready_object *o,
+                        struct stw_buf *out)
+{
+    struct stw_worker_pool *pool = &m->pools[o->pool];
+    stw_buf_addc(out, '{');
+    add_text(out, "kind", pool->controller->kind->kind);
+    add_key(out, o->key);
+    add_text(out, "state", o->state);
+    add_text(out, "reason", o->reason);
+    add_text(out, "since", o->since);
+    add_next_run(pool, o->key, out);
+    add_text(out, "message", o->message);
+    end_list(out, '}');
+}
+
+/* Returns how many were left out. */
+static uint32_t add_all_unready(const struct stw_manager *m, struct stw_buf *out)
+{
+    struct stw_unready *unready = stw_unready_create(m);
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; unready && i < m->pool_count; i++)
+        stw_manager_each_object(&m->pools[i], look_at_object,
+                                &(struct looking){.unready = unready, .pool = i});
+    for (uint32_t i = 0; unready && i < unready->count; i++)
+        add_unready(m, &unready->all[i], out);
+    for (uint32_t i = 0; unready && i < m->pool_count; i++)
+        left_out += unready->left_out[i];
+    stw_unready_destroy(unready);
+    return left_out;
+}
+
 /* --- caches */
 
-static void add_watch(const struct stw_watch_cache *cache, struct stw_buf *out)
+/* The kinds whose controllers read it. */
+static void add_readers(const struct stw_manager *m, const struct stw_watch *watch,
+                        struct stw_buf *out)
+{
+    stw_buf_adds(out, "\"kinds\":[");
+    for (uint32_t i = 0; i < m->pool_count; i++) {
+        const struct stw_controller *c = m->pools[i].controller;
+        const struct stw_watch *one;
+        for (size_t w = 0; (one = stw_controller_watch(c, w)); w++)
+            if (one == watch) {
+                stw_buf_json_strz(out, c->kind->kind);
+                stw_buf_addc(out, ',');
+            }
+    }
+    end_list(out, ']');
+}
+
+static void add_watch(const struct stw_manager *m, const struct stw_watch_cache *cache,
+                      struct stw_buf *out)
 {
     struct stw_informer_facts facts;
     const struct stw_resource *r = stw_informer_resource(cache->informer);
@@ -176,6 +238,7 @@ static void add_watch(const struct stw_watch_cache *cache, struct stw_buf *out)
     add_text(out, "version", r->version);
     add_text(out, "resource", r->plural);
     add_text(out, "selector", cache->selector);
+    add_readers(m, cache->watch, out);
     add_number(out, "objects", facts.objects);
     add_number(out, "bytes", facts.bytes);
     stw_buf_addf(out, "\"synced\":%s,", facts.synced ? "true" : "false");
@@ -243,9 +306,7 @@ static void add_lease(const struct stw_manager *m, struct stw_buf *out)
 
 void stw_manager_facts(struct stw_manager *m, struct stw_buf *out)
 {
-    pthread_mutex_lock(&m->lock);
-    bool working = m->working;
-    pthread_mutex_unlock(&m->lock);
+    bool working = stw_manager_works(m);
     stw_buf_adds(out, "\"identity\":");
     stw_buf_json_strz(out, m->config.identity ? m->config.identity : "");
     stw_buf_addf(out, ",\"reconciles\":%s,\"leases\":[", working ? "true" : "false");
@@ -257,12 +318,16 @@ void stw_manager_facts(struct stw_manager *m, struct stw_buf *out)
     end_list(out, ']');
     stw_buf_adds(out, "\"caches\":[");
     for (uint32_t i = 0; i < m->cache_count; i++)
-        add_watch(&m->caches[i], out);
+        add_watch(m, &m->caches[i], out);
     end_list(out, ']');
     stw_buf_adds(out, "\"unreadable\":[");
     uint32_t left_out = add_all_unreadable(m, out);
     end_list(out, ']');
     stw_buf_addf(out, "\"unreadableLeftOut\":%" PRIu32 ",", left_out);
+    stw_buf_adds(out, "\"notReady\":[");
+    left_out = add_all_unready(m, out);
+    end_list(out, ']');
+    stw_buf_addf(out, "\"notReadyLeftOut\":%" PRIu32 ",", left_out);
     stw_buf_adds(out, "\"errors\":[");
     uint64_t dropped = add_errors(m, out);
     end_list(out, ']');
@@ -274,9 +339,7 @@ void stw_manager_facts(struct stw_manager *m, struct stw_buf *out)
 
 bool stw_manager_settled(struct stw_manager *m)
 {
-    pthread_mutex_lock(&m->lock);
-    bool settled = m->working;
-    pthread_mutex_unlock(&m->lock);
+    bool settled = stw_manager_works(m);
     for (uint32_t i = 0; settled && i < m->pool_count; i++) {
         struct stw_queue_facts facts;
         stw_queue_facts(m->pools[i].queue, &facts, NULL, NULL);

@@ -2,6 +2,7 @@
  *
  * Queries of the caches: look-ups by index for admission rules and for waking waiting objects, and
  * the metric PREFIX_objects. */
+#include "base/thread.h"
 #include "base/util.h"
 #include "controller/finalizer_priv.h"
 #include "controller/manager_priv.h"
@@ -243,52 +244,74 @@ struct census {
     uint32_t stubs;
 };
 
-static void count_object(const struct stw_controller *c, struct stw_json root, struct census *to)
+struct counting {
+    struct census census;
+    struct stw_unready *unready;
+    const struct stw_controller *controller;
+    uint32_t pool;
+};
+
+static void count_object(void *ctx, const char *object, struct stw_json root)
 {
+    struct counting *to = ctx;
     struct stw_json key, condition;
-    to->stubs += stw_stub_is(root);
+    to->census.stubs += stw_stub_is(root);
+    stw_unready_look(to->unready, to->pool, object, root);
     stw_json_foreach (stw_json_path(root, "status.conditions"), key, condition) {
         struct stw_json type = stw_json_at(condition, STW_CONDITION_TYPE);
         struct stw_json status = stw_json_at(condition, STW_CONDITION_STATUS);
         const char *name;
-        for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(c, t)); t++) {
+        for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(to->controller, t));
+             t++) {
             if (!stw_json_is(type, name))
                 continue;
             for (size_t s = 0; s < STW_COUNT(states); s++)
-                to->of[t][s] += stw_json_is(status, states[s]);
+                to->census.of[t][s] += stw_json_is(status, states[s]);
         }
     }
 }
 
-static void take_census(struct stw_informer *inf, const struct stw_controller *c, struct census *to)
+void stw_manager_each_object(const struct stw_worker_pool *pool,
+                             void (*each)(void *ctx, const char *key, struct stw_json root),
+                             void *ctx)
 {
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
     size_t at = 0;
-    stw_informer_keys(inf, NULL, &keys);
+    stw_informer_keys(pool->own->informer, NULL, &keys);
     for (const char *k; (k = stw_keys_next(&keys, &at));) {
         stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
         stw_buf_clear(&text);
-        if (stw_informer_get(inf, k, &text, NULL) == 0 &&
+        if (stw_informer_get(pool->own->informer, k, &text, NULL) == 0 &&
             stw_unpack_scan(stw_buf_str(&text), text.len, &unpacked, &doc) == 0)
-            count_object(c, stw_json_root(&doc), to);
+            each(ctx, k, stw_json_root(&doc));
     }
 }
 
+bool stw_manager_works(struct stw_manager *m)
+{
+    STW_LOCKED(&m->lock);
+    return m->working;
+}
+
+/* A replica that does not reconcile names no object: the one that does names them. */
 void stw_manager_measure(void *ctx)
 {
     struct stw_manager *m = ctx;
+    struct stw_unready *unready = stw_manager_works(m) ? stw_unready_create(m) : NULL;
     for (uint32_t i = 0; i < m->pool_count; i++) {
         const struct stw_controller *c = m->pools[i].controller;
-        struct census census = {0};
+        struct counting now = {.unready = unready, .controller = c, .pool = i};
         stw_queue_measure(m->pools[i].queue);
-        take_census(m->pools[i].own->informer, c, &census);
-        stw_series_set(STW_SERIES(m->stubs, c->kind->kind), census.stubs);
+        stw_manager_each_object(&m->pools[i], count_object, &now);
+        stw_series_set(STW_SERIES(m->stubs, c->kind->kind), now.census.stubs);
         const char *name;
         for (size_t t = 0; t < TYPES_MAX && (name = stw_controller_condition(c, t)); t++)
             for (size_t s = 0; s < STW_COUNT(states); s++)
                 stw_series_set(STW_SERIES(m->objects, c->kind->kind, name, states[s]),
-                               census.of[t][s]);
+                               now.census.of[t][s]);
     }
+    stw_unready_publish(m, unready);
+    stw_unready_destroy(unready);
 }

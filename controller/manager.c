@@ -172,6 +172,16 @@ static void register_object_metrics(struct stw_manager *m)
                            "Custom objects whose long values are not cached: they are large, or "
                            "the caches use up their memory.",
                            (const char *const[]){"kind", NULL}, NULL);
+    m->unready = stw_metrics_family(
+        m->config.metrics, STW_GAUGE, "_object_not_ready",
+        "1 for each object whose condition Ready is not True, 500 at most; its namespaces share "
+        "the "
+        "places.",
+        (const char *const[]){"kind", "namespace", "name", "reason", NULL}, NULL);
+    m->unnamed =
+        stw_metrics_family(m->config.metrics, STW_GAUGE, "_objects_not_ready_unnamed",
+                           "Objects whose condition Ready is not True beyond those that are named.",
+                           (const char *const[]){"kind", NULL}, NULL);
     (void)stw_metrics_on_collect(m->config.metrics, stw_manager_measure, m);
 }
 

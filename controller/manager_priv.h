@@ -49,6 +49,32 @@ struct stw_worker_pool {
     struct stw_series *errors, *terminal, *seconds, *active, *hot_loops;
 };
 
+/* --- unready.c: objects whose condition Ready is not True */
+
+#define STW_UNREADY_MAX 500u
+
+struct stw_unready_object {
+    uint32_t pool;     /* index */
+    uint32_t space;    /* of the namespace */
+    const char *state; /* "Stalled", "Reconciling", "NotReady"; "New": no run has reported on it */
+    char key[STW_KEY_LEN];
+    char reason[64]; /* of Ready; "": New */
+    char since[STW_TIME_LEN];
+    char message[256];
+};
+
+struct stw_unready_space {
+    uint64_t ns; /* hash */
+    uint32_t count;
+};
+
+struct stw_unready {
+    struct stw_unready_object *all;
+    uint32_t count;
+    struct stw_unready_space *spaces;
+    uint32_t *left_out; /* of each pool: not named */
+};
+
 struct stw_manager {
     struct stw_manager_config config;
     struct stw_env env;
@@ -62,8 +88,12 @@ struct stw_manager {
     uint32_t cache_count, cache_max;
     struct stw_worker_pool *pools;
     uint32_t pool_count, pool_max;
-    struct stw_family *objects; /* PREFIX_objects */
-    struct stw_family *stubs;   /* PREFIX_cache_objects_without_spec */
+    struct stw_family *objects;                         /* PREFIX_objects */
+    struct stw_family *stubs;                           /* PREFIX_cache_objects_without_spec */
+    struct stw_family *unready;                         /* PREFIX_object_not_ready */
+    struct stw_family *unnamed;                         /* PREFIX_objects_not_ready_unnamed */
+    struct stw_series *unready_series[STW_UNREADY_MAX]; /* of the latest scrape */
+    uint32_t unready_count;
 
     pthread_mutex_t lock;    /* guards the three bools below; `turn` uses it */
     pthread_cond_t turn;     /* one of them changed */
@@ -106,6 +136,20 @@ bool stw_manager_find(void *ctx, const char *index, const char *key, const char 
                       char *ret_holder);
 int stw_manager_has(void *ctx, const char *plural, const char *key);
 void stw_manager_measure(void *ctx); /* called before each scrape */
+
+/* Calls `each` with every cached object of the pool's kind. */
+void stw_manager_each_object(const struct stw_worker_pool *pool,
+                             void (*each)(void *ctx, const char *key, struct stw_json root),
+                             void *ctx);
+bool stw_manager_works(struct stw_manager *m); /* its workers take keys */
+
+/* --- unready.c */
+struct stw_unready *stw_unready_create(const struct stw_manager *m) STW_MUST_CHECK;
+void stw_unready_destroy(struct stw_unready *u); /* NULL is allowed */
+/* Adds the object unless it is Ready.  `u` may be NULL. */
+void stw_unready_look(struct stw_unready *u, uint32_t pool, const char *key, struct stw_json root);
+/* Sets the metrics, for a scrape.  NULL: there is none. */
+void stw_unready_publish(struct stw_manager *m, const struct stw_unready *now);
 
 /* --- lookup_secret.c: members of struct stw_lookup */
 int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *key,

@@ -16,8 +16,9 @@
 
 static const char usage[] =
     "Usage: {operator} top [OPTIONS]\n\n"
-    "Shows what the replicas do now: rates, objects in trouble, queues and caches, from their\n"
-    "/debug/state and /metrics.  Keys: q ends it, space asks at once.\n\n"
+    "Shows what the replicas do now: rates, objects that are not ready, queues and caches, from\n"
+    "their /debug/state and /metrics.  Keys: q ends it, space asks at once, the arrows (or j and\n"
+    "k), PgUp, PgDn, Home and End scroll.\n\n"
     "The replicas are reached through the API server, with the rights of the kubeconfig to list\n"
     "pods, to get pods/proxy, and to create a token of the ServiceAccount {operator}-on-call, "
     "which\n"
@@ -127,7 +128,7 @@ static void watch(struct stw_top_source *source)
     struct stw_top_look looks[2] = {0};
     struct stw_error err = {0};
     stw_autobuf struct stw_buf page = STW_BUF_INIT(PAGE_MAX), head = STW_BUF_INIT(512);
-    unsigned at = 0;
+    unsigned at = 0, from = 0;
     for (enum stw_top_event event = STW_TOP_NOW; event != STW_TOP_QUIT;) {
         if (event != STW_TOP_RESIZED) {
             struct stw_top_look *before = &looks[at], *now = &looks[1 - at];
@@ -143,9 +144,9 @@ static void watch(struct stw_top_source *source)
                 stw_buf_adds(&page, "\n");
             }
         }
-        if (stw_top_screen_show(stw_buf_str(&head), stw_buf_str(&page)) != 0)
+        if (stw_top_screen_show(stw_buf_str(&head), stw_buf_str(&page), &from) != 0)
             break;
-        event = stw_top_screen_wait((uint64_t)source->options->interval_ms);
+        event = stw_top_screen_wait((uint64_t)source->options->interval_ms, &from);
     }
     stw_top_look_done(&looks[0]);
     stw_top_look_done(&looks[1]);
@@ -186,7 +187,7 @@ static int start_top(const struct stw_call *call)
 
 const struct stw_command stw_command_top = {
     .name = "top",
-    .summary = "show what the replicas do now: rates, queues, objects in trouble",
+    .summary = "show what the replicas do now: rates, queues, objects that are not ready",
     .usage = usage,
     .flags = flags,
     .run = start_top,

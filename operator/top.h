@@ -19,7 +19,8 @@
 #include <stdint.h>
 
 #define STW_TOP_REPLICAS_MAX 16u
-#define STW_TOP_ROWS_MAX 64u /* of each table of a replica */
+#define STW_TOP_OBJECTS_MAX 500u
+#define STW_TOP_ROWS_MAX 64u /* of each other table of a replica */
 
 /* --- asking (top_read.c) */
 
@@ -87,14 +88,18 @@ void stw_top_page(const struct stw_top_look *before, const struct stw_top_look *
 /* Prepares the terminal, and restores it when a signal ends the program. */
 void stw_top_screen_enter(void);
 void stw_top_screen_leave(void);
-/* Shows the lines of the page that fit, each cut to the width, below `head`.  -1: the terminal is
- * gone. */
-int stw_top_screen_show(const char *head, const char *page) STW_MUST_CHECK;
-/* Waits for a key, at most `ms`.  STW_TOP_RESIZED: show the page again. */
+/* Shows the lines of the page that fit, from line `*from` on, each cut to the width, below `head`.
+ * Sets `*from` to the last line from which a whole window is filled if it is beyond that one.  -1:
+ * the terminal is gone. */
+int stw_top_screen_show(const char *head, const char *page, unsigned *from) STW_MUST_CHECK;
+/* Waits for a key, at most `ms`.  STW_TOP_RESIZED: show the page again.  Keys that scroll change
+ * `*from`. */
 enum stw_top_event { STW_TOP_TIME, STW_TOP_QUIT, STW_TOP_RESIZED, STW_TOP_NOW };
-enum stw_top_event stw_top_screen_wait(uint64_t ms);
+enum stw_top_event stw_top_screen_wait(uint64_t ms, unsigned *from);
 /* A page in a window of this size; for tests. */
 void stw_top_screen_fit(const char *head, const char *page, unsigned width, unsigned height,
-                        struct stw_buf *out);
+                        unsigned *from, struct stw_buf *out);
+/* What a text that was typed means; for tests. */
+enum stw_top_event stw_top_screen_keys(const char *bytes, unsigned page_lines, unsigned *from);
 
 #endif

@@ -341,22 +341,58 @@ static void add_replicas(const struct stw_top_look *before, const struct stw_top
         stw_buf_addf(out, "%u more replicas are not shown\n", now->more);
 }
 
-/* --- objects in trouble */
+/* --- objects that are not ready */
 
 static const char *const object_titles[] = {
-    "#", "<KIND", "<OBJECT", "<REASON", "SINCE", "RETRY IN", "<ERROR", NULL,
+    "#", "<KIND", "<OBJECT", "<STATE", "<REASON", "SINCE", "NEXT RUN", "<MESSAGE", NULL,
 };
 
-static void add_object(struct top_table *t, unsigned number, struct stw_json root,
-                       struct stw_json e)
+static void add_name(struct top_table *t, struct stw_json object)
 {
-    struct text ns = text_at(e, "namespace"), name = text_at(e, "name"), kind = text_at(e, "kind"),
-                reason = text_at(e, "reason"), error = text_at(e, "error");
+    struct text ns = text_at(object, "namespace"), name = text_at(object, "name");
     bool clustered = stw_streq(ns.s, "-");
+    add_cell(t, "%s%s%s", clustered ? "" : ns.s, clustered ? "" : "/", name.s);
+}
+
+static void add_object(struct top_table *t, unsigned number, struct stw_json root,
+                       struct stw_json o)
+{
+    struct text kind = text_at(o, "kind"), state = text_at(o, "state"),
+                reason = text_at(o, "reason"), message = text_at(o, "message");
     add_cell(t, "%u", number);
     add_cell(t, "%.63s", kind.s);
-    add_cell(t, "%s%s%s", clustered ? "" : ns.s, clustered ? "" : "/", name.s);
-    add_cell(t, "%.40s", flag_at(e, "stalled") ? "Stalled" : reason.s);
+    add_name(t, o);
+    add_cell(t, "%.20s", state.s);
+    add_cell(t, "%.40s", reason.s);
+    add_duration(t, age_at(root, o, "since"));
+    add_duration(t, number_at(o, "nextRunInSeconds"));
+    add_cell(t, "%s", message.s);
+}
+
+static bool is_same_object(struct stw_json a, struct stw_json b)
+{
+    static const char *const parts[] = {"kind", "namespace", "name"};
+    for (size_t i = 0; i < STW_COUNT(parts); i++)
+        if (stw_json_compare(stw_json_get(a, parts[i]), stw_json_get(b, parts[i])) != 0)
+            return false;
+    return true;
+}
+
+/* A run that failed and could not say so in the status of its object. */
+static void add_failure(struct top_table *t, unsigned number, struct stw_json root,
+                        struct stw_json e)
+{
+    struct stw_json key, one;
+    struct text kind = text_at(e, "kind"), reason = text_at(e, "reason"),
+                error = text_at(e, "error");
+    stw_json_foreach (stw_json_get(root, "notReady"), key, one)
+        if (is_same_object(one, e))
+            return;
+    add_cell(t, "%u", number);
+    add_cell(t, "%.63s", kind.s);
+    add_name(t, e);
+    add_cell(t, flag_at(e, "stalled") ? "Stalled" : "Failing");
+    add_cell(t, "%.40s", reason.s);
     add_duration(t, age_at(root, e, stw_json_there(stw_json_get(e, "since")) ? "since" : "time"));
     add_duration(t, number_at(e, "nextRunInSeconds"));
     add_cell(t, "%s", error.s);
@@ -402,15 +438,43 @@ static const char *const cache_titles[] = {
     "#", "<CACHE", "OBJECTS", "BYTES", "LAST EVENT", "LISTS", "FAILURES", "<STATE", NULL,
 };
 
+static bool is_watched_twice(struct stw_json root, struct stw_json cache)
+{
+    struct stw_json key, one;
+    unsigned same = 0;
+    stw_json_foreach (stw_json_get(root, "caches"), key, one)
+        same +=
+            stw_json_compare(stw_json_get(one, "resource"), stw_json_get(cache, "resource")) == 0 &&
+            stw_json_compare(stw_json_get(one, "group"), stw_json_get(cache, "group")) == 0;
+    return same > 1;
+}
+
+/* " (App, MyWeb)": the kinds that read it. */
+static void list_readers(struct stw_json cache, char *out, size_t size)
+{
+    struct stw_json key, kind;
+    size_t len = 0;
+    stw_json_foreach (stw_json_get(cache, "kinds"), key, kind) {
+        char name[64];
+        stw_json_cut(kind, name, sizeof(name));
+        stw_format(out + len, size - len, "%s%s", len ? ", " : " (", name);
+        len = strlen(out);
+    }
+    if (len)
+        stw_format(out + len, size - len, ")");
+}
+
 static void add_cache(struct top_table *t, unsigned number, struct stw_json root, struct stw_json c)
 {
-    char bytes[16];
+    char bytes[16], readers[160] = "";
     struct text resource = text_at(c, "resource"), group = text_at(c, "group"),
                 problem = text_at(c, "problem");
     bool core = stw_streq(group.s, "-");
+    if (is_watched_twice(root, c))
+        list_readers(c, readers, sizeof(readers));
     format_bytes(STW_MAX(number_at(c, "bytes"), 0.0), bytes);
     add_cell(t, "%u", number);
-    add_cell(t, "%.63s%s%.100s", resource.s, core ? "" : ".", core ? "" : group.s);
+    add_cell(t, "%.63s%s%.100s%s", resource.s, core ? "" : ".", core ? "" : group.s, readers);
     add_count(t, number_at(c, "objects"));
     add_cell(t, "%s", bytes);
     add_duration(t, age_at(root, c, "lastEvent"));
@@ -430,13 +494,12 @@ static const char *const unreadable_titles[] = {
 
 static void add_unreadable(struct top_table *t, unsigned number, struct stw_json u)
 {
-    struct text resource = text_at(u, "resource"), ns = text_at(u, "namespace"),
-                name = text_at(u, "name"), place = text_at(u, "place"), why = text_at(u, "reason");
-    bool named = !stw_streq(name.s, "-"), spaced = !stw_streq(ns.s, "-");
+    struct text resource = text_at(u, "resource"), name = text_at(u, "name"),
+                place = text_at(u, "place"), why = text_at(u, "reason");
     add_cell(t, "%u", number);
     add_cell(t, "%s", resource.s);
-    if (named)
-        add_cell(t, "%s%s%s", spaced ? ns.s : "", spaced ? "/" : "", name.s);
+    if (!stw_streq(name.s, "-"))
+        add_name(t, u);
     else
         add_cell(t, "%s", place.s);
     add_cell(t, "%s", why.s);
@@ -444,7 +507,21 @@ static void add_unreadable(struct top_table *t, unsigned number, struct stw_json
 
 /* --- the page */
 
-enum part { OBJECTS, UNREADABLE, QUEUES, CACHES };
+enum part { OBJECTS, FAILURES, UNREADABLE, QUEUES, CACHES, PARTS };
+
+static const struct {
+    const char *list, *left_out; /* members of a report */
+    const char *const *titles;   /* NULL: rows of the table before it */
+    bool of_work;                /* only of replicas that reconcile */
+    unsigned rows;
+} parts[] = {
+    [OBJECTS] = {"notReady", "notReadyLeftOut", object_titles, true, STW_TOP_OBJECTS_MAX},
+    [FAILURES] = {"errors", "errorsDropped", NULL, true, STW_TOP_ROWS_MAX},
+    [UNREADABLE] = {"unreadable", "unreadableLeftOut", unreadable_titles, false, STW_TOP_ROWS_MAX},
+    [QUEUES] = {"queues", NULL, queue_titles, true, STW_TOP_ROWS_MAX},
+    [CACHES] = {"caches", NULL, cache_titles, false, STW_TOP_ROWS_MAX},
+};
+static_assert(STW_COUNT(parts) == PARTS, "one row for each part");
 
 static void add_row(struct top_table *t, enum part part, unsigned number,
                     const struct stw_top_replica *before, const struct stw_top_replica *r,
@@ -452,6 +529,8 @@ static void add_row(struct top_table *t, enum part part, unsigned number,
 {
     if (part == OBJECTS)
         add_object(t, number, r->state.root, row);
+    else if (part == FAILURES)
+        add_failure(t, number, r->state.root, row);
     else if (part == UNREADABLE)
         add_unreadable(t, number, row);
     else if (part == QUEUES)
@@ -460,46 +539,44 @@ static void add_row(struct top_table *t, enum part part, unsigned number,
         add_cache(t, number, r->state.root, row);
 }
 
-/* The rows of all replicas.  Queues of a replica that does not reconcile are empty and not shown. */
-static void add_part(enum part part, const struct stw_top_look *before,
-                     const struct stw_top_look *now, struct stw_buf *out)
+/* Adds the rows of all replicas; returns how many were left out.  A former leader has the queues and
+ * the failures of its time, which are over. */
+static unsigned add_rows(struct top_table *t, enum part part, const struct stw_top_look *before,
+                         const struct stw_top_look *now)
 {
-    static const char *const lists[] = {"errors", "unreadable", "queues", "caches"};
-    static const char *const *const titles[] = {object_titles, unreadable_titles, queue_titles,
-                                                cache_titles};
-    struct top_table t;
     unsigned left_out = 0;
-    begin_table(&t, titles[part]);
     for (uint32_t i = 0; i < now->count; i++) {
         const struct stw_top_replica *r = &now->replicas[i];
         struct stw_json key, row;
         unsigned rows = 0;
-        if (part == QUEUES && !flag_at(r->state.root, "reconciles"))
+        if (parts[part].of_work && !flag_at(r->state.root, "reconciles"))
             continue;
-        stw_json_foreach (stw_json_get(r->state.root, lists[part]), key, row)
-            if (rows++ < STW_TOP_ROWS_MAX)
-                add_row(&t, part, i + 1, find_before(before, r), r, row);
+        stw_json_foreach (stw_json_get(r->state.root, parts[part].list), key, row)
+            if (rows++ < parts[part].rows)
+                add_row(t, part, i + 1, find_before(before, r), r, row);
             else
                 left_out++;
-        if (part == OBJECTS || part == UNREADABLE)
+        if (parts[part].left_out)
             left_out += (unsigned)STW_MIN(
-                STW_MAX(number_at(r->state.root,
-                                  part == OBJECTS ? "errorsDropped" : "unreadableLeftOut"),
-                        0.0),
-                1e9);
+                STW_MAX(number_at(r->state.root, parts[part].left_out), 0.0), 1e9);
     }
-    end_table(&t, out);
-    if (left_out)
-        stw_buf_addf(out, "%u more %s not shown\n", left_out,
-                     part == OBJECTS ? "failures were" : "are");
+    return left_out;
 }
 
 void stw_top_page(const struct stw_top_look *before, const struct stw_top_look *now,
                   struct stw_buf *out)
 {
     add_replicas(before, now, out);
-    add_part(OBJECTS, before, now, out);
-    add_part(UNREADABLE, before, now, out);
-    add_part(QUEUES, before, now, out);
-    add_part(CACHES, before, now, out);
+    for (enum part part = OBJECTS; part < PARTS; part++) {
+        struct top_table t;
+        begin_table(&t, parts[part].titles);
+        unsigned left_out = add_rows(&t, part, before, now), dropped = 0;
+        if (part == OBJECTS)
+            dropped = add_rows(&t, ++part, before, now);
+        end_table(&t, out);
+        if (left_out)
+            stw_buf_addf(out, "%u more are not shown\n", left_out);
+        if (dropped)
+            stw_buf_addf(out, "%u more failures were not shown\n", dropped);
+    }
 }

@@ -15,8 +15,9 @@
 
 #define ENTER "\x1b[?1049h\x1b[?25l"
 #define LEAVE "\x1b[?25h\x1b[?1049l"
-#define WIDTH_MAX 1000
-#define HEIGHT_MAX 1000
+#define WIDTH_MAX 1000U
+#define HEIGHT_MAX 1000U
+#define LINES_MAX 1000000
 
 /* Of the process, because signal handlers have no other way. */
 static struct {
@@ -125,45 +126,107 @@ static unsigned count_lines(const char *text)
 }
 
 void stw_top_screen_fit(const char *head, const char *page, unsigned width, unsigned height,
-                        struct stw_buf *out)
+                        unsigned *from, struct stw_buf *out)
 {
     unsigned lines = count_lines(page), room = height > 2 ? height - 2 : 1;
+    *from = STW_MIN(*from, lines > room ? lines - room : 0);
     stw_buf_adds(out, "\x1b[H");
     add_line(&head, width, out);
-    for (unsigned i = 0; i < STW_MIN(lines, room); i++)
+    for (unsigned i = 0; i < *from; i++)
+        page += strcspn(page, "\n") + 1;
+    for (unsigned i = *from; i < STW_MIN(lines, *from + room); i++)
         add_line(&page, width, out);
     if (lines > room) {
-        char more[64];
-        const char *text = more;
-        stw_format(more, sizeof(more), "%u more lines; enlarge the window", lines - room);
-        stw_buf_add(out, text, STW_MIN(strlen(text), (size_t)width));
+        char more[96];
+        stw_format(more, sizeof(more), "lines %u to %u of %u; arrows, PgUp and PgDn scroll",
+                   *from + 1, *from + room, lines);
+        stw_buf_add(out, more, STW_MIN(strlen(more), (size_t)width));
     }
     stw_buf_adds(out, "\x1b[J");
 }
 
-int stw_top_screen_show(const char *head, const char *page)
+static void measure_window(unsigned *ret_width, unsigned *ret_height, int *ret_rc)
 {
     struct winsize size = {0};
+    *ret_rc = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    *ret_width = STW_MIN(size.ws_col ? size.ws_col : 80U, WIDTH_MAX);
+    *ret_height = STW_MIN(size.ws_row ? size.ws_row : 24U, HEIGHT_MAX);
+}
+
+int stw_top_screen_show(const char *head, const char *page, unsigned *from)
+{
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4u << 20);
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+    unsigned width, height;
+    int rc;
+    measure_window(&width, &height, &rc);
+    if (rc != 0)
         return -1;
-    unsigned width = size.ws_col ? size.ws_col : 80, height = size.ws_row ? size.ws_row : 24;
-    stw_top_screen_fit(head, page, STW_MIN(width, WIDTH_MAX), STW_MIN(height, HEIGHT_MAX), &out);
+    stw_top_screen_fit(head, page, width, height, from, &out);
     write_all(stw_buf_str(&out), out.len);
     return 0;
 }
 
-static enum stw_top_event read_key(void)
+/* As in `less` and `top`. */
+enum stw_top_event stw_top_screen_keys(const char *bytes, unsigned page_lines, unsigned *from)
 {
-    char key = 0;
-    if (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || key == 4)
+    static const struct {
+        const char *bytes;
+        int lines, pages; /* how far; both 0: another meaning */
+        enum stw_top_event event;
+    } keys[] = {
+        {"q", 0, 0, STW_TOP_QUIT},
+        {"Q", 0, 0, STW_TOP_QUIT},
+        {"\x04", 0, 0, STW_TOP_QUIT},
+        {" ", 0, 0, STW_TOP_NOW},
+        {"j", 1, 0, STW_TOP_RESIZED},
+        {"\x1b[B", 1, 0, STW_TOP_RESIZED},
+        {"\x1bOB", 1, 0, STW_TOP_RESIZED},
+        {"k", -1, 0, STW_TOP_RESIZED},
+        {"\x1b[A", -1, 0, STW_TOP_RESIZED},
+        {"\x1bOA", -1, 0, STW_TOP_RESIZED},
+        {"\x1b[6~", 0, 1, STW_TOP_RESIZED},
+        {"\x06", 0, 1, STW_TOP_RESIZED},
+        {"\x1b[5~", 0, -1, STW_TOP_RESIZED},
+        {"\x02", 0, -1, STW_TOP_RESIZED},
+        {"g", -LINES_MAX, 0, STW_TOP_RESIZED},
+        {"\x1b[H", -LINES_MAX, 0, STW_TOP_RESIZED},
+        {"G", LINES_MAX, 0, STW_TOP_RESIZED},
+        {"\x1b[F", LINES_MAX, 0, STW_TOP_RESIZED},
+    };
+    enum stw_top_event event = STW_TOP_RESIZED;
+    const size_t len = strlen(bytes);
+    for (size_t at = 0, used; at < len && event == STW_TOP_RESIZED; at += used) {
+        size_t i = 0;
+        while (i < STW_COUNT(keys) &&
+               strncmp(bytes + at, keys[i].bytes, strlen(keys[i].bytes)) != 0)
+            i++;
+        used = 1;
+        if (i == STW_COUNT(keys))
+            continue;
+        int64_t to = (int64_t)*from + keys[i].lines + (int64_t)keys[i].pages * page_lines;
+        *from = (unsigned)STW_MIN(STW_MAX(to, 0), LINES_MAX);
+        event = keys[i].event;
+        used = strlen(keys[i].bytes);
+    }
+    return event;
+}
+
+static enum stw_top_event read_key(unsigned *from)
+{
+    char bytes[64];
+    unsigned width, height;
+    int rc;
+    ssize_t len = read(STDIN_FILENO, bytes, sizeof(bytes) - 1);
+    if (len <= 0)
         return STW_TOP_QUIT;
-    return key == ' ' ? STW_TOP_NOW : STW_TOP_RESIZED;
+    bytes[len] = '\0';
+    measure_window(&width, &height, &rc);
+    return stw_top_screen_keys(bytes, height > 3 ? height - 3 : 1, from);
 }
 
 /* A signal between the check and ppoll() would be noticed late, so signals are blocked outside of
  * ppoll(). */
-enum stw_top_event stw_top_screen_wait(uint64_t ms)
+enum stw_top_event stw_top_screen_wait(uint64_t ms, unsigned *from)
 {
     const uint64_t until = stw_now_ms(&stw_clock_system) + ms;
     enum stw_top_event event = STW_TOP_TIME;
@@ -179,7 +242,7 @@ enum stw_top_event stw_top_screen_wait(uint64_t ms)
         if (top_screen.resized)
             event = STW_TOP_RESIZED;
         else if (n > 0)
-            event = read_key();
+            event = read_key(from);
     }
     top_screen.resized = 0;
     (void)sigprocmask(SIG_SETMASK, &old, NULL);

@@ -27,12 +27,17 @@ def panels(of=None):
         yield from panels(panel) if panel.get("panels") else ()
 
 
+def as_sent(expression):
+    """With all variables, as Grafana sends it."""
+    return expression.replace("$__rate_interval", "15s").replace("$kind", ".*").replace(
+        "$namespace", ".*")
+
+
 def expressions():
-    """(where, expression) of the dashboard, as Grafana sends it; of alerts, the left operand."""
+    """(where, expression) of the dashboard; of alerts, the left operand."""
     for panel in panels():
         for target in panel.get("targets", []):
-            yield (f"panel {panel['title']}",
-                   target["expr"].replace("$__rate_interval", "15s"))
+            yield f"panel {panel['title']}", as_sent(target["expr"])
     for rule in (r for group in RULES["spec"]["groups"] for r in group["rules"]):
         if "expr" in rule:
             value = re.sub(r"^absent\((.*)\)$", r"\1", rule["expr"].strip())
@@ -48,6 +53,7 @@ def scrape(cluster, port, folder, account):
     config = json.loads(cluster.kubeconfig_of(account, folder / "reader").read_text("utf-8"))
     (folder / "token").write_text(config["users"][0]["user"]["token"], "utf-8")
     return {"scheme": endpoint["scheme"], "metrics_path": endpoint["path"],
+            "honor_labels": endpoint["honorLabels"],
             "authorization": {"credentials_file": str(folder / "token")},
             "tls_config": {"ca_file": str(folder / "ca.crt"),
                            "server_name": endpoint["tlsConfig"]["serverName"]},
@@ -129,6 +135,15 @@ def test_series_of_pods_are_made_by_that_name():
     assert f'"{NEEDS_PODS.removeprefix("steward")}"' in source
 
 
+def test_objects_that_are_not_ready_are_named(asked):
+    """By the table of the dashboard, in their own namespace and not in that of steward."""
+    [expression] = [t["expr"] for p in panels() if p["type"] == "table" for t in p["targets"]]
+    chosen = expression.replace("$kind", "DatabaseUser").replace("$namespace", "dashboard")
+    found = wait.until("the DatabaseUser without a server", lambda: asked.query(chosen), 30, every=0.5)
+    assert {"kind": "DatabaseUser", "namespace": "dashboard", "name": "shop"}.items() <= \
+        found[0][0].items() and found[0][0]["reason"]
+
+
 def test_all_is_well_in_the_first_row(asked):
     first = {p["title"]: p["targets"][0]["expr"] for p in panels() if p["type"] == "stat"}
     for title, value in (("Replicas", 1), ("Leaders", 1)):
@@ -140,7 +155,7 @@ def test_legends_name_labels_that_there_are(asked):
     for panel in panels():
         for target in panel.get("targets", []):
             labels = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-            found = asked.query(target["expr"].replace("$__rate_interval", "15s"))
+            found = asked.query(as_sent(target["expr"]))
             for series, _ in found:
                 assert labels <= set(series), (panel["title"], target["expr"], series)
 

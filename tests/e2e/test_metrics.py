@@ -42,6 +42,8 @@ FAMILIES = {
     "steward_admission_reviews_total": {"webhook", "kind", "operation", "allowed", "dry_run"},
     "steward_admission_violations_total": {"kind", "field", "code"},
     "steward_objects": {"kind", "condition", "status"},
+    "steward_object_not_ready": {"kind", "namespace", "name", "reason"},
+    "steward_objects_not_ready_unnamed": {"kind"},
     "steward_certificate_not_after_seconds": {"cert"},
     "steward_watch_last_event_timestamp_seconds": {"resource"},
     "steward_cache_objects": {"resource"},
@@ -87,6 +89,17 @@ def labels_of(text, family):
         if match:
             found.append(set(re.findall(r'(\w+)="', match[1] or "")) - {"le"})
     return found
+
+
+def test_objects_that_are_not_ready_are_named_until_they_are(busy, installed):
+    series = 'steward_object_not_ready{kind="MyWeb",namespace="metrics-test",name="waits",reason="'
+    installed.apply({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
+                     "metadata": {"name": "waits", "namespace": "metrics-test"},
+                     "spec": {"image": "registry.invalid/none:1.0", "pageContentHtml": "x"}})
+    wait.until("the object to be named", lambda: series in busy.metrics_text())
+    assert 'steward_objects_not_ready_unnamed{kind="MyWeb"} 0' in busy.metrics_text()
+    installed.patch("myweb", "waits", "metrics-test", {"spec": {"replicas": 0}})
+    wait.until("the series to go", lambda: 'name="waits"' not in busy.metrics_text())
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))

@@ -100,6 +100,7 @@ def test_replicas_and_their_objects(top, run_steward, installed, make_pod, names
                      "metadata": {"name": "taken", "namespace": namespace}})
     installed.apply(myweb.manifest("taken", namespace))
     installed.apply(myweb.manifest("good", namespace))
+    installed.apply(myweb.manifest("waits", namespace, replicas=1))
     make_pod("replica-a", port)
     make_pod("replica-dead", net.free_port())
     make_pod("not-yet", port, phase="Pending")
@@ -111,15 +112,17 @@ def test_replicas_and_their_objects(top, run_steward, installed, make_pod, names
         assert status == 1 and error == "", (lines, error)  # one of the replicas is dead
         known = [line for line in lines if f"{namespace}/taken" in line]
         # An average needs a second.
-        return [lines] if known and row(lines, "MyWeb", "of")[-2] != "-" else None
+        return [lines] if known and row(lines, "MyWeb", "of", "4")[-2] != "-" else None
     [lines] = wait.until("the object in trouble", stalled)
     assert row(lines, "replica-a")[4] == "leader" and row(lines, "replica-a")[-1] == "ok"
     assert "cannot be read: " in next(line for line in lines if "replica-dead" in line)
     assert not [line for line in lines if "not-yet" in line or "other" in line or "no-metrics" in line]
     trouble = row(lines, f"{namespace}/taken")
-    assert trouble[1:4] == ["MyWeb", f"{namespace}/taken", "Stalled"]
-    assert trouble[4][-1] in "smh" and trouble[5][-1] in "smh"  # since, retry in
-    queue = row(lines, "MyWeb", "of")
+    assert trouble[1:5] == ["MyWeb", f"{namespace}/taken", "Stalled", "NameConflict"]
+    assert trouble[5][-1] in "smh" and trouble[6][-1] in "smh"  # since, next run
+    assert row(lines, f"{namespace}/waits")[3] == "Reconciling"
+    assert not [line for line in lines if f"{namespace}/good" in line]
+    queue = row(lines, "MyWeb", "of", "4")
     assert queue[5:7] == ["of", "4"] and float(queue[-2]) > 0
     assert int(row(lines, "mywebs.operator.k8s-summit.org")[2]) >= 2
     assert one.running()
@@ -131,7 +134,7 @@ class _Spy(served.Handler):
     def do_GET(self):
         """Any path."""
         self.server.seen.append((self.path, dict(self.headers)))
-        body = json.dumps({"started": "\x1b[2J", "build": {"version": "\u009b5m"}, "errors": [
+        body = json.dumps({"reconciles": True, "started": "\x1b[2J", "build": {"version": "\u009b5m"}, "errors": [
             {"kind": "MyWeb", "namespace": "shop", "name": "\x1b]0;owned\x07", "error": "\r\n\x1bc"}]})
         self.reply(body=body.encode())
 

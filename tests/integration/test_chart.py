@@ -169,7 +169,7 @@ def test_metrics_for_whoever_asks(render):
     assert "--metrics-secure=false" in deployment(found)[1]["args"]
     endpoint, = found[("ServiceMonitor", "steward-system", "steward-metrics-monitor")]["spec"][
         "endpoints"]
-    assert endpoint == {"port": "https", "scheme": "http", "path": "/metrics"}
+    assert endpoint == {"port": "https", "scheme": "http", "path": "/metrics", "honorLabels": True}
     assert not [k for k in found if k[2].startswith("steward-metrics-auth")]
 
 

@@ -137,7 +137,7 @@ def test_another_window(terminal):
     assert max(len(line) for line in re.sub(r"\x1b\[\??\d*\w", "", text).split("\r\n")) == 60
     one.resize(6, 20)
     text = one.read_until(lambda text: text.endswith("\x1b[J"))
-    assert text.startswith("\x1b[H") and "more lines" in text
+    assert text.startswith("\x1b[H") and "lines 1 to 4 of" in text
     lines = re.sub(r"\x1b\[\??\d*\w", "", text).split("\r\n")
     assert len(lines) == 6 and max(map(len, lines)) == 20
     one.type("q")
@@ -169,6 +169,18 @@ def test_stopped_and_continued(terminal):
     assert termios.tcgetattr(one.slave) == one.before
     os.kill(one.process.pid, signal.SIGCONT)
     one.read_until(lambda text: ENTER in text and text.count("\x1b[H") >= 2)
+    one.type("q")
+    assert one.end() == 0
+
+
+def test_it_scrolls(terminal):
+    """Without asking again."""
+    one = terminal("--interval", "1h", rows=6)
+    assert "lines 1 to 4 of" in one.read_until(lambda text: text.endswith("\x1b[J"))
+    one.type("\x1b[B\x1b[B")
+    assert "lines 3 to 6 of" in one.read_until(lambda text: "lines 3" in text and text.endswith("\x1b[J"))
+    one.type("\x1b[H")
+    one.read_until(lambda text: "lines 1 to 4 of" in text and text.endswith("\x1b[J"))
     one.type("q")
     assert one.end() == 0
 

@@ -137,7 +137,11 @@ static void a_page(void **state)
                   "'since':'2026-01-01T00:05:00Z','time':'2026-01-01T00:09:59Z',"
                   "'nextRunInSeconds':30.000,'stalled':false,'error':'no answer'},"
                   "{'kind':'MyWeb','namespace':'','name':'old','time':'2026-01-01T00:09:50Z',"
-                  "'nextRunInSeconds':null,'stalled':true,'error':'taken'}],'errorsDropped':5}",
+                  "'nextRunInSeconds':null,'stalled':true,'error':'taken'},"
+                  "{'kind':'App','namespace':'shop','name':'api','error':'told already'}],"
+                  "'errorsDropped':5,'notReady':[{'kind':'App','namespace':'shop','name':'api',"
+                  "'state':'Reconciling','reason':'Progressing','since':'2026-01-01T00:08:00Z',"
+                  "'nextRunInSeconds':null,'message':'1 of 2 replicas'}],'notReadyLeftOut':7}",
         1000);
     look.replicas[0].counts_writes = true;
     look.replicas[0].writes = 300;
@@ -152,12 +156,47 @@ static void a_page(void **state)
                 "2  pod-b    -          -  -                  -         -         -        -  "
                 "cannot be read: no \\x1b[2Janswer");
     expect_line(page, "2 more replicas are not shown");
-    expect_line(page, "1  MyWeb  shop/web  Unavailable     5m       30s  no answer");
-    expect_line(page, "1  MyWeb  old       Stalled        10s         -  taken");
+    expect_line(page,
+                "1  App    shop/api  Reconciling  Progressing     2m         -  1 of 2 replicas");
+    expect_line(page, "1  MyWeb  shop/web  Failing      Unavailable     5m       30s  no answer");
+    expect_line(page, "1  MyWeb  old       Stalled      -              10s         -  taken");
+    assert_null(strstr(page, "told already"));
+    expect_line(page, "7 more are not shown");
     expect_line(page, "5 more failures were not shown");
     expect_line(page,
                 "1  MyWeb      3     12s   2 of 4      75s        2        4     2.0       0.1");
     expect_line(page, "1  deployments.apps        7  2.0 KiB         60s      1         0  synced");
+    stw_top_look_done(&look);
+}
+
+/* What it did in its time is over. */
+static void a_former_leader(void **state)
+{
+    struct stw_top_look look = {0};
+    (void)state;
+    add_replica(&look, "pod-a",
+                "{'reconciles':false,'errors':[{'kind':'MyWeb','name':'old'}],'errorsDropped':3,"
+                "'notReady':[{'kind':'MyWeb','name':'web'}],'unreadable':[{'name':'big'}]}",
+                1000);
+    stw_autofree char *page = page_of(NULL, &look);
+    assert_null(strstr(page, "MyWeb"));
+    assert_null(strstr(page, "more"));
+    assert_non_null(strstr(page, "big"));
+    stw_top_look_done(&look);
+}
+
+static void who_reads_a_resource(void **state)
+{
+    struct stw_top_look look = {0};
+    (void)state;
+    add_replica(&look, "pod-a",
+                "{'caches':[{'resource':'pods','kinds':['App','MyWeb']},{'resource':'pods',"
+                "'kinds':['EtcdCluster']},{'resource':'pods','group':'other','kinds':['X']}]}",
+                1000);
+    stw_autofree char *page = page_of(NULL, &look);
+    assert_non_null(strstr(page, "1  pods (App, MyWeb)  "));
+    assert_non_null(strstr(page, "1  pods (EtcdCluster) "));
+    assert_non_null(strstr(page, "1  pods.other         "));
     stw_top_look_done(&look);
 }
 
@@ -195,12 +234,15 @@ static void hostile_reports(void **state)
         "{}",
         "[]",
         "{'queues':{},'caches':7,'errors':'x','checks':[1,null],'leases':{},'build':[]}",
-        "{'reconciles':true,'queues':[1,[],{}],'caches':[{}],'errors':[{}]}",
+        "{'reconciles':true,'queues':[1,[],{}],'caches':[{}],'errors':[{}],'notReady':[{}]}",
+        "{'reconciles':true,'notReady':[1,{'kind':7,'message':'\\u001b[2J','state':[]}],"
+        "'notReadyLeftOut':1e99}",
+        "{'caches':[{'resource':'a','kinds':['\\u001b[2J',1]},{'resource':'a','kinds':{}}]}",
         "{'reconciles':true,'queues':[{'kind':'\\u001b[2J\\u009b2J\\u202e','depth':1e99}]}",
         "{'reconciles':true,'uptimeSeconds':-5,'queues':[{'depth':-1,'runs':1.5e300,"
         "'workersMax':99999999999999999,'oldestSeconds':1e17}]}",
         "{'build':{'version':'\\u001b]0;x\\u0007'},'checks':[{'ok':false,'problem':'\\u001bc'}]}",
-        "{'errors':[{'kind':'\\n','namespace':'\\u001b[A','name':'\\r','error':"
+        "{'reconciles':true,'errors':[{'kind':'\\n','namespace':'\\u001b[A','name':'\\r','error':"
         "'\\u001b]52;c;cm0gLXJmIC8=\\u0007','reason':'\\u0001x','since':'\\u001b'}]}",
         "{'caches':[{'resource':'\\u001bP','group':'\\u0090','bytes':9e17,'problem':'\\u001b\\\\'}]"
         "}",
@@ -220,7 +262,7 @@ static void too_many_rows(void **state)
     struct stw_top_look look = {0};
     stw_autobuf struct stw_buf json = STW_BUF_INIT(1u << 20);
     (void)state;
-    stw_buf_adds(&json, "{'errors':[{}");
+    stw_buf_adds(&json, "{'reconciles':true,'errors':[{}");
     for (unsigned i = 1; i < STW_TOP_ROWS_MAX + 9; i++)
         stw_buf_adds(&json, ",{'name':'n'}");
     stw_buf_adds(&json, "]}");
@@ -232,10 +274,10 @@ static void too_many_rows(void **state)
 
 /* --- the window */
 
-static void expect_fit(unsigned width, unsigned height, const char *want)
+static void expect_fit(unsigned width, unsigned height, unsigned from, const char *want)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
-    stw_top_screen_fit("header", "one line\ntwo\nthree\n", width, height, &out);
+    stw_top_screen_fit("header", "one line\ntwo\nthree\n", width, height, &from, &out);
     assert_string_equal(stw_buf_str(&out), want);
 }
 
@@ -243,12 +285,42 @@ static void windows(void **state)
 {
     (void)state;
 #define END "\x1b[K\n"
-    expect_fit(80, 24, "\x1b[Hheader" END "one line" END "two" END "three" END "\x1b[J");
-    expect_fit(3, 24, "\x1b[Hhea" END "one" END "two" END "thr" END "\x1b[J");
-    expect_fit(80, 4,
+    expect_fit(80, 24, 0, "\x1b[Hheader" END "one line" END "two" END "three" END "\x1b[J");
+    expect_fit(3, 24, 0, "\x1b[Hhea" END "one" END "two" END "thr" END "\x1b[J");
+    expect_fit(80, 4, 0,
                "\x1b[Hheader" END "one line" END "two" END
-               "1 more lines; enlarge the window\x1b[J");
-    expect_fit(1, 1, "\x1b[Hh" END "o" END "2\x1b[J");
+               "lines 1 to 2 of 3; arrows, PgUp and PgDn scroll\x1b[J");
+    expect_fit(80, 4, 7,
+               "\x1b[Hheader" END "two" END "three" END
+               "lines 2 to 3 of 3; arrows, PgUp and PgDn scroll\x1b[J");
+    expect_fit(1, 1, 0, "\x1b[Hh" END "o" END "l\x1b[J");
+    expect_fit(80, 24, 9, "\x1b[Hheader" END "one line" END "two" END "three" END "\x1b[J");
+}
+
+static void keys(void **state)
+{
+    static const struct {
+        const char *typed;
+        unsigned from;
+        enum stw_top_event event;
+    } rows[] = {
+        {"q", 5, STW_TOP_QUIT},
+        {" ", 5, STW_TOP_NOW},
+        {"x\x1b", 5, STW_TOP_RESIZED},
+        {"j", 6, STW_TOP_RESIZED},
+        {"\x1b[A\x1b[Ak", 2, STW_TOP_RESIZED},
+        {"kkkkkkkk\x1b[B", 1, STW_TOP_RESIZED},
+        {"\x1b[6~", 25, STW_TOP_RESIZED},
+        {"\x1b[5~", 0, STW_TOP_RESIZED},
+        {"gj", 1, STW_TOP_RESIZED},
+        {"jjq", 7, STW_TOP_QUIT},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        unsigned from = 5;
+        assert_int_equal(stw_top_screen_keys(rows[i].typed, 20, &from), rows[i].event);
+        assert_int_equal(from, rows[i].from);
+    }
 }
 
 int main(void)
@@ -258,6 +330,9 @@ int main(void)
         cmocka_unit_test(durations),
         cmocka_unit_test(writes_of_metrics),
         cmocka_unit_test(a_page),
+        cmocka_unit_test(a_former_leader),
+        cmocka_unit_test(who_reads_a_resource),
+        cmocka_unit_test(keys),
         cmocka_unit_test(rates),
         cmocka_unit_test(hostile_reports),
         cmocka_unit_test(too_many_rows),
