@@ -2,11 +2,12 @@
 """TwinAccounts: rotation without a failed login on servers that have one password an account."""
 
 import random
+import statistics
 import time
 
 import pytest
 from support import databases, databaseuser as dbu
-from support import dblogin, faults
+from support import dblogin, dbtenant, faults
 from support import wait
 from support.cluster import condition
 from support.replicas import long_run
@@ -342,26 +343,43 @@ def _settled(scene, shop, password):
         "previousLogin" not in user["status"] and user["status"]["rotation"] > 0
 
 
-def test_no_login_fails(twins, server, shop):
-    """Rotations while applications log in, with SIGKILL at random moments: no login fails."""
+def timed_rotations(scene, shop, passwords, dice):
+    """Seconds that each rotation takes, with SIGKILL at two random moments of it."""
+    took = []
+    for password in passwords:
+        begin = time.monotonic()
+        rotate(scene, shop, password)
+        for _ in range(2):
+            end = time.monotonic() + dice.uniform(0.0, 0.4)
+            wait.until("its last moment", lambda t=end: time.monotonic() >= t, every=0.002)
+            scene.steward.kill()
+            scene.steward.start(ready=False)
+        rotated(scene, shop, password, 120)
+        took.append(time.monotonic() - begin)
+    return took
+
+
+def test_no_login_fails(twins, server, shop, record_property):
+    """Rotations while applications log in, with SIGKILL at random moments, and then beside a tenant who
+    does what he can on the same server: no login fails, and no rotation stands."""
     dice = random.Random(19)
+    passwords = [f"rotated-{n}-Passw0rd" for n in range(long_run(3, 61))]
+    quiet, beside = passwords[:long_run(2, 11)], passwords[long_run(2, 11):]
+    victims = ["app", "app_a", "app_b"] if server.engine == "postgresql" else ["app_a", "app_b"]
     create(twins, server, shop, 4)
-    rate = long_run(40, 100)
-    with dblogin.Applications(twins.cluster, server, shop, "app-conn", rate) as apps:
-        for n in range(long_run(3, 50)):
-            password = f"rotated-{n}-Passw0rd"
-            rotate(twins, shop, password)
-            for _ in range(2):
-                end = time.monotonic() + dice.uniform(0.0, 0.4)
-                wait.until("its last moment", lambda t=end: time.monotonic() >= t, every=0.002)
-                twins.steward.kill()
-                twins.steward.start(ready=False)
-            rotated(twins, shop, password)
+    with dblogin.Applications(twins.cluster, server, shop, "app-conn", long_run(40, 100)) as apps:
+        took = timed_rotations(twins, shop, quiet, dice)
+        with dbtenant.Tenant(server, victims) as tenant:
+            wait.until("its rights", lambda: tenant.done["rights"])
+            hostile = timed_rotations(twins, shop, beside, dice)
     twins.wait_condition("app", shop, "RotationComplete", "Complete")
-    print(f"{server.engine} {server.installed.version}: {apps.logins} logins, "
-          f"{len(apps.failed)} failed, {dict(apps.users)}")
+    record_property("rotations", (
+        f"{server.engine} {server.installed.version}: {apps.logins} logins, {len(apps.failed)} failed, "
+        f"{dict(apps.users)}; {len(took)} quiet rotations, median {statistics.median(took):.2f} s; "
+        f"{len(hostile)} beside the tenant, median {statistics.median(hostile):.2f} s, longest "
+        f"{max(hostile):.2f} s; it did {dict(tenant.done)}, refused: {tenant.refused}"))
     assert apps.failed == [] and apps.logins > 100, f"of {apps.logins}: {apps.failed[:5]}"
     old, new = ["app_b", "app_a"] if twins.get("app", shop)["status"]["login"] == "app_a" \
         else ["app_a", "app_b"]
-    assert server.login(new, password)
-    assert not server.login(old, f"rotated-{long_run(3, 50) - 2}-Passw0rd")
+    assert server.login(new, passwords[-1])
+    assert not server.login(old, passwords[-2])
