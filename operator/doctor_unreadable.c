@@ -45,16 +45,17 @@ static int look_at_object(void *ctx, struct stw_json object)
     return 0;
 }
 
-static void report_unreadable(void *ctx, const char *key, const char *place, const char *why)
+static int report_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
     struct unreadable_look *l = ctx;
     struct doctor *d = l->d;
     if (l->count++ > 0) /* the first of each resource */
-        return;
+        return 0;
     stw_checkup_add(&d->report, STW_CHECK_WARN, CHECK,
                     "Make the object smaller, or delete it. A restart does not help: "
                     "docs/runbooks.md#stewardobjectunreadable",
                     "{operator} skips %s %s: %s", l->resource->plural, key ? key : place, why);
+    return 0;
 }
 
 /* -1: it could not be read to its end; the checks of rights and CRDs tell why. */

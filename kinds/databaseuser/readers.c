@@ -211,12 +211,13 @@ static int look_at_pod(void *ctx, struct stw_json pod)
 }
 
 /* It may read the Secret: the rotation waits, and the others are restarted meanwhile. */
-static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+static int note_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
     struct look *k = ctx;
     if (notes_waiting(k))
         stw_format(k->ret->first, sizeof(k->ret->first), "%s %s cannot be read: %s",
                    k->resource->kind, key ? key : place, why);
+    return 0;
 }
 
 /* --- restarts */

@@ -97,6 +97,9 @@ static int stamp_workload(struct eru *e, const char *name, const char *text, str
 
 #define LISTED_MAX 1000 /* objects that are read to find those of the status */
 
+/* Of these, as many match as may at most: one of them may have megabytes, and each run reads all. */
+#define UNREADABLE_MAX STW_ERU_MATCHES_MAX
+
 struct listing {
     struct eru *e;
     struct eru_found_list *list;
@@ -139,17 +142,18 @@ static int take_workload(void *ctx, struct stw_json object)
     return 0;
 }
 
-/* It costs only itself: the others are restarted. */
-static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+/* It costs only itself: the others are restarted.  Non-zero: there are more than are read. */
+static int note_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
-    const struct listing *l = ctx;
+    struct listing *l = ctx;
     struct eru_found_list *list = l->list;
     const char *slash = key ? strchr(key, '/') : NULL;
     (void)why;
     if (!list->unreadable)
         list->unreadable = json_array();
-    if (json_array_size(list->unreadable) < STW_ERU_MATCHES_MAX)
-        (void)json_array_append_new(list->unreadable, json_string(slash ? slash + 1 : place));
+    list->more = ++l->seen > LISTED_MAX || json_array_size(list->unreadable) == UNREADABLE_MAX ||
+                 json_array_append_new(list->unreadable, json_string(slash ? slash + 1 : place));
+    return list->more;
 }
 
 static int list_workloads(struct eru *e, struct eru_found_list *list, struct stw_error *err)

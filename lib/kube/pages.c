@@ -65,8 +65,8 @@ static int take_unreadable(void *ctx, const struct stw_unreadable_item *u, struc
         return stw_fail(err, STW_ERR_INVALID, "%s: %s cannot be read: %s", p->q->resource->plural,
                         *id.key ? id.key : place, u->why);
     p->given++;
-    p->q->unreadable(p->ctx, *id.key ? id.key : NULL, *id.key ? "" : place, u->why);
-    return 0;
+    p->ended = p->q->unreadable(p->ctx, *id.key ? id.key : NULL, *id.key ? "" : place, u->why);
+    return p->ended != 0 ? -1 : 0;
 }
 
 static int take_data(void *ctx, const char *data, size_t len, struct stw_error *err)

@@ -19,9 +19,9 @@ struct stw_pages {
     bool metadata_only;         /* PartialObjectMetadata */
     uint32_t page_size;         /* 0: 250 */
     uint32_t timeout_ms;        /* of one page; 0: STW_CLIENT_TIMEOUT_MS */
-    /* An object that cannot be read, as stw_unreadable_fn (informer.h), with the context of the
-     * objects; NULL: it is an error, which names it. */
-    void (*unreadable)(void *ctx, const char *key, const char *place, const char *why);
+    /* An object that cannot be read, as stw_unreadable_fn (informer.h), with the context and the
+     * result of the function for objects; NULL: it is an error, which names it. */
+    int (*unreadable)(void *ctx, const char *key, const char *place, const char *why);
 };
 
 /* `object` is borrowed during the call, on the caller's thread.  A non-zero result stops the

@@ -92,10 +92,11 @@ static void a_page_that_is_too_large(void **state)
     assert_string_equal(seen.names, "a,");
 }
 
-static void note_unreadable(void *ctx, const char *key, const char *place, const char *why)
+static int note_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
     (void)place;
     stw_buf_addf(ctx, "%s: %s;", key, why);
+    return 0;
 }
 
 static int see_no_more(void *ctx, struct stw_json object)
