@@ -289,10 +289,13 @@ int stw_object_load_other(const struct stw_run *run, const struct stw_controller
     if (stw_object_load_key(&there, key, ret) != 0)
         return 1;
     size_t bytes = ret->stub ? ret->whole_bytes * OTHER_FACTOR : 0;
-    if (bytes > 0 && !stw_share_take(STW_SHARE_ANSWERS, bytes))
+    bytes = stw_spare_has(bytes) ? 0 : bytes;
+    if (bytes > 0 && !stw_share_take(STW_SHARE_ANSWERS, bytes)) {
+        stw_spare_want(bytes);
         return stw_fail(err, STW_ERR_UNAVAILABLE,
                         "the memory for large answers is in use: no room for %s %s, of %zu bytes",
                         c->kind->kind, key, ret->whole_bytes);
+    }
     int rc = stw_object_fetch(&there, ret, err);
     ret->charged = bytes;
     return rc;

@@ -242,6 +242,13 @@ enum stw_reserve stw_reservations_take(struct stw_reservations *r, const char *i
     return answer;
 }
 
+size_t stw_reservations_granted(struct stw_reservations *r, const char *id)
+{
+    STW_LOCKED(&r->lock);
+    const struct request *q = stw_table_get(&r->all, id);
+    return q && q->granted ? q->bytes : 0;
+}
+
 void stw_reservations_end(struct stw_reservations *r, const char *id)
 {
     pthread_mutex_lock(&r->lock);

@@ -32,6 +32,8 @@ enum stw_reserve {
 /* `id` names the object, "KIND NAMESPACE/NAME".  It has at most one reservation; asking for more than it has gives that back
  * and waits again. */
 enum stw_reserve stw_reservations_take(struct stw_reservations *r, const char *id, size_t bytes);
+/* What it has; 0: nothing, or it waits. */
+size_t stw_reservations_granted(struct stw_reservations *r, const char *id);
 /* The run of `id` has ended: gives back what is reserved.  What waits goes on waiting. */
 void stw_reservations_end(struct stw_reservations *r, const char *id);
 size_t stw_reservations_waiting(struct stw_reservations *r);

@@ -154,6 +154,13 @@ static void end_shadow_run(const struct stw_run *run, struct stw_result *result)
     result->after_ms = repeat ? result->after_ms : SHADOW_PAUSE_MS;
 }
 
+/* What is reserved beside the needs that the run has stated is for answers. */
+static void update_spare(const struct stw_run *run, const char *id)
+{
+    size_t granted = stw_reservations_granted(run->manager->reservations, id);
+    stw_spare_set(granted - STW_MIN(granted, stw_answers_reserved()));
+}
+
 enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes)
 {
     char id[STW_REMAINS_KEY_LEN];
@@ -162,14 +169,43 @@ enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes)
     run->waits = answer == STW_RESERVE_WAITS;
     if (answer == STW_RESERVED)
         stw_answers_reserve(bytes);
+    update_spare(run, id);
     return answer;
 }
 
-static void give_back(struct stw_run *run)
+static void begin_memory(const struct stw_run *run)
 {
     char id[STW_REMAINS_KEY_LEN];
     stw_remains_key(run->controller, run->key, id);
-    stw_reservations_end(run->manager->reservations, id);
+    stw_answers_begin();
+    update_spare(run, id);
+}
+
+/* Reserves memory for the answers that were refused, beside what the run had stated: it is run again
+ * with it, in its turn.  Beyond what a namespace may have, refused answers are a failure. */
+static bool reserve_spare(const struct stw_run *run, const char *id, size_t stated, size_t wanted)
+{
+    size_t share = stw_share_limit(STW_SHARE_RECONCILES), most = share - share / 4;
+    size_t need = STW_MIN(stated + wanted, most);
+    if (wanted == 0 || need <= stw_reservations_granted(run->manager->reservations, id))
+        return false;
+    enum stw_reserve answer = stw_reservations_take(run->manager->reservations, id, need);
+    if (answer == STW_RESERVED)
+        stw_manager_enqueue(run->manager, run->controller->kind->kind, run->key);
+    return answer == STW_RESERVED || answer == STW_RESERVE_WAITS;
+}
+
+/* The run keeps its reservation if it is run again with it. */
+static void end_memory(struct stw_run *run)
+{
+    char id[STW_REMAINS_KEY_LEN];
+    stw_remains_key(run->controller, run->key, id);
+    size_t stated = stw_answers_reserved(), wanted = stw_spare_end();
+    stw_answers_end();
+    if (!run->waits && reserve_spare(run, id, stated, wanted))
+        run->waits = true;
+    else
+        stw_reservations_end(run->manager->reservations, id);
 }
 
 /* --- its span */
@@ -235,13 +271,12 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     run.left_ms = stw_queue_left_ms(pool->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
-    stw_answers_begin();
+    begin_memory(&run);
     stw_reconcile(&run, &result);
-    stw_answers_end();
+    end_memory(&run);
     if (m->config.shadow)
         end_shadow_run(&run, &result);
     (void)stw_fence_enter(before);
-    give_back(&run);
     uint64_t took = stw_now_ms(m->config.clock) - begin;
     if (result.err.code == STW_ERR_CANCELLED) { /* for the next leader, which may be this replica */
         result.outcome = STW_RUN_AFTER;

@@ -78,6 +78,41 @@ void stw_share_give_back(enum stw_share share, size_t bytes)
     assert(used >= bytes);
 }
 
+/* --- spare memory of a reconcile */
+
+static _Thread_local struct {
+    size_t all, used, wanted;
+} spare_of_run;
+
+void stw_spare_set(size_t bytes)
+{
+    spare_of_run.all = bytes;
+}
+
+static size_t spare_left(void)
+{
+    return spare_of_run.all - STW_MIN(spare_of_run.used, spare_of_run.all);
+}
+
+bool stw_spare_has(size_t bytes)
+{
+    return bytes <= spare_left();
+}
+
+void stw_spare_want(size_t bytes)
+{
+    spare_of_run.wanted = STW_MAX(spare_of_run.wanted, spare_of_run.used + bytes);
+}
+
+size_t stw_spare_end(void)
+{
+    size_t wanted = spare_of_run.wanted;
+    spare_of_run.all = spare_of_run.used = spare_of_run.wanted = 0;
+    return wanted;
+}
+
+/* --- answers of databases and stores */
+
 static atomic_size_t held_by_all;
 
 static size_t held_most(void)
@@ -122,18 +157,24 @@ static void hold_less(size_t bytes)
 bool stw_kept_set(struct stw_kept *h, size_t bytes)
 {
     bytes = bytes > HELD_FREE_BYTES ? bytes : 0;
-    if (bytes > h->bytes && !hold_more(bytes - h->bytes))
+    size_t spare = STW_MIN(bytes, h->spare + spare_left()), counted = bytes - spare;
+    if (counted > h->bytes && !hold_more(counted - h->bytes)) {
+        if (bytes <= held_most())
+            stw_spare_want(held_most());
         return false;
-    if (bytes < h->bytes)
-        hold_less(h->bytes - bytes);
-    h->bytes = bytes;
+    }
+    if (counted < h->bytes)
+        hold_less(h->bytes - counted);
+    spare_of_run.used += spare - h->spare;
+    *h = (struct stw_kept){.bytes = counted, .spare = spare};
     return true;
 }
 
 void stw_kept_done(struct stw_kept *h)
 {
     hold_less(h->bytes);
-    h->bytes = 0;
+    spare_of_run.used -= h->spare;
+    *h = (struct stw_kept){0};
 }
 
 void stw_share_note_wait(enum stw_share share)

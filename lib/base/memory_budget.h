@@ -41,7 +41,7 @@ void stw_share_give_back(enum stw_share share, size_t bytes);
  * All together have three quarters of the share: users choose these servers, which may be slow, and
  * objects of the API server must be read meanwhile. */
 struct stw_kept {
-    size_t bytes;
+    size_t bytes, spare; /* counted against the share; of the thread's spare memory */
 };
 /* Changes it to `bytes` in all.  False: they do not fit, and it keeps what it had. */
 bool stw_kept_set(struct stw_kept *h, size_t bytes) STW_MUST_CHECK;
@@ -51,6 +51,15 @@ void stw_kept_done(struct stw_kept *h);
 bool stw_kept_has_room(size_t bytes);
 void stw_kept_note(size_t bytes);
 void stw_kept_forget(size_t bytes);
+
+/* The spare memory of a thread: what its reconcile has reserved in STW_SHARE_RECONCILES, because
+ * answers did not fit into STW_SHARE_ANSWERS the last time.  They need no room there any more. */
+void stw_spare_set(size_t bytes); /* of all answers */
+bool stw_spare_has(size_t bytes); /* of one more */
+/* An answer was refused for which `bytes` would have been enough. */
+void stw_spare_want(size_t bytes);
+/* The reconcile has ended.  Returns how much spare memory would have been enough; 0: nothing was refused. */
+size_t stw_spare_end(void);
 
 /* Something waits for a part of the share. */
 void stw_share_note_wait(enum stw_share share);

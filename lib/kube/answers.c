@@ -27,6 +27,11 @@ void stw_answers_reserve(size_t bytes)
     answers_of_run.reserved = STW_MAX(answers_of_run.reserved, bytes);
 }
 
+size_t stw_answers_reserved(void)
+{
+    return answers_of_run.reserved;
+}
+
 void stw_answers_end(void)
 {
     stw_share_give_back(STW_SHARE_ANSWERS, answers_of_run.kept);
@@ -72,17 +77,26 @@ size_t stw_answer_most(void)
     return answers_of_run.open ? all / 2 : all;
 }
 
+/* The length of the whole answer is not known: the run asks for the most that one may take. */
+static bool refuse(size_t bytes)
+{
+    if (answers_of_run.open && bytes <= stw_answer_most())
+        stw_spare_want(stw_answer_most());
+    return false;
+}
+
 bool stw_answer_hold(size_t *held, size_t bytes)
 {
-    if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= answers_of_run.reserved || bytes <= *held)
+    if (bytes <= STW_ANSWER_FREE_BYTES || bytes <= answers_of_run.reserved || bytes <= *held ||
+        (answers_of_run.open && stw_spare_has(bytes)))
         return true;
     if (answers_of_run.open &&
         (atomic_load(&answers_kept) + bytes > stw_answer_most() || !stw_kept_has_room(bytes))) {
         stw_share_note_refusal(STW_SHARE_ANSWERS);
-        return false;
+        return refuse(bytes);
     }
     if (!stw_share_take(STW_SHARE_ANSWERS, bytes - *held))
-        return false;
+        return refuse(bytes);
     *held = bytes;
     return true;
 }
