@@ -36,6 +36,7 @@
 /* Watch events come in bursts: one wake-up handles what arrives in this time.  The first event
  * after a longer pause is handled at once. */
 #define BATCH_MS 20
+#define PAUSE_MS 20   /* until what a call did not take is offered again */
 #define ROUNDS_MAX 16 /* of reading what has gathered */
 
 static void list_append(struct stw_call_list *l, struct stw_http_call *call)
@@ -307,6 +308,24 @@ static void end_silent(struct stw_client *c, uint64_t now)
     }
 }
 
+/* Offers again what on_body did not take. */
+static void resume_paused(struct stw_client *c)
+{
+    for (struct stw_http_call *call = c->calls.first, *next; call; call = next) {
+        next = call->next;
+        if (call->state != STW_CALL_ACTIVE || !call->paused)
+            continue;
+        call->paused = false;
+        CURLcode code = curl_easy_pause(call->handle->easy, CURLPAUSE_CONT);
+        if (code == CURLE_OK)
+            continue;
+        if (stw_transfer_result(c, call, code)) /* libcurl would go on without the data */
+            wait_again(c, call);
+        else
+            complete_call(c, call);
+    }
+}
+
 /* How long the thread may sleep unless a socket or another thread wakes it. */
 static int idle_ms(struct stw_client *c, uint64_t now)
 {
@@ -315,6 +334,8 @@ static int idle_ms(struct stw_client *c, uint64_t now)
     next = STW_MIN(next, stw_handle_expire(c, now, false));
     for (const struct stw_http_call *call = c->calls.first; call; call = call->next) {
         next = STW_MIN(next, silent_until_ms(call));
+        if (call->state == STW_CALL_ACTIVE && call->paused)
+            next = STW_MIN(next, now + PAUSE_MS);
         if (call->state == STW_CALL_WAITING)
             next = STW_MIN(next, waits ? now + FIRST_MS : call->start_at_ms);
     }
@@ -451,6 +472,7 @@ static void *client_thread(void *arg)
         start_due(c, stw_now_ms(c->clock));
         wait_and_work(c);
         collect_finished_calls(c);
+        resume_paused(c);
         end_silent(c, stw_now_ms(c->clock));
     }
 }

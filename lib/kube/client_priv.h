@@ -35,7 +35,8 @@ struct stw_http_call {
     size_t bytes;         /* of a submitted call: memory that it holds until it is done */
     /* Called with the body of a 200 response as it arrives; the body is then not stored.  A
      * non-zero result ends the call with the error that was set in `err`, else with
-     * STW_ERR_CANCELLED.  It must not start or end this or any other call. */
+     * STW_ERR_CANCELLED; STW_BODY_LATER: nothing was taken, and it is called again soon, with the
+     * same data.  It must not start or end this or any other call. */
     int (*on_body)(struct stw_http_call *call, const char *data, size_t len);
     void (*on_open)(struct stw_http_call *call); /* the response is a 200; or NULL */
     /* On the client's thread.  `err.code` is STW_OK, or the failure. */
@@ -55,6 +56,7 @@ struct stw_http_call {
     struct stw_http_call *next, *prev;
     bool cancelled; /* under the client's lock; never reset */
     bool retried_auth, retried_reset, counted, heard;
+    bool paused; /* on_body takes no more now */
     struct stw_handle *handle;
     uint64_t started_ms, deadline_ms, heard_ms;
     struct stw_http_head head;
@@ -62,6 +64,8 @@ struct stw_http_call {
     bool given;  /* the caller gets `body` */
     char curl_text[CURL_ERROR_SIZE];
 };
+
+#define STW_BODY_LATER 2
 
 /* Any thread.  After stw_client_cancel, on_done is still called, with STW_ERR_CANCELLED. */
 void stw_call_start(struct stw_client *c, struct stw_http_call *call);

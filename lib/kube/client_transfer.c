@@ -143,6 +143,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
     note_heard(call);
     if (call->on_body && status_of(call) == 200) {
         int r = call->on_body(call, data, len);
+        call->paused = r == STW_BODY_LATER;
+        if (call->paused)
+            return CURL_WRITEFUNC_PAUSE;
         if (r != 0 && call->err.code == STW_OK)
             (void)stw_fail(&call->err, STW_ERR_CANCELLED, "the request was ended");
         return r == 0 ? len : 0;
@@ -335,7 +338,7 @@ int stw_transfer_prepare(struct stw_client *c, struct stw_http_call *call)
                         call->req.method, call->req.path);
     call->client = c;
     call->started_ms = call->heard_ms = stw_now_ms(c->clock);
-    call->heard = call->counted = false;
+    call->heard = call->counted = call->paused = false;
     call->head = (struct stw_http_head){0};
     call->curl_text[0] = '\0';
     if (call->body.max == 0)

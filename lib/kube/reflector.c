@@ -65,43 +65,73 @@ static void size_page(struct stw_reflector *r)
     r->page_size = (uint32_t)STW_MIN(fit, (size_t)r->page_max);
 }
 
-static _Atomic size_t held_by_reflectors; /* of the reflectors of this process */
+/* The one that goes on whatever others keep, until its object is complete; NULL: none has to.  With it,
+ * no two wait for each other, and no run keeps a resource from being read. */
+static struct stw_reflector *_Atomic goes_first;
 
-static void note_held(struct stw_reflector *r, size_t now)
+static void keep_only(struct stw_reflector *r, size_t bytes)
 {
-    atomic_fetch_add(&held_by_reflectors, now);
-    atomic_fetch_sub(&held_by_reflectors, r->held);
-    r->held = now;
+    struct stw_reflector *self = r;
+    stw_share_give_back(STW_SHARE_ANSWERS, r->held - bytes);
+    r->held = bytes;
+    if (bytes == 0)
+        (void)atomic_compare_exchange_strong(&goes_first, &self, NULL);
 }
 
 static void let_go(struct stw_reflector *r)
 {
-    stw_share_give_back(STW_SHARE_ANSWERS, r->held);
-    note_held(r, 0);
+    keep_only(r, 0);
 }
 
-/* Counts what is kept of an object whose end has not arrived.  Many lists may each wait for the end of
- * a large one: those for which there is no memory begin again later.  One always goes on, whatever runs
- * keep: a resource that is not read any more concerns all namespaces. */
-static int hold(struct stw_reflector *r, struct stw_error *err)
+static size_t counted(size_t bytes)
 {
-    size_t now = r->items.pending.cap + r->lines.partial.cap;
-    now = now > HELD_FREE_BYTES ? now : 0;
-    if (now <= r->held) {
-        stw_share_give_back(STW_SHARE_ANSWERS, r->held - now);
-        note_held(r, now);
-        return 0;
+    return bytes > HELD_FREE_BYTES ? bytes : 0;
+}
+
+/* What a buffer has when `len` bytes more are in it. */
+static size_t cap_with(const struct stw_buf *b, size_t len)
+{
+    size_t need = STW_MIN(b->len + len, b->max) + 1;
+    return need <= b->cap ? b->cap : STW_MAX(need, STW_MIN(2 * b->cap, b->max));
+}
+
+static bool share_has(size_t bytes)
+{
+    struct stw_share_facts f = stw_share_facts(STW_SHARE_ANSWERS);
+    return f.used + bytes <= f.limit && stw_share_take(STW_SHARE_ANSWERS, bytes);
+}
+
+static bool may_go_first(struct stw_reflector *r)
+{
+    struct stw_reflector *first = NULL;
+    return atomic_compare_exchange_strong(&goes_first, &first, r) || first == r;
+}
+
+/* Counts what is kept of an object whose end has not arrived when `len` bytes more are there.  False:
+ * there is no memory for them now, and the server waits. */
+static bool make_room(struct stw_reflector *r, const struct stw_buf *kept, size_t len)
+{
+    size_t now = counted(cap_with(kept, len));
+    size_t more = now > r->held ? now - r->held : 0;
+    bool waited = r->waits_for_room;
+    r->waits_for_room = more > 0 && !share_has(more);
+    if (r->waits_for_room && may_go_first(r)) {
+        stw_share_add(STW_SHARE_ANSWERS, more);
+        r->waits_for_room = false;
     }
-    bool alone = atomic_load(&held_by_reflectors) == r->held;
-    if (alone)
-        stw_share_add(STW_SHARE_ANSWERS, now - r->held);
-    else if (!stw_share_take(STW_SHARE_ANSWERS, now - r->held))
-        return stw_fail(
-            err, STW_ERR_UNAVAILABLE,
-            "the memory for large answers is in use: no room for an object of %zu bytes or more",
-            now);
-    note_held(r, now);
-    return 0;
+    if (!r->waits_for_room)
+        r->held += more;
+    else if (!waited)
+        stw_share_note_wait(STW_SHARE_ANSWERS);
+    return !r->waits_for_room;
+}
+
+/* The data has been taken: less may be kept. */
+static void settle(struct stw_reflector *r, const struct stw_buf *kept)
+{
+    size_t now = counted(kept->cap);
+    if (now < r->held)
+        keep_only(r, now);
 }
 
 /* --- requests */
@@ -324,9 +354,12 @@ static int on_list_data(struct stw_http_call *call, const char *data, size_t len
 {
     struct stw_reflector *r = call->ctx;
     const struct stw_items_sink to = {.item = take_item, .unreadable = take_unreadable, .ctx = r};
+    if (!make_room(r, &r->items.pending, len))
+        return STW_BODY_LATER;
     r->page_bytes += len;
     int rc = stw_items_feed(&r->items, data, len, &to, &call->err);
-    return rc != 0 ? rc : hold(r, &call->err);
+    settle(r, &r->items.pending);
+    return rc;
 }
 
 static void report_vanished(struct stw_reflector *r)
@@ -578,12 +611,15 @@ static int on_event_line(void *ctx, const char *line, size_t len, bool cut)
 static int on_watch_data(struct stw_http_call *call, const char *data, size_t len)
 {
     struct stw_reflector *r = call->ctx;
+    if (!make_room(r, &r->lines.partial, len))
+        return STW_BODY_LATER;
     int end = stw_lines_feed(&r->lines, data, len, on_event_line, r);
     if (end < 0 && call->err.code == STW_OK)
         return stw_fail_memory(&call->err);
     stw_informer_gauges(r->inf);
     stw_informer_note(r, false);
-    return end != 0 ? end : hold(r, &call->err);
+    settle(r, &r->lines.partial);
+    return end;
 }
 
 /* Clears the reported problem.  The backoff is not reset before something arrives. */

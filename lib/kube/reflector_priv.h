@@ -40,6 +40,7 @@ struct stw_reflector {
     uint32_t page_objects;   /* that came in this page, */
     size_t page_bytes;       /* and bytes */
     size_t held;             /* bytes of unfinished objects, counted against the share of answers */
+    bool waits_for_room;     /* for what arrives, in STW_SHARE_ANSWERS */
     unsigned failures;       /* in a row; determines the backoff */
     unsigned watch_failures; /* in a row, of watches at one resourceVersion */
     uint64_t began_ms;       /* of this watch */

@@ -332,6 +332,57 @@ static void a_large_object_is_read_while_runs_keep_answers(void **state)
     stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
 }
 
+#define LARGE(ns, middle)                                                                          \
+    "/namespaces/" ns "/configmaps.limit=100$ | {'stream':[{'raw':'{\\'metadata\\':{"              \
+    "\\'resourceVersion\\':\\'5\\'},\\'items\\':[{\\'metadata\\':{\\'namespace\\':\\'" ns          \
+    "\\',\\'name\\':\\'large\\',\\'resourceVersion\\':\\'1\\'},\\'data\\':{\\'d\\':\\''}," middle  \
+    "{'raw':'\\'}}]}'}]}\n"
+
+/* Each is read once: a server that has to wait is not asked again. */
+static void read_two_large_objects(const char *script, const char *first, const char *second,
+                                   bool waits)
+{
+    static const char *const namespaces[] = {"n", "m", NULL};
+    struct fixture f;
+    size_t limit = stw_share_limit(STW_SHARE_ANSWERS);
+    uint64_t waited = stw_share_facts(STW_SHARE_ANSWERS).waited;
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, (size_t)4 << 20);
+    begin(&f, script, (struct stw_informer_config){.namespaces = namespaces});
+    wait_until(stw_share_facts(STW_SHARE_ANSWERS).used >= (size_t)3 << 20);
+    fake_go(&f.fake, first);
+    if (waits)
+        wait_until(stw_share_facts(STW_SHARE_ANSWERS).waited > waited);
+    fake_go(&f.fake, second);
+    wait_until(fake_count(&f.fake, "watch=1") == 2);
+    assert_int_equal(stw_informer_count(f.inf), 2);
+    assert_int_equal(fake_count(&f.fake, "limit=100"), 2);
+    end(&f);
+    assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
+    stw_memory_budget_set_share(STW_SHARE_ANSWERS, limit);
+}
+
+#define WATCHES "watch=1 | watch hang\nwatch=1 | watch hang\n"
+
+/* Of one that keeps changing, nearly always a part is there. */
+static void a_large_object_waits_for_another(void **state)
+{
+    (void)state;
+    read_two_large_objects(LARGE("n", "{'repeat':'x','bytes':3000000},{'wait':'n'},")
+                               LARGE("m", "{'wait':'m'},{'repeat':'x','bytes':600000},") WATCHES,
+                           "m", "n", true);
+}
+
+static void two_large_objects_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    read_two_large_objects(
+        LARGE("n", "{'repeat':'x','bytes':1700000},{'wait':'n'},{'repeat':'x','bytes':1500000},")
+            LARGE("m",
+                  "{'repeat':'x','bytes':1700000},{'wait':'m'},{'repeat':'x','bytes':1500000},")
+                WATCHES,
+        "n", "m", false);
+}
+
 /* The deletion of an object that is not cached is reported only with tells_gone. */
 static void gone_without_a_trace(void **state)
 {
@@ -989,6 +1040,8 @@ int main(void)
         cmocka_unit_test(list_then_watch),
         cmocka_unit_test(pages_of_large_objects_are_small),
         cmocka_unit_test(a_large_object_is_read_while_runs_keep_answers),
+        cmocka_unit_test(a_large_object_waits_for_another),
+        cmocka_unit_test(two_large_objects_do_not_wait_for_each_other),
         cmocka_unit_test(gone),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(gone_while_paging),
