@@ -49,6 +49,7 @@ static uint64_t backoff_ms(struct stw_reflector *r)
 /* A page with large objects takes the server as much memory as us time: its size follows from this. */
 #define PAGE_BYTES (4u << 20)
 #define FIRST_PAGE 100U
+#define SLOWER_MAX 9                 /* halves 500 to 1 */
 #define HELD_FREE_BYTES (128u << 10) /* not counted: a part of the base */
 
 static void begin_page(struct stw_reflector *r)
@@ -57,12 +58,17 @@ static void begin_page(struct stw_reflector *r)
     r->page_bytes = 0;
 }
 
+static uint32_t page_limit(const struct stw_reflector *r, uint32_t most)
+{
+    return STW_MAX(STW_MIN(r->page_max, most) >> r->slower, 1U);
+}
+
 /* The size of the next page follows from the objects of this one. */
 static void size_page(struct stw_reflector *r)
 {
     size_t each = r->page_objects > 0 ? r->page_bytes / r->page_objects + 1 : 1;
     size_t fit = STW_MAX(PAGE_BYTES / each, (size_t)1);
-    r->page_size = (uint32_t)STW_MIN(fit, (size_t)r->page_max);
+    r->page_size = (uint32_t)STW_MIN(fit, (size_t)page_limit(r, r->page_max));
 }
 
 /* The one that goes on whatever others keep, until its object is complete; NULL: none has to.  With it,
@@ -214,7 +220,7 @@ static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
     r->nameless = false;
     r->progress = (struct stw_page_progress){0};
     stw_unreadable_list_begin(&r->inf->unreadable, &r->list);
-    r->page_size = STW_MIN(r->page_max, FIRST_PAGE);
+    r->page_size = page_limit(r, FIRST_PAGE);
     stw_buf_clear(&r->next);
     stw_cache_list_begin(&r->inf->cache, &r->scope);
     go_on(r, wait_ms);
@@ -434,6 +440,8 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
     if (err->code == STW_ERR_TOO_LARGE && r->page_max > 1)
         r->page_max = STW_MAX(STW_MIN(r->page_max, r->page_size) / 2, 1U);
+    if (err->code == STW_ERR_TIMEOUT && r->slower < SLOWER_MAX) /* its objects may be large */
+        r->slower++;
     uint64_t wait = record_failure(r, "cannot list", err);
     begin_list(r, expired ? 0 : wait);
 }
@@ -454,6 +462,7 @@ static void list_done(struct stw_reflector *r)
         go_on(r, 0);
         return;
     }
+    r->slower -= r->slower > 0;
     report_vanished(r);
     stw_items_done(&r->items);
     if (r->text.cap > KEEP_BYTES)

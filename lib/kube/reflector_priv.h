@@ -37,6 +37,7 @@ struct stw_reflector {
     char rv[STW_RV_LEN];     /* where the watch resumes */
     uint32_t page_size;      /* of the next page: fewer objects when they are large */
     uint32_t page_max;       /* halved when the server refuses an answer as too large */
+    unsigned slower;         /* pages are halved as often: they did not arrive in time */
     uint32_t page_objects;   /* that came in this page, */
     size_t page_bytes;       /* and bytes */
     size_t held;             /* bytes of unfinished objects, counted against the share of answers */
