@@ -55,6 +55,31 @@ static void servers_leave_a_quarter(void **state)
     assert_int_equal(used(), 0);
 }
 
+/* What a run has reserved elsewhere does not depend on what others keep. */
+static void spare_memory_is_used_first(void **state)
+{
+    struct stw_kept others = {0}, own = {0};
+    (void)state;
+    assert_true(stw_kept_set(&others, MIB(6)));
+    assert_false(stw_kept_set(&own, MIB(1)));
+    assert_int_equal(stw_spare_end(), MIB(6)); /* the most that would have been kept for it */
+    stw_spare_set(MIB(2));
+    assert_true(stw_kept_set(&own, MIB(2)));
+    assert_int_equal(used(), MIB(6));
+    assert_false(stw_spare_has(1));
+    assert_false(stw_kept_set(&own, MIB(3)));
+    assert_int_equal(own.spare, MIB(2));
+    stw_kept_done(&own);
+    assert_true(stw_spare_has(MIB(2)));
+    stw_kept_done(&others);
+    assert_true(stw_kept_set(&own, MIB(3))); /* partly of the share */
+    assert_int_equal(used(), MIB(1));
+    stw_kept_done(&own);
+    assert_int_equal(used(), 0);
+    assert_int_equal(stw_spare_end(), MIB(8));
+    assert_int_equal(stw_spare_end(), 0);
+}
+
 static void *hold_and_let_go(void *ctx)
 {
     unsigned *refused = ctx;
@@ -91,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_answers_are_not_counted),
         cmocka_unit_test(servers_leave_a_quarter),
+        cmocka_unit_test(spare_memory_is_used_first),
         cmocka_unit_test(the_sum_of_all_threads_is_bounded),
     };
     stw_memory_budget_set(MIB(128));
