@@ -74,7 +74,8 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
     s->periodic = true;
     s->newest = STW_MAX(s->newest, at);
     int64_t since = at != EB_NEVER ? at : created;
-    if (at != EB_NEVER && s->now - since <= PERIODS * period)
+    /* One of the future, by a clock that was ahead, is not fresh until then. */
+    if (at != EB_NEVER && llabs(s->now - since) <= PERIODS * period)
         s->ready = true;
     else if (at == EB_NEVER)
         stw_format(s->stale, sizeof(s->stale), "EtcdBackup \"%.200s\" has made none yet", name);

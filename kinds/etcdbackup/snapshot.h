@@ -131,7 +131,8 @@ void stw_snapshot_list_done(struct stw_snapshot_list *l);
 
 /* Which snapshots of a list to remove, as a pure function: `ret` gets a flag for each.  `now` is in
  * seconds.  The newest `max_backups` of each etcd cluster stay: snapshots of a recreated cluster do
- * not displace those of its predecessor, which only expire by age. */
+ * not displace those of its predecessor, which only expire by age.  One whose name has a time after
+ * `now` is neither counted nor removed. */
 void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
                              const struct stw_snapshot_retention *r, int64_t now, bool *ret);
 struct stw_snapshot_pruning {

@@ -216,7 +216,9 @@ void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
     for (size_t i = 0; i < l->count; i++) {
         const struct stw_snapshot_entry *e = &l->all[i];
         ret[i] = false;
-        if (!stw_snapshot_is_of(&e->name, r->owner))
+        /* A name of the future, by a clock that was ahead or by another writer, would displace the
+         * newest ones. */
+        if (!stw_snapshot_is_of(&e->name, r->owner) || e->name.time > now)
             continue;
         int64_t own = count_one(counts, &used, e->name.cluster);
         bool many = r->max_backups > 0 && own > r->max_backups;

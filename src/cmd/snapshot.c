@@ -157,6 +157,21 @@ static int save_snapshot(struct stw_snapshot_work *w)
     return report_snapshot(w, &s);
 }
 
+/* The newest one that is not dated in the future, or the first one if all are. */
+static const struct stw_snapshot_entry *find_newest(const struct stw_snapshot_list *list)
+{
+    int64_t now = stw_wall_us(&stw_clock_system) / 1000000;
+    size_t i = 0;
+    while (i < list->count && list->all[i].name.time > now)
+        i++;
+    if (i == list->count)
+        return &list->all[0];
+    if (i > 0)
+        stw_print_line(stderr,
+                       "steward snapshot: skipped %zu whose names have a time in the future", i);
+    return &list->all[i];
+}
+
 /* Selects the key. With --newest, also sets the revision and time from its name. */
 static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
                     enum stw_store_trouble *trouble, struct stw_error *err)
@@ -172,9 +187,10 @@ static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
         return -1;
     int rc = 0;
     if (list.count > 0) {
-        stw_format(s->key, sizeof(s->key), "%s", list.all[0].key);
-        s->revision = list.all[0].name.revision;
-        s->time = list.all[0].name.time;
+        const struct stw_snapshot_entry *newest = find_newest(&list);
+        stw_format(s->key, sizeof(s->key), "%s", newest->key);
+        s->revision = newest->name.revision;
+        s->time = newest->name.time;
     } else {
         *trouble = STW_STORE_NOT_FOUND;
         rc = stw_fail(err, STW_ERR_NOT_FOUND,

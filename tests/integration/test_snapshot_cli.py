@@ -217,6 +217,20 @@ def test_one_made_now_stays_though_its_time_is_earlier(members, tmp_path):
     assert set(os.listdir(tmp_path)) == {ahead, saved["key"]}
 
 
+def test_names_of_the_future_displace_none(members, tmp_path):
+    """They are neither counted nor removed, and not taken for the newest."""
+    ahead = [f"db_v00000000000{n}_2099-01-01-00:00:00" for n in (1, 2)]
+    old = [f"db_v00000000000{n}_202{n}-01-01-00:00:00" for n in (3, 4)]
+    for name in ahead + old:
+        (tmp_path / name).write_text("x")
+    saved = run("save", urls(members), f"--folder={tmp_path}/db", "--max-backups=2")
+    assert saved["pruned"] == 1
+    assert set(os.listdir(tmp_path)) == {*ahead, old[1], saved["key"]}
+    run("prune", "--max-backups=1", "--max-age=1h", f"--folder={tmp_path}/db")
+    assert set(os.listdir(tmp_path)) == {*ahead, saved["key"]}
+    assert run("verify", "--newest", f"--folder={tmp_path}/db")["key"] == saved["key"]
+
+
 def test_the_result_is_written_for_agents(members, tmp_path):
     out = tmp_path / "termination"
     run("save", urls(members), f"--folder={tmp_path}/db", "--exact", f"--result={out}")

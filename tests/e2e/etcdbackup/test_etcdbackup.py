@@ -231,6 +231,7 @@ def test_a_cluster_says_that_its_backups_are_old(controller, installed, backup, 
     backup.wait(lambda s: s.get("phase"))
     for made, reason in (([artifact(60)], "BackupFresh"), ([artifact(7100)], "BackupFresh"),
                          ([artifact(7300)], "BackupStale"),
+                         ([artifact(-30 * 86400)], "BackupStale"),  # by a clock that was ahead
                          ([artifact(60, verified=False), artifact(7300)], "BackupStale"),
                          ([artifact(60, verified=False)], "NeverSucceeded")):
         etcdbackup.remember(installed, backup.namespace, backup.name, *made)

@@ -316,6 +316,36 @@ static void retention_by_owner_and_life(void **state)
     }
 }
 
+/* By a clock that was ahead, or by another writer. */
+static void retention_without_names_of_the_future(void **state)
+{
+    struct stw_snapshot_entry all[] = {
+        OF("century", 1, "me", 1, -3000000000),
+        OF("tomorrow", 1, "me", 2, -86400),
+        OF("now", 1, "me", 13, 0),
+        OF("before", 1, "me", 12, 100),
+        OF("earlier", 1, "me", 11, 200),
+    };
+    static const struct {
+        struct stw_snapshot_retention r;
+        const char *goes;
+    } rows[] = {
+        {{.max_backups = 2, .owner = "me"}, "....x"},
+        {{.max_backups = 1, .owner = "me"}, "...xx"},
+        {{.max_age_s = 50, .owner = "me"}, "...xx"},
+    };
+    const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
+    bool goes[STW_COUNT(all)];
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        char text[STW_COUNT(all) + 1] = "";
+        stw_snapshot_choose_old(&l, &rows[i].r, t0, goes);
+        for (size_t k = 0; k < STW_COUNT(all); k++)
+            text[k] = goes[k] ? 'x' : '.';
+        assert_string_equal(text, rows[i].goes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +358,7 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(retention),
         cmocka_unit_test(retention_by_owner_and_life),
+        cmocka_unit_test(retention_without_names_of_the_future),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
