@@ -2,6 +2,7 @@
  *
  * One request to S3, retried where that may help: 5xx, no connection, timeout.  The body's hash is
  * in a signed header, so that the server can compare it with the data that it received. */
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fence.h"
@@ -12,6 +13,7 @@
 #include "store/s3_priv.h"
 #include "store/xml.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -40,113 +42,6 @@ struct s3_transfer {
     struct stw_error sink_err;
     char curl_text[CURL_ERROR_SIZE];
 };
-
-/* --- what S3's error codes mean */
-
-static const struct {
-    const char *code;
-    enum stw_store_trouble trouble;
-} codes[] = {
-    {"AccessDenied", STW_STORE_DENIED},
-    {"AllAccessDisabled", STW_STORE_DENIED},
-    {"ExpiredToken", STW_STORE_DENIED},
-    {"InvalidAccessKeyId", STW_STORE_DENIED},
-    {"InvalidToken", STW_STORE_DENIED},
-    {"RequestTimeTooSkewed", STW_STORE_DENIED},
-    {"SignatureDoesNotMatch", STW_STORE_DENIED},
-    {"NoSuchBucket", STW_STORE_NO_BUCKET},
-    {"InvalidBucketName", STW_STORE_NO_BUCKET},
-    {"NoSuchKey", STW_STORE_NOT_FOUND},
-    {"InsufficientStorage", STW_STORE_FULL},
-    {"QuotaExceeded", STW_STORE_FULL},
-    {"XMinioAdminBucketQuotaExceeded", STW_STORE_FULL},
-    {"XMinioStorageFull", STW_STORE_FULL},
-    {"BadDigest", STW_STORE_CONNECT}, /* changed in transit: send it again */
-    {"IncompleteBody", STW_STORE_CONNECT},
-    {"InternalError", STW_STORE_CONNECT},
-    {"RequestTimeout", STW_STORE_CONNECT},
-    {"ServiceUnavailable", STW_STORE_CONNECT},
-    {"SlowDown", STW_STORE_CONNECT},
-    {"XAmzContentSHA256Mismatch", STW_STORE_CONNECT},
-};
-
-static enum stw_store_trouble trouble_of(long status, const char *code)
-{
-    for (size_t i = 0; i < STW_COUNT(codes); i++)
-        if (stw_streq(codes[i].code, code))
-            return codes[i].trouble;
-    if (status == 401 || status == 403)
-        return STW_STORE_DENIED;
-    if (status == 404 && !*code)
-        return STW_STORE_NOT_FOUND;
-    if (status == 507)
-        return STW_STORE_FULL;
-    if (status == 501)
-        return STW_STORE_FAILED;
-    return status == 408 || status == 429 || status >= 500 ? STW_STORE_CONNECT : STW_STORE_FAILED;
-}
-
-static bool is_known_code(const char *code)
-{
-    for (size_t i = 0; i < STW_COUNT(codes); i++)
-        if (stw_streq(codes[i].code, code))
-            return true;
-    return false;
-}
-
-struct words {
-    char code[64], message[200];
-};
-
-static int take_words(void *ctx, const char *parent, const char *name, const char *text,
-                      struct stw_error *err)
-{
-    struct words *w = ctx;
-    (void)err;
-    if (!text || !stw_streq(parent, "Error"))
-        return 0;
-    if (stw_streq(name, "Code"))
-        stw_format(w->code, sizeof(w->code), "%s", text);
-    else if (stw_streq(name, "Message"))
-        stw_format(w->message, sizeof(w->message), "%s", text);
-    return 0;
-}
-
-/* Replaces control characters.  Drops the whole text if the server repeats one of the keys in it.
- */
-static void clean_error_text(const struct s3 *s, char *text)
-{
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = ' ';
-    if ((s->access_key && strstr(text, s->access_key)) ||
-        (s->secret_key && strstr(text, s->secret_key)))
-        *text = '\0';
-}
-
-static int fail_by_answer(struct s3 *s, struct s3_call *c, long status, const struct stw_buf *body,
-                          enum stw_store_trouble *trouble, struct stw_error *err)
-{
-    struct words w = {0};
-    (void)stw_xml_walk(stw_buf_str(body), body->len, take_words, &w, NULL);
-    clean_error_text(s, w.code);
-    clean_error_text(s, w.message);
-    stw_format(c->code, sizeof(c->code), "%s", w.code);
-    if (s->reach) { /* the user who chose the endpoint must not see the server's answer */
-        stw_log(STW_LOG_DEBUG, "the store refused", STW_STR("bucket", s->bucket),
-                STW_INT("status", status), STW_STR("code", w.code), STW_STR("detail", w.message));
-        w.message[0] = '\0';
-        if (!is_known_code(w.code))
-            w.code[0] = '\0';
-    }
-    (void)stw_store_fail(trouble, trouble_of(status, c->code), err,
-                         "the store answered %s of bucket \"%s\" with %ld%s%s%s%s", c->method,
-                         s->bucket, status, *w.code ? " " : "", w.code, *w.message ? ": " : "",
-                         w.message);
-    if (err)
-        err->http = (int)status;
-    return -1;
-}
 
 /* Why a request was not sent, or was aborted: also when the right to write has ended. */
 static int fail_when_stopped(struct s3 *s, enum stw_store_trouble *trouble, struct stw_error *err)
@@ -202,24 +97,32 @@ static size_t on_body(char *data, size_t one, size_t len, void *ctx)
     return c->sink_refused ? 0 : len;
 }
 
+/* Copies the value if the line is of this header and the value fits. */
+static void take_header(const char *line, size_t len, const char *name, char *out, size_t size)
+{
+    size_t from = strlen(name), to = len;
+    if (len < from || strncasecmp(line, name, from) != 0)
+        return;
+    while (from < to && line[from] == ' ')
+        from++;
+    while (to > from && (unsigned char)line[to - 1] <= ' ')
+        to--;
+    if (to - from >= size)
+        return;
+    memcpy(out, line + from, to - from);
+    out[to - from] = '\0';
+}
+
 static size_t on_header(char *data, size_t one, size_t len, void *ctx)
 {
     struct s3_transfer *t = ctx;
-    size_t from = 5, to = len * one;
-    len = to;
+    struct s3_call *c = t->call;
+    len *= one;
     t->too_large = t->too_large || !stw_http_head_take(&t->head, len);
     if (t->too_large)
         return 0;
-    if (len < from || strncasecmp(data, "etag:", from) != 0)
-        return len;
-    while (from < to && data[from] == ' ')
-        from++;
-    while (to > from && (unsigned char)data[to - 1] <= ' ')
-        to--;
-    if (to - from < sizeof(t->call->etag)) {
-        memcpy(t->call->etag, data + from, to - from);
-        t->call->etag[to - from] = '\0';
-    }
+    take_header(data, len, "etag:", c->etag, sizeof(c->etag));
+    take_header(data, len, "x-amz-bucket-region:", c->region, sizeof(c->region));
     return len;
 }
 
@@ -303,17 +206,35 @@ static void date_now(char out[S3_DATE_LEN])
     (void)strftime(out, S3_DATE_LEN, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
 }
 
+/* "" if this library computes no MD5, as in a FIPS mode: the store then refuses the request. */
+static void make_md5(const struct s3_call *c, struct stw_buf *out)
+{
+    unsigned char sum[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    if (EVP_Digest(c->body_len > 0 ? c->body : "", c->body_len, sum, &len, EVP_md5(), NULL) == 1)
+        stw_base64_encode(sum, len, out);
+}
+
 /* NULL: out of memory. */
 static struct curl_slist *make_headers(const struct s3 *s, const struct s3_call *c, const char *url)
 {
     struct curl_slist *list = NULL;
+    stw_autobuf struct stw_buf md5 = STW_BUF_INIT(64);
     char hex[S3_HASH_HEX], date[S3_DATE_LEN];
     bool failed = false;
     s3_hash_hex(c->body, c->body_len, hex);
     date_now(date);
-    const struct s3_to_sign r = {
-        .method = c->method, .url = url, .body_hash = hex, .date = date, .with_sse = c->with_sse};
+    if (s->with_md5 && stw_streq(c->method, "PUT"))
+        make_md5(c, &md5);
+    const struct s3_to_sign r = {.method = c->method,
+                                 .url = url,
+                                 .md5 = md5.len > 0 ? stw_buf_str(&md5) : NULL,
+                                 .body_hash = hex,
+                                 .date = date,
+                                 .with_sse = c->with_sse};
     add_header(&list, &failed, "x-amz-content-sha256: %s", hex);
+    if (r.md5)
+        add_header(&list, &failed, "Content-MD5: %s", r.md5);
     if (s->access_key)
         add_signature(s, &r, &list, &failed);
     if (s->token_header)
@@ -418,7 +339,7 @@ static int check_try_result(struct s3_transfer *t, CURLcode rc, enum stw_store_t
         return stw_store_fail(trouble, STW_STORE_CONNECT, err,
                               "there is no memory for the store's answer now");
     if (status >= 300 && rc != CURLE_ABORTED_BY_CALLBACK) /* even if it cut the upload short */
-        return fail_by_answer(t->s, c, status, &t->error, trouble, err);
+        return s3_fail_by_answer(t->s, c, status, &t->error, trouble, err);
     return rc == CURLE_OK ? 0 : fail_by_curl(t, rc, trouble, err);
 }
 
@@ -430,8 +351,8 @@ static int try_once(struct s3 *s, struct s3_call *c, const char *url, bool *ret_
     if (!headers)
         return stw_store_fail_memory(trouble, err);
     stw_buf_clear(&c->answer);
-    c->etag[0] = c->code[0] = '\0';
-    c->no_room = false;
+    c->etag[0] = c->code[0] = c->region[0] = '\0';
+    c->no_room = c->asks_checksum = false;
     *trouble = STW_STORE_FINE;
     set_up(&t, url, headers);
     int rc = check_try_result(&t, curl_easy_perform(s->easy), trouble, err);
@@ -462,14 +383,11 @@ static bool is_last_try(const struct s3 *s, const struct s3_call *c, unsigned tr
                            : tries == TRIES || !stw_store_has_time(&s->store, pause_ms);
 }
 
-int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err)
+static int try_until_done(struct s3 *s, struct s3_call *c, const char *url,
+                          enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
     uint32_t pause_ms = PAUSE_MS;
     bool again = false;
-    c->answer.max = c->lists ? STW_XML_BYTES_MAX : ANSWER_MAX_BYTES;
-    if (make_url(s, c, &url) != 0)
-        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
     for (unsigned tries = 1;; tries++, pause_ms *= 4) {
         /* Aborting our own upload is always allowed: only we know its ID. */
         if (!c->last_desired && stw_store_check(&s->store, trouble, err) != 0)
@@ -478,12 +396,48 @@ int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, stru
             *trouble = STW_STORE_FAILED;
             return -1;
         }
-        int rc = try_once(s, c, stw_buf_str(&url), &again, trouble, err);
+        int rc = try_once(s, c, url, &again, trouble, err);
         if (rc == 0 || !again || is_last_try(s, c, tries, pause_ms))
             return rc;
         if (!c->last_desired)
             stw_store_pause(&s->store, pause_ms);
     }
+}
+
+/* A bucket with Object Lock takes data only with a checksum in a header, beside the hash that is
+ * signed.  Some stores refuse such a header, so it is sent only to one that asked for it.  If that
+ * does not help, the first error is the better one. */
+static int try_with_checksum(struct s3 *s, struct s3_call *c, const char *url,
+                             enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    enum stw_store_trouble second = STW_STORE_FINE;
+    struct stw_error why = {0};
+    s->with_md5 = true;
+    if (try_until_done(s, c, url, &second, &why) == 0) {
+        *trouble = STW_STORE_FINE;
+        if (err)
+            *err = (struct stw_error){0};
+        return 0;
+    }
+    s->with_md5 = false;
+    if (second == STW_STORE_FAILED && why.http != 0)
+        return -1;
+    *trouble = second;
+    if (err)
+        *err = why;
+    return -1;
+}
+
+int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble, struct stw_error *err)
+{
+    stw_autobuf struct stw_buf url = STW_BUF_INIT(URL_MAX);
+    c->answer.max = c->lists ? STW_XML_BYTES_MAX : ANSWER_MAX_BYTES;
+    if (make_url(s, c, &url) != 0)
+        return stw_store_fail(trouble, STW_STORE_FAILED, err, "the key is too long");
+    int rc = try_until_done(s, c, stw_buf_str(&url), trouble, err);
+    if (rc != 0 && c->asks_checksum && !s->with_md5 && stw_streq(c->method, "PUT"))
+        rc = try_with_checksum(s, c, stw_buf_str(&url), trouble, err);
+    return rc;
 }
 
 void s3_call_done(struct s3_call *c)

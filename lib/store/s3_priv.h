@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the S3 files: one request with its retries (s3_call.c), uploads (s3_upload.c), and the
- * store itself (s3.c). */
+ * Shared by the S3 files: one request with its retries (s3_call.c), what its errors mean
+ * (s3_error.c), uploads (s3_upload.c), and the store itself (s3.c). */
 #ifndef STW_STORE_S3_PRIV_H
 #define STW_STORE_S3_PRIV_H
 
@@ -24,8 +24,9 @@ struct s3 {
     uint32_t timeout_ms;
     size_t part_bytes;
     const struct stw_reach *reach; /* NULL: anywhere */
-    bool trusted; /* the operator listed this host, or configured the proxy to AWS */
-    CURL *easy;   /* kept for its connection */
+    bool trusted;  /* the operator listed this host, or configured the proxy to AWS */
+    bool with_md5; /* the store asked for Content-MD5 with data */
+    CURL *easy;    /* kept for its connection */
 };
 
 /* One request.  Keys and query are sent in the form of SigV4's canonical request: parameters are
@@ -48,12 +49,17 @@ struct s3_call {
     struct stw_kept kept;  /* of the answer */
     bool no_room;          /* for the answer, in the share of all */
     char etag[S3_ETAG_MAX];
-    char code[64];     /* S3's error code */
-    bool sink_refused; /* the error is the sink's */
+    char region[64];    /* of the bucket, as the server names it; any text */
+    char code[64];      /* S3's error code */
+    bool asks_checksum; /* the error may mean that a checksum of the data is missing */
+    bool sink_refused;  /* the error is the sink's */
 };
 int s3_do(struct s3 *s, struct s3_call *c, enum stw_store_trouble *trouble,
           struct stw_error *err) STW_MUST_CHECK;
 void s3_call_done(struct s3_call *c);
+/* The error of an answer with this status; returns -1.  Sets c->code and c->asks_checksum. */
+int s3_fail_by_answer(struct s3 *s, struct s3_call *c, long status, const struct stw_buf *body,
+                      enum stw_store_trouble *trouble, struct stw_error *err);
 
 #define S3_HASH_HEX 65
 void s3_hash_hex(const void *data, size_t len, char out[S3_HASH_HEX]); /* of SHA-256 */
@@ -67,6 +73,7 @@ struct s3_url s3_url_parts(const char *url);
 
 struct s3_to_sign {
     const char *method, *url;
+    const char *md5;       /* as in Content-MD5; NULL: it is not sent */
     const char *body_hash; /* as in the header x-amz-content-sha256 */
     const char *date;      /* as in x-amz-date: 20260102T030405Z */
     bool with_sse;

@@ -65,6 +65,8 @@ static void make_request(const struct s3 *s, const struct s3_to_sign *r, struct 
     stw_buf_addf(out, "%s\n", r->method);
     stw_buf_add(out, u.path, u.path_len);
     stw_buf_addf(out, "\n%s\n", u.query);
+    if (r->md5)
+        add_signed_header(out, names, "content-md5", r->md5, strlen(r->md5));
     add_signed_header(out, names, "host", u.host, u.host_len);
     add_signed_header(out, names, "x-amz-content-sha256", r->body_hash, strlen(r->body_hash));
     add_signed_header(out, names, "x-amz-date", r->date, strlen(r->date));

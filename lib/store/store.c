@@ -17,6 +17,7 @@ static const struct {
     [STW_STORE_CONNECT] = {"ConnectFailed", STW_ERR_UNAVAILABLE},
     [STW_STORE_TLS] = {"TLSFailed", STW_ERR_UNAVAILABLE},
     [STW_STORE_DENIED] = {"AccessDenied", STW_ERR_FORBIDDEN},
+    [STW_STORE_REGION] = {"WrongRegion", STW_ERR_UNAVAILABLE},
     [STW_STORE_NO_BUCKET] = {"NoSuchBucket", STW_ERR_NOT_FOUND},
     [STW_STORE_NOT_FOUND] = {"NoSuchSnapshot", STW_ERR_NOT_FOUND},
     [STW_STORE_FULL] = {"StoreFull", STW_ERR_UNAVAILABLE},

@@ -27,6 +27,7 @@ enum stw_store_trouble {
     STW_STORE_CONNECT, /* no connection, no answer in time, or 5xx */
     STW_STORE_TLS,
     STW_STORE_DENIED,
+    STW_STORE_REGION, /* the bucket is in another one */
     STW_STORE_NO_BUCKET,
     STW_STORE_NOT_FOUND, /* no such object */
     STW_STORE_FULL,

@@ -23,7 +23,8 @@ def _quote(text, safe=""):
 
 class S3Double(served.Served):
     """Tests may read `objects` {key: bytes} and `uploads` {id: Upload}.  `fault(request)` may
-    answer instead: a status and an error code, "close", or None for the usual answer."""
+    answer instead: a status and an error code, "close", or None for the usual answer; "answered" if it
+    has."""
 
     def __init__(self, bucket="backups", region="us-east-1", page=1000):
         self.bucket, self.region, self.page = bucket, region, page
@@ -129,7 +130,7 @@ class _Handler(served.Handler):
     def _give(self, answer):
         if answer == "close":
             self.close_connection = True
-        elif answer:
+        elif answer and answer != "answered":
             self._refuse(*answer)
         return bool(answer)
 
@@ -138,7 +139,7 @@ class _Handler(served.Handler):
     def _any(self):
         path, _, query = self.path.partition("?")
         query = urllib.parse.parse_qsl(query, keep_blank_values=True)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.body = body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.log.append((self.command, self.path))
         self.server.headers.append(dict(self.headers.items()))
         self.query = dict(query)

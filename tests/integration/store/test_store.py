@@ -2,6 +2,8 @@
 """lib/store with a real S3-compatible server, through a faulty proxy, and with a double that
 checks every signature; and with folders."""
 
+import base64
+import hashlib
 import os
 import subprocess
 import threading
@@ -295,6 +297,114 @@ def test_a_bucket_in_the_hosts_name(double, tmp_path):
                     credentials=s3double.CREDENTIALS)
     virtual("put", "a/b", blob(tmp_path, 5))
     assert "a/b" in double.objects and double.log == [("PUT", "/a/b")]
+
+
+# --- buckets with rules
+
+
+def refusal(status, code, message="", inside="", **headers):
+    """A fault of the double: an error of S3 with elements and headers of its own."""
+    def answer(request):
+        request._answer(status, (f"<Error><Code>{code}</Code><Message>{message}</Message>{inside}"
+                                 "</Error>").encode(), **headers)
+        return "answered"
+    return answer
+
+
+LOCK = ("Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with Object "
+        "Lock parameters")
+
+
+def md5s(double):
+    """Of each PUT: whether it had a Content-MD5."""
+    return ["Content-MD5" in headers for (method, _), headers in zip(double.log, double.headers)
+            if method == "PUT"]
+
+
+def needs_md5(code="InvalidRequest", message=LOCK):
+    """A fault: data without a right Content-MD5 are refused."""
+    def fault(request):
+        if request.command != "PUT":
+            return None
+        given = request.headers["Content-MD5"]
+        if not given:
+            return refusal(400, code, message)(request)
+        right = base64.b64encode(hashlib.md5(request.body).digest()).decode()
+        return None if given == right else refusal(400, "BadDigest")(request)
+    return fault
+
+
+@pytest.mark.parametrize("size", [0, 7, BIG])
+@pytest.mark.parametrize("code, message", [("InvalidRequest", LOCK), ("MissingContentMD5", "")])
+def test_bucket_with_object_lock_gets_a_checksum(signed, double, tmp_path, size, code, message):
+    double.fault = needs_md5(code, message)
+    sent = blob(tmp_path, size)
+    signed("put", "locked", sent)
+    assert double.objects["locked"] == sent.read_bytes() and not double.uploads
+    assert md5s(double) == [False] + [True] * (3 if size == BIG else 1)  # asked for once
+
+
+def test_store_that_asks_for_no_checksum_gets_none(signed, double, tmp_path):
+    double.fault = lambda r: (501, "NotImplemented") if r.headers["Content-MD5"] else None
+    signed("put", "a", blob(tmp_path, BIG))
+    signed("put", "b", blob(tmp_path, 1))
+    assert not any(md5s(double))
+
+
+def test_error_of_a_store_that_refuses_the_checksum_is_the_first_one(signed, double, tmp_path):
+    def fault(request):
+        if request.command != "PUT":
+            return None
+        if request.headers["Content-MD5"]:
+            return refusal(501, "NotImplemented", "no such header")(request)
+        return refusal(400, "InvalidRequest", LOCK)(request)
+
+    double.fault = fault
+    said = signed("put", "a", blob(tmp_path, 1), fails="StoreFailed")
+    assert "400 InvalidRequest: Object Lock needs a checksum" in said["error"]
+    assert md5s(double) == [False, True]
+
+
+REGION = "wrong region: the bucket is in eu-central-1"
+ENDPOINT = "<Endpoint>backups.s3.eu-central-1.amazonaws.com</Endpoint>"
+OLD_ENDPOINT = "<Endpoint>s3-eu-central-1.amazonaws.com</Endpoint>"
+
+
+@pytest.mark.parametrize("reach", [None, "127.0.0.1"], ids=["operator", "user"])
+@pytest.mark.parametrize("fault, trouble, hint", [
+    (refusal(400, "AuthorizationHeaderMalformed", "", "<Region>eu-central-1</Region>"),
+     "WrongRegion", REGION),
+    (refusal(301, "PermanentRedirect", "", ENDPOINT), "WrongRegion", REGION),
+    (refusal(301, "PermanentRedirect", "", OLD_ENDPOINT), "WrongRegion", REGION),
+    (refusal(400, "IllegalLocationConstraintException", **{"x-amz-bucket-region": "eu-central-1"}),
+     "WrongRegion", REGION),
+    (refusal(301, "PermanentRedirect"), "StoreFailed", "another endpoint or region"),
+    (refusal(400, "AuthorizationHeaderMalformed", "", "<Region>eu-west-9</Region>"),
+     "StoreFailed", "the access key is not one of this store"),
+    (refusal(403, "RequestTimeTooSkewed"), "AccessDenied", "the clock of this machine"),
+    (refusal(403, "InvalidAccessKeyId"), "AccessDenied", "does not know the access key"),
+    (refusal(400, "ExpiredToken"), "AccessDenied", "the session token has ended"),
+    (refusal(400, "KMS.NotFoundException"), "AccessDenied", "no such key of the encryption"),
+    (refusal(404, "NoSuchBucket"), "NoSuchBucket", "check the path, the endpoint"),
+    (refusal(405, "MethodNotAllowed"), "StoreFailed", "not the address of an S3 API"),
+    (refusal(400, "SomethingNew"), "StoreFailed", "no error code of S3"),
+    (refusal(302, ""), "StoreFailed", "it redirects, which is not followed"),
+    (refusal(507, ""), "StoreFull", "the store is full"),
+], ids=lambda value: value if isinstance(value, str) else None)
+def test_error_says_what_to_do(double, tmp_path, reach, fault, trouble, hint):
+    """In words of steward's own, so that users of a shared steward see them, too."""
+    probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                  credentials=s3double.CREDENTIALS, path_style=True, **({"reach": reach} if reach else {}))
+    double.fault = fault
+    said = probe("put", "a", blob(tmp_path, 1), fails=trouble)
+    assert hint in said["error"], said
+
+
+def test_request_without_credentials_is_named_as_the_cause(double, tmp_path):
+    probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
+                  path_style=True)
+    said = probe("put", "a", blob(tmp_path, 1), fails="AccessDenied")
+    assert "403 AccessDenied: unsigned request: no credentials" in said["error"], said
 
 
 # --- a folder

@@ -8,10 +8,11 @@ import os
 import socket
 import subprocess
 import threading
+from xml.sax.saxutils import escape
 
 import pytest
 
-from support import endless, paths, s3, storeprobe
+from support import endless, paths, s3, s3double, storeprobe
 
 
 class Victim(http.server.ThreadingHTTPServer):
@@ -133,6 +134,26 @@ def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.1")
     assert victim.calls and said["trouble"] == "AccessDenied"
     assert victim.TEXT not in json.dumps(said) and "403" in said["error"]
+
+
+@pytest.mark.parametrize("region", ["the-victims-own-words", "x", "Eu-West-1", "eu-1'\"; <b>", "e" * 40 + "-1"])
+def test_the_region_that_a_server_names_is_one(tmp_path, region):
+    """Only what has the form of a region reaches the user."""
+    double = s3double.S3Double()
+
+    def fault(request):
+        request._answer(400, f"<Error><Code>AuthorizationHeaderMalformed</Code><Region>{escape(region)}</Region>"
+                        f"<Endpoint>s3.{escape(region)}.amazonaws.com</Endpoint></Error>".encode())
+        return "answered"
+
+    double.fault = fault
+    try:
+        said = listing(tmp_path, double.url, "127.0.0.1")
+    finally:
+        double.close()
+    assert said["trouble"] == "StoreFailed" and "AuthorizationHeaderMalformed" in said["error"], said
+    assert region == "x" or region not in said["error"]
+    assert "the bucket is in" not in said["error"]
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "[fe80::1]", "224.0.0.1", "[ff02::1]",
