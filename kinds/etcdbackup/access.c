@@ -323,6 +323,29 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
     return rc;
 }
 
+int eb_inputs_check(const struct eb *e, struct stw_snapshot *why)
+{
+    const struct stw_etcdbackup *spec = &e->spec;
+    struct eb_source source;
+    struct keys k = {0};
+    struct stw_credentials c = {0};
+    char *ca = NULL;
+    int rc = eb_source_find(e->run, spec, &source, why);
+    if (rc != 0 && stw_streq(why->reason, "NoHealthyEndpoint")) { /* it may have one by then */
+        *why = (struct stw_snapshot){0};
+        rc = 0;
+    }
+    if (rc == 0)
+        rc = read_keys(e->run, source.tls_secret, spec->auth_secret, &k, why);
+    if (rc == 0 && spec->s3.aws_secret && !stw_same(spec->storage_type, "PVC"))
+        rc = read_s3_secret(e->run, spec->s3.aws_secret, &c, &ca, why);
+    stw_credentials_wipe(&c);
+    free(ca);
+    keys_done(&k);
+    eb_source_done(&source);
+    return rc;
+}
+
 /* --- a job */
 
 void eb_job_free(struct eb_job *j)

@@ -4,7 +4,10 @@
 #include "base/fault.h"
 #include "base/util.h"
 #include "controller/condition.h"
+#include "controller/manifest.h"
 #include "kinds/common/pod.h"
+#include "kube/tree.h"
+#include "schema/names.h"
 
 #include <stdio.h>
 
@@ -12,53 +15,118 @@
 #define TEXT_MAX (64u << 10)
 
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
- * deleted, p phase, m termination message, x why it makes no progress */
+ * deleted, p phase, m termination message, r and x why it makes no progress */
 
-static void look_at_container(struct stw_json status, struct stw_agent_live *a, bool *reported)
+/* What the containers of a pod say together. */
+struct seen {
+    bool reported, started, succeeded, failed;
+    char other[300]; /* the error of a container that is not the agent's */
+};
+
+static bool is_name_of(struct stw_json container, const char *const *names)
 {
-    static const char *const waits[] = {
-        "ErrImagePull",      "ImagePullBackOff",           "InvalidImageName",
-        "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"};
-    struct stw_json state = stw_json_get(status, "state");
-    struct stw_json ended = stw_json_get(state, "terminated");
-    struct stw_json waiting = stw_json_get(state, "waiting");
+    while (*names && !stw_json_is(stw_json_get(container, "name"), *names))
+        names++;
+    return *names;
+}
+
+static void look_at_end(struct stw_json ended, bool main, struct stw_agent_live *a, struct seen *s)
+{
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
-    if (stw_json_there(ended) && !*a->message && !*reported)
+    s->failed = s->failed || code != 0;
+    s->succeeded = s->succeeded || (main && code == 0);
+    if (!s->reported)
         stw_pod_text(stw_json_get(ended, "message"), a->message, sizeof(a->message));
     else if (code != 0)
         stw_pod_text(stw_json_get(ended, "message"), a->text, sizeof(a->text));
-    *reported = *reported || stw_json_there(ended);
-    for (size_t i = 0; i < STW_COUNT(waits); i++)
-        if (stw_json_is(stw_json_get(waiting, "reason"), waits[i])) {
-            a->phase = STW_AGENT_STUCK;
-            stw_format(a->text, sizeof(a->text), "%s: ", waits[i]);
-            stw_pod_text(stw_json_get(waiting, "message"), a->text + strlen(a->text),
-                         sizeof(a->text) - strlen(a->text));
-        }
+    s->reported = true;
+}
+
+/* A native sidecar is an init container that goes on, so its end is not the agent's either. */
+static void look_at_other_end(struct stw_json container, struct stw_json ended, struct seen *s)
+{
+    char name[64], why[200];
+    int64_t code = 0;
+    (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
+    if (code == 0 || *s->other)
+        return;
+    stw_pod_text(stw_json_get(container, "name"), name, sizeof(name));
+    stw_pod_text(stw_json_get(ended, "message"), why, sizeof(why));
+    stw_format(s->other, sizeof(s->other), "container \"%s\" ended with exit code %lld%s%s", name,
+               (long long)code, *why ? ": " : "", why);
+}
+
+/* ErrImagePull and ImagePullBackOff alternate.  Both become the latter, with the text of the former. */
+static void look_at_wait(struct stw_json container, struct stw_json waiting,
+                         struct stw_agent_live *a)
+{
+    static const char pull[] = "ErrImagePull: ";
+    enum stw_pod_wait wait = stw_pod_wait_of(waiting);
+    char name[64], why[200];
+    if (wait < STW_POD_PULLS || wait == STW_POD_OTHER || *a->reason)
+        return;
+    stw_pod_text(stw_json_get(container, "name"), name, sizeof(name));
+    stw_pod_text(stw_json_get(waiting, "message"), why, sizeof(why));
+    stw_pod_text(stw_json_get(waiting, "reason"), a->reason, sizeof(a->reason));
+    const char *text = strstr(why, pull);
+    if (wait == STW_POD_PULLS)
+        stw_format(a->reason, sizeof(a->reason), "ImagePullBackOff");
+    stw_format(a->text, sizeof(a->text), "container \"%s\": %s", name,
+               text ? text + strlen(pull) : why);
+}
+
+static void look_at_container(struct stw_json status, struct stw_agent_live *a, struct seen *s)
+{
+    static const char *const own[] = {STW_AGENT_FETCH, STW_AGENT_SNAPSHOT, STW_AGENT_RESTORE, NULL};
+    static const char *const mains[] = {STW_AGENT_SNAPSHOT, STW_AGENT_RESTORE, NULL};
+    struct stw_json state = stw_json_get(status, "state");
+    struct stw_json ended = stw_json_get(state, "terminated");
+    struct stw_json waiting = stw_json_get(state, "waiting");
+    bool main = is_name_of(status, mains);
+    s->started = s->started || (main && stw_json_there(stw_json_get(state, "running")));
+    if (stw_json_there(ended) && is_name_of(status, own))
+        look_at_end(ended, main, a, s);
+    else if (stw_json_there(ended))
+        look_at_other_end(status, ended, s);
+    else if (stw_json_there(waiting))
+        look_at_wait(status, waiting, a);
+}
+
+/* The phase of the pod is not that of the agent: another container may run on when the agent has ended,
+ * or end before it. */
+static void set_phase(struct stw_json pod, const struct seen *s, struct stw_agent_live *a)
+{
+    struct stw_json status = stw_json_get(pod, "status"), message;
+    struct stw_json phase = stw_json_get(status, "phase");
+    if (s->failed) {
+        a->phase = STW_AGENT_FAILED;
+    } else if (s->succeeded || stw_json_is(phase, "Succeeded")) {
+        a->phase = STW_AGENT_SUCCEEDED;
+    } else if (stw_json_is(phase, "Failed")) { /* its deadline, its node, or another container */
+        a->phase = STW_AGENT_FAILED;
+        stw_pod_text(stw_json_get(status, "message"), a->text, sizeof(a->text));
+        if (!*a->text)
+            stw_format(a->text, sizeof(a->text), "%s", s->other);
+    } else if (*a->reason && !s->started) {
+        a->phase = STW_AGENT_STUCK;
+    } else if (stw_pod_unschedulable(pod, &message)) {
+        a->phase = STW_AGENT_STUCK;
+        stw_format(a->reason, sizeof(a->reason), "Unschedulable");
+        stw_pod_text(message, a->text, sizeof(a->text));
+    }
 }
 
 static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), key, container;
-    struct stw_json phase = stw_json_get(status, "phase"), message;
-    bool reported = false;
+    struct seen s = {0};
     *a = (struct stw_agent_live){.phase = STW_AGENT_RUNNING};
     stw_json_foreach (stw_json_get(status, "initContainerStatuses"), key, container)
-        look_at_container(container, a, &reported);
+        look_at_container(container, a, &s);
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
-        look_at_container(container, a, &reported);
-    if (stw_pod_unschedulable(pod, &message)) {
-        a->phase = STW_AGENT_STUCK;
-        stw_pod_text(message, a->text, sizeof(a->text));
-    }
-    if (stw_json_is(phase, "Succeeded"))
-        a->phase = STW_AGENT_SUCCEEDED;
-    if (stw_json_is(phase, "Failed")) {
-        a->phase = STW_AGENT_FAILED;
-        if (!*a->text) /* DeadlineExceeded */
-            stw_pod_text(stw_json_get(status, "message"), a->text, sizeof(a->text));
-    }
+        look_at_container(container, a, &s);
+    set_phase(pod, &s, a);
 }
 
 static void add_nonempty_text(struct stw_buf *out, const char *key, const char *text)
@@ -89,6 +157,7 @@ static void project_agent(const struct stw_operator *op, struct stw_json pod, st
     add_nonempty_text(out, "u", uid);
     add_nonempty_text(out, "w", owner_uid);
     add_nonempty_text(out, "m", a->message);
+    add_nonempty_text(out, "r", a->reason);
     add_nonempty_text(out, "x", a->text);
     if (stw_json_there(stw_json_get(meta, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
@@ -137,6 +206,7 @@ int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent
     (void)stw_json_strcpy(stw_json_get(root, "u"), ret->uid, sizeof(ret->uid));
     (void)stw_json_strcpy(stw_json_get(root, "w"), ret->owner_uid, sizeof(ret->owner_uid));
     (void)stw_json_strcpy(stw_json_get(root, "m"), ret->message, sizeof(ret->message));
+    (void)stw_json_strcpy(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
     (void)stw_json_strcpy(stw_json_get(root, "x"), ret->text, sizeof(ret->text));
     ret->phase = (enum stw_agent_phase)phase;
     ret->going = stw_json_bool(stw_json_get(root, "t"), false);
@@ -157,15 +227,54 @@ void stw_agent_name(const struct stw_owner *owner, const char *what, char out[ST
                (unsigned long long)(h.lo & 0xffffffffu));
 }
 
+static const struct {
+    const char *name, *request, *limit;
+} default_resources[] = {{"cpu", "50m", "1"}, {"memory", "64Mi", "512Mi"}};
+
+static bool is_within(const char *small, const json_t *large)
+{
+    stw_quantity a, b;
+    return !large || stw_quantity_parse(small, &a) != 0 || !json_is_string(large) ||
+           stw_quantity_parse(json_string_value(large), &b) != 0 || a <= b;
+}
+
+static json_t *member_object(json_t *tree, const char *key)
+{
+    if (!json_object_get(tree, key))
+        (void)json_object_set_new(tree, key, json_object());
+    return json_object_get(tree, key);
+}
+
+json_t *stw_agent_resources(struct stw_json given)
+{
+    json_t *tree = stw_json_there(given) ? stw_manifest_resources(given) : json_object();
+    json_t *requests = member_object(tree, "requests"), *limits = member_object(tree, "limits");
+    for (size_t i = 0; i < STW_COUNT(default_resources); i++) {
+        const char *name = default_resources[i].name, *limit = default_resources[i].limit;
+        json_t *request_of = json_object_get(requests, name),
+               *limit_of = json_object_get(limits, name);
+        stw_quantity asked, most;
+        bool larger = json_is_string(request_of) && stw_quantity_parse(limit, &most) == 0 &&
+                      stw_quantity_parse(json_string_value(request_of), &asked) == 0 &&
+                      asked > most;
+        if (!request_of && is_within(default_resources[i].request, limit_of))
+            (void)json_object_set_new(requests, name, json_string(default_resources[i].request));
+        if (!limit_of)
+            (void)json_object_set_new(limits, name,
+                                      larger ? json_deep_copy(request_of) : json_string(limit));
+    }
+    return tree;
+}
+
 json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,
                             json_t *mounts)
 {
-    json_t *c = json_pack("{s:s,s:s,s:s,s:o,s:s,s:{s:b,s:b,s:{s:[s]}},s:{s:{s:s,s:s},s:{s:s}}}",
-                          "name", name, "image", image, "imagePullPolicy", "IfNotPresent",
-                          "volumeMounts", mounts, "terminationMessagePolicy",
-                          "FallbackToLogsOnError", "securityContext", "allowPrivilegeEscalation", 0,
-                          "readOnlyRootFilesystem", 1, "capabilities", "drop", "ALL", "resources",
-                          "requests", "cpu", "50m", "memory", "64Mi", "limits", "memory", "512Mi");
+    json_t *c =
+        json_pack("{s:s,s:s,s:s,s:o,s:s,s:{s:b,s:b,s:{s:[s]}},s:o}", "name", name, "image", image,
+                  "imagePullPolicy", "IfNotPresent", "volumeMounts", mounts,
+                  "terminationMessagePolicy", "FallbackToLogsOnError", "securityContext",
+                  "allowPrivilegeEscalation", 0, "readOnlyRootFilesystem", 1, "capabilities",
+                  "drop", "ALL", "resources", stw_agent_resources(STW_JSON_NONE));
     if (command)
         (void)json_object_set_new(c, "command", command);
     if (args)
@@ -184,18 +293,39 @@ json_t *stw_agent_mount(const char *name, const char *path, bool read_only)
     return json_pack("{s:s,s:s,s:b}", "name", name, "mountPath", path, "readOnly", read_only);
 }
 
+/* Ours are set last, so that the spec cannot override them. */
+static json_t *build_agent_labels(const struct stw_run *run, const struct stw_agent *a)
+{
+    json_t *all = stw_manifest_tree(a->pod->labels);
+    json_auto_t *ours = json_pack(
+        "{s:s,s:s,s:s,s:s,s:s}", "app.kubernetes.io/name", a->app, "app.kubernetes.io/instance",
+        a->owner->name, "app.kubernetes.io/component", "agent", "app.kubernetes.io/part-of",
+        run->op->name, STW_MANAGED_BY, run->op->name);
+    if (!all)
+        all = json_object();
+    (void)json_object_update(all, ours);
+    return all;
+}
+
+static void set_if(json_t *to, const char *key, json_t *value)
+{
+    if (json_array_size(value) > 0 || json_object_size(value) > 0)
+        (void)json_object_set(to, key, value);
+    json_decref(value);
+}
+
 static json_t *build_agent_metadata(const struct stw_run *run, const struct stw_agent *a)
 {
-    return json_pack("{s:s,s:s,s:{s:s,s:s,s:s,s:s,s:s},s:[o]}", "name", a->name, "namespace",
-                     a->owner->ns, "labels", "app.kubernetes.io/name", a->app,
-                     "app.kubernetes.io/instance", a->owner->name, "app.kubernetes.io/component",
-                     "agent", "app.kubernetes.io/part-of", run->op->name, STW_MANAGED_BY,
-                     run->op->name, "ownerReferences",
-                     stw_owner_reference(run->controller->resource, a->owner));
+    json_t *m = json_pack("{s:s,s:s,s:o,s:[o]}", "name", a->name, "namespace", a->owner->ns,
+                          "labels", build_agent_labels(run, a), "ownerReferences",
+                          stw_owner_reference(run->controller->resource, a->owner));
+    set_if(m, "annotations", stw_manifest_tree(a->pod->annotations));
+    return m;
 }
 
 static json_t *build_agent_spec(const struct stw_agent *a)
 {
+    const struct stw_etcd_pod *p = a->pod;
     json_t *s = json_pack(
         "{s:s,s:b,s:I,s:i,s:o,s:o,s:{s:b,s:I,s:I,s:I,s:s,s:{s:s}}}", "restartPolicy", "Never",
         "automountServiceAccountToken", 0, "activeDeadlineSeconds", (json_int_t)a->deadline_s,
@@ -205,8 +335,13 @@ static json_t *build_agent_spec(const struct stw_agent *a)
         "OnRootMismatch", "seccompProfile", "type", "RuntimeDefault");
     if (a->init_containers)
         (void)json_object_set_new(s, "initContainers", a->init_containers);
-    if (a->pull_secrets)
-        (void)json_object_set(s, "imagePullSecrets", json_deep_copy(a->pull_secrets));
+    stw_tree_set_text(s, "serviceAccountName", p->service_account);
+    stw_tree_set_text(s, "priorityClassName", p->priority_class);
+    set_if(s, "nodeSelector", stw_manifest_tree(p->node_selector));
+    set_if(s, "affinity", stw_manifest_tree(p->affinity));
+    set_if(s, "tolerations", stw_manifest_tree(p->tolerations));
+    set_if(s, "topologySpreadConstraints", stw_manifest_tree(p->spread));
+    set_if(s, "imagePullSecrets", stw_manifest_tree(p->image_pull_secrets));
     return s;
 }
 
@@ -222,7 +357,8 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     if (rc == 0)
         stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer, NULL);
     /* An existing pod of that name is ours; the watch will deliver it. */
-    return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
+    rc = stw_error_pass_over(rc, STW_ERR_EXISTS, err);
+    return rc == 0 ? 0 : stw_error_wrap(err, "pod \"%s\" could not be created", a->name);
 }
 
 int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
@@ -231,4 +367,35 @@ int stw_agent_delete(const struct stw_run *run, const char *name, const char *ui
     int rc = stw_kube_delete(run->client, &stw_res_pod, run->ns, name, uid, NULL, err);
     stw_fault_point("delete");
     return stw_error_pass_over(rc, STW_ERR_NOT_FOUND, err);
+}
+
+/* --- what a refusal means */
+
+bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret)
+{
+    struct stw_aspect *a = calloc(1, sizeof(*a));
+    if (!a || err->code == STW_ERR_CANCELLED || err->code == STW_ERR_CONFLICT ||
+        err->code == STW_ERR_NOT_FOUND || err->code == STW_ERR_INTERNAL) {
+        free(a);
+        return false;
+    }
+    stw_aspect_error(a, err);
+    *ret = (struct stw_refusal){
+        .reason = a->reason, .level = a->level, .again_ms = a->again_ms, .err = *err};
+    /* A webhook answers 400; what is wrong with the object itself, 422. */
+    if (err->code == STW_ERR_INVALID && err->http != 422) {
+        ret->reason = STW_REASON_FORBIDDEN;
+        ret->again_ms = STW_REFUSED_AGAIN_MS;
+    }
+    free(a);
+    return true;
+}
+
+void stw_refusal_verdict(const struct stw_refusal *r, struct stw_verdict *v)
+{
+    v->level = r->level;
+    v->reason = r->reason;
+    v->again_ms = r->again_ms;
+    v->err = &r->err;
+    stw_format(v->message, sizeof(v->message), "%s", r->err.text);
 }

@@ -7,7 +7,9 @@
 
 #include "base/util.h"
 #include "controller/child.h"
+#include "controller/verdict.h"
 #include "kinds/etcdbackup/snapshot.h"
+#include "kinds/etcdcluster/spec.h"
 
 /* Pods with the label app.kubernetes.io/component=agent; their changes wake the objects that
  * control them. */
@@ -31,11 +33,18 @@ enum stw_agent_phase {
     STW_AGENT_STUCK,  /* waits for something that a user may have to provide; see `text` */
 };
 
+/* The containers of agents.  Others in the pod, such as the proxies of a mesh, neither end it nor
+ * report anything. */
+#define STW_AGENT_FETCH "fetch"       /* an init container */
+#define STW_AGENT_SNAPSHOT "snapshot" /* the main container */
+#define STW_AGENT_RESTORE "restore"   /* the main container */
+
 struct stw_agent_live {
     enum stw_agent_phase phase;
     bool going; /* is being deleted */
     char uid[64], owner_uid[64];
-    char message[4097]; /* of the first container that ended */
+    char message[4097]; /* of the first of its containers that ended */
+    char reason[48];    /* with STUCK: "Unschedulable", "ImagePullBackOff" ... */
     char text[300];     /* why it makes no progress, or the error of another container */
 };
 
@@ -44,14 +53,15 @@ void stw_agent_name(const struct stw_owner *owner, const char *what, char out[ST
 /* -1: there is none. */
 int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret);
 
-/* All agents get metadata, restricted permissions and a deadline. */
+/* All agents get metadata, restricted permissions and a deadline; from `pod` labels, annotations, and
+ * what decides on the node. */
 struct stw_agent {
     const struct stw_owner *owner;
     const char *name, *app; /* "etcdbackup" */
     int64_t deadline_s;
     int64_t user;                                   /* runAsUser and fsGroup */
     json_t *init_containers, *containers, *volumes; /* ownership is taken; init may be NULL */
-    const json_t *pull_secrets;                     /* or NULL */
+    const struct stw_etcd_pod *pod;
 };
 /* A restricted container with little CPU and memory.  Takes ownership of `command`, `args` and
  * `mounts`. */
@@ -59,9 +69,24 @@ json_t *stw_agent_container(const char *name, const char *image, json_t *command
                             json_t *mounts);
 json_t *stw_agent_secret_volume(const char *name, const char *secret);
 json_t *stw_agent_mount(const char *name, const char *path, bool read_only);
+/* ResourceRequirements with what is absent in `given`, where it does not contradict that. */
+json_t *stw_agent_resources(struct stw_json given);
+/* The error names the pod, and has the server's text. */
 int stw_agent_create(struct stw_run *run, const struct stw_agent *a,
                      struct stw_error *err) STW_MUST_CHECK;
 int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
                      struct stw_error *err);
+
+/* What it means for the owner that the API server refuses an agent, or another object that the owner
+ * needs: a quota, Pod Security, a LimitRange, a webhook. */
+struct stw_refusal {
+    const char *reason; /* NULL: nothing was refused */
+    enum stw_level level;
+    uint64_t again_ms;
+    struct stw_error err;
+};
+/* False: the run has ended for another reason, such as a conflict, that no status reports. */
+bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret);
+void stw_refusal_verdict(const struct stw_refusal *r, struct stw_verdict *v);
 
 #endif

@@ -17,6 +17,7 @@
 #define INDEX_CLUSTER "backupOf"
 #define INDEX_PLACE "place"
 #define PLACE_AGAIN_S 60
+#define MISSING_AGAIN_S 60
 
 static const struct stw_watch own_watch;
 
@@ -220,8 +221,6 @@ static bool was_written(const struct stw_result *result)
 /* A backup starts only after the status records it, so that the next leader knows of it. */
 static int start_prepared_backup(struct eb *e, struct stw_error *err)
 {
-    if (!e->began)
-        return 0;
     if (!stw_run_may_write(e->run))
         return stw_fail(err, STW_ERR_CANCELLED, "stopped");
     if (stw_same(e->spec.storage_type, "PVC"))
@@ -229,15 +228,56 @@ static int start_prepared_backup(struct eb *e, struct stw_error *err)
     return eb_runtime_start(e->runtime, e->run->key, e->object.uid, stw_take(e->job), err);
 }
 
-static void finish_backup_run(struct eb *e, struct stw_result *result)
+/* Returns the status that was written, with a reference for the caller; or NULL. */
+static json_t *report_run(struct eb *e, bool exact, struct stw_result *result)
 {
     struct stw_verdict v = {0};
-    struct stw_error err = {0};
     json_t *status;
     eb_judge(e, &v, &status);
-    v.exact = e->began || e->collected;
+    v.exact = exact;
+    json_incref(status);
     stw_run_end(e->run, &e->object, &v, status, NULL, result);
-    if (!was_written(result))
+    if (was_written(result) || result->outcome == STW_RUN_FAILED)
+        return status;
+    json_decref(status);
+    return NULL;
+}
+
+/* The status says at once that the pod was refused.  It still records the backup, which is tried again
+ * by the next run, without another write. */
+static void report_refusal(struct eb *e, json_t *written, const struct stw_error *err,
+                           struct stw_result *result)
+{
+    if (!stw_refusal_of(err, &e->refusal)) {
+        stw_run_fail(e->run, err, result);
+        return;
+    }
+    json_decref(e->object.status);
+    e->object.status = json_incref(written);
+    json_decref(report_run(e, false, result));
+}
+
+/* The status already records this backup: nothing is written before it starts. */
+static bool is_recorded(const struct eb *e)
+{
+    struct eb_state was;
+    eb_state_read(e->object.status, &was);
+    bool same = was.phase == EB_RUNNING && e->state.phase == EB_RUNNING && !e->collected &&
+                was.last_schedule == e->state.last_schedule;
+    eb_state_done(&was);
+    return same;
+}
+
+static void finish_backup_run(struct eb *e, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    bool early = e->began && stw_same(e->spec.storage_type, "PVC") && is_recorded(e);
+    if (early && start_prepared_backup(e, &err) != 0 && !stw_refusal_of(&err, &e->refusal)) {
+        stw_run_fail(e->run, &err, result);
+        return;
+    }
+    json_auto_t *written = report_run(e, e->began || e->collected, result);
+    if (!written || !was_written(result))
         return;
     eb_tell(e);
     if (e->collected)
@@ -246,8 +286,8 @@ static void finish_backup_run(struct eb *e, struct stw_result *result)
         eb_runtime_forget(e->runtime, e->run->key);
         eb_agent_forget(e);
     }
-    if (start_prepared_backup(e, &err) != 0)
-        stw_run_fail(e->run, &err, result);
+    if (e->began && !early && start_prepared_backup(e, &err) != 0)
+        report_refusal(e, written, &err, result);
 }
 
 static void tell_verified(const struct eb *e)
@@ -284,6 +324,18 @@ static int wind_clock(struct eb *e, struct stw_error *err)
     return stw_cron_parse(e->spec.policy.schedule, &e->cron, err);
 }
 
+/* Of a backup that is made later: that something is missing shall be known before it is due. */
+static void check_next_backup(struct eb *e)
+{
+    if (stw_same(e->spec.storage_type, "PVC") && !eb_agent_has_image(e))
+        return;
+    e->checked = true;
+    e->lacks = eb_inputs_check(e, &e->result) != 0 && e->result.fault != STW_SNAPSHOT_OTHER;
+    int64_t again = e->clock.now + MISSING_AGAIN_S; /* its watch, if it has one, is faster */
+    if (e->lacks && (e->due.wake == EB_NEVER || again < e->due.wake))
+        e->due.wake = again;
+}
+
 static void reconcile_backup(struct stw_subject *subject, struct stw_result *result)
 {
     struct eb *e = (struct eb *)subject;
@@ -303,6 +355,9 @@ static void reconcile_backup(struct stw_subject *subject, struct stw_result *res
                  eb_plan_open(&e->clock, &e->state);
     if (e->due.start || early)
         prepare_backup(e, early);
+    else if (e->clock.mode != EB_ONCE && !e->clock.suspend && !busy && !e->collected &&
+             !eb_plan_open(&e->clock, &e->state))
+        check_next_backup(e);
     tell_verified(e);
     finish_backup_run(e, result);
     eb_runtime_leave(e->runtime, e->run->key);

@@ -13,6 +13,7 @@
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "controller/verdict.h"
+#include "kinds/etcdbackup/agent.h"
 #include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdbackup/spec.h"
 #include "schema/cron.h"
@@ -94,15 +95,19 @@ struct eb {
     struct eb_clockwork clock;
     struct eb_state state;
     struct eb_due due;
-    struct eb_job *job;           /* starts when the status is written */
-    bool again;                   /* this instant, or the only backup, was tried before */
-    bool collected, began;        /* a result was collected; a backup starts with this run */
-    bool ended;                   /* a transfer ended; it is dropped once the status is written */
-    struct stw_snapshot result;   /* of a backup that has just ended */
-    struct stw_error err;         /* why the run failed */
-    char agent_uid[64];           /* of the backup pod; "" for none */
-    bool agent_goes;              /* that pod is being deleted */
-    char waiting[400];            /* what the pod waits for */
+    struct eb_job *job;         /* starts when the status is written */
+    bool again;                 /* this instant, or the only backup, was tried before */
+    bool collected, began;      /* a result was collected; a backup starts with this run */
+    bool ended;                 /* a transfer ended; it is dropped once the status is written */
+    struct stw_snapshot result; /* of a backup that has just ended */
+    struct stw_error err;       /* why the run failed */
+    char agent_uid[64];         /* of the backup pod; "" for none */
+    bool agent_goes;            /* that pod is being deleted */
+    char waiting[400];          /* what the pod waits for */
+    char stuck[48];             /* the reason if a user may have to provide that */
+    struct stw_refusal refusal; /* of the pod to create */
+    bool checked,
+        lacks; /* what the next backup needs was checked; `result` says what is not there */
     json_t *containers, *volumes; /* of the pod to create */
     const char *stalled;          /* reason; only a user can fix it */
     char stalled_text[512];
@@ -113,6 +118,9 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why);
 /* Shared with EtcdRestores: opens the S3 store of a spec.s3 block. */
 int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
                   char **ret_path, struct stw_snapshot *why);
+/* Whether there is what a later backup needs: Secrets with their keys, and the EtcdCluster.  -1: `why`.
+ */
+int eb_inputs_check(const struct eb *e, struct stw_snapshot *why);
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
                   struct stw_snapshot *why);
 /* The URLs of the members, and the Secret with the client certificate ("": no TLS); for agents too.
@@ -163,6 +171,7 @@ void eb_runtime_verified(struct eb_runtime *k, const char *key, const char *ns, 
 /* --- transfer_pod.c: the same by a pod, to a volume.  -1 of prepare: `why` or e->stalled. */
 enum eb_transfer eb_agent_look(struct eb *e);
 int eb_agent_prepare(struct eb *e, struct stw_snapshot *why);
+bool eb_agent_has_image(struct eb *e); /* or e->stalled */
 int eb_agent_start(struct eb *e, struct stw_error *err) STW_MUST_CHECK;
 void eb_agent_forget(struct eb *e);
 

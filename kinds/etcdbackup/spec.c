@@ -5,6 +5,7 @@
 
 #include "kinds/common/schedule.h"
 #include "kinds/etcdbackup/spec_rules.h"
+#include "kinds/etcdcluster/spec_rules.h"
 #include "schema/cron.h"
 #include "schema/names.h"
 #include "schema/rows.h"
@@ -142,6 +143,11 @@ static const struct stw_field spec_fields[] = {
      .help = "Hash: a backup counts only once its hash has been checked in the store.",
      .def = "\"Hash\"",
      .values = verifications},
+    {.name = "pod",
+     .type = STW_T_OBJECT,
+     STW_FIELD_OFFSET(struct stw_etcdbackup, pod),
+     .help = "The pods that make backups; with storageType PVC.",
+     .fields = stw_ec_agent_pod_fields},
     {0},
 };
 

@@ -37,7 +37,8 @@ struct stw_etcdbackup {
         bool suspend;
         int64_t max_backups, max_age_s; /* 0: keep all */
     } policy;
-    const char *verify; /* "None", "Hash" */
+    const char *verify;      /* "None", "Hash" */
+    struct stw_etcd_pod pod; /* of the pods that work on a volume */
 };
 
 extern const struct stw_kind stw_kind_etcdbackup;

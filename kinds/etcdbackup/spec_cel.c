@@ -4,6 +4,10 @@
  * in spec_rules.c or spec_store.c, and has its message. */
 #include "kinds/etcdbackup/spec_rules.h"
 
+#include "kinds/etcdcluster/spec_rules.h"
+#include "schema/core.h"
+#include "schema/names.h"
+
 const struct stw_cel stw_etcd_cel_path[] = {
     {"self.matches(r'^[a-zA-Z0-9_-][a-zA-Z0-9._-]*/[^/\\x00-\\x20\\x7f][^\\x00-\\x20\\x7f]*$')",
      "must be \"bucket/key\""},
@@ -72,6 +76,7 @@ const struct stw_cel_rule stw_etcdbackup_cel[] = {
      .message = "set only one of backupIntervalInSecond, schedule"},
     KEEPS("maxBackups"),
     KEEPS("maxAgeSeconds"),
+    STW_EC_CEL_AGENT_POD,
 
     /* changes */
     {.at = "backupPolicy.backupIntervalInSecond",

@@ -174,6 +174,19 @@ static void check_place(const struct stw_admission *a, const struct stw_etcdback
                          "an EtcdBackup of another namespace stores there");
 }
 
+/* --- pods */
+
+static void check_pod(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                      struct stw_findings *f)
+{
+    const struct stw_etcdcluster holder = {.pod = b->pod};
+    const struct stw_ec_scene s = {
+        .a = a, .at = "spec", .json = stw_json_get(a->object, "spec"), .now = &holder, .f = f};
+    stw_ec_check_agent_pod(&s);
+    if (stw_same(b->storage_type, "S3") && stw_json_there(stw_json_get(s.json, "pod")))
+        stw_findings_warn(f, "spec.pod is ignored when storageType is S3: no pod is needed");
+}
+
 /* --- all of it */
 
 static const struct {
@@ -206,6 +219,7 @@ void stw_etcdbackup_validate(const struct stw_admission *a, const void *spec, co
     if (b->storage_type)
         stw_etcd_check_store("storageType", b->storage_type, b->s3.path, b->pvc.claim, f);
     check_policy(a, b, f);
+    check_pod(a, b, f);
     if (old_spec)
         check_changes(a, b, old_spec, f);
     check_place(a, b, f);

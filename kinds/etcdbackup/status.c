@@ -4,6 +4,7 @@
 #include "controller/status.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
+#include "kube/tree.h"
 
 #include <stdio.h>
 
@@ -21,18 +22,30 @@ static void say_schedule(const struct eb *e, struct stw_aspect *a)
         STW_ASPECT_SAY(a, "once");
 }
 
-/* A condition is kept until its subject is checked again. */
+/* By reasons that check_next_backup finds, too. */
+static bool was_missing(const struct eb *e, const char *type)
+{
+    static const char *const reasons[] = {"SecretMissing", "SecretInvalid", "ClusterNotFound"};
+    const json_t *c = stw_condition_find(json_object_get(e->object.status, "conditions"), type);
+    for (size_t i = 0; i < STW_COUNT(reasons); i++)
+        if (stw_streq(stw_tree_text(c, "reason"), reasons[i]))
+            return true;
+    return false;
+}
+
+/* A condition is kept until its subject is checked again.  One that was False by a missing Secret is
+ * unknown once that is there. */
 static void set_part(const struct eb *e, struct stw_conditions *c, const char *type,
                      enum stw_snapshot_fault fault, const char *reason, const char *message)
 {
     const struct stw_snapshot *r = &e->result;
     bool passed = r->fault == STW_SNAPSHOT_FINE ||
                   (fault < r->fault && r->fault != STW_SNAPSHOT_OTHER); /* that one says nothing */
-    if (e->collected && r->fault == fault)
+    if ((e->collected || e->lacks) && r->fault == fault)
         stw_condition_set(c, type, STW_FALSE, r->reason, "%s", r->err.text);
     else if (e->collected && passed)
         stw_condition_set(c, type, STW_TRUE, reason, "%s", message);
-    else
+    else if (!(e->checked && was_missing(e, type)))
         stw_condition_keep(c, type);
 }
 
@@ -95,6 +108,11 @@ static void set_verdict_level(struct stw_verdict *v, enum stw_level level, const
 static void judge_open(const struct eb *e, struct stw_verdict *v)
 {
     const struct eb_state *s = &e->state;
+    if (*e->stuck) {
+        set_verdict_level(v, STW_LEVEL_WAITING, e->stuck);
+        SAY(v, "%s", e->waiting);
+        return;
+    }
     if (s->phase == EB_FAILED) {
         set_verdict_level(v, STW_LEVEL_WAITING, *s->reason ? s->reason : "BackupFailed");
         SAY(v, "%s", s->error);
@@ -123,6 +141,15 @@ static void judge_closed(const struct eb *e, struct stw_verdict *v)
         SAY(v, "the first backup is made at %s", text);
 }
 
+static void judge_missing(const struct eb *e, struct stw_verdict *v)
+{
+    char text[STW_TIME_LEN] = "";
+    if (e->state.next_schedule != EB_NEVER)
+        stw_time_format(e->state.next_schedule * 1000000, text);
+    set_verdict_level(v, STW_LEVEL_WAITING, e->result.reason);
+    SAY(v, "%s; the backup of %s needs it", e->result.err.text, text);
+}
+
 static void compute_backup_verdict(const struct eb *e, struct stw_verdict *v)
 {
     if (e->stalled) {
@@ -131,8 +158,14 @@ static void compute_backup_verdict(const struct eb *e, struct stw_verdict *v)
         v->again_ms = STW_STALLED_AGAIN_MS;
         return;
     }
+    if (e->refusal.reason) {
+        stw_refusal_verdict(&e->refusal, v);
+        return;
+    }
     if (eb_plan_open(&e->clock, &e->state) && !e->clock.suspend)
         judge_open(e, v);
+    else if (e->lacks)
+        judge_missing(e, v);
     else
         judge_closed(e, v);
     if (e->due.wake != EB_NEVER) {

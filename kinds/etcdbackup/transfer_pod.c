@@ -36,8 +36,10 @@ enum eb_transfer eb_agent_look(struct eb *e)
     if (a && stw_agent_find(e->run, name, a) == 0 && stw_streq(a->owner_uid, e->object.uid)) {
         what = EB_TRANSFERS;
         stw_format(e->agent_uid, sizeof(e->agent_uid), "%s", a->uid);
-        if (a->phase == STW_AGENT_STUCK)
+        if (a->phase == STW_AGENT_STUCK) {
+            stw_format(e->stuck, sizeof(e->stuck), "%s", a->reason);
             stw_format(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
+        }
         if (a->going) /* its result has been collected */
             e->agent_goes = true;
         else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
@@ -131,17 +133,26 @@ static void add_secret(json_t *volumes, json_t *mounts, const char *name, const 
     (void)json_array_append_new(mounts, stw_agent_mount(name, path, true));
 }
 
+bool eb_agent_has_image(struct eb *e)
+{
+    if (*stw_product_agent_image(e->run->env))
+        return true;
+    e->stalled = "AgentImageMissing";
+    stw_format(e->stalled_text, sizeof(e->stalled_text),
+               "a backup onto a volume is made by a pod of steward's own image: start "
+               "steward with --agent-image, or use S3");
+    return false;
+}
+
 int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
 {
     const char *image = stw_product_agent_image(e->run->env);
     struct eb_source source;
-    if (!*image) {
-        e->stalled = "AgentImageMissing";
-        stw_format(e->stalled_text, sizeof(e->stalled_text),
-                   "a backup onto a volume is made by a pod of steward's own image: start "
-                   "steward with --agent-image, or use S3");
+    if (!eb_agent_has_image(e))
         return -1;
-    }
+    /* A pod whose Secret is missing would wait until its deadline. */
+    if (eb_inputs_check(e, why) != 0)
+        return -1;
     if (eb_source_find(e->run, &e->spec, &source, why) != 0) {
         eb_source_done(&source);
         return -1;
@@ -155,8 +166,10 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
         add_secret(volumes, mounts, "tls", source.tls_secret);
     if (e->spec.auth_secret)
         add_secret(volumes, mounts, "auth", e->spec.auth_secret);
-    e->containers = json_pack("[o]", stw_agent_container("snapshot", image, NULL,
-                                                         build_save_arguments(e, &source), mounts));
+    json_t *container = stw_agent_container(STW_AGENT_SNAPSHOT, image, NULL,
+                                            build_save_arguments(e, &source), mounts);
+    (void)json_object_set_new(container, "resources", stw_agent_resources(e->spec.pod.resources));
+    e->containers = json_pack("[o]", container);
     e->volumes = volumes;
     eb_source_done(&source);
     return e->containers ? 0 : eb_fault_memory(why);
@@ -177,6 +190,7 @@ int eb_agent_start(struct eb *e, struct stw_error *err)
         .user = USER,
         .containers = containers,
         .volumes = volumes,
+        .pod = &e->spec.pod,
     };
     return stw_agent_create(e->run, &agent, err);
 }

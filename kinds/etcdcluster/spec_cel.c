@@ -86,15 +86,8 @@ const struct stw_cel stw_ec_cel_repository[] = {
         .rule = "!(" HAS_ARGS ") || self.options.extraArgs.all(k, " condition ")",                 \
     }
 
-/* --- labels and annotations */
+/* --- variables */
 
-#define HAS_MAP(name) "has(self.pod) && has(self.pod." name ")"
-#define OF_MAP(name, condition, text)                                                              \
-    {                                                                                              \
-        .at = "pod." name, .type = STW_CEL_ENTRIES, .code = STW_FORBIDDEN, .message = (text),      \
-        .rule = "!(" HAS_MAP(name) ") || self.pod." name ".all(k, " condition ")",                 \
-    }
-#define NOT_OURS "!k.startsWith('{domain}/') && !k.startsWith('etcd.database.coreos.com/')"
 #define HAS_ENV "has(self.pod) && has(self.pod.etcdEnv)"
 
 /* --- versions */
@@ -194,16 +187,7 @@ const struct stw_cel_rule stw_ec_cel[] = {
              "!self.version.matches(r'^v?3\\.([7-9]|[1-9][0-9]+)\\.') || "
              "self.options.extraArgs.all(k, !k.startsWith('experimental-'))",
      .message = "this etcd has no options that begin with experimental-, and would not start"},
-    OF_MAP(
-        "labels",
-        "k != 'app' && !k.startsWith('etcd_') && !k.startsWith('app.kubernetes.io/') && " NOT_OURS,
-        "reserved label"),
-    OF_MAP("annotations", NOT_OURS, "reserved annotation"),
-    STW_CEL_LABELS(HAS_MAP("labels"), "self.pod.labels", "pod.labels"),
-    STW_CEL_KEYS(HAS_MAP("annotations"), "self.pod.annotations", "pod.annotations"),
-    STW_CEL_LABELS(HAS_MAP("nodeSelector"), "self.pod.nodeSelector", "pod.nodeSelector"),
-    STW_CEL_RESOURCES("has(self.pod) && has(self.pod.resources)", "self.pod.resources",
-                      "pod.resources"),
+    STW_EC_CEL_AGENT_POD,
     {.at = "pod.etcdEnv",
      .type = STW_CEL_ENTRIES,
      .code = STW_FORBIDDEN,

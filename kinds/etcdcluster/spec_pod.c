@@ -42,26 +42,56 @@ static const struct stw_field claim_fields[] = {
     {0},
 };
 
+/* Rows that the pods of members and those of backups have. */
+#define ROW_LABELS                                                                                 \
+    {                                                                                              \
+        .name = "labels", .type = STW_T_MAP, STW_FIELD_OFFSET(struct stw_etcd_pod, labels),        \
+        .help = "More labels of the pods; not app, etcd_* and app.kubernetes.io/*, which are "     \
+                "steward's.",                                                                      \
+        STW_RANGE(0, 100), .item = &stw_core_label_item                                            \
+    }
+#define ROW_ANNOTATIONS                                                                            \
+    {                                                                                              \
+        .name = "annotations", .type = STW_T_MAP,                                                  \
+        STW_FIELD_OFFSET(struct stw_etcd_pod, annotations), .help = "Annotations of the pods.",    \
+        STW_RANGE(0, 100), .item = &stw_core_text_item                                             \
+    }
+#define ROW_NODE_SELECTOR                                                                          \
+    {                                                                                              \
+        .name = "nodeSelector", .type = STW_T_MAP,                                                 \
+        STW_FIELD_OFFSET(struct stw_etcd_pod, node_selector),                                      \
+        .help = "Labels that a node must have.", STW_RANGE(0, 100), .item = &stw_core_label_item   \
+    }
+#define ROW_RESOURCES(text)                                                                        \
+    {                                                                                              \
+        .name = "resources", .type = STW_T_RAW, STW_FIELD_OFFSET(struct stw_etcd_pod, resources),  \
+        .help = (text), .fields = stw_core_resources                                               \
+    }
+#define ROW_PRIORITY_CLASS                                                                         \
+    {                                                                                              \
+        .name = "priorityClassName", .type = STW_T_STRING,                                         \
+        STW_FIELD_OFFSET(struct stw_etcd_pod, priority_class),                                     \
+        .help = "PriorityClass of the pods.", STW_CHECK_SUBDOMAIN                                  \
+    }
+
+const struct stw_field stw_ec_agent_pod_fields[] = {
+    ROW_LABELS,
+    ROW_ANNOTATIONS,
+    ROW_NODE_SELECTOR,
+    STW_ROW_AFFINITY(struct stw_etcd_pod, affinity),
+    STW_ROW_TOLERATIONS(struct stw_etcd_pod, tolerations),
+    ROW_RESOURCES(
+        "Resources of the container, as in a Pod.  What is absent: requests of 50m cpu and "
+        "64Mi memory, limits of 1 cpu and 512Mi memory."),
+    ROW_PRIORITY_CLASS,
+    STW_ROW_PULL_SECRETS(struct stw_etcd_pod, image_pull_secrets),
+    {0},
+};
+
 const struct stw_field stw_ec_pod_fields[] = {
-    {.name = "labels",
-     .type = STW_T_MAP,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, labels),
-     .help = "More labels of the pods; not app, etcd_* and app.kubernetes.io/*, which are "
-             "steward's.",
-     STW_RANGE(0, 100),
-     .item = &stw_core_label_item},
-    {.name = "annotations",
-     .type = STW_T_MAP,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, annotations),
-     .help = "Annotations of the pods.",
-     STW_RANGE(0, 100),
-     .item = &stw_core_text_item},
-    {.name = "nodeSelector",
-     .type = STW_T_MAP,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, node_selector),
-     .help = "Labels that a node must have.",
-     STW_RANGE(0, 100),
-     .item = &stw_core_label_item},
+    ROW_LABELS,
+    ROW_ANNOTATIONS,
+    ROW_NODE_SELECTOR,
     STW_ROW_AFFINITY(struct stw_etcd_pod, affinity),
     {.name = "antiAffinity",
      .type = STW_T_BOOL,
@@ -77,21 +107,13 @@ const struct stw_field stw_ec_pod_fields[] = {
              "possible.",
      STW_RANGE(0, 20),
      .item = &stw_core_spread},
-    {.name = "resources",
-     .type = STW_T_RAW,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, resources),
-     .help = "Resources of the container, as in a Pod.",
-     .fields = stw_core_resources},
+    ROW_RESOURCES("Resources of the container, as in a Pod."),
     {.name = "securityContext",
      .type = STW_T_RAW,
      STW_FIELD_OFFSET(struct stw_etcd_pod, security_context),
      .help = "Security options of the pod, as in a Pod.  When absent: user 65532, not root.",
      .known = stw_core_pod_security_context},
-    {.name = "priorityClassName",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, priority_class),
-     .help = "PriorityClass of the pods.",
-     STW_CHECK_SUBDOMAIN},
+    ROW_PRIORITY_CLASS,
     {.name = "serviceAccountName",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_etcd_pod, service_account),
@@ -264,7 +286,7 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
     }
 }
 
-void stw_ec_check_pod(const struct stw_ec_scene *s)
+void stw_ec_check_agent_pod(const struct stw_ec_scene *s)
 {
     const struct stw_etcd_pod *p = &s->now->pod;
     check_keys(s, "labels", p->labels, false);
@@ -273,6 +295,12 @@ void stw_ec_check_pod(const struct stw_ec_scene *s)
     stw_core_check_annotations(p->annotations, stw_ec_path(s, "pod.annotations").text, s->f);
     stw_core_check_labels(p->node_selector, stw_ec_path(s, "pod.nodeSelector").text, s->f);
     stw_core_check_resources(p->resources, stw_ec_path(s, "pod.resources").text, s->f);
+}
+
+void stw_ec_check_pod(const struct stw_ec_scene *s)
+{
+    const struct stw_etcd_pod *p = &s->now->pod;
+    stw_ec_check_agent_pod(s);
     check_env(s);
     if (p->anti_affinity && stw_json_there(p->affinity))
         stw_ec_forbid(s, "pod.antiAffinity", "set only one of antiAffinity, affinity");

@@ -9,7 +9,8 @@
 #include "kinds/etcdcluster/spec.h"
 
 extern const struct stw_field stw_ec_spec_fields[];
-extern const struct stw_field stw_ec_pod_fields[]; /* of struct stw_etcd_pod */
+extern const struct stw_field stw_ec_pod_fields[];       /* of struct stw_etcd_pod */
+extern const struct stw_field stw_ec_agent_pod_fields[]; /* those that a pod of a backup has */
 extern const struct stw_field stw_ec_status_fields[];
 extern const struct stw_column stw_ec_columns[];
 
@@ -50,6 +51,7 @@ void stw_ec_check_version(const struct stw_ec_scene *s);
  * another one would be refused.  Absent if the status has none; it may have any text. */
 struct stw_json stw_ec_version_of_status(struct stw_json status);
 void stw_ec_check_pod(const struct stw_ec_scene *s);
+void stw_ec_check_agent_pod(const struct stw_ec_scene *s); /* only stw_ec_agent_pod_fields */
 void stw_ec_check_storage(const struct stw_ec_scene *s);
 void stw_ec_check_tls(const struct stw_ec_scene *s);
 
@@ -84,7 +86,28 @@ void stw_ec_check_tls(const struct stw_ec_scene *s);
     X(WHOLE, "heartbeat-interval", "options.heartbeatIntervalMs")                                  \
     X(WHOLE, "election-timeout", "options.electionTimeoutMs")
 
-/* The rules in CEL. */
+/* The rules in CEL; the first ones are those of stw_ec_check_agent_pod. */
+#define STW_EC_CEL_HAS_MAP(name) "has(self.pod) && has(self.pod." name ")"
+#define STW_EC_CEL_OF_MAP(name, condition, text)                                                   \
+    {                                                                                              \
+        .at = "pod." name, .type = STW_CEL_ENTRIES, .code = STW_FORBIDDEN, .message = (text),      \
+        .rule = "!(" STW_EC_CEL_HAS_MAP(name) ") || self.pod." name ".all(k, " condition ")",      \
+    }
+#define STW_EC_CEL_NOT_OURS                                                                        \
+    "!k.startsWith('{domain}/') && !k.startsWith('etcd.database.coreos.com/')"
+#define STW_EC_CEL_AGENT_POD                                                                       \
+    STW_EC_CEL_OF_MAP("labels",                                                                    \
+                      "k != 'app' && !k.startsWith('etcd_') && "                                   \
+                      "!k.startsWith('app.kubernetes.io/') && " STW_EC_CEL_NOT_OURS,               \
+                      "reserved label"),                                                           \
+        STW_EC_CEL_OF_MAP("annotations", STW_EC_CEL_NOT_OURS, "reserved annotation"),              \
+        STW_CEL_LABELS(STW_EC_CEL_HAS_MAP("labels"), "self.pod.labels", "pod.labels"),             \
+        STW_CEL_KEYS(STW_EC_CEL_HAS_MAP("annotations"), "self.pod.annotations",                    \
+                     "pod.annotations"),                                                           \
+        STW_CEL_LABELS(STW_EC_CEL_HAS_MAP("nodeSelector"), "self.pod.nodeSelector",                \
+                       "pod.nodeSelector"),                                                        \
+        STW_CEL_RESOURCES("has(self.pod) && has(self.pod.resources)", "self.pod.resources",        \
+                          "pod.resources")
 extern const struct stw_cel stw_ec_cel_version[], stw_ec_cel_repository[];
 extern const struct stw_cel_rule stw_ec_cel[];
 

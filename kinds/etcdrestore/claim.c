@@ -34,7 +34,10 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");
-    return stw_error_pass_over(rc, STW_ERR_EXISTS, err); /* it is ours: we chose a random name */
+    rc = stw_error_pass_over(rc, STW_ERR_EXISTS, err); /* it is ours: we chose a random name */
+    return rc == 0 ? 0
+                   : stw_error_wrap(err, "PersistentVolumeClaim \"%s\" could not be created",
+                                    e->state.seed);
 }
 
 int er_claim_delete(struct er *e, struct stw_error *err)
@@ -112,7 +115,10 @@ static int create_target_cluster(struct er *e, struct stw_error *err)
     stw_fault_point("cluster");
     /* The watch wakes the EtcdCluster's controller.  If another client created it first, the watch
      * shows whose it is. */
-    return stw_error_pass_over(rc, STW_ERR_EXISTS, err);
+    rc = stw_error_pass_over(rc, STW_ERR_EXISTS, err);
+    return rc == 0
+               ? 0
+               : stw_error_wrap(err, "EtcdCluster \"%s\" could not be created", e->spec.cluster);
 }
 
 /* Whether the server answered, and did not create the object. */

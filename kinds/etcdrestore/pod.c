@@ -5,6 +5,7 @@
  * It fetches and verifies the snapshot with steward's own image.  Then it runs etcd's own tool from
  * etcd's image, because only that knows the format of a data folder. */
 #include "base/util.h"
+#include "controller/manifest.h"
 #include "etcd/release.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdcluster/reconcile.h"
@@ -98,7 +99,18 @@ static json_t *build_fetch_container(struct er *e, bool own_ca)
         if (s->s3.aws_secret)
             (void)json_array_append_new(mounts, stw_agent_mount("s3", "/s3", true));
     }
-    return stw_agent_container("fetch", e->agent_image, NULL, args, mounts);
+    return stw_agent_container(STW_AGENT_FETCH, e->agent_image, NULL, args, mounts);
+}
+
+/* Those of a member; otherwise without a limit of the memory, because it holds the whole database
+ * there. */
+static void set_restore_resources(const struct er *e, json_t *container)
+{
+    struct stw_json given = e->cluster.spec.pod.resources;
+    if (stw_json_there(given))
+        (void)json_object_set_new(container, "resources", stw_manifest_resources(given));
+    else
+        (void)json_object_del(json_object_get(container, "resources"), "limits");
 }
 
 static json_t *build_restore_container(struct er *e)
@@ -123,11 +135,10 @@ static json_t *build_restore_container(struct er *e)
     }
     if (asprintf(&image, "%s:v%s", c->spec.repository, version) < 0)
         return NULL;
-    json_t *made =
-        stw_agent_container("restore", image, json_pack("[s]", has_utl ? "etcdutl" : "etcdctl"),
-                            args, json_pack("[o]", stw_agent_mount("data", FOLDER, false)));
-    /* No memory limit: it holds the whole database in memory. */
-    (void)json_object_del(json_object_get(made, "resources"), "limits");
+    json_t *made = stw_agent_container(STW_AGENT_RESTORE, image,
+                                       json_pack("[s]", has_utl ? "etcdutl" : "etcdctl"), args,
+                                       json_pack("[o]", stw_agent_mount("data", FOLDER, false)));
+    set_restore_resources(e, made);
     (void)json_object_set_new(made, "env",
                               json_pack("[{s:s,s:s}]", "name", "ETCDCTL_API", "value", "3"));
     return made;
@@ -169,7 +180,6 @@ int er_pod_create(struct er *e, struct stw_error *err)
         (void)json_array_append_new(volumes, claim_volume("backup", s->claim, true));
     else if (s->s3.aws_secret)
         (void)json_array_append_new(volumes, stw_agent_secret_volume("s3", s->s3.aws_secret));
-    json_auto_t *pull = stw_manifest_tree(e->cluster.spec.pod.image_pull_secrets);
     er_pod_name(e, name);
     const struct stw_agent agent = {
         .owner = &owner,
@@ -180,7 +190,7 @@ int er_pod_create(struct er *e, struct stw_error *err)
         .init_containers = json_pack("[o]", build_fetch_container(e, e->own_ca)),
         .containers = json_pack("[o]", build_restore_container(e)),
         .volumes = volumes,
-        .pull_secrets = pull,
+        .pod = &e->cluster.spec.pod, /* this pod decides where the volume is */
     };
     return stw_agent_create(e->run, &agent, err);
 }

@@ -156,9 +156,10 @@ static void follow_pod(struct er *e)
         stw_format(e->text, sizeof(e->text), "pod \"%s\" of the last attempt ends", name);
     else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
         take_result(e, a);
-    else if (a->phase == STW_AGENT_STUCK)
+    else if (a->phase == STW_AGENT_STUCK) {
+        stw_format(e->stuck, sizeof(e->stuck), "%s", a->reason);
         stw_format(e->text, sizeof(e->text), "pod \"%s\": %s", name, a->text);
-    else
+    } else
         e->state.phase = *a->message ? ER_SEEDING : ER_FETCHING; /* fetching has ended */
     free(a);
 }
@@ -302,6 +303,8 @@ static void reconcile_restore(struct stw_subject *subject, struct stw_result *re
         return;
     }
     run_next_step(e);
+    if (e->err.code != STW_OK && stw_refusal_of(&e->err, &e->refusal))
+        e->err = (struct stw_error){0};
     er_judge(e, &v, &status);
     v.exact = e->was.phase != e->state.phase || !stw_streq(e->was.seed, e->state.seed);
     stw_run_end(e->run, &e->object, &v, status, NULL, result);

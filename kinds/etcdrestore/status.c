@@ -122,6 +122,8 @@ static void compute_restore_verdict(const struct er *e, struct stw_verdict *v)
         v->reason = e->stalled;
         v->again_ms = STW_STALLED_AGAIN_MS;
         SAY(v, "%s", e->text);
+    } else if (e->refusal.reason) {
+        stw_refusal_verdict(&e->refusal, v);
     } else if (s->phase == ER_SUCCEEDED) {
         v->level = STW_LEVEL_FINE;
         v->reason = "Succeeded";
@@ -132,6 +134,10 @@ static void compute_restore_verdict(const struct er *e, struct stw_verdict *v)
         v->reason = *s->reason ? s->reason : "RestoreFailed";
         v->again_ms = e->again ? 1 : (uint64_t)STW_MAX(s->retry_at - e->now, 1) * 1000;
         SAY(v, "%s", s->error);
+    } else if (*e->stuck) { /* its watch wakes us */
+        v->level = STW_LEVEL_WAITING;
+        v->reason = e->stuck;
+        SAY(v, "%s", e->text);
     } else {
         v->again_ms = e->again ? 1 : s->phase == ER_JOINING ? JOINING_LOOK_MS : 0;
         SAY(v, "%s", *e->text ? e->text : steps[s->phase]);

@@ -7,6 +7,21 @@ IMAGE = "steward/agent:none"
 PODS = "app.kubernetes.io/component=agent"  # a selector
 
 
+class NoPods:
+    """A quota that allows no pod in the namespace, until allow()."""
+
+    def __init__(self, cluster, namespace):
+        self.cluster, self.namespace = cluster, namespace
+        cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                       "metadata": {"name": "none", "namespace": namespace},
+                       "spec": {"hard": {"pods": "0"}}})
+        cluster.wait_for("resourcequota", "none", namespace, lambda o: o.get("status", {}).get("hard"))
+
+    def allow(self):
+        """Removes it."""
+        self.cluster.delete("resourcequota", "none", self.namespace)
+
+
 class Owner:
     """An EtcdBackup or EtcdRestore, and its pod."""
 
@@ -55,10 +70,14 @@ class Owner:
     def _wait_pods(self, what, look):
         return self.cluster.wait_list(what, "pods", self.namespace, look, selector=PODS)
 
-    def ended(self, pod, failed, **containers):
-        """Writes the pod's end.  `containers`: of status, {kind of list: [(name, message)]}."""
+    def ended(self, pod, failed, phase=None, before=None, **containers):
+        """Writes the pod's end.  `containers`: of status, {kind of list: [(name, message)]}.  `before`:
+        statuses of other containers in these lists; `phase`: of the pod, if it is not that of the
+        result."""
         lists = {kind: [{"name": name, "image": IMAGE, "imageID": "", "ready": False,
                          "restartCount": 0, "state": {"terminated": {
                              "exitCode": int(failed), "message": message}}}
                         for name, message in some] for kind, some in containers.items()}
-        set_status(self.cluster, pod, phase="Failed" if failed else "Succeeded", **lists)
+        for kind, others in (before or {}).items():
+            lists[kind] = others + lists.get(kind, [])
+        set_status(self.cluster, pod, phase=phase or ("Failed" if failed else "Succeeded"), **lists)

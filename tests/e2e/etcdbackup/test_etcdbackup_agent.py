@@ -2,11 +2,13 @@
 """An EtcdBackup onto a volume when its pod ends, is deleted, or lingers: each backup counts once.
 The pods are not scheduled; the tests write their status."""
 
+import base64
 import json
 import time
 
 import pytest
-from support import agentpod, etcdbackup, faults, wait
+from support import agentpod, etcdbackup, faults, s3, wait
+from support.app import set_status
 from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
@@ -14,23 +16,40 @@ pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 HOLD = "steward.dev/held-by-a-test"  # a finalizer
 
 
+def give_secret(cluster, namespace, name, **values):
+    """A Secret with these texts."""
+    cluster.apply({"apiVersion": "v1", "kind": "Secret",
+                   "metadata": {"name": name, "namespace": namespace},
+                   "data": {k: base64.b64encode(v.encode()).decode() for k, v in values.items()}})
+
+
 class Volume(agentpod.Owner):
     """An EtcdBackup onto a PersistentVolumeClaim."""
 
     kind = etcdbackup.KIND
 
-    def apply(self, **policy):
+    def apply(self, pod=None, **policy):
         return self.create("EtcdBackup", etcdEndpoints=["http://192.0.2.1:2379"], storageType="PVC",
-                           backupPolicy=policy, pvc={"claimName": "disk", "path": "deep/db"})
+                           backupPolicy=policy, pvc={"claimName": "disk", "path": "deep/db"},
+                           **({"pod": pod} if pod else {}))
 
-    def end(self, pod, revision=7, **more):
-        """Ends the pod with a backup; or without one, if a fault is given."""
+    def patch(self, **spec):
+        """Changes some fields of the spec."""
+        self.cluster.patch(self.kind, self.name, self.namespace, {"spec": spec})
+
+    def end(self, pod, revision=7, phase=None, before=None, **more):
+        """Ends the pod with a backup; or without one, if a fault is given.  `before`: lists of container
+        statuses, each before its own one; `phase`: of the pod."""
         failed = "fault" in more
         report = {"ok": not failed, "key": f"db_v{revision:012}_2026-01-02-03:04:05",
                   "revision": revision, "sizeBytes": 4096, "sha256": "ab" * 32,
                   "etcdVersion": "3.5.16", "endpoint": "http://192.0.2.1:2379",
                   "time": int(time.time()), "verified": not failed, **more}
-        self.ended(pod, failed, containerStatuses=[("snapshot", json.dumps(report))])
+        self.ended(pod, failed, phase, before, containerStatuses=[("snapshot", json.dumps(report))])
+
+    def ready(self):
+        """Its condition Ready."""
+        return condition(self.get(), "Ready")
 
     def hold(self, pod, held=True):
         """A finalizer keeps the pod after its deletion."""
@@ -113,6 +132,166 @@ def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
     found = volume.wait("Succeeded", lambda s: len(s["artifacts"]) == 2)["status"]
     assert [a["revision"] for a in found["artifacts"]] == [9, 7]
     assert found["lastScheduleTime"] > done["lastScheduleTime"]
+
+
+# --- pods that are refused, or do not start
+
+
+def test_refused_pod_is_reported_at_once(steward_, installed, namespace, volume):
+    """With the server's text, and without a write each time that it is tried again."""
+    refused = agentpod.NoPods(installed, namespace)
+    volume.apply(backupIntervalInSecond=3600)
+    for about in ("Ready", "Stalled"):
+        told = installed.wait_condition(volume.kind, volume.name, namespace, about, "QuotaExceeded")
+        assert "could not be created" in told["message"] and "exceeded quota: none" in told["message"]
+    installed.wait_event(volume.name, namespace, "QuotaExceeded", "exceeded quota: none")
+    status = volume.status()
+    volume.poke()
+    wait.stays("one report", lambda: volume.status() == status, 2, every=0.2)
+    refused.allow()
+    volume.poke()
+    volume.end(volume.wait_pod())
+    volume.wait("Succeeded")
+    assert volume.ready()["status"] == "True"
+
+
+def test_pod_refused_by_a_policy_is_reported_at_once(steward_, installed, namespace, volume):
+    installed.apply({"apiVersion": "v1", "kind": "LimitRange",
+                     "metadata": {"name": "small", "namespace": namespace},
+                     "spec": {"limits": [{"type": "Container", "max": {"memory": "100Mi"}}]}})
+    volume.apply()
+    told = installed.wait_condition(volume.kind, volume.name, namespace, "Stalled", "Forbidden")
+    assert "maximum memory usage per Container is 100Mi" in told["message"]
+    installed.wait_event(volume.name, namespace, "Forbidden", "maximum memory usage")
+    volume.patch(pod={"resources": {"limits": {"memory": "100Mi"}}})
+    assert volume.wait_pod()["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "100Mi"}}
+
+
+def waiting(name, reason, message):
+    """The status of a container that does not start."""
+    return {"name": name, "image": agentpod.IMAGE, "imageID": "", "ready": False, "restartCount": 0,
+            "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+@pytest.mark.parametrize("reason, text, status", [
+    ("Unschedulable", "no nodes available", {}),  # by the scheduler
+    ("ImagePullBackOff", "not found", {"containerStatuses": [
+        waiting("snapshot", "ErrImagePull", "steward/agent:none: not found")]}),
+    ("CrashLoopBackOff", 'container "mesh-init"', {"initContainerStatuses": [
+        waiting("mesh-init", "CrashLoopBackOff", "back-off 10s restarting")]}),
+])
+def test_pod_that_does_not_start_is_reported_at_once(steward_, installed, volume, reason, text, status):
+    set_status(installed, volume.apply().wait_pod(), phase="Pending", **status)
+    told = installed.wait_condition(volume.kind, volume.name, volume.namespace, "Ready", reason)
+    assert told["status"] == "False" and text in told["message"]
+    assert condition(volume.get(), "Reconciling") and not condition(volume.get(), "Stalled")
+    installed.wait_event(volume.name, volume.namespace, reason, text)
+
+
+# --- pods that a mesh changes
+
+PROXY = {"name": "mesh-proxy", "image": "proxy", "imageID": "", "ready": True, "restartCount": 0}
+RUNS = {**PROXY, "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}
+
+
+def ended(code, message=""):
+    """The status of a container of a mesh that has ended."""
+    return {**PROXY, "state": {"terminated": {"exitCode": code, "message": message}}}
+
+
+@pytest.mark.parametrize("phase, more", [
+    ("Running", {"containerStatuses": [RUNS]}),  # as a container
+    ("Running", {"initContainerStatuses": [RUNS]}),  # as a native sidecar
+    ("Succeeded", {"initContainerStatuses": [ended(0, "no report")]}),
+    ("Failed", {"containerStatuses": [ended(137, "no report")]}),
+], ids=["container", "sidecar", "ended-sidecar", "killed-container"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_backup_ends_with_its_own_container(steward_, installed, volume, phase, more, fails):
+    """A proxy that runs on, or ends first, does not change the result."""
+    pod = volume.apply().wait_pod()
+    volume.hold(pod)
+    fault = {"fault": "Store", "reason": "StoreFull", "error": "no space"} if fails else {}
+    volume.end(pod, phase=phase, before=more, **fault)
+    status = volume.wait("Failed" if fails else "Succeeded")["status"]
+    assert status.get("Reason") == ("StoreFull" if fails else None)
+    wait.until("it to be deleted", lambda: "deletionTimestamp" in volume.pod()["metadata"])
+    volume.hold(pod, held=False)
+
+
+def test_end_of_a_proxy_is_not_that_of_a_backup(steward_, installed, volume):
+    pod = volume.apply().wait_pod()
+    running = {**RUNS, "name": "snapshot"}
+    set_status(installed, pod, phase="Running", initContainerStatuses=[ended(0, "no report")],
+               containerStatuses=[ended(1, "no report"), running])
+    wait.stays("it to run", lambda: volume.poke() or volume.status()["phase"] == "Running", 2, every=0.3)
+    volume.end(pod)
+    volume.wait("Succeeded")
+
+
+# --- what the spec says of pods
+
+PLACE = {"nodeSelector": {"disk": "fast"}, "tolerations": [{"key": "etcd", "operator": "Exists"}],
+         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+             "nodeSelectorTerms": [{"matchExpressions": [
+                 {"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
+         "priorityClassName": "system-cluster-critical", "imagePullSecrets": [{"name": "registry"}]}
+
+
+def test_pod_is_as_the_spec_says(steward_, volume):
+    pod = volume.apply(pod={**PLACE, "labels": {"team": "a"}, "annotations": {"mesh/inject": "false"},
+                            "resources": {"requests": {"memory": "1Gi"}}}).wait_pod()
+    for name, value in PLACE.items():
+        found = pod["spec"][name]
+        assert (found if name != "tolerations" else found[:1]) == value, name
+    assert pod["metadata"]["annotations"]["mesh/inject"] == "false"
+    assert pod["metadata"]["labels"].items() >= {"team": "a",
+                                                 "app.kubernetes.io/component": "agent"}.items()
+    assert pod["spec"]["containers"][0]["resources"] == {
+        "requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+
+
+# --- what a later backup needs
+
+
+def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namespace, volume):
+    """Of a schedule whose next backup is far away."""
+    volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="S3",
+                  clientTLSSecret="tls", authSecret="user", backupPolicy={"schedule": "0 0 1 1 *"},
+                  s3={"path": "backups/db", "awsSecret": "aws"})
+
+    def gives(about, reason, text):
+        told = installed.wait_condition(volume.kind, volume.name, namespace, "Ready", reason)
+        told = installed.wait_for(volume.kind, volume.name, namespace,
+                                  lambda o: text in condition(o, "Ready").get("message", ""))
+        assert condition(told, "Ready")["status"] == "False"
+        assert condition(told, about)["reason"] == reason
+    gives("SourceReachable", "SecretMissing", 'no Secret "tls"')
+    installed.wait_event(volume.name, namespace, "SecretMissing", 'no Secret "tls"')
+    tls = {f"etcd-client{end}": "x" for end in (".crt", ".key", "-ca.crt")}
+    give_secret(installed, namespace, "tls", **tls)
+    gives("SourceReachable", "SecretMissing", 'no Secret "user"')
+    give_secret(installed, namespace, "user", username="root")
+    gives("SourceReachable", "SecretInvalid", "needs username and password")
+    give_secret(installed, namespace, "user", username="root", password="x")
+    gives("StoreReachable", "SecretMissing", 'no Secret "aws"')
+    give_secret(installed, namespace, "aws", credentials="[default]")
+    gives("StoreReachable", "SecretInvalid", "aws_access_key_id")
+    give_secret(installed, namespace, "aws", credentials=s3.CREDENTIALS)
+    installed.wait_condition(volume.kind, volume.name, namespace, "Ready", "Scheduled")
+    assert not condition(volume.get(), "StoreReachable") and not condition(volume.get(), "SourceReachable")
+    installed.delete("secret", "aws", namespace)
+    gives("StoreReachable", "SecretMissing", 'no Secret "aws"')
+
+
+def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, volume):
+    """It would hang until its deadline otherwise."""
+    volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="PVC",
+                  clientTLSSecret="tls", pvc={"claimName": "disk", "path": "db"})
+    volume.wait("Failed", lambda s: s["Reason"] == "SecretMissing")
+    assert not volume.pod()
+    give_secret(installed, namespace, "tls", **{f"etcd-client{e}": "x" for e in (".crt", ".key", "-ca.crt")})
+    volume.wait_pod()
 
 
 @pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])

@@ -43,11 +43,12 @@ class Restore(agentpod.Owner):
     def target(self):
         return self.cluster.get(CLUSTER, "orders", self.namespace)
 
-    def end(self, pod, **fault):
-        """Ends the pod with a restored snapshot; or without one, if a fault is given."""
+    def end(self, pod, phase=None, before=None, **fault):
+        """Ends the pod with a restored snapshot; or without one, if a fault is given.  `before`, `phase`:
+        as in Owner.ended()."""
         report = {"ok": not fault, "key": "db", "sizeBytes": 4096, "sha256": SHA,
                   "verified": not fault, **fault}
-        self.ended(pod, bool(fault), initContainerStatuses=[("fetch", json.dumps(report))],
+        self.ended(pod, bool(fault), phase, before, initContainerStatuses=[("fetch", json.dumps(report))],
                    containerStatuses=[] if fault else [("restore", "")])
 
     def hold(self, claim, held):
@@ -226,6 +227,80 @@ def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, insta
     assert not restore.target()
     installed.delete(restore.kind, restore.name, restore.namespace)
     restore.wait_no_claims()
+
+
+def test_refused_pod_is_reported_at_once(alone, installed, restore):
+    """The volume stays for the next try."""
+    refused = agentpod.NoPods(installed, restore.namespace)
+    restore.apply()
+    told = installed.wait_condition(restore.kind, restore.name, restore.namespace, "Stalled",
+                                    "QuotaExceeded")
+    assert "could not be created" in told["message"] and "exceeded quota: none" in told["message"]
+    installed.wait_event(restore.name, restore.namespace, "QuotaExceeded", "exceeded quota: none")
+    [claim] = restore.claims()
+    refused.allow()
+    installed.annotate(restore.kind, restore.name, restore.namespace,
+                       {"steward.dev/reconcile-at": "now"})
+    restore.end(restore.wait_pod())
+    wait.until("the cluster", restore.target)
+    assert restore.target()["metadata"]["annotations"][SEED] == claim["metadata"]["name"]
+
+
+def test_refused_volume_is_reported_at_once(alone, installed, restore):
+    installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
+                     "metadata": {"name": "none", "namespace": restore.namespace},
+                     "spec": {"hard": {"persistentvolumeclaims": "0"}}})
+    installed.wait_for("resourcequota", "none", restore.namespace,
+                       lambda o: o.get("status", {}).get("hard"))
+    restore.apply()
+    told = installed.wait_condition(restore.kind, restore.name, restore.namespace, "Stalled",
+                                    "QuotaExceeded")
+    assert "PersistentVolumeClaim" in told["message"]
+    assert not restore.pod()
+
+
+def test_pod_that_does_not_start_is_reported_at_once(alone, installed, restore):
+    restore.apply()
+    told = installed.wait_condition(restore.kind, restore.name, restore.namespace, "Ready",
+                                    "Unschedulable")
+    assert told["status"] == "False" and "no nodes available" in told["message"]
+    installed.wait_event(restore.name, restore.namespace, "Unschedulable", "no nodes available")
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_restore_ends_with_its_own_containers(alone, restore, native):
+    """The proxy of a mesh runs on, or a container of its ends first."""
+    proxy = {"name": "mesh-proxy", "image": "proxy", "imageID": "", "ready": True, "restartCount": 0}
+    runs = {**proxy, "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}
+    done = {**proxy, "name": "mesh-init", "state": {"terminated": {"exitCode": 0, "message": "no"}}}
+    pod = restore.apply().wait_pod()
+    restore.end(pod, phase="Running", before={
+        "initContainerStatuses": [done, runs] if native else [done],
+        "containerStatuses": [] if native else [runs]})
+    wait.until("the cluster", restore.target)
+    restore.check_joining()
+    restore.wait_no_pod()
+
+
+def test_pod_follows_the_template(alone, restore):
+    """It decides where the volume is, so it must be scheduled as the member will be."""
+    place = {"nodeSelector": {"disk": "fast"}, "priorityClassName": "system-node-critical",
+             "tolerations": [{"key": "etcd", "operator": "Exists"}],
+             "topologySpreadConstraints": [
+                 {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                  "labelSelector": {"matchLabels": {"team": "a"}}}],
+             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                 "nodeSelectorTerms": [{"matchExpressions": [
+                     {"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
+             "imagePullSecrets": [{"name": "registry"}]}
+    pod = restore.apply(pod={**place, "labels": {"team": "a"}, "annotations": {"mesh/inject": "false"},
+                             "resources": {"limits": {"memory": "1Gi"}}}).wait_pod()
+    for name, value in place.items():
+        found = pod["spec"][name]
+        assert (found if name != "tolerations" else found[:1]) == value, name
+    assert pod["metadata"]["annotations"]["mesh/inject"] == "false"
+    assert pod["metadata"]["labels"]["team"] == "a"
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
 
 
 @pytest.mark.oldest("finalizers of claims")

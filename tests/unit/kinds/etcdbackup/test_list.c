@@ -103,7 +103,7 @@ static void a_list_waits_for_memory(void **state)
 static void those_of_others_are_not_kept(void **state)
 {
     const struct stw_snapshot_retention keep = {.max_backups = 1, .owner = "me"};
-    const struct stw_snapshot_pruning p = {.keep = &keep};
+    const struct stw_snapshot_pruning p = {.keep = &keep, .now = INT32_MAX};
     struct world w;
     enum stw_store_trouble trouble;
     struct stw_error err = {0};
