@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/metrics.h"
 #include "base/operator.h"
 #include "base/util.h"
@@ -37,6 +38,9 @@ struct stw_certs;
 #define STW_CERTS_CRD_VERBS "get,list,watch,patch"
 extern const struct stw_rule stw_certs_rules[];
 
+/* Whether an entry of a webhook configuration asks about a kind, by its name. */
+bool stw_webhook_is_of(struct stw_json hook, const struct stw_kind *kind);
+
 /* Takes a pair into service; -1 keeps the old one.  On the certificate thread. */
 typedef int stw_certs_use_fn(void *ctx, const char *cert_pem, const char *key_pem,
                              struct stw_error *err);
@@ -51,7 +55,8 @@ struct stw_certs_config {
     /* Ended by NULL: "steward-webhook-service.steward-system.svc", ...; "127.0.0.1", "::1". */
     const char *const *dns_names;
     const char *const *ip_addresses;
-    const char *mutating, *validating; /* webhook configurations that get the caBundle, or NULL */
+    /* Webhook configurations, or NULL; the entries of the kinds of `op` get the caBundle. */
+    const char *mutating, *validating;
     /* CRDs whose conversion webhooks get it: up to STW_CERTS_CRDS_MAX, ended by NULL; or NULL. */
     const char *const *crds;
     uint32_t ca_days, leaf_days; /* 0: 3650, 90; renewed with a third of the life left */

@@ -4,7 +4,9 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/util.h"
+#include "certs/certs.h"
 #include "certs/issue.h"
+#include "schema/kind.h"
 #include "ssl_priv.h"
 #include "steps_priv.h"
 
@@ -21,9 +23,10 @@ const struct stw_resource *stw_hook_resource(unsigned number)
     return number < STW_COUNT(configurations) ? configurations[number] : &stw_res_crd;
 }
 
-void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name)
+void stw_hook_init(struct stw_hook *h, const struct stw_operator *op,
+                   const struct stw_resource *resource, const char *name)
 {
-    *h = (struct stw_hook){.resource = resource, .name = name};
+    *h = (struct stw_hook){.op = op, .resource = resource, .name = name};
     h->object = STW_BUF_INIT(OBJECT_MAX_BYTES);
 }
 
@@ -32,15 +35,42 @@ void stw_hook_done(struct stw_hook *h)
     stw_buf_done(&h->object);
 }
 
-static int read_identity(struct stw_hook *h, struct stw_error *err)
+bool stw_webhook_is_of(struct stw_json hook, const struct stw_kind *kind)
+{
+    char name[512], own[512];
+    stw_format(own, sizeof(own), "%s.%s", kind->singular, kind->group);
+    return stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name)) == 0 && *name &&
+           stw_streq(name + 1, own); /* after m, v or d */
+}
+
+/* The entries of other kinds belong to whoever serves them. */
+static bool is_ours(const struct stw_hook *h, struct stw_json hook)
+{
+    for (const struct stw_kind *const *k = h->op->kinds; k && *k; k++)
+        if (stw_webhook_is_of(hook, *k))
+            return true;
+    return false;
+}
+
+static bool is_of_our_manager(const struct stw_operator *op, struct stw_json managed)
+{
+    char own[STW_OWN_NAME_LEN];
+    stw_operator_text(op, STW_HOOK_MANAGER, own);
+    return stw_json_is(stw_json_get(managed, "manager"), own);
+}
+
+static int read_metadata(struct stw_hook *h, struct stw_error *err)
 {
     struct stw_json_doc stw_autojson doc = {0};
+    struct stw_json key, managed;
     if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
         return -1;
     struct stw_json meta = stw_json_get(stw_json_root(&doc), "metadata");
-    if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), h->rv, sizeof(h->rv)) < 0 ||
-        stw_json_strcpy(stw_json_get(meta, "uid"), h->uid, sizeof(h->uid)) < 0)
-        return stw_fail(err, STW_ERR_INVALID, "the answer has no resourceVersion or uid");
+    if (stw_json_strcpy(stw_json_get(meta, "resourceVersion"), h->rv, sizeof(h->rv)) < 0)
+        return stw_fail(err, STW_ERR_INVALID, "the answer has no resourceVersion");
+    h->owned = false;
+    stw_json_foreach (stw_json_get(meta, "managedFields"), key, managed)
+        h->owned |= is_of_our_manager(h->op, managed);
     return 0;
 }
 
@@ -54,7 +84,7 @@ int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct
         return 0;
     stw_resource_path(h->resource, NULL, h->name, NULL, &path);
     const struct stw_request req = {.method = "GET", .path = stw_buf_str(&path)};
-    if (api->call(api->ctx, &req, &h->object, &e) == 0 && read_identity(h, &e) == 0) {
+    if (api->call(api->ctx, &req, &h->object, &e) == 0 && read_metadata(h, &e) == 0) {
         h->state = STW_HOOK_FOUND;
         return 0;
     }
@@ -69,7 +99,7 @@ int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api, struct
 
 /* --- reading each caBundle */
 
-/* Called for each webhook that a configuration has; false stops the iteration. */
+/* Called for each webhook of ours that a configuration has; false stops the iteration. */
 typedef bool look_fn(void *ctx, const char *ca_bundle);
 
 static bool look_at(struct stw_json ca_bundle, look_fn *look, void *ctx)
@@ -93,7 +123,7 @@ static bool each_bundle(const struct stw_hook *h, look_fn *look, void *ctx)
         return !stw_json_is(stw_json_get(conversion, "strategy"), "Webhook") ||
                look_at(stw_json_path(conversion, "webhook.clientConfig.caBundle"), look, ctx);
     stw_json_foreach (stw_json_get(stw_json_root(&doc), "webhooks"), key, hook)
-        if (!look_at(stw_json_path(hook, "clientConfig.caBundle"), look, ctx))
+        if (is_ours(h, hook) && !look_at(stw_json_path(hook, "clientConfig.caBundle"), look, ctx))
             return false;
     return true;
 }
@@ -152,81 +182,105 @@ void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *
 
 /* --- writing */
 
-static void add_client_config(const char *bundle, struct stw_buf *out)
+/* A JSON patch begins with the version that was read: the API server answers a patch of another one
+ * with a conflict. */
+static void begin_patch(const struct stw_hook *h, struct stw_buf *out)
 {
-    stw_buf_adds(out, "\"clientConfig\":{\"caBundle\":\"");
+    stw_buf_adds(out, "[{\"op\":\"replace\",\"path\":\"/metadata/resourceVersion\",\"value\":");
+    stw_buf_json_strz(out, h->rv);
+    stw_buf_addc(out, '}');
+}
+
+static void add_bundle(const char *config_path, const char *bundle, struct stw_buf *out)
+{
+    stw_buf_addf(out, ",{\"op\":\"add\",\"path\":\"%s/clientConfig/caBundle\",\"value\":\"",
+                 config_path);
     stw_base64_encode(bundle, strlen(bundle), out);
     stw_buf_adds(out, "\"}");
 }
 
-static void add_entries(struct stw_json webhooks, const char *bundle, struct stw_buf *out)
+static void add_entries(const struct stw_hook *h, struct stw_json webhooks, const char *bundle,
+                        struct stw_buf *out)
 {
     struct stw_json key, hook;
-    bool first = true;
-    stw_buf_adds(out, "\"webhooks\":[");
+    unsigned i = 0;
     stw_json_foreach (webhooks, key, hook) {
-        size_t len = 0;
-        const char *name = stw_json_raw(stw_json_get(hook, "name"), &len);
-        if (!name)
-            continue;
-        stw_buf_adds(out, first ? "{\"name\":" : ",{\"name\":");
-        stw_buf_add(out, name, len);
-        stw_buf_addc(out, ',');
-        add_client_config(bundle, out);
-        stw_buf_addc(out, '}');
-        first = false;
+        char path[64];
+        stw_format(path, sizeof(path), "/webhooks/%u", i++);
+        if (is_ours(h, hook))
+            add_bundle(path, bundle, out);
     }
-    stw_buf_addc(out, ']');
 }
 
-static void add_conversion(const char *bundle, struct stw_buf *out)
+static int send_patch(const struct stw_hook *h, const struct stw_buf *body,
+                      const struct stw_rotation_api *api, struct stw_error *err)
 {
-    stw_buf_adds(out, "\"spec\":{\"conversion\":{\"webhook\":{");
-    add_client_config(bundle, out);
-    stw_buf_adds(out, "}}}");
-}
-
-static int make_body(const struct stw_hook *h, const char *bundle, struct stw_buf *out,
-                     struct stw_error *err)
-{
-    struct stw_json_doc stw_autojson doc = {0};
-    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
-        return -1;
-    stw_buf_adds(out, "{\"apiVersion\":\"");
-    stw_resource_api_version(h->resource, out);
-    stw_buf_addf(out, "\",\"kind\":\"%s\",\"metadata\":{\"name\":", h->resource->kind);
-    stw_buf_json_strz(out, h->name);
-    stw_buf_adds(out, ",\"uid\":");
-    stw_buf_json_strz(out, h->uid);
-    stw_buf_adds(out, ",\"resourceVersion\":");
-    stw_buf_json_strz(out, h->rv);
-    stw_buf_adds(out, "},");
-    if (h->resource == &stw_res_crd)
-        add_conversion(bundle, out);
-    else
-        add_entries(stw_json_get(stw_json_root(&doc), "webhooks"), bundle, out);
-    stw_buf_addc(out, '}');
-    if (out->failed)
-        return stw_fail(err, STW_ERR_TOO_LARGE, "its caBundles would become too large");
-    return 0;
+    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    if (body->failed)
+        return stw_fail(err, STW_ERR_TOO_LARGE, "the change would become too large");
+    stw_resource_path(h->resource, NULL, h->name, NULL, &path);
+    stw_operator_expand(api->op, "?fieldManager=" STW_HOOK_MANAGER, &path);
+    const struct stw_request req = {.method = "PATCH",
+                                    .path = stw_buf_str(&path),
+                                    .content_type = "application/json-patch+json",
+                                    .body = stw_buf_str(body),
+                                    .body_len = body->len};
+    return api->call(api->ctx, &req, NULL, err);
 }
 
 int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rotation_api *api,
                    struct stw_error *err)
 {
-    struct stw_buf stw_autobuf path = STW_BUF_INIT(2048);
+    struct stw_json_doc stw_autojson doc = {0};
     struct stw_buf stw_autobuf body = STW_BUF_INIT(OBJECT_MAX_BYTES);
-    if (make_body(h, bundle, &body, err) < 0)
+    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
         return stw_error_wrap(err, "cannot write %s \"%s\"", h->resource->kind, h->name);
-    stw_resource_path(h->resource, NULL, h->name, NULL, &path);
-    stw_operator_expand(api->op, "?fieldManager=" STW_HOOK_MANAGER "&force=true", &path);
-    const struct stw_request req = {.method = "PATCH",
-                                    .path = stw_buf_str(&path),
-                                    .content_type = "application/apply-patch+yaml",
-                                    .body = stw_buf_str(&body),
-                                    .body_len = body.len};
-    if (api->call(api->ctx, &req, NULL, err) < 0)
+    begin_patch(h, &body);
+    if (h->resource == &stw_res_crd)
+        add_bundle("/spec/conversion/webhook", bundle, &body);
+    else
+        add_entries(h, stw_json_get(stw_json_root(&doc), "webhooks"), bundle, &body);
+    stw_buf_addc(&body, ']');
+    if (send_patch(h, &body, api, err) < 0)
         return stw_error_wrap(err, "cannot write the caBundle of %s \"%s\"", h->resource->kind,
+                              h->name);
+    return 0;
+}
+
+/* The API server takes an empty list for one that was left out; a list with one empty entry removes
+ * all. */
+static void add_removals(const struct stw_hook *h, struct stw_json managed, struct stw_buf *out)
+{
+    struct stw_json key, one;
+    uint32_t i = 0, removed = 0, count = stw_json_size(managed);
+    bool others = false;
+    stw_json_foreach (managed, key, one)
+        others |= !is_of_our_manager(h->op, one);
+    if (!others && count > 0) {
+        stw_buf_adds(out,
+                     ",{\"op\":\"replace\",\"path\":\"/metadata/managedFields\",\"value\":[{}]}");
+        return;
+    }
+    stw_json_foreach (managed, key, one) {
+        if (is_of_our_manager(h->op, one))
+            stw_buf_addf(out, ",{\"op\":\"remove\",\"path\":\"/metadata/managedFields/%u\"}",
+                         i - removed++);
+        i++;
+    }
+}
+
+int stw_hook_release(const struct stw_hook *h, const struct stw_rotation_api *api,
+                     struct stw_error *err)
+{
+    struct stw_json_doc stw_autojson doc = {0};
+    struct stw_buf stw_autobuf body = STW_BUF_INIT(OBJECT_MAX_BYTES);
+    if (stw_json_scan(&doc, stw_buf_str(&h->object), h->object.len, err) < 0)
+        return stw_error_wrap(err, "cannot release %s \"%s\"", h->resource->kind, h->name);
+    begin_patch(h, &body);
+    add_removals(h, stw_json_path(stw_json_root(&doc), "metadata.managedFields"), &body);
+    stw_buf_addc(&body, ']');
+    if (send_patch(h, &body, api, err) < 0)
+        return stw_error_wrap(err, "cannot release the caBundle of %s \"%s\"", h->resource->kind,
                               h->name);
     return 0;
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The webhook configurations: reading and writing their caBundles.  We own only
- * webhooks[*].clientConfig.caBundle, by server-side apply, for the webhooks that the configuration
- * lists when it is read; and of a CRD that is converted by a webhook only the caBundle of that.  A
- * write is valid only for the object as it was read (uid and resourceVersion). */
+ * The webhook configurations: reading and writing their caBundles.  We write only
+ * webhooks[*].clientConfig.caBundle, of the webhooks of our kinds; and of a CRD that is converted by
+ * a webhook only the caBundle of that.  A write is valid only for the object as it was read
+ * (resourceVersion).
+ *
+ * We own no field.  An entry of a list stays for as long as any field manager owns a field in it: with
+ * one that owns the caBundle, an installer that leaves an entry out by server-side apply would leave
+ * an incomplete entry, which the API server refuses.  So each write is followed by a release: it takes
+ * our entry out of metadata.managedFields, and changes nothing else. */
 #ifndef STW_CERTS_HOOKS_PRIV_H
 #define STW_CERTS_HOOKS_PRIV_H
 
@@ -26,27 +31,33 @@ struct stw_rotation_api {
 #define STW_HOOK_MANAGER "{operator}-certs"
 
 struct stw_hook {
+    const struct stw_operator *op; /* whose kinds our webhooks are of */
     const struct stw_resource *resource;
     const char *name; /* NULL or "": not configured */
     enum stw_hook_state state;
-    char rv[64], uid[64];
+    bool owned; /* managedFields has an entry of ours */
+    char rv[64];
     struct stw_buf object; /* as it was read */
 };
 
 /* Of a number below STW_ROTATION_HOOKS. */
 const struct stw_resource *stw_hook_resource(unsigned number);
-void stw_hook_init(struct stw_hook *h, const struct stw_resource *resource, const char *name);
+void stw_hook_init(struct stw_hook *h, const struct stw_operator *op,
+                   const struct stw_resource *resource, const char *name);
 void stw_hook_done(struct stw_hook *h);
 /* -1: could not be read, the state is UNKNOWN.  A missing configuration is not an error. */
 int stw_hook_read(struct stw_hook *h, const struct stw_rotation_api *api,
                   struct stw_error *err) STW_MUST_CHECK;
-/* Every webhook in it has exactly this text. */
+/* Every webhook of ours in it has exactly this text. */
 bool stw_hook_exact(const struct stw_hook *h, const char *bundle);
-/* Every webhook in it trusts this leaf. */
+/* Every webhook of ours in it trusts this leaf. */
 bool stw_hook_trusts(const struct stw_hook *h, const char *leaf_pem);
-/* Adds the CAs in its caBundles. */
+/* Adds the CAs in the caBundles of our webhooks. */
 void stw_hook_collect(const struct stw_hook *h, int64_t now_us, struct stw_buf *bundle);
 int stw_hook_write(const struct stw_hook *h, const char *bundle, const struct stw_rotation_api *api,
                    struct stw_error *err) STW_MUST_CHECK;
+/* Gives up the fields that managedFields says we own. */
+int stw_hook_release(const struct stw_hook *h, const struct stw_rotation_api *api,
+                     struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -30,7 +30,7 @@ static void view_init(struct view *v, const struct stw_rotation *r)
     v->secret = (struct stw_buf){.max = STW_SECRET_MAX_BYTES, .secret = true};
     v->bundle = STW_BUF_INIT(STW_BUNDLE_MAX_BYTES);
     for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++)
-        stw_hook_init(&v->hooks[i], stw_hook_resource(i), r->config.hook_names[i]);
+        stw_hook_init(&v->hooks[i], r->config.op, stw_hook_resource(i), r->config.hook_names[i]);
 }
 
 static void view_done(struct view *v)
@@ -240,6 +240,33 @@ static int write_hooks(struct stw_rotation *r, struct view *v, struct stw_error 
     return 0;
 }
 
+/* A policy may refuse it: then admission goes on, and only installers are affected. */
+static bool is_refused(const struct stw_error *err)
+{
+    return err->code == STW_ERR_FORBIDDEN || err->code == STW_ERR_INVALID;
+}
+
+static int release_hooks(struct stw_rotation *r, const struct view *v, struct stw_error *err)
+{
+    for (unsigned i = 0; i < STW_ROTATION_HOOKS; i++) {
+        struct stw_error e = {0};
+        const struct stw_hook *h = &v->hooks[i];
+        if (h->state != STW_HOOK_FOUND || !h->owned || stw_hook_release(h, &r->api, &e) == 0)
+            continue;
+        if (!is_refused(&e)) {
+            *err = e;
+            return -1;
+        }
+        if (!r->release_said)
+            stw_log(STW_LOG_WARN,
+                    "the caBundle stays owned: a server-side apply that leaves out webhooks fails",
+                    STW_STR("kind", h->resource->kind), STW_STR("name", h->name),
+                    STW_STR("error", e.text));
+        r->release_said = true;
+    }
+    return 0;
+}
+
 /* Why a new CA or leaf is made: the first reason that applies. */
 static const char *find_action_reason(const struct view *v, enum stw_rotation_action action)
 {
@@ -289,7 +316,7 @@ static int perform_action(struct stw_rotation *r, struct view *v, enum stw_rotat
         return -1;
     }
     if (action == STW_ROTATION_NONE)
-        return 0;
+        return release_hooks(r, v, err);
     if (action == STW_ROTATION_WRITE)
         return write_hooks(r, v, err) < 0 ? -1 : 1;
     if (change_secret(r, v, action, err) < 0)

@@ -31,7 +31,7 @@ struct stw_rotation {
     uint64_t exact_since_ms; /* 0: they are not exact */
     uint64_t repair_since_ms;
     unsigned repairs; /* writes of caBundles since then */
-    bool missing_said[STW_ROTATION_HOOKS];
+    bool missing_said[STW_ROTATION_HOOKS], release_said;
 };
 
 void stw_rotation_done(struct stw_rotation *r);

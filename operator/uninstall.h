@@ -33,8 +33,6 @@ int stw_held_release(const struct stw_remote *r, const struct stw_kind *kind,
 int stw_held_delete(const struct stw_remote *r, const struct stw_kind *kind,
                     struct stw_error *err) STW_MUST_CHECK;
 
-/* Whether an entry of a webhook configuration asks about a kind, by its name. */
-bool stw_webhook_is_of(struct stw_json hook, const struct stw_kind *kind);
 /* Removes the webhooks of the kinds of r->op from a configuration and leaves the others. */
 int stw_hooks_remove(const struct stw_remote *r, const struct stw_resource *configuration,
                      const char *name, struct stw_error *err) STW_MUST_CHECK;

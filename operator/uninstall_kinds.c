@@ -5,19 +5,12 @@
 
 #include "base/util.h"
 #include "base/visible.h"
+#include "certs/certs.h"
 #include "operator/installed.h"
 #include "operator/kind_choice.h"
 #include "operator/names.h"
 
 #define PATCH_MAX (256u << 10)
-
-bool stw_webhook_is_of(struct stw_json hook, const struct stw_kind *kind)
-{
-    char name[512], own[512];
-    stw_format(own, sizeof(own), "%s.%s", kind->singular, kind->group);
-    return stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name)) == 0 && *name &&
-           stw_streq(name + 1, own); /* after m, v or d */
-}
 
 static bool is_of_ours(const struct stw_operator *op, struct stw_json hook)
 {

@@ -8,17 +8,26 @@
  *     shift SECONDS  sets the wall clock ahead by this much more
  *     quit
  *
- * Arguments: NAMESPACE SECRET MUTATING VALIDATING NAME... (DNS names and IP addresses). */
+ * Arguments: NAMESPACE SECRET MUTATING VALIDATING NAME... (DNS names and IP addresses, and crd=NAME of
+ * a CRD whose conversion webhook it serves). */
 #include "base/log.h"
 #include "base/util.h"
 #include "certs/certs.h"
+#include "schema/kind.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-static const struct stw_operator probe_operator = {
-    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .version = "1.2.3"};
+static const struct stw_kind own_kinds[] = {{.group = "example.com", .singular = "one"},
+                                            {.group = "example.com", .singular = "two"},
+                                            {.group = "example.com", .singular = "three"}};
+static const struct stw_kind *const kinds[] = {&own_kinds[0], &own_kinds[1], &own_kinds[2], NULL};
+static const struct stw_operator probe_operator = {.name = "steward",
+                                                   .domain = "steward.dev",
+                                                   .metric_prefix = "steward",
+                                                   .version = "1.2.3",
+                                                   .kinds = kinds};
 
 #define NAMES_MAX 8
 #define SETTLE_S 1
@@ -29,6 +38,7 @@ struct probe {
     struct stw_metrics *metrics;
     struct stw_certs *certs;
     const char *dns[NAMES_MAX + 1], *ips[NAMES_MAX + 1];
+    const char *crds[2];
 
     pthread_mutex_t lock;
     char *cert;    /* guarded by lock: in service */
@@ -105,7 +115,9 @@ static void add_names(struct probe *p, char **names)
     size_t dns = 0, ips = 0;
     for (; *names && dns < NAMES_MAX && ips < NAMES_MAX; names++) {
         bool ip = (*names)[strspn(*names, "0123456789.:")] == '\0';
-        if (ip)
+        if (strncmp(*names, "crd=", 4) == 0)
+            p->crds[0] = *names + 4;
+        else if (ip)
             p->ips[ips++] = *names;
         else
             p->dns[dns++] = *names;
@@ -129,6 +141,7 @@ static int start(struct probe *p, char **argv, struct stw_error *err)
                                             .secret = argv[2],
                                             .mutating = argv[3],
                                             .validating = argv[4],
+                                            .crds = p->crds,
                                             .dns_names = p->dns,
                                             .ip_addresses = p->ips,
                                             .settle_seconds = SETTLE_S,

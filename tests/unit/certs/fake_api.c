@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/util.h"
+#include "schema/kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,10 @@ static const char *const paths[FAKE_OBJECTS] = {
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.org",
 };
 #define SECRETS "/api/v1/namespaces/ns/secrets"
+
+static const struct stw_kind one = {.group = "example", .singular = "one"},
+                             two = {.group = "example", .singular = "two"};
+const struct stw_kind *const fake_kinds[] = {&one, &two, NULL};
 
 void fake_init(struct fake_api *f)
 {
@@ -64,10 +69,12 @@ static void put(struct fake_api *f, enum fake_object which, json_t *object)
 void fake_add_hook(struct fake_api *f, enum fake_object which)
 {
     put(f, which,
-        json_pack("{s:{s:s}, s:[{s:s,s:{s:{s:s}},s:s},{s:s,s:{s:s}}]}", "metadata", "name", "hooks",
-                  "webhooks", "name", "one.example", "clientConfig", "service", "name", "steward",
-                  "sideEffects", "None", "name", "two.example", "clientConfig", "url",
-                  "https://127.0.0.1/"));
+        json_pack("{s:{s:s,s:[{s:s}]}, s:[{s:s,s:{s:{s:s}},s:s},{s:s,s:{s:s}},{s:s,s:{s:s}}]}",
+                  "metadata", "name", "hooks", "managedFields", "manager", "helm", "webhooks",
+                  "name", "vone.example", "clientConfig", "service", "name", "steward",
+                  "sideEffects", "None", "name", "vtwo.example", "clientConfig", "url",
+                  "https://127.0.0.1/", "name", "vother.example", "clientConfig", "url",
+                  "https://127.0.0.2/"));
 }
 
 void fake_add_crd(struct fake_api *f, const char *strategy)
@@ -184,40 +191,76 @@ static int update(struct fake_api *f, enum fake_object which, const json_t *body
     return 0;
 }
 
-/* The part of server-side apply that merges a list with names as keys.  Apart from the names, the
- * request may contain only the caBundle. */
-static int apply(struct fake_api *f, enum fake_object which, const json_t *body,
-                 struct stw_error *err)
+/* The field manager of a patch gets the fields that it changes. */
+static void own(struct fake_api *f, enum fake_object which)
 {
-    size_t i;
-    json_t *hook;
-    if (check_version(f, which, body, err) < 0)
-        return -1;
-    json_array_foreach (json_object_get(body, "webhooks"), i, hook) {
-        json_t *config = json_object_get(hook, "clientConfig");
-        json_t *to = json_array_get(json_object_get(f->objects[which], "webhooks"), i);
-        assert_int_equal(json_object_size(hook), 2);
-        assert_int_equal(json_object_size(config), 1);
-        assert_true(json_equal(json_object_get(hook, "name"), json_object_get(to, "name")));
-        json_object_set(client_config(f, which, i), "caBundle",
-                        json_object_get(config, "caBundle"));
-    }
-    stamp(f, which);
-    return 0;
+    json_t *managed = json_object_get(meta(f, which), "managedFields");
+    if (fake_owned(f, which))
+        return;
+    if (!managed)
+        json_object_set_new(meta(f, which), "managedFields", managed = json_array());
+    json_array_append_new(managed, json_pack("{s:s}", "manager", "steward-certs"));
 }
 
-/* The same of a CRD. */
-static int apply_crd(struct fake_api *f, const json_t *body, struct stw_error *err)
+bool fake_owned(const struct fake_api *f, enum fake_object which)
 {
-    const char *bundle = NULL;
-    if (check_version(f, FAKE_CRD, body, err) < 0)
-        return -1;
-    assert_int_equal(json_object_size(body), 4); /* with apiVersion, kind, metadata */
-    assert_int_equal(json_unpack((json_t *)(uintptr_t)body, "{s:{s:{s:{s:{s:s!}!}!}!}}", "spec",
-                                 "conversion", "webhook", "clientConfig", "caBundle", &bundle),
-                     0);
-    json_object_set_new(client_config(f, FAKE_CRD, 0), "caBundle", json_string(bundle));
-    stamp(f, FAKE_CRD);
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(meta(f, which), "managedFields"), i, entry)
+        if (stw_streq(json_string_value(json_object_get(entry, "manager")), "steward-certs"))
+            return true;
+    return false;
+}
+
+/* One operation of a JSON patch.  It may change the caBundle of a webhook, or take an entry out of
+ * managedFields. */
+static void patch_one(struct fake_api *f, enum fake_object which, const json_t *operation)
+{
+    const char *path = json_string_value(json_object_get(operation, "path"));
+    const char *op = json_string_value(json_object_get(operation, "op"));
+    json_t *value = json_object_get(operation, "value"), *config;
+    json_t *managed = json_object_get(meta(f, which), "managedFields");
+    unsigned index = 0;
+    int end = 0;
+    if (sscanf(path, "/metadata/managedFields/%u%n", &index, &end) == 1 && !path[end]) {
+        assert_string_equal(op, "remove");
+        assert_string_equal(
+            json_string_value(json_object_get(json_array_get(managed, index), "manager")),
+            "steward-certs");
+        json_array_remove(managed, index);
+    } else if (stw_streq(path, "/metadata/managedFields")) {
+        assert_string_equal(op, "replace");
+        json_object_del(meta(f, which), "managedFields");
+    } else {
+        bool crd = stw_streq(path, "/spec/conversion/webhook/clientConfig/caBundle");
+        assert_int_equal(crd, which == FAKE_CRD);
+        assert_true(crd ||
+                    (sscanf(path, "/webhooks/%u/clientConfig/caBundle%n", &index, &end) == 1 &&
+                     end && !path[end]));
+        config = client_config(f, which, index);
+        assert_string_equal(op, "add");
+        assert_non_null(config);
+        json_object_set(config, "caBundle", value);
+        own(f, which);
+    }
+}
+
+static int patch(struct fake_api *f, enum fake_object which, const json_t *body,
+                 struct stw_error *err)
+{
+    const json_t *first = json_array_get(body, 0);
+    if (!f->objects[which])
+        return stw_fail(err, STW_ERR_NOT_FOUND, "not found");
+    assert_string_equal(json_string_value(json_object_get(first, "op")), "replace");
+    assert_string_equal(json_string_value(json_object_get(first, "path")),
+                        "/metadata/resourceVersion");
+    if (!json_equal(json_object_get(first, "value"),
+                    json_object_get(meta(f, which), "resourceVersion")))
+        return stw_fail(err, STW_ERR_CONFLICT, "the object has been modified");
+    assert_true(json_array_size(body) > 1);
+    for (size_t i = 1; i < json_array_size(body); i++)
+        patch_one(f, which, json_array_get(body, i));
+    stamp(f, which);
     return 0;
 }
 
@@ -250,12 +293,14 @@ static int serve(struct fake_api *f, const struct stw_request *req, struct stw_b
         rc = create(f, body, err);
     else if (stw_streq(req->method, "PUT") && stw_streq(req->path, paths[FAKE_SECRET]))
         rc = update(f, FAKE_SECRET, body, err);
-    else if (stw_streq(req->method, "PATCH") && strncmp(req->path, paths[FAKE_MUTATING], len) == 0)
-        rc = apply(f, FAKE_MUTATING, body, err);
-    else if (stw_streq(req->method, "PATCH") && strncmp(req->path, paths[FAKE_CRD], len) == 0)
-        rc = apply_crd(f, body, err);
-    else if (stw_streq(req->method, "PATCH"))
-        rc = apply(f, FAKE_VALIDATING, body, err);
+    else if (stw_streq(req->method, "PATCH") &&
+             stw_streq(req->content_type, "application/json-patch+json") &&
+             stw_streq(req->path + len, "?fieldManager=steward-certs"))
+        rc = patch(f,
+                   strncmp(req->path, paths[FAKE_MUTATING], len) == 0 ? FAKE_MUTATING
+                   : strncmp(req->path, paths[FAKE_CRD], len) == 0    ? FAKE_CRD
+                                                                      : FAKE_VALIDATING,
+                   body, err);
     else
         fail_msg("%s %s", req->method, req->path);
     json_decref(body);

@@ -35,7 +35,9 @@ void fake_done(struct fake_api *f);
 void fake_copy(struct fake_api *f, const struct fake_api *from);
 stw_rotation_call_fn fake_call;
 
-/* A configuration of two webhooks without a caBundle. */
+/* Those of the first two webhooks of a configuration. */
+extern const struct stw_kind *const fake_kinds[];
+/* A configuration of two webhooks, and one of another operator, without a caBundle. */
 void fake_add_hook(struct fake_api *f, enum fake_object which);
 /* A CRD that is converted by a webhook without a caBundle, or by none. */
 void fake_add_crd(struct fake_api *f, const char *strategy);
@@ -45,6 +47,8 @@ char *fake_data(const struct fake_api *f, const char *key);
 void fake_set_data(struct fake_api *f, const char *key, const char *value); /* NULL: removes */
 /* The decoded caBundle of one webhook, "" when there is none; the caller frees it. */
 char *fake_bundle(const struct fake_api *f, enum fake_object which, size_t index);
+/* Whether steward owns a field of it. */
+bool fake_owned(const struct fake_api *f, enum fake_object which);
 void fake_set_bundle(struct fake_api *f, enum fake_object which, const char *value);
 
 #endif

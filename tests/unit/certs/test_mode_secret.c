@@ -19,7 +19,7 @@ static struct fake_clock now;
 static const struct stw_clock now_clock = {&now, fake_monotonic, fake_wall};
 
 static const struct stw_operator op = {
-    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .kinds = fake_kinds};
 static const char *const names[] = {"steward.ns.svc", NULL};
 
 static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_error *err)

@@ -46,7 +46,7 @@ static int use(void *ctx, const char *cert_pem, const char *key_pem, struct stw_
 }
 
 static const struct stw_operator op = {
-    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward"};
+    .name = "steward", .domain = "steward.dev", .metric_prefix = "steward", .kinds = fake_kinds};
 
 static void pass(int64_t us)
 {
@@ -170,6 +170,9 @@ static void assert_settled(struct world *w, unsigned replicas)
             stw_autofree char *bundle = fake_bundle(&w->api, h, i);
             assert_string_equal(bundle, ca);
         }
+        stw_autofree char *other = w->api.objects[h] ? fake_bundle(&w->api, h, 2) : NULL;
+        assert_true(!other || !*other);
+        assert_false(fake_owned(&w->api, h));
     }
     for (unsigned i = 0; i < replicas; i++) {
         assert_string_equal(w->replicas[i].cert, leaf);
@@ -197,12 +200,12 @@ static void test_first_start(void **state)
     assert_settled(w, 1);
     json_t *secret = w->api.objects[FAKE_SECRET];
     assert_string_equal(json_string_value(json_object_get(secret, "type")), "kubernetes.io/tls");
-    /* Secret, two caBundles, promotion */
-    assert_int_equal(w->api.writes, 4);
+    /* Secret, two caBundles, promotion, two releases */
+    assert_int_equal(w->api.writes, 6);
     unsigned calls = w->api.calls;
     sync_ok(w, 1);
     assert_settled(w, 2);
-    assert_int_equal(w->api.writes, 4);
+    assert_int_equal(w->api.writes, 6);
     assert_int_equal(w->api.calls - calls, 3);
     world_end(w);
 }
@@ -268,7 +271,30 @@ static void test_crd_without_webhook(void **state)
     fake_add_crd(&w->api, "None");
     sync_ok(w, 0);
     assert_settled(w, 1);
-    assert_int_equal(w->api.writes, 4); /* none to the CRD */
+    assert_int_equal(w->api.writes, 6); /* none to the CRD */
+    world_end(w);
+}
+
+/* Also as the only field manager, and while a policy refuses it. */
+static void test_release(void **state)
+{
+    (void)state;
+    struct world *w = world_new();
+    json_t *hook = w->api.objects[FAKE_MUTATING];
+    json_object_del(json_object_get(hook, "metadata"), "managedFields");
+    w->api.fail_code = STW_ERR_FORBIDDEN;
+    w->api.fail_write = 5; /* the first release */
+    sync_ok(w, 0);
+    assert_int_equal(w->api.writes, 6);
+    assert_settled(w, 1);
+    assert_null(json_object_get(json_object_get(hook, "metadata"), "managedFields"));
+    /* an outage: to be tried again */
+    w->api.fail_code = STW_ERR_UNAVAILABLE;
+    fake_set_bundle(&w->api, FAKE_MUTATING, "");
+    w->api.fail_write = 8;
+    assert_int_equal(stw_rotation_sync(&w->replicas[0].rotation, NULL), -1);
+    sync_ok(w, 0);
+    assert_settled(w, 1);
     world_end(w);
 }
 
@@ -644,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_no_configurations_yet),
         cmocka_unit_test(test_conversion_webhook),
         cmocka_unit_test(test_crd_without_webhook),
+        cmocka_unit_test(test_release),
         cmocka_unit_test(test_configuration_unreadable),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_somebody_keeps_overwriting),
