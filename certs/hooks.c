@@ -43,7 +43,7 @@ bool stw_webhook_is_of(struct stw_json hook, const struct stw_kind *kind)
            stw_streq(name + 1, own); /* after m, v or d */
 }
 
-/* The entries of other kinds belong to whoever serves them. */
+/* The entries of other kinds belong to the program that serves them. */
 static bool is_ours(const struct stw_hook *h, struct stw_json hook)
 {
     for (const struct stw_kind *const *k = h->op->kinds; k && *k; k++)

@@ -5,10 +5,10 @@
  * a webhook only the caBundle of that.  A write is valid only for the object as it was read
  * (resourceVersion).
  *
- * We own no field.  An entry of a list stays for as long as any field manager owns a field in it: with
- * one that owns the caBundle, an installer that leaves an entry out by server-side apply would leave
- * an incomplete entry, which the API server refuses.  So each write is followed by a release: it takes
- * our entry out of metadata.managedFields, and changes nothing else. */
+ * We own no field.  What a field manager has applied in an entry of a list keeps the entry, and who
+ * owns the caBundle of a CRD keeps its conversion: what an installer leaves out by server-side apply
+ * would then stay, incomplete, and the API server refuses the whole.  So each write is followed by a
+ * release: it takes our entry out of metadata.managedFields, and changes nothing else. */
 #ifndef STW_CERTS_HOOKS_PRIV_H
 #define STW_CERTS_HOOKS_PRIV_H
 

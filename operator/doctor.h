@@ -33,6 +33,9 @@ struct doctor {
 /* Formats into d->advice. */
 const char *doctor_advice(struct doctor *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* How to get back an object of the installation, in d->advice: from the release if Helm has installed
+ * it, else by `command`. */
+const char *doctor_reinstall(struct doctor *d, const char *command);
 /* Reports a failed read: a warning if it was forbidden, else a failure. */
 void doctor_unread(struct doctor *d, const char *check, const struct stw_error *err);
 /* steward's container, or absent. */

@@ -11,19 +11,23 @@
 
 #include <inttypes.h>
 
+/* The command that removes what refuses changes of a kind, and leaves the other kinds alone. */
+static const char *uninstall_advice(struct doctor *d, const struct stw_kind *k,
+                                    const struct stw_held *held, const char *more)
+{
+    return doctor_advice(d, "{operator} uninstall --namespace %s --kinds=%s%s --yes%s", d->ns,
+                         k->kind, held->held ? " --finalizers=release" : "", more);
+}
+
 static void report_objects(struct doctor *d, const struct stw_kind *k, const struct stw_held *held)
 {
     if (held->held)
-        stw_checkup_add(
-            &d->report, STW_CHECK_WARN, "kinds",
-            doctor_advice(d,
-                          "{operator} uninstall --kinds=%s --finalizers=release, or manage "
-                          "the kind again",
-                          k->kind),
-            "%s is left out, but %" PRIu64 " of %" PRIu64
-            " %s %s the finalizer %s, such as %s: no client removes it at a deletion",
-            k->kind, held->held, held->all, stw_held_noun(held, k),
-            held->held == 1 ? "has" : "have", k->finalizer, held->first);
+        stw_checkup_add(&d->report, STW_CHECK_WARN, "kinds",
+                        uninstall_advice(d, k, held, "; or manage the kind again"),
+                        "%s is left out, but %" PRIu64 " of %" PRIu64
+                        " %s %s the finalizer %s, such as %s: no client removes it at a deletion",
+                        k->kind, held->held, held->all, stw_held_noun(held, k),
+                        held->held == 1 ? "has" : "have", k->finalizer, held->first);
     else
         stw_checkup_add(&d->report, STW_CHECK_WARN, "kinds",
                         doctor_advice(d, "kubectl get %s.%s -A", k->plural, k->group),
@@ -49,18 +53,13 @@ static bool has_webhook(const struct doctor *d, const struct stw_resource *r, co
     return false;
 }
 
-static bool check_webhooks(struct doctor *d, const struct stw_kind *k)
+/* `kubectl apply` of a shorter list removes no entry that another client has applied. */
+static bool check_webhooks(struct doctor *d, const struct stw_kind *k, const struct stw_held *held)
 {
-    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192);
     if (!has_webhook(d, &stw_res_validating, STW_CERTS_VALIDATING, k) &&
         !has_webhook(d, &stw_res_mutating, STW_CERTS_MUTATING, k))
         return true;
-    stw_kinds_names(d->op->kinds, &kinds);
-    stw_checkup_add(&d->report, STW_CHECK_FAIL, "kinds",
-                    doctor_advice(d,
-                                  "{operator} print webhooks --namespace %s --kinds=%s | kubectl "
-                                  "apply -f -",
-                                  d->ns, stw_buf_str(&kinds)),
+    stw_checkup_add(&d->report, STW_CHECK_FAIL, "kinds", uninstall_advice(d, k, held, ""),
                     "%s is left out, but the webhook configurations still ask about it: every "
                     "change of its objects is refused",
                     k->kind);
@@ -71,11 +70,11 @@ static bool check_kind(struct doctor *d, const struct stw_kind *k)
 {
     struct stw_held held = {0};
     struct stw_error err = {0};
-    bool good = check_webhooks(d, k);
     if (stw_held_count(&d->remote, k, &held, &err) != 0) {
         doctor_unread(d, k->plural, &err);
         return false;
     }
+    bool good = check_webhooks(d, k, &held);
     if (held.all)
         report_objects(d, k, &held);
     return good && held.all == 0;

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "kube/pages.h"
+#include "operator/names.h"
 
 #define PORT 9443
 #define PORT_NAME "webhook"
@@ -67,7 +68,62 @@ static int count_ready(struct doctor *d, unsigned *ret, struct stw_error *err)
     return 0;
 }
 
-void doctor_service(struct doctor *d)
+/* A Service without a selector has endpoints of its own, and pods with unknown labels are not
+ * {operator}'s Deployment. */
+static struct stw_json pod_labels(const struct doctor *d)
+{
+    return stw_json_path(d->deployment.root, "spec.template.metadata.labels");
+}
+
+/* Adds the pairs of a selector that the labels of the pods lack. */
+static void add_mismatches(struct stw_json selector, struct stw_json labels, struct stw_buf *out)
+{
+    struct stw_json key, value;
+    stw_json_foreach (selector, key, value) {
+        stw_autofree char *name = stw_json_strdup(key), *wanted = stw_json_strdup(value);
+        stw_autofree char *has = name ? stw_json_strdup(stw_json_get(labels, name)) : NULL;
+        if (!name || !wanted || stw_same(wanted, has))
+            continue;
+        stw_buf_addf(out, "%s%s=%s (they have ", out->len ? ", " : "", name, wanted);
+        stw_buf_addf(out, has ? "%s=%s)" : "no %s)", name, has);
+    }
+}
+
+/* The Deployment's selector matches its pods: the API server sees to that. */
+static bool check_selector(struct doctor *d, enum stw_check_level level, const char *check,
+                           const char *ns, const char *name, struct stw_json service)
+{
+    stw_autobuf struct stw_buf wrong = STW_BUF_INIT(4096), right = STW_BUF_INIT(512);
+    if (!stw_json_there(pod_labels(d)) || !stw_streq(ns, d->ns))
+        return true;
+    add_mismatches(stw_json_path(service, "spec.selector"), pod_labels(d), &wrong);
+    if (!wrong.len)
+        return true;
+    size_t len = 0;
+    const char *labels =
+        stw_json_raw(stw_json_path(d->deployment.root, "spec.selector.matchLabels"), &len);
+    stw_buf_add(&right, labels ? labels : "", labels ? len : 0);
+    stw_checkup_add(&d->report, level, check,
+                    doctor_advice(d,
+                                  "kubectl -n %s patch service %s --type=json "
+                                  "-p='[{\"op\":\"replace\",\"path\":\"/spec/selector\","
+                                  "\"value\":%s}]'",
+                                  ns, name, stw_buf_str(&right)),
+                    "its selector matches no pod of {operator}: %s", stw_buf_str(&wrong));
+    return false;
+}
+
+/* It is optional. */
+static void check_metrics_service(struct doctor *d)
+{
+    stw_autoanswer struct stw_answer service = {0};
+    char name[STW_OWN_NAME_LEN];
+    stw_operator_text(d->op, STW_METRICS_SERVICE, name);
+    if (stw_remote_get(&d->remote, &stw_res_service, d->ns, name, &service, NULL) == 0)
+        (void)check_selector(d, STW_CHECK_WARN, "metrics Service", d->ns, name, service.root);
+}
+
+static void check_webhook_service(struct doctor *d)
 {
     stw_autoanswer struct stw_answer service = {0};
     struct stw_error err = {0};
@@ -77,11 +133,15 @@ void doctor_service(struct doctor *d)
     if (stw_remote_get(&d->remote, &stw_res_service, d->service_ns, d->service, &service, &err) !=
         0) {
         if (err.code == STW_ERR_NOT_FOUND)
-            stw_checkup_add(
-                &d->report, STW_CHECK_FAIL, "Service", "kubectl apply -k config/webhook",
-                "%s/%s, which the webhooks name, is not there", d->service_ns, d->service);
+            stw_checkup_add(&d->report, STW_CHECK_FAIL, "Service",
+                            doctor_reinstall(d, "kubectl apply -k config/webhook"),
+                            "%s/%s, which the webhooks name, is not there", d->service_ns,
+                            d->service);
         else
             doctor_unread(d, "Service", &err);
+    } else if (!check_selector(d, STW_CHECK_FAIL, "Service", d->service_ns, d->service,
+                               service.root)) {
+        return;
     } else if (count_ready(d, &ready, &err) != 0) {
         doctor_unread(d, "endpoints", &err);
     } else if (ready == 0) {
@@ -96,6 +156,12 @@ void doctor_service(struct doctor *d)
         stw_checkup_add(&d->report, STW_CHECK_OK, "Service", NULL, "%u ready pods of %s/%s", ready,
                         d->service_ns, d->service);
     }
+}
+
+void doctor_service(struct doctor *d)
+{
+    check_webhook_service(d);
+    check_metrics_service(d);
 }
 
 /* --- NetworkPolicies */
@@ -193,10 +259,7 @@ static int64_t webhook_port(const struct doctor *d)
 
 void doctor_network_policy(struct doctor *d)
 {
-    struct policies p = {.d = d,
-                         .labels =
-                             stw_json_path(d->deployment.root, "spec.template.metadata.labels"),
-                         .port = webhook_port(d)};
+    struct policies p = {.d = d, .labels = pod_labels(d), .port = webhook_port(d)};
     struct stw_pages q = {.resource = &res_policy, .ns = d->ns, .timeout_ms = d->remote.timeout_ms};
     struct stw_error err = {0};
     if (!stw_json_there(d->deployment.root))

@@ -33,6 +33,22 @@ char *doctor_argument(const struct doctor *d, const char *flag)
     return NULL;
 }
 
+/* Helm finds the objects of a release by its manifest, and tells by the field manager which fields are
+ * its own: an object that another field manager has made would keep what a later upgrade removes. */
+const char *doctor_reinstall(struct doctor *d, const char *command)
+{
+    struct stw_json notes = stw_json_path(d->deployment.root, "metadata.annotations");
+    char release[64], ns[64];
+    if (stw_json_strcpy(stw_json_get(notes, "meta.helm.sh/release-name"), release,
+                        sizeof(release)) != 0 ||
+        stw_json_strcpy(stw_json_get(notes, "meta.helm.sh/release-namespace"), ns, sizeof(ns)) != 0)
+        return doctor_advice(d, "%s", command);
+    return doctor_advice(d,
+                         "helm get manifest %s --namespace %s | kubectl -n %s apply --server-side "
+                         "--force-conflicts --field-manager=helm -f -",
+                         release, ns, ns);
+}
+
 /* The tag of an image, or "". */
 static const char *tag_of(const char *image)
 {

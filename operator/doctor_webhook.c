@@ -16,10 +16,12 @@
 
 #define PEM_MAX_BYTES ((size_t)256 * 1024)
 #define SOON_US ((int64_t)7 * 86400 * 1000000)
+#define CONDITIONS_SINCE 28 /* matchConditions */
 
 struct webhook_check {
     struct doctor *d;
-    char *leaf; /* PEM; NULL: unknown */
+    char *leaf;  /* PEM; NULL: unknown */
+    bool folder; /* neither the certificate nor a caBundle is {operator}'s */
     const struct stw_resource *resource;
     const char *name; /* of the configuration */
     unsigned hooks;
@@ -33,29 +35,40 @@ static const char *log_advice(struct doctor *d)
                          d->ns);
 }
 
+/* Who else writes it is not known. */
+static const char *bundle_advice(struct webhook_check *x)
+{
+    if (!x->folder)
+        return log_advice(x->d);
+    return doctor_advice(x->d,
+                         "With --webhook-cert-path {operator} does not write it.  If cert-manager "
+                         "does: kubectl -n %s get certificate; kubectl get %s -o yaml | grep "
+                         "cert-manager.io/inject-ca-from",
+                         x->d->ns, x->resource->plural);
+}
+
+/* Of all entries that are missing. */
 static const char *apply_advice(struct doctor *d)
 {
-    return doctor_advice(d, "{operator} print webhooks --namespace %s | kubectl apply -f -", d->ns);
+    stw_autobuf struct stw_buf kinds = STW_BUF_INIT(8192), command = STW_BUF_INIT(16384);
+    if (stw_kinds_are_some(d->op))
+        stw_kinds_names(d->op->kinds, &kinds);
+    stw_buf_addf(&command, "{operator} print webhooks --namespace %s%s%s%s | kubectl apply -f -",
+                 d->ns, kinds.len ? " --kinds=" : "", stw_buf_str(&kinds),
+                 d->minor >= CONDITIONS_SINCE ? " --match-conditions" : "");
+    return doctor_reinstall(d, stw_buf_str(&command));
 }
 
 /* --- the certificate */
 
-static void check_expiry(struct doctor *d, const char *leaf)
+static void check_expiry(struct doctor *d, const struct stw_cert_info *info)
 {
-    struct stw_cert_info info;
-    struct stw_error err = {0};
     char until[STW_TIME_LEN];
-    if (stw_cert_info(leaf, &info, &err) != 0) {
-        stw_checkup_add(&d->report, STW_CHECK_FAIL, "certificate",
-                        doctor_advice(d, "kubectl -n %s delete secret " STW_CERTS_SECRET, d->ns),
-                        "Secret %s/" STW_CERTS_SECRET ": %s", d->ns, err.text);
-        return;
-    }
-    int64_t left_us = info.not_after_us - (stw_wall_us(&stw_clock_system) + d->ahead_us);
+    int64_t left_us = info->not_after_us - (stw_wall_us(&stw_clock_system) + d->ahead_us);
     enum stw_check_level verdict = left_us <= 0        ? STW_CHECK_FAIL
                                    : left_us < SOON_US ? STW_CHECK_WARN
                                                        : STW_CHECK_OK;
-    stw_time_format(info.not_after_us, until);
+    stw_time_format(info->not_after_us, until);
     stw_checkup_add(&d->report, verdict, "certificate",
                     verdict == STW_CHECK_OK ? NULL : log_advice(d), "%s %s, %" PRId64 " days %s",
                     left_us <= 0 ? "expired" : "valid until", until,
@@ -63,12 +76,33 @@ static void check_expiry(struct doctor *d, const char *leaf)
                     left_us <= 0 ? "ago" : "from now");
 }
 
+/* At the first start the CA is there some seconds before its certificate.  A certificate that cannot
+ * be used is replaced by the replicas; nothing in the Secret has to be deleted for that. */
+static void check_leaf(struct doctor *d, struct stw_json secret, const char *leaf)
+{
+    struct stw_cert_info info;
+    struct stw_error err = {0};
+    if (leaf && *leaf && stw_cert_info(leaf, &info, &err) == 0)
+        check_expiry(d, &info);
+    else if (stw_json_there(stw_secret_entry(secret, "ca-next.crt")))
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "certificate",
+                        "{operator} doctor --wait=2m; it takes some seconds",
+                        "it is being made: the CA in Secret %s/" STW_CERTS_SECRET
+                        " comes into the webhook configurations first",
+                        d->ns);
+    else
+        stw_checkup_add(&d->report, STW_CHECK_FAIL, "certificate", log_advice(d),
+                        "Secret %s/" STW_CERTS_SECRET ": %s", d->ns,
+                        leaf && *leaf ? err.text : "it has no tls.crt");
+}
+
 /* Uses only tls.crt of the Secret: a certificate is not secret. */
-static char *read_leaf(struct doctor *d)
+static char *read_leaf(struct doctor *d, bool *ret_folder)
 {
     stw_autoanswer struct stw_answer secret = {0};
     stw_autofree char *folder = doctor_argument(d, "--webhook-cert-path");
     struct stw_error err = {0};
+    *ret_folder = folder != NULL;
     if (folder) {
         stw_checkup_add(&d->report, STW_CHECK_OK, "certificate", NULL,
                         "it comes from the folder %s (--webhook-cert-path), which cannot be seen "
@@ -86,7 +120,7 @@ static char *read_leaf(struct doctor *d)
         return NULL;
     }
     char *leaf = stw_base64_json_take(stw_secret_entry(secret.root, "tls.crt"), PEM_MAX_BYTES);
-    check_expiry(d, leaf ? leaf : "");
+    check_leaf(d, secret.root, leaf);
     return leaf;
 }
 
@@ -151,19 +185,59 @@ static bool check_client_config(struct webhook_check *x, const char *name, struc
     x->hooks++;
     const char *fault = fault_of(x, bundle, host);
     if (fault)
-        stw_checkup_add(&x->d->report, STW_CHECK_FAIL, x->resource->kind, log_advice(x->d),
+        stw_checkup_add(&x->d->report, STW_CHECK_FAIL, x->resource->kind, bundle_advice(x),
                         "webhook %s (%s) %s", name, *host ? host : "no address", fault);
     return !fault;
 }
 
-/* Reports only the first fault: usually all webhooks have the same. */
-static bool check_hooks(struct webhook_check *x, struct stw_json configuration)
+static const struct stw_kind *kind_of_hook(const struct doctor *d, struct stw_json hook)
+{
+    for (const struct stw_kind *const *k = d->op->kinds; *k; k++)
+        if (stw_webhook_is_of(hook, *k))
+            return *k;
+    return NULL;
+}
+
+/* Whether an entry asks about changes of a kind, and not only about deletions. */
+static bool is_checked(const struct stw_kind *kind, struct stw_json hooks, char prefix)
 {
     struct stw_json key, hook;
-    stw_json_foreach (stw_json_get(configuration, "webhooks"), key, hook) {
-        char name[256] = "";
+    stw_json_foreach (hooks, key, hook) {
+        char name[512];
+        if (stw_webhook_is_of(hook, kind) &&
+            stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name)) == 0 &&
+            name[0] == prefix)
+            return true;
+    }
+    return false;
+}
+
+static bool check_all_there(struct webhook_check *x, struct stw_json hooks)
+{
+    stw_autobuf struct stw_buf missing = STW_BUF_INIT(8192);
+    char prefix = x->resource == &stw_res_mutating ? 'm' : 'v';
+    for (const struct stw_kind *const *k = x->d->op->kinds; *k; k++)
+        if (((*k)->operations & (STW_CREATE | STW_UPDATE)) && !is_checked(*k, hooks, prefix))
+            stw_buf_addf(&missing, "%s%s", missing.len ? ", " : "", (*k)->kind);
+    if (missing.len)
+        stw_checkup_add(&x->d->report, STW_CHECK_FAIL, x->resource->kind, apply_advice(x->d),
+                        "it has no webhook for %s: objects are stored without this admission",
+                        stw_buf_str(&missing));
+    return missing.len == 0;
+}
+
+/* Reports only the first fault: usually all webhooks have the same.  Entries of kinds that are not
+ * managed are not {operator}'s. */
+static bool check_hooks(struct webhook_check *x, struct stw_json configuration)
+{
+    struct stw_json key, hook, hooks = stw_json_get(configuration, "webhooks");
+    if (!check_all_there(x, hooks))
+        return false;
+    stw_json_foreach (hooks, key, hook) {
+        char name[512] = "";
         (void)stw_json_strcpy(stw_json_get(hook, "name"), name, sizeof(name));
-        if (!check_client_config(x, name, stw_json_get(hook, "clientConfig")))
+        if (kind_of_hook(x->d, hook) &&
+            !check_client_config(x, name, stw_json_get(hook, "clientConfig")))
             return false;
     }
     return true;
@@ -218,7 +292,8 @@ static void check_configuration(struct webhook_check *x, const struct stw_resour
 
 void doctor_webhooks(struct doctor *d)
 {
-    struct webhook_check x = {.d = d, .leaf = read_leaf(d)};
+    struct webhook_check x = {.d = d};
+    x.leaf = read_leaf(d, &x.folder);
     check_configuration(&x, &stw_res_mutating, STW_CERTS_MUTATING);
     check_configuration(&x, &stw_res_validating, STW_CERTS_VALIDATING);
     check_conversions(&x);

@@ -51,7 +51,7 @@ def doctor(well, steward_binary):
                           kubeconfig or well.kubeconfig, *arguments], check=False, env=env)
         secret = well.get("secret", "steward-webhook-server-cert", stw.NAMESPACE)
         for name, value in (secret or {"data": {}})["data"].items():
-            assert value[:200] not in result.stdout + result.stderr, name
+            assert not value or value[:200] not in result.stdout + result.stderr, name
         assert "PRIVATE" not in result.stdout + result.stderr
         checks = {c["check"]: (c["verdict"], c["seen"], c.get("advice"))
                   for c in json.loads(result.stdout)["checks"]}
@@ -268,6 +268,44 @@ def test_network_policy_and_service(doctor, well):
         well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
 
 
+def deployment_with(*args):
+    """That of config/manager with more arguments and without replicas, as nothing can run them."""
+    text = (paths.TOP / "config/manager/manager.yaml").read_text("utf-8")
+    deployment = next(o for o in yaml.safe_load_all(text) if o["kind"] == "Deployment")
+    deployment["spec"]["replicas"] = 0
+    deployment["spec"]["template"]["spec"]["containers"][0]["args"] += args
+    return deployment
+
+
+def test_a_selector_that_matches_no_pod(doctor, well):
+    """Of both Services; the advice heals it, which "kubectl apply" does not if a label was added."""
+    folder = paths.TOP / "config"
+    services = [yaml.safe_load((folder / path).read_text("utf-8"))
+                for path in ("webhook/service.yaml", "manager/metrics_service.yaml")]
+    names = [service["metadata"]["name"] for service in services]
+    kind, config = stw.WEBHOOK_CONFIGURATIONS[1]
+    url = well.get(kind, config)["webhooks"][0]["clientConfig"]["url"]
+    try:
+        well.apply([deployment_with(), *services])
+        hook_patch(well, {"url": None, "service": {"name": names[0], "namespace": stw.NAMESPACE}})
+        assert "no pod of steward-system/" in doctor()[1]["Service"][1]
+        for check, name, level in (("Service", names[0], "fail"), ("metrics Service", names[1], "warn")):
+            well.patch("service", name, stw.NAMESPACE, {"spec": {"selector": {
+                "control-plane": "manager", "tier": "a"}}})
+            verdict, seen, advice = doctor()[1][check]
+            assert verdict == level
+            assert seen == ("its selector matches no pod of steward: control-plane=manager (they have "
+                            "control-plane=controller-manager), tier=a (they have no tier)")
+            subprocess.run(["bash", "-c", advice], check=True, timeout=60, capture_output=True,
+                           env={**os.environ, "KUBECONFIG": well.kubeconfig})
+            assert "selector" not in str(doctor()[1].get(check))
+    finally:
+        hook_patch(well, {"service": None, "url": url})
+        for name in names:
+            well.delete("service", name, stw.NAMESPACE)
+        well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
+
+
 @pytest.fixture
 def store(well, leader):
     """store(objects): stores them without admission, as if they were older than its rules."""
@@ -360,6 +398,37 @@ def endpoints(cluster):
                                  "ports": ports}]}])
 
 
+def test_zy_the_certificate_is_being_made(doctor, well, leader):
+    """No advice to delete the Secret: steward finishes, or repairs it.  With --wait the doctor waits for
+    that, and reports what is then."""
+    name = "steward-webhook-server-cert"
+    good = well.get("secret", name, stw.NAMESPACE)
+    assert leader.stop() == 0
+    try:
+        well.patch("secret", name, stw.NAMESPACE, {"data": {"tls.crt": "", "tls.key": "", "ca.crt": None,
+                                                           "ca.key": None,
+                                                           "ca-next.crt": good["data"]["ca.crt"],
+                                                           "ca-next.key": good["data"]["ca.key"]}})
+        status, checks = doctor()
+        verdict, seen, advice = checks["certificate"]
+        assert (status, verdict) == (1, "fail") and seen.startswith("it is being made")
+        assert "doctor --wait=2m" in advice
+        well.patch("secret", name, stw.NAMESPACE, {"data": {"ca-next.crt": None, "ca-next.key": None, **{
+            key: base64.b64encode(b"garbage").decode() for key in ("tls.crt", "tls.key")}}})
+        verdict, seen, advice = doctor("--wait=1s")[1]["certificate"]
+        assert verdict == "fail" and "delete" not in advice and "grep -i certificate" in advice
+        waiting = subprocess.Popen([doctor.binary, "doctor", "--wait=2m", "-o", "json", "--kubeconfig",
+                                    well.kubeconfig], stdout=subprocess.PIPE, text=True)
+        leader.start()
+        report = json.loads(waiting.communicate(timeout=150)[0])
+        assert waiting.returncode == 0 and report["summary"]["fail"] == 0
+        assert "certificate" in [c["check"] for c in report["checks"] if c["verdict"] == "ok"]
+    finally:
+        if not leader.running():
+            leader.start()
+        leader.wait_door()
+
+
 def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
     """Runs last, as steward must be stopped: it would repair all of this within moments."""
     name = "ValidatingWebhookConfiguration"
@@ -379,13 +448,24 @@ def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
             status, checks = doctor()
             assert (status, checks[name][0]) == (1, "fail")
             assert text in checks[name][1]
-        hook_patch(well, {"url": None, "service": service})
+        hook_patch(well, {"url": None, "service": service, "caBundle": None})
+        well.apply(deployment_with("--webhook-cert-path=/certs"))
+        verdict, seen, advice = doctor()[1][name]
+        assert verdict == "fail" and "has no caBundle" in seen
+        assert "steward does not write it" in advice and "cert-manager.io/inject-ca-from" in advice
+        well.delete("deployment", DEPLOYMENT, stw.NAMESPACE)
+        hook_patch(well, {"caBundle": good["caBundle"]})
         status, checks = doctor()
         assert checks[name][0] == "ok", checks[name]
         assert checks["Service"][1].endswith("which the webhooks name, is not there")
         endpoints(well)
         assert doctor()[1]["Service"][:2] == \
             ("ok", f"2 ready pods of {stw.NAMESPACE}/steward-webhook-service")
+        hooks = well.get(kind, config)["webhooks"]
+        well.patch(kind, config, None, [
+            {"op": "add", "path": "/webhooks/-", "value": {
+                **hooks[0], "name": "check.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}}}])
+        assert doctor()[1][name][0] == "ok"  # it is not steward's
         well.delete(kind, config)
         verdict, seen, advice = doctor()[1][name]
         assert verdict == "fail" and "is not there" in seen
@@ -410,6 +490,9 @@ def test_no_api_server(steward_binary, tmp_path):
                       tmp_path / "kubeconfig"], check=False, timeout=30)
     assert result.returncode == 2
     assert result.stdout.startswith("FAIL  API server: https://127.0.0.1:1 does not answer: ")
+    again = k8s.run([steward_binary, "doctor", "--timeout=3s", "--wait=1s", "--kubeconfig",
+                     tmp_path / "kubeconfig"], check=False, timeout=30)
+    assert (again.returncode, again.stdout) == (2, result.stdout)
     assert "hush" not in result.stdout + result.stderr
 
 
@@ -417,6 +500,7 @@ def test_no_api_server(steward_binary, tmp_path):
     (["-o", "yaml"], "--output is text or json"),
     (["now"], "it takes options only"),
     (["--kubeconfig", "/nowhere"], "/nowhere"),
+    (["--kubeconfig", "/nowhere", "--wait=1h"], "/nowhere"),
 ])
 def test_called_wrongly(steward_binary, arguments, text):
     result = k8s.run([steward_binary, "doctor", *arguments], check=False)
@@ -429,7 +513,7 @@ def test_the_commands_that_are_told(steward_binary):
     text = "".join(readme.blocks("sh", "docs/operations.md"))
     commands = [line.split() for line in text.splitlines()
                 if line.startswith(("steward doctor", "steward audit"))]
-    assert len(commands) == 3
+    assert len(commands) == 5
     for command in commands:
         result = k8s.run([steward_binary, *command[1:], "--help"], check=False)
         assert result.returncode == 0, result.stderr

@@ -287,7 +287,7 @@ def test_what_a_former_version_owned_is_released(cluster, place, replica):
 
 
 def test_webhooks_of_others_are_left_alone(cluster, place, replica):
-    """Entries of kinds that this steward does not have keep the caBundle of whoever serves them."""
+    """Entries of kinds that this steward does not have keep the caBundle of the program that serves them."""
     names = (*OWN, "mfour.example.com", "check.example.net")
     foreign = base64.b64encode(b"not of steward").decode()
     hooks = [_hook(kind, place, names) for kind in HOOKS]
