@@ -14,6 +14,7 @@
 #define TOO_LARGE "is larger than 16 MiB"
 
 struct file_walk {
+    bool recursive;
     stw_file_fn *fn;
     stw_file_error_fn *error;
     void *ctx;
@@ -134,9 +135,10 @@ static void read_entry(const struct file_walk *w, const char *folder, const char
         w->error(w->ctx, folder, "path too long");
         return;
     }
-    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        read_folder(w, path, depth + 1);
-    else if (is_manifest(name))
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if (w->recursive)
+            read_folder(w, path, depth + 1);
+    } else if (is_manifest(name))
         read_file(w, path);
 }
 
@@ -166,9 +168,10 @@ static void trim_slashes(char *path)
         path[len - 1] = '\0';
 }
 
-void stw_files_each(const char *path, stw_file_fn *fn, stw_file_error_fn *error, void *ctx)
+void stw_files_each(const char *path, bool recursive, stw_file_fn *fn, stw_file_error_fn *error,
+                    void *ctx)
 {
-    struct file_walk w = {fn, error, ctx};
+    struct file_walk w = {recursive, fn, error, ctx};
     struct stat st;
     if (stw_streq(path, "-")) {
         read_to_end(&w, "<stdin>", STDIN_FILENO);

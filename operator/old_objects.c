@@ -133,7 +133,7 @@ struct stw_old_objects *stw_old_objects_read(const char *path, const char *ns,
     }
     all->table = STW_TABLE_INIT(key_of);
     all->ns = ns;
-    stw_files_each(path, read_text, note_unreadable, all);
+    stw_files_each(path, true, read_text, note_unreadable, all);
     if (all->err.code == STW_OK)
         return all;
     *err = all->err;

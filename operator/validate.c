@@ -18,12 +18,14 @@
 #include "schema/names.h"
 
 static const char usage[] =
-    "Usage: {operator} validate [OPTIONS] FILE|FOLDER|-...\n\n"
+    "Usage: {operator} validate [OPTIONS] FILE|FOLDER|-...\n"
+    "       {operator} validate [OPTIONS] [-R] -f FILE|FOLDER|-...\n\n"
     "Gives each object in YAML or JSON files the verdict of the API server and of the admission "
     "webhook,\n"
-    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  "
-    "Lists\n"
-    "are taken apart.  As with `kubectl apply`, unknown fields are errors, and so are a kind and "
+    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json, those of -f without\n"
+    "subfolders unless there is -R, as by kubectl; - is standard input.  Lists are taken apart.  "
+    "As "
+    "with `kubectl apply`, unknown fields are errors, and so are a kind and "
     "a\n"
     "version that {operator}'s groups do not have.  Kinds of other groups are skipped with a note. "
     " "
@@ -41,11 +43,25 @@ static const char usage[] =
 
 struct validate_options {
     void *extra; /* options of the extension */
-    char *output, *old, *ns, *kinds;
-    bool quiet, lenient;
+    char *output, *old, *ns, *kinds, *files;
+    bool quiet, lenient, recursive;
 };
 
 static const struct stw_flag flags[] = {
+    {.name = "filename",
+     .letter = 'f',
+     .arg = "FILE",
+     .list = true,
+     .no_file = true,
+     .offset = offsetof(struct validate_options, files),
+     .help = "a file, a folder or -; may be given several times, or with commas"},
+    {.name = "recursive",
+     .letter = 'R',
+     .type = STW_FLAG_BOOL,
+     .def = "false",
+     .no_file = true,
+     .offset = offsetof(struct validate_options, recursive),
+     .help = "folders of --filename with their subfolders, as folders without an option are read"},
     {.name = "output",
      .letter = 'o',
      .arg = STW_REPORT_FORMS,
@@ -211,8 +227,11 @@ static void report_unreadable(void *ctx, const char *name, const char *why)
 static int judge_all(struct validate_job *job, char **operands)
 {
     const struct stw_report *r = job->report;
+    char *files = job->options->files;
+    for (char *file; files && *files && (file = strsep(&files, ",")) != NULL;)
+        stw_files_each(file, job->options->recursive, read_one, report_unreadable, job);
     for (; *operands; operands++)
-        stw_files_each(*operands, read_one, report_unreadable, job);
+        stw_files_each(*operands, true, read_one, report_unreadable, job);
     if (r->accepted + r->refused + r->passed_over + r->unreadable == 0)
         stw_report_unreadable(job->report, &(struct stw_report_object){0}, "there is no object");
     return stw_report_finish(job->report);
@@ -248,7 +267,7 @@ static int check_options(const struct validate_options *o, struct validate_job *
     enum stw_report_form form;
     if (stw_report_form(o->output, &form) != 0)
         return stw_usage_error("validate", "--output is text, json, junit or sarif");
-    if (!count)
+    if (!count && !(o->files && *o->files))
         return stw_usage_error("validate",
                                "which files? Name some, a folder, or - for standard input");
     if (!stw_is_dns1123_label(o->ns))

@@ -110,12 +110,13 @@ static const struct stw_extra_flag flags[] = {
 };
 
 static const char validate_usage[] =
-    "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n\n"
+    "Usage: steward validate [OPTIONS] FILE|FOLDER|-...\n"
+    "       steward validate [OPTIONS] [-R] -f FILE|FOLDER|-...\n\n"
     "Gives each object in YAML or JSON files the verdict of the API server and of the admission "
     "webhook,\n"
-    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json; - is standard input.  "
-    "Lists\n"
-    "are taken apart.  As with `kubectl apply`, unknown fields are errors, and so are a kind and "
+    "without a cluster.  Folders are searched for *.yaml, *.yml and *.json, those of -f without\n"
+    "subfolders unless there is -R, as by kubectl; - is standard input.  Lists are taken apart.\n"
+    "As with `kubectl apply`, unknown fields are errors, and so are a kind and "
     "a\n"
     "version that steward's groups do not have.  Kinds of other groups are skipped with a note.  "
     "Rules\n"

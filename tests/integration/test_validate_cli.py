@@ -2,6 +2,7 @@
 """`steward validate`: the verdict of admission on files, without a cluster."""
 
 import json
+import re
 import subprocess
 import xml.etree.ElementTree
 
@@ -131,6 +132,29 @@ def test_folders_are_searched(validate):
     assert result.returncode == ACCEPTED, result
     assert result.stdout.endswith("3 objects: 3 accepted, 0 refused, 0 skipped\n")
     assert "d/deep/b.yml:1:1: MyWeb b accepted" in result.stdout
+
+
+@pytest.mark.parametrize("options, names", [
+    (("-f", "d"), "ab"), (("-R", "-f", "d"), "abc"), (("-f", "d", "-R"), "abc"),
+    (("--filename=d", "--recursive"), "abc"), (("-f", "d/a.yaml"), "a"),
+    (("-f", "d/a.yaml", "-f", "d/b.yml"), "ab"), (("-f", "d/a.yaml,d/sub"), "ac"), (("-f", "-"), "x"), (("-f", "d/a.yaml", "-"), "ax"),
+    (("-f", "d/a.yaml", "d"), "aabc"), (("d/a.yaml",), "a")])
+def test_files_are_named_as_for_kubectl(validate, options, names):
+    """-f FOLDER is without subfolders, as for `kubectl apply`; with -R or without an option it is with them."""
+    files = {f"d/{path}": GOOD.format(name=path[-6]) for path in ("a.yaml", "sub/c.json")}
+    files["d/b.yml"] = GOOD.format(name="b")
+    result = validate(*options, files=files, stdin=GOOD.format(name="x"))
+    assert result.returncode == ACCEPTED, result
+    assert "".join(sorted(re.findall(r"MyWeb (\w) accepted", result.stdout))) == names
+
+
+@pytest.mark.parametrize("options, words", [
+    (("-f", "nowhere"), "nowhere: No such file"), (("-f", "d"), "there is no object"),
+    (("-f", ""), "which files?"), (("-f",), "needs a value"), (("-R",), "which files?")])
+def test_a_file_option_without_files(validate, options, words):
+    result = validate(*options, files={"d/sub/a.yaml": BAD})
+    assert result.returncode == UNREADABLE
+    assert words in result.stdout + result.stderr, result
 
 
 @pytest.mark.parametrize("name", [".hidden.yaml", ".yaml", ".deep/a.yaml", "deep/.a.json"])

@@ -72,15 +72,23 @@ static void test_folder_in_order(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
-    stw_files_each(folder, on_file, on_error, &seen);
+    stw_files_each(folder, true, on_file, on_error, &seen);
     assert_string_equal(stw_buf_str(&seen), "hyabc");
+}
+
+static void test_folder_without_subfolders(void **state)
+{
+    (void)state;
+    stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
+    stw_files_each(folder, false, on_file, on_error, &seen);
+    assert_string_equal(stw_buf_str(&seen), "hyab");
 }
 
 static void test_missing(void **state)
 {
     (void)state;
     stw_autobuf struct stw_buf seen = STW_BUF_INIT(1000);
-    stw_files_each("/nowhere.yaml", on_file, on_error, &seen);
+    stw_files_each("/nowhere.yaml", true, on_file, on_error, &seen);
     assert_string_equal(stw_buf_str(&seen), "!/nowhere.yaml No such file or directory");
 }
 
@@ -88,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folder_in_order),
+        cmocka_unit_test(test_folder_without_subfolders),
         cmocka_unit_test(test_missing),
     };
     return cmocka_run_group_tests(tests, make, drop);
