@@ -102,10 +102,16 @@ static bool is_in_own_namespace(const struct stw_rule *r)
     return r->own_namespace;
 }
 
+/* What controllers read of the cluster itself. */
+static bool of_cluster(const struct stw_rule *r)
+{
+    return !r->own_namespace && r->resource == &stw_res_namespace && r->name;
+}
+
 /* Our webhook configurations, and CRDs with a conversion webhook. */
 static bool by_name(const struct stw_rule *r)
 {
-    return !r->own_namespace && !r->resource->namespaced && r->name;
+    return !r->own_namespace && !r->resource->namespaced && r->name && !of_cluster(r);
 }
 
 static bool cluster_wide(const struct stw_rule *r)
@@ -163,6 +169,7 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
         add_role(&rules, of_objects, "{operator}-manager-role", *n, ns, out);
     stw_list_free(list);
     add_role(&rules, by_name, "{operator}-webhook-ca-role", NULL, ns, out);
+    add_role(&rules, of_cluster, "{operator}-cluster-id-role", NULL, ns, out);
     add_role(&rules, is_in_own_namespace, "{operator}-own-role", ns, ns, out);
     /* Not with --namespaces, which is for installations without cluster-wide rights. Those have
      * plain metrics or none, and must set the StorageClass if they need one. */
@@ -230,6 +237,7 @@ void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const 
         add_role(&rules, of_objects, "{operator}-shadow-role", *n, ns, out);
     stw_list_free(list);
     add_role(&rules, is_in_own_namespace, "{operator}-shadow-own-role", ns, ns, out);
+    add_role(&rules, of_cluster, "{operator}-shadow-cluster-id-role", NULL, ns, out);
     if (!namespaces || !*namespaces)
         add_role(&rules, cluster_wide, "{operator}-shadow-storage-class-role", NULL, ns, out);
 }

@@ -97,6 +97,11 @@ static int add_roles(const struct dbuser *d, struct dbu_desired *w)
     return w->account.roles ? 0 : -1;
 }
 
+bool dbu_wants_adoption(const struct dbuser *d)
+{
+    return d->object.adopt || stw_same(d->spec.adoption_policy, "Adopt");
+}
+
 int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
 {
     const struct stw_databaseuser *spec = &d->spec;
@@ -119,9 +124,9 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
             .ns = d->run->ns,
             .owner = d->run->key,
             .owner_uid = d->object.uid,
+            .cluster = d->cluster,
             .settled = d->settled,
-            .adopt = d->object.adopt || place_of((const char *const[]){"Fail", "Adopt"}, 2,
-                                                 spec->adoption_policy) == 1,
+            .adopt = dbu_wants_adoption(d),
         }};
     if (d->secret.state == DBU_SECRET_FOUND)
         ret->account.password =

@@ -182,6 +182,10 @@ void dbu_cleanup(struct dbuser *d, struct stw_result *result)
         release_targetless(d, result);
         return;
     }
+    if (dbu_identify(d) != 0) {
+        handle_cleanup_outcome(d, result);
+        return;
+    }
     switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
                             &d->report.err)) {
     case STW_POOLS_LATER:

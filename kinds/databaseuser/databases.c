@@ -112,6 +112,8 @@ static struct stw_databases of_run(const struct dbuser *d, size_t first, size_t 
                                   .ns = d->run->ns,
                                   .owner = d->run->key,
                                   .owner_uid = d->object.uid,
+                                  .cluster = d->cluster,
+                                  .adopt = dbu_wants_adoption(d),
                                   .user = d->spec.user ? d->spec.user : ""};
 }
 

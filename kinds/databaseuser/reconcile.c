@@ -206,10 +206,22 @@ static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
     return d->report.trouble;
 }
 
+int dbu_identify(struct dbuser *d)
+{
+    if (stw_cluster_id_get(d->state->cluster, d->run->client, &d->cluster, &d->report.err) == 0)
+        return 0;
+    d->asked = true;
+    d->report.trouble = STW_SQL_LOOKUP;
+    d->report.step = STW_SQL_STEP_LOOKUP;
+    return -1;
+}
+
 /* -1: `result` is set. */
 static int visit_target(struct dbuser *d, struct stw_result *result)
 {
     struct stw_visit visit;
+    if (dbu_identify(d) != 0)
+        return 0;
     switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
                             &d->target_err)) {
     case STW_POOLS_LATER:
@@ -353,12 +365,14 @@ static const struct stw_watch own_watch = {
 static const struct stw_watch *const watches[] = {&stw_watch_secrets, NULL};
 
 /* Passwords are in Secrets of any name that the objects give.  The admins' passwords and the key of
- * the fingerprints are in steward's own namespace.  Workloads and pods are what reads a connection
+ * the fingerprints are in steward's own namespace.  The UID of one namespace identifies the cluster: without
+ * it nothing is done on a server.  Workloads and pods are what reads a connection
  * Secret; a steward without these rights does the rest. */
 static const struct stw_rule rules[] = {
     {.resource = &stw_kind_databaseuser.resource, .verbs = "get,list,watch,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
     {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
+    {.resource = &stw_res_namespace, .verbs = "get", .name = STW_CLUSTER_NAMESPACE},
     {.resource = &stw_res_deployment, .verbs = "list,patch"},
     {.resource = &stw_res_statefulset, .verbs = "list,patch"},
     {.resource = &stw_res_daemonset, .verbs = "list,patch"},

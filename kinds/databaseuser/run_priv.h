@@ -11,6 +11,7 @@
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "controller/verdict.h"
+#include "kinds/databaseuser/cluster_id.h"
 #include "kinds/databaseuser/fingerprint.h"
 #include "kinds/databaseuser/pools.h"
 #include "kinds/databaseuser/spec.h"
@@ -85,6 +86,7 @@ struct dbu_state {
     const char *ns; /* steward's own */
     struct stw_pools *pools;
     struct stw_fingerprints *fingerprints;
+    struct stw_cluster_id *cluster;
     struct dbu_compared *compared;
     struct dbu_ends *ends;
     struct stw_target_store *store; /* the store of the configuration, or NULL */
@@ -159,6 +161,7 @@ struct dbuser {
     struct stw_targets *targets;     /* holds `target` */
     const struct stw_target *target; /* NULL: not in the configuration */
     struct stw_error target_err;     /* set: the target cannot be used */
+    const char *cluster;             /* for marks; NULL: it is not known, and no server is asked */
     enum dbu_claim claim;
     char holder[STW_KEY_LEN];
     struct dbu_secret secret;
@@ -288,6 +291,9 @@ struct dbu_desired {
 };
 int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret,
                      struct stw_error *err) STW_MUST_CHECK;
+bool dbu_wants_adoption(const struct dbuser *d);
+/* Sets d->cluster.  -1: nothing may be done on a server, which d->report says. */
+int dbu_identify(struct dbuser *d) STW_MUST_CHECK;
 /* With two passwords: what clients read now, if it is not the wanted one. */
 void dbu_desired_add_published(const struct dbuser *d, struct stw_account *a);
 /* A member of the role `owner`, without rights of its own. */

@@ -122,9 +122,10 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                                      .ctx = s};
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
+    s->cluster = stw_cluster_id_create();
     s->compared = dbu_compared_create();
     s->ends = dbu_ends_create();
-    if (!s->pools || !s->fingerprints || !s->compared || !s->ends ||
+    if (!s->pools || !s->fingerprints || !s->cluster || !s->compared || !s->ends ||
         subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail_memory(err);
@@ -153,6 +154,7 @@ void dbu_state_close(void *state)
     stw_targets_unref(s->known);
     stw_pools_destroy(s->pools);
     stw_fingerprints_destroy(s->fingerprints);
+    stw_cluster_id_destroy(s->cluster);
     dbu_compared_destroy(s->compared);
     dbu_ends_destroy(s->ends);
     free(s);

@@ -192,7 +192,7 @@ static void find_target(const struct dbuser *d, struct stw_aspect *a)
     if (d->target_err.code != STW_OK) {
         set_aspect_stalled(a, "Unsupported");
         STW_ASPECT_SAY(a, "%s", d->target_err.text);
-    } else if (!d->asked) {
+    } else if (!d->asked || !d->cluster) {
         a->type = NULL; /* not checked */
     }
 }
@@ -221,12 +221,6 @@ static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
-static bool wants_adoption(const struct dbuser *d)
-{
-    return d->object.adopt ||
-           (d->spec.adoption_policy && stw_streq(d->spec.adoption_policy, "Adopt"));
-}
-
 static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
 {
     const struct stw_account_report *r = &d->report;
@@ -247,7 +241,7 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
         break;
     case STW_SQL_EXISTS:
         STW_ASPECT_SAY(a,
-                       wants_adoption(d)
+                       dbu_wants_adoption(d)
                            ? "%s; it is left as it is"
                            : "%s; it is left as it is. Set spec.adoptionPolicy to Adopt to take it "
                              "over, if the target allows that, or choose another spec.user",
@@ -726,7 +720,7 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
     bool foreign = r->trouble == STW_SQL_EXISTS || r->trouble == STW_SQL_NOT_OURS;
     bool lock = stw_same(d->spec.deletion_policy, "Lock");
     *v = (struct stw_verdict){.level = foreign ? STW_LEVEL_STALLED : STW_LEVEL_RETRYING,
-                              .reason = blocked_reason(r->trouble),
+                              .reason = d->cluster ? blocked_reason(r->trouble) : "LookupFailed",
                               .again_ms = STW_STALLED_AGAIN_MS,
                               .err = &r->err};
     if (r->trouble == STW_SQL_CIRCUIT_OPEN && keep_blocked(d, v))

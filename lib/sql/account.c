@@ -26,7 +26,7 @@ enum {
 };
 
 /* The owner of an account. */
-enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, OTHERS };
+enum owner { NOBODYS, OURS, OURS_MAYBE, FORMER_OURS, ELSEWHERE, OTHERS };
 
 struct work {
     const struct stw_account *a;
@@ -159,6 +159,9 @@ static void note_login(struct work *w)
 static int look_up_account(struct work *w, struct stw_pool *p)
 {
     struct stw_error err = {0};
+    struct stw_mark_id id = stw_account_mark_id(w->a);
+    if (!stw_mark_id_complete(&id))
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_MARK_NO_ID);
     if (stw_session_begin(&w->s, p, &w->f) != 0)
         return -1;
     stw_format(w->r->server_version, sizeof(w->r->server_version), "%s", w->s.facts.version);
@@ -194,30 +197,46 @@ static enum owner judge_creating(const struct stw_login *l)
 
 static enum owner classify_owner(const struct stw_login *l, const struct stw_account *a)
 {
-    if (l->mark.state == STW_MARK_NONE)
-        return NOBODYS;
-    if (!stw_streq(l->mark.uid, a->owner_uid))
-        return stw_streq(l->mark.owner, a->owner) ? FORMER_OURS : OTHERS;
-    return l->mark.state == STW_MARK_CREATING ? judge_creating(l) : OURS;
+    static const enum owner owners[] = {[STW_MARK_NOBODYS] = NOBODYS,
+                                        [STW_MARK_OURS] = OURS,
+                                        [STW_MARK_FORMER] = FORMER_OURS,
+                                        [STW_MARK_ELSEWHERE] = ELSEWHERE,
+                                        [STW_MARK_OTHERS] = OTHERS};
+    struct stw_mark_id id = stw_account_mark_id(a);
+    enum owner o = owners[stw_mark_whose(&l->mark, &id)];
+    return o == OURS && l->mark.state == STW_MARK_CREATING ? judge_creating(l) : o;
 }
 
+#define OWNER_TEXT_SIZE 768
+
 /* Objects of other namespaces are not disclosed to this one. */
-static void name_owner(const struct work *w, const struct stw_mark *m, char out[512])
+static void name_owner(const struct work *w, const struct stw_mark *m, char out[OWNER_TEXT_SIZE])
 {
     size_t len = strlen(w->a->ns);
-    if (strncmp(m->owner, w->a->ns, len) == 0 && m->owner[len] == '/')
-        stw_format(out, 512, "another owner, %s (UID %s)", m->owner, m->uid);
+    bool same = strncmp(m->owner, w->a->ns, len) == 0 && m->owner[len] == '/';
+    if (same && m->cluster[0] == '\0')
+        stw_format(out, OWNER_TEXT_SIZE,
+                   "another owner, %s (UID %s), of a cluster that a former version did not note",
+                   m->owner, m->uid);
+    else if (same && !stw_streq(m->cluster, w->a->cluster))
+        stw_format(out, OWNER_TEXT_SIZE, "another owner, %s (UID %s) of another cluster (%s)",
+                   m->owner, m->uid, m->cluster);
+    else if (same)
+        stw_format(out, OWNER_TEXT_SIZE, "another owner, %s (UID %s)", m->owner, m->uid);
     else
-        stw_format(out, 512, "an object of another namespace");
+        stw_format(out, OWNER_TEXT_SIZE, "an object of another namespace");
 }
 
 static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
 {
-    char owner[512];
+    char owner[OWNER_TEXT_SIZE];
     name_owner(w, &l->mark, owner);
-    if (o == OTHERS || o == FORMER_OURS)
+    if (o == OTHERS || o == FORMER_OURS || o == ELSEWHERE)
         return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
-                             "its mark on the server names %s", owner);
+                             "its mark on the server names %s%s", owner,
+                             o == OTHERS ? ""
+                                         : "; only with its name in allowAdoption of the target, "
+                                           "and spec.adoptionPolicy Adopt, it is taken over");
     if (l->special)
         return stw_fault_set(&w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
                              "it exists on the server, and as an administrator or a role it is not "
@@ -234,9 +253,9 @@ static int refuse_owner(struct work *w, const struct stw_login *l, enum owner o)
  * the host that it logged in by.  So a name has one owner for all hosts. */
 static int refuse_name(struct work *w, const struct stw_login *l, enum owner o)
 {
-    char owner[512];
+    char owner[OWNER_TEXT_SIZE];
     name_owner(w, &l->mark, owner);
-    if (o == OTHERS || o == FORMER_OURS)
+    if (o == OTHERS || o == FORMER_OURS || o == ELSEWHERE)
         return stw_fault_set(&w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
                              "an account of this name, at host \"%s\", is marked for %s; a name "
                              "belongs to one object, for all of its hosts: choose another "
@@ -272,11 +291,14 @@ static int check_owners(struct work *w)
     return 0;
 }
 
-/* Rights that steward itself gave to an object of this name do not count. */
+/* Rights that steward itself gave to an object of this name do not count; another cluster has other
+ * targets. */
 static int check_adopted(struct work *w, const struct stw_login *l, struct stw_buf *excess)
 {
+    static const struct stw_rights nothing = {0};
     stw_autorights struct stw_rights others = {0};
-    stw_rights_minus(&l->have, &l->mark.rights, &others);
+    bool elsewhere = classify_owner(l, w->a) == ELSEWHERE;
+    stw_rights_minus(&l->have, elsewhere ? &nothing : &l->mark.rights, &others);
     if (others.failed)
         return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
     stw_adopt_check_rights(&w->s.facts, w->a, &others, excess);
@@ -456,7 +478,8 @@ static bool is_settled(const struct work *w, const struct stw_login *l)
 static void write_old(struct work *w, struct stw_login *l, const struct stw_grants_plan *p)
 {
     size_t from = w->script.count;
-    if (!is_settled(w, l) || p->write_before) {
+    bool complete = l->mark.cluster[0] != '\0';
+    if (!is_settled(w, l) || !complete || p->write_before) {
         bool adopted = classify_owner(l, w->a) != OURS;
         write_mark(w, l, STW_MARK_OWNED, &p->before);
         set_effect(w, from, adopted ? DID_ADOPT : 0);
@@ -531,7 +554,8 @@ static int write_wanted(struct work *w, struct stw_login *l)
     struct stw_grants_plan p = {0};
     stw_autorights struct stw_rights nothing = {0}, others = {0};
     enum owner o = classify_owner(l, w->a);
-    bool marked = o == OURS || o == OURS_MAYBE || (o == FORMER_OURS && w->a->adopt);
+    bool marked =
+        o == OURS || o == OURS_MAYBE || ((o == FORMER_OURS || o == ELSEWHERE) && w->a->adopt);
     const struct stw_rights *have = l->exists ? &l->have : &nothing;
     int r = stw_grants_plan_make(&w->want, have, marked ? &l->mark.rights : &nothing,
                                  w->a->grants_policy, &p);
@@ -687,8 +711,9 @@ static int run_script(struct work *w)
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
                              "the server is read-only");
     }
-    if ((w->seen.no_table || w->s.facts.no_secret) && w->s.ops->prepare)
-        w->s.ops->prepare(!w->seen.no_table, &first);
+    if ((w->seen.place != STW_PLACE_READY || w->s.facts.no_secret) && w->s.ops->prepare)
+        w->s.ops->prepare(w->seen.place, &first);
+    w->seen.place = STW_PLACE_READY;
     w->s.facts.no_secret = false;
     int r = stw_session_run(&w->s, &first, &w->f);
     stw_script_done(&first);
@@ -832,8 +857,8 @@ static void write_report(struct work *w)
     stw_rights_sort(&w->foreign);
     stw_rights_text(&w->ours, w->s.ops->patterns, &r->granted);
     stw_rights_text(&w->foreign, w->s.ops->patterns, &r->foreign);
-    stw_format(r->mark, sizeof(r->mark), "%s: %s (%s)", w->s.ops->mark_place, w->a->owner,
-               w->a->owner_uid);
+    stw_format(r->mark, sizeof(r->mark), "%s: %s (%s, cluster %s)", w->s.ops->mark_place,
+               w->a->owner, w->a->owner_uid, w->a->cluster);
 }
 
 static int check_password(struct work *w)

@@ -10,9 +10,6 @@
 
 #include <stdio.h>
 
-/* The owner of a database, by its mark. */
-enum database_owner { NOBODYS, OURS, FORMER_OURS, OTHERS };
-
 struct database_work {
     const struct stw_databases *want;
     const struct stw_database *db;
@@ -39,6 +36,9 @@ static bool has_wide_names(const struct stw_databases *want)
 
 static int begin_session(struct database_work *w, struct stw_pool *p)
 {
+    struct stw_mark_id id = stw_databases_mark_id(w->want);
+    if (!stw_mark_id_complete(&id))
+        return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_MARK_NO_ID);
     if (stw_session_begin(&w->s, p, &w->f) != 0)
         return -1;
     w->ops = w->s.ops->databases;
@@ -50,14 +50,10 @@ static int begin_session(struct database_work *w, struct stw_pool *p)
                          "others there");
 }
 
-static enum database_owner classify_owner(const struct database_work *w)
+static enum stw_mark_whose classify_owner(const struct database_work *w)
 {
-    const struct stw_mark *m = &w->seen.mark;
-    if (m->state == STW_MARK_NONE)
-        return NOBODYS;
-    if (stw_streq(m->uid, w->want->owner_uid))
-        return OURS;
-    return stw_streq(m->owner, w->want->owner) ? FORMER_OURS : OTHERS;
+    struct stw_mark_id id = stw_databases_mark_id(w->want);
+    return stw_mark_whose(&w->seen.mark, &id);
 }
 
 static int refuse_unmarked(struct database_work *w)
@@ -80,6 +76,23 @@ static int refuse_others(struct database_work *w)
                          same ? owner : "");
 }
 
+static int refuse_elsewhere(struct database_work *w)
+{
+    const char *cluster = w->seen.mark.cluster;
+    return stw_fault_set(
+        &w->f, STW_SQL_NOT_OURS, STW_SQL_STEP_LOOKUP,
+        "it belongs to DatabaseUser %s%s%s%s; it is left as it is: only with its name in "
+        "allowAdoption of the target, and spec.adoptionPolicy Adopt, it is taken over",
+        w->seen.mark.owner, *cluster ? " of another cluster (" : " (UID ",
+        *cluster ? cluster : w->seen.mark.uid,
+        *cluster ? ")" : "), of a cluster that a former version did not note");
+}
+
+static bool may_adopt(const struct database_work *w)
+{
+    return w->want->adopt && stw_target_allows_adoption(w->want->target, w->want->ns, w->db->name);
+}
+
 static int refuse_owner(struct database_work *w)
 {
     return stw_fault_set(
@@ -91,12 +104,14 @@ static int refuse_owner(struct database_work *w)
 
 static int check_owner(struct database_work *w)
 {
-    enum database_owner o = classify_owner(w);
-    if (o == OTHERS)
+    enum stw_mark_whose o = classify_owner(w);
+    if (o == STW_MARK_OTHERS)
         return refuse_others(w);
+    if (o == STW_MARK_ELSEWHERE && !may_adopt(w))
+        return refuse_elsewhere(w);
     if (!w->seen.exists)
         return 0;
-    if (o == NOBODYS)
+    if (o == STW_MARK_NOBODYS)
         return refuse_unmarked(w);
     if (w->seen.foreign)
         return refuse_owner(w);
@@ -130,6 +145,16 @@ static int explain_refusal(struct database_work *w)
     return -1;
 }
 
+/* Sends the statements to the place for marks, which is made before if there is none. */
+static int run_script(struct database_work *w, struct stw_script *script, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script first = {0};
+    if (script->count > 0 && w->seen.place != STW_PLACE_READY)
+        w->s.ops->prepare(w->seen.place, &first);
+    w->seen.place = STW_PLACE_READY;
+    return stw_session_run(&w->s, &first, f) != 0 ? -1 : stw_session_run(&w->s, script, f);
+}
+
 static void undo_creation(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
@@ -137,16 +162,14 @@ static void undo_creation(struct database_work *w)
     if (w->f.lost || !w->s.conn)
         return;
     w->ops->clear(&w->s.facts, w->want, w->db, &script);
-    (void)stw_session_run(&w->s, &script, &ignored);
+    (void)run_script(w, &script, &ignored);
 }
 
 static int create_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
-    if (w->seen.no_table)
-        w->s.ops->prepare(false, &script);
     w->ops->create(&w->s.facts, w->want, w->db, &w->seen, &script);
-    if (stw_session_run(&w->s, &script, &w->f) != 0) {
+    if (run_script(w, &script, &w->f) != 0) {
         undo_creation(w);
         return explain_refusal(w);
     }
@@ -157,11 +180,12 @@ static int create_database(struct database_work *w)
 static int mark_database(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
-    if (classify_owner(w) == OURS && w->seen.mark.state == STW_MARK_OWNED)
+    bool complete = w->seen.mark.cluster[0] != '\0';
+    if (classify_owner(w) == STW_MARK_OURS && w->seen.mark.state == STW_MARK_OWNED && complete)
         return 0;
     w->r->created |= w->seen.mark.state == STW_MARK_CREATING;
     w->ops->mark(&w->s.facts, w->want, w->db, &w->seen, &script);
-    return stw_session_run(&w->s, &script, &w->f);
+    return run_script(w, &script, &w->f);
 }
 
 static int refuse_change(struct database_work *w)
@@ -195,7 +219,7 @@ static int clear_way(struct database_work *w)
     w->ops->clear(&w->s.facts, w->want, w->db, &script);
     if (!w->seen.exists)
         stw_mark_done(&w->seen.mark);
-    return stw_session_run(&w->s, &script, &w->f);
+    return run_script(w, &script, &w->f);
 }
 
 /* A property that differs does not keep the rest from being done. */
@@ -251,7 +275,7 @@ static int run_drop(struct database_work *w)
 {
     stw_autoscript struct stw_script script = {0};
     w->ops->drop(&w->s.facts, w->want, w->db, &w->seen, &script);
-    return stw_session_run(&w->s, &script, &w->f);
+    return run_script(w, &script, &w->f);
 }
 
 static int drop_database(struct database_work *w)
@@ -260,7 +284,7 @@ static int drop_database(struct database_work *w)
         return -1;
     if (clear_way(w) != 0)
         return -1;
-    if (w->db->keep || classify_owner(w) != OURS || check_owner(w) != 0) {
+    if (w->db->keep || classify_owner(w) != STW_MARK_OURS || check_owner(w) != 0) {
         w->f = (struct stw_fault){0};
         return 0;
     }

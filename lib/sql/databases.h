@@ -25,8 +25,10 @@ struct stw_databases {
     const struct stw_database *items;
     size_t count;
     const struct stw_target *target;
-    const char *ns, *owner, *owner_uid; /* as in struct stw_account */
-    const char *user;                   /* the account, which owns the schemas */
+    const char *ns, *owner, *owner_uid, *cluster; /* as in struct stw_account */
+    bool adopt;       /* one that an object of the same name in another cluster had, if the target's
+                   allowAdoption has its name */
+    const char *user; /* the account, which owns the schemas */
 };
 
 /* What was found and done, for each database. */

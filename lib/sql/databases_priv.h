@@ -11,10 +11,16 @@ struct stw_database_seen {
     bool exists, empty;
     bool unfinished; /* PostgreSQL: a new one without its name is left of an interrupted creation */
     bool foreign;    /* PostgreSQL: its owner could have written the mark */
-    bool no_table;   /* MySQL: the table for marks does not exist */
+    enum stw_mark_place place;
     bool character_set_differs, collation_differs;
     struct stw_mark mark;
 };
+
+static inline struct stw_mark_id stw_databases_mark_id(const struct stw_databases *want)
+{
+    return (struct stw_mark_id){
+        .cluster = want->cluster, .owner = want->owner, .uid = want->owner_uid};
+}
 
 struct stw_database_ops {
     int (*look)(struct stw_session *s, const struct stw_databases *want,

@@ -105,11 +105,18 @@ struct stw_login {
 
 #define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */
 
+/* The tables for marks, on MySQL and MariaDB. */
+enum stw_mark_place {
+    STW_PLACE_READY,
+    STW_PLACE_FORMER, /* of a former version: a column is missing */
+    STW_PLACE_MISSING,
+};
+
 struct stw_seen {
     struct stw_login *logins;
     size_t count;
     bool read_only;
-    bool no_table; /* MySQL: the table for marks does not exist yet */
+    enum stw_mark_place place;
     char role_oid[16];
     char **databases; /* PostgreSQL: in which the role owns something or has a right */
     size_t database_count;
@@ -194,8 +201,8 @@ struct stw_engine_ops {
     int (*look_drop)(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                      struct stw_fault *f);
 
-    /* The place for marks, unless there is one, and the secret of takeover.h. */
-    void (*prepare)(bool has_place, struct stw_script *s);
+    /* The place for marks, and the secret of takeover.h.  NULL: neither is needed. */
+    void (*prepare)(enum stw_mark_place found, struct stw_script *s);
     void (*create)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_verifier *v, struct stw_script *s);
     void (*alter)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
@@ -231,6 +238,11 @@ struct stw_engine_ops {
     const char *mark_place;
     const struct stw_database_ops *databases;
 };
+
+static inline struct stw_mark_id stw_account_mark_id(const struct stw_account *a)
+{
+    return (struct stw_mark_id){.cluster = a->cluster, .owner = a->owner, .uid = a->owner_uid};
+}
 
 #ifdef STW_WITH_MYSQL
 extern const struct stw_engine_ops stw_engine_mysql;

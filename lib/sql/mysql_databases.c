@@ -26,7 +26,7 @@ enum { KIND, A, B, C, CELLS };
     "NOT EXISTS (SELECT 1 FROM information_schema." table " t WHERE t." column "=d.SCHEMA_NAME)"
 
 static void write_database_lookup(struct stw_buf *out, const struct stw_facts *k,
-                                  const struct stw_database *db, bool marks)
+                                  const struct stw_database *db, enum stw_mark_place place)
 {
     stw_buf_adds(
         out,
@@ -41,10 +41,11 @@ static void write_database_lookup(struct stw_buf *out, const struct stw_facts *k
                                                                "CAST(");
     put_stored_name(out, k, db);
     stw_buf_adds(out, " AS BINARY)");
-    if (!marks)
+    if (place == STW_PLACE_MISSING)
         return;
-    stw_buf_adds(out, " UNION ALL SELECT 'm', owner, owner_uid, state FROM steward.databases WHERE "
-                      "name=");
+    stw_buf_addf(out,
+                 " UNION ALL SELECT 'm', owner, owner_uid, %s FROM steward.databases WHERE name=",
+                 place == STW_PLACE_READY ? "CONCAT(state,' ',cluster)" : "state");
     put_stored_name(out, k, db);
 }
 
@@ -90,24 +91,25 @@ static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count
             k->db->collation && !same_set(get_cell_text(&c[B]), k->db->collation);
         return 0;
     }
-    seen->mark.state =
-        stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
+    stw_mark_parse_state(get_cell_text(&c[C]), &seen->mark);
     stw_format(seen->mark.owner, sizeof(seen->mark.owner), "%s", get_cell_text(&c[A]));
     stw_format(seen->mark.uid, sizeof(seen->mark.uid), "%s", get_cell_text(&c[B]));
     return 0;
 }
 
 static int ask_for_rows(struct stw_session *s, const struct stw_databases *want,
-                        const struct stw_database *db, bool marks, struct stw_database_seen *seen,
-                        struct stw_fault *f)
+                        const struct stw_database *db, enum stw_mark_place place,
+                        struct stw_database_seen *seen, struct stw_fault *f)
 {
     struct mysql_database_look k = {db, seen};
+    struct stw_mark_id id = stw_databases_mark_id(want);
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    write_database_lookup(&st->text, &s->facts, db, marks);
+    write_database_lookup(&st->text, &s->facts, db, place);
+    seen->place = place;
     int r = stw_session_ask(s, st, read_database_row, &k, f);
     seen->unfinished = !seen->exists && seen->mark.state == STW_MARK_CREATING &&
-                       stw_streq(seen->mark.uid, want->owner_uid);
+                       stw_mark_whose(&seen->mark, &id) == STW_MARK_OURS;
     return r;
 }
 
@@ -115,11 +117,12 @@ static int look_at_database(struct stw_session *s, const struct stw_databases *w
                             const struct stw_database *db, struct stw_database_seen *seen,
                             struct stw_fault *f)
 {
-    int r = ask_for_rows(s, want, db, true, seen, f);
-    if (r != 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
+    enum stw_mark_place place;
+    int r = ask_for_rows(s, want, db, STW_PLACE_READY, seen, f);
+    if (r != 0 && stw_mysql_needs_place(f, &place)) {
         *f = (struct stw_fault){0};
-        *seen = (struct stw_database_seen){.no_table = true};
-        r = ask_for_rows(s, want, db, false, seen, f);
+        *seen = (struct stw_database_seen){0};
+        r = ask_for_rows(s, want, db, place, seen, f);
     }
     if (r != 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))
         return stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_LOOKUP,
@@ -129,25 +132,35 @@ static int look_at_database(struct stw_session *s, const struct stw_databases *w
     return r;
 }
 
+static void put_owned_by(struct stw_buf *out, const struct stw_facts *k, const char *uid,
+                         const char *cluster)
+{
+    stw_buf_adds(out, " AND owner_uid=");
+    stw_mysql_strz(out, uid, k->no_backslash);
+    stw_buf_adds(out, " AND cluster=");
+    stw_mysql_strz(out, cluster, k->no_backslash);
+}
+
 /* Adds the row of a new database, or takes over the one that was found. */
 static void write_mark(const struct stw_facts *k, const struct stw_databases *want,
-                       const struct stw_database *db, const char *found_uid, const char *state,
-                       struct stw_script *s)
+                       const struct stw_database *db, const struct stw_mark *found,
+                       const char *state, struct stw_script *s)
 {
     struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
     struct stw_buf *out = &st->text;
-    stw_buf_adds(out, found_uid ? "UPDATE steward.databases SET owner="
-                                : "INSERT INTO steward.databases SET owner=");
+    stw_buf_adds(out, found ? "UPDATE steward.databases SET owner="
+                            : "INSERT INTO steward.databases SET owner=");
     stw_mysql_strz(out, want->owner, k->no_backslash);
     stw_buf_adds(out, ", owner_uid=");
     stw_mysql_strz(out, want->owner_uid, k->no_backslash);
+    stw_buf_adds(out, ", cluster=");
+    stw_mysql_strz(out, want->cluster, k->no_backslash);
     stw_buf_addf(out, ", state='%s', changed=CURRENT_TIMESTAMP(6)%s name=", state,
-                 found_uid ? " WHERE" : ",");
+                 found ? " WHERE" : ",");
     put_stored_name(out, k, db);
-    if (!found_uid)
+    if (!found)
         return;
-    stw_buf_adds(out, " AND owner_uid=");
-    stw_mysql_strz(out, found_uid, k->no_backslash);
+    put_owned_by(out, k, found->uid, found->cluster);
     st->must_match = true;
 }
 
@@ -180,10 +193,12 @@ static void write_create(const struct stw_facts *k, const struct stw_databases *
                          const struct stw_database *db, const struct stw_database_seen *seen,
                          struct stw_script *s)
 {
-    bool marked = seen->mark.state != STW_MARK_NONE;
-    write_mark(k, want, db, marked ? seen->mark.uid : NULL, "creating", s);
+    struct stw_mark own = {0};
+    stw_format(own.uid, sizeof(own.uid), "%s", want->owner_uid);
+    stw_format(own.cluster, sizeof(own.cluster), "%s", want->cluster);
+    write_mark(k, want, db, seen->mark.state != STW_MARK_NONE ? &seen->mark : NULL, "creating", s);
     write_database("CREATE DATABASE ", db, s);
-    write_mark(k, want, db, want->owner_uid, "owned", s);
+    write_mark(k, want, db, &own, "owned", s);
 }
 
 static void write_unmark(const struct stw_facts *k, const struct stw_databases *want,
@@ -192,7 +207,9 @@ static void write_unmark(const struct stw_facts *k, const struct stw_databases *
     struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_DROP, NULL)->text;
     stw_buf_adds(out, "DELETE FROM steward.databases WHERE name=");
     put_stored_name(out, k, db);
-    stw_buf_adds(out, " AND owner_uid=");
+    stw_buf_adds(out, " AND cluster IN ('',"); /* '': it is not completed yet */
+    stw_mysql_strz(out, want->cluster, k->no_backslash);
+    stw_buf_adds(out, ") AND owner_uid=");
     stw_mysql_strz(out, want->owner_uid, k->no_backslash);
     stw_buf_adds(out, state);
 }
@@ -207,7 +224,7 @@ static void write_own_mark(const struct stw_facts *k, const struct stw_databases
                            const struct stw_database *db, const struct stw_database_seen *seen,
                            struct stw_script *s)
 {
-    write_mark(k, want, db, seen->mark.uid, "owned", s);
+    write_mark(k, want, db, &seen->mark, "owned", s);
 }
 
 static void write_alter(const struct stw_database *db, struct stw_script *s)

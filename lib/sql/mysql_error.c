@@ -117,6 +117,10 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k = find_error_by_number(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
+    if (number == 1054 && step != STW_SQL_STEP_LOOKUP) /* only those of steward are written to */
+        k = (struct known){number, STW_SQL_DENIED,
+                           "the admin account may not add the column \"cluster\" to the tables of "
+                           "the database steward: give it ALL PRIVILEGES ON steward.*"};
     if (number == 4006 && step == STW_SQL_STEP_CREATE)
         k.trouble = STW_SQL_NOT_OURS;
     if (number == 1524 && (step == STW_SQL_STEP_CREATE || step == STW_SQL_STEP_ALTER))

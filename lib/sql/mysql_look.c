@@ -226,8 +226,14 @@ static void write_databases(struct stw_buf *out, const struct stw_facts *k,
     stw_buf_adds(out, some ? ")" : "");
 }
 
+bool stw_mysql_needs_place(const struct stw_fault *f, enum stw_mark_place *ret)
+{
+    *ret = f->number == 1054 ? STW_PLACE_FORMER : STW_PLACE_MISSING; /* no column, or no table */
+    return f->number == 1054 || f->number == 1146 || f->number == 1049;
+}
+
 static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
-                         const struct stw_account *a, bool marks)
+                         const struct stw_account *a, enum stw_mark_place place)
 {
     struct stw_buf quoted = STW_BUF_INIT(4096), *out = &st->text;
     stw_mysql_strz(&quoted, a->user, k->no_backslash);
@@ -239,16 +245,15 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
     write_rights(out, k, user);
     write_databases(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
-    if (marks)
+    if (place != STW_PLACE_MISSING)
         stw_buf_addf(
             out,
             " UNION ALL SELECT 'm'," BYTES("user") "," BYTES("host") "," BYTES("owner") "," BYTES(
-                "owner_uid") "," BYTES("state") "," BYTES("made") "," BYTES("rights") " FROM "
-                                                                                      "steward."
-                                                                                      "accounts "
-                                                                                      "WHERE "
-                                                                                      "user=%s",
-            user);
+                "owner_uid") "," BYTES("%s") "," BYTES("made") "," BYTES("rights") " FROM "
+                                                                                   "steward."
+                                                                                   "accounts WHERE "
+                                                                                   "user=%s",
+            place == STW_PLACE_READY ? "CONCAT(state,' ',cluster)" : "state", user);
     stw_buf_done(&quoted);
 }
 
@@ -415,7 +420,7 @@ static int read_account(struct mysql_look *k, struct stw_login *l, const struct 
 
 static int read_mark(struct stw_mark *m, const struct stw_cell *c)
 {
-    m->state = stw_streq(get_cell_text(&c[C]), "creating") ? STW_MARK_CREATING : STW_MARK_OWNED;
+    stw_mark_parse_state(get_cell_text(&c[C]), m);
     if (c[A].len >= sizeof(m->owner) || c[B].len >= sizeof(m->uid) || c[D].len >= sizeof(m->made))
         return -1;
     stw_format(m->owner, sizeof(m->owner), "%s", get_cell_text(&c[A]));
@@ -514,13 +519,14 @@ static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
     return 0;
 }
 
-static int send_lookup(struct stw_session *s, const struct stw_account *a, bool marks,
-                       struct stw_seen *seen, struct stw_fault *f)
+static int send_lookup(struct stw_session *s, const struct stw_account *a,
+                       enum stw_mark_place place, struct stw_seen *seen, struct stw_fault *f)
 {
     struct mysql_look k = {&s->facts, a, seen};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
-    write_lookup(st, &s->facts, a, marks);
+    write_lookup(st, &s->facts, a, place);
+    seen->place = place;
     if (add_hosts(a, seen) < 0)
         return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
     return stw_session_ask(s, st, read_login_row, &k, f);
@@ -529,12 +535,12 @@ static int send_lookup(struct stw_session *s, const struct stw_account *a, bool 
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f)
 {
-    int r = send_lookup(s, a, true, seen, f);
-    if (r < 0 && (f->number == 1146 || f->number == 1049)) { /* no table, no database */
+    enum stw_mark_place place;
+    int r = send_lookup(s, a, STW_PLACE_READY, seen, f);
+    if (r < 0 && stw_mysql_needs_place(f, &place)) {
         *f = (struct stw_fault){0};
         stw_seen_done(seen);
-        r = send_lookup(s, a, false, seen, f);
-        seen->no_table = true;
+        r = send_lookup(s, a, place, seen, f);
     }
     if (r < 0 && (f->number == 1142 || f->number == 1143 || f->number == 1044))
         return stw_fault_set(

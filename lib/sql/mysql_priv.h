@@ -12,6 +12,9 @@
 void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, const char *message,
                      enum stw_sql_step step);
 
+/* Whether the lookup of a mark failed because the place for marks is missing, or of a former version. */
+bool stw_mysql_needs_place(const struct stw_fault *f, enum stw_mark_place *ret);
+
 /* mysql_look.c */
 bool stw_mysql_has_two_passwords(const struct stw_facts *k);
 int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a,
@@ -46,7 +49,7 @@ int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
 /* The plugin that the password of an account is set with; `l` NULL: of a new one. */
 const char *stw_mysql_plugin(const struct stw_facts *k, const struct stw_account *a,
                              const struct stw_login *l);
-void stw_mysql_prepare(bool has_place, struct stw_script *s);
+void stw_mysql_prepare(enum stw_mark_place found, struct stw_script *s);
 void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, const struct stw_verifier *v,
                       struct stw_script *s);

@@ -40,6 +40,8 @@ static void write_secret(struct stw_script *s)
     stw_wipe(random, sizeof(random));
 }
 
+#define CLUSTER "cluster VARCHAR(127) NOT NULL DEFAULT ''"
+
 static void write_place(struct stw_script *s)
 {
     stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
@@ -50,22 +52,36 @@ static void write_place(struct stw_script *s)
                  "owner VARCHAR(319) NOT NULL, owner_uid VARCHAR(127) NOT NULL, "
                  "state VARCHAR(16) NOT NULL, made VARCHAR(64) NOT NULL, "
                  "rights MEDIUMTEXT NOT NULL, changed TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
-                 "ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (user, host)) ENGINE=InnoDB "
+                 "ON UPDATE CURRENT_TIMESTAMP, " CLUSTER
+                 ", PRIMARY KEY (user, host)) ENGINE=InnoDB "
                  "ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='whose accounts are whose; kept by steward'");
     stw_buf_adds(&stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text,
                  "CREATE TABLE IF NOT EXISTS steward.databases (name VARCHAR(64) NOT NULL, "
                  "owner VARCHAR(319) NOT NULL, owner_uid VARCHAR(127) NOT NULL, "
                  "state VARCHAR(16) NOT NULL, changed TIMESTAMP(6) NOT NULL DEFAULT "
-                 "CURRENT_TIMESTAMP(6), PRIMARY KEY (name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC "
+                 "CURRENT_TIMESTAMP(6), " CLUSTER
+                 ", PRIMARY KEY (name)) ENGINE=InnoDB ROW_FORMAT=DYNAMIC "
                  "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin "
                  "COMMENT='whose databases are whose; kept by steward'");
 }
 
-void stw_mysql_prepare(bool has_place, struct stw_script *s)
+/* The statements that follow fail if the column is missing. */
+static void write_column(const char *table, struct stw_script *s)
 {
-    if (!has_place)
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
+    st->may_fail = true; /* it is there already */
+    stw_buf_addf(&st->text, "ALTER TABLE steward.%s ADD COLUMN " CLUSTER, table);
+}
+
+void stw_mysql_prepare(enum stw_mark_place found, struct stw_script *s)
+{
+    if (found != STW_PLACE_READY)
         write_place(s);
+    if (found == STW_PLACE_FORMER) {
+        write_column("accounts", s);
+        write_column("databases", s);
+    }
     write_secret(s);
 }
 
@@ -265,6 +281,8 @@ static void put_values(struct stw_buf *out, const struct stw_facts *k, const str
     stw_mysql_strz(out, a->owner, k->no_backslash);
     stw_buf_adds(out, ", owner_uid=");
     stw_mysql_strz(out, a->owner_uid, k->no_backslash);
+    stw_buf_adds(out, ", cluster=");
+    stw_mysql_strz(out, a->cluster, k->no_backslash);
     stw_buf_addf(
         out, ", state='%s', made='%s', rights=", state == STW_MARK_CREATING ? "creating" : "owned",
         state == STW_MARK_CREATING ? made : "");
@@ -282,6 +300,8 @@ static void put_where(struct stw_buf *out, const struct stw_facts *k, const stru
     stw_mysql_strz(out, l->host, k->no_backslash);
     stw_buf_adds(out, " AND owner_uid=");
     stw_mysql_strz(out, l->mark_written ? a->owner_uid : l->mark.uid, k->no_backslash);
+    stw_buf_adds(out, " AND cluster=");
+    stw_mysql_strz(out, l->mark_written ? a->cluster : l->mark.cluster, k->no_backslash);
 }
 
 /* Two objects may request one name at different hosts at the same moment; the key of the table does
@@ -300,9 +320,10 @@ static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const st
                                   a->owner_uid,
                                   creating ? "creating" : "owned",
                                   creating ? made : "",
-                                  stw_buf_str(&json)};
+                                  stw_buf_str(&json),
+                                  a->cluster};
     stw_buf_adds(out, "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, "
-                      "rights) SELECT ");
+                      "rights, cluster) SELECT ");
     for (size_t i = 0; i < STW_COUNT(values); i++) {
         stw_buf_adds(out, i ? ", " : "");
         stw_mysql_strz(out, values[i], k->no_backslash);
@@ -310,11 +331,17 @@ static void put_new_row(struct stw_buf *out, const struct stw_facts *k, const st
     stw_buf_adds(out, " FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM steward.accounts AS others WHERE "
                       "others.user=");
     stw_mysql_strz(out, a->user, k->no_backslash);
-    stw_buf_adds(out, " AND others.owner_uid<>");
+    stw_buf_adds(out, " AND (others.owner_uid<>");
     stw_mysql_strz(out, a->owner_uid, k->no_backslash);
-    stw_buf_adds(out, " AND others.owner<>");
+    stw_buf_adds(out, " OR others.cluster NOT IN ('',");
+    stw_mysql_strz(out, a->cluster, k->no_backslash);
+    stw_buf_adds(out, ")) AND (others.owner<>");
     stw_mysql_strz(out, a->owner, k->no_backslash);
-    stw_buf_addc(out, ')');
+    if (!a->adopt) { /* else check_owners() has judged each of them */
+        stw_buf_adds(out, " OR others.cluster<>");
+        stw_mysql_strz(out, a->cluster, k->no_backslash);
+    }
+    stw_buf_adds(out, "))");
     out->failed |= json.failed;
     stw_buf_done(&json);
 }

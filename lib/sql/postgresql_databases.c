@@ -133,7 +133,8 @@ static void put_comment(struct stw_script *s, const struct stw_databases *want, 
     static const struct stw_rights no_rights = {0};
     struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
     struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
-    stw_mark_json(&none, want->owner, want->owner_uid, &no_rights, &json);
+    struct stw_mark_id id = stw_databases_mark_id(want);
+    stw_mark_json(&none, &id, &no_rights, &json);
     s->failed |= json.failed;
     stw_buf_adds(out, "COMMENT ON DATABASE ");
     stw_pg_name(out, name);

@@ -138,7 +138,9 @@ struct stw_account {
     const char *ns;                  /* the namespace that the account is for */
     const char *owner;               /* the object, "namespace/name"; part of the mark */
     const char *owner_uid;           /* distinguishes owners */
-    bool adopt;                      /* adopt an account without a mark */
+    const char *cluster; /* the caller's, not empty; distinguishes those whose objects have
+                                        marks on one server */
+    bool adopt;          /* adopt an account without a mark */
     enum stw_account_login login;
     bool wait_sessions; /* count the sessions; STW_LOGIN_NO: not while it has some */
     bool if_exists;     /* an account that does not exist or has another owner is left as it is */
@@ -170,7 +172,7 @@ struct stw_account_report {
     struct stw_hash
         stored;     /* hash over the stored passwords of all hosts, which are as wanted; zero: one
                        was just written, or unknown */
-    char mark[128]; /* for status.ownershipMark */
+    char mark[640]; /* for status.ownershipMark */
     char server_version[64];
     struct stw_buf granted; /* rights that are ours now, one a line, "SELECT, INSERT ON app.*" */
     struct stw_buf foreign; /* rights that we did not give and that stay */

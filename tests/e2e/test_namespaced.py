@@ -50,10 +50,13 @@ def deployment_args(cluster):
 
 
 def test_only_the_webhook_configurations_are_cluster_wide(cluster):
-    ours = [r for r in cluster.list("clusterroles", selector="app.kubernetes.io/name=steward")]
-    assert [r["metadata"]["name"] for r in ours] == ["steward-webhook-ca-role"]
-    assert {(r, n) for rule in ours[0]["rules"] for r in rule["resources"]
-            for n in rule["resourceNames"]} == {
+    """And the one namespace whose UID identifies the cluster, which is only read."""
+    ours = {r["metadata"]["name"]: {(what, name, *rule["verbs"]) for rule in r["rules"]
+                                    for what in rule["resources"] for name in rule["resourceNames"]}
+            for r in cluster.list("clusterroles", selector="app.kubernetes.io/name=steward")}
+    assert ours.pop("steward-cluster-id-role") == {("namespaces", "kube-system", "get")}
+    assert list(ours) == ["steward-webhook-ca-role"]
+    assert {rule[:2] for rule in ours["steward-webhook-ca-role"]} == {
         (kind + "s", name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
     for verb, what, where in (("list", "mywebs", "-A"), ("get", "secrets", "-nelsewhere"),
                               ("create", "deployments", "-nkube-system")):

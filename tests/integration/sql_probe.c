@@ -6,10 +6,10 @@
  *     {"op": "sync" | "drop" | "lock" | "release" | "end sessions", "target": NAME, "user": ..., "hosts": [...],
  *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
- *      "owner": ..., "roles": [...], "uid": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
+ *      "owner": ..., "roles": [...], "uid": ..., "cluster": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
  *      "auth_plugin": NAME, "old_stays": BOOL, "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
- *      "uid": ..., "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
+ *      "uid": ..., "cluster": ..., "adopt": BOOL, "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
  *      "keep"}]}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
@@ -141,6 +141,7 @@ static void read_account(struct command *c)
     a->user = kept(c, stw_json_get(c->root, "user"));
     a->owner = kept(c, stw_json_get(c->root, "owner"));
     a->owner_uid = kept(c, stw_json_get(c->root, "uid"));
+    a->cluster = kept(c, stw_json_get(c->root, "cluster"));
     a->reassign_owned_to = kept(c, stw_json_get(c->root, "reassign"));
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
     const char *published = kept(c, stw_json_get(c->root, "published"));
@@ -345,6 +346,8 @@ static void do_databases(struct command *c, struct stw_pool *p)
                                        .target = target_of(c),
                                        .owner = c->account.owner,
                                        .owner_uid = c->account.owner_uid,
+                                       .cluster = c->account.cluster,
+                                       .adopt = c->account.adopt,
                                        .ns = namespace_of(c),
                                        .user = c->account.user};
     int result = stw_json_is(op, "undatabases") ? stw_databases_drop(p, &want, each)

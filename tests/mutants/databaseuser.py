@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards of the plan of DatabaseUsers (kinds/databaseuser/plan.c).  Its model test checks them."""
+"""Guards of DatabaseUsers: the plan (kinds/databaseuser/plan.c), which its model test checks, and marks."""
 
 from . import Mutant
 
@@ -60,5 +60,15 @@ _ROWS = [
      "{DBU_LOGIN_BASE, DBU_LOGIN_A}"),
 ]
 
-MUTANTS = [Mutant(what.partition(": ")[0], what.partition(": ")[2], [(FILE, old, new)], TESTS)
-           for what, old, new in _ROWS]
+# Of marks: sql/mark.c.
+_MARKS = [
+    ("D4: a mark of another cluster", "stw_streq(m->uid, id->uid) && (here || !noted)",
+     "stw_streq(m->uid, id->uid)"),
+    ("D4: an object of the same name in another cluster",
+     "return here ? STW_MARK_FORMER : STW_MARK_ELSEWHERE;", "return STW_MARK_FORMER;"),
+    ("D4: no identity", "return id->cluster && *id->cluster &&", "return"),
+]
+
+MUTANTS = [Mutant(what.partition(": ")[0], what.partition(": ")[2], [(file, old, new)], tests)
+           for file, tests, rows in ((FILE, TESTS, _ROWS), ("lib/sql/mark.c", ["lib/sql/mark"], _MARKS))
+           for what, old, new in rows]

@@ -13,10 +13,14 @@ def _binary():
     return paths.build() / "tests" / "integration" / "sql_probe"
 
 
+CLUSTER = "5a7e0000-0000-4000-8000-000000000001"
+
+
 def account(user, password="s3cret-Pa55", **more):
     """A command's account; `password` may be bytes, or None for unknown."""
     raw = password.encode("utf-8", "surrogateescape") if isinstance(password, str) else password
     return {"user": user, "hosts": ["%"], "owner": f"shop/{user}"[:300], "uid": "uid-1",
+            "cluster": CLUSTER,
             **({} if raw is None else {"password": base64.b64encode(raw).decode()}), **more}
 
 

@@ -57,6 +57,42 @@ def test_server_down(scene, mariadb, shop, how):
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
+def test_without_the_identity_of_the_cluster_nothing_is_changed(scene, mariadb, shop):
+    """The right to read kube-system is missing: nothing is created, changed or dropped, and the condition
+    names the right.  It goes on when the right is there, with the UID in the marks."""
+    kind, name = "clusterrolebinding", "steward-cluster-id-rolebinding"
+    scene.create("app", shop, FIRST)
+    binding = scene.cluster.get(kind, name)
+    uid = scene.cluster.get("namespace", "kube-system")["metadata"]["uid"]
+    assert mariadb.sql("SELECT cluster FROM steward.accounts WHERE user = 'app'") == [[uid]]
+    assert uid in scene.get("app", shop)["status"]["ownershipMark"]
+    assert scene.steward.stop() == 0
+    scene.cluster.delete(kind, name)
+    try:
+        wait.until("the right to be gone", lambda: scene.cluster.kubectl(
+            "get", "namespace", "kube-system", check=False,
+            kubeconfig=scene.cluster.kubeconfig_steward).returncode != 0)
+        scene.cluster.apply([dbu.secret("app", shop, SECOND), dbu.secret("new", shop, FIRST),
+                             dbu.manifest("new", shop)])
+        scene.steward.start()
+        for user in ("app", "new"):
+            told = scene.wait_condition(user, shop, "UserSynced", "LookupFailed")
+            assert told["status"] == "Unknown" and "namespace kube-system" in told["message"]
+            assert "the right to get this namespace" in told["message"]
+        scene.delete("app", shop, wait_gone=False)
+        told = scene.wait_condition("app", shop, "CleanupBlocked", "LookupFailed")
+        assert "namespace kube-system" in told["message"]
+        assert mariadb.login("app", FIRST) and not mariadb.login("new", FIRST)
+    finally:
+        scene.cluster.apply({**binding, "metadata": {
+            n: v for n, v in binding["metadata"].items() if n in ("name", "labels")}})
+    scene.poke("new", shop)
+    scene.wait_ready("new", shop, 90)
+    scene.poke("app", shop)
+    wait.until("the account to go", lambda: no_account(mariadb, "app@"), 90)
+    scene.delete("new", shop)
+
+
 def no_account(mariadb, prefix="app"):
     return not [a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith(prefix)]
 

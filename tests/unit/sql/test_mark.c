@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 static const char good[] =
-    "{\"steward\":1,\"owner\":\"shop/app\",\"uid\":\"u-1\",\"rights\":[[\"d\",null,null,"
-    "[\"CONNECT\"],[]],[\"d\",\"s\",\"t\",[\"SELECT\",\"UPDATE\"],[\"UPDATE\"]]],\"comment\":"
+    "{\"steward\":1,\"cluster\":\"c-1\",\"owner\":\"shop/app\",\"uid\":\"u-1\",\"rights\":[[\"d\","
+    "null,null,[\"CONNECT\"],[]],[\"d\",\"s\",\"t\",[\"SELECT\",\"UPDATE\"],[\"UPDATE\"]]],"
+    "\"comment\":"
     "\"by \\\"hand\\\"\"}";
 
 static void test_round_trip(void **state)
@@ -23,9 +24,47 @@ static void test_round_trip(void **state)
     assert_string_equal(m.owner, "shop/app");
     assert_string_equal(m.comment, "by \"hand\"");
     assert_int_equal(m.rights.count, 4);
-    stw_mark_json(&m, m.owner, m.uid, &m.rights, &out);
+    assert_string_equal(m.cluster, "c-1");
+    struct stw_mark_id id = {.cluster = m.cluster, .owner = m.owner, .uid = m.uid};
+    stw_mark_json(&m, &id, &m.rights, &out);
     assert_string_equal(stw_buf_str(&out), good);
     stw_mark_done(&m);
+}
+
+static void test_whose(void **state)
+{
+    static const struct {
+        const char *mark;
+        enum stw_mark_whose whose;
+    } cases[] = {
+        {"", STW_MARK_NOBODYS},
+        {"\"cluster\":\"c-1\",\"owner\":\"shop/app\",\"uid\":\"u-1\"", STW_MARK_OURS},
+        {"\"owner\":\"shop/app\",\"uid\":\"u-1\"", STW_MARK_OURS},
+        {"\"cluster\":\"c-2\",\"owner\":\"shop/app\",\"uid\":\"u-1\"", STW_MARK_ELSEWHERE},
+        {"\"cluster\":\"c-1\",\"owner\":\"shop/app\",\"uid\":\"u-2\"", STW_MARK_FORMER},
+        {"\"owner\":\"shop/app\",\"uid\":\"u-2\"", STW_MARK_ELSEWHERE},
+        {"\"cluster\":\"c-2\",\"owner\":\"shop/app\",\"uid\":\"u-2\"", STW_MARK_ELSEWHERE},
+        {"\"cluster\":\"c-1\",\"owner\":\"shop/new\",\"uid\":\"u-1\"", STW_MARK_OURS},
+        {"\"cluster\":\"c-1\",\"owner\":\"shop/b\",\"uid\":\"u-2\"", STW_MARK_OTHERS},
+        {"\"cluster\":\"c-2\",\"owner\":\"shop/b\",\"uid\":\"u-1\"", STW_MARK_OTHERS},
+        {"\"owner\":\"shop/b\",\"uid\":\"u-2\"", STW_MARK_OTHERS},
+    };
+    const struct stw_mark_id id = {.cluster = "c-1", .owner = "shop/app", .uid = "u-1"};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_mark m = {0};
+        char text[256] = "";
+        if (*cases[i].mark)
+            stw_format(text, sizeof(text), "{\"steward\":1,%s,\"rights\":[]}", cases[i].mark);
+        assert_int_equal(stw_mark_parse(text, strlen(text), &m), 0);
+        if (stw_mark_whose(&m, &id) != cases[i].whose)
+            fail_msg("%s", text);
+        stw_mark_done(&m);
+    }
+    assert_true(stw_mark_id_complete(&id));
+    assert_false(stw_mark_id_complete(&(struct stw_mark_id){.owner = "shop/app", .uid = "u-1"}));
+    assert_false(stw_mark_id_complete(
+        &(struct stw_mark_id){.cluster = "", .owner = "shop/app", .uid = "u-1"}));
 }
 
 /* A comment written by a person is kept, and restored when the account is released. */
@@ -56,6 +95,7 @@ static void test_unreadable_marks(void **state)
         "{\"steward\":1,\"owner\":\"a/b\",\"rights\":[]}",
         "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\"}",
         "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":{}}",
+        "{\"steward\":1,\"cluster\":5,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[]}",
         "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[]]}",
         "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"\",null,null,[\"S\"],[]]]}",
         "{\"steward\":1,\"owner\":\"a/b\",\"uid\":\"u\",\"rights\":[[\"d\",null,null,[\"\"],[]]]}",
@@ -104,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_whose),
         cmocka_unit_test(test_comments_of_people),
         cmocka_unit_test(test_unreadable_marks),
         cmocka_unit_test(test_rows),

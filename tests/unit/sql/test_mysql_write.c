@@ -8,8 +8,11 @@
 
 #include <cmocka.h>
 
-static const struct stw_account bob = {
-    .user = "b`ob", .owner = "shop/b'ob", .owner_uid = "u-1", .max_user_connections = 3};
+static const struct stw_account bob = {.user = "b`ob",
+                                       .owner = "shop/b'ob",
+                                       .owner_uid = "u-1",
+                                       .cluster = "c-1",
+                                       .max_user_connections = 3};
 static const struct stw_facts maria = {.mariadb = true, .number = 101119};
 static const struct stw_facts old = {.number = 50744, .native_default = true};
 static const struct stw_facts eight = {.number = 80036, .no_backslash = true};
@@ -149,22 +152,26 @@ static void test_marks(void **state)
     (void)state;
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_CREATING, "f00", &none, &s);
     wrote(&s, 1,
-          "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, rights) "
-          "SELECT 'b`ob', '%', 'shop/b''ob', 'u-1', 'creating', 'f00', '[]' FROM DUAL WHERE NOT "
+          "INSERT INTO steward.accounts (user, host, owner, owner_uid, state, made, rights, "
+          "cluster) SELECT 'b`ob', '%', 'shop/b''ob', 'u-1', 'creating', 'f00', '[]', 'c-1' FROM "
+          "DUAL WHERE NOT "
           "EXISTS (SELECT 1 FROM steward.accounts AS others WHERE others.user='b`ob' AND "
-          "others.owner_uid<>'u-1' AND others.owner<>'shop/b''ob')");
+          "(others.owner_uid<>'u-1' OR others.cluster NOT IN ('','c-1')) AND "
+          "(others.owner<>'shop/b''ob' OR others.cluster<>'c-1'))");
     assert_true(s.items[0].must_match);
     l.mark_written = true;
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "f00", &none, &s);
     wrote(&s, 2,
-          "UPDATE steward.accounts SET owner='shop/b''ob', owner_uid='u-1', state='owned', "
-          "made='', rights='[]' WHERE user='b`ob' AND host='%' AND owner_uid='u-1'");
+          "UPDATE steward.accounts SET owner='shop/b''ob', owner_uid='u-1', cluster='c-1', "
+          "state='owned', made='', rights='[]' WHERE user='b`ob' AND host='%' AND owner_uid='u-1' "
+          "AND cluster='c-1'");
     assert_true(s.items[1].must_match);
-    /* Taken over: found by the UID that was seen, later by ours. */
-    l = (struct stw_login){.host = "%", .mark = {.state = STW_MARK_OWNED, .uid = "former"}};
+    /* Taken over: found by the UID and the cluster that were seen, later by ours. */
+    l = (struct stw_login){.host = "%",
+                           .mark = {.state = STW_MARK_OWNED, .uid = "former", .cluster = "c-0"}};
     stw_mysql_mark(&maria, &bob, &l, STW_MARK_OWNED, "", &none, &s);
-    assert_non_null(strstr(s.items[2].text.data, "owner_uid='u-1', state"));
-    assert_non_null(strstr(s.items[2].text.data, "AND owner_uid='former'"));
+    assert_non_null(strstr(s.items[2].text.data, "owner_uid='u-1', cluster='c-1', state"));
+    assert_non_null(strstr(s.items[2].text.data, "AND owner_uid='former' AND cluster='c-0'"));
 }
 
 static void test_rights(void **state)

@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-static const struct stw_account bob = {.user = "b\"ob", .owner = "shop/bob", .owner_uid = "u-1"};
+static const struct stw_account bob = {
+    .user = "b\"ob", .owner = "shop/bob", .owner_uid = "u-1", .cluster = "c-1"};
 static const struct stw_facts fifteen = {.number = 150018, .superuser = true};
 
 static void wrote(struct stw_script *s, size_t count, const char *last)
@@ -32,7 +33,8 @@ static void test_create_and_mark(void **state)
     wrote(&s, 1, "CREATE ROLE \"b\"\"ob\" LOGIN CONNECTION LIMIT -1 PASSWORD 'SCRAM$x'");
     stw_pg_mark(&fifteen, &bob, &l, STW_MARK_OWNED, "", &none, &s);
     wrote(&s, 2,
-          "COMMENT ON ROLE \"b\"\"ob\" IS '{\"steward\":1,\"owner\":\"shop/bob\",\"uid\":"
+          "COMMENT ON ROLE \"b\"\"ob\" IS "
+          "'{\"steward\":1,\"cluster\":\"c-1\",\"owner\":\"shop/bob\",\"uid\":"
           "\"u-1\",\"rights\":[]}'");
     l.exists = true;
     stw_pg_unmark(&fifteen, &bob, &l, &s);

@@ -38,7 +38,7 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
                               .key = "shop/app",
                               .ns = "shop",
                               .name = "app"};
-    f->d = (struct dbuser){.run = &f->run, .target = &f->target, .label = "main"};
+    f->d = (struct dbuser){.run = &f->run, .target = &f->target, .label = "main", .cluster = "c-1"};
     f->d.object.generation = 3;
     (void)snprintf(f->d.object.uid, sizeof(f->d.object.uid), "u-1");
     f->d.object.status = *status ? json_loads(status, 0, NULL) : json_object();
