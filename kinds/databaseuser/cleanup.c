@@ -146,6 +146,7 @@ static void end_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_
     }
     dbu_login_make(*made ? made : d->spec.user, s->login, name);
     desired.account.user = name;
+    desired.account.keep = !lock;
     (void)endings[s->ending].end(pool, &desired.account, r);
     r->found |= found;
     r->err.retry_after_ms = (uint32_t)stw_pool_retry_ms(pool);

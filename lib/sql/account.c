@@ -1003,6 +1003,8 @@ static void write_end_of_mark(struct work *w, const struct stw_login *l, enum en
 {
     if (how == DROP)
         write_unmark(w, l);
+    else if (locks(w, l, how) && w->a->keep && l->mark.state != STW_MARK_KEPT)
+        w->s.ops->mark(&w->s.facts, w->a, l, STW_MARK_KEPT, "", &l->mark.rights, &w->script);
     else if (!locks(w, l, how))
         w->s.ops->unmark(&w->s.facts, w->a, l, &w->script);
 }

@@ -184,7 +184,7 @@ static int mark_database(struct database_work *w)
     if (classify_owner(w) == STW_MARK_OURS && w->seen.mark.state == STW_MARK_OWNED && complete)
         return 0;
     w->r->created |= w->seen.mark.state == STW_MARK_CREATING;
-    w->ops->mark(&w->s.facts, w->want, w->db, &w->seen, &script);
+    w->ops->mark(&w->s.facts, w->want, w->db, &w->seen, STW_MARK_OWNED, &script);
     return run_script(w, &script, &w->f);
 }
 
@@ -278,16 +278,29 @@ static int run_drop(struct database_work *w)
     return run_script(w, &script, &w->f);
 }
 
+/* Of one that is gone, only the mark is left. */
+static int keep_database(struct database_work *w)
+{
+    stw_autoscript struct stw_script script = {0};
+    if (!w->seen.exists)
+        w->ops->drop(&w->s.facts, w->want, w->db, &w->seen, &script);
+    else if (w->seen.mark.state != STW_MARK_KEPT)
+        w->ops->mark(&w->s.facts, w->want, w->db, &w->seen, STW_MARK_KEPT, &script);
+    return run_script(w, &script, &w->f);
+}
+
 static int drop_database(struct database_work *w)
 {
     if (look_at_database(w) != 0)
         return -1;
     if (clear_way(w) != 0)
         return -1;
-    if (w->db->keep || classify_owner(w) != STW_MARK_OURS || check_owner(w) != 0) {
+    if (classify_owner(w) != STW_MARK_OURS || check_owner(w) != 0) {
         w->f = (struct stw_fault){0};
         return 0;
     }
+    if (w->db->keep)
+        return keep_database(w);
     int r = run_drop(w);
     if (r != 0 && explain_denied_drop(w) == 0) {
         w->f = (struct stw_fault){0};

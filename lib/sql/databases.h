@@ -18,7 +18,9 @@ struct stw_database {
     const char *name;
     const char *const *extensions, *const *schemas; /* PostgreSQL */
     const char *character_set, *collation;          /* NULL: the server's default */
-    bool keep; /* for a drop: only what an interrupted creation has left is dropped */
+    bool
+        keep; /* for a drop: only what an interrupted creation has left is dropped, and the mark says
+                  that the rest stays on purpose */
 };
 
 struct stw_databases {

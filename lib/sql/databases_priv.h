@@ -32,10 +32,10 @@ struct stw_database_ops {
     /* Removes what an interrupted or refused creation has left, without its database on MySQL. */
     void (*clear)(const struct stw_facts *k, const struct stw_databases *want,
                   const struct stw_database *db, struct stw_script *s);
-    /* Marks a database that exists, and that has `seen->mark`, for this object. */
+    /* Marks a database that exists, and that has `seen->mark`, for this object: OWNED or KEPT. */
     void (*mark)(const struct stw_facts *k, const struct stw_databases *want,
                  const struct stw_database *db, const struct stw_database_seen *seen,
-                 struct stw_script *s);
+                 enum stw_mark_state state, struct stw_script *s);
     /* Changes character set and collation; NULL: they cannot change. */
     void (*alter)(const struct stw_database *db, struct stw_script *s);
     void (*drop)(const struct stw_facts *k, const struct stw_databases *want,

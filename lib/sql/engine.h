@@ -142,6 +142,22 @@ struct stw_verifier {
     char id[STW_MARK_MADE_LEN]; /* SHA-256 of what the server will store; "": unknown */
 };
 
+/* One question for marks (marks.h): those behind the account or database that the last one ended with. */
+#define STW_MARKS_COMMENT_BYTES 2048
+struct stw_marks_page {
+    const char *cluster;
+    bool databases;
+    char name[256], host[256]; /* "": from the first on */
+};
+enum {
+    STW_MARKS_NAME,
+    STW_MARKS_HOST,
+    STW_MARKS_OWNER,
+    STW_MARKS_UID,
+    STW_MARKS_COMMENT, /* PostgreSQL, instead of the two before: its beginning */
+    STW_MARKS_CELLS
+};
+
 struct stw_conn; /* defined by the engine */
 struct stw_database_ops;
 struct stw_session;
@@ -234,6 +250,11 @@ struct stw_engine_ops {
     /* Counts the sessions of the account; `ret_hidden`: others' sessions are not shown. */
     int (*count_sessions)(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f);
+    /* At most STW_MARKS_PAGE_ROWS rows, by name and host, of marks that are not kept. */
+    void (*put_marks)(const struct stw_facts *k, const struct stw_marks_page *page,
+                      struct stw_buf *out);
+    bool (*lacks_marks)(
+        const struct stw_fault *f); /* it failed because there are none; NULL: never */
     /* Where the mark is, for messages: "steward.accounts". */
     const char *mark_place;
     const struct stw_database_ops *databases;

@@ -52,7 +52,7 @@ static int read_mark(struct stw_json root, struct stw_mark *m)
         return -1;
     if (stw_json_there(comment) && !(m->comment = stw_json_strdup(comment)))
         return -1;
-    m->state = STW_MARK_OWNED;
+    m->state = stw_json_bool(stw_json_get(root, "kept"), false) ? STW_MARK_KEPT : STW_MARK_OWNED;
     return 0;
 }
 
@@ -66,7 +66,7 @@ int stw_mark_parse(const char *text, size_t len, struct stw_mark *m)
     return read_mark(stw_json_root(&doc), m);
 }
 
-void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id,
+void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id, bool kept,
                    const struct stw_rights *rights, struct stw_buf *out)
 {
     stw_buf_addf(out, "{\"steward\":%d,\"cluster\":", VERSION);
@@ -75,6 +75,7 @@ void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id,
     stw_buf_json_strz(out, id->owner);
     stw_buf_adds(out, ",\"uid\":");
     stw_buf_json_strz(out, id->uid);
+    stw_buf_adds(out, kept ? ",\"kept\":true" : "");
     stw_buf_adds(out, ",\"rights\":");
     stw_rights_json(rights, out);
     if (m->comment) {
@@ -86,9 +87,12 @@ void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id,
 
 void stw_mark_parse_state(const char *text, struct stw_mark *m)
 {
+    char state[16];
     size_t len = strcspn(text, " ");
-    bool creating = len == strlen("creating") && strncmp(text, "creating", len) == 0;
-    m->state = creating ? STW_MARK_CREATING : STW_MARK_OWNED;
+    stw_format(state, sizeof(state), "%.*s", (int)len, text);
+    m->state = stw_streq(state, "creating") ? STW_MARK_CREATING
+               : stw_streq(state, "kept")   ? STW_MARK_KEPT
+                                            : STW_MARK_OWNED;
     stw_format(m->cluster, sizeof(m->cluster), "%s", text[len] == ' ' ? text + len + 1 : "");
 }
 

@@ -8,12 +8,13 @@
  *     owner         "namespace/name" of the DatabaseUser
  *     owner_uid     its UID
  *     cluster       the cluster of that object; '' of former versions
- *     state         'creating' until CREATE USER has succeeded, then 'owned'
+ *     state         'creating' until CREATE USER has succeeded, then 'owned'; 'kept' when the object has
+ *                   ended and left the account on purpose
  *     made          while creating: SHA-256 of the password hash that CREATE USER sets, which
  *                   distinguishes our account from one that another client created meanwhile
  *     rights        JSON, see stw_rights_json
  * PostgreSQL: the comment on the role, JSON:
- *     {"steward":1,"cluster":"...","owner":"namespace/name","uid":"...","rights":[...],
+ *     {"steward":1,"cluster":"...","owner":"namespace/name","uid":"...","kept":true,"rights":[...],
  *      "comment":"what was there"}
  *
  * A mark is of an object if the UID and the cluster are the same.  The cluster is a text by which the caller
@@ -34,7 +35,7 @@
 #define STW_MARK_MADE_LEN 65
 #define STW_MARK_MAX_BYTES ((size_t)1 << 20)
 
-enum stw_mark_state { STW_MARK_NONE, STW_MARK_CREATING, STW_MARK_OWNED };
+enum stw_mark_state { STW_MARK_NONE, STW_MARK_CREATING, STW_MARK_OWNED, STW_MARK_KEPT };
 
 struct stw_mark {
     enum stw_mark_state state;
@@ -70,7 +71,8 @@ void stw_mark_done(struct stw_mark *m);
  * text in m->comment.  -1: no memory, or a mark that cannot be parsed (which steward must not
  * change). */
 int stw_mark_parse(const char *text, size_t len, struct stw_mark *m);
-void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id,
+/* The members before `rights` are short, and in this order: marks.c reads no more of a comment. */
+void stw_mark_json(const struct stw_mark *m, const struct stw_mark_id *id, bool kept,
                    const struct stw_rights *rights, struct stw_buf *out);
 /* Reads the column `state` and, after a blank, the column `cluster`. */
 void stw_mark_parse_state(const char *text, struct stw_mark *m);

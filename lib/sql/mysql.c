@@ -706,6 +706,8 @@ const struct stw_engine_ops stw_engine_mysql = {
     .lock = stw_mysql_lock,
     .end_sessions = stw_mysql_end_sessions,
     .count_sessions = stw_mysql_count_sessions,
+    .put_marks = stw_mysql_put_marks,
+    .lacks_marks = stw_mysql_lacks_marks,
     .mark_place = "steward.accounts",
     .databases = &stw_mysql_databases,
 };

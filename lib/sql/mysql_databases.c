@@ -222,9 +222,9 @@ static void write_clear(const struct stw_facts *k, const struct stw_databases *w
 
 static void write_own_mark(const struct stw_facts *k, const struct stw_databases *want,
                            const struct stw_database *db, const struct stw_database_seen *seen,
-                           struct stw_script *s)
+                           enum stw_mark_state state, struct stw_script *s)
 {
-    write_mark(k, want, db, &seen->mark, "owned", s);
+    write_mark(k, want, db, &seen->mark, state == STW_MARK_KEPT ? "kept" : "owned", s);
 }
 
 static void write_alter(const struct stw_database *db, struct stw_script *s)

@@ -283,9 +283,11 @@ static void put_values(struct stw_buf *out, const struct stw_facts *k, const str
     stw_mysql_strz(out, a->owner_uid, k->no_backslash);
     stw_buf_adds(out, ", cluster=");
     stw_mysql_strz(out, a->cluster, k->no_backslash);
-    stw_buf_addf(
-        out, ", state='%s', made='%s', rights=", state == STW_MARK_CREATING ? "creating" : "owned",
-        state == STW_MARK_CREATING ? made : "");
+    stw_buf_addf(out, ", state='%s', made='%s', rights=",
+                 state == STW_MARK_CREATING ? "creating"
+                 : state == STW_MARK_KEPT   ? "kept"
+                                            : "owned",
+                 state == STW_MARK_CREATING ? made : "");
     stw_mysql_strz(out, stw_buf_str(&json), k->no_backslash);
     out->failed |= json.failed;
     stw_buf_done(&json);

@@ -127,14 +127,15 @@ static struct stw_buf *add_alone(struct stw_script *s, enum stw_sql_step step)
     return &st->text;
 }
 
-static void put_comment(struct stw_script *s, const struct stw_databases *want, const char *name)
+static void put_comment(struct stw_script *s, const struct stw_databases *want, const char *name,
+                        bool kept)
 {
     static const struct stw_mark none = {0};
     static const struct stw_rights no_rights = {0};
     struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
     struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
     struct stw_mark_id id = stw_databases_mark_id(want);
-    stw_mark_json(&none, &id, &no_rights, &json);
+    stw_mark_json(&none, &id, kept, &no_rights, &json);
     s->failed |= json.failed;
     stw_buf_adds(out, "COMMENT ON DATABASE ");
     stw_pg_name(out, name);
@@ -173,7 +174,7 @@ static void write_create(const struct stw_facts *k, const struct stw_databases *
     stw_buf_adds(out, "CREATE DATABASE ");
     stw_pg_name(out, fresh);
     put_properties(out, k, db);
-    put_comment(s, want, fresh);
+    put_comment(s, want, fresh, false);
     out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
     stw_buf_adds(out, "REVOKE CONNECT, TEMPORARY ON DATABASE ");
     stw_pg_name(out, fresh);
@@ -187,11 +188,11 @@ static void write_create(const struct stw_facts *k, const struct stw_databases *
 
 static void write_mark(const struct stw_facts *k, const struct stw_databases *want,
                        const struct stw_database *db, const struct stw_database_seen *seen,
-                       struct stw_script *s)
+                       enum stw_mark_state state, struct stw_script *s)
 {
     (void)k;
     (void)seen;
-    put_comment(s, want, db->name);
+    put_comment(s, want, db->name, state == STW_MARK_KEPT);
 }
 
 static void write_clear(const struct stw_facts *k, const struct stw_databases *want,

@@ -59,6 +59,10 @@ const char *stw_pg_future_type(const struct stw_right *r);
 void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                          const struct stw_right *r, const char *privileges);
 
+/* postgresql_marks.c */
+void stw_pg_put_marks(const struct stw_facts *k, const struct stw_marks_page *page,
+                      struct stw_buf *out);
+
 /* postgresql_roles.c */
 int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,
                       void *ctx, struct stw_fault *f);

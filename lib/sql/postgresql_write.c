@@ -92,9 +92,8 @@ void stw_pg_mark(const struct stw_facts *k, const struct stw_account *a, const s
     struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
     struct stw_mark_id id = stw_account_mark_id(a);
     (void)k;
-    (void)state;
     (void)made;
-    stw_mark_json(&l->mark, &id, rights, &json);
+    stw_mark_json(&l->mark, &id, state == STW_MARK_KEPT, rights, &json);
     if (json.failed)
         s->failed = true;
     put_comment(s, l->exists ? STW_SQL_STEP_GRANT : STW_SQL_STEP_CREATE, a->user,

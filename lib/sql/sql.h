@@ -141,6 +141,7 @@ struct stw_account {
     const char *cluster; /* the caller's, not empty; distinguishes those whose objects have
                                         marks on one server */
     bool adopt;          /* adopt an account without a mark */
+    bool keep;           /* for a lock */
     enum stw_account_login login;
     bool wait_sessions; /* count the sessions; STW_LOGIN_NO: not while it has some */
     bool if_exists;     /* an account that does not exist or has another owner is left as it is */
@@ -225,7 +226,8 @@ int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
 int stw_account_drop(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r);
 /* Locks the account if it has the mark of this owner, and ends its sessions.  It keeps its rights and
- * its mark, so that only an object of the same name can adopt it. */
+ * its mark, so that only an object of the same name can adopt it.  With `keep` the mark says that this is
+ * how it is to stay. */
 int stw_account_lock(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r);
 /* Ends the sessions of the account, at all hosts, if it has the mark of this owner (`found`).  For when the

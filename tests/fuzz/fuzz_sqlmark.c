@@ -15,12 +15,12 @@ static void round_trip(const char *text, size_t len)
 {
     struct stw_mark a = {0}, b = {0};
     struct stw_buf once = STW_BUF_INIT(STW_MARK_MAX_BYTES * 8), shown = STW_BUF_INIT(1u << 22);
-    if (stw_mark_parse(text, len, &a) == 0 && a.state == STW_MARK_OWNED) {
+    if (stw_mark_parse(text, len, &a) == 0 && a.state != STW_MARK_NONE) {
         struct stw_mark_id id = {.cluster = a.cluster, .owner = a.owner, .uid = a.uid};
-        stw_mark_json(&a, &id, &a.rights, &once);
+        stw_mark_json(&a, &id, a.state == STW_MARK_KEPT, &a.rights, &once);
         stw_rights_text(&a.rights, true, &shown);
         if (!once.failed && once.len <= STW_MARK_MAX_BYTES &&
-            (stw_mark_parse(once.data, once.len, &b) != 0 || b.state != STW_MARK_OWNED ||
+            (stw_mark_parse(once.data, once.len, &b) != 0 || b.state != a.state ||
              strcmp(a.cluster, b.cluster) != 0 || !stw_rights_equal(&a.rights, &b.rights)))
             abort();
     }

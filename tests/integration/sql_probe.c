@@ -11,6 +11,7 @@
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
  *      "uid": ..., "cluster": ..., "adopt": BOOL, "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
  *      "keep"}]}
+ *     {"op": "marks", "target": NAME, "cluster": ...}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
@@ -26,6 +27,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "sql/databases.h"
+#include "sql/marks.h"
 #include "sql/sql.h"
 
 #include <signal.h>
@@ -143,6 +145,7 @@ static void read_account(struct command *c)
     a->owner_uid = kept(c, stw_json_get(c->root, "uid"));
     a->cluster = kept(c, stw_json_get(c->root, "cluster"));
     a->reassign_owned_to = kept(c, stw_json_get(c->root, "reassign"));
+    a->keep = stw_json_bool(stw_json_get(c->root, "keep"), false);
     a->adopt = stw_json_bool(stw_json_get(c->root, "adopt"), false);
     const char *published = kept(c, stw_json_get(c->root, "published"));
     a->published = (struct stw_sql_secret){published, published ? strlen(published) : 0};
@@ -363,6 +366,33 @@ static void do_databases(struct command *c, struct stw_pool *p)
     answer(&out);
 }
 
+static int put_found_mark(void *ctx, const struct stw_found_mark *m)
+{
+    struct stw_buf *out = ctx;
+    stw_buf_addf(out, "%s{\"database\":%s", out->data[out->len - 1] == '[' ? "" : ",",
+                 m->database ? "true" : "false");
+    put_text(out, "name", m->name);
+    put_text(out, "host", m->host);
+    put_text(out, "owner", m->owner);
+    put_text(out, "uid", m->uid);
+    stw_buf_addc(out, '}');
+    return out->failed ? -1 : 0;
+}
+
+static void do_marks(struct command *c, struct stw_pool *p)
+{
+    struct stw_marks_report r;
+    struct stw_buf out = STW_BUF_INIT(16u << 20);
+    const char *cluster = kept(c, stw_json_get(c->root, "cluster"));
+    stw_buf_adds(&out, "{\"marks\":[");
+    int result = stw_marks_list(p, cluster, put_found_mark, &out, &r);
+    stw_buf_addf(&out, "],\"result\":%d,\"count\":%u", result, r.count);
+    put_text(&out, "trouble", troubles[r.trouble]);
+    put_text(&out, "error", r.err.text);
+    put_flag(&out, "more", r.more);
+    answer(&out);
+}
+
 static void do_other(struct command *c, struct stw_pool *p)
 {
     struct stw_json op = stw_json_get(c->root, "op");
@@ -397,6 +427,8 @@ static void *obey(void *ctx)
     else if (p && (stw_json_is(op, "databases") || stw_json_is(op, "schemas") ||
                    stw_json_is(op, "undatabases")))
         do_databases(c, p);
+    else if (p && stw_json_is(op, "marks"))
+        do_marks(c, p);
     else
         do_other(c, p);
     stw_buf_done(&c->password);

@@ -178,3 +178,85 @@ def test_nothing_is_done_without_an_identity(make_probe, server, user):
     assert not {f"{user}_x"} & names(server) and not server.logs_in(f"{user}x", "n3w-Pa55")
     assert [r["dropped"] for r in each(probe, "undatabases", wants(user, f"{user}_d"))] == [True]
     probe.drop(**account(user))
+
+
+def found(probe, user, cluster=CLUSTER):
+    """The marks that a sweep reads, of this test: {(name, host)}."""
+    report = probe.ask("marks", cluster=cluster)
+    assert report["result"] == 0 and not report["more"], report
+    assert report["count"] == len(report["marks"])
+    return {(m["name"], m["host"], m["owner"], m["uid"]) for m in report["marks"]
+            if m["name"].startswith(user)}
+
+
+@pytest.mark.every_version("how accounts and databases are marked")
+def test_marks_are_listed_until_they_are_kept_or_gone(make_probe, server, user):
+    """A sweep reads the marks of this cluster.  What an object left on purpose, a locked account or a
+    retained database, is not in the list, until an object has it again."""
+    probe = make_probe(server.target("db", **ALL))
+    make_both(probe, server, user)
+    of_object = (f"shop/{user}", "uid-1"), (f"shop/{user}", f"uid-{user}")
+    both = {(user, "" if is_pg(server) else "%", *of_object[0]), (f"{user}_d", "", *of_object[1])}
+    assert found(probe, user) == both and not found(probe, user, STAGING)
+    assert not found(probe, user, CLUSTER[:-1]) and not found(probe, user, "5a7e%")
+    probe.ask("lock", **account(user))  # as long as its databases are dropped
+    assert found(probe, user) == both
+    one(probe, "undatabases", wants(user, {"name": f"{user}_d", "keep": True}))
+    assert {m[0] for m in found(probe, user)} == {user} and has_table(server, f"{user}_d")
+    assert probe.ask("lock", **account(user, keep=True))["result"] == 0
+    assert not found(probe, user) and not server.logs_in(user, "s3cret-Pa55")
+    later = {"uid": "uid-2", "adopt": True}
+    probe.sync(**account(user, **later))
+    assert one(probe, "databases", wants(user, f"{user}_d", **later))["owned"]
+    assert {(m[0], m[3]) for m in found(probe, user)} == {(user, "uid-2"), (f"{user}_d", "uid-2")}
+    assert server.logs_in(user, "s3cret-Pa55")
+    assert one(probe, "undatabases", wants(user, f"{user}_d", **later))["dropped"]
+    probe.drop(**account(user, **later))
+    assert not found(probe, user)
+
+
+def test_a_kept_database_that_is_dropped_by_hand_leaves_no_mark(make_probe, server, user):
+    """Retained, then dropped by a DBA: the object's end removes what is left of its mark."""
+    probe = make_probe(server.target("db", **ALL))
+    make_both(probe, server, user)
+    server.sql(f"DROP DATABASE {user}_d")
+    one(probe, "undatabases", wants(user, {"name": f"{user}_d", "keep": True}))
+    assert {m[0] for m in found(probe, user)} == {user}
+    probe.drop(**account(user))
+
+
+@pytest.mark.every_version("how accounts and databases are marked")
+def test_marks_are_listed_in_pages(make_probe, server, user):
+    """More than one answer has: each mark once.  Marks of other forms are left out."""
+    probe, many = make_probe(server.target("db", **ALL)), 1500
+    if is_pg(server):
+        mark = f'{{"steward":1,"cluster":"{STAGING}","owner":"shop/\' || n || \'","uid":"u","rights":[]}}'
+        server.sql("DO $$DECLARE n int; BEGIN FOR n IN 1.." + f"{many} LOOP EXECUTE format('CREATE ROLE "
+                   f"{user}_%s', n); EXECUTE format('COMMENT ON ROLE {user}_%s IS %L', n, '{mark}'); "
+                   "END LOOP; END$$")
+        server.sql(f"CREATE ROLE {user}_odd; COMMENT ON ROLE {user}_odd IS "
+                   f"'{{\"steward\":1,\"cluster\":\"{STAGING}\",broken'")
+    else:
+        probe.sync(**account(user))
+        rows = ",".join(f"('{user}_{n % 700}','10.{n}','shop/{n}','u','owned','','[]','{STAGING}')"
+                        for n in range(1, many + 1))
+        server.sql("INSERT INTO steward.accounts (user,host,owner,owner_uid,state,made,rights,cluster) "
+                   f"VALUES {rows}")
+    marks = found(probe, f"{user}_", STAGING)
+    assert {m[2] for m in marks} == {f"shop/{n}" for n in range(1, many + 1)} and len(marks) == many
+    if is_pg(server):
+        server.sql("DO $$DECLARE r name; BEGIN FOR r IN SELECT rolname FROM pg_roles WHERE rolname LIKE "
+                   f"'{user}\\_%' LOOP EXECUTE format('DROP ROLE %I', r); END LOOP; END$$")
+    else:
+        server.sql(f"DELETE FROM steward.accounts WHERE cluster = '{STAGING}'")
+        probe.drop(**account(user))
+
+
+def test_a_forged_mark_of_a_database_is_not_listed(make_probe, pg, user):
+    """A tenant that owns a database could write any comment: the sweep does not read it."""
+    probe = make_probe(pg.target("db", **ALL))
+    mark = f'{{"steward":1,"cluster":"{CLUSTER}","owner":"shop/victim","uid":"u","rights":[]}}'
+    pg.sql(f"CREATE ROLE {user}_tenant")
+    pg.sql(f"CREATE DATABASE {user}_trap OWNER {user}_tenant")
+    pg.sql(f"SET ROLE {user}_tenant; COMMENT ON DATABASE {user}_trap IS '{mark}'")
+    assert not found(probe, user)

@@ -26,7 +26,7 @@ static void test_round_trip(void **state)
     assert_int_equal(m.rights.count, 4);
     assert_string_equal(m.cluster, "c-1");
     struct stw_mark_id id = {.cluster = m.cluster, .owner = m.owner, .uid = m.uid};
-    stw_mark_json(&m, &id, &m.rights, &out);
+    stw_mark_json(&m, &id, false, &m.rights, &out);
     assert_string_equal(stw_buf_str(&out), good);
     stw_mark_done(&m);
 }
