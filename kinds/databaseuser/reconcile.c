@@ -12,6 +12,7 @@
 #include "kinds/common/product.h"
 #include "kinds/common/workloads.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/sweep.h"
 #include "schema/arena.h"
 
 #include <stdio.h>
@@ -109,13 +110,16 @@ static bool is_news(struct stw_json was, struct stw_json is)
            stw_json_size(stw_json_path(was, "metadata.finalizers"));
 }
 
-/* Wakes other objects that want the account of one that was deleted. */
+/* Wakes other objects that want the account of one that was deleted.  The response to our own write has
+ * removed those from the cache whose finalizer steward took off: this one may have left something. */
 static void wake_claimants(struct stw_manager *m, struct stw_json gone)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
     char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
-    if (read_label(gone, target, sizeof(target)) != 0 ||
-        stw_json_strcpy(stw_json_path(gone, "spec.user"), user, sizeof(user)) != 0)
+    if (read_label(gone, target, sizeof(target)) != 0)
+        return;
+    dbu_sweep_wake(m, target);
+    if (stw_json_strcpy(stw_json_path(gone, "spec.user"), user, sizeof(user)) != 0)
         return;
     stw_databaseuser_account_key(target, user, &account);
     stw_manager_wake(m, "account", stw_buf_str(&account));
@@ -395,6 +399,7 @@ const struct stw_controller stw_controller_databaseuser = {
     STW_RUN_STATE(struct dbuser, spec),
     .reconcile = reconcile_user,
     .gone = forget_user,
+    .missing = dbu_sweep,
     .deleting = delete_user,
     .status_unchecked = status_unchecked,
     .done = free_run_state,

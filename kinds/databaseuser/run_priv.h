@@ -80,6 +80,8 @@ uint64_t dbu_ends_left_ms(struct dbu_ends *e, const char *key, int64_t end_us, i
 
 /* --- state kept between runs */
 
+struct dbu_sweeps; /* sweep.h */
+
 struct dbu_state {
     struct stw_manager *manager;
     struct stw_client *client;
@@ -87,6 +89,8 @@ struct dbu_state {
     struct stw_pools *pools;
     struct stw_fingerprints *fingerprints;
     struct stw_cluster_id *cluster;
+    struct dbu_sweeps *sweeps;
+    bool sweeps_targets; /* not in shadow mode, which asks no server */
     struct dbu_compared *compared;
     struct dbu_ends *ends;
     struct stw_target_store *store; /* the store of the configuration, or NULL */

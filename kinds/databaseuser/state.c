@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/sweep.h"
 #include "kinds/databaseuser/targets.h"
 
 #define PASSWORD_FILE_MAX_BYTES 4096
@@ -89,6 +90,8 @@ static void targets_changed(void *ctx, struct stw_targets *now)
         }
     }
     wake_target(s, DBU_NO_TARGET); /* there may be another default */
+    for (size_t l = 0; l < STW_COUNT(lists) && s->sweeps_targets; l++)
+        dbu_sweep_wake_all(s->manager, lists[l]);
     stw_targets_unref(s->known);
     s->known = stw_targets_ref(now);
 }
@@ -123,13 +126,17 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
     s->cluster = stw_cluster_id_create();
+    s->sweeps = dbu_sweeps_create(config->metrics, config->namespaces);
+    s->sweeps_targets = !config->shadow;
     s->compared = dbu_compared_create();
     s->ends = dbu_ends_create();
-    if (!s->pools || !s->fingerprints || !s->cluster || !s->compared || !s->ends ||
+    if (!s->pools || !s->fingerprints || !s->cluster || !s->sweeps || !s->compared || !s->ends ||
         subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail_memory(err);
     }
+    if (s->sweeps_targets)
+        dbu_sweep_wake_all(m, s->known);
     *ret = s;
     return 0;
 }
@@ -155,6 +162,7 @@ void dbu_state_close(void *state)
     stw_pools_destroy(s->pools);
     stw_fingerprints_destroy(s->fingerprints);
     stw_cluster_id_destroy(s->cluster);
+    dbu_sweeps_destroy(s->sweeps);
     dbu_compared_destroy(s->compared);
     dbu_ends_destroy(s->ends);
     free(s);

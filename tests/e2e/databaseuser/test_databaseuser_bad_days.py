@@ -12,7 +12,7 @@ import time
 
 import pytest
 from support import databaseuser as dbu
-from support import stored, wait
+from support import pause, stored, wait
 from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -111,6 +111,42 @@ def test_gone_in_spite_of_the_finalizer(scene, mariadb, shop, down):
     if down:
         mariadb.start()
     wait.until("the account to go", lambda: no_account(mariadb), 150)
+
+
+def orphans(scene):
+    return scene.steward.metric("steward_database_orphans", target="main", type="account")
+
+
+@pytest.mark.parametrize("how", ["while steward is stopped", "while steward runs"])
+def test_finalizer_that_is_removed_by_hand_leaves_a_named_orphan(scene, mariadb, shop, how):
+    """An editor removes the finalizer and deletes the object: the account stays, and an event and a metric
+    name it, until it is dropped.  The accounts of other objects are not named."""
+    scene.create("app", shop, FIRST)
+    scene.create("stays", shop, FIRST)
+    stopped = how == "while steward is stopped"
+    if stopped:
+        assert scene.steward.stop() == 0
+    else:  # it may not put the finalizer back in between
+        pause.pause(scene.steward.process)
+    try:
+        scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"finalizers": None}})
+        scene.cluster.delete(dbu.KIND, "app", shop)
+    finally:
+        if not stopped:
+            pause.resume(scene.steward.process)
+    if stopped:
+        scene.steward.start()
+    told = scene.wait_event("app", shop, "Orphaned", seconds=90)
+    assert 'account "app@%" on target "main"' in told and "no longer exists" in told
+    wait.until("the metric", lambda: orphans(scene) == 1)
+    assert mariadb.login("app", FIRST)
+    assert not [e for e in scene.steward.log() if e.get("object") == f"{shop}/stays"]
+    mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user='app'")
+    target = mariadb.target("main")
+    scene.write_targets({**target, "maxConnections": 7})  # sweeps at once
+    wait.until("the metric", lambda: orphans(scene) == 0)
+    scene.write_targets(target)
+    scene.delete("stays", shop)
 
 
 def test_deleted_while_the_finalizer_is_added(scene, mariadb, shop):

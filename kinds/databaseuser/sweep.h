@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sweep of a target: compares the marks of this cluster on its server with the objects, and reports
+ * those of no object, with an event, a log line and a metric.  It drops nothing.
+ *
+ * A sweep is a run of the controller whose key is of no object, since no namespace has that name.  So only
+ * the leader sweeps, one visit to a target at a time, in turns with the objects. */
+#ifndef STW_KINDS_DATABASEUSER_SWEEP_H
+#define STW_KINDS_DATABASEUSER_SWEEP_H
+
+#include "controller/controller.h"
+#include "sql/target.h"
+
+struct dbu_sweeps;
+
+/* `namespaces`: those that are managed, borrowed; NULL: all.  NULL: no memory. */
+struct dbu_sweeps *dbu_sweeps_create(struct stw_metrics *metrics,
+                                     const char *const *namespaces) STW_MUST_CHECK;
+void dbu_sweeps_destroy(struct dbu_sweeps *s); /* `s` may be NULL */
+
+/* Sweeps a target soon: its name, in any case. */
+void dbu_sweep_wake(struct stw_manager *m, const char *target);
+void dbu_sweep_wake_all(struct stw_manager *m, const struct stw_targets *targets);
+/* A run whose key is not of an object. */
+void dbu_sweep(struct stw_run *run, struct stw_result *result);
+
+#endif
