@@ -16,6 +16,7 @@
 struct stw_databaseuser_connection {
     const char *name;               /* NULL: none */
     struct stw_json keys, template; /* key of the Secret -> name of a value; -> text with values */
+    struct stw_json labels, annotations; /* of the Secret, beside steward's */
 };
 
 struct stw_connection {

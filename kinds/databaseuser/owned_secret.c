@@ -62,40 +62,118 @@ static json_t *build_annotations(const struct dbuser *d)
     return json_pack("{s:s,s:s,s:s}", names[0], login, names[1], d->fingerprint, names[2], number);
 }
 
+/* --- labels and annotations */
+
+#define METADATA_MAPS 2
+static const char *const metadata_maps[METADATA_MAPS] = {"labels", "annotations"};
+
+static struct stw_json wanted_map(const struct dbuser *d, size_t map)
+{
+    return map == 0 ? d->spec.connection.labels : d->spec.connection.annotations;
+}
+
+/* Removes from `map` the keys that the API server notes (managedFields) as set by steward, `ours`, or
+ * by another client. */
+static void remove_managed(const struct dbuser *d, struct stw_json metadata, const char *in,
+                           bool ours, json_t *map)
+{
+    char member[16];
+    struct stw_json i, k, one, field;
+    stw_format(member, sizeof(member), "f:%s", in);
+    stw_json_foreach (stw_json_get(metadata, "managedFields"), i, one) {
+        struct stw_json fields =
+            stw_json_get(stw_json_get(stw_json_get(one, "fieldsV1"), "f:metadata"), member);
+        if (stw_json_is(stw_json_get(one, "manager"), d->run->field_manager) != ours)
+            continue;
+        stw_json_foreach (fields, k, field) {
+            stw_autofree char *key = stw_json_strdup(k);
+            if (key && strncmp(key, "f:", 2) == 0)
+                (void)json_object_del(map, key + 2);
+        }
+    }
+}
+
+/* What other clients have set: everything without the keys of steward alone. */
+static json_t *read_kept(const struct dbuser *d, struct stw_json was, const char *map)
+{
+    static const char *const own[] = {DBU_LOGIN_ANNOTATION, DBU_FINGERPRINT_ANNOTATION,
+                                      DBU_ROTATION_ANNOTATION};
+    json_t *kept = stw_tree_read(stw_json_get(was, map));
+    if (!json_is_object(kept)) {
+        json_decref(kept);
+        return NULL;
+    }
+    json_auto_t *only_ours = json_copy(kept);
+    remove_managed(d, was, map, false, only_ours);
+    json_auto_t *not_ours = json_copy(kept);
+    remove_managed(d, was, map, true, not_ours);
+    const char *key;
+    json_t *value;
+    json_object_foreach (only_ours, key, value)
+        if (!json_object_get(not_ours, key))
+            (void)json_object_del(kept, key);
+    for (size_t i = 0; i < STW_COUNT(own); i++) {
+        char name[STW_OWN_NAME_LEN];
+        stw_operator_text(d->run->op, own[i], name);
+        (void)json_object_del(kept, name);
+    }
+    return kept;
+}
+
 /* Labels, annotations and finalizers of other clients stay; those of steward are as they are now. */
 static void keep_metadata(const struct dbuser *d, struct stw_json was, json_t *m)
 {
-    static const char *const maps[] = {"labels", "annotations"};
-    static const char *const own[] = {DBU_LOGIN_ANNOTATION, DBU_FINGERPRINT_ANNOTATION,
-                                      DBU_ROTATION_ANNOTATION};
-    for (size_t i = 0; i < STW_COUNT(maps); i++) {
-        json_auto_t *kept = stw_tree_read(stw_json_get(was, maps[i]));
-        if (!json_is_object(kept))
-            continue;
-        for (size_t k = 0; k < STW_COUNT(own); k++) {
-            char key[STW_OWN_NAME_LEN];
-            stw_operator_text(d->run->op, own[k], key);
-            (void)json_object_del(kept, key);
-        }
-        (void)json_object_update(kept, json_object_get(m, maps[i]));
+    for (size_t i = 0; i < METADATA_MAPS; i++) {
+        json_auto_t *kept = read_kept(d, was, metadata_maps[i]);
+        (void)json_object_update(kept, json_object_get(m, metadata_maps[i]));
         if (json_object_size(kept) > 0)
-            (void)json_object_set(m, maps[i], kept);
+            (void)json_object_set(m, metadata_maps[i], kept);
     }
     json_auto_t *finalizers = stw_tree_read(stw_json_get(was, "finalizers"));
     if (json_is_array(finalizers))
         (void)json_object_set(m, "finalizers", finalizers);
 }
 
+/* Of spec.connectionSecret; the rules refuse keys that steward sets. */
+static void add_wanted_metadata(const struct dbuser *d, json_t *m)
+{
+    for (size_t i = 0; i < METADATA_MAPS; i++) {
+        json_auto_t *wanted = stw_tree_read(wanted_map(d, i));
+        if (json_object_size(wanted) == 0)
+            continue;
+        (void)json_object_update(wanted, json_object_get(m, metadata_maps[i]));
+        (void)json_object_set(m, metadata_maps[i], wanted);
+    }
+}
+
+static bool has_metadata(const struct stw_secret *s, const json_t *manifest)
+{
+    struct stw_json live = stw_json_get(stw_json_root(&s->doc), "metadata");
+    for (size_t i = 0; i < METADATA_MAPS; i++) {
+        json_auto_t *map = stw_tree_read(stw_json_get(live, metadata_maps[i]));
+        const json_t *wanted =
+            json_object_get(json_object_get(manifest, "metadata"), metadata_maps[i]);
+        if (json_object_size(map) != json_object_size(wanted) ||
+            (json_object_size(map) > 0 && !json_equal(map, wanted)))
+            return false;
+    }
+    return true;
+}
+
+/* `old` as it was read, empty for none. */
 static json_t *build_manifest(const struct dbuser *d, const char *name, const char *component,
                               const struct stw_secret *old, json_t *data)
 {
     static const char *const pinned[] = {"resourceVersion", "uid"};
     const struct stw_naming naming = {.app = "databaseuser", .component = component, .image = ""};
     json_t *m = stw_manifest_metadata(d->run, &d->owner, &naming, name);
-    json_t *annotations = stw_streq(component, CONNECTION) ? build_annotations(d) : NULL;
-    if (annotations)
-        (void)json_object_set_new(m, "annotations", annotations);
     struct stw_json was = stw_json_get(stw_json_root(&old->doc), "metadata");
+    if (stw_streq(component, CONNECTION)) {
+        json_auto_t *annotations = build_annotations(d);
+        if (annotations)
+            (void)json_object_set(m, "annotations", annotations);
+        add_wanted_metadata(d, m);
+    }
     for (size_t i = 0; i < STW_COUNT(pinned); i++) {
         stw_autofree char *text = stw_json_strdup(stw_json_get(was, pinned[i]));
         if (text)
@@ -106,13 +184,10 @@ static json_t *build_manifest(const struct dbuser *d, const char *name, const ch
                      "Opaque", "metadata", m, "data", data);
 }
 
-/* Creates or replaces it; `old` as it was read, empty for none. */
-static int write_owned(struct dbuser *d, const char *name, const char *component,
-                       const struct stw_secret *old, json_t *data, struct stw_buf *answer,
-                       struct stw_error *err)
+/* Creates it, or replaces the one that is `there`.  `object` may be NULL: no memory. */
+static int write_owned(struct dbuser *d, const char *name, bool there, const json_t *object,
+                       struct stw_buf *answer, struct stw_error *err)
 {
-    json_auto_t *object = build_manifest(d, name, component, old, data);
-    bool there = stw_json_there(stw_json_root(&old->doc));
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
     if (!stw_run_may_write(d->run))
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
@@ -224,18 +299,6 @@ static void read_secret_login(const struct dbuser *d, const struct stw_secret *s
     ret->rotation = strtoll(number, NULL, 10);
 }
 
-static bool has_annotations(const struct dbuser *d, const struct stw_secret *s)
-{
-    struct dbu_secret_login found;
-    char login[DBU_LOGIN_MAX];
-    if (!dbu_has_logins(&d->view))
-        return true;
-    read_secret_login(d, s, &found);
-    dbu_login_make(d->spec.user, d->twins.turn.next, login);
-    return stw_streq(found.login, login) && stw_streq(found.fingerprint, d->fingerprint) &&
-           found.rotation == d->twins.turn.rotation;
-}
-
 /* NULL: the password is only a part of texts. */
 static const char *find_password_key(const struct dbuser *d)
 {
@@ -316,9 +379,10 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
     json_auto_t *data = build_data(d, ca, &c->err);
     if (!data)
         return -1;
+    json_auto_t *object = build_manifest(d, d->spec.connection.name, CONNECTION, old, data);
     read_version(stw_json_root(&old->doc), c->version);
     read_since(d, stw_json_root(&old->doc), c->since);
-    if (has_data(old, data) && has_annotations(d, old))
+    if (has_data(old, data) && has_metadata(old, object))
         return 0;
     char what[STW_KEY_LEN + 64];
     stw_format(what, sizeof(what), "secrets/%s/%s", d->run->ns, d->spec.connection.name);
@@ -327,7 +391,8 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
         return stw_fail(&c->err, STW_ERR_CONFLICT,
                         "another client changes Secret \"%s\" again and again",
                         d->spec.connection.name);
-    if (write_owned(d, d->spec.connection.name, CONNECTION, old, data, &answer, &c->err) != 0 ||
+    if (write_owned(d, d->spec.connection.name, stw_json_there(stw_json_root(&old->doc)), object,
+                    &answer, &c->err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
         return -1;
     read_version(stw_json_root(&doc), c->version);
@@ -419,8 +484,11 @@ static int generate(struct dbuser *d, const struct stw_secret *old, struct stw_e
         return -1;
     stw_base64_encode(stw_buf_str(&password), password.len, &text);
     json_auto_t *data = json_pack("{s:s}", d->spec.password.key, stw_buf_str(&text));
-    return data ? write_owned(d, d->spec.password.name, "password", old, data, NULL, err)
-                : stw_fail_memory(err);
+    if (!data)
+        return stw_fail_memory(err);
+    json_auto_t *object = build_manifest(d, d->spec.password.name, "password", old, data);
+    return write_owned(d, d->spec.password.name, stw_json_there(stw_json_root(&old->doc)), object,
+                       NULL, err);
 }
 
 /* Only the password of the account is replaced: a newer one has to reach the server first. */

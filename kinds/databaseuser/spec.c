@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/spec_priv.h"
+#include "schema/core.h"
 #include "schema/names.h"
 #include "schema/rows.h"
 #include "sql/target.h"
@@ -80,6 +81,9 @@ static const struct stw_field connection_template = {.name = "",
                                                      STW_RANGE(1, 4096),
                                                      .check = stw_connection_check_template};
 
+static const struct stw_field connection_annotation = {
+    .name = "", .type = STW_T_STRING, STW_RANGE(0, 4096)};
+
 static const struct stw_field connection_fields[] = {
     {.name = "name",
      .type = STW_T_STRING,
@@ -102,6 +106,18 @@ static const struct stw_field connection_fields[] = {
      .help = "More keys, each with a text in which {{host}}, {{password}} and so on are replaced.",
      STW_RANGE(0, STW_DATABASEUSER_KEYS_MAX),
      .item = &connection_template},
+    {.name = "labels",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_databaseuser_connection, labels),
+     .help = "More labels of the Secret.  Those that others set stay.",
+     STW_RANGE(0, STW_DATABASEUSER_KEYS_MAX),
+     .item = &stw_core_label_item},
+    {.name = "annotations",
+     .type = STW_T_MAP,
+     STW_FIELD_OFFSET(struct stw_databaseuser_connection, annotations),
+     .help = "Annotations of the Secret.  Those that others set stay.",
+     STW_RANGE(0, STW_DATABASEUSER_KEYS_MAX),
+     .item = &connection_annotation},
     {0},
 };
 

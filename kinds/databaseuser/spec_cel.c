@@ -5,6 +5,8 @@
  * nor the configuration of steward. */
 #include "kinds/databaseuser/spec_priv.h"
 
+#include "schema/core.h"
+
 /* --- values */
 
 #define NO_CONTROL "must not hold control characters"
@@ -60,6 +62,15 @@ const struct stw_cel stw_databaseuser_cel_every[] = {
         .rule = "!(" HAS_KEYS(map) ") || self.connectionSecret." map                               \
                                    ".all(k, size(k) <= 253 && k.matches('^[-._a-zA-Z0-9]+$'))",    \
         .message = "must be 1 to 253 letters, digits, '-', '_' and '.'",                           \
+    }
+#define CONNECTION_METADATA(map)                                                                   \
+    {                                                                                              \
+        .at = "connectionSecret." map, .type = STW_CEL_ENTRIES, .code = STW_FORBIDDEN,             \
+        .rule = "!(" HAS_KEYS(map) ") || self.connectionSecret." map                               \
+                                   ".all(k, !k.startsWith('{domain}/') && !k.matches("             \
+                                   "r'^([^/]*\\.)?(kubernetes|k8s)\\.io/|"                         \
+                                   "^([^/]*\\.)?argocd\\.argoproj\\.io/'))",                       \
+        .message = RESERVED_KEY,                                                                   \
     }
 #define OF_GRANTS(code_, condition, text)                                                          \
     {                                                                                              \
@@ -120,6 +131,11 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .message = TWINS_NEED_CONNECTION},
     CONNECTION_KEYS("keys"),
     CONNECTION_KEYS("template"),
+    CONNECTION_METADATA("labels"),
+    CONNECTION_METADATA("annotations"),
+    STW_CEL_LABELS(HAS_KEYS("labels"), "self.connectionSecret.labels", "connectionSecret.labels"),
+    STW_CEL_KEYS(HAS_KEYS("annotations"), "self.connectionSecret.annotations",
+                 "connectionSecret.annotations"),
     {.at = "connectionSecret.template",
      .type = STW_CEL_ENTRIES,
      .code = STW_DUPLICATE,

@@ -65,6 +65,7 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 /* Of the rules in C and in CEL. */
 #define EVERY_NEEDS_GENERATE                                                                       \
     "needs spec.password.generate: the password of a named Secret is changed by who writes it"
+#define RESERVED_KEY "reserved: steward, Kubernetes or Argo CD acts on keys of this domain"
 #define ONE_OF_TABLE_ROUTINE "set only one of table, routine"
 #define TWINS_NEED_CONNECTION                                                                      \
     "must be set, because TwinAccounts changes the name of the login, which applications read "    \

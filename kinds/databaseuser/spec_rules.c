@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "schema/core.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -639,6 +640,40 @@ static void check_connection_keys(const struct stw_dbu_scene *s, const char *fie
     }
 }
 
+/* Keys that controllers act on with rights of their own: an author of DatabaseUsers who may not write
+ * Secrets would make them read this one, as a repository of Argo CD for example. */
+static bool is_reserved_key(const struct stw_operator *op, const char *key)
+{
+    static const char *const domains[] = {"kubernetes.io", "k8s.io", "argocd.argoproj.io"};
+    const char *slash = strchr(key, '/');
+    size_t len = slash ? (size_t)(slash - key) : 0;
+    if (op && len == strlen(op->domain) && memcmp(key, op->domain, len) == 0)
+        return true;
+    for (size_t i = 0; i < STW_COUNT(domains); i++) {
+        size_t n = strlen(domains[i]);
+        if (len >= n && memcmp(key + len - n, domains[i], n) == 0 &&
+            (len == n || key[len - n - 1] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static void check_reserved_keys(const struct stw_dbu_scene *s, const char *field,
+                                struct stw_json map)
+{
+    struct stw_json key, value;
+    stw_json_foreach (map, key, value) {
+        char text[320], path[384];
+        if (stw_findings_spent(s->f))
+            return;
+        if (stw_json_strcpy(key, text, sizeof(text)) != 0 ||
+            !is_reserved_key(s->a->env ? s->a->env->op : NULL, text))
+            continue;
+        stw_format(path, sizeof(path), "spec.connectionSecret.%s[%s]", field, text);
+        stw_findings_add(s->f, path, STW_FORBIDDEN, NULL, RESERVED_KEY);
+    }
+}
+
 static void check_connection(const struct stw_dbu_scene *s)
 {
     const struct stw_databaseuser_connection *c = &s->user->connection;
@@ -653,6 +688,10 @@ static void check_connection(const struct stw_dbu_scene *s)
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "field is immutable (was \"%s\")", old);
     check_connection_keys(s, "keys", c->keys, STW_JSON_NONE);
     check_connection_keys(s, "template", c->template, c->keys);
+    check_reserved_keys(s, "labels", c->labels);
+    check_reserved_keys(s, "annotations", c->annotations);
+    stw_core_check_labels(c->labels, "spec.connectionSecret.labels", s->f);
+    stw_core_check_annotations(c->annotations, "spec.connectionSecret.annotations", s->f);
 }
 
 /* --- rotation */

@@ -85,6 +85,28 @@ def test_metadata_of_others_on_the_connection_secret_survives_a_rotation(scene, 
     scene.cluster.patch("secrets", "app-conn", shop, {"metadata": {"finalizers": None}})
 
 
+def test_metadata_of_the_spec_is_kept_on_the_connection_secret(scene, mariadb, shop):
+    """Set, repaired, and removed with its entry; labels of others stay also beside one of the same value."""
+    scene.create("app", shop, FIRST, connectionSecret={
+        "name": "app-conn", "labels": {"team": "billing", "tier": "data"},
+        "annotations": {"example.com/copy": "yes"}})
+
+    def metadata(member):
+        return scene.cluster.get("secrets", "app-conn", shop)["metadata"].get(member, {})
+
+    assert metadata("labels")["team"] == "billing" and metadata("labels")["tier"] == "data"
+    assert metadata("annotations")["example.com/copy"] == "yes"
+    scene.cluster.patch("secrets", "app-conn", shop, {"metadata": {
+        "labels": {"team": "theirs", "owner": "them"}, "annotations": {"example.com/copy": None}}})
+    wait.until("the repair", lambda: metadata("labels")["team"] == "billing" and
+               metadata("annotations").get("example.com/copy") == "yes")
+    scene.patch("app", shop, connectionSecret={"labels": {"team": None}, "annotations": None})
+    wait.until("the removal", lambda: "team" not in metadata("labels") and
+               "example.com/copy" not in metadata("annotations"))
+    assert metadata("labels")["tier"] == "data" and metadata("labels")["owner"] == "them"
+    assert metadata("labels")["app.kubernetes.io/managed-by"] and mariadb.login("app", FIRST)
+
+
 def test_a_secret_of_another_owner_is_left(scene, mariadb, shop):
     """An attacker names a Secret that exists: it is neither read nor changed, even with adopt."""
     scene.cluster.apply([dbu.secret("theirs", shop, SECOND, "host"), dbu.secret("app", shop, FIRST),

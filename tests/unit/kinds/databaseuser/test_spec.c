@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/databaseuser/spec.h"
+#include "schema/core.h"
 
 #include "kinds/common/product.h"
+#include "schema/core.h"
 #include "sql/dialect.h"
 #include "sql/target.h"
 #include "support/judge.h"
@@ -1021,6 +1023,8 @@ static void generated_passwords(void **state)
     ASSERT_RULES(rules, &env);
 }
 
+#define RESERVED_KEY "reserved: steward, Kubernetes or Argo CD acts on keys of this domain\n"
+
 static void connection_secrets(void **state)
 {
     static const struct rule rules[] = {
@@ -1047,6 +1051,18 @@ static void connection_secrets(void **state)
          "spec.connectionSecret.template[A]: Duplicate value: keys has it\n"
          "spec.connectionSecret.template[b c]: Invalid value: must be 1 to 253 letters, digits, "
          "'-', '_' and '.'\n"},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"labels\":{\"team\":\"billing\"},\"annotations\":"
+                                "{\"notkubernetes.io/a\":\"any text\"}")),
+         ""},
+        {ON("maria", CONNECTION("\"name\":\"c\",\"labels\":{\"app.kubernetes.io/name\":\"x\","
+                                "\"argocd.argoproj.io/secret-type\":\"repository\","
+                                "\"a\":\"two words\"},"
+                                "\"annotations\":{\"sub.k8s.io/x\":\"\",\"b c\":\"\"}")),
+         "spec.connectionSecret.labels[app.kubernetes.io/name]: Forbidden: " RESERVED_KEY
+         "spec.connectionSecret.labels[argocd.argoproj.io/secret-type]: Forbidden: " RESERVED_KEY
+         "spec.connectionSecret.annotations[sub.k8s.io/x]: Forbidden: " RESERVED_KEY
+         "spec.connectionSecret.labels[a]: Invalid value: \"two words\": " STW_CORE_LABEL_TEXT "\n"
+         "spec.connectionSecret.annotations[b c]: Invalid value: \"b c\": " STW_CORE_KEY_TEXT "\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
