@@ -163,6 +163,10 @@ void stw_field_manager(const struct stw_operator *op, const struct stw_controlle
 void stw_watch_selector(const struct stw_operator *op, const struct stw_watch *w,
                         char out[STW_SELECTOR_LEN]);
 
+/* Whether the table of a controller is right: what it needs is there, and its parts fit together.  -1: the
+ * error names the controller and the member.  stw_operator_check_tables() calls it.  On any thread. */
+int stw_controller_check(const struct stw_controller *c, struct stw_error *err) STW_MUST_CHECK;
+
 /* The i-th watch besides `own`, of the rows first; NULL: there are no more. */
 const struct stw_watch *stw_controller_watch(const struct stw_controller *c, size_t i);
 /* The i-th type of the conditions, the standard ones first; NULL: there are no more. */

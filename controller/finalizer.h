@@ -3,6 +3,9 @@
  * Finalizers: an object with ours is kept until we have removed it.  For kinds that create things
  * that the garbage collector does not know.
  *
+ * The webhook adds the finalizer of a kind to new objects.  Those that were created without the webhook
+ * have none: call stw_finalizer_add() before anything is made for an object.
+ *
  * The API server can delete an object although it has accepted a finalizer meanwhile.  Then `deleting` is
  * run all the same, with the last state of the object; what it writes to the object is not found. */
 #ifndef STW_CONTROLLER_FINALIZER_H
@@ -11,7 +14,7 @@
 #include "base/util.h"
 #include "controller/object.h"
 
-/* The projection of the watch must keep metadata.finalizers: stw_object_project_packed. */
+/* The projection of the watch must keep metadata.finalizers, as stw_object_project and its variants do. */
 bool stw_finalizer_has(const struct stw_object *o, const char *finalizer);
 /* Whether there are others than this one. */
 bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer);

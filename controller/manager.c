@@ -119,8 +119,8 @@ static int add_worker_pool(struct stw_manager *m, const struct stw_controller *c
 {
     if (m->pool_count == m->pool_max)
         return stw_fail(err, STW_ERR_INTERNAL, "more than %u controllers", m->pool_max);
-    assert(c->name && strlen(c->name) <= STW_OPERATOR_NAME_MAX && c->own && c->run_size > 0 &&
-           (c->reconcile || c->children || c->ensure));
+    if (stw_controller_check(c, err) != 0)
+        return -1;
     struct stw_worker_pool *pool = &m->pools[m->pool_count];
     *pool = (struct stw_worker_pool){.manager = m, .controller = c};
     stw_field_manager(m->config.op, c, pool->field_manager);

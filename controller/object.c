@@ -138,10 +138,9 @@ static void project_object(const struct stw_operator *op, struct stw_json object
     add_raw(out, ",\"creationTimestamp\":", stw_json_get(m, "creationTimestamp"));
     add_raw(out, ",\"deletionTimestamp\":", stw_json_get(m, "deletionTimestamp"));
     add_annotations(op, stw_json_get(m, "annotations"), annotations, out);
-    if (labels) {
+    if (labels)
         add_labels(stw_json_get(m, "labels"), labels, out);
-        add_raw(out, ",\"finalizers\":", stw_json_get(m, "finalizers"));
-    }
+    add_raw(out, ",\"finalizers\":", stw_json_get(m, "finalizers"));
     stw_buf_adds(out, "}");
     add_raw(out, ",\"spec\":", stw_json_get(object, "spec"));
     stw_buf_adds(out, ",\"status\":{");

@@ -29,8 +29,8 @@ struct stw_object {
     size_t charged;        /* against the share of answers, until done() */
 };
 
-/* Keeps of metadata: name, namespace, uid, generation, the two timestamps and the operator's
- * annotations.  Keeps spec and status unchanged except conditions: their member names would take
+/* Keeps of metadata: name, namespace, uid, generation, the two timestamps, the finalizers and the
+ * operator's annotations.  Keeps spec and status unchanged except conditions: their member names would take
  * half the memory of a small object, so each condition is an array of its values in the order
  * below.  For the watch of a kind itself. */
 enum {
@@ -43,12 +43,12 @@ enum {
     STW_CONDITION_PARTS
 };
 void stw_object_project(const struct stw_operator *op, struct stw_json object, struct stw_buf *out);
-/* The same plus these labels (ended by NULL) and metadata.finalizers, packed (packed.h). */
+/* The same plus these labels (ended by NULL), packed (packed.h). */
 void stw_object_project_packed(const struct stw_operator *op, struct stw_json object,
                                const char *const *labels, struct stw_buf *out);
 /* Appends a text of stw_object_project_keeping packed.  A long one is not: only a stub of it is kept. */
 void stw_object_pack(const struct stw_buf *text, struct stw_buf *out);
-/* With these labels, metadata.finalizers and these additional annotations.  Not packed. */
+/* With these labels and these additional annotations; each may be NULL.  Not packed. */
 void stw_object_project_keeping(const struct stw_operator *op, struct stw_json object,
                                 const char *const *labels, const char *const *annotations,
                                 struct stw_buf *out);

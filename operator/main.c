@@ -61,21 +61,15 @@ static void print_program_help(const struct stw_operator *op,
     fprintf(out, "\n`%s COMMAND --help` says more.\n", stw_program_name());
 }
 
-static void check_kinds(const struct stw_operator *op)
-{
-    size_t n = 0;
-    while (op->kinds[n])
-        n++;
-    assert(n <= STW_KINDS_MAX);
-    for (size_t i = 0; i < n; i++)
-        assert(op->controllers[i] && op->controllers[i]->kind == op->kinds[i]);
-    assert(!op->controllers[n]);
-}
-
 int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
 {
     const struct stw_command *commands[STW_COMMANDS_MAX + 1];
-    check_kinds(op);
+    struct stw_error err = {0};
+    if (stw_operator_check_tables(op, &err) != 0) {
+        stw_print_line(stderr, "%s: the program is wrong: %s", op->name ? op->name : "operator",
+                       err.text);
+        return STW_EXIT_REFUSED;
+    }
     stw_program_set(op, argc > 0 ? argv[0] : "");
     if (stw_program_completes())
         return stw_complete(op, argc - 1, argv + 1);

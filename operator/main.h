@@ -4,7 +4,9 @@
 #ifndef STW_OPERATOR_MAIN_H
 #define STW_OPERATOR_MAIN_H
 
+#include "base/error.h"
 #include "base/operator.h"
+#include "base/util.h"
 
 /* Runs the command that argv names: run, webhook, validate, doctor, audit, top, uninstall, print,
  * completion or version for the kinds of `op`, or one of its own commands.  `op` and `argv` are
@@ -12,6 +14,11 @@
  * `webhook` block signals and create threads.  Prints errors to standard error.  Returns the exit
  * status: 0, 1 if the command failed or refused an object, 2 if it was called wrongly. */
 int stw_operator_main(const struct stw_operator *op, int argc, char **argv);
+
+/* Whether all tables of an operator are right: its names, kinds, fields, rules and controllers.  -1: the
+ * error says which entry is wrong, and how.  stw_operator_main() calls it before each command, which then
+ * ends with status 1; call it in a test.  On any thread. */
+int stw_operator_check_tables(const struct stw_operator *op, struct stw_error *err) STW_MUST_CHECK;
 
 /* The kind of a program that serves this version, or NULL. */
 const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,

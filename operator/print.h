@@ -40,7 +40,4 @@ struct stw_role_rules {
 /* The rights of `run` without duplicates. */
 void stw_role_rules_collect(const struct stw_operator *op, struct stw_role_rules *ret);
 
-/* `verbs` is comma-separated, as in struct stw_rule. */
-bool stw_rule_has_verb(const char *verbs, const char *verb);
-
 #endif

@@ -183,18 +183,6 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
 
 #define SHADOW_ACCOUNT "{operator}-shadow"
 
-bool stw_rule_has_verb(const char *verbs, const char *verb)
-{
-    size_t len = strlen(verb);
-    for (const char *p = verbs; *p;) {
-        size_t n = strcspn(p, ",");
-        if (n == len && memcmp(p, verb, len) == 0)
-            return true;
-        p += n + (p[n] == ',');
-    }
-    return false;
-}
-
 /* Of the verbs, those that read; NULL: none does. */
 static const char *reading_verbs(const char *verbs)
 {

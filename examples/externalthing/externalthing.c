@@ -170,7 +170,8 @@ static int write_record(struct thing_run *t)
     return request(t, "PUT", body, &answer) < 0 ? -1 : 0;
 }
 
-/* The finalizer first: from then on the record cannot be forgotten. */
+/* The finalizer first: from then on the record cannot be forgotten.  The webhook has added it, except to
+ * objects that were created without the webhook. */
 static int sync_record(struct thing_run *t)
 {
     bool there, was_synced = stw_status_was_applied(&t->object, SYNCED, NULL);
@@ -252,28 +253,11 @@ static void delete_thing(struct stw_subject *subject, struct stw_result *result)
 
 /* --- the controller */
 
-static void project_thing(const struct stw_operator *op, struct stw_json object,
-                          struct stw_buf *out)
-{
-    static const char *const labels[] = {NULL};
-    stw_object_project_keeping(op, object, labels, NULL, out); /* with the finalizers */
-}
-
-static const struct stw_watch own_watch = {
-    .resource = &stw_kind_externalthing.resource,
-    .project = project_thing,
-    .changed = stw_watch_own_changed,
-};
-static const struct stw_rule rules[] = {
-    {.resource = &stw_kind_externalthing.resource, .verbs = "get,list,watch,patch"},
-    {0},
-};
 static const char *const conditions[] = {SYNCED, NULL};
 
 const struct stw_controller stw_controller_externalthing = {
     STW_CONTROLLER_OF("externalthing", stw_kind_externalthing),
-    .own = &own_watch,
-    .rules = rules,
+    STW_OWN_WATCH(stw_kind_externalthing),
     .conditions = conditions,
     .worker_factor = 4, /* they wait for the service most of the time */
     STW_RUN_STATE(struct thing_run, spec),

@@ -680,6 +680,7 @@ const struct stw_kind stw_kind_databaseuser = {
     .spec_labels = spec_labels,
     .operations = STW_CREATE | STW_UPDATE | STW_DELETE,
     .finalizer = STW_DATABASEUSER_FINALIZER,
+    .finalizer_later = true,
     .default_more = default_more,
     .validate = stw_databaseuser_validate,
     .advise_delete = stw_databaseuser_advise_delete,

@@ -99,3 +99,15 @@ void stw_key_split(const char *key, char *ns, char *name)
     stw_format(ns, STW_KEY_LEN, "%.*s", ns_len, key);
     stw_format(name, STW_KEY_LEN, "%s", slash ? slash + 1 : key);
 }
+
+bool stw_rule_has_verb(const char *verbs, const char *verb)
+{
+    size_t len = strlen(verb);
+    for (const char *p = verbs; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == len && memcmp(p, verb, len) == 0)
+            return true;
+        p += n + (p[n] == ',');
+    }
+    return false;
+}

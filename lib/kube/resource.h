@@ -32,6 +32,9 @@ struct stw_rule {
     bool own_namespace;      /* only in the operator's own namespace: a Role there */
 };
 
+/* Whether "get,list,watch" has this verb. */
+bool stw_rule_has_verb(const char *verbs, const char *verb);
+
 /* An object's key: "namespace/name", or "name" of a cluster-wide one. */
 #define STW_KEY_LEN (253 + 1 + 253 + 1)
 void stw_key_make(const char *ns, const char *name, char out[STW_KEY_LEN]);

@@ -57,6 +57,29 @@ static void default_fields(const struct stw_path *at, const struct stw_field *ro
     }
 }
 
+/* The finalizer of a new object: what is made for it is then never forgotten.  A list that is none is
+ * left to the API server. */
+static void default_finalizer(const struct stw_admission *a, struct stw_defaults *d)
+{
+    stw_autobuf struct stw_buf value = STW_BUF_INIT(1024);
+    struct stw_json metadata = stw_json_get(a->object, "metadata"), key, one;
+    struct stw_json list = stw_json_get(metadata, "finalizers");
+    bool there = stw_json_there(list);
+    if (!a->kind->finalizer || a->kind->finalizer_later || a->operation != STW_CREATE ||
+        stw_json_type(metadata) != STW_JSON_OBJECT ||
+        (there && stw_json_type(list) != STW_JSON_ARRAY))
+        return;
+    stw_json_foreach (list, key, one)
+        if (stw_json_is(one, a->kind->finalizer))
+            return;
+    stw_buf_adds(&value, there ? "" : "[");
+    stw_buf_json_strz(&value, a->kind->finalizer);
+    stw_buf_adds(&value, there ? "" : "]");
+    if (!value.failed)
+        stw_default_add(d, there ? "/metadata/finalizers/-" : "/metadata/finalizers",
+                        stw_buf_str(&value));
+}
+
 void stw_kind_default(const struct stw_admission *a, struct stw_defaults *d)
 {
     const struct stw_path at = {.name = "spec"};
@@ -66,4 +89,5 @@ void stw_kind_default(const struct stw_admission *a, struct stw_defaults *d)
     default_fields(&at, a->kind->spec, spec, d);
     if (a->kind->default_more)
         a->kind->default_more(a, spec, d);
+    default_finalizer(a, d);
 }

@@ -176,13 +176,15 @@ struct stw_kind {
     /* Labels that are part of the desired state, as the spec is: an UPDATE that changes one is
      * treated as one that changes the spec.  NULL-terminated; or NULL. */
     const char *const *spec_labels;
-    unsigned operations;   /* enum stw_operation bits that the validating webhook handles */
-    const char *finalizer; /* keeps an object until its resources elsewhere are gone; or NULL */
-    bool dns1035_name;     /* a Service gets the object's name */
-    uint32_t name_max;     /* longest metadata.name; 0: 253 */
+    unsigned operations; /* enum stw_operation bits that the validating webhook handles */
+    /* Keeps an object until its resources elsewhere are gone; or NULL.  The webhook adds it to new
+     * objects, and the controller needs deleting(), which removes it. */
+    const char *finalizer;
+    bool finalizer_later; /* not every object needs it: default_more() and the controller add it */
+    bool dns1035_name;    /* a Service gets the object's name */
+    uint32_t name_max;    /* longest metadata.name; 0: 253 */
 
-    /* Defaults that need more than a constant, and a finalizer (may be NULL); adds with
-     * stw_default_add. */
+    /* Defaults that need more than a constant (may be NULL); adds with stw_default_add. */
     void (*default_more)(const struct stw_admission *a, struct stw_json spec,
                          struct stw_defaults *d);
     /* Rules beyond the table.  `spec` is decoded, with defaults; `old_spec` is NULL on CREATE.
@@ -193,6 +195,11 @@ struct stw_kind {
      * webhook of its own, which fails open, so it cannot block a deletion. */
     void (*advise_delete)(const struct stw_admission *a, struct stw_findings *f);
 };
+
+/* Whether the tables of a kind are right: names, each default, the place of each field in the struct of
+ * the spec, paths in rules of CEL, columns and moves, the finalizer.  -1: the error names the kind, the
+ * field and what is wrong.  stw_operator_check_tables() calls it for each kind.  On any thread. */
+int stw_kind_check(const struct stw_kind *k, struct stw_error *err) STW_MUST_CHECK;
 
 /* Decodes spec (with defaults) into `ret_spec` of kind->spec_size bytes; strings are in the arena,
  * nodes in the document.  Fields of a wrong type keep their default; the call then returns -1 with

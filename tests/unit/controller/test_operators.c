@@ -3,8 +3,10 @@
  * Two operators in one process: two managers, each with its own names, domain and kind, on the
  * scripted server.  Both kinds are called Thing, so that only group and operator tell them apart. */
 #include "base/util.h"
+#include "controller/finalizer.h"
 #include "controller/manager_priv.h"
 #include "controller/manifest.h"
+#include "controller/outcome.h"
 #include "controller/reconcile.h"
 #include "fake.h"
 #include "schema/rows.h"
@@ -245,6 +247,127 @@ static void each_uses_its_own_names(void **state)
     assert_int_equal(fake_count(&fake, "steward"), 0);
 }
 
+/* --- a kind with a finalizer and STW_OWN_WATCH */
+
+#define KEEPER "things.alpha.example/keeper"
+#define OTHER "other.example/keeper"
+
+/* What was made elsewhere is gone: there is none. */
+static void let_go(struct stw_subject *s, struct stw_result *result)
+{
+    struct stw_error err = {0};
+    if (stw_finalizer_remove(s->run, &s->object, KEEPER, &err) < 0)
+        stw_run_fail(s->run, &err, result);
+}
+
+static struct stw_kind kept_kind = KIND_OF("things.alpha.example");
+static const struct stw_controller kept_controller = {
+    STW_CONTROLLER_OF("thing", kept_kind), STW_OWN_WATCH(kept_kind),
+    STW_RUN_STATE(struct thing_run, spec), .children = children, .deleting = let_go};
+
+static const char kept_steps[] =
+    "[{'match':'GET /apis/things.alpha.example/v1/things.*watch=','times':0,'then':'stall'},"
+    "{'match':'GET /apis/things.alpha.example/v1/things','times':0,'body':{'metadata':{"
+    "'resourceVersion':'5'},'items':[{'metadata':{'name':'leaves','namespace':'shop','uid':'u',"
+    "'generation':2,'resourceVersion':'5','deletionTimestamp':'2026-01-01T00:00:00Z',"
+    "'finalizers':['" OTHER "','" KEEPER "']},'spec':{'text':'t'}}]}},"
+    "{'match':'PATCH /apis/things.alpha.example/v1/namespaces/shop/things/leaves','times':0,"
+    "'body':{'metadata':{'name':'leaves','namespace':'shop','uid':'u','resourceVersion':'9',"
+    "'deletionTimestamp':'2026-01-01T00:00:00Z','finalizers':['" OTHER "']}}},"
+    "{'match':'GET /api/v1/configmaps.*watch=','times':0,'then':'stall'},"
+    "{'match':'GET /api/v1/configmaps','times':0,'body':{'metadata':{'resourceVersion':'5'},"
+    "'items':[]}},"
+    "{'match':'POST /apis/coordination','times':0,'status':201,'body':{'metadata':{"
+    "'resourceVersion':'9'}}},"
+    "{'match':'PUT /apis/coordination','times':0,'body':{'metadata':{'resourceVersion':'9'}}}]";
+
+/* Its list of finalizers is in the cache, so that ours goes and the others stay. */
+static void a_finalizer_is_removed_at_the_deletion(void **state)
+{
+    const struct stw_controller *const controllers[] = {&kept_controller, NULL};
+    const struct stw_kind *const kinds[] = {&kept_kind, NULL};
+    struct stw_operator op = alpha;
+    struct side side;
+    (void)state;
+    kept_kind.finalizer = KEEPER;
+    op.kinds = kinds;
+    op.controllers = controllers;
+    fake_steps(&fake, kept_steps);
+    begin(&side, &op, &omega);
+    await_sent(&side, "PATCH /apis/things.@.example/v1/namespaces/shop/things/leaves?");
+    assert_int_equal(count_sent(&side, "'finalizers':['" OTHER "']"), 1);
+    end(&side);
+}
+
+static void note_own_rights(void *ctx, const struct stw_rule *rule)
+{
+    if (rule->resource == &kept_kind.resource && !rule->subresource)
+        stw_buf_addf(ctx, "%s;", rule->verbs);
+}
+
+static void the_right_to_change_finalizers_follows(void **state)
+{
+    static const struct {
+        const char *finalizer, *own, *want;
+    } rows[] = {
+        {NULL, NULL, "get,list,watch;"},
+        {KEEPER, NULL, "get,list,watch,patch;"},
+        {KEEPER, "get,list,watch,delete", "get,list,watch,delete;patch;"},
+        {KEEPER, "get,list,watch,patch", "get,list,watch,patch;"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
+        const struct stw_rule rules[] = {{.resource = &kept_kind.resource, .verbs = rows[i].own},
+                                         {0}};
+        struct stw_controller c = kept_controller;
+        kept_kind.finalizer = rows[i].finalizer;
+        c.rules = rows[i].own ? rules : NULL;
+        stw_controller_rules(&c, note_own_rights, &out);
+        assert_string_equal(stw_buf_str(&out), rows[i].want);
+    }
+}
+
+static void note_default(void *ctx, const char *pointer, const char *json)
+{
+    stw_buf_addf(ctx, "%s %s\n", pointer, json);
+}
+
+static void the_webhook_adds_the_finalizer_to_new_objects(void **state)
+{
+    static const struct {
+        enum stw_operation operation;
+        bool later;
+        const char *metadata, *want;
+    } rows[] = {
+        {STW_CREATE, false, "{}", "/metadata/finalizers [\"" KEEPER "\"]\n"},
+        {STW_CREATE, false, "{\"finalizers\":null}", "/metadata/finalizers [\"" KEEPER "\"]\n"},
+        {STW_CREATE, false, "{\"finalizers\":[]}", "/metadata/finalizers/- \"" KEEPER "\"\n"},
+        {STW_CREATE, false, "{\"finalizers\":[\"" OTHER "\"]}",
+         "/metadata/finalizers/- \"" KEEPER "\"\n"},
+        {STW_CREATE, false, "{\"finalizers\":[\"" OTHER "\",\"" KEEPER "\"]}", ""},
+        {STW_CREATE, false, "{\"finalizers\":{}}", ""},
+        {STW_CREATE, false, "[]", ""},
+        {STW_CREATE, true, "{}", ""},
+        {STW_UPDATE, false, "{}", ""},
+        {STW_DELETE, false, "{}", ""},
+    };
+    (void)state;
+    kept_kind.finalizer = KEEPER;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1000), text = STW_BUF_INIT(1000);
+        stw_autojson struct stw_json_doc doc = {0};
+        kept_kind.finalizer_later = rows[i].later;
+        stw_buf_addf(&text, "{\"metadata\":%s,\"spec\":{}}", rows[i].metadata);
+        assert_int_equal(stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL), 0);
+        const struct stw_admission a = {
+            .kind = &kept_kind, .operation = rows[i].operation, .object = stw_json_root(&doc)};
+        stw_kind_default(&a, &(struct stw_defaults){.add = note_default, .ctx = &out});
+        if (!stw_streq(stw_buf_str(&out), rows[i].want))
+            fail_msg("row %zu: %s", i, stw_buf_str(&out));
+    }
+}
+
 /* --- limits and names that cannot be used */
 
 static void limits_and_names_are_checked(void **state)
@@ -297,6 +420,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_uses_its_own_names, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_finalizer_is_removed_at_the_deletion, fake_set_up,
+                                        fake_tear_down),
+        cmocka_unit_test(the_right_to_change_finalizers_follows),
+        cmocka_unit_test(the_webhook_adds_the_finalizer_to_new_objects),
         cmocka_unit_test_setup_teardown(limits_and_names_are_checked, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_response_has_the_limit_of_the_operator, fake_set_up,
                                         fake_tear_down),

@@ -4,7 +4,7 @@
 #include "operator/main.h"
 
 #include "base/util.h"
-#include "controller/controller.h"
+#include "controller/reconcile.h"
 #include "operator/extension.h"
 #include "schema/rows.h"
 
@@ -42,8 +42,22 @@ static const struct stw_kind lamp = {
     .operations = STW_CREATE | STW_UPDATE,
 };
 
+struct lamp_run {
+    STW_SUBJECT;
+    struct lamp spec;
+};
+
+static void reconcile_lamp(struct stw_subject *s, struct stw_result *result)
+{
+    (void)s, (void)result;
+}
+
 static const struct stw_controller lamp_controller = {
-    .name = "lamp", .kind = &lamp, .resource = &lamp.resource};
+    STW_CONTROLLER_OF("lamp", lamp),
+    STW_OWN_WATCH(lamp),
+    STW_RUN_STATE(struct lamp_run, spec),
+    .reconcile = reconcile_lamp,
+};
 
 struct lamp_options {
     char *color;
@@ -206,12 +220,39 @@ static void applies_its_rules_and_options(void **state)
     assert_int_equal(run(&op, out, sizeof(out), "lamps audit --color=red"), STW_EXIT_USAGE);
 }
 
+/* The mistake is named, and the command does nothing. */
+static void every_command_refuses_wrong_tables(void **state)
+{
+    static const char *const lines[] = {
+        "lamps run",     "lamps webhook", "lamps validate x.yaml", "lamps print crds",
+        "lamps doctor",  "lamps audit",   "lamps version",         "lamps blink twice",
+        "lamps migrate", "lamps top",     "lamps uninstall",       "lamps --help"};
+    struct stw_field fields[] = {lamp_fields[0], {0}};
+    struct stw_kind kind = lamp;
+    struct stw_controller controller = lamp_controller;
+    struct stw_operator wrong = op;
+    (void)state;
+    fields[0].def = "sixty";
+    kind.spec = fields;
+    controller.kind = &kind;
+    controller.resource = &kind.resource;
+    wrong.kinds = (const struct stw_kind *const[]){&kind, NULL};
+    wrong.controllers = (const struct stw_controller *const[]){&controller, NULL};
+    for (size_t i = 0; i < STW_COUNT(lines); i++) {
+        char out[8192];
+        assert_int_equal(run(&wrong, out, sizeof(out), lines[i]), STW_EXIT_REFUSED);
+        assert_string_equal(out, "lamps: the program is wrong: Lamp: spec.watts: the default sixty "
+                                 "is not JSON\n");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_its_commands),
         cmocka_unit_test(prints_its_own_kinds),
         cmocka_unit_test(applies_its_rules_and_options),
+        cmocka_unit_test(every_command_refuses_wrong_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
