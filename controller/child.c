@@ -347,7 +347,7 @@ static bool refused_as_existing(const struct stw_error *err)
 /* Whether one more write is allowed; if not, ends the task. */
 static bool may_rewrite(struct task *t)
 {
-    enum stw_guard_answer answer = stw_guard_write(stw_run_guard(t->run), t->what,
+    enum stw_guard_answer answer = stw_guard_write(stw_run_guard(t->run), t->what, t->owner->asked,
                                                    stw_now_ms(t->run->clock), STW_GUARD_PAUSE_MS);
     if (answer == STW_GUARD_GO)
         return true;

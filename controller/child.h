@@ -81,6 +81,9 @@ enum stw_child_state {
 struct stw_owner {
     const char *kind, *ns, *name, *uid;
     bool adopt; /* take over an object without a controller */
+    /* Changes with what a user asks for: the generation and the annotation reconcile-at.  Then a
+     * child that another client kept changing is written again. */
+    uint64_t asked;
     /* The selector of the pods that the kind's Deployment had when it was adopted, which cannot be
      * changed; NULL: the usual one.  Borrowed. */
     const json_t *selector;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 struct guard_record {
-    uint64_t since_ms, closed_until_ms;
+    uint64_t asked, since_ms, closed_until_ms;
     uint32_t writes;
     bool accepted;
     struct stw_hash wanted, live;
@@ -87,8 +87,14 @@ static void remove_stale_records(struct stw_guard *g, uint64_t now_ms)
     }
 }
 
-static enum stw_guard_answer count_write(struct guard_record *r, uint64_t now_ms, uint64_t pause_ms)
+static enum stw_guard_answer count_write(struct guard_record *r, uint64_t asked, uint64_t now_ms,
+                                         uint64_t pause_ms)
 {
+    if (r->asked != asked) {
+        r->asked = asked;
+        r->writes = 0;
+        r->closed_until_ms = 0;
+    }
     if (now_ms < r->closed_until_ms)
         return STW_GUARD_CLOSED;
     if (r->writes == 0 || now_ms - r->since_ms > STW_GUARD_WINDOW_MS) {
@@ -102,13 +108,13 @@ static enum stw_guard_answer count_write(struct guard_record *r, uint64_t now_ms
     return STW_GUARD_TRIPPED;
 }
 
-enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms,
-                                      uint64_t pause_ms)
+enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t asked,
+                                      uint64_t now_ms, uint64_t pause_ms)
 {
     STW_LOCKED(&g->lock);
     remove_stale_records(g, now_ms);
     struct guard_record *r = find_or_make(g, what);
-    enum stw_guard_answer answer = r ? count_write(r, now_ms, pause_ms) : STW_GUARD_GO;
+    enum stw_guard_answer answer = r ? count_write(r, asked, now_ms, pause_ms) : STW_GUARD_GO;
     return answer;
 }
 

@@ -3,7 +3,7 @@
  * Prevents endless rewrites.  They have two causes: a server that stores other values than an apply
  * sent (the live digest then never equals the wanted one), and another client that writes the same
  * fields.  The digest of the former is remembered as accepted; writes against the latter are
- * counted.  Any thread. */
+ * counted, until a user asks for something else.  Any thread. */
 #ifndef STW_CONTROLLER_GUARD_H
 #define STW_CONTROLLER_GUARD_H
 
@@ -27,9 +27,10 @@ enum stw_guard_answer {
     STW_GUARD_TRIPPED, /* this write exceeds the limit */
     STW_GUARD_CLOSED,  /* exceeded before */
 };
-/* `what` identifies an object, such as "configmaps/ns/name".  Returns GO if out of memory. */
-enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t now_ms,
-                                      uint64_t pause_ms);
+/* `what` identifies an object, such as "configmaps/ns/name"; `asked`: changes with what a user asks
+ * for, and then the count begins again.  Returns GO if out of memory. */
+enum stw_guard_answer stw_guard_write(struct stw_guard *g, const char *what, uint64_t asked,
+                                      uint64_t now_ms, uint64_t pause_ms);
 
 /* Records that the server turns `wanted` into `live`, permanently. */
 void stw_guard_accept(struct stw_guard *g, const char *what, struct stw_hash wanted,

@@ -444,8 +444,8 @@ static bool goes_in_circles(struct stw_run *run, const struct stw_object *o, con
                                                   json_object_get(status, "conditions")))
         return false;
     stw_format(what, sizeof(what), "%s/%s", run->controller->resource->plural, run->key);
-    enum stw_guard_answer answer = stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock),
-                                                   STW_GUARD_STATUS_PAUSE_MS);
+    enum stw_guard_answer answer = stw_guard_write(
+        stw_run_guard(run), what, 0, stw_now_ms(run->clock), STW_GUARD_STATUS_PAUSE_MS);
     if (answer == STW_GUARD_TRIPPED) {
         stw_run_count_hot_loop(run);
         stw_log(STW_LOG_WARN, "the status was written too often, delaying the next write",

@@ -236,6 +236,17 @@ static void reconcile_object(struct stw_subject *s, struct stw_result *result)
     }
 }
 
+/* A hash of the generation and of the annotation that requests a run. */
+static uint64_t hash_asked(const struct stw_subject *s)
+{
+    char annotation[STW_OWN_NAME_LEN], text[STW_OWN_NAME_LEN + 288], at[256];
+    stw_operator_text(s->run->op, STW_RECONCILE_AT, annotation);
+    stw_json_cut(stw_json_get(stw_json_path(s->object.root, "metadata.annotations"), annotation),
+                 at, sizeof(at));
+    stw_format(text, sizeof(text), "%lld %s", (long long)s->object.generation, at);
+    return stw_hash_bytes(text, strlen(text)).lo;
+}
+
 static void own_children(struct stw_subject *s)
 {
     stw_format(s->uid, sizeof(s->uid), "%s", s->object.uid);
@@ -243,7 +254,8 @@ static void own_children(struct stw_subject *s)
                                   .ns = s->run->ns,
                                   .name = s->run->name,
                                   .uid = s->uid,
-                                  .adopt = s->object.adopt};
+                                  .adopt = s->object.adopt,
+                                  .asked = hash_asked(s)};
 }
 
 static void free_subject(struct stw_subject *s)

@@ -386,7 +386,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
         return 0;
     char what[STW_KEY_LEN + 64];
     stw_format(what, sizeof(what), "secrets/%s/%s", d->run->ns, d->spec.connection.name);
-    if (stw_guard_write(stw_run_guard(d->run), what, stw_now_ms(d->run->clock),
+    if (stw_guard_write(stw_run_guard(d->run), what, 0, stw_now_ms(d->run->clock),
                         STW_GUARD_PAUSE_MS) != STW_GUARD_GO)
         return stw_fail(&c->err, STW_ERR_CONFLICT,
                         "another client changes Secret \"%s\" again and again",

@@ -235,7 +235,7 @@ static int patch_workload(struct look *k, const char *uid, const char *name, str
     if (!stw_run_may_write(run))
         return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     stw_format(what, sizeof(what), "%s/%s/%s", k->resource->plural, run->ns, name);
-    if (stw_guard_write(stw_run_guard(run), what, stw_now_ms(run->clock), STW_GUARD_PAUSE_MS) !=
+    if (stw_guard_write(stw_run_guard(run), what, 0, stw_now_ms(run->clock), STW_GUARD_PAUSE_MS) !=
         STW_GUARD_GO)
         return stw_fail(err, STW_ERR_CONFLICT,
                         "another client removes the annotation %s of its pods again and again",

@@ -139,3 +139,17 @@ def test_a_fight_is_given_up(controller, installed, namespace):
     wait.stays("no more writes", lambda: installed.get(
         "configmap", "web", namespace)["data"]["index.html"] == "mine", 2)
     assert stw.requests(installed, namespace, changing=True) == before
+    # When the other client has stopped, what the message names ends it.
+    assert "steward.dev/reconcile-at" in condition(
+        installed.get(myweb.KIND, "web", namespace), "Stalled")["message"]
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
+    myweb.wait_settled(installed, "web", namespace)
+
+
+def test_a_user_who_changes_his_object_often_makes_no_hot_loop(controller, installed, namespace):
+    myweb.create_settled(installed, "web", namespace)
+    for n in range(25):
+        installed.patch(myweb.KIND, "web", namespace, {"spec": {"pageContentHtml": f"page {n}"}})
+        wait.until("the page", lambda n=n: installed.get(
+            "configmap", "web", namespace)["data"]["index.html"] == f"page {n}", every=0.02)
+    myweb.wait_settled(installed, "web", namespace)

@@ -14,19 +14,19 @@ static void test_trips_and_opens_again(void **state)
     struct stw_guard *g = stw_guard_create();
     uint64_t now = 100000;
     for (int i = 0; i < STW_GUARD_WRITES; i++)
-        assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
+        assert_int_equal(stw_guard_write(g, "services/n/a", 1, now += 100, STW_GUARD_PAUSE_MS),
                          STW_GUARD_GO);
-    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
+    assert_int_equal(stw_guard_write(g, "services/n/a", 1, now += 100, STW_GUARD_PAUSE_MS),
                      STW_GUARD_TRIPPED);
-    assert_int_equal(stw_guard_write(g, "services/n/a", now += 100, STW_GUARD_PAUSE_MS),
+    assert_int_equal(stw_guard_write(g, "services/n/a", 1, now += 100, STW_GUARD_PAUSE_MS),
                      STW_GUARD_CLOSED);
-    assert_int_equal(stw_guard_write(g, "services/n/b", now, STW_GUARD_PAUSE_MS),
+    assert_int_equal(stw_guard_write(g, "services/n/b", 1, now, STW_GUARD_PAUSE_MS),
                      STW_GUARD_GO); /* others are not affected */
     assert_int_equal(
-        stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS - 200, STW_GUARD_PAUSE_MS),
+        stw_guard_write(g, "services/n/a", 1, now + STW_GUARD_PAUSE_MS - 200, STW_GUARD_PAUSE_MS),
         STW_GUARD_CLOSED);
     assert_int_equal(
-        stw_guard_write(g, "services/n/a", now + STW_GUARD_PAUSE_MS, STW_GUARD_PAUSE_MS),
+        stw_guard_write(g, "services/n/a", 1, now + STW_GUARD_PAUSE_MS, STW_GUARD_PAUSE_MS),
         STW_GUARD_GO);
     stw_guard_destroy(g);
 }
@@ -36,10 +36,25 @@ static void test_slow_writes_never_trip(void **state)
     (void)state;
     struct stw_guard *g = stw_guard_create();
     for (uint64_t i = 0; i < 200; i++)
-        assert_int_equal(stw_guard_write(g, "configmaps/n/a",
+        assert_int_equal(stw_guard_write(g, "configmaps/n/a", 1,
                                          1000 + i * (STW_GUARD_WINDOW_MS / STW_GUARD_WRITES + 200),
                                          STW_GUARD_PAUSE_MS),
                          STW_GUARD_GO);
+    stw_guard_destroy(g);
+}
+
+/* A user who changes the object often is not another client. */
+static void test_what_is_asked_for_begins_the_count_again(void **state)
+{
+    (void)state;
+    struct stw_guard *g = stw_guard_create();
+    for (uint64_t i = 0; i < 100; i++)
+        assert_int_equal(stw_guard_write(g, "a", i, 1000 + i, STW_GUARD_PAUSE_MS), STW_GUARD_GO);
+    for (int i = 0; i < STW_GUARD_WRITES; i++)
+        assert_int_equal(stw_guard_write(g, "a", 100, 2000, STW_GUARD_PAUSE_MS), STW_GUARD_GO);
+    assert_int_equal(stw_guard_write(g, "a", 100, 2000, STW_GUARD_PAUSE_MS), STW_GUARD_TRIPPED);
+    assert_int_equal(stw_guard_write(g, "a", 100, 2001, STW_GUARD_PAUSE_MS), STW_GUARD_CLOSED);
+    assert_int_equal(stw_guard_write(g, "a", 101, 2002, STW_GUARD_PAUSE_MS), STW_GUARD_GO);
     stw_guard_destroy(g);
 }
 
@@ -56,7 +71,7 @@ static void test_accepted(void **state)
     assert_false(stw_guard_accepted(g, "b", wanted, live));
     /* survives the sweep of old counts */
     for (uint64_t i = 1; i < 5; i++)
-        (void)stw_guard_write(g, "b", i * 10 * STW_GUARD_WINDOW_MS, STW_GUARD_PAUSE_MS);
+        (void)stw_guard_write(g, "b", 1, i * 10 * STW_GUARD_WINDOW_MS, STW_GUARD_PAUSE_MS);
     assert_true(stw_guard_accepted(g, "a", wanted, live));
     stw_guard_forget(g, "a");
     assert_false(stw_guard_accepted(g, "a", wanted, live));
@@ -69,6 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trips_and_opens_again),
         cmocka_unit_test(test_slow_writes_never_trip),
+        cmocka_unit_test(test_what_is_asked_for_begins_the_count_again),
         cmocka_unit_test(test_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
