@@ -70,9 +70,9 @@ def asked(installed, steward_binary, tmp_path_factory):
     installed.kubectl("apply", "-k", str(paths.TOP / "config" / "rbac"))
     config = folder / "steward.yaml"
     config.write_text(yaml.safe_dump({"targets": [{
-        "name": "orders", "engine": "mariadb", "host": "127.0.0.1", "port": 1,
+        "name": "sample", "engine": "mariadb", "host": "127.0.0.1", "port": 1,
         "admin": {"user": "steward", "passwordSecret": {"name": "orders-admin", "key": "password"}},
-        "allowedDatabases": ["shop"], "tls": {"mode": "Disable"}}]}), "utf-8")
+        "allowedDatabases": ["sample"], "tls": {"mode": "Disable"}}]}), "utf-8")
     installed.apply(databaseuser.secret("orders-admin", stw.NAMESPACE, "x"))
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward, folder,
                       ["--leader-elect", "--metrics-secure=true", "--config", config])
@@ -109,9 +109,9 @@ def busy(cluster):
     etcdcluster.EtcdCluster(cluster, "dashboard", "safe").apply(
         size=1, TLS={"auto": {"provider": "Steward"}})
     cluster.apply(myweb.manifest("bad", "dashboard", nodePortNumber=1), check=False)
-    cluster.wait_for("myweb", "myweb", "dashboard", lambda o: condition(o, "Ready"))
-    cluster.wait_for("etcdcluster", "orders", "dashboard", lambda o: condition(o, "Ready"))
-    cluster.wait_for(databaseuser.KIND, "shop", "dashboard", lambda o: condition(o, "Ready"))
+    cluster.wait_for("myweb", "myweb-sample", "dashboard", lambda o: condition(o, "Ready"))
+    cluster.wait_for("etcdcluster", "etcdcluster-sample", "dashboard", lambda o: condition(o, "Ready"))
+    cluster.wait_for(databaseuser.KIND, "databaseuser-sample", "dashboard", lambda o: condition(o, "Ready"))
 
 
 @pytest.mark.parametrize("where, expression", list(expressions()))

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """kubectl prints what the README shows, and the samples are accepted."""
 
+import re
+
 import pytest
 
 from support import paths, readme, wait
+from support import steward as stw
+from support.cluster import condition
 
 
 @pytest.mark.parametrize("command, output", readme.commands("kubectl"))
@@ -18,8 +22,17 @@ def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output
     assert [line.rstrip() for line in printed.splitlines()] == output.splitlines()
 
 
-def test_samples_are_accepted(steward, cluster, namespace):
-    assert steward.running()
+# What a sample waits for in a cluster that has only these objects, and no node.
+AWAITED = {
+    "MyWeb": "0 are available", "App": "pod app-sample-.* cannot be scheduled", "Eru": "app-sample",
+    "DatabaseUser": 'no target "sample"', "EtcdCluster": "the first member, etcdcluster-sample-",
+    "EtcdBackup": "etcdbackup-sample|etcdcluster-sample", "EtcdRestore": "etcdbackup-sample",
+}
+
+
+def test_samples_are_accepted_and_say_what_they_wait_for(run_steward, cluster, namespace):
+    """In one go, in the order of their files.  Each is Ready, or its condition names what is missing."""
+    run_steward("--agent-image", "steward", door=True)
     # Another test's EtcdBackup of the sample's place may still be on its way out, or its node port.
     wait.until("the EtcdBackups of other tests to be gone", lambda: not cluster.list("etcdbackups"), 60)
 
@@ -29,7 +42,21 @@ def test_samples_are_accepted(steward, cluster, namespace):
     result = wait.until("the node port to be free", apply)
     assert result.returncode == 0, result.stderr
     assert "myweb.operator.k8s-summit.org/" in result.stdout
-    # They name objects that a fresh cluster lacks: a database server, a Deployment.
+    # They name objects that a fresh cluster lacks: a database server, a Secret.
     warnings = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
     assert all("is not configured" in w or "not found" in w for w in warnings), warnings
+
+    def look():
+        said = {}
+        for kind in stw.KINDS:
+            obj, = cluster.list(kind, namespace)
+            status = obj.get("status", {})
+            ready = condition(obj, "Ready")
+            if not ready or status.get("observedGeneration") != obj["metadata"]["generation"]:
+                return None
+            said[kind] = (ready["status"], f"{ready['reason']}: {ready.get('message', '')}")
+        wrong = {k: v for k, v in said.items() if v[0] != "True" and not re.search(AWAITED[k], v[1])}
+        assert len(said) == len(AWAITED)
+        return None if wrong else said
+    wait.until("the samples to be ready, or to say what they wait for", look, 60)
     cluster.kubectl("delete", "-f", str(paths.SAMPLES), "-n", namespace)

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import pytest
+import yaml
 
 from support import paths, readme
 
@@ -20,6 +21,35 @@ def test_shown_is_printed(steward_binary, tmp_path, command, output):
     result = subprocess.run(command, shell=True, cwd=tmp_path, env=env, text=True, check=False,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
     assert result.stdout == output
+
+
+def _objects(text):
+    """The objects of a YAML text, or of the part of a page that is one."""
+    try:
+        return [o for o in yaml.safe_load_all(text) if isinstance(o, dict) and "metadata" in o]
+    except yaml.YAMLError:
+        return []
+
+
+def _names(objects):
+    """What an object and those that are made for it are called, on the cluster and on a database server."""
+    for obj in objects:
+        spec = obj.get("spec", {})
+        yield obj["metadata"].get("name")
+        yield from (spec.get(field) for field in ("user", "deploymentname") if spec.get(field))
+        yield (spec.get("etcdCluster") or {}).get("name")
+
+
+def test_no_sample_disturbs_a_page():
+    """After config/samples the examples of the pages do what is shown: no name and no node port is taken."""
+    samples = [o for path in paths.SAMPLES.glob("*.yaml") for o in _objects(path.read_text("utf-8"))]
+    pages = [path.read_text("utf-8") for path in (*(paths.TOP / "docs").glob("*.md"), paths.TOP / "README.md")]
+    shown = [o for page in pages for block in re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+             for o in _objects(block)]
+    assert len(samples) == 8 and len(shown) > 30
+    assert not ({*_names(samples)} - {None}) & {*_names(shown)}
+    ports = {o["spec"]["nodePortNumber"] for o in samples if "nodePortNumber" in o.get("spec", {})}
+    assert ports and not ports & {int(port) for page in pages for port in re.findall(r"\b3[0-2]\d{3}\b", page)}
 
 
 def test_there_is_something_to_test():

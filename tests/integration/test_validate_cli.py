@@ -137,8 +137,8 @@ def test_folders_are_searched(validate):
 @pytest.mark.parametrize("options, names", [
     (("-f", "d"), "ab"), (("-R", "-f", "d"), "abc"), (("-f", "d", "-R"), "abc"),
     (("--filename=d", "--recursive"), "abc"), (("-f", "d/a.yaml"), "a"),
-    (("-f", "d/a.yaml", "-f", "d/b.yml"), "ab"), (("-f", "d/a.yaml,d/sub"), "ac"), (("-f", "-"), "x"), (("-f", "d/a.yaml", "-"), "ax"),
-    (("-f", "d/a.yaml", "d"), "aabc"), (("d/a.yaml",), "a")])
+    (("-f", "d/a.yaml", "-f", "d/b.yml"), "ab"), (("-f", "d/a.yaml,d/sub"), "ac"), (("-f", "-"), "x"),
+    (("-f", "d/a.yaml", "-"), "ax"), (("-f", "d/a.yaml", "d"), "aabc"), (("d/a.yaml",), "a")])
 def test_files_are_named_as_for_kubectl(validate, options, names):
     """-f FOLDER is without subfolders, as for `kubectl apply`; with -R or without an option it is with them."""
     files = {f"d/{path}": GOOD.format(name=path[-6]) for path in ("a.yaml", "sub/c.json")}
