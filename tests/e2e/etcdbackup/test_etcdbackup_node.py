@@ -4,6 +4,7 @@ before it began, in every kind of store."""
 
 import contextlib
 import hashlib
+import json
 import subprocess
 
 import pytest
@@ -119,26 +120,73 @@ def test_a_store_that_is_slow(etcd, door):
     backups.wait_phase(etcd, "store-slow", "Succeeded", 120)
 
 
-def test_onto_a_volume_by_an_agent(etcd, tmp_path):
-    """The volume is accessible from a pod only: one with steward's image writes the snapshot."""
+@pytest.fixture(scope="module")
+def claim(etcd):
+    """The name of a volume claim."""
     etcd.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                         "metadata": {"name": "backups", "namespace": etcd.namespace},
                         "spec": {"accessModes": ["ReadWriteOnce"],
                                  "resources": {"requests": {"storage": "1Gi"}}}})
+    return "backups"
+
+
+def test_onto_a_volume_by_an_agent(etcd, claim, tmp_path):
+    """The volume is accessible from a pod only: one with steward's image writes the snapshot."""
     with etcd.writer(prefix="v/") as writer:
         writer.wait_writes(50)
         before = len(writer.acknowledged)
-        backups.apply(etcd, "volume", storageType="PVC", pvc={"claimName": "backups", "path": FOLDER})
+        backups.apply(etcd, "volume", storageType="PVC", pvc={"claimName": claim, "path": FOLDER})
         found = backups.wait_phase(etcd, "volume", "Succeeded", 90)
     [artifact] = found["status"]["artifacts"]
     assert artifact["verified"]
-    top = etcd.folder("backups")
+    top = etcd.folder(claim)
     [path] = [p for p in top.rglob("*") if p.is_file() and
               hashlib.sha256(p.read_bytes()).hexdigest() == artifact["sha256"]]
     check_snapshot(path.read_bytes(), writer, before, tmp_path)
     wait.until("the agent to be gone", lambda: not [
         p for p in etcd.cluster.list("pods", etcd.namespace) if "backup" in p["metadata"]["name"]],
         60)
+
+
+PROXY = 'image: "nginx:1.22", command: ["sleep", "3600"]'
+
+
+@pytest.fixture
+def mesh(etcd):
+    """Adds a proxy to each agent, as a container and as a native sidecar, as meshes do."""
+    name, group = f"mesh-{etcd.namespace}", "admissionregistration.k8s.io"
+    etcd.cluster.apply({
+        "apiVersion": f"{group}/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": etcd.namespace}},
+                "objectSelector": {"matchLabels": {"app.kubernetes.io/component": "agent"}},
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                   "resources": ["pods"]}]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"""[
+                JSONPatch{{op: "add", path: "/spec/containers/-",
+                           value: Object.spec.containers{{name: "proxy", {PROXY}}}}},
+                JSONPatch{{op: "add", path: "/spec/initContainers",
+                           value: [Object.spec.initContainers{{name: "sidecar", {PROXY},
+                                                              restartPolicy: "Always"}}]}}]"""}}]}})
+    etcd.cluster.apply({"apiVersion": f"{group}/v1", "kind": "MutatingAdmissionPolicyBinding",
+                        "metadata": {"name": name}, "spec": {"policyName": name}})
+    probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": "probe", "namespace": etcd.namespace, "labels": {"app.kubernetes.io/component": "agent"}},
+        "spec": {"containers": [{"name": "a", "image": "nginx:1.22"}]}}
+    wait.until("the policy to be in force", lambda: "sidecar" in etcd.cluster.kubectl(
+        "create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(probe)).stdout, 30)
+    yield
+    for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
+        etcd.cluster.delete(kind, name, None)
+
+
+def test_backup_onto_a_volume_ends_beside_the_proxies_of_a_mesh(etcd, claim, mesh):
+    backups.apply(etcd, "mesh", storageType="PVC", pvc={"claimName": claim, "path": "mesh"})
+    found = backups.wait_phase(etcd, "mesh", "Succeeded", 90)
+    assert found["status"]["artifacts"][0]["verified"]
+    assert not found["status"]["consecutiveFailures"]
 
 
 def test_the_cluster_tells_of_its_backups(etcd, door):
