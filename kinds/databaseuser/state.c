@@ -29,15 +29,21 @@ static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
                                t->name, t->password_file);
 }
 
+int stw_target_password(struct stw_client *client, const char *ns, const struct stw_target *t,
+                        struct stw_buf *ret, struct stw_error *err)
+{
+    if (t->password_file)
+        return read_password_file(t, ret, err);
+    if (dbu_secret_text(client, ns, t->secret_name, t->secret_key, ret, err) != 0)
+        return stw_error_wrap(err, "target \"%s\"", t->name);
+    return 0;
+}
+
 static int admin_password(void *ctx, const struct stw_target *t, struct stw_buf *ret,
                           struct stw_error *err)
 {
     const struct dbu_state *s = ctx;
-    if (t->password_file)
-        return read_password_file(t, ret, err);
-    if (dbu_secret_text(s->client, s->ns, t->secret_name, t->secret_key, ret, err) != 0)
-        return stw_error_wrap(err, "target \"%s\"", t->name);
-    return 0;
+    return stw_target_password(s->client, s->ns, t, ret, err);
 }
 
 /* --- waking */

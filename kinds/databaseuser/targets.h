@@ -34,6 +34,11 @@ int stw_target_file_read(const char *path, struct stw_target_file *ret,
 void stw_target_file_done(struct stw_target_file *f);
 #define stw_autotargetfile __attribute__((cleanup(stw_target_file_done)))
 
+/* Reads the admin's password: from a Secret in `ns`, or a file.  `ret` is secret; the caller wipes it. */
+struct stw_client;
+int stw_target_password(struct stw_client *client, const char *ns, const struct stw_target *t,
+                        struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
+
 /* --- the store */
 
 struct stw_target_store;

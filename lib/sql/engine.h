@@ -160,6 +160,7 @@ enum {
 
 struct stw_conn; /* defined by the engine */
 struct stw_database_ops;
+struct stw_server_report;
 struct stw_session;
 
 struct stw_login_as {
@@ -255,6 +256,8 @@ struct stw_engine_ops {
                       struct stw_buf *out);
     bool (*lacks_marks)(
         const struct stw_fault *f); /* it failed because there are none; NULL: never */
+    /* Fills `r`, without version and trouble (server.h). */
+    int (*look_server)(struct stw_session *s, struct stw_server_report *r, struct stw_fault *f);
     /* Where the mark is, for messages: "steward.accounts". */
     const char *mark_place;
     const struct stw_database_ops *databases;
@@ -283,6 +286,10 @@ bool stw_sql_is_wide(const char *name);
 /* Keeps the part of a server's message that cannot contain a part of a statement: everything before
  * the first quotation mark and before "near".  `out_size` is at least 8. */
 void stw_clean_message(const char *message, char *out, size_t out_size);
+
+/* Notes a right that the admin lacks; the format is the statement that gives it. */
+void stw_server_miss(struct stw_server_report *r, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A session: one of the pool's connections at a time, for one operation. */
 struct stw_session {

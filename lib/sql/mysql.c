@@ -706,6 +706,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .lock = stw_mysql_lock,
     .end_sessions = stw_mysql_end_sessions,
     .count_sessions = stw_mysql_count_sessions,
+    .look_server = stw_mysql_look_server,
     .put_marks = stw_mysql_put_marks,
     .lacks_marks = stw_mysql_lacks_marks,
     .mark_place = "steward.accounts",

@@ -15,6 +15,9 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
 /* Whether the lookup of a mark failed because the place for marks is missing, or of a former version. */
 bool stw_mysql_needs_place(const struct stw_fault *f, enum stw_mark_place *ret);
 
+/* mysql_server.c */
+int stw_mysql_look_server(struct stw_session *s, struct stw_server_report *r, struct stw_fault *f);
+
 /* mysql_marks.c */
 void stw_mysql_put_marks(const struct stw_facts *k, const struct stw_marks_page *page,
                          struct stw_buf *out);

@@ -548,6 +548,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .lock_ends_sessions = true,
     .unblock = stw_pg_unblock,
     .count_sessions = stw_pg_count_sessions,
+    .look_server = stw_pg_look_server,
     .put_marks = stw_pg_put_marks,
     .mark_place = "comment on the role",
     .databases = &stw_pg_databases,

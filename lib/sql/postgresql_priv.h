@@ -59,6 +59,9 @@ const char *stw_pg_future_type(const struct stw_right *r);
 void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                          const struct stw_right *r, const char *privileges);
 
+/* postgresql_server.c */
+int stw_pg_look_server(struct stw_session *s, struct stw_server_report *r, struct stw_fault *f);
+
 /* postgresql_marks.c */
 void stw_pg_put_marks(const struct stw_facts *k, const struct stw_marks_page *page,
                       struct stw_buf *out);

@@ -38,8 +38,10 @@ static void check_targets(struct doctor *d, struct stw_targets *targets)
     if (good == count)
         stw_checkup_add(&d->report, STW_CHECK_OK, "database targets", NULL,
                         "%zu in ConfigMap %s/" STW_CONFIG_MAP, count, d->ns);
-    if (count > 0)
-        stw_doctor_users(d, targets);
+    if (count == 0)
+        return;
+    stw_doctor_servers(d, targets);
+    stw_doctor_users(d, targets);
 }
 
 static bool has_users(const struct stw_operator *op)

@@ -57,7 +57,8 @@ static int check_stored_user(void *ctx, struct stw_json object)
     return 0;
 }
 
-static int walk_namespace(struct user_walk *w, const char *ns, struct stw_error *err)
+static int walk_namespace(struct doctor *d, const char *ns, stw_page_fn *fn, void *ctx,
+                          struct stw_error *err)
 {
     static const struct stw_resource resource = {.group = "handsomeguy.cn",
                                                  .version = "v1alpha1",
@@ -65,22 +66,27 @@ static int walk_namespace(struct user_walk *w, const char *ns, struct stw_error 
                                                  .plural = "databaseusers",
                                                  .namespaced = true};
     struct stw_pages q = {
-        .resource = &resource, .ns = ns, .timeout_ms = (uint32_t)w->d->remote.timeout_ms};
-    int rc = stw_pages_each(w->d->remote.client, &q, check_stored_user, w, err);
+        .resource = &resource, .ns = ns, .timeout_ms = (uint32_t)d->remote.timeout_ms};
+    int rc = stw_pages_each(d->remote.client, &q, fn, ctx, err);
     return rc < 0 && err->code == STW_ERR_NOT_FOUND ? 0 : rc; /* reported by the CRD check */
+}
+
+int stw_doctor_each_user(struct doctor *d, stw_page_fn *fn, void *ctx, struct stw_error *err)
+{
+    static char *all[] = {NULL, NULL};
+    char **ns = d->namespaces ? d->namespaces : all;
+    int rc = 0;
+    do
+        rc = walk_namespace(d, *ns, fn, ctx, err);
+    while (rc == 0 && *ns && *++ns);
+    return rc;
 }
 
 void stw_doctor_users(struct doctor *d, struct stw_targets *targets)
 {
-    static char *all[] = {NULL, NULL};
     struct user_walk w = {.d = d, .targets = targets};
     struct stw_error err = {0};
-    char **ns = d->namespaces ? d->namespaces : all;
-    int rc = 0;
-    do
-        rc = walk_namespace(&w, *ns, &err);
-    while (rc == 0 && *ns && *++ns);
-    if (rc != 0)
+    if (stw_doctor_each_user(d, check_stored_user, &w, &err) != 0)
         doctor_unread(d, "DatabaseUsers", &err);
     if (w.refused > SHOWN_MAX)
         stw_checkup_add(&d->report, STW_CHECK_WARN, "DatabaseUser", NULL, "%u more are refused",

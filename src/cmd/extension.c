@@ -150,8 +150,13 @@ static const char doctor_usage[] =
     "Checks an installation, with the rights of the kubeconfig, from anywhere: API server and\n"
     "clock, CRDs, the Deployment, webhook configurations and their certificate, Service,\n"
     "endpoints and NetworkPolicies, the rights of steward's account, the Lease, the database\n"
-    "targets.  Each line says what was seen and, below, what to do next.  Nothing is changed, and\n"
-    "no secret is shown.\n\n"
+    "targets.  It logs in to the server of each target with the admin's password, for at most 20 "
+    "s\n"
+    "together, and says what answers, which rights the admin lacks, and which accounts and "
+    "databases\n"
+    "no object has any more.  Each line says what was seen and, below, what to do next.  Nothing "
+    "is\n"
+    "changed, and no secret is shown.\n\n"
     "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
 
 static const struct stw_extra_usage usages[] = {

@@ -5,7 +5,9 @@ import base64
 import json
 import os
 import shlex
+import socket
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -216,6 +218,64 @@ def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
     assert verdict == "fail"
     assert " s behind this machine's" in seen
     assert checks["leader"][0] == "ok"  # compared with the API server's clock
+
+
+def test_servers_of_targets(well, steward_binary, mariadb):
+    """It logs in to each server: what answers, what the admin lacks with the statement that gives it, what
+    no object has any more, and what could not be asked, within the time for all of them."""
+    uid = well.get("namespace", "kube-system")["metadata"]["uid"]
+    password = {"passwordSecret": {"name": "sql-admin", "key": "password"}}
+    low = {"user": "low", **password}
+    main = {**mariadb.target("main"), "admin": {**mariadb.target("main")["admin"], **password}}
+    silent = socket.create_server(("127.0.0.1", 0))  # takes connections, and says nothing
+    targets = [main, {**main, "name": "low", "admin": low},
+               {**main, "name": "wrong", "admin": {**low, "passwordSecret": {
+                   "name": "sql-wrong", "key": "password"}}},
+               {**main, "name": "dead", "host": "127.0.0.1", "port": 9},
+               {**main, "name": "silent", "port": silent.getsockname()[1], "connectTimeoutSeconds": 60},
+               {**main, "name": "pod", "tls": {"caFile": "/nowhere/ca.pem"}}]
+    mariadb.sql(f"CREATE USER low@'%' IDENTIFIED BY '{mariadb.admin_password}'; GRANT SELECT ON mysql.* TO "
+                "low@'%'; GRANT ALL ON steward.* TO low@'%'; CREATE DATABASE IF NOT EXISTS steward")
+    well.apply([databaseuser.secret("sql-admin", stw.NAMESPACE, mariadb.admin_password),
+                databaseuser.secret("sql-wrong", stw.NAMESPACE, "wr0ng-Pa55")])
+    well.patch("configmap", "steward-config", stw.NAMESPACE, {"data": {
+        "steward.yaml": yaml.safe_dump({"targets": targets})}})
+    mariadb.sql("CREATE TABLE IF NOT EXISTS steward.accounts (user VARCHAR(128), host VARCHAR(255), owner "
+                "VARCHAR(319), owner_uid VARCHAR(127), state VARCHAR(16), cluster VARCHAR(127)); INSERT INTO "
+                "steward.accounts (user,host,owner,owner_uid,state,cluster) VALUES ('left','%','default/left',"
+                f"'u','owned','{uid}'),('kept','%','default/kept','u','kept','{uid}'),"
+                "('theirs','%','default/theirs','u','owned','another')")
+    try:
+        began = time.monotonic()
+        result = k8s.run([steward_binary, "doctor", "-o", "json", "--kubeconfig", well.kubeconfig,
+                          "--timeout", "10s"], check=False)
+        assert time.monotonic() - began < 50  # its own limit is 60 s
+        assert mariadb.admin_password not in result.stdout and "wr0ng" not in result.stdout
+        said = [(c["verdict"], c["seen"], c.get("advice")) for c in json.loads(result.stdout)["checks"]
+                if c["check"] == "database server"]
+        where = f"{main['host']}:{main['port']}"
+        assert [s for s in said if s[0] == "ok" and s[1].startswith('"main": mariadb ') and
+                f'at {where} answers "steward-admin", TLSv1' in s[1]], said
+        assert ("warn", '"low": the admin "low" lacks CREATE USER, without which no account is created or '
+                'changed', "GRANT CREATE USER ON *.* TO 'low'@'%'") in said
+        assert [s for s in said if s[0] == "fail" and s[1].startswith(
+            f'target "wrong" ({where}, account "low"): the server refused the login')], said
+        for name, why in (("dead", "127.0.0.1:9"), ("silent", ""),
+                          ("pod", "/nowhere/ca.pem, is not on this machine")):
+            [one] = [s for s in said if s[1].startswith(f'"{name}" was not asked from here: ')]
+            assert one[0] == "warn" and why in one[1], said
+            assert "exec deploy/steward-controller-manager -- /usr/bin/steward doctor" in one[2]
+        [stray] = [s for s in said if s[1].startswith('"main": DatabaseUser ')]
+        assert stray == ("warn", '"main": DatabaseUser default/left: account "left@%" is left of this object, '
+                         "which no longer exists", "DROP USER IF EXISTS `left`@`%`; DELETE FROM "
+                         "steward.accounts WHERE user='left' AND host='%'")
+        assert result.returncode == 1
+    finally:
+        silent.close()
+        mariadb.sql("DROP DATABASE steward; DROP USER low@'%'")
+        well.patch("configmap", "steward-config", stw.NAMESPACE, {"data": {"steward.yaml": "# nothing\n"}})
+        for name in ("sql-admin", "sql-wrong"):
+            well.delete("secret", name, stw.NAMESPACE)
 
 
 def test_targets(doctor, well):

@@ -11,6 +11,7 @@
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
  *      "uid": ..., "cluster": ..., "adopt": BOOL, "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
  *      "keep"}]}
+ *     {"op": "server", "target": NAME}
  *     {"op": "marks", "target": NAME, "cluster": ...}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
@@ -28,6 +29,7 @@
 #include "base/util.h"
 #include "sql/databases.h"
 #include "sql/marks.h"
+#include "sql/server.h"
 #include "sql/sql.h"
 
 #include <signal.h>
@@ -393,6 +395,27 @@ static void do_marks(struct command *c, struct stw_pool *p)
     answer(&out);
 }
 
+static void do_server(struct stw_pool *p)
+{
+    struct stw_server_report r;
+    struct stw_buf out = STW_BUF_INIT(1u << 20);
+    stw_buf_addf(&out, "{\"result\":%d", stw_server_look(p, &r));
+    put_text(&out, "trouble", troubles[r.trouble]);
+    put_text(&out, "error", r.err.text);
+    put_text(&out, "version", r.version);
+    put_text(&out, "tls", r.tls);
+    put_flag(&out, "by_role", r.by_role);
+    stw_buf_adds(&out, ",\"missing\":[");
+    for (size_t i = 0; i < r.missing_count; i++) {
+        stw_buf_addf(&out, "%s{\"result\":0", i > 0 ? "," : "");
+        put_text(&out, "what", r.missing[i].what);
+        put_text(&out, "statement", r.missing[i].statement);
+        stw_buf_addc(&out, '}');
+    }
+    stw_buf_addc(&out, ']');
+    answer(&out);
+}
+
 static void do_other(struct command *c, struct stw_pool *p)
 {
     struct stw_json op = stw_json_get(c->root, "op");
@@ -429,6 +452,8 @@ static void *obey(void *ctx)
         do_databases(c, p);
     else if (p && stw_json_is(op, "marks"))
         do_marks(c, p);
+    else if (p && stw_json_is(op, "server"))
+        do_server(p);
     else
         do_other(c, p);
     stw_buf_done(&c->password);
