@@ -17,7 +17,8 @@ import yaml
 HEADER = '# "scripts/lint --fix generated" writes this file again.\n'
 # A kind that cannot be chosen alone: `steward print --kinds` says so.
 NEEDS = {"EtcdRestore": ["EtcdCluster"]}
-ROLES = ("steward-manager-role", "steward-own-role", "steward-storage-class-role")
+ROLES = ("steward-manager-role", "steward-own-role", "steward-storage-class-role",
+         "steward-cluster-id-role")
 RBAC = {"group": "rbac.authorization.k8s.io", "version": "v1"}
 HOOKS = {"group": "admissionregistration.k8s.io", "version": "v1"}
 
