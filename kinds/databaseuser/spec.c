@@ -197,7 +197,7 @@ static const struct stw_field privilege = {.name = "",
                                            .type = STW_T_STRING,
                                            .required = true,
                                            STW_RANGE(1, 64),
-                                           .pattern = "^[A-Z]+( [A-Z]+)*$"};
+                                           .pattern = "^[A-Z]+([ _][A-Z]+)*$"};
 
 const struct stw_field stw_databaseuser_grant_fields[] = {
     {.name = "database",

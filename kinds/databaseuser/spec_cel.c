@@ -82,11 +82,12 @@ const struct stw_cel stw_databaseuser_cel_every[] = {
 
 /* All of lib/sql/dialect.c; a unit test compares. */
 #define PRIVILEGES                                                                                 \
-    "'ALL', 'ALTER', 'ALTER ROUTINE', 'BINLOG MONITOR', 'CONNECT', 'CREATE', "                     \
-    "'CREATE ROUTINE', 'CREATE TEMPORARY TABLES', 'CREATE VIEW', 'DELETE', 'DELETE "               \
-    "HISTORY', 'DROP', 'EVENT', 'EXECUTE', 'INDEX', 'INSERT', 'LOCK TABLES', "                     \
-    "'MAINTAIN', 'PROCESS', 'REFERENCES', 'REPLICATION CLIENT', 'REPLICATION "                     \
-    "SLAVE', 'SELECT', 'SHOW DATABASES', 'SHOW VIEW', 'SLAVE MONITOR', 'TEMPORARY', "              \
+    "'ALL', 'ALTER', 'ALTER ROUTINE', 'BACKUP_ADMIN', 'BINLOG MONITOR', 'CONNECT', "               \
+    "'CREATE', 'CREATE ROUTINE', 'CREATE TEMPORARY TABLES', 'CREATE VIEW', "                       \
+    "'DELETE', 'DELETE HISTORY', 'DROP', 'EVENT', 'EXECUTE', 'FLUSH_TABLES', "                     \
+    "'INDEX', 'INNODB_REDO_LOG_ARCHIVE', 'INSERT', 'LOCK TABLES', 'MAINTAIN', "                    \
+    "'PROCESS', 'REFERENCES', 'REPLICATION CLIENT', 'REPLICATION SLAVE', 'SELECT', "               \
+    "'SHOW DATABASES', 'SHOW VIEW', 'SHOW_ROUTINE', 'SLAVE MONITOR', 'TEMPORARY', "                \
     "'TRIGGER', 'TRUNCATE', 'UPDATE', 'USAGE'"
 
 const struct stw_cel_rule stw_databaseuser_cel[] = {

@@ -42,6 +42,23 @@ static unsigned find_grant_place(const struct subject *g)
                                                                         : STW_ON_DATABASE;
 }
 
+/* Privileges on the server itself, each of which the target lists: they read and write no data, so that
+ * they need no right on all databases. */
+static bool is_on_server(const struct subject *g)
+{
+    struct stw_json key, privilege;
+    stw_json_foreach (g->grant.privileges, key, privilege) {
+        char name[65];
+        const struct stw_engine_privilege *p;
+        if (stw_json_strcpy(privilege, name, sizeof(name)) != 0)
+            return false;
+        p = stw_engine_privilege(g->s->target->engine, name);
+        if (!p || p->places != STW_ON_ALL || !stw_target_lists_privilege(g->s->target, name))
+            return false;
+    }
+    return !g->grant.grant_option;
+}
+
 static void check_all_databases(const struct subject *g)
 {
     char path[PATH_MAX_BYTES];
@@ -49,7 +66,7 @@ static void check_all_databases(const struct subject *g)
     if (!g->s->engine->has_all_databases)
         stw_databaseuser_add(g->s, path, STW_INVALID, ALL_DATABASES,
                              "not supported on %s; name each database", g->s->engine->name);
-    else if (!g->s->target->allow_all_databases)
+    else if (!g->s->target->allow_all_databases && !is_on_server(g))
         stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
                              "target \"%s\" does not allow grants on all databases",
                              g->s->target_name);
@@ -209,6 +226,9 @@ static void check_privilege(const struct subject *g, uint32_t i, const char *nam
     }
     privilege_path(g, i, path);
     check_allowed(g, path, name);
+    if (p->listed && g->grant.grant_option)
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, "%s is not given with grantOption",
+                             name);
 }
 
 /* Whether `name` is in the list before `end`. */

@@ -14,11 +14,14 @@
 
 /* From "Privileges Provided by MySQL", with the levels at which GRANT accepts each.  Privileges
  * that reach beyond the data (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...)  are left to
- * administrators. */
+ * administrators: so are dynamic privileges that give rights, accounts or settings of the server
+ * (SYSTEM_USER, SET_USER_ID, SET_ANY_DEFINER, ROLE_ADMIN, SYSTEM_VARIABLES_ADMIN ...), change what
+ * is replicated, or end sessions of others. */
 static const struct stw_engine_privilege mysql_privileges[] = {
     {"ALL", DATABASE | TABLE},
     {"ALTER", ALL | DATABASE | TABLE},
     {"ALTER ROUTINE", ALL | DATABASE},
+    {"BACKUP_ADMIN", ALL, true},
     {"CREATE", ALL | DATABASE | TABLE},
     {"CREATE ROUTINE", ALL | DATABASE},
     {"CREATE TEMPORARY TABLES", ALL | DATABASE},
@@ -27,7 +30,9 @@ static const struct stw_engine_privilege mysql_privileges[] = {
     {"DROP", ALL | DATABASE | TABLE},
     {"EVENT", ALL | DATABASE},
     {"EXECUTE", ALL | DATABASE},
+    {"FLUSH_TABLES", ALL, true},
     {"INDEX", ALL | DATABASE | TABLE},
+    {"INNODB_REDO_LOG_ARCHIVE", ALL, true},
     {"INSERT", ALL | DATABASE | TABLE},
     {"LOCK TABLES", ALL | DATABASE},
     {"PROCESS", ALL},
@@ -37,6 +42,7 @@ static const struct stw_engine_privilege mysql_privileges[] = {
     {"SELECT", ALL | DATABASE | TABLE},
     {"SHOW DATABASES", ALL},
     {"SHOW VIEW", ALL | DATABASE | TABLE},
+    {"SHOW_ROUTINE", ALL, true},
     {"TRIGGER", ALL | DATABASE | TABLE},
     {"UPDATE", ALL | DATABASE | TABLE},
     {0},

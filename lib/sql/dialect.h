@@ -24,6 +24,8 @@ enum stw_engine_place {
 struct stw_engine_privilege {
     const char *name; /* NULL ends a table */
     unsigned places;
+    bool
+        listed; /* only where allowedPrivileges of the target has it, and never with grant option */
 };
 
 struct stw_engine_info {

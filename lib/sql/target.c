@@ -737,12 +737,18 @@ bool stw_target_allows_extension(const struct stw_target *t, const char *ns, con
     return is_allowed(t->allowed_extensions, ns, extension);
 }
 
+bool stw_target_lists_privilege(const struct stw_target *t, const char *privilege)
+{
+    for (const char *const *p = t->allowed_privileges; p && *p; p++)
+        if (stw_streq(*p, privilege))
+            return true;
+    return false;
+}
+
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege)
 {
-    bool found = !t->allowed_privileges;
-    for (const char *const *p = t->allowed_privileges; !found && *p; p++)
-        found = stw_streq(*p, privilege);
-    return found;
+    const struct stw_engine_privilege *p = stw_engine_privilege(t->engine, privilege);
+    return t->allowed_privileges ? stw_target_lists_privilege(t, privilege) : !p || !p->listed;
 }
 
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b)

@@ -41,9 +41,11 @@ struct stw_target {
     enum stw_tls_mode tls_mode;
     const char *tls_ca_file;               /* PEM; NULL: the system's */
     const char *const *allowed_namespaces; /* ended by NULL; NULL: all */
-    const char *const *allowed_privileges; /* upper case; NULL: all that users may be given */
-    bool allow_all_databases;              /* grants on database "*" */
-    bool is_default; /* for objects that name no target; at most one in a list */
+    const char *const
+        *allowed_privileges;  /* upper case; NULL: all that users may be given, but those that
+                                              must be listed */
+    bool allow_all_databases; /* grants on database "*" */
+    bool is_default;          /* for objects that name no target; at most one in a list */
     /* Patterns, see stw_target_allows_database; NULL-terminated.  NULL: the default, given at
      * each. */
     const char *const *allowed_databases; /* "{namespace}", "{namespace}-*", "{namespace}_*" */
@@ -92,6 +94,8 @@ void stw_target_put_pattern(const char *pattern, const char *ns, struct stw_buf 
 bool stw_target_allows_plugin(const struct stw_target *t, const char *plugin);
 /* Whether allowedPrivileges has it.  "GRANT OPTION" is a privilege here. */
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
+/* Whether allowedPrivileges has it. */
+bool stw_target_lists_privilege(const struct stw_target *t, const char *privilege);
 
 /* Whether all settings that a login depends on are equal, from host and port to the timeouts. */
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b);

@@ -94,6 +94,34 @@ def test_a_right_that_was_there_is_not_ours(my, maria, user):
     assert maria.grants(user) == [f"GRANT SELECT ON `old`.* TO `{user}`@`%`"]
 
 
+SERVER_RIGHTS = {
+    "mariadb": ["BINLOG MONITOR", "PROCESS", "REPLICATION SLAVE", "SLAVE MONITOR"],
+    "mysql": ["BACKUP_ADMIN", "FLUSH_TABLES", "INNODB_REDO_LOG_ARCHIVE", "PROCESS",
+              "REPLICATION CLIENT", "REPLICATION SLAVE", "SHOW_ROUTINE"]}
+
+
+@pytest.mark.every_version("names of privileges, and tables of dynamic ones")
+def test_rights_for_monitoring_and_backup_are_given_and_repaired(make_probe, hosted, user):
+    """Each alone is shown, others are revoked with Exact, and none makes the account an admin."""
+    probe, rights = make_probe(hosted.target("db")), SERVER_RIGHTS[hosted.engine]
+    wanted = account(user, grants=[grant("*", *rights)], policy="Exact")
+    probe.sync(**wanted)
+    assert probe.sync(**wanted)["statements"] == 1
+    given = {right for line in hosted.grants(user)
+             for right in line.removeprefix("GRANT ").split(" ON ")[0].replace(", ", ",").split(",")}
+    assert given == set(rights)
+    more = "CONNECTION_ADMIN" if hosted.engine == "mysql" else "CONNECTION ADMIN"
+    hosted.sql(f"REVOKE {rights[0]} ON *.* FROM '{user}'@'%'; GRANT {more} ON *.* TO '{user}'@'%'")
+    report = probe.sync(**wanted)
+    assert (report["given"], report["revoked"]) == (1, 1), report
+    for attack in ("SELECT * FROM mysql.user", f"CREATE USER {user}_2", "SET GLOBAL max_connections = 1",
+                   f"GRANT PROCESS ON *.* TO '{user}'@'%'", f"SET PASSWORD FOR '{dbserver.ADMIN}'@'%' = 'x'"):
+        done = hosted.run_client("-e", attack, check=False, user=user, password="s3cret-Pa55", tcp=True)
+        assert "denied" in done.stderr, (attack, done)
+    probe.sync(**account(user, grants=[grant("*", "PROCESS")]))
+    assert hosted.grants(user) == [f"GRANT PROCESS ON *.* TO `{user}`@`%`"]
+
+
 @pytest.mark.every_version("the list of databases")
 def test_database_that_does_not_exist_is_told(make_probe, hosted, user):
     """The server takes rights on it.  An account that may create the database is not told."""

@@ -29,6 +29,9 @@ static const char targets_json[] =
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},"
     "\"allowedDatabases\":[\"*\"],"
     "\"allowedNamespaces\":[\"shop\"],\"allowedPrivileges\":[\"SELECT\",\"INSERT\"]},"
+    "{\"name\":\"watched\",\"engine\":\"mysql\",\"host\":\"h\","
+    "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"},\"allowedPrivileges\":[\"SELECT\","
+    "\"BACKUP_ADMIN\",\"PROCESS\",\"GRANT OPTION\"]},"
     "{\"name\":\"own\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"listed\",\"engine\":\"postgresql\",\"host\":\"h\","
@@ -141,7 +144,8 @@ static void assert_rules(const struct rule *rules, size_t count, const struct st
 #define ASSERT_RULES(rules, e) assert_rules(rules, STW_COUNT(rules), e)
 
 /* All but the closed one. */
-#define MAY_USE "W: namespace \"shop\" may use the targets my, maria, pg, Narrow, own, listed\n"
+#define MAY_USE                                                                                    \
+    "W: namespace \"shop\" may use the targets my, maria, pg, Narrow, watched, own, listed\n"
 
 static void the_label(void **state)
 {
@@ -175,10 +179,11 @@ static void namespaces(void **state)
     ask(&q, &stw_kind_databaseuser, ON("narrow", GOOD), NULL, &env);
     q.a.ns = "other";
     stw_autofree char *got = answer(&q.a);
-    assert_string_equal(got, "metadata.labels[target]: Forbidden: target \"narrow\" does not "
-                             "accept namespace \"other\"\n"
-                             "W: namespace \"other\" may use the targets my, maria, pg, own, "
-                             "listed\n");
+    assert_string_equal(got,
+                        "metadata.labels[target]: Forbidden: target \"narrow\" does not "
+                        "accept namespace \"other\"\n"
+                        "W: namespace \"other\" may use the targets my, maria, pg, watched, own, "
+                        "listed\n");
     ask_done(&q);
 }
 
@@ -667,15 +672,80 @@ static void what_belongs_to_the_server(void **state)
 /* GRANT ALL ON *.* would create an administrator. */
 static void nobody_becomes_admin(void **state)
 {
-    static const char *const names[] = {"ALL",      "SUPER",      "FILE",         "CREATE USER",
-                                        "SHUTDOWN", "RELOAD",     "GRANT OPTION", "USAGE",
-                                        "PROXY",    "SYSTEM_USER"};
+    static const char *const names[] = {"ALL",
+                                        "SUPER",
+                                        "FILE",
+                                        "CREATE USER",
+                                        "SHUTDOWN",
+                                        "RELOAD",
+                                        "GRANT OPTION",
+                                        "USAGE",
+                                        "PROXY",
+                                        "SYSTEM_USER",
+                                        "SET_USER_ID",
+                                        "SET_ANY_DEFINER",
+                                        "ALLOW_NONEXISTENT_DEFINER",
+                                        "ROLE_ADMIN",
+                                        "CREATE ROLE",
+                                        "DROP ROLE",
+                                        "SYSTEM_VARIABLES_ADMIN",
+                                        "PERSIST_RO_VARIABLES_ADMIN",
+                                        "SESSION_VARIABLES_ADMIN",
+                                        "CONNECTION_ADMIN",
+                                        "CLONE_ADMIN",
+                                        "APPLICATION_PASSWORD_ADMIN",
+                                        "AUTHENTICATION_POLICY_ADMIN",
+                                        "PASSWORDLESS_USER_ADMIN",
+                                        "BINLOG_ADMIN",
+                                        "REPLICATION_APPLIER",
+                                        "REPLICATION_SLAVE_ADMIN",
+                                        "GROUP_REPLICATION_ADMIN",
+                                        "AUDIT_ADMIN",
+                                        "FIREWALL_ADMIN",
+                                        "TABLE_ENCRYPTION_ADMIN",
+                                        "SET USER",
+                                        "FEDERATED ADMIN",
+                                        "CONNECTION ADMIN",
+                                        "READ_ONLY ADMIN",
+                                        "REPLICATION SLAVE ADMIN",
+                                        "BINLOG ADMIN",
+                                        "BINLOG REPLAY"};
     (void)state;
     for (enum stw_engine e = STW_ENGINE_MYSQL; e <= STW_ENGINE_MARIADB; e++)
         for (size_t i = 0; i < STW_COUNT(names); i++) {
             const struct stw_engine_privilege *p = stw_engine_privilege(e, names[i]);
             assert_false(p && (p->places & STW_ON_ALL));
         }
+}
+
+#define ON_SERVER(target, more, list)                                                              \
+    ON(target, "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"h\"],\"grants\":["     \
+               "{\"database\":\"*\"," more "\"privileges\":[" list "]}]")
+
+/* Without allowAllDatabases, and only those that the target lists. */
+static void privileges_on_the_server(void **state)
+{
+    static const struct rule rules[] = {
+        {ON_SERVER("watched", "", "\"BACKUP_ADMIN\",\"PROCESS\""), ""},
+        {ON_SERVER("watched", "", "\"SHOW_ROUTINE\""),
+         "spec.grants[0].database: Forbidden: target \"watched\" does not allow grants on all "
+         "databases\n"
+         "spec.grants[0].privileges[0]: Forbidden: target \"watched\" does not allow "
+         "SHOW_ROUTINE\n"},
+        {ON_SERVER("watched", "", "\"PROCESS\",\"SELECT\""),
+         "spec.grants[0].database: Forbidden: target \"watched\" does not allow grants on all "
+         "databases\n"},
+        {ON_SERVER("watched", "\"grantOption\":true,", "\"BACKUP_ADMIN\""),
+         "spec.grants[0].database: Forbidden: target \"watched\" does not allow grants on all "
+         "databases\n"
+         "spec.grants[0].privileges[0]: Forbidden: BACKUP_ADMIN is not given with grantOption\n"
+         "W: spec.grants[0].grantOption: the account may give these rights to others\n"},
+        {ON_SERVER("my", "", "\"PROCESS\""), ""},
+        {ON_SERVER("my", "", "\"BACKUP_ADMIN\""),
+         "spec.grants[0].privileges[0]: Forbidden: target \"my\" does not allow BACKUP_ADMIN\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
 }
 
 #define REFUSED(database)                                                                          \
@@ -1599,6 +1669,7 @@ int main(void)
         cmocka_unit_test(grants_by_engine),
         cmocka_unit_test(what_belongs_to_the_server),
         cmocka_unit_test(nobody_becomes_admin),
+        cmocka_unit_test(privileges_on_the_server),
         cmocka_unit_test(databases),
         cmocka_unit_test(what_can_never_work),
         cmocka_unit_test(tls),
