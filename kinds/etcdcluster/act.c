@@ -11,6 +11,8 @@
 #include <stdio.h>
 
 #define ANSWER_MAX (4u << 20)
+/* Of the plugin PersistentVolumeClaimResize: plugin/pkg/admission/storage/persistentvolume/resize */
+#define UNSUPPORTED "must support resize"
 
 static void report_act(struct ec *e, const char *reason, const char *action, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
@@ -105,6 +107,48 @@ static int delete_claim(struct ec *e, size_t i)
         return -1;
     }
     return delete_object(e, &ec_watch_claims, claim->uid, claim->resource_version);
+}
+
+/* Not an error if the API server refuses it, as a quota or a plugin may: the condition Resizing says
+ * so, and it is tried again after EC_VOLUME_RETRY_MS.  Members are checked as often as before. */
+static int note_refusal(struct ec *e, const struct ec_claim_live *claim)
+{
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
+    if (!kept || (e->err.code != STW_ERR_FORBIDDEN && e->err.code != STW_ERR_INVALID))
+        return stw_error_wrap(&e->err, "cannot expand PersistentVolumeClaim \"%s\"",
+                              e->move.member);
+    if (strstr(e->err.text, UNSUPPORTED)) { /* what steward may not read with --namespaces */
+        kept->class.name = stw_hash_bytes(claim->class, strlen(claim->class));
+        kept->class.until_ms = stw_now_ms(e->run->clock) + EC_VOLUME_RETRY_MS;
+        kept->class.expands = false;
+    }
+    kept->refused.until_ms = stw_now_ms(e->run->clock) + EC_VOLUME_RETRY_MS;
+    stw_format(kept->refused.text, sizeof(kept->refused.text), "%.190s", e->err.text);
+    e->err = (struct stw_error){0};
+    return 0;
+}
+
+static int expand_claim(struct ec *e, size_t i)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
+    char size[64];
+    if (i == EC_MEMBERS_MAX)
+        return 0;
+    const struct ec_claim_live *claim = &e->details[i].claim;
+    ec_wanted_size(e, size);
+    json_auto_t *patch =
+        json_pack("{s:{s:s,s:s},s:{s:{s:{s:s}}}}", "metadata", "uid", claim->uid, "resourceVersion",
+                  claim->resource_version, "spec", "resources", "requests", "storage", size);
+    int rc =
+        stw_kube_merge_patch(e->run->client, STW_PLACE(&ec_res_claim, e->owner.ns, e->move.member),
+                             patch, e->run->field_manager, &answer, &e->err);
+    stw_fault_point("expand");
+    if (rc != 0)
+        return note_refusal(e, claim);
+    stw_informer_saw(stw_run_cache(e->run, &ec_watch_claims), &answer, NULL);
+    report_act(e, "ExpandingVolume", "Expand", "the volume of member %s is to grow from %s to %s",
+               e->move.member, claim->requested, size);
+    return 0;
 }
 
 /* One that is gone is not an error. */
@@ -336,17 +380,12 @@ static const struct {
     int (*kube)(struct ec *e, size_t index);
     int (*etcd)(struct call *c);
 } acts[] = {
-    [EC_CREATE_CLAIM] = {.kube = create_claim},
-    [EC_CREATE_POD] = {.kube = create_pod},
-    [EC_DELETE_POD] = {.kube = delete_pod},
-    [EC_DELETE_CLAIM] = {.kube = delete_claim},
-    [EC_GUARD] = {.kube = guard_pod},
-    [EC_MEMBER_ADD] = {.etcd = add_etcd_member},
-    [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
-    [EC_MEMBER_REMOVE] = {.etcd = remove_member},
-    [EC_MOVE_LEADER] = {.etcd = move_leader},
-    [EC_DOWNGRADE] = {.etcd = send_downgrade},
-    [EC_DISARM] = {.etcd = disarm_alarm},
+    [EC_CREATE_CLAIM] = {.kube = create_claim},   [EC_CREATE_POD] = {.kube = create_pod},
+    [EC_DELETE_POD] = {.kube = delete_pod},       [EC_DELETE_CLAIM] = {.kube = delete_claim},
+    [EC_EXPAND_CLAIM] = {.kube = expand_claim},   [EC_GUARD] = {.kube = guard_pod},
+    [EC_MEMBER_ADD] = {.etcd = add_etcd_member},  [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
+    [EC_MEMBER_REMOVE] = {.etcd = remove_member}, [EC_MOVE_LEADER] = {.etcd = move_leader},
+    [EC_DOWNGRADE] = {.etcd = send_downgrade},    [EC_DISARM] = {.etcd = disarm_alarm},
 };
 static_assert(STW_COUNT(acts) == EC_FORCE_NEXT, "later acts only write the status");
 

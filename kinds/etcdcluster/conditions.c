@@ -194,6 +194,65 @@ static void progress_conditions(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Rolling", STW_FALSE, IDLE, "all pods are as the spec wants them");
 }
 
+/* What is reported of the volumes that are too small, the most important first. */
+static const struct {
+    enum ec_volume volume;
+    const char *reason;
+} volume_reasons[] = {
+    {EC_VOLUME_GROWS, "ExpandingVolume"},
+    {EC_VOLUME_SMALL, "ExpandingVolume"},
+    {EC_VOLUME_REFUSED, "ExpansionRefused"},
+    {EC_VOLUME_FIXED, "ExpansionNotAllowed"},
+};
+
+const char *ec_resizing(const struct ec *e)
+{
+    for (size_t r = 0; r < STW_COUNT(volume_reasons); r++) {
+        for (size_t i = 0; i < e->view.count; i++) {
+            if (e->view.members[i].volume != volume_reasons[r].volume)
+                continue;
+            if (e->details[i].claim.resize_failed)
+                return "ExpansionFailed";
+            if (e->view.members[i].volume == EC_VOLUME_FIXED && e->view.replace_volumes)
+                return "ReplacingMember";
+            return volume_reasons[r].reason;
+        }
+    }
+    return NULL;
+}
+
+void ec_resizing_text(const struct ec *e, char *out, size_t size)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_CONDITION_MESSAGE_MAX);
+    const char *reason = ec_resizing(e);
+    char wanted[64];
+    ec_wanted_size(e, wanted);
+    stw_buf_addf(&text, "volumes are to have %s", wanted);
+    for (size_t i = 0; i < e->view.count; i++)
+        if (*e->details[i].volume_text)
+            stw_buf_addf(&text, "; %s", e->details[i].volume_text);
+    if (reason && stw_streq(reason, "ExpansionNotAllowed"))
+        stw_buf_addf(&text,
+                     ". To replace these members one by one, with new volumes: `kubectl annotate "
+                     "--overwrite etcdcluster %s -n %s " STW_ETCD_REPLACE_VOLUMES "=%s`",
+                     e->owner.name, e->owner.ns, wanted);
+    stw_format(out, size, "%s", stw_buf_str(&text));
+}
+
+static void resizing_condition(const struct ec *e, struct stw_conditions *c)
+{
+    char text[STW_CONDITION_MESSAGE_MAX];
+    const char *reason = ec_resizing(e);
+    if (!e->view.durable)
+        return;
+    if (!reason) {
+        stw_condition_set(c, "Resizing", STW_FALSE, IDLE, "no volume is smaller than wanted");
+        return;
+    }
+    ec_resizing_text(e, text, sizeof(text));
+    stw_condition_set(c, "Resizing", STW_TRUE, reason, "%s", text);
+}
+
 static const struct {
     enum stw_truth truth;
     const char *reason;
@@ -314,6 +373,7 @@ void ec_conditions(const struct ec *e, struct stw_conditions *c)
     members_condition(e, c);
     scaling_condition(e, c);
     progress_conditions(e, c);
+    resizing_condition(e, c);
     template_condition(e, c);
     tls_condition(e, c);
     backup_condition(e, c);

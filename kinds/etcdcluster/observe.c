@@ -474,6 +474,7 @@ void ec_observe(struct ec *e)
     for (size_t i = 0; i < v->count; i++)
         v->members[i].pod_template = v->members[i].pod_template && !e->details[i].stale;
     ec_judge_members(e);
+    ec_judge_volumes(e);
     ec_forgive(v, e->state.quorum_since);
     if (v->count < EC_MEMBERS_MAX) /* else there is no space for another entry */
         ec_fresh_name(e, v->fresh);

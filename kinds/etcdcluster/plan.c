@@ -237,6 +237,8 @@ static bool came_true(const struct plan *p)
         return !listed || !m->leader;
     case EC_ABANDON:
         return !plan_abandoning(p);
+    case EC_EXPAND:
+        return !listed || m->volume == EC_VOLUME_FINE;
     case EC_FORCE:
         return p->v->force_step == EC_FORCE_NOT;
     case EC_IDLE:
@@ -349,14 +351,19 @@ static bool on_its_way(const struct plan *p, const struct ec_member *m)
            (!m->healthy || plan_current(p, m));
 }
 
+static bool expands(const struct plan *p, const struct ec_member *m)
+{
+    return plan_action_is(p, EC_EXPAND, m) && m->volume == EC_VOLUME_GROWS;
+}
+
 /* Drops an intent that is not needed any more, such as an addition after the size has shrunk again.
  */
 static bool drop_unneeded_action(struct plan *p)
 {
     const struct ec_action *a = &p->v->action;
     const struct ec_member *m = ec_find(p->v, a->member);
-    bool under_way =
-        plan_abandoning(p) || (m && m->listed && m->learner) || (m && on_its_way(p, m));
+    bool under_way = plan_abandoning(p) ||
+                     (m && ((m->listed && m->learner) || on_its_way(p, m) || expands(p, m)));
     return a->kind != EC_IDLE && !under_way && finish_action(p);
 }
 
@@ -399,6 +406,7 @@ static const plan_step steps[] = {
     plan_roll,
     leftover_claims,
     disarm_space_alarm,
+    plan_expand,
     drop_unneeded_action,
     check_refused_version,
     wait_for_next_check,

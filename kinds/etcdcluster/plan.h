@@ -30,8 +30,8 @@
  *   from EC_FORCE_CLEAR; that no pod of the name exists before EC_DELETE_CLAIM (if one does, look
  *   again); that no pod or claim of the name exists, with any owner, before EC_MEMBER_ADD (if one
  *   does, call the plan again with `name_used` and another `fresh`).
- * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD and
- *   EC_DELETE_CLAIM send uid and resourceVersion from the view as preconditions; on a conflict,
+ * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD,
+ *   EC_DELETE_CLAIM and EC_EXPAND_CLAIM send uid and resourceVersion from the view as preconditions; on a conflict,
  *   look again.  No pod is deleted by force (grace period 0).
  * - Only pods and claims with this object's UID are in the view: volumes that an earlier cluster of
  *   the same name left are not ours.
@@ -73,6 +73,15 @@ enum ec_data {
                       one */
 };
 
+/* The volume of a member, compared with the size that the spec asks for. */
+enum ec_volume {
+    EC_VOLUME_FINE,    /* as large, or there is none, or nothing is known */
+    EC_VOLUME_SMALL,   /* its claim asks for less, and may be expanded */
+    EC_VOLUME_FIXED,   /* its claim asks for less, and its StorageClass forbids to expand it */
+    EC_VOLUME_REFUSED, /* the API server has refused to expand it a short time ago */
+    EC_VOLUME_GROWS,   /* its claim asks for as much, and the volume is not that large yet */
+};
+
 /* All that is known under one name: an entry of etcd's list, a pod, a claim.  Any of them may be
  * missing. */
 struct ec_member {
@@ -104,8 +113,9 @@ struct ec_member {
     bool pod_forced;   /* created with --force-new-cluster */
     bool pod_trimmed;  /* its log begins after its start (see plan_trims) */
     enum ec_data data;
-    bool claim;              /* its claim object exists, bound or not */
-    bool claim_going;        /* and is being deleted */
+    bool claim;       /* its claim object exists, bound or not */
+    bool claim_going; /* and is being deleted */
+    enum ec_volume volume;
     int64_t unhealthy_since; /* seconds since the epoch; 0: it is healthy */
     int64_t created;         /* of the pod, or when it was first listed; orders the members */
 };
@@ -124,6 +134,7 @@ enum ec_kind {
     EC_LEADER,  /* MoveLeader */
     EC_FORCE,   /* the survivor of a lost quorum becomes a cluster of one, on a user's request */
     EC_ABANDON, /* AbandonMember: removes a failed learner with its pod and its volume */
+    EC_EXPAND,  /* ExpandVolume */
     EC_KINDS
 };
 extern const char *const ec_kind_names[EC_KINDS]; /* as in status.currentAction.kind */
@@ -154,6 +165,8 @@ struct ec_view {
     bool keep_scaled;     /* volumeRetention.whenScaled: Retain */
     const char *force;    /* the force-new-cluster annotation: a member's name; or NULL */
     const char *restored; /* the seed whose volume holds a restored snapshot; or NULL */
+    bool replace_volumes; /* the replace-volumes annotation: a user agrees that members whose volume
+                           * cannot be expanded are replaced */
 
     /* status */
     uint64_t cluster_id;       /* latched; 0: not bootstrapped yet */
@@ -193,6 +206,7 @@ enum ec_act {
     EC_CREATE_POD,
     EC_DELETE_POD,
     EC_DELETE_CLAIM,
+    EC_EXPAND_CLAIM, /* to the size that the spec asks for */
     EC_GUARD,      /* annotate the pod: its member has data.  From now on etcd refuses to start with
                     * an empty folder, also when the kubelet restarts it */
     EC_MEMBER_ADD, /* as a learner */

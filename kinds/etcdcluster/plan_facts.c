@@ -22,6 +22,7 @@ const char *const ec_kind_names[] = {
     [EC_LEADER] = "MoveLeader",
     [EC_FORCE] = "ForceNewCluster",
     [EC_ABANDON] = "AbandonMember",
+    [EC_EXPAND] = "ExpandVolume",
 };
 static_assert(STW_COUNT(ec_kind_names) == EC_KINDS, "one name for each kind of action");
 
@@ -79,6 +80,7 @@ bool ec_unsettled(const struct ec_view *v)
     case EC_UPGRADE:
     case EC_ROLL:
     case EC_FORCE:
+    case EC_EXPAND:
     case EC_KINDS:
         break;
     }
@@ -408,6 +410,26 @@ bool plan_calm(const struct plan *p)
     return p->q.voters > 0;
 }
 
+bool plan_outgrown(const struct plan *p, const struct ec_member *m)
+{
+    return p->v->replace_volumes && plan_voter(m) && !m->foreign && m->volume == EC_VOLUME_FIXED;
+}
+
+/* Only when all pods are current: a new member that joins in the middle of an upgrade needs more
+ * care (see can_be_in_place). */
+static const struct ec_member *find_outgrown(const struct plan *p)
+{
+    const struct ec_member *found = NULL;
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && !plan_current(p, m))
+            return NULL;
+        if (plan_outgrown(p, m))
+            found = m;
+    }
+    return p->refused ? NULL : found;
+}
+
 const struct ec_member *plan_surge_for(const struct plan *p)
 {
     plan_each(m, p)
@@ -416,7 +438,7 @@ const struct ec_member *plan_surge_for(const struct plan *p)
             plan_may_take(p, m))
             return m;
     }
-    return NULL;
+    return find_outgrown(p);
 }
 
 const struct ec_member *plan_heir(const struct plan *p, const struct ec_member *leader)

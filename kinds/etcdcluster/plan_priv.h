@@ -30,6 +30,7 @@ bool plan_grow(struct plan *p);
 bool plan_remake(struct plan *p);
 bool plan_downgrade(struct plan *p);
 bool plan_roll(struct plan *p);
+bool plan_expand(struct plan *p);
 
 /* --- making the move; all return true */
 bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m);
@@ -97,7 +98,10 @@ bool plan_may_take(const struct plan *p, const struct ec_member *m);
 bool plan_misfit(const struct plan *p, const struct ec_member *m);
 /* Every voter is healthy, has caught up and runs the version of its pod. */
 bool plan_calm(const struct plan *p);
-/* An outdated voter that cannot be recreated in place: a new member is added first.  NULL: none. */
+/* Its volume is too small and cannot be expanded, and a user agrees that it is replaced. */
+bool plan_outgrown(const struct plan *p, const struct ec_member *m);
+/* An outdated voter that cannot be recreated in place, or one whose volume is outgrown: a new member
+ * is added first.  NULL: none. */
 const struct ec_member *plan_surge_for(const struct plan *p);
 /* Moves leadership away from `m`, if it leads and there is a successor; false: `m` may go now. */
 bool plan_hand_over(struct plan *p, const struct ec_member *m);

@@ -11,7 +11,7 @@
 
 /* --- the learner */
 
-/* One more voter is needed: for spec.size, or to replace an outdated one. */
+/* One more voter is needed: for spec.size, or to replace one that is outdated or has outgrown its volume. */
 static bool one_more_wanted(const struct plan *p)
 {
     return p->q.voters < p->v->size || (p->q.voters == p->v->size && plan_surge_for(p));
@@ -142,8 +142,8 @@ bool plan_replace(struct plan *p)
 /* The voter with the highest value is removed. */
 static int compute_removal_score(const struct plan *p, const struct ec_member *m)
 {
-    return plan_data_lost(p, m) * 16 + !m->healthy * 8 + !plan_current(p, m) * 4 + m->lagging * 2 +
-           !m->leader;
+    return plan_data_lost(p, m) * 16 + !m->healthy * 8 +
+           (!plan_current(p, m) || plan_outgrown(p, m)) * 4 + m->lagging * 2 + !m->leader;
 }
 
 static bool is_removed_before(const struct plan *p, const struct ec_member *a,

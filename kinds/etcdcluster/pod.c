@@ -412,7 +412,8 @@ static void hash_inputs(struct ec *e)
         stw_manifest_tree(stw_json_get(spec, "options")), "repository",
         repository ? e->spec.repository : "", "peerTLS", e->tls.peer, "clientTLS", e->tls.client,
         "peerSecret", e->tls.peer_secret, "serverSecret", e->tls.server_secret, "size",
-        e->state.storage.size, "durable", e->state.storage.durable, "trust", e->tls.trust_hash);
+        e->state.storage.grown ? e->state.storage.initial_size : e->state.storage.size, "durable",
+        e->state.storage.durable, "trust", e->tls.trust_hash);
     hash_tree(all, e->input_hash);
 }
 

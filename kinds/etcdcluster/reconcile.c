@@ -16,7 +16,8 @@
 
 /* --- what is watched */
 
-static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER, NULL};
+static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER,
+                                          STW_ETCD_REPLACE_VOLUMES, NULL};
 
 static void project_etcdcluster(const struct stw_operator *op, struct stw_json object,
                                 struct stw_buf *out)
@@ -78,6 +79,7 @@ static void load_run_state(struct ec *e)
         .app = STW_ETCD_APP, .component = "member", .image = e->spec.repository};
     read_annotation(e, STW_ETCD_FORCE_NEW_CLUSTER, e->force);
     read_annotation(e, STW_ETCD_SEED_MEMBER, e->restored);
+    read_annotation(e, STW_ETCD_REPLACE_VOLUMES, e->replace_volumes);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
     choose_version(e);
@@ -360,17 +362,27 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_res_service, .verbs = "get,list,watch,create,patch"},
     {.resource = &stw_res_disruption_budget_v1, .verbs = "get,list,watch,create,patch,delete"},
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,patch,delete"},
-    {.resource = &ec_res_claim, .verbs = "get,list,watch,create,delete"},
-    {.resource = &ec_res_storage_class, .verbs = "list"},
+    {.resource = &ec_res_claim, .verbs = "get,list,watch,create,patch,delete"},
+    {.resource = &ec_res_storage_class, .verbs = "get,list"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
     {0},
 };
 
-static const char *const conditions[] = {
-    "Available",           "QuorumLost",  "AllMembersHealthy", "Scaling",
-    "Upgrading",           "Recovering",  "Rolling",           "TLSReady",
-    "BackupReady",         "AlarmActive", "ClusterIDMismatch", "Degraded",
-    STW_TEMPLATE_OUTDATED, NULL};
+static const char *const conditions[] = {"Available",
+                                         "QuorumLost",
+                                         "AllMembersHealthy",
+                                         "Scaling",
+                                         "Upgrading",
+                                         "Recovering",
+                                         "Rolling",
+                                         "Resizing",
+                                         "TLSReady",
+                                         "BackupReady",
+                                         "AlarmActive",
+                                         "ClusterIDMismatch",
+                                         "Degraded",
+                                         STW_TEMPLATE_OUTDATED,
+                                         NULL};
 
 const struct stw_controller stw_controller_etcdcluster = {
     STW_CONTROLLER_OF("etcdcluster", stw_kind_etcdcluster),

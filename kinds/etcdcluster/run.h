@@ -46,7 +46,9 @@
 #define EC_DOUBT_S 30      /* a promotion may take that long to reach all members */
 #define EC_FAILOVER_WINDOW 3600
 #define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
-#define EC_LAG 5000         /* entries: a member that lags more is lagging */
+#define EC_VOLUME_RETRY_MS                                                                         \
+    60000           /* until a StorageClass, or a refused expansion, is looked at again */
+#define EC_LAG 5000 /* entries: a member that lags more is lagging */
 
 /* --- what a cache keeps of a pod and of a claim */
 
@@ -70,6 +72,9 @@ struct ec_claim_live {
     char cluster[STW_KEY_LEN];
     char uid[64], resource_version[STW_RV_LEN], cluster_uid[64];
     bool going, bound;
+    char requested[64], capacity[64], class[254]; /* as the API server has them, such as "8Gi" */
+    char resize[192];                             /* what a resize waits for, or why it failed */
+    bool resize_failed;
 };
 
 extern const struct stw_watch ec_watch_pods, ec_watch_claims;
@@ -94,7 +99,9 @@ struct ec_state {
     bool never_ran; /* no member has run; false if not known */
     struct {
         bool latched, durable;
-        char class[254], size[64];
+        char class[254], size[64]; /* of new volumes */
+        bool grown;
+        char initial_size[64]; /* if it has grown: the size at the beginning */
     } storage;
     struct ec_action action;
     enum ec_force_step force_step;
@@ -128,6 +135,7 @@ struct ec_detail {
     bool asked;
     struct stw_etcd_health health;
     char peer_url[STW_ETCD_URL_MAX];
+    char volume_text[300]; /* why its volume is not as large as the spec asks for; "" if it is */
     bool stale; /* still serves an old certificate after STALE_S; its pod must be recreated */
 };
 
@@ -171,6 +179,7 @@ struct ec {
     struct stw_semver version;
     struct stw_naming naming;
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
+    char replace_volumes[EC_NAME_MAX];              /* a size, from the annotation; "" for none */
     char template_hash[STW_HASH_LEN], input_hash[STW_HASH_LEN];
     struct ec_tls tls;
     struct stw_etcd *etcd; /* owned by `runtime` */
@@ -184,7 +193,7 @@ struct ec {
     struct stw_error err;          /* why the run failed; STW_OK: it did not */
     struct {
         bool quorum_lost, quorum_restored, upgrade_started, upgrade_finished, member_upgraded;
-        bool replacing;
+        bool replacing, expanded, not_expanded;
     } news;
     bool mismatch; /* a member is in another cluster */
     bool acted;
@@ -251,8 +260,18 @@ void ec_initial_cluster(const struct ec *e, const char *member, bool alone, stru
 void ec_ensure_services(struct ec *e);
 void ec_ensure_budget(struct ec *e);
 
-/* Decides e->state.storage, once. */
+/* --- claims.c */
+/* Decides e->state.storage, once; later only its size changes, to a larger one. */
 int ec_latch_storage(struct ec *e, struct stw_error *err);
+/* Compares a claim with the wanted size.  Never FIXED or REFUSED. */
+enum ec_volume ec_judge_volume(const struct ec_claim_live *claim, const char *wanted);
+/* Sets the volumes of the members, with their texts, and whether their replacement is agreed to. */
+void ec_judge_volumes(struct ec *e);
+/* A size as it is in a spec, a text or a number; "" if it is not a quantity. */
+void ec_size_text(struct stw_json size, char out[64]);
+/* The size that the spec asks for, such as "8Gi".  Volumes are expanded only to this one; the size in
+ * the status is only for new claims, which are never smaller than those before. */
+void ec_wanted_size(const struct ec *e, char out[64]);
 
 /* --- tls.c */
 void ec_tls_set_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
@@ -343,6 +362,9 @@ bool ec_quorum_lost(const struct ec *e); /* for at least EC_QUORUM_GRACE_S */
 /* Some member runs, or ran last, another version than the wanted one. */
 bool ec_upgrading(const struct ec *e);
 const char *ec_tls_reason(const struct ec *e);
+/* The reason of the condition Resizing, and its message; NULL: no volume is too small. */
+const char *ec_resizing(const struct ec *e);
+void ec_resizing_text(const struct ec *e, char *out, size_t size);
 
 /* --- etcdcluster_status.c */
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);
@@ -371,6 +393,15 @@ struct ec_kept {
     struct {
         char uid[64], fingerprint[65];
     } proven[EC_MEMBERS_MAX]; /* pods that were seen serving this certificate */
+    struct {
+        struct stw_hash name; /* of the class that was read last */
+        uint64_t until_ms;    /* what was read counts until then, monotonic */
+        bool expands;
+    } class;
+    struct {
+        uint64_t until_ms; /* no volume is expanded before */
+        char text[192];    /* the message of the API server */
+    } refused;
     struct stw_series *margin;
     struct stw_series *cert_end; /* NULL: no certificate has been seen */
 };

@@ -20,6 +20,10 @@
 /* The first member of a new cluster, whose volume holds a restored snapshot. */
 #define STW_ETCD_SEED_MEMBER "etcd.database.coreos.com/seed-member"
 
+/* Names the size for which a user agrees that members whose volumes cannot be expanded are replaced.
+ */
+#define STW_ETCD_REPLACE_VOLUMES "etcd.database.coreos.com/replace-volumes"
+
 struct stw_etcd_pod {
     struct stw_json labels, annotations, node_selector; /* maps of strings */
     struct stw_json affinity, tolerations, resources, security_context, spread; /* core/v1 */

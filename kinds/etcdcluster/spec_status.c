@@ -15,7 +15,14 @@ static const struct stw_field members_fields[] = {
 static const struct stw_field storage_fields[] = {
     {.name = "medium", .type = STW_T_STRING, .help = "Persistent or EmptyDir."},
     {.name = "class", .type = STW_T_STRING, .help = "StorageClass of the volumes."},
-    {.name = "size", .type = STW_T_STRING, .help = "Size of the volumes."},
+    {.name = "size", .type = STW_T_STRING, .help = "Size that new volumes get; it never shrinks."},
+    {.name = "initialSize", .type = STW_T_STRING, .help = "The first size, if it has grown since."},
+    {0},
+};
+
+static const struct stw_field volume_fields[] = {
+    {.name = "requested", .type = STW_T_STRING, .help = "Size that its claim asks for."},
+    {.name = "capacity", .type = STW_T_STRING, .help = "Size that the volume has."},
     {0},
 };
 
@@ -33,6 +40,7 @@ static const struct stw_field member_fields[] = {
      .help = "Version that its data is written for, such as 3.6.0; etcd reports it from 3.6 on."},
     {.name = "pod", .type = STW_T_STRING, .help = "Its pod; absent when there is none."},
     {.name = "pvc", .type = STW_T_STRING, .help = "Its volume claim."},
+    {.name = "volume", .type = STW_T_OBJECT, .help = "Its volume.", .fields = volume_fields},
     {.name = "dbSize",
      .type = STW_T_INT,
      .format = "int64",

@@ -77,8 +77,8 @@ static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
         stw_ec_refuse_node(s, now->size_path, now->size, "storage cannot shrink (was %s)", old);
     else if (now->bytes > was->bytes)
         stw_findings_warn(s->f,
-                          "%s: volumes that there are keep their size; members made from now "
-                          "on get the new one",
+                          "%s: volumes are expanded one at a time where their StorageClass allows "
+                          "it; the condition Resizing names those that cannot be",
                           stw_ec_path(s, now->size_path).text);
 }
 

@@ -112,6 +112,8 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     s->storage.durable = stw_streq(stw_tree_text(storage, "medium"), "Persistent");
     stw_tree_copy(storage, "class", s->storage.class, sizeof(s->storage.class));
     stw_tree_copy(storage, "size", s->storage.size, sizeof(s->storage.size));
+    s->storage.grown = json_is_string(json_object_get(storage, "initialSize"));
+    stw_tree_copy(storage, "initialSize", s->storage.initial_size, sizeof(s->storage.initial_size));
     stw_tree_copy(status, "currentVersion", s->current_version, sizeof(s->current_version));
     stw_tree_copy(status, "oldestVersion", s->oldest_version, sizeof(s->oldest_version));
     read_action(json_object_get(status, "currentAction"), s->cluster_id, &s->action);
@@ -223,6 +225,8 @@ static json_t *storage_json(const struct ec_state *s)
     json_t *o = json_pack("{s:s}", "medium", s->storage.durable ? "Persistent" : "EmptyDir");
     set_or_delete_field(o, "class", text_json(s->storage.class));
     set_or_delete_field(o, "size", text_json(s->storage.size));
+    set_or_delete_field(o, "initialSize",
+                        s->storage.grown ? json_string(s->storage.initial_size) : NULL);
     return o;
 }
 

@@ -212,6 +212,17 @@ static void set_numbers(const struct ec *e, size_t i, json_t *o)
                                         : 0));
 }
 
+/* NULL: it has no claim, or one whose size is not known. */
+static json_t *volume_json(const struct ec_claim_live *claim)
+{
+    if (!*claim->requested)
+        return NULL;
+    json_t *o = json_pack("{s:s}", "requested", claim->requested);
+    if (*claim->capacity)
+        set_optional_field(o, "capacity", json_string(claim->capacity));
+    return o;
+}
+
 static json_t *member_json(const struct ec *e, size_t i)
 {
     const struct ec_member *m = &e->view.members[i];
@@ -234,6 +245,7 @@ static json_t *member_json(const struct ec *e, size_t i)
         set_optional_field(o, "pod", json_string(m->name));
     if (m->claim)
         set_optional_field(o, "pvc", json_string(m->name));
+    set_optional_field(o, "volume", volume_json(&e->details[i].claim));
     if (m->alarms)
         set_optional_field(o, "alarms", alarm_names(m->alarms));
     if (e->tls.not_after)
@@ -363,6 +375,22 @@ static bool was_true(const json_t *status, const char *type)
                             STW_TRUE);
 }
 
+static bool is_volume_fine(const struct ec *e, const char *name)
+{
+    const struct ec_member *m = ec_find(&e->view, name);
+    return m && m->listed && m->volume == EC_VOLUME_FINE;
+}
+
+/* A volume cannot be expanded, which needs a user, for another reason than in the last status. */
+static bool has_become_stuck(const struct ec *e)
+{
+    const json_t *old =
+        stw_condition_find(json_object_get(e->object.status, "conditions"), "Resizing");
+    const char *reason = ec_resizing(e);
+    return reason && strncmp(reason, "Expansion", strlen("Expansion")) == 0 &&
+           !stw_streq(stw_tree_text(old, "reason"), reason);
+}
+
 void ec_note_news(struct ec *e)
 {
     const struct ec_move *m = &e->move;
@@ -373,6 +401,9 @@ void ec_note_news(struct ec *e)
     e->news.upgrade_started = !target && ec_upgrading(e);
     e->news.upgrade_finished = target && !ec_upgrading(e);
     e->news.member_upgraded = m->act == EC_FINISH && e->was.action.kind == EC_UPGRADE;
+    e->news.expanded = m->act == EC_FINISH && e->was.action.kind == EC_EXPAND &&
+                       is_volume_fine(e, e->was.action.member);
+    e->news.not_expanded = has_become_stuck(e);
     e->news.replacing = m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m);
 }
 
@@ -392,6 +423,12 @@ static void report_news(const struct ec *e, bool news, bool warning, const char 
     stw_object_event(e->run, &e->object, warning, reason, "Reconcile", "%s", note);
 }
 
+static const char *capacity_of(const struct ec *e, const char *name)
+{
+    size_t i = ec_index(e, name);
+    return i == EC_MEMBERS_MAX ? "" : e->details[i].claim.capacity;
+}
+
 void ec_tell(struct ec *e)
 {
     struct ec_quorum q = ec_quorum_of(&e->view);
@@ -406,6 +443,13 @@ void ec_tell(struct ec *e)
                 e->spec.version);
     report_news(e, e->news.member_upgraded, false, "MemberUpgraded", "member %s runs version %s",
                 e->was.action.member, e->spec.version);
+    report_news(e, e->news.expanded, false, "VolumeExpanded", "the volume of member %s has %s",
+                e->was.action.member, capacity_of(e, e->was.action.member));
+    if (e->news.not_expanded) {
+        char text[STW_CONDITION_MESSAGE_MAX];
+        ec_resizing_text(e, text, sizeof(text));
+        report_news(e, true, true, ec_resizing(e), "%s", text);
+    }
     report_news(e, e->news.replacing, true, "ReplacingDeadMember",
                 "member %s is dead: it is removed, and another one added", e->move.member);
     memset(&e->news, 0, sizeof(e->news));

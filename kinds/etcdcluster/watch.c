@@ -6,7 +6,8 @@
  *   r its container runs or has run   y ready   g guarded   f forced   q refused an empty folder
  *   v labelled as a voter   l its log begins after its start
  *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
- * of claims:  k uid of the cluster   b bound */
+ * of claims:  k uid of the cluster   b bound   s requested size   z size of the volume   c its class
+ *   m what its resize waits for   f its resize failed */
 #include "base/clock.h"
 #include "base/util.h"
 #include "kinds/common/pod.h"
@@ -195,10 +196,70 @@ static void project_pod(const struct stw_operator *op, struct stw_json pod, stru
     stw_buf_addc(out, '}');
 }
 
+/* The conditions and states of core/v1 PersistentVolumeClaim.  The last row that applies counts. */
+static const struct {
+    const char *condition, *state; /* type of a condition, or state of the resource "storage" */
+    const char *text;
+    bool failed;
+} resizes[] = {
+    {"Resizing", "ControllerResizeInProgress", "the storage resizes it", false},
+    {"FileSystemResizePending", "NodeResizePending",
+     "the kubelet has yet to resize its file system", false},
+    {NULL, "NodeResizeInProgress", "the kubelet resizes its file system", false},
+    {"ControllerResizeError", "ControllerResizeInfeasible", "the storage cannot resize it", true},
+    {NULL, "ControllerResizeFailed", "the storage cannot resize it", true},
+    {"NodeResizeError", "NodeResizeInfeasible", "the kubelet cannot resize its file system", true},
+    {NULL, "NodeResizeFailed", "the kubelet cannot resize its file system", true},
+};
+
+static bool has_condition(struct stw_json status, const char *type, struct stw_json *ret_message)
+{
+    struct stw_json key, c;
+    stw_json_foreach (stw_json_get(status, "conditions"), key, c) {
+        if (!stw_json_is(stw_json_get(c, "type"), type) ||
+            !stw_json_is(stw_json_get(c, "status"), "True"))
+            continue;
+        *ret_message = stw_json_get(c, "message");
+        return true;
+    }
+    return false;
+}
+
+static void look_at_resize(struct stw_json status, struct ec_claim_live *c)
+{
+    struct stw_json state =
+        stw_json_get(stw_json_get(status, "allocatedResourceStatuses"), "storage");
+    for (size_t i = 0; i < STW_COUNT(resizes); i++) {
+        struct stw_json message = {0};
+        char said[128] = "";
+        bool reported =
+            resizes[i].condition && has_condition(status, resizes[i].condition, &message);
+        if (!reported && !stw_json_is(state, resizes[i].state))
+            continue;
+        stw_pod_text(message, said, sizeof(said));
+        stw_format(c->resize, sizeof(c->resize), "%s%s%s", resizes[i].text, *said ? ": " : "",
+                   said);
+        c->resize_failed = resizes[i].failed;
+    }
+}
+
+static void look_at_size(struct stw_json list, char out[64])
+{
+    if (stw_json_strcpy(stw_json_get(list, "storage"), out, 64) != 0)
+        out[0] = '\0';
+}
+
+static void add_known(struct stw_buf *out, const char *key, const char *text)
+{
+    if (*text)
+        add_text_key(out, key, text);
+}
+
 static void project_claim(const struct stw_operator *op, struct stw_json claim, struct stw_buf *out)
 {
     char cluster[STW_KEY_LEN], uid[64], of[64] = "";
-    struct stw_json m = stw_json_get(claim, "metadata");
+    struct ec_claim_live c = {0};
+    struct stw_json m = stw_json_get(claim, "metadata"), status = stw_json_get(claim, "status");
     (void)op;
     if (look_at_cluster(claim, cluster) != 0 ||
         stw_json_strcpy(stw_json_get(m, "uid"), uid, sizeof(uid)) != 0)
@@ -210,7 +271,16 @@ static void project_claim(const struct stw_operator *op, struct stw_json claim, 
     add_text_key(out, "u", uid);
     add_text_key(out, "k", of);
     add_true(out, "t", stw_json_there(stw_json_get(m, "deletionTimestamp")));
-    add_true(out, "b", stw_json_is(stw_json_path(claim, "status.phase"), "Bound"));
+    add_true(out, "b", stw_json_is(stw_json_get(status, "phase"), "Bound"));
+    look_at_size(stw_json_path(claim, "spec.resources.requests"), c.requested);
+    look_at_size(stw_json_get(status, "capacity"), c.capacity);
+    (void)stw_json_strcpy(stw_json_path(claim, "spec.storageClassName"), c.class, sizeof(c.class));
+    look_at_resize(status, &c);
+    add_known(out, "s", c.requested);
+    add_known(out, "z", c.capacity);
+    add_known(out, "c", c.class);
+    add_known(out, "m", c.resize);
+    add_true(out, "f", c.resize_failed);
     stw_buf_addc(out, '}');
 }
 
@@ -270,6 +340,11 @@ int ec_claim_read(const char *text, size_t len, struct ec_claim_live *c)
     copy_text_key(root, "k", c->cluster_uid, sizeof(c->cluster_uid));
     c->going = is_true(root, "t");
     c->bound = is_true(root, "b");
+    copy_text_key(root, "s", c->requested, sizeof(c->requested));
+    copy_text_key(root, "z", c->capacity, sizeof(c->capacity));
+    copy_text_key(root, "c", c->class, sizeof(c->class));
+    copy_text_key(root, "m", c->resize, sizeof(c->resize));
+    c->resize_failed = is_true(root, "f");
     return *c->uid ? 0 : -1;
 }
 

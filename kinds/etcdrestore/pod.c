@@ -24,7 +24,6 @@ int er_cluster_read(struct er *e)
 {
     struct ec *c = &e->cluster;
     struct stw_etcdcluster *spec = &c->spec;
-    stw_autobuf struct stw_buf size = STW_BUF_INIT(256);
     if (stw_kind_decode(&stw_kind_etcdcluster, e->spec.template, e->arena, spec, &e->err) != 0)
         return -1;
     c->run = e->run;
@@ -38,9 +37,7 @@ int er_cluster_read(struct er *e)
     c->naming =
         (struct stw_naming){.app = STW_ETCD_APP, .component = "member", .image = spec->repository};
     c->tls.peer = spec->tls.auto_.provider || spec->tls.static_.member.peer_secret;
-    if (stw_json_type(spec->storage.size) == STW_JSON_STRING)
-        stw_json_str(spec->storage.size, &size);
-    stw_format(c->state.storage.size, sizeof(c->state.storage.size), "%s", stw_buf_str(&size));
+    ec_size_text(spec->storage.size, c->state.storage.size);
     if (spec->storage.storage_class)
         stw_format(c->state.storage.class, sizeof(c->state.storage.class), "%s",
                    spec->storage.storage_class);

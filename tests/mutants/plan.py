@@ -109,6 +109,16 @@ _ROWS = [
      "    return false;"),
     ("E15: disarmed of one that was removed", "", "full ? full->id : p->v->stray_id",
      "full ? full->id : 0"),
+    ("I15: one volume at a time", "volume", "growing ? growing : next_small(p)", "next_small(p)",
+     "volume", "    if (growing)\n        return plan_note(", "    if (false)\n        return plan_note("),
+    ("I15: a volume grows when all are well", "volume", "(whole || !m->healthy)", "true"),
+    ("I15: no volume grows beside a learner", "volume", "p->q.learners == 0 && ", ""),
+    ("I15: a member that does not serve is expanded", "volume", "(whole || !m->healthy)", "whole"),
+    ("I15: replacements need consent", "facts", "p->v->replace_volumes && ", ""),
+    ("I15: the member with the small volume goes", "size", " || plan_outgrown(p, m)) * 4", ") * 4"),
+    ("I15: pods are current before volumes are replaced", "facts",
+     "        if (plan_voter(m) && !plan_current(p, m))\n            return NULL;\n", ""),
+    ("I15: a volume that grows is not given up", "", " || expands(p, m)", ""),
     ("a mended template", "", " || (p->v->durable && plan_misfit(p, m))", ""),
 ]
 

@@ -70,3 +70,23 @@ def test_kept_volumes(etcd):
     etcd.patch(size=1)
     etcd.wait_settled(1)
     assert set(etcd.claims()) == claims
+
+
+def test_a_volume_that_cannot_be_expanded_is_replaced_with_its_member(etcd):
+    """The node's StorageClass does not allow expansion: with consent a member with a larger volume
+    takes the place of the old one, with all data, and the old volume is deleted."""
+    etcd.patch(size=1)
+    etcd.wait_settled(1)
+    [before] = etcd.claims()
+    with etcd.writer(prefix="grown/") as writer:
+        etcd.patch(storage={"size": "9Gi"})
+        etcd.wait_condition("Resizing", "True", "ExpansionNotAllowed")
+        etcd.annotate(f"{ecs.GROUP}/replace-volumes", "9Gi")
+        etcd.wait(lambda o: [m["volume"] for m in o["status"]["memberList"]] == [
+            {"requested": "9Gi", "capacity": "9Gi"}], "one member with the larger volume", 120)
+        etcd.wait_condition("Resizing", "False", "Idle")
+        etcd.wait_settled(1)
+        writer.wait_writes()
+    assert before not in etcd.names()
+    etcd.check_claims()
+    etcd.check_same(writer)

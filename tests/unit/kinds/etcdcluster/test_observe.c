@@ -333,6 +333,117 @@ static void the_end_of_an_outage(void **state)
     assert_int_equal(s.quorum_since, 0);
 }
 
+/* --- the sizes of volumes */
+
+#define CLAIM(requested, status)                                                                   \
+    "{\"metadata\":{\"namespace\":\"shop\",\"uid\":\"c-1\",\"labels\":{\"etcd_cluster\":\"db\"}}," \
+    "\"spec\":{\"storageClassName\":\"fast\",\"resources\":{\"requests\":{\"storage\":" requested  \
+    "}}},\"status\":" status "}"
+#define BOUND(capacity, more)                                                                      \
+    "{\"phase\":\"Bound\",\"capacity\":{\"storage\":\"" capacity "\"}" more "}"
+#define SAYS(type, message)                                                                        \
+    ",\"conditions\":[{\"type\":\"" type "\",\"status\":\"True\",\"message\":\"" message "\"}]"
+#define STATE(state) ",\"allocatedResourceStatuses\":{\"storage\":\"" state "\"}"
+
+static void read_claim(const char *object, struct ec_claim_live *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    stw_autojson struct stw_json_doc doc = {0};
+    assert_int_equal(stw_json_scan(&doc, object, strlen(object), NULL), 0);
+    ec_watch_claims.project(NULL, stw_json_root(&doc), &text);
+    assert_int_equal(ec_claim_read(stw_buf_str(&text), text.len, ret), 0);
+}
+
+static void volumes_are_compared_with_the_wanted_size(void **state)
+{
+    static const struct {
+        const char *claim;
+        enum ec_volume volume;
+        const char *resize;
+        bool failed;
+    } cases[] = {
+        {CLAIM("\"8Gi\"", BOUND("8Gi", "")), EC_VOLUME_SMALL, "", false},
+        {CLAIM("\"8Gi\"", BOUND("20Gi", "")), EC_VOLUME_SMALL, "", false},
+        {CLAIM("\"9216Mi\"", BOUND("9Gi", "")), EC_VOLUME_FINE, "", false},
+        {CLAIM("\"20Gi\"", BOUND("9Gi", "")), EC_VOLUME_FINE, "", false},
+        {CLAIM("\"9Gi\"", BOUND("8Gi", "")), EC_VOLUME_GROWS, "", false},
+        /* An API server that knows no expansion of claims that are not bound. */
+        {CLAIM("\"8Gi\"", "{\"phase\":\"Pending\"}"), EC_VOLUME_FINE, "", false},
+        {CLAIM("\"8Gi\"", "{\"phase\":\"Lost\"}"), EC_VOLUME_FINE, "", false},
+        /* what a driver or the kubelet says */
+        {CLAIM("\"9Gi\"", BOUND("8Gi", SAYS("Resizing", ""))), EC_VOLUME_GROWS,
+         "the storage resizes it", false},
+        {CLAIM("\"9Gi\"", BOUND("8Gi", SAYS("FileSystemResizePending", "wait"))), EC_VOLUME_GROWS,
+         "the kubelet has yet to resize its file system: wait", false},
+        {CLAIM("\"9Gi\"", BOUND("8Gi", STATE("NodeResizeInProgress"))), EC_VOLUME_GROWS,
+         "the kubelet resizes its file system", false},
+        {CLAIM("\"9Gi\"", BOUND("8Gi", STATE("ControllerResizeInfeasible"))), EC_VOLUME_GROWS,
+         "the storage cannot resize it", true},
+        {CLAIM("\"9Gi\"",
+               BOUND("8Gi", SAYS("ControllerResizeError", "no space") STATE("NodeResizePending"))),
+         EC_VOLUME_GROWS, "the storage cannot resize it: no space", true},
+        /* nonsense */
+        {CLAIM("8", BOUND("8Gi", "")), EC_VOLUME_FINE, "", false},
+        {CLAIM("\"-\"", BOUND("", "")), EC_VOLUME_FINE, "", false},
+        {CLAIM("\"9Gi\"", "{\"phase\":\"Bound\",\"conditions\":[1,{}],\"capacity\":[]}"),
+         EC_VOLUME_FINE, "", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct ec_claim_live c;
+        read_claim(cases[i].claim, &c);
+        assert_string_equal(c.class, "fast");
+        if (ec_judge_volume(&c, "9Gi") != cases[i].volume || c.resize_failed != cases[i].failed ||
+            !stw_streq(c.resize, cases[i].resize))
+            fail_msg("%s: %d \"%s\"", cases[i].claim, (int)ec_judge_volume(&c, "9Gi"), c.resize);
+        c.going = true;
+        assert_int_equal(ec_judge_volume(&c, "9Gi"), EC_VOLUME_FINE);
+    }
+}
+
+/* A size that another client writes into the status expands nothing. */
+static void volumes_grow_to_the_size_of_the_spec(void **state)
+{
+    static const struct {
+        const char *spec, *want;
+    } cases[] = {
+        {"\"storage\":{\"size\":\"4Gi\"}", "4Gi"},
+        {"\"storage\":{\"size\":4294967296}", "4294967296"},
+        {"\"size\":3", "8Gi"},
+        {"\"pod\":{\"persistentVolumeClaimSpec\":{\"resources\":{\"requests\":{\"storage\":\"5Gi\"}"
+         "}}}",
+         "5Gi"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        char spec[256], wanted[64];
+        (void)snprintf(spec, sizeof(spec), "{\"version\":\"3.5.16\",%s}", cases[i].spec);
+        fixture_init(&f, spec, "{\"storage\":{\"medium\":\"Persistent\",\"size\":\"900Gi\"}}");
+        ec_wanted_size(f.e, wanted);
+        assert_string_equal(wanted, cases[i].want);
+        fixture_done(&f);
+    }
+}
+
+/* The annotation is for one size, however it is written. */
+static void consent_is_for_one_size(void **state)
+{
+    static const struct {
+        const char *annotation;
+        bool agreed;
+    } cases[] = {{"", false}, {"4Gi", true}, {"4096Mi", true}, {"5Gi", false}, {"true", false}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, "{\"version\":\"3.5.16\",\"storage\":{\"size\":\"4Gi\"}}", "");
+        (void)snprintf(f.e->replace_volumes, EC_NAME_MAX, "%s", cases[i].annotation);
+        ec_judge_volumes(f.e);
+        assert_int_equal(f.e->view.replace_volumes, cases[i].agreed);
+        fixture_done(&f);
+    }
+}
+
 /* --- the stored state */
 
 #define STATUS                                                                                     \
@@ -495,15 +606,27 @@ static void may_have_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_ran),      cmocka_unit_test(may_have_run),
-        cmocka_unit_test(why_it_crashes), cmocka_unit_test(pods),
-        cmocka_unit_test(ready_pods),     cmocka_unit_test(data),
-        cmocka_unit_test(health),         cmocka_unit_test(since_survives),
-        cmocka_unit_test(promotions),     cmocka_unit_test(progress),
-        cmocka_unit_test(readiness),      cmocka_unit_test(reported_versions),
-        cmocka_unit_test(an_outage),      cmocka_unit_test(the_end_of_an_outage),
-        cmocka_unit_test(round_trip),     cmocka_unit_test(actions),
-        cmocka_unit_test(nonsense),       cmocka_unit_test(failovers),
+        cmocka_unit_test(never_ran),
+        cmocka_unit_test(may_have_run),
+        cmocka_unit_test(why_it_crashes),
+        cmocka_unit_test(pods),
+        cmocka_unit_test(ready_pods),
+        cmocka_unit_test(data),
+        cmocka_unit_test(health),
+        cmocka_unit_test(since_survives),
+        cmocka_unit_test(promotions),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(readiness),
+        cmocka_unit_test(reported_versions),
+        cmocka_unit_test(an_outage),
+        cmocka_unit_test(the_end_of_an_outage),
+        cmocka_unit_test(volumes_are_compared_with_the_wanted_size),
+        cmocka_unit_test(volumes_grow_to_the_size_of_the_spec),
+        cmocka_unit_test(consent_is_for_one_size),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(actions),
+        cmocka_unit_test(nonsense),
+        cmocka_unit_test(failovers),
         cmocka_unit_test(fresh_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,6 +139,7 @@ static void unsettled(void **state)
         {EC_REMOVE, .voter = true, .learner = true, .unknown = true},
         {EC_REPLACE, .voter = true, .learner = true, .unknown = true},
         {EC_ABANDON, .voter = true, .learner = true, .unknown = true},
+        {EC_EXPAND, .none = false},
         {EC_LEADER, .unknown = true},
         {EC_IDLE},
         {EC_SEED},
@@ -957,6 +958,93 @@ static void space_again(void **state)
     expect(&s, EC_WAIT, "");
 }
 
+/* --- larger volumes */
+
+static void volumes_grow_one_at_a_time(void **state)
+{
+    SCENE(s);
+    s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
+    expect(&s, EC_EXPAND_CLAIM, A); /* the oldest */
+    intends(&s, EC_EXPAND, A);
+    s.v.action = s.move.intent;
+    expect(&s, EC_EXPAND_CLAIM, A); /* steward died before it sent the patch */
+    assert_true(ec_intended(&s.v, &s.move));
+    s.a->volume = EC_VOLUME_GROWS;
+    expect_words(&s, EC_WAIT, "ExpandingVolume", A);
+    s.v.action.start = NOW - 6000; /* it takes long: no other one begins */
+    expect_words(&s, EC_WAIT, "ExpandingVolume", A);
+    s.a->volume = EC_VOLUME_FINE;
+    expect(&s, EC_FINISH, A);
+    s.v.action = (struct ec_action){0};
+    expect(&s, EC_EXPAND_CLAIM, B);
+    s.v.action = (struct ec_action){.kind = EC_EXPAND, .member = C, .start = NOW};
+    expect(&s, EC_EXPAND_CLAIM, C); /* what was begun goes on */
+}
+
+static void a_growing_volume_is_the_current_action_again(void **state)
+{
+    SCENE(s);
+    s.b->volume = EC_VOLUME_GROWS;
+    s.c->volume = EC_VOLUME_SMALL;
+    expect(&s, EC_INTEND, B);
+    intends(&s, EC_EXPAND, B);
+    s.c->pod_template = false; /* a change of the spec does not wait for the volume */
+    s.v.action = s.move.intent;
+    expect(&s, EC_DELETE_POD, C);
+    intends(&s, EC_ROLL, C);
+}
+
+static void volumes_grow_while_there_is_a_quorum(void **state)
+{
+    SCENE(s);
+    s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
+    fall(s.c, 50); /* its volume may be full */
+    expect(&s, EC_EXPAND_CLAIM, C);
+    s.c->volume = EC_VOLUME_FINE; /* it is something else */
+    expect_words(&s, EC_WAIT, "MembersUnready", C);
+    s.c->volume = EC_VOLUME_SMALL;
+    nobody_answers(&s, 50);
+    expect(&s, EC_FREEZE, "");
+    assert_string_equal(s.move.reason, "QuorumLost");
+}
+
+static void no_volume_grows_while_a_member_lags(void **state)
+{
+    SCENE(s);
+    s.a->volume = EC_VOLUME_SMALL;
+    s.c->lagging = true;
+    expect_words(&s, EC_WAIT, "ExpandingVolume", "when all members are healthy");
+    s.c->lagging = false;
+    s.a->foreign = true; /* it has no volume of ours */
+    expect_words(&s, EC_FREEZE, "ForeignMember", A);
+}
+
+static void what_cannot_grow_is_replaced_with_consent(void **state)
+{
+    SCENE(s);
+    s.b->volume = EC_VOLUME_FIXED;
+    s.c->volume = EC_VOLUME_REFUSED;
+    expect_words(&s, EC_WAIT, "Settled", "3 of 3");
+    s.v.replace_volumes = true;
+    s.c->volume = EC_VOLUME_FINE;
+    s.c->pod_template = false; /* its pod comes first */
+    expect(&s, EC_DELETE_POD, C);
+    s.c->pod_template = true;
+    expect(&s, EC_MEMBER_ADD, FRESH);
+    struct ec_member *d = member(&s, FRESH);
+    expect(&s, EC_MEMBER_REMOVE, B); /* not the newest */
+    d->healthy = d->answers = false;
+    expect(&s, EC_MEMBER_REMOVE, FRESH);
+}
+
+static void a_refused_expansion_is_no_reason_to_replace(void **state)
+{
+    SCENE(s);
+    s.v.replace_volumes = true;
+    s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_REFUSED;
+    expect_words(&s, EC_WAIT, "Settled", "3 of 3");
+}
+
 /* --- intents */
 
 static void come_true_or_not_needed(void **state)
@@ -967,7 +1055,7 @@ static void come_true_or_not_needed(void **state)
     } cases[] = {
         {EC_SEED, A},        {EC_ADD, B},         {EC_PROMOTE, B}, {EC_REMOVE, FRESH},
         {EC_REPLACE, FRESH}, {EC_UPGRADE, C},     {EC_ROLL, C},    {EC_LEADER, B},
-        {EC_FORCE, A},       {EC_ABANDON, FRESH},                 /* done */
+        {EC_FORCE, A},       {EC_ABANDON, FRESH}, {EC_EXPAND, A},  {EC_EXPAND, FRESH}, /* done */
         {EC_ADD, FRESH},     {EC_REPLACE, C},     {EC_LEADER, A}, /* not needed */
     };
     SCENE(s);
@@ -1024,6 +1112,12 @@ int main(void)
         cmocka_unit_test(two_members_relieve_each_other),
         cmocka_unit_test(a_mistake_is_mended),
         cmocka_unit_test(space_again),
+        cmocka_unit_test(volumes_grow_one_at_a_time),
+        cmocka_unit_test(a_growing_volume_is_the_current_action_again),
+        cmocka_unit_test(volumes_grow_while_there_is_a_quorum),
+        cmocka_unit_test(no_volume_grows_while_a_member_lags),
+        cmocka_unit_test(what_cannot_grow_is_replaced_with_consent),
+        cmocka_unit_test(a_refused_expansion_is_no_reason_to_replace),
         cmocka_unit_test(come_true_or_not_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,7 +231,7 @@ struct scenario {
 static size_t walk(const struct scenario *c)
 {
     struct search s = {.faults = c->faults};
-    struct world w;
+    struct world w = {0};
     set_init(&s.seen);
     set_init(&s.good);
     world_new(&w, c->size, c->durable, c->settled);

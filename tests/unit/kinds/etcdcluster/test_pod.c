@@ -454,6 +454,51 @@ static void claims(void **state)
     fixture_done(&f);
 }
 
+/* A larger size is for new claims.  Pods are as before, and are not recreated for it. */
+static void a_larger_size_is_for_new_claims(void **state)
+{
+    static const struct {
+        const char *was, *spec, *size, *initial;
+    } cases[] = {
+        {"3Gi", "\"4Gi\"", "4Gi", "3Gi"},   {"3Gi", "4294967296", "4294967296", "3Gi"},
+        {"", "\"9Gi\"", "9Gi", ""}, /* from before it was stored: the default */
+        {"3Gi", "\"3072Mi\"", "3Gi", NULL}, {"3Gi", "\"2Gi\"", "3Gi", NULL},
+        {"3Gi", "\"big\"", "3Gi", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        struct stw_error err = {0};
+        char spec[128], status[128], first[STW_HASH_LEN], inputs[STW_HASH_LEN];
+        (void)snprintf(spec, sizeof(spec), "{\"version\":\"3.5.16\",\"storage\":{\"size\":%s}}",
+                       cases[i].spec);
+        (void)snprintf(status, sizeof(status),
+                       "{\"storage\":{\"medium\":\"Persistent\",\"size\":\"%s\"}}", cases[i].was);
+        fixture_init(&f, spec, status);
+        ec_hash_template(f.e);
+        memcpy(first, f.e->template_hash, sizeof(first));
+        memcpy(inputs, f.e->input_hash, sizeof(inputs));
+        assert_int_equal(ec_latch_storage(f.e, &err), 0);
+        assert_string_equal(f.e->state.storage.size, cases[i].size);
+        assert_int_equal(f.e->state.storage.grown, cases[i].initial != NULL);
+        if (cases[i].initial)
+            assert_string_equal(f.e->state.storage.initial_size, cases[i].initial);
+        json_auto_t *claim = ec_claim_manifest(f.e, "db-a");
+        assert_string_equal(text_at(claim, "spec/resources/requests/storage"),
+                            *cases[i].size ? cases[i].size : "8Gi");
+        ec_hash_template(f.e);
+        assert_string_equal(f.e->template_hash, first);
+        assert_string_equal(f.e->input_hash, inputs);
+        json_auto_t *stored = json_object();
+        struct ec_state again;
+        ec_state_write(&f.e->state, stored);
+        ec_state_read(stored, &again);
+        assert_int_equal(again.storage.grown, f.e->state.storage.grown);
+        assert_string_equal(again.storage.initial_size, f.e->state.storage.initial_size);
+        fixture_done(&f);
+    }
+}
+
 static void services(void **state)
 {
     struct fixture f;
@@ -510,6 +555,7 @@ int main(void)
         cmocka_unit_test(labels),
         cmocka_unit_test(security_context),
         cmocka_unit_test(claims),
+        cmocka_unit_test(a_larger_size_is_for_new_claims),
         cmocka_unit_test(services),
         cmocka_unit_test(budget),
     };

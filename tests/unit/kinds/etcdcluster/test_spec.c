@@ -496,7 +496,9 @@ static void storage(void **state)
 
 static void storage_stays(void **state)
 {
-#define GROWS ": volumes that there are keep their size; members made from now on get the new one\n"
+#define GROWS                                                                                      \
+    ": volumes are expanded one at a time where their StorageClass allows it; the condition "      \
+    "Resizing names those that cannot be\n"
 #define SIZED(n) STORAGE("\"size\":\"" n "\"")
 #define ON(medium, members) RUNNING(members, "\"storage\":{\"medium\":\"" medium "\"}")
 #define CLAIMED(n)                                                                                 \

@@ -284,6 +284,43 @@ static void progress(void **state)
     }
 }
 
+/* The condition names the volumes that are too small, and what to do. */
+static void volumes(void **state)
+{
+    static const struct {
+        enum ec_volume volume;
+        bool failed, agreed;
+        const char *want, *text;
+    } cases[] = {
+        {EC_VOLUME_FINE, false, false, "False/Idle", NULL},
+        {EC_VOLUME_SMALL, false, false, "True/ExpandingVolume", NULL},
+        {EC_VOLUME_GROWS, false, false, "True/ExpandingVolume", NULL},
+        {EC_VOLUME_GROWS, true, false, "True/ExpansionFailed", NULL},
+        {EC_VOLUME_REFUSED, false, true, "True/ExpansionRefused", NULL},
+        {EC_VOLUME_FIXED, false, true, "True/ReplacingMember", NULL},
+        {EC_VOLUME_FIXED, false, false, "True/ExpansionNotAllowed",
+         "volumes are to have 8Gi; db-b has 1Gi. To replace these members one by one, with new "
+         "volumes: `kubectl annotate --overwrite etcdcluster db -n shop "
+         "etcd.database.coreos.com/replace-volumes=8Gi`"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct scene s;
+        scene_init(&s, SPEC, LATCHED);
+        struct ec *e = s.f.e;
+        e->view.replace_volumes = cases[i].agreed;
+        e->view.members[1].volume = cases[i].volume;
+        e->details[1].claim.resize_failed = cases[i].failed;
+        (void)snprintf(e->details[1].volume_text, 64, "db-b has 1Gi");
+        judge(&s);
+        assert_condition(&s, "Resizing", cases[i].want);
+        const json_t *c = stw_condition_find(json_object_get(s.status, "conditions"), "Resizing");
+        if (cases[i].text)
+            assert_string_equal(json_string_value(json_object_get(c, "message")), cases[i].text);
+        scene_done(&s);
+    }
+}
+
 static void upgrade(void **state)
 {
     struct scene s;
@@ -430,6 +467,7 @@ int main(void)
         cmocka_unit_test(quorum_lost),
         cmocka_unit_test(alarms),
         cmocka_unit_test(progress),
+        cmocka_unit_test(volumes),
         cmocka_unit_test(upgrade),
         cmocka_unit_test(troubles),
         cmocka_unit_test(split_brain),

@@ -100,7 +100,21 @@ bool world_same_pod(const struct slot *a, const struct slot *b)
            a->version == b->version;
 }
 
+bool world_same_claim(const struct slot *a, const struct slot *b)
+{
+    return a->claim == b->claim && a->volume == b->volume;
+}
+
 /* --- what steward sees */
+
+static enum ec_volume view_volume(const struct world *w, const struct slot *seen)
+{
+    if (w->storage == STORAGE_SMALL || !seen->claim || seen->volume == WV_LARGE)
+        return EC_VOLUME_FINE;
+    if (seen->volume == WV_GROWS)
+        return EC_VOLUME_GROWS;
+    return w->storage == STORAGE_EXPANDS ? EC_VOLUME_SMALL : EC_VOLUME_FIXED;
+}
 
 static void view_pod(const struct world *w, const struct slot *s, struct ec_member *m)
 {
@@ -123,6 +137,7 @@ static void view_pod(const struct world *w, const struct slot *s, struct ec_memb
     else if (m->pod == EC_POD_RUNNING && !seen->up)
         m->trouble = EC_TROUBLE_CRASH;
     m->claim = seen->claim;
+    m->volume = s->listed ? view_volume(w, seen) : EC_VOLUME_FINE;
     bool there = w->durable ? m->claim : m->pod != EC_POD_ABSENT;
     m->data = lost ? EC_DATA_LOST : there ? EC_DATA_THERE : EC_DATA_NONE;
 }
@@ -187,6 +202,7 @@ void world_view(const struct world *w, struct ec_view *v)
     v->deadline_s = DEADLINE;
     v->max_per_hour = 10;
     v->keep_scaled = w->keep_scaled;
+    v->replace_volumes = w->storage == STORAGE_REPLACES;
     v->now = NOW;
     v->listed = world_list_known(w);
     v->fresh[0] = '\0';
@@ -225,6 +241,12 @@ bool world_can_recover(const struct world *w)
     return !w->latched || there >= world_quorum(w);
 }
 
+static bool has_volume(const struct world *w, const struct slot *s)
+{
+    return !w->durable || w->storage == STORAGE_SMALL || w->storage == STORAGE_FIXED ||
+           s->volume == WV_LARGE;
+}
+
 bool world_at_goal(const struct world *w)
 {
     unsigned good = 0;
@@ -233,7 +255,8 @@ bool world_at_goal(const struct world *w)
         if (s->listed ? s->learner : s->pod != WP_ABSENT || (s->claim && !w->keep_scaled))
             return false;
         good += world_healthy(w, s) && s->guarded && !s->forced && !s->trimmed &&
-                s->template == w->template && s->version == w->version && s->ran == s->version + 1U;
+                s->template == w->template && s->version == w->version &&
+                s->ran == s->version + 1U && has_volume(w, s);
     }
     return good == w->size && world_count_voters(w, false, false) == w->size &&
            w->action == EC_IDLE && w->force_step == EC_FORCE_NOT;
@@ -262,7 +285,7 @@ bool world_frozen_by_spec(const struct world *w)
 
 static int compare(const void *a, const void *b)
 {
-    uint32_t x, y;
+    uint64_t x, y;
     memcpy(&x, a, sizeof(x));
     memcpy(&y, b, sizeof(y));
     return x < y ? 1 : x > y ? -1 : 0;
@@ -282,13 +305,14 @@ void world_canonical(struct world *w)
 static void slot_text(const struct world *w, const struct slot *s, char *out, size_t size)
 {
     static const char pods[] = "-sRGE";
+    static const char *const volumes[] = {"", " grows", " large"};
     (void)snprintf(
-        out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
+        out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
         world_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
         s->started ? " started" : "", pods[s->pod], s->up ? " up" : "", s->seed ? " seed" : "",
         s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->trimmed ? " trimmed" : "",
         s->old_log ? " old-log" : "", s->template, s->version, s->ran, s->claim ? " claim" : "",
-        s->data ? " data" : "", s->fresh ? " fresh" : "",
+        volumes[s->volume], s->data ? " data" : "", s->fresh ? " fresh" : "",
         s->cut == CUT_OFF            ? " CUT"
         : s->cut == CUT_FROM_STEWARD ? " HIDDEN"
                                      : "",
@@ -302,11 +326,11 @@ void world_text(const struct world *w, char *out, size_t size)
 {
     size_t at = 0;
     int n = snprintf(out, size,
-                     "  latched %u size %u template %u version %u action %s(%u)%s force %u%s "
-                     "serves %d\n",
-                     w->latched, w->size, w->template, w->version, ec_kind_names[w->action],
-                     w->action, w->overdue ? " overdue" : "", w->force_step,
-                     w->quorum_lost ? " quorum-lost" : "", world_serves(w));
+                     "  latched %u size %u template %u version %u storage %u action %s(%u)%s force "
+                     "%u%s serves %d\n",
+                     w->latched, w->size, w->template, w->version, w->storage,
+                     ec_kind_names[w->action], w->action, w->overdue ? " overdue" : "",
+                     w->force_step, w->quorum_lost ? " quorum-lost" : "", world_serves(w));
     at = (size_t)n < size ? (size_t)n : size;
     each_const(s, w)
     {

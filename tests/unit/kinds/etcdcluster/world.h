@@ -21,26 +21,34 @@
 enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
 enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE };
 enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
+enum world_volume { WV_SMALL, WV_GROWS, WV_LARGE };
+enum world_storage {
+    STORAGE_SMALL,    /* all volumes are to be small */
+    STORAGE_EXPANDS,  /* large, and claims can be expanded */
+    STORAGE_FIXED,    /* large, claims cannot be expanded, and members must not be replaced */
+    STORAGE_REPLACES, /* they may be replaced */
+};
 enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
 
 /* Everything with one name.  The order of slots has no meaning: worlds that differ only in it are
  * equal.  Therefore every reference to a member is a bit of that member. */
 struct slot {
-    uint32_t listed : 1, learner : 1, started : 1;
-    uint32_t pod : 3, up : 1; /* up: etcd runs */
-    uint32_t seed : 1, forced : 1, guarded : 1, template : 2, version : 2;
-    uint32_t ran : 2;             /* version that it ran last, plus 1 */
-    uint32_t claim : 1, data : 1; /* data: a data folder that etcd has written */
-    uint32_t fresh : 1;
-    uint32_t cut : 2;
-    uint32_t long_down : 1; /* unhealthy for longer than failover waits; a learner: overdue */
-    uint32_t leader : 1;
-    uint32_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
-    uint32_t voted : 1;                        /* it was a voter once */
-    uint32_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
-    uint32_t strange : 1;                      /* a foreign pod or claim has its name */
-    uint32_t late : 1;                 /* the subject of the call that etcd may still carry out */
-    uint32_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
+    uint64_t volume : 2; /* of the claim */
+    uint64_t listed : 1, learner : 1, started : 1;
+    uint64_t pod : 3, up : 1; /* up: etcd runs */
+    uint64_t seed : 1, forced : 1, guarded : 1, template : 2, version : 2;
+    uint64_t ran : 2;             /* version that it ran last, plus 1 */
+    uint64_t claim : 1, data : 1; /* data: a data folder that etcd has written */
+    uint64_t fresh : 1;
+    uint64_t cut : 2;
+    uint64_t long_down : 1; /* unhealthy for longer than failover waits; a learner: overdue */
+    uint64_t leader : 1;
+    uint64_t action : 1, force : 1, named : 1; /* status.currentAction, .force, the annotation */
+    uint64_t voted : 1;                        /* it was a voter once */
+    uint64_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
+    uint64_t strange : 1;                      /* a foreign pod or claim has its name */
+    uint64_t late : 1;                 /* the subject of the call that etcd may still carry out */
+    uint64_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
 };
 
 struct world {
@@ -50,11 +58,12 @@ struct world {
     uint32_t action : 4, overdue : 1, force_step : 2, quorum_lost : 1;
     uint32_t size : 3, version : 2, template : 2;
     uint32_t faults : 3, users : 2; /* that may still happen */
-    uint32_t keep_scaled : 1;
+    uint32_t keep_scaled : 1, storage : 2;
     uint32_t late : 2, late_hurt : 1; /* hurt: something went wrong since that call was made */
+    uint32_t padding;
 };
-_Static_assert(sizeof(struct slot) == 4, "a slot is one word");
-_Static_assert(sizeof(struct world) == 48, "no padding");
+_Static_assert(sizeof(struct slot) == 8, "a slot is one word");
+_Static_assert(sizeof(struct world) == 96, "no padding");
 
 enum event_kind {
     /* what happens by itself, sooner or later */
@@ -63,6 +72,7 @@ enum event_kind {
     EV_START,         /* the kubelet starts the container */
     EV_GONE,          /* the deletion of a pod ends */
     EV_CATCH_UP,
+    EV_RESIZED, /* a volume has the size that its claim asks for */
     EV_HEAL,
     EV_SEE,       /* the cache catches up */
     EV_LATE,      /* etcd carries out a call whose response was lost */
@@ -87,11 +97,12 @@ enum event_kind {
     EV_SIZE,
     EV_TEMPLATE,
     EV_VERSION,
+    EV_STORAGE,
     EV_FORCE,
     EV_KINDS
 };
 struct event {
-    uint8_t kind, arg; /* a slot, a size, a template, a version */
+    uint8_t kind, arg; /* a slot, a size, a template, a version, an enum world_storage */
 };
 
 /* A cluster of `size` members that does not exist yet, or that is settled. */

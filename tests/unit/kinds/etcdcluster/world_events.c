@@ -171,6 +171,11 @@ static bool can_catch_up(const struct world *w, const struct slot *s)
     return s->listed && world_connected(s) && !s->fresh && world_serves(w);
 }
 
+static bool can_be_resized(const struct slot *s)
+{
+    return s->claim && s->volume == WV_GROWS;
+}
+
 static bool pod_there(const struct slot *s)
 {
     return s->pod == WP_STARTING || s->pod == WP_RUNNING;
@@ -192,7 +197,8 @@ static void lag(struct world *w, struct slot *s)
                             .trimmed = s->trimmed,
                             .template = s->template,
                             .version = s->version,
-                            .claim = s->claim};
+                            .claim = s->claim,
+                            .volume = s->volume};
     s->lagging_view = 1;
 }
 
@@ -238,6 +244,8 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
         return s->pod == WP_GOING && s->cut != CUT_OFF;
     case EV_CATCH_UP:
         return can_catch_up(w, s);
+    case EV_RESIZED:
+        return can_be_resized(s);
     case EV_HEAL:
         return s->cut != CUT_NOT;
     case EV_SEE:
@@ -315,6 +323,9 @@ static bool possible(const struct world *w, struct event e)
         return e.arg <= TEMPLATE_NO_IMAGE && e.arg != w->template;
     case EV_VERSION:
         return e.arg <= 2 && e.arg != w->version;
+    case EV_STORAGE: /* never smaller again */
+        return w->durable && e.arg >= STORAGE_EXPANDS && e.arg <= STORAGE_REPLACES &&
+               e.arg != w->storage;
     default:
         return !world_empty(&w->slots[e.arg]) && possible_to(w, e.kind, &w->slots[e.arg]);
     }
@@ -359,6 +370,9 @@ static const char *happen(struct world *w, struct event e)
     case EV_CATCH_UP:
         s->fresh = 1;
         break;
+    case EV_RESIZED:
+        s->volume = WV_LARGE;
+        break;
     case EV_HEAL:
         s->cut = CUT_NOT;
         break;
@@ -381,6 +395,7 @@ static const char *happen(struct world *w, struct event e)
         break;
     case EV_CLAIM_LOST:
         s->claim = 0;
+        s->volume = WV_SMALL;
         lose_data(s);
         break;
     case EV_WIPED:
@@ -406,6 +421,9 @@ static const char *happen(struct world *w, struct event e)
         break;
     case EV_VERSION:
         w->version = e.arg & 3U;
+        break;
+    case EV_STORAGE:
+        w->storage = e.arg & 3U;
         break;
     case EV_FORCE:
         s->named = 1;
@@ -440,7 +458,7 @@ const char *world_apply(struct world *w, struct event e)
 
 bool world_flow(struct world *w, const char **broken)
 {
-    static const uint8_t kinds[] = {EV_GONE, EV_START, EV_CATCH_UP};
+    static const uint8_t kinds[] = {EV_GONE, EV_START, EV_CATCH_UP, EV_RESIZED};
     bool any = false, more = true;
     for (int round = 0; more && round < 8; round++) {
         more = false;
@@ -504,6 +522,7 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "start",
                                                 "gone",
                                                 "catch up",
+                                                "resized",
                                                 "heal",
                                                 "see",
                                                 "late",
@@ -526,18 +545,19 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "SIZE",
                                                 "TEMPLATE",
                                                 "VERSION",
+                                                "STORAGE",
                                                 "FORCE"};
     static const char *const acts[] = {
-        "wait",        "freeze",       "intend", "latch",      "create claim", "create pod",
-        "delete pod",  "delete claim", "guard",  "member add", "promote",      "member remove",
-        "move leader", "downgrade",    "disarm", "force next", "finish"};
+        "wait",          "freeze",       "intend",       "latch",  "create claim", "create pod",
+        "delete pod",    "delete claim", "expand claim", "guard",  "member add",   "promote",
+        "member remove", "move leader",  "downgrade",    "disarm", "force next",   "finish"};
     struct ec_move move = {0};
     if (e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST) {
         world_plan(w, &move);
         (void)snprintf(out, size, "%s: %s %s [%s %s] %s", texts[e.kind], acts[move.act],
                        move.member, ec_kind_names[move.intent.kind], move.intent.member,
                        move.reason ? move.reason : "");
-    } else if (e.kind >= EV_SIZE && e.kind <= EV_VERSION) {
+    } else if (e.kind >= EV_SIZE && e.kind <= EV_STORAGE) {
         (void)snprintf(out, size, "%s %u", texts[e.kind], e.arg);
     } else {
         (void)snprintf(out, size, "%s %c", texts[e.kind], world_names[e.arg % WORLD_SLOTS][3]);

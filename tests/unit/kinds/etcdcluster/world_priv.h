@@ -52,6 +52,7 @@ bool world_seen_healthy(const struct world *w, const struct slot *s);
 bool world_list_known(const struct world *w);
 bool world_data_lost(const struct world *w, const struct slot *s);
 bool world_same_pod(const struct slot *a, const struct slot *b);
+bool world_same_claim(const struct slot *a, const struct slot *b);
 
 /* steward makes one move, or only writes its intent, or never receives the result.  NULL, or the
  * rule that it broke. */

@@ -168,6 +168,7 @@ static const char *create_claim(struct world *w, struct slot *s)
     if (w->latched && (world_voter(s) || s->started))
         return "I6: an empty volume for a member that had data";
     s->claim = 1;
+    s->volume = w->storage == STORAGE_SMALL ? WV_SMALL : WV_LARGE;
     return NULL;
 }
 
@@ -181,6 +182,28 @@ static const char *delete_claim(struct world *w, struct slot *s)
         (total(w) != w->size || world_count_healthy(w, NULL) != total(w) || w->keep_scaled))
         return "I13: a volume is deleted before its replacement serves";
     s->claim = s->data = s->fresh = 0;
+    s->volume = WV_SMALL;
+    return NULL;
+}
+
+static const char *expand_claim(const struct world *w, struct slot *s)
+{
+    if (!s->claim || s->volume != WV_SMALL || (s->lagging_view && !world_same_claim(s, &w->seen)))
+        return NULL;
+    if (w->storage != STORAGE_EXPANDS)
+        return "I15: a claim is expanded that cannot be, or needs not";
+    if (!world_list_known(w))
+        return "I7: a claim is expanded without a list";
+    if (!world_voter(s))
+        return "I15: the volume of a learner, or of no member, is expanded";
+    each_const(m, w) if (m->listed && m->claim &&
+                         m->volume == WV_GROWS) return "I15: two volumes are expanded at a time";
+    if (world_count_healthy(w, NULL) < world_quorum(w))
+        return "I15: a volume is expanded without a quorum";
+    if (world_seen_healthy(w, s) &&
+        (learner_listed(w) || world_count_healthy(w, NULL) != total(w) || total(w) != w->size))
+        return "I15: a volume is expanded while something else is wrong";
+    s->volume = WV_GROWS;
     return NULL;
 }
 
@@ -247,6 +270,8 @@ static const char *act(struct world *w, struct slot *s, const struct ec_move *mo
         return delete_pod(w, s);
     case EC_DELETE_CLAIM:
         return delete_claim(w, s);
+    case EC_EXPAND_CLAIM:
+        return expand_claim(w, s);
     case EC_GUARD:
         return guard(w, s);
     case EC_MEMBER_ADD:

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of the plan: volumes get as large as the spec asks for, one at a time, when there is nothing
+ * else to do. */
+#include "kinds/etcdcluster/plan_priv.h"
+
+#include "base/util.h"
+
+static const struct ec_member *find_growing(const struct plan *p)
+{
+    plan_each(m, p)
+    {
+        if (m->listed && m->volume == EC_VOLUME_GROWS)
+            return m;
+    }
+    return NULL;
+}
+
+/* A member that does not serve goes first: its volume may be full. */
+static bool is_expanded_before(const struct plan *p, const struct ec_member *a,
+                               const struct ec_member *b)
+{
+    if (!b || plan_action_is(p, EC_EXPAND, a))
+        return true;
+    if (plan_action_is(p, EC_EXPAND, b) || a->healthy != b->healthy)
+        return !plan_action_is(p, EC_EXPAND, b) && !a->healthy;
+    return a->created < b->created;
+}
+
+static const struct ec_member *next_small(const struct plan *p)
+{
+    const struct ec_member *next = NULL;
+    plan_each(m, p)
+    {
+        if (plan_voter(m) && !m->foreign && m->volume == EC_VOLUME_SMALL &&
+            is_expanded_before(p, m, next))
+            next = m;
+    }
+    return next;
+}
+
+/* Storage that fails while it is resized takes at most one member, and the others are a quorum; a
+ * member that does not serve has nothing to lose. */
+static bool may_expand(const struct plan *p, const struct ec_member *m)
+{
+    bool whole = plan_calm(p) && p->q.learners == 0 && p->q.voters == p->v->size;
+    return p->q.margin >= 0 && (whole || !m->healthy);
+}
+
+bool plan_expand(struct plan *p)
+{
+    const struct ec_member *growing = find_growing(p);
+    const struct ec_member *m = growing ? growing : next_small(p);
+    if (!m)
+        return false;
+    if (growing && p->v->action.kind == EC_IDLE)
+        return plan_intend(p, EC_INTEND, EC_EXPAND, growing);
+    if (growing)
+        return plan_note(p, "ExpandingVolume", "the volume of member %s is being expanded",
+                         m->name);
+    if (!may_expand(p, m)) /* unless a member is unhealthy, which is reported instead */
+        return p->q.healthy == p->q.voters &&
+               plan_note(p, "ExpandingVolume",
+                         "the volume of member %s is expanded when all members are healthy",
+                         m->name);
+    return plan_intend(p, EC_EXPAND_CLAIM, EC_EXPAND, m);
+}
