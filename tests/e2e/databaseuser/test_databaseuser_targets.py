@@ -43,10 +43,12 @@ def targets(scene, namespace, name="app"):
 @pytest.mark.oldest("what the status of a DatabaseUser has")
 def test_targets_of_the_namespace(scene, mariadb, several, down):
     user = scene.create("app", several, FIRST, hosts=["localhost"])
-    assert user["status"]["targets"] == [
+    seen = user["status"]["targets"]
+    assert seen[1].pop("state") in ("Unknown", "Unreachable")  # the sweep may have asked it already
+    assert seen == [
         {"name": "main", "engine": "mariadb", "state": "Reachable", "default": True,
          "databases": ["shop", f"{several}_*"], "createDatabases": [f"{several}_new"]},
-        {"name": "down", "engine": "mariadb", "state": "Unknown", "databases": ["*"]}]
+        {"name": "down", "engine": "mariadb", "databases": ["*"]}]
     told = json.dumps(user["status"])
     for word in ("theirs", "nobodys", "vault", mariadb.admin_password,
                  mariadb.target("main")["admin"]["user"], f"{down['port']}",
