@@ -33,10 +33,11 @@ static bool is_elsewhere(struct stw_json object, const struct stw_targets *targe
 {
     char name[DBU_NAME_MAX];
     find_target_name(object, name);
-    const struct stw_target *t = *name ? stw_targets_find(targets, name) : swept;
-    return t ? t->engine != swept->engine || t->port != swept->port ||
-                   strcasecmp(t->host, swept->host) != 0
-             : strcasecmp(name, swept->name) != 0;
+    if (*name == '\0')
+        return false;
+    const struct stw_target *t = stw_targets_find(targets, name);
+    return !t || t->engine != swept->engine || t->port != swept->port ||
+           strcasecmp(t->host, swept->host) != 0;
 }
 
 /* Its own, or one of its two logins. */
