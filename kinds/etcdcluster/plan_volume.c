@@ -43,7 +43,7 @@ static const struct ec_member *next_small(const struct plan *p)
  * member that does not serve has nothing to lose. */
 static bool may_expand(const struct plan *p, const struct ec_member *m)
 {
-    bool whole = plan_calm(p) && p->q.learners == 0 && p->q.voters == p->v->size;
+    bool whole = plan_calm(p) && plan_cleared_away(p) && p->q.voters == p->v->size;
     return p->q.margin >= 0 && (whole || !m->healthy);
 }
 

@@ -66,6 +66,12 @@ static void size_text(const struct volume *v, char out[64])
     stw_format(out, 64, "%.*s", (int)STW_MIN(len - (quoted ? 2 : 0), 63), raw + quoted);
 }
 
+static bool is_empty_dir(const struct stw_ec_scene *s, const struct volume *v)
+{
+    return stw_streq(v->medium, "EmptyDir") ||
+           stw_json_is(stw_json_path(s->status, "storage.medium"), "EmptyDir");
+}
+
 static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
                          const struct volume *was)
 {
@@ -75,7 +81,7 @@ static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
     size_text(was, old);
     if (now->bytes < was->bytes)
         stw_ec_refuse_node(s, now->size_path, now->size, "storage cannot shrink (was %s)", old);
-    else if (now->bytes > was->bytes)
+    else if (now->bytes > was->bytes && !is_empty_dir(s, now))
         stw_findings_warn(s->f,
                           "%s: volumes are expanded one at a time where their StorageClass allows "
                           "it; the condition Resizing names those that cannot be",

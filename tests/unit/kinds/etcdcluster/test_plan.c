@@ -1019,6 +1019,24 @@ static void no_volume_grows_while_a_member_lags(void **state)
     expect_words(&s, EC_FREEZE, "ForeignMember", A);
 }
 
+static void no_volume_grows_before_a_failed_learner_is_gone(void **state)
+{
+    SCENE(s);
+    s.a->volume = EC_VOLUME_SMALL;
+    s.v.action = (struct ec_action){.kind = EC_ABANDON, .member = FRESH, .start = NOW};
+    *member(&s, FRESH) = (struct ec_member){
+        .name = FRESH, .pod = EC_POD_GOING, .data = EC_DATA_THERE, .claim = true};
+    expect_words(&s, EC_WAIT, "ExpandingVolume", "when all members are healthy");
+    s.v.size = 4;
+    expect_words(&s, EC_WAIT, "ScalingUp", "when pods and volumes of former ones are gone");
+    s.v.action.start = NOW - 600; /* the node of its pod is lost: nothing waits for it any more */
+    s.v.size = 3;
+    expect(&s, EC_EXPAND_CLAIM, A);
+    s.v.size = 4;
+    s.v.fresh[0] = '\0'; /* there is no room for another member */
+    expect_words(&s, EC_WAIT, "ScalingUp", "when pods and volumes of former ones are gone");
+}
+
 static void what_cannot_grow_is_replaced_with_consent(void **state)
 {
     SCENE(s);
@@ -1116,6 +1134,7 @@ int main(void)
         cmocka_unit_test(a_growing_volume_is_the_current_action_again),
         cmocka_unit_test(volumes_grow_while_there_is_a_quorum),
         cmocka_unit_test(no_volume_grows_while_a_member_lags),
+        cmocka_unit_test(no_volume_grows_before_a_failed_learner_is_gone),
         cmocka_unit_test(what_cannot_grow_is_replaced_with_consent),
         cmocka_unit_test(a_refused_expansion_is_no_reason_to_replace),
         cmocka_unit_test(come_true_or_not_needed),

@@ -506,6 +506,8 @@ static void storage_stays(void **state)
     static const struct change changes[] = {
         {SIZED("10Gi"), SIZED("10240Mi"), ""},
         {SIZED("20Gi"), SIZED("10Gi"), "W: spec.storage.size" GROWS},
+        {SIZED("20Gi"),
+         RUNNING("\"storage\":{\"size\":\"10Gi\"}", "\"storage\":{\"medium\":\"EmptyDir\"}"), ""},
         {SIZED("1Gi"), STORAGE("\"size\":2147483648"),
          "spec.storage.size: Invalid value: \"1Gi\": storage cannot shrink (was 2147483648)\n"
          "W: spec.storage.size" SMALL},
