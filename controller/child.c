@@ -102,6 +102,7 @@ static void mark_as_adopted(struct stw_child *c)
 const json_t *stw_child_desired(struct stw_child *c)
 {
     if (!c->desired && c->make) {
+        stw_tree_take_missing(NULL);
         c->desired = c->made = c->make(c->ctx);
         c->marked = false;
         mark_template(c->desired);
@@ -109,6 +110,13 @@ const json_t *stw_child_desired(struct stw_child *c)
     if (c->adopter && !c->marked)
         mark_as_adopted(c);
     return c->desired;
+}
+
+int stw_child_fail_desired(const struct stw_resource *r, struct stw_error *err)
+{
+    char what[100];
+    stw_format(what, sizeof(what), "the manifest of %s", r->kind);
+    return stw_tree_fail(what, err);
 }
 
 void stw_child_done(struct stw_child *child)
@@ -187,9 +195,9 @@ json_t *stw_owner_reference(const struct stw_resource *r, const struct stw_owner
 {
     stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
     stw_resource_api_version(r, &version);
-    return json_pack("{s:s,s:s,s:s,s:s,s:b,s:b}", "apiVersion", stw_buf_str(&version), "kind",
-                     r->kind, "name", owner->name, "uid", owner->uid, "controller", 1,
-                     "blockOwnerDeletion", 1);
+    return stw_tree_pack("{s:s,s:s,s:s,s:s,s:b,s:b}", "apiVersion", stw_buf_str(&version), "kind",
+                         r->kind, "name", owner->name, "uid", owner->uid, "controller", 1,
+                         "blockOwnerDeletion", 1);
 }
 
 static bool is_ours(const struct task *t, const struct stw_child_live *live)
@@ -831,7 +839,10 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     t.cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
     child->adopter = t.cached && child->live.adopted && is_ours(&t, &child->live) ? run->op : NULL;
     if (!t.name || find_wanted(run, child, t.what, &parts) != 0) {
-        (void)stw_fail_memory(&child->err);
+        if (child->desired)
+            (void)stw_fail_memory(&child->err);
+        else
+            (void)stw_child_fail_desired(t.resource, &child->err);
         set_child_state(&t, STW_CHILD_FAILED);
         return;
     }

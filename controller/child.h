@@ -24,6 +24,24 @@ extern const struct stw_watch stw_watch_autoscalers, stw_watch_disruption_budget
 /* Of the Prometheus operator and the Gateway API: optional. */
 extern const struct stw_watch stw_watch_pod_monitors, stw_watch_http_routes;
 
+/* A watch for children of any other kind, in a row and wherever else the kind names it:
+ *
+ *     static const struct stw_resource job = {"batch", "v1", "Job", "jobs", true};
+ *     static const struct stw_watch jobs = STW_CHILD_WATCH(&job);
+ *
+ * One of a CustomResourceDefinition that the server may lack needs `.optional = true` besides: use
+ * STW_CHILD_WATCH_MEMBERS then. */
+#define STW_CHILD_WATCH(resource_)                                                                 \
+    {                                                                                              \
+        STW_CHILD_WATCH_MEMBERS(resource_)                                                         \
+    }
+#define STW_CHILD_WATCH_MEMBERS(resource_)                                                         \
+    .resource = (resource_), .managed = true, .project = stw_child_project,                        \
+    .changed = stw_child_changed
+void stw_child_project(const struct stw_operator *op, struct stw_json object, struct stw_buf *out);
+void stw_child_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                       const char *old_text, const char *new_text);
+
 /* The fields that `kubectl rollout status` uses. */
 struct stw_rollout {
     int64_t generation, observed_generation;
@@ -154,6 +172,22 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
 
 /* Deletes the object when it is ours, because it is not wanted. */
 void stw_child_remove(struct stw_run *run, const struct stw_owner *owner, struct stw_child *child);
+
+/* --- children beyond the rows, of any name; `w` is a STW_CHILD_WATCH that the controller names.  The tree
+ * is borrowed, has metadata of stw_manifest_metadata() and may be NULL: the error then says what it lacks.
+ * Each ends the step with a state of enum stw_child_state, and an error if it is not as wanted.  They
+ * block for at most three requests; on the worker of the run. */
+
+/* Makes the object as `desired`, with one write, or none if it is so: STW_CHILD_SYNCED, _CREATED, _UPDATED.
+ * Another owner's is left alone: STW_CHILD_FOREIGN. */
+enum stw_child_state stw_child_write(struct stw_run *run, const struct stw_owner *owner,
+                                     const struct stw_watch *w, const json_t *desired,
+                                     struct stw_error *err) STW_MUST_CHECK;
+/* Creates the object once: STW_CHILD_CREATED.  One of this name that the owner has is left as it is,
+ * whatever is in it: STW_CHILD_SYNCED.  For Jobs, claims of volumes, and Secrets with generated values. */
+enum stw_child_state stw_child_create_once(struct stw_run *run, const struct stw_owner *owner,
+                                           const struct stw_watch *w, const json_t *desired,
+                                           struct stw_error *err) STW_MUST_CHECK;
 
 /* Reads a child from the cache: 0, or -1 when it is not there. */
 int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,

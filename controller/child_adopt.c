@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "controller/child_extras_priv.h"
 #include "controller/child_priv.h"
+#include "controller/manager_priv.h"
 #include "kube/dry_run.h"
 #include "kube/tree.h"
 
@@ -101,7 +102,10 @@ json_t *stw_find_adopted_selector(struct stw_run *run, const struct stw_owner *o
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(64u << 10);
     stw_autojson struct stw_json_doc doc = {.trusted = true};
-    struct stw_informer *cache = stw_run_cache(run, &stw_watch_deployments);
+    const struct stw_watch_cache *deployments =
+        stw_manager_cache(run->manager, &stw_watch_deployments);
+    struct stw_informer *cache =
+        deployments ? deployments->informer : NULL; /* most kinds have none */
     char key[STW_KEY_LEN];
     stw_key_make(owner->ns, owner->name, key);
     if (!cache)
@@ -389,7 +393,7 @@ static int try_adoption(struct stw_run *run, const struct stw_owner *owner, stru
     const json_t *owned = stw_child_desired(c);
     json_auto_t *desired = owned ? stw_adopted_tree(run->op, owned) : NULL;
     if (!desired)
-        return stw_fail_memory(err);
+        return owned ? stw_fail_memory(err) : stw_child_fail_desired(r, err);
     if (check_data(run, c, desired, live, err) != 0)
         return -1;
     if (r == &stw_res_deployment && check_selector(live, err) != 0)
@@ -488,7 +492,7 @@ static void try_creation(struct check *k, struct stw_child *c)
     const struct stw_resource *r = stw_informer_resource(stw_run_cache(k->run, c->watch));
     const json_t *desired = stw_child_desired(c);
     if (!desired)
-        (void)stw_fail_memory(&err);
+        (void)stw_child_fail_desired(r, &err);
     else if (stw_dry_run_create(k->run->client, r, k->owner->ns, desired, &err) == 0)
         return;
     refuse(k, c, &err);

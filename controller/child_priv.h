@@ -30,6 +30,8 @@ bool stw_adoption_waits(const struct stw_child *child);
 
 /* What is to be applied (NULL: no memory); the tests at the beginning of a JSON patch. */
 const json_t *stw_child_desired(struct stw_child *child);
+/* There is none: the error says what the manifest lacks.  Always returns -1. */
+int stw_child_fail_desired(const struct stw_resource *r, struct stw_error *err);
 void stw_child_begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid);
 
 #endif

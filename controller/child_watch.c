@@ -92,8 +92,7 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
     return c;
 }
 
-static void project_plain(const struct stw_operator *op, struct stw_json object,
-                          struct stw_buf *out)
+void stw_child_project(const struct stw_operator *op, struct stw_json object, struct stw_buf *out)
 {
     if (add_ours(op, object, out))
         stw_buf_addc(out, '}');
@@ -301,8 +300,8 @@ static void enqueue_owner(struct stw_manager *m, const char *key, const char *te
     stw_manager_enqueue(m, live.owner_kind, owner);
 }
 
-static void child_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                          const char *old_text, const char *new_text)
+void stw_child_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
+                       const char *old_text, const char *new_text)
 {
     enqueue_owner(m, key, old_text);
     enqueue_owner(m, key, new_text);
@@ -342,27 +341,27 @@ static void wake_waiting(struct stw_manager *m, const char *old_text, const char
 static void service_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                             const char *old_text, const char *new_text)
 {
-    child_changed(m, w, key, old_text, new_text);
+    stw_child_changed(m, w, key, old_text, new_text);
     wake_waiting(m, old_text, new_text);
 }
 
 const struct stw_watch stw_watch_configmaps = {
     .resource = &stw_res_configmap,
     .managed = true,
-    .project = project_plain,
-    .changed = child_changed,
+    .project = stw_child_project,
+    .changed = stw_child_changed,
 };
 const struct stw_watch stw_watch_deployments = {
     .resource = &stw_res_deployment,
     .managed = true,
     .project = project_deployment,
-    .changed = child_changed,
+    .changed = stw_child_changed,
 };
 const struct stw_watch stw_watch_ingresses = {
     .resource = &stw_res_ingress,
     .managed = true,
     .project = project_ingress,
-    .changed = child_changed,
+    .changed = stw_child_changed,
 };
 const struct stw_watch stw_watch_services = {
     .resource = &stw_res_service,
@@ -380,7 +379,7 @@ const struct stw_watch stw_watch_autoscalers = {
     .alternatives = autoscalers,
     .managed = true,
     .project = project_autoscaler,
-    .changed = child_changed,
+    .changed = stw_child_changed,
 };
 static const struct stw_resource *const disruption_budgets[] = {
     &stw_res_disruption_budget_v1, &stw_res_disruption_budget_v1beta1, NULL};
@@ -388,23 +387,23 @@ const struct stw_watch stw_watch_disruption_budgets = {
     .resource = &stw_res_disruption_budget_v1,
     .alternatives = disruption_budgets,
     .managed = true,
-    .project = project_plain,
-    .changed = child_changed,
+    .project = stw_child_project,
+    .changed = stw_child_changed,
 };
 
 const struct stw_watch stw_watch_pod_monitors = {
     .resource = &stw_res_pod_monitor,
     .managed = true,
     .optional = true,
-    .project = project_plain,
-    .changed = child_changed,
+    .project = stw_child_project,
+    .changed = stw_child_changed,
 };
 const struct stw_watch stw_watch_http_routes = {
     .resource = &stw_res_http_route,
     .managed = true,
     .optional = true,
     .project = project_route,
-    .changed = child_changed,
+    .changed = stw_child_changed,
 };
 
 /* --- decoding */

@@ -181,8 +181,8 @@ extern const struct stw_rule stw_manager_rules[];
 
 /* --- for watches and reconcilers */
 
-/* The cache of a watch that the controller named; NULL if there is none, in a test of a run without a
- * manager.  Borrowed; it lives as long as the manager.  On any thread. */
+/* The cache of a watch that the controller names; NULL if there is none, in a test of a run without a
+ * manager.  A watch that no table names ends the process, with a line of the log that names it.  Borrowed; it lives as long as the manager.  On any thread. */
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
 /* True while the leader term in which this run began lasts (base/fence.h).  The calls that write
  * check this themselves and fail with STW_ERR_CANCELLED.  Check here before starting something that

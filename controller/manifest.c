@@ -20,16 +20,16 @@ json_t *stw_manifest_selector(const struct stw_naming *n, const struct stw_owner
 {
     if (owner->selector)
         return json_deep_copy(owner->selector);
-    return json_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app, "app.kubernetes.io/instance",
-                     owner->name);
+    return stw_tree_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app,
+                         "app.kubernetes.io/instance", owner->name);
 }
 
 json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *owner,
                             const struct stw_naming *n)
 {
     char tag[130];
-    json_t *all = json_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app,
-                            "app.kubernetes.io/instance", owner->name);
+    json_t *all = stw_tree_pack("{s:s,s:s}", "app.kubernetes.io/name", n->app,
+                                "app.kubernetes.io/instance", owner->name);
     (void)json_object_set_new(all, "app.kubernetes.io/component", json_string(n->component));
     (void)json_object_set_new(all, "app.kubernetes.io/part-of", json_string(owner->name));
     (void)json_object_set_new(all, STW_MANAGED_BY, json_string(run->op->name));
@@ -44,9 +44,9 @@ json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *o
 json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
                               const struct stw_naming *n, const char *name)
 {
-    return json_pack("{s:s,s:s,s:o,s:[o]}", "name", name, "namespace", owner->ns, "labels",
-                     stw_manifest_labels(run, owner, n), "ownerReferences",
-                     stw_owner_reference(run->controller->resource, owner));
+    return stw_tree_pack("{s:s,s:s,s:o,s:[o]}", "name", name, "namespace", owner->ns, "labels",
+                         stw_manifest_labels(run, owner, n), "ownerReferences",
+                         stw_owner_reference(run->controller->resource, owner));
 }
 
 /* --- parts copied from the spec */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Parts of the objects that an operator creates, in the form in which the API server returns them: any
- * difference would look like drift.  Each function returns a new tree, or NULL if out of memory. */
+ * difference would look like drift.  Each function returns a new tree, or NULL if out of memory.  Pack them
+ * with stw_tree_pack(): a value that is NULL is then named in the status. */
 #ifndef STW_CONTROLLER_MANIFEST_H
 #define STW_CONTROLLER_MANIFEST_H
 
 #include "controller/child.h"
+#include "kube/tree.h"
 
 /* Values for the labels of an object's children. */
 struct stw_naming {

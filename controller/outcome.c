@@ -219,7 +219,7 @@ static int write_status(struct stw_run *run, const struct stw_object *o, json_t 
 {
     struct stw_error err = {0};
     json_auto_t *own = status;
-    int written = !own    ? stw_fail_memory(&err)
+    int written = !own    ? stw_tree_fail("the status", &err)
                   : exact ? stw_object_write_state(run, o, own, &err)
                           : stw_object_write_status(run, o, own, &err);
     if (written < 0)

@@ -76,6 +76,15 @@ static const struct stw_rule *find_own_rule(const struct stw_controller *c)
     return NULL;
 }
 
+/* A child that is not wanted is removed, and .rules do not grant that. */
+static bool lacks_deletion(const struct stw_controller *c, const struct stw_child_row *row)
+{
+    for (const struct stw_rule *r = c->rules; r && r->resource; r++)
+        if (r->resource == row->watch->resource && stw_rule_has_verb(r->verbs, "delete"))
+            return false;
+    return row->wanted != NULL;
+}
+
 void stw_controller_rules(const struct stw_controller *c,
                           void (*add)(void *ctx, const struct stw_rule *rule), void *ctx)
 {
@@ -98,7 +107,9 @@ void stw_controller_rules(const struct stw_controller *c,
         add(ctx, &block);
     for (size_t i = 0; i < count_rows(c); i++)
         add(ctx, &(const struct stw_rule){.resource = c->children[i].watch->resource,
-                                          .verbs = "get,list,watch,create,patch"});
+                                          .verbs = lacks_deletion(c, &c->children[i])
+                                                       ? "get,list,watch,create,patch,delete"
+                                                       : "get,list,watch,create,patch"});
     for (const struct stw_rule *r = c->rules; r && r->resource; r++)
         if (!is_of_objects(c, r))
             add(ctx, r);

@@ -39,7 +39,7 @@ static const char *const policies[] = {"Allow", "Forbid", "Replace", NULL};
  * object into the struct all follow from it. */
 #define ROW(name_, type_, member, ...)                                                             \
     {                                                                                              \
-        .name = (name_), .type = (type_), STW_FIELD_OFFSET(struct cronjob, member), __VA_ARGS__    \
+        .name = (name_), STW_FIELD(type_, struct cronjob, member), __VA_ARGS__                     \
     }
 static const struct stw_field spec_fields[] = {
     ROW("schedule", STW_T_STRING, schedule, .required = true, STW_RANGE(1, STW_CRON_MAX),
@@ -357,8 +357,8 @@ static json_t *make_job(const struct cronjob_run *r, int64_t instant, const char
     stw_time_format(instant * 1000000, at);
     (void)json_object_set_new(notes, SCHEDULED_AT, json_string(at));
     (void)json_object_set_new(metadata, "annotations", notes);
-    return json_pack("{s:s,s:s,s:o,s:O}", "apiVersion", "batch/v1", "kind", "Job", "metadata",
-                     metadata, "spec", json_object_get(template, "spec"));
+    return stw_tree_pack("{s:s,s:s,s:o,s:O}", "apiVersion", "batch/v1", "kind", "Job", "metadata",
+                         metadata, "spec", json_object_get(template, "spec"));
 }
 
 static void say(struct cronjob_run *r, enum stw_level level, enum stw_truth truth,

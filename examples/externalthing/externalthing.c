@@ -34,14 +34,12 @@ struct thing {
 
 static const struct stw_field spec_fields[] = {
     {.name = "value",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct thing, value),
+     STW_FIELD(STW_T_STRING, struct thing, value),
      .help = "Value of the record.",
      .required = true,
      STW_RANGE(1, 1024)},
     {.name = "checkSeconds",
-     .type = STW_T_INT,
-     STW_FIELD_OFFSET(struct thing, check_seconds),
+     STW_FIELD(STW_T_INT, struct thing, check_seconds),
      .help = "How often the record is compared with value, in seconds.",
      .def = "60",
      STW_RANGE(1, 86400)},

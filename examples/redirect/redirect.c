@@ -24,16 +24,14 @@ static const char *check_target(const char *target)
 
 static const struct stw_field spec[] = {
     {.name = "host",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct redirect, host),
+     STW_FIELD(STW_T_STRING, struct redirect, host),
      .help = "Host name whose requests are redirected.",
      .required = true,
      .has_range = true,
      .min = 1,
      .max = 253},
     {.name = "target",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct redirect, target),
+     STW_FIELD(STW_T_STRING, struct redirect, target),
      .help = "URL to which they are redirected.",
      .required = true,
      .has_range = true,
@@ -41,8 +39,7 @@ static const struct stw_field spec[] = {
      .max = 1024,
      .check = check_target},
     {.name = "port",
-     .type = STW_T_INT,
-     STW_FIELD_OFFSET(struct redirect, port),
+     STW_FIELD(STW_T_INT, struct redirect, port),
      .help = "Port of the Service.",
      .def = "80",
      .has_range = true,
@@ -76,20 +73,20 @@ static const struct stw_naming naming = {.app = "redirect", .component = "web", 
 static json_t *make_configmap(const void *subject)
 {
     const struct redirect_run *r = subject;
-    return json_pack("{s:s,s:s,s:o,s:{s:o}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     stw_manifest_metadata(r->run, &r->owner, &naming, r->owner.name), "data",
-                     "redirect.conf",
-                     json_sprintf("server_name %s; return 301 %s;", r->spec.host, r->spec.target));
+    return stw_tree_pack(
+        "{s:s,s:s,s:o,s:{s:o}}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+        stw_manifest_metadata(r->run, &r->owner, &naming, r->owner.name), "data", "redirect.conf",
+        json_sprintf("server_name %s; return 301 %s;", r->spec.host, r->spec.target));
 }
 
 static json_t *make_service(const void *subject)
 {
     const struct redirect_run *r = subject;
-    return json_pack("{s:s,s:s,s:o,s:{s:o,s:[{s:s,s:I,s:s,s:i}]}}", "apiVersion", "v1", "kind",
-                     "Service", "metadata",
-                     stw_manifest_metadata(r->run, &r->owner, &naming, r->owner.name), "spec",
-                     "selector", stw_manifest_selector(&naming, &r->owner), "ports", "name", "http",
-                     "port", (json_int_t)r->spec.port, "protocol", "TCP", "targetPort", 80);
+    return stw_tree_pack(
+        "{s:s,s:s,s:o,s:{s:o,s:[{s:s,s:I,s:s,s:i}]}}", "apiVersion", "v1", "kind", "Service",
+        "metadata", stw_manifest_metadata(r->run, &r->owner, &naming, r->owner.name), "spec",
+        "selector", stw_manifest_selector(&naming, &r->owner), "ports", "name", "http", "port",
+        (json_int_t)r->spec.port, "protocol", "TCP", "targetPort", 80);
 }
 
 static const struct stw_child_row children[] = {

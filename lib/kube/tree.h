@@ -7,6 +7,7 @@
 #define STW_KUBE_TREE_H
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/util.h"
 
@@ -17,6 +18,18 @@
  * an integer outside of int64, is in it.  NULL: no memory, STW_JSON_DEEP or a key with NUL is in it, or
  * `v` is absent. */
 json_t *stw_tree_read(struct stw_json v);
+
+/* As json_pack() of jansson.  If it returns NULL because of an argument that is NULL, the path of that
+ * member is kept for stw_tree_take_missing(): trees that are packed into others need it, too.  On any
+ * thread. */
+json_t *stw_tree_pack(const char *format, ...);
+/* What the last stw_tree_pack() of this thread that returned NULL lacked ("metadata.labels.app"), and
+ * forgets it; "": nothing is known.  `out` may be NULL. */
+#define STW_TREE_PATH_LEN 200
+void stw_tree_take_missing(char out[STW_TREE_PATH_LEN]);
+/* There is no tree of `what`, "the manifest of Service": says what it lacks, or that there is no memory.
+ * Always returns -1. */
+int stw_tree_fail(const char *what, struct stw_error *err);
 
 /* "" if the member is not there or not a string; borrowed from `object`, which may be NULL. */
 const char *stw_tree_text(const json_t *object, const char *key);

@@ -5,6 +5,8 @@
 #ifndef STW_SCHEMA_FIELD_H
 #define STW_SCHEMA_FIELD_H
 
+#include "base/json.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,9 +34,9 @@ struct stw_cel {
 };
 
 struct stw_field {
-    const char *name; /* NULL ends a table */
-    enum stw_field_type type;
-    const char *help; /* description in the CRD and the docs: a sentence, units named */
+    const char *name;         /* NULL ends a table */
+    enum stw_field_type type; /* with `offset`, by STW_FIELD */
+    const char *help;         /* description in the CRD and the docs: a sentence, units named */
     /* Default as JSON text; NULL: none.  Never an empty string: absence means the same, and an API
      * server 1.20 that was built with Go 1.18 or later treats it as null. */
     const char *def;
@@ -70,7 +72,35 @@ struct stw_field {
 /* Regular expressions for rules in CEL. */
 #define STW_RE_SUBDOMAIN "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
-/* In a row: the member that gets the value; the range. */
+/* Whether a member of a struct has this type of C. */
+#define STW_MEMBER_IS(struct_, member, type) _Generic(((struct_ *)0)->member, type : 1, default : 0)
+/* 0, or an error of the compiler: the member has not the type into which the field is decoded. */
+#define STW_MEMBER_FITS(field, struct_, member)                                                    \
+    (0 * sizeof(struct {                                                                           \
+         _Static_assert((field) != STW_T_STRING || STW_MEMBER_IS(struct_, member, const char *),   \
+                        "a field of STW_T_STRING needs a member of type const char *");            \
+         _Static_assert((field) != STW_T_INT || STW_MEMBER_IS(struct_, member, int64_t),           \
+                        "a field of STW_T_INT needs a member of type int64_t");                    \
+         _Static_assert((field) != STW_T_BOOL || STW_MEMBER_IS(struct_, member, bool),             \
+                        "a field of STW_T_BOOL needs a member of type bool");                      \
+         _Static_assert((field) != STW_T_OBJECT ||                                                 \
+                            !(STW_MEMBER_IS(struct_, member, const char *) ||                      \
+                              STW_MEMBER_IS(struct_, member, int64_t) ||                           \
+                              STW_MEMBER_IS(struct_, member, bool) ||                              \
+                              STW_MEMBER_IS(struct_, member, struct stw_json)),                    \
+                        "a field of STW_T_OBJECT needs a member that is a struct of its fields");  \
+         _Static_assert((field) == STW_T_STRING || (field) == STW_T_INT ||                         \
+                            (field) == STW_T_BOOL || (field) == STW_T_OBJECT ||                    \
+                            STW_MEMBER_IS(struct_, member, struct stw_json),                       \
+                        "a text, list, map, quantity or raw field needs a member of type struct "  \
+                        "stw_json");                                                               \
+         char unused;                                                                              \
+     }))
+
+/* In a row: the type of the field, and the member that gets the value; the range. */
+#define STW_FIELD(field, struct_, member)                                                          \
+    .type = (field), .offset = STW_MEMBER_FITS(field, struct_, member) + offsetof(struct_, member)
+/* Without a check of the member's type; STW_FIELD replaces it. */
 #define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)
 #define STW_RANGE(least, most) .has_range = true, .min = (least), .max = (most)
 

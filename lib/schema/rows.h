@@ -38,13 +38,13 @@ extern const char *const stw_template_keys[];
 /* Rows of a spec table, for the member of a struct. */
 #define STW_ROW_IMAGE(type_, member, text)                                                         \
     {                                                                                              \
-        .name = "image", .type = STW_T_STRING, STW_FIELD_OFFSET(type_, member), .help = (text),    \
-        .required = true, STW_RANGE(1, 1024), .range_text = "not a valid image reference",         \
-        STW_CHECK_IMAGE, .warn = stw_warn_image                                                    \
+        .name = "image", STW_FIELD(STW_T_STRING, type_, member), .help = (text), .required = true, \
+        STW_RANGE(1, 1024), .range_text = "not a valid image reference", STW_CHECK_IMAGE,          \
+        .warn = stw_warn_image                                                                     \
     }
 #define STW_ROW_PULL_SECRETS(type_, member)                                                        \
     {                                                                                              \
-        .name = "imagePullSecrets", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),           \
+        .name = "imagePullSecrets", STW_FIELD(STW_T_LIST, type_, member),                          \
         .help = "Secrets with the credentials of the image's registry; at most 20.",               \
         STW_RANGE(0, 20), .item = &stw_core_pull_secret, .list_keys = stw_core_pull_secret_keys    \
     }
@@ -52,12 +52,12 @@ extern const char *const stw_template_keys[];
 /* Rows of pods: affinity, tolerations. */
 #define STW_ROW_AFFINITY(type_, member)                                                            \
     {                                                                                              \
-        .name = "affinity", .type = STW_T_RAW, STW_FIELD_OFFSET(type_, member),                    \
+        .name = "affinity", STW_FIELD(STW_T_RAW, type_, member),                                   \
         .help = "Scheduling constraints, as in a Pod.", .known = stw_core_affinity                 \
     }
 #define STW_ROW_TOLERATIONS(type_, member)                                                         \
     {                                                                                              \
-        .name = "tolerations", .type = STW_T_LIST, STW_FIELD_OFFSET(type_, member),                \
+        .name = "tolerations", STW_FIELD(STW_T_LIST, type_, member),                               \
         .help = "Tolerations, as in a Pod; at most 100.", STW_RANGE(0, 100),                       \
         .item = &stw_core_toleration                                                               \
     }

@@ -5,6 +5,13 @@
 
 #include "child_fixture.h"
 #include "kinds/app/reconcile.h"
+#include "kube/tree.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PATH "/api/v1/namespaces/shop/configmaps/web"
 #define OWNER_PATH "/apis/operator.k8s-summit.org/v1/namespaces/shop/mywebs/web"
@@ -294,6 +301,170 @@ static void made_when_it_is_needed(void **state)
     fixture_end(&f);
 }
 
+/* --- a manifest that lacks a value */
+
+static json_t *make_without_value(const void *ctx)
+{
+    const char *none = NULL;
+    (void)ctx;
+    return stw_tree_pack("{s:s,s:s,s:{s:s},s:{s:s}}", "apiVersion", "v1", "kind", "ConfigMap",
+                         "metadata", "name", "web", "data", "page", none);
+}
+
+static void a_manifest_without_a_value_says_which(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "", "[]");
+    f.child.desired = NULL;
+    f.child.make = make_without_value;
+    assert_int_equal(ensure(&f), STW_CHILD_FAILED);
+    assert_string_equal(f.child.err.text, "the manifest of ConfigMap has no value for data.page");
+    fixture_end(&f);
+}
+
+/* --- children beyond the rows, of a kind that the library does not know */
+
+static const struct stw_resource job = {"batch", "v1", "Job", "jobs", true};
+static const struct stw_watch watch_jobs = STW_CHILD_WATCH(&job);
+#define JOBS "/apis/batch/v1/namespaces/shop/jobs"
+#define JOB(uid, value)                                                                            \
+    "{'metadata':{'namespace':'shop','name':'web-1','uid':'j-1','resourceVersion':'5',"            \
+    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" uid "','controller':true}],"         \
+    "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{'f:spec':{"       \
+    "'f:suspend':{}}}}]},'spec':{'suspend':" value "}}"
+#define LEAVING                                                                                    \
+    "{'metadata':{'namespace':'shop','name':'web-1','uid':'j-1','resourceVersion':'5',"            \
+    "'deletionTimestamp':'2026-01-01T00:00:00Z','ownerReferences':[{'kind':'MyWeb','name':'web',"  \
+    "'uid':'u-1','controller':true}]}}"
+#define EXISTS                                                                                     \
+    "{'match':'POST " JOBS "','status':409,'body':{'kind':'Status','reason':'AlreadyExists'}}"
+
+static const struct {
+    const char *what, *cached, *steps;
+    enum stw_child_state state;
+    const char *said;
+    unsigned reads, writes;
+} created[] = {
+    {"new", "", "[{'match':'POST " JOBS "','status':201,'body':" JOB("u-1", "true") "}]",
+     STW_CHILD_CREATED, "", 0, 1},
+    {"it is there, with another content", JOB("u-1", "false"), "[]", STW_CHILD_SYNCED, "", 0, 0},
+    {"the cache does not have it yet", "",
+     "[" EXISTS ",{'match':'GET " JOBS "/web-1','body':" JOB("u-1", "false") "}]", STW_CHILD_SYNCED,
+     "", 1, 1},
+    {"another one's", "",
+     "[" EXISTS ",{'match':'GET " JOBS "/web-1','body':" JOB("u-9", "true") "}]", STW_CHILD_FOREIGN,
+     "Job \"web-1\" exists and has another owner, or none", 1, 1},
+    {"a former owner's", JOB("u-0", "true"), "[]", STW_CHILD_FOREIGN, "has another owner", 0, 0},
+    {"it is being deleted", LEAVING, "[]", STW_CHILD_TERMINATING, "is being deleted", 0, 0},
+    {"refused", "",
+     "[{'match':'POST " JOBS "','status':403,'body':{'kind':'Status','message':'no'}}]",
+     STW_CHILD_FAILED, "no", 0, 1},
+};
+
+static void a_child_is_created_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(created); i++) {
+        struct fixture f;
+        struct stw_error err = {0};
+        json_t *desired = json_pack("{s:{s:s,s:s},s:{s:b}}", "metadata", "namespace", "shop",
+                                    "name", "web-1", "spec", "suspend", 1);
+        fixture_begin(&f, &watch_jobs, desired, created[i].cached, created[i].steps);
+        enum stw_child_state got =
+            stw_child_create_once(&f.run, &f.owner, &watch_jobs, desired, &err);
+        if (got != created[i].state || !strstr(err.text, created[i].said) ||
+            (got > STW_CHILD_CREATED) != (*err.text != '\0') ||
+            fake_count(&f.fake, "GET /") != created[i].reads ||
+            fake_count(&f.fake, "POST /") != created[i].writes)
+            fail_msg("%s: state %d, \"%s\", %u reads, %u writes", created[i].what, (int)got,
+                     err.text, fake_count(&f.fake, "GET /"), fake_count(&f.fake, "POST /"));
+        fixture_end(&f);
+    }
+}
+
+static void a_child_beyond_the_rows_is_written_when_it_differs(void **state)
+{
+    static const struct {
+        const char *cached, *steps;
+        enum stw_child_state state;
+        unsigned writes;
+    } rows[] = {
+        {JOB("u-1", "true"), "[]", STW_CHILD_SYNCED, 0},
+        {"", "[{'match':'PATCH " JOBS "/web-1','body':" JOB("u-1", "true") "}]", STW_CHILD_CREATED,
+         1},
+        {JOB("u-1", "false"), "[{'match':'PATCH " JOBS "/web-1','body':" JOB("u-1", "true") "}]",
+         STW_CHILD_UPDATED, 1},
+        {"",
+         "[{'match':'PATCH','status':409,'body':{'kind':'Status'}},{'match':'GET','body'"
+         ":" CHILD_OF_OTHER "}]",
+         STW_CHILD_FOREIGN, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct fixture f;
+        struct stw_error err = {0};
+        json_t *desired =
+            json_pack("{s:s,s:s,s:{s:s,s:s},s:{s:b}}", "apiVersion", "batch/v1", "kind", "Job",
+                      "metadata", "namespace", "shop", "name", "web-1", "spec", "suspend", 1);
+        fixture_begin(&f, &watch_jobs, desired, rows[i].cached, rows[i].steps);
+        enum stw_child_state got = stw_child_write(&f.run, &f.owner, &watch_jobs, desired, &err);
+        if (got != rows[i].state || fake_count(&f.fake, "PATCH /") != rows[i].writes ||
+            (got == STW_CHILD_FOREIGN) != (*err.text != '\0'))
+            fail_msg("row %zu: state %d, \"%s\", %u writes", i, (int)got, err.text,
+                     fake_count(&f.fake, "PATCH /"));
+        fixture_end(&f);
+    }
+}
+
+static void what_cannot_be_made_is_not_written(void **state)
+{
+    struct fixture f;
+    struct stw_error err = {0};
+    const char *none = NULL;
+    (void)state;
+    fixture_begin(&f, &watch_jobs, NULL, "", "[]");
+    assert_int_equal(stw_child_create_once(&f.run, &f.owner, &watch_jobs,
+                                           stw_tree_pack("{s:{s:s}}", "spec", "image", none), &err),
+                     STW_CHILD_FAILED);
+    assert_string_equal(err.text, "the manifest of Job has no value for spec.image");
+    assert_int_equal(stw_child_write(&f.run, &f.owner, &watch_jobs,
+                                     stw_tree_pack("{s:{s:s}}", "spec", "name", none), &err),
+                     STW_CHILD_FAILED);
+    assert_string_equal(err.text, "the manifest of Job has no value for spec.name");
+    fixture_end(&f);
+}
+
+/* --- a watch that no table names */
+
+static void a_watch_that_is_in_no_table_is_named(void **state)
+{
+    struct fixture f;
+    int pipe_ends[2], status = 0;
+    char said[1000];
+    (void)state;
+    begin(&f, "", "[]");
+    assert_int_equal(pipe2(pipe_ends, O_CLOEXEC), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)signal(SIGABRT, SIG_DFL);
+        (void)dup2(pipe_ends[1], STDERR_FILENO);
+        (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        (void)stw_run_cache(&f.run, &watch_jobs);
+        _exit(0);
+    }
+    (void)close(pipe_ends[1]);
+    ssize_t got = read(pipe_ends[0], said, sizeof(said) - 1);
+    said[got > 0 ? got : 0] = '\0';
+    (void)close(pipe_ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "the watch is not in .watches of the controller"));
+    assert_non_null(strstr(said, "jobs"));
+    fixture_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +476,11 @@ int main(void)
         cmocka_unit_test(a_removal_names_the_version),
         cmocka_unit_test(what_the_server_makes_of_it),
         cmocka_unit_test(made_when_it_is_needed),
+        cmocka_unit_test(a_manifest_without_a_value_says_which),
+        cmocka_unit_test(a_child_is_created_once),
+        cmocka_unit_test(a_child_beyond_the_rows_is_written_when_it_differs),
+        cmocka_unit_test(what_cannot_be_made_is_not_written),
+        cmocka_unit_test(a_watch_that_is_in_no_table_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ struct thing_run {
 };
 
 static const struct stw_field fields[] = {
-    {.name = "text", .type = STW_T_STRING, STW_FIELD_OFFSET(struct thing, text), .help = "Text."},
+    {.name = "text", STW_FIELD(STW_T_STRING, struct thing, text), .help = "Text."},
     {0},
 };
 static const struct stw_field status[] = {STW_ROW_REPAIRS, STW_ROW_LAST_REPAIR, {0}};
@@ -328,6 +328,45 @@ static void the_right_to_change_finalizers_follows(void **state)
     }
 }
 
+static bool is_wanted(const void *subject)
+{
+    return subject != NULL;
+}
+
+static void note_rights_on_jobs(void *ctx, const struct stw_rule *rule)
+{
+    if (stw_streq(rule->resource->plural, "jobs"))
+        stw_buf_addf(ctx, "%s;", rule->verbs);
+}
+
+/* A child that the library does not know is a row like any other. */
+static void rights_on_children_follow_from_the_rows(void **state)
+{
+    static const struct stw_resource job = {"batch", "v1", "Job", "jobs", true};
+    static const struct stw_watch jobs = STW_CHILD_WATCH(&job);
+    static const struct stw_rule granted[] = {{.resource = &job, .verbs = "list,delete"}, {0}};
+    static const struct {
+        bool (*wanted)(const void *subject);
+        const struct stw_rule *rules;
+        const char *want;
+    } rows[] = {
+        {NULL, NULL, "get,list,watch,create,patch;"},
+        {is_wanted, NULL, "get,list,watch,create,patch,delete;"},
+        {is_wanted, granted, "get,list,watch,create,patch;list,delete;"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        const struct stw_child_row row[] = {
+            {"JobSynced", &jobs, make_configmap, .wanted = rows[i].wanted}, {0}};
+        stw_autobuf struct stw_buf out = STW_BUF_INIT(1000);
+        struct stw_controller c = alpha_controller;
+        c.children = row;
+        c.rules = rows[i].rules;
+        stw_controller_rules(&c, note_rights_on_jobs, &out);
+        assert_string_equal(stw_buf_str(&out), rows[i].want);
+    }
+}
+
 static void note_default(void *ctx, const char *pointer, const char *json)
 {
     stw_buf_addf(ctx, "%s %s\n", pointer, json);
@@ -423,6 +462,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_finalizer_is_removed_at_the_deletion, fake_set_up,
                                         fake_tear_down),
         cmocka_unit_test(the_right_to_change_finalizers_follows),
+        cmocka_unit_test(rights_on_children_follow_from_the_rows),
         cmocka_unit_test(the_webhook_adds_the_finalizer_to_new_objects),
         cmocka_unit_test_setup_teardown(limits_and_names_are_checked, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_response_has_the_limit_of_the_operator, fake_set_up,

@@ -122,6 +122,61 @@ static void counts_do_not_overflow(void **state)
     assert_int_equal(stw_tree_count(NULL, "n"), 0);
 }
 
+/* What stw_tree_pack() lacked; it must have failed. */
+static void assert_missing(unsigned line, json_t *tree, const char *want)
+{
+    char path[STW_TREE_PATH_LEN];
+    stw_tree_take_missing(path);
+    if (tree || !stw_streq(path, want))
+        fail_msg("line %u: want \"%s\", got \"%s\"", line, want, path);
+}
+#define MISSING(want, ...) assert_missing(__LINE__, stw_tree_pack(__VA_ARGS__), (want))
+
+static void a_value_that_is_null_is_named(void **state)
+{
+    const char *none = NULL;
+    json_t *no_tree = NULL;
+    (void)state;
+    MISSING("a", "{s:s}", "a", none);
+    MISSING("a.b", "{s:{s:s}}", "a", "b", none);
+    MISSING("c", "{s:s, s:i, s:s}", "a", "x", "b", 1, "c", none);
+    MISSING("f.g", "{s:I,s:f,s:b,s:n,s:s?,s:{s:o}}", "a", (json_int_t)1, "b", 1.5, "c", 1, "d", "e",
+            none, "f", "g", no_tree);
+    MISSING("a[1].b", "{s:[i,{s:s}],s:s}", "a", 1, "b", none, "z", "z");
+    MISSING("c", "{s:s#,s:s%,s:s+}", "a", "xy", 1, "b", "xy", (size_t)1, "c", "x", none);
+    MISSING("metadata.labels.app", "{s:s,s:o,s:o}", "kind", "Service", "metadata",
+            stw_tree_pack("{s:s,s:o}", "name", "x", "labels", stw_tree_pack("{s:s}", "app", none)),
+            "spec", json_object());
+    MISSING("", "{s:s}", "a", "\xff"); /* not UTF-8: nothing is NULL */
+}
+
+static void a_tree_is_packed_as_by_jansson(void **state)
+{
+    char path[STW_TREE_PATH_LEN];
+    const char *none = NULL;
+    (void)state;
+    json_auto_t *tree = stw_tree_pack("{s:s,s:[i,b],s:s?,s:s*,s:{s:o}}", "a", "x", "b", 1, 1, "c",
+                                      none, "d", none, "e", "f", json_object());
+    json_auto_t *want =
+        json_loads("{\"a\":\"x\",\"b\":[1,true],\"c\":null,\"e\":{\"f\":{}}}", 0, NULL);
+    assert_true(json_equal(tree, want));
+    stw_tree_take_missing(path);
+    assert_string_equal(path, "");
+}
+
+/* The first word says of what; it is said once. */
+static void the_error_names_the_value_once(void **state)
+{
+    struct stw_error err = {0};
+    const char *none = NULL;
+    (void)state;
+    assert_null(stw_tree_pack("{s:{s:s}}", "spec", "clusterIP", none));
+    assert_int_equal(stw_tree_fail("the manifest of Service", &err), -1);
+    assert_string_equal(err.text, "the manifest of Service has no value for spec.clusterIP");
+    assert_int_equal(stw_tree_fail("the manifest of Service", &err), -1);
+    assert_non_null(strstr(err.text, "the manifest of Service is NULL: a value in it is NULL"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +186,9 @@ int main(void)
         cmocka_unit_test(too_deep),
         cmocka_unit_test(no_text_is_no_member),
         cmocka_unit_test(counts_do_not_overflow),
+        cmocka_unit_test(a_value_that_is_null_is_named),
+        cmocka_unit_test(a_tree_is_packed_as_by_jansson),
+        cmocka_unit_test(the_error_names_the_value_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

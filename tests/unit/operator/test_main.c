@@ -21,8 +21,7 @@ struct lamp {
 
 static const struct stw_field lamp_fields[] = {
     {.name = "watts",
-     .type = STW_T_INT,
-     STW_FIELD_OFFSET(struct lamp, watts),
+     STW_FIELD(STW_T_INT, struct lamp, watts),
      .help = "Power.",
      .required = true,
      STW_RANGE(1, 100)},

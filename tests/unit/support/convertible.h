@@ -31,7 +31,7 @@ static const struct stw_field site_old_common[] = {
     {.name = "a", .type = STW_T_INT}, {.name = "onlyOld", .type = STW_T_INT}, {0}};
 
 static const struct stw_field site_spec[] = {
-    {.name = "host", .type = STW_T_STRING, STW_FIELD_OFFSET(struct site, host)},
+    {.name = "host", STW_FIELD(STW_T_STRING, struct site, host)},
     {.name = "port", .type = STW_T_INT},
     {.name = "web", .type = STW_T_OBJECT, .fields = site_web},
     {.name = "common", .type = STW_T_OBJECT, .fields = site_common},

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row of a field table whose member has another type of C is an error of the compiler."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from support import paths
+
+SOURCE = """#include "schema/field.h"
+struct lamp {{ int watts; int64_t power; const char *color; char name[8]; bool lit; struct stw_json tags;
+              struct {{ int64_t level; }} shade; }};
+static const struct stw_field shade[] = {{{{0}}}};
+const struct stw_field lamp_row = {{.name = "x", STW_FIELD({type}, struct lamp, {member}), .fields = shade}};
+"""
+RIGHT = [("STW_T_INT", "power"), ("STW_T_STRING", "color"), ("STW_T_BOOL", "lit"), ("STW_T_LIST", "tags"),
+         ("STW_T_OBJECT", "shade"), ("STW_T_INT", "shade.level")]
+WRONG = [("STW_T_INT", "watts", "a field of STW_T_INT needs a member of type int64_t"),
+         ("STW_T_INT", "color", "a field of STW_T_INT needs a member of type int64_t"),
+         ("STW_T_LIST", "color", "needs a member of type struct stw_json"),
+         ("STW_T_TEXT", "color", "needs a member of type struct stw_json"),
+         ("STW_T_STRING", "name", "a field of STW_T_STRING needs a member of type const char *"),
+         ("STW_T_STRING", "tags", "a field of STW_T_STRING needs a member of type const char *"),
+         ("STW_T_BOOL", "watts", "a field of STW_T_BOOL needs a member of type bool"),
+         ("STW_T_OBJECT", "power", "a field of STW_T_OBJECT needs a member that is a struct")]
+
+
+def _compile(compiler, field, member):
+    """The compiler's messages, of C11 without extensions."""
+    return subprocess.run(
+        [compiler, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-",
+         f"-I{paths.TOP / 'lib'}"], input=SOURCE.format(type=field, member=member), capture_output=True,
+        text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_member_of_another_type_does_not_compile(compiler):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} is here: run 'scripts/bootstrap'")
+    for field, member in RIGHT:
+        done = _compile(compiler, field, member)
+        assert done.returncode == 0, done.stderr
+    for field, member, text in WRONG:
+        done = _compile(compiler, field, member)
+        assert done.returncode != 0 and text in done.stderr, (field, member, done.stderr)
