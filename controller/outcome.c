@@ -16,22 +16,31 @@
 
 /* --- events */
 
-/* Appends "ConfigMap, Deployment and Service": the kinds of the children in this state.  Adds the
- * name of a child when it differs from the owner's.  Returns the number of children. */
-static unsigned list_kinds(const struct stw_child *children, size_t count, const char *name,
-                           enum stw_child_state state, struct stw_buf *out)
+static bool is_listed(const struct stw_child *c, enum stw_child_state state)
+{
+    return c->state == state && !c->adopted_now;
+}
+
+/* Appends the children in this state: `ConfigMap, Deployment and Service "web"` if all have the name
+ * of their owner, else `Service "web" and Service "web-client"`.  Returns their number. */
+static unsigned list_children(const struct stw_child *children, size_t count, const char *name,
+                              enum stw_child_state state, struct stw_buf *out)
 {
     unsigned total = 0, n = 0;
-    for (size_t i = 0; i < count; i++)
-        total += children[i].state == state && !children[i].adopted_now;
+    bool one_name = true;
     for (size_t i = 0; i < count; i++) {
-        if (children[i].state != state || children[i].adopted_now)
+        if (!is_listed(&children[i], state))
+            continue;
+        one_name &= stw_streq(children[i].name, name);
+        total++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_listed(&children[i], state))
             continue;
         stw_buf_adds(out, n == 0 ? "" : n + 1 == total ? " and " : ", ");
         stw_buf_adds(out, children[i].watch->resource->kind);
-        if (!stw_streq(children[i].name, name))
+        if (++n == total || !one_name)
             stw_buf_addf(out, " \"%s\"", children[i].name);
-        n++;
     }
     return total;
 }
@@ -63,13 +72,13 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
                        const struct stw_child *children, size_t count)
 {
     for (size_t i = 0; i < STW_COUNT(writes); i++) {
-        stw_autobuf struct stw_buf kinds = STW_BUF_INIT(1024);
-        if (list_kinds(children, count, name, writes[i].state, &kinds) == 0)
+        stw_autobuf struct stw_buf list = STW_BUF_INIT(4096);
+        if (list_children(children, count, name, writes[i].state, &list) == 0)
             continue;
-        stw_object_event(run, o, false, writes[i].reason, writes[i].action, "%s %s \"%s\"",
-                         writes[i].verb, stw_buf_str(&kinds), name);
+        stw_object_event(run, o, false, writes[i].reason, writes[i].action, "%s %s", writes[i].verb,
+                         stw_buf_str(&list));
         stw_log(STW_LOG_INFO, "wrote children", STW_STR("what", writes[i].reason),
-                STW_STR("kinds", stw_buf_str(&kinds)));
+                STW_STR("children", stw_buf_str(&list)));
     }
     for (size_t i = 0; i < count; i++) {
         if (children[i].state == STW_CHILD_REPAIRED)
@@ -88,9 +97,9 @@ void stw_tell_children(const struct stw_run *run, const struct stw_object *o, co
     }
 }
 
-/* Records a warning if this is a new problem. */
+/* Records a warning if this is a new problem.  A run that has failed is logged by its worker. */
 static void tell_trouble(const struct stw_run *run, const struct stw_object *o, const char *reason,
-                         const char *message)
+                         const char *message, bool failed)
 {
     const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
     size_t len = STW_MIN(strlen(message), (size_t)200); /* name_next_run adds to what is stored */
@@ -98,7 +107,9 @@ static void tell_trouble(const struct stw_run *run, const struct stw_object *o, 
         strncmp(stw_tree_text(ready, "message"), message, len) == 0)
         return;
     stw_object_event(run, o, true, reason, "Reconcile", "%s", message);
-    stw_log(STW_LOG_WARN, "reconcile failed", STW_STR("reason", reason), STW_STR("why", message));
+    if (!failed)
+        stw_log(STW_LOG_WARN, "the object is not ready", STW_STR("reason", reason),
+                STW_STR("why", message));
 }
 
 /* --- the end of a run */
@@ -250,7 +261,7 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
         return;
     }
     if (write_status(run, o, status, v->exact, result) > 0 && v->level < STW_LEVEL_PROGRESSING)
-        tell_trouble(run, o, v->reason, v->message);
+        tell_trouble(run, o, v->reason, v->message, result->outcome == STW_RUN_FAILED);
 }
 
 void stw_run_report(struct stw_run *run, const struct stw_object *o, const struct stw_aspect *all,
@@ -281,5 +292,5 @@ void stw_run_end_invalid(struct stw_run *run, const struct stw_object *o, json_t
     result->after_ms = STW_STALLED_AGAIN_MS;
     (void)stw_fail(&result->err, STW_ERR_INVALID, "%s", findings);
     if (stw_run_write(run, o, status, result) > 0)
-        tell_trouble(run, o, STW_REASON_INVALID_SPEC, findings);
+        tell_trouble(run, o, STW_REASON_INVALID_SPEC, findings, false);
 }

@@ -252,22 +252,30 @@ static void begin_watch(struct stw_reflector *r, uint64_t wait_ms)
 /* A server that sends Retry-After is busy, for example with the storage of a new CRD. */
 #define BUSY_TIMES 5U
 
+static uint64_t failing_ms(const struct stw_reflector *r)
+{
+    return stw_now_ms(r->inf->clock) - r->failing_since_ms;
+}
+
 static void log_failure(struct stw_reflector *r, const char *what, const struct stw_error *err)
 {
     struct stw_informer *inf = r->inf;
-    /* A lasting fault is logged once, when it begins; /readyz and the metrics show it after
-     * that. */
+    /* A lasting fault is logged when it begins, and once more when it lasts; /readyz and the metrics
+     * show it after that. */
     unsigned warn_at = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
-    enum stw_log_level level = r->failures == warn_at ? STW_LOG_WARN : STW_LOG_DEBUG;
-    stw_log(level, what, STW_STR("resource", inf->config.resource->plural),
-            STW_STR("namespace", r->scope.ns), STW_STR("error", err->text));
+    bool told = r->failures == warn_at || r->failures == warn_at + 1;
+    stw_log(told ? STW_LOG_WARN : STW_LOG_DEBUG, what,
+            STW_STR("resource", inf->config.resource->plural), STW_STR("namespace", r->scope.ns),
+            STW_STR("error", err->text), STW_INT("failures", r->failures),
+            STW_INT("failingForMs", failing_ms(r)));
 }
 
 static uint64_t record_failure(struct stw_reflector *r, const char *what,
                                const struct stw_error *err)
 {
     char text[sizeof(r->problem)];
-    r->failures++;
+    if (r->failures++ == 0)
+        r->failing_since_ms = stw_now_ms(r->inf->clock);
     log_failure(r, what, err);
     stw_format(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
     stw_informer_set_problem(r, text, err->code == STW_ERR_FORBIDDEN);
@@ -280,7 +288,8 @@ static void record_recovery(struct stw_reflector *r)
     if (r->failures > 0)
         stw_log(STW_LOG_INFO, "watching again",
                 STW_STR("resource", r->inf->config.resource->plural),
-                STW_STR("namespace", r->scope.ns));
+                STW_STR("namespace", r->scope.ns), STW_INT("failures", r->failures),
+                STW_INT("failedForMs", failing_ms(r)));
     r->failures = r->watch_failures = 0;
 }
 

@@ -32,24 +32,25 @@ struct stw_reflector {
     enum stw_reflector_phase phase;
     bool must_list; /* always list after the choice; else only when the choice has changed */
     const struct stw_resource *listed;
-    bool paging;             /* a list is partly read: `next` is where it continues */
-    struct stw_buf next;     /* the continue token */
-    char rv[STW_RV_LEN];     /* where the watch resumes */
-    uint32_t page_size;      /* of the next page: fewer objects when they are large */
-    uint32_t page_max;       /* halved when the server refuses an answer as too large */
-    unsigned slower;         /* pages are halved as often: they did not arrive in time */
-    uint32_t page_objects;   /* that came in this page, */
-    size_t page_bytes;       /* and bytes */
-    size_t held;             /* bytes of unfinished objects, counted against the share of answers */
-    bool waits_for_room;     /* for what arrives, in STW_SHARE_ANSWERS */
-    unsigned failures;       /* in a row; determines the backoff */
-    unsigned watch_failures; /* in a row, of watches at one resourceVersion */
-    uint64_t began_ms;       /* of this watch */
-    bool alive;              /* this watch has delivered an event */
-    struct stw_lines lines;  /* of a watch */
-    struct stw_items items;  /* of a list */
-    struct stw_json_doc doc; /* scratch of events */
-    struct stw_buf text;     /* scratch of the projection */
+    bool paging;           /* a list is partly read: `next` is where it continues */
+    struct stw_buf next;   /* the continue token */
+    char rv[STW_RV_LEN];   /* where the watch resumes */
+    uint32_t page_size;    /* of the next page: fewer objects when they are large */
+    uint32_t page_max;     /* halved when the server refuses an answer as too large */
+    unsigned slower;       /* pages are halved as often: they did not arrive in time */
+    uint32_t page_objects; /* that came in this page, */
+    size_t page_bytes;     /* and bytes */
+    size_t held;           /* bytes of unfinished objects, counted against the share of answers */
+    bool waits_for_room;   /* for what arrives, in STW_SHARE_ANSWERS */
+    unsigned failures;     /* in a row; determines the backoff */
+    uint64_t failing_since_ms; /* of the first of them */
+    unsigned watch_failures;   /* in a row, of watches at one resourceVersion */
+    uint64_t began_ms;         /* of this watch */
+    bool alive;                /* this watch has delivered an event */
+    struct stw_lines lines;    /* of a watch */
+    struct stw_items items;    /* of a list */
+    struct stw_json_doc doc;   /* scratch of events */
+    struct stw_buf text;       /* scratch of the projection */
     atomic_bool synced;
     atomic_int availability; /* enum stw_availability */
     /* Under the informer's lock, for stw_informer_facts: */

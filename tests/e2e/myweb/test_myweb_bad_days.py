@@ -134,11 +134,14 @@ def test_api_server_away(controller, installed, namespace, how):
     if not installed.name:
         pytest.skip("the cluster is not ours to stop")
     myweb.create_settled(installed, "web", namespace)
+    before = len(controller.log())
     installed.component(how, "apiserver")
     try:
         wait.until("steward to notice", lambda: any(
             "refused" in str(line) for line in controller.log()[-200:]))
         assert controller.healthz()[0] == 200
+        wait.until("a watch that fails again", lambda: any(
+            line.get("failures") == 3 for line in controller.log()[before:]))
     finally:
         installed.component("start", "apiserver")
     assert controller.running()
@@ -147,6 +150,13 @@ def test_api_server_away(controller, installed, namespace, how):
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
     installed.wait_event("web", namespace, "DriftRepaired", seconds=60)
     assert controller.readyz()[0] == 200
+    # A failing watch: at its start, once more with how long it lasts, and at its end.
+    lines = [line for line in controller.log()[before:] if line.get("resource") == "mywebs"]
+    warned = [line for line in lines if line["level"] == "warn" and "failures" in line]
+    assert [line["failures"] for line in warned] == [1, 2], warned
+    assert warned[0]["failingForMs"] == 0 < warned[1]["failingForMs"]
+    healed = [line for line in lines if line["msg"] == "watching again"]
+    assert len(healed) == 1 and healed[0]["failedForMs"] >= warned[1]["failingForMs"], healed
 
 
 def test_api_server_silent_for_a_minute(controller, installed, namespace):

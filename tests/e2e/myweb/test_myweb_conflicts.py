@@ -200,3 +200,32 @@ def test_permanent_and_passing_refusals(controller, installed, namespace):
     installed.delete("resourcequota", "none", namespace)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
     myweb.wait_settled(installed, "web", namespace)
+
+
+def test_a_run_that_fails_is_logged_once(controller, installed, namespace):
+    """With the error; not once more for the event that its first failure makes."""
+    name = f"{namespace}.example.com"
+    installed.apply({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": name}, "webhooks": [{
+            "name": name, "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "timeoutSeconds": 1,
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/instance": "logged"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                       "resources": ["configmaps"]}]}]})
+    try:
+        installed.apply(myweb.manifest("logged", namespace))
+
+        def lines(text):
+            return [line for line in controller.log() if line["msg"] == text
+                    and line.get("namespace") == namespace]
+        wait.until("a run that fails", lambda: lines("reconcile failed"))
+        wait.until("the event of it", lambda: [
+            e for e in installed.list("events", namespace) if e["type"] == "Warning"
+            and "failed calling webhook" in (e.get("message") or e.get("note") or "")])
+        assert all("failed calling webhook" in line["error"] for line in lines("reconcile failed"))
+        assert not lines("the object is not ready")
+    finally:
+        installed.delete("validatingwebhookconfiguration", name)
+        installed.annotate(myweb.KIND, "logged", namespace, {"steward.dev/reconcile-at": "1"})
+    myweb.wait_settled(installed, "logged", namespace)
