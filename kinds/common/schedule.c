@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/common/schedule.h"
 
+#include "base/tzfile.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "schema/cron.h"
@@ -53,7 +54,11 @@ void stw_check_time_zone(const struct stw_admission *a, const char *path, const 
     if (!zone || !*zone || strlen(zone) > STW_TIME_ZONE_MAX)
         return;
     if (!stw_zone_name_ok(zone) || (zones && !stw_zones_get(zones, zone)))
-        add_error(f, path, zone, "unknown time zone");
+        add_error(f, path, zone,
+                  zones && !stw_zones_get(zones, "Etc/GMT")
+                      ? "unknown time zone: this program has no time zones but UTC, as there are "
+                        "none in " STW_TZ_DIR " (Debian's package tzdata)"
+                      : "unknown time zone");
 }
 
 /* --- in CEL */

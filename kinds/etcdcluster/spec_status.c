@@ -190,15 +190,13 @@ const struct stw_field stw_ec_status_fields[] = {
 
 const struct stw_column stw_ec_columns[] = {
     {.name = "Size", .type = "integer", .json_path = ".spec.size"},
-    {.name = "Ready", .type = "integer", .json_path = ".status.quorum.healthy"},
+    {.name = "Healthy", .type = "integer", .json_path = ".status.quorum.healthy"},
     {.name = "Version", .type = "string", .json_path = ".status.currentVersion"},
     {.name = "Phase", .type = "string", .json_path = ".status.phase"},
     {.name = "Available",
      .type = "string",
      .json_path = ".status.conditions[?(@.type==\"Available\")].status"},
-    {.name = "Ready-Cond",
-     .type = "string",
-     .json_path = ".status.conditions[?(@.type==\"Ready\")].status"},
+    STW_COLUMN_READY,
     {.name = "Target", .type = "string", .json_path = ".status.targetVersion", .priority = 1},
     {.name = "Leader",
      .type = "string",

@@ -59,4 +59,9 @@ def test_samples_are_accepted_and_say_what_they_wait_for(run_steward, cluster, n
         assert len(said) == len(AWAITED)
         return None if wrong else said
     wait.until("the samples to be ready, or to say what they wait for", look, 60)
+    notes = [event.get("note") or event.get("message") for event in cluster.list("events", namespace)]
+    name = "etcdcluster-sample"
+    assert any(f'Service "{name}" and Service "{name}-client"' in note or
+               f'Service "{name}-client" and Service "{name}"' in note for note in notes), notes
+    assert not [note for note in notes if '" "' in note], notes
     cluster.kubectl("delete", "-f", str(paths.SAMPLES), "-n", namespace)

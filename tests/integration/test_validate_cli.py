@@ -2,6 +2,7 @@
 """`steward validate`: the verdict of admission on files, without a cluster."""
 
 import json
+import os
 import re
 import subprocess
 import xml.etree.ElementTree
@@ -284,6 +285,20 @@ def test_bad_names(validate):
     assert result.returncode == REFUSED
     assert "metadata.name: Invalid value" in result.stdout
     assert "because a Service gets this name" in result.stdout
+
+
+def test_a_machine_without_time_zones_is_named(steward_binary, tmp_path):
+    """An image without zoneinfo: the zone of the user is right."""
+    eru = """{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: e}, spec: {deploymentname: d,
+        schedule: "0 3 * * *", timeZone: %s}}"""
+    for zone, folder, words in (("Europe/Berlin", tmp_path, "unknown time zone: this program has no time zones "
+                                 "but UTC, as there are none in /usr/share/zoneinfo"),
+                                ("UTC", tmp_path, "Eru e accepted"), ("Europe/Berlin", None, "Eru e accepted"),
+                                ("Europe/Nowhere", None, "unknown time zone\n")):
+        env = {**os.environ, **({"TZDIR": str(folder)} if folder else {})}
+        result = subprocess.run([steward_binary, "validate", "-"], input=eru % zone, text=True, env=env,
+                                capture_output=True, timeout=60, check=False)
+        assert words in result.stdout, result
 
 
 def test_warnings_refuse_nothing(validate):

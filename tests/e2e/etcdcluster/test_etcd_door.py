@@ -231,7 +231,7 @@ def test_samples(door, namespace, path):
     obj = yaml.safe_load(path.read_text("utf-8"))
     obj["metadata"]["namespace"] = namespace
     said = door.apply(obj).stderr
-    assert "Warning" not in said.replace('Warning: Secret "backup-credentials" not found', "")
+    assert "Warning" not in said.replace('Warning: Secret "etcdbackup-sample" not found', "")
 
 
 @pytest.mark.oldest("warnings")
@@ -406,7 +406,7 @@ def test_columns_and_short_names(door, namespace):
             "get", short, "-n", namespace, *args).stdout.splitlines()]
     for short in ("etcd", "ec"):
         head, row = shown(short)
-        assert head == ["NAME", "SIZE", "READY", "VERSION", "PHASE", "AVAILABLE", "READY-COND",
+        assert head == ["NAME", "SIZE", "HEALTHY", "VERSION", "PHASE", "AVAILABLE", "READY",
                         "AGE"]
         assert row[:5] == ["orders", "3", "3", "3.5.21", "Running"]
     assert shown("etcd", "-o", "wide")[1][5:7] == ["orders-x", "abcd"]
