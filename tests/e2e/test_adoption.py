@@ -6,7 +6,7 @@ import contextlib
 import threading
 
 import pytest
-from support import app, myweb, wait
+from support import app, etcdcluster, myweb, wait
 
 pytestmark = [pytest.mark.oldest("dry runs, managed fields, selectors"),
               pytest.mark.usefixtures("pods_stay_pending")]
@@ -410,3 +410,31 @@ def test_what_an_owner_leaves_as_orphans_is_adopted_by_the_next_one(controller, 
         wait_done(installed, "App", namespace)
         assert MARK in installed.get("configmap", "web-config", namespace)["metadata"]["annotations"]
         assert_always_served(installed, namespace, before)
+
+
+def etcd_service(namespace, name, **spec):
+    """A user's Service of an etcd that is not steward's."""
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": {"app": "old-etcd"}, "ports": [{"name": "client", "port": 2379}], **spec}}
+
+
+def test_services_of_an_etcdcluster_are_adopted_together_or_not_at_all(controller, installed, namespace):
+    """The one of the members must be headless, which a Service cannot become."""
+    installed.apply(etcd_service(namespace, "kv"))
+    installed.apply(etcd_service(namespace, "kv-client"))
+    before = installed.get("service", "kv-client", namespace)
+    installed.apply(etcdcluster.manifest("kv", namespace, ADOPT, size=1))
+    stalled = installed.wait_condition(etcdcluster.KIND, "kv", namespace, "Stalled", "AdoptionRefused")
+    assert 'Service "kv" cannot be' in stalled["message"] and "clusterIP" in stalled["message"]
+    assert installed.get("service", "kv-client", namespace) == before
+
+    installed.delete("service", "kv", namespace)
+    installed.apply(etcd_service(namespace, "kv", clusterIP="None"))
+    installed.annotate(etcdcluster.KIND, "kv", namespace, {"steward.dev/reconcile-at": "now"})
+    for name in ("kv", "kv-client"):
+        installed.wait_event("kv", namespace, "Adopted", f'Service "{name}"')
+    installed.delete(etcdcluster.KIND, "kv", namespace)
+    for name in ("kv", "kv-client"):
+        kept = installed.get("service", name, namespace)["metadata"]
+        assert MARK in kept["annotations"] and not kept.get("ownerReferences")
+        assert "deletionTimestamp" not in kept

@@ -137,6 +137,7 @@ def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
 # --- pods that are refused, or do not start
 
 
+@pytest.mark.oldest("what a refusal says")
 def test_refused_pod_is_reported_at_once(steward_, installed, namespace, volume):
     """With the server's text, and without a write each time that it is tried again."""
     refused = agentpod.NoPods(installed, namespace)
@@ -200,6 +201,7 @@ def ended(code, message=""):
     return {**PROXY, "state": {"terminated": {"exitCode": code, "message": message}}}
 
 
+@pytest.mark.oldest("the status of containers")
 @pytest.mark.parametrize("phase, more", [
     ("Running", {"containerStatuses": [RUNS]}),  # as a container
     ("Running", {"initContainerStatuses": [RUNS]}),  # as a native sidecar
