@@ -128,6 +128,39 @@ static int note_refusal(struct ec *e, const struct ec_claim_live *claim)
     return 0;
 }
 
+/* Whether the volume of a member is being expanded, as the API server has it.  -1: e->err. */
+static int check_growing(struct ec *e, const char *name, const char *wanted)
+{
+    stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX), text = STW_BUF_INIT(ANSWER_MAX);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct ec_claim_live claim;
+    int rc = stw_kube_get(e->run->client, &ec_res_claim, e->owner.ns, name, &answer, &e->err);
+    if (rc != 0)
+        return stw_error_pass_over(rc, STW_ERR_NOT_FOUND, &e->err);
+    if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &e->err) != 0)
+        return -1;
+    ec_watch_claims.project(e->run->op, stw_json_root(&doc), &text);
+    return ec_claim_read(stw_buf_str(&text), text.len, &claim) == 0 &&
+           ec_judge_volume(&claim, wanted) == EC_VOLUME_GROWS;
+}
+
+/* One that grows, and that the cache does not show yet, is waited for.  -1: e->err. */
+static int check_no_other_grows(struct ec *e, const char *wanted)
+{
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct ec_member *m = &e->view.members[i];
+        if (!m->listed || !m->claim || stw_streq(m->name, e->move.member))
+            continue;
+        int grows = check_growing(e, m->name, wanted);
+        if (grows < 0)
+            return stw_error_wrap(&e->err, "cannot read PersistentVolumeClaim \"%s\"", m->name);
+        if (grows)
+            return stw_fail(&e->err, STW_ERR_CONFLICT, "the volume of \"%s\" is being expanded",
+                            m->name);
+    }
+    return 0;
+}
+
 static int expand_claim(struct ec *e, size_t i)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(ANSWER_MAX);
@@ -136,6 +169,8 @@ static int expand_claim(struct ec *e, size_t i)
         return 0;
     const struct ec_claim_live *claim = &e->details[i].claim;
     ec_wanted_size(e, size);
+    if (check_no_other_grows(e, size) != 0)
+        return -1;
     json_auto_t *patch =
         json_pack("{s:{s:s,s:s},s:{s:{s:{s:s}}}}", "metadata", "uid", claim->uid, "resourceVersion",
                   claim->resource_version, "spec", "resources", "requests", "storage", size);

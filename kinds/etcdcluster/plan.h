@@ -29,10 +29,11 @@
  *   this pass: EC_DATA_LOST because an object is missing; that no pod is left when EC_FORCE goes on
  *   from EC_FORCE_CLEAR; that no pod of the name exists before EC_DELETE_CLAIM (if one does, look
  *   again); that no pod or claim of the name exists, with any owner, before EC_MEMBER_ADD (if one
- *   does, call the plan again with `name_used` and another `fresh`).
+ *   does, call the plan again with `name_used` and another `fresh`); that the volume of no other
+ *   member grows before EC_EXPAND_CLAIM (if one does, look again).
  * - EC_CREATE_POD and EC_CREATE_CLAIM of a name that exists do nothing.  EC_DELETE_POD,
- *   EC_DELETE_CLAIM and EC_EXPAND_CLAIM send uid and resourceVersion from the view as preconditions; on a conflict,
- *   look again.  No pod is deleted by force (grace period 0).
+ *   EC_DELETE_CLAIM and EC_EXPAND_CLAIM send uid and resourceVersion from the view as preconditions;
+ *   on a conflict, look again.  No pod is deleted by force (grace period 0).
  * - Only pods and claims with this object's UID are in the view: volumes that an earlier cluster of
  *   the same name left are not ours.
  * - After a call to etcd whose answer was lost, no call is made to etcd and no other intent is

@@ -90,3 +90,39 @@ def test_a_volume_that_cannot_be_expanded_is_replaced_with_its_member(etcd):
     assert before not in etcd.names()
     etcd.check_claims()
     etcd.check_same(writer)
+
+
+@pytest.fixture
+def expandable(stage):
+    """The node's StorageClass allows expansion meanwhile.  Only the test resizes volumes."""
+    [name] = [c["metadata"]["name"] for c in stage.cluster.list("storageclass")
+              if c["provisioner"] == "steward.dev/folder"]
+    stage.cluster.patch("storageclass", name, None, {"allowVolumeExpansion": True})
+    yield
+    stage.cluster.patch("storageclass", name, None, {"allowVolumeExpansion": None})
+
+
+@pytest.mark.usefixtures("expandable")
+def test_volumes_of_three_members_are_expanded_one_at_a_time(stage):
+    """The next one begins when the last one has its size; no pod is recreated."""
+    etcd = stage.etcd("grown")
+    etcd.apply(size=3, storage={"size": "1Gi"})
+    etcd.wait_settled(3)
+    uids, done = etcd.uids(), []
+
+    def next_action(obj):
+        action = obj["status"].get("currentAction", {})
+        return action.get("kind") == "ExpandVolume" and action["member"] not in done
+    etcd.patch(storage={"size": "2Gi"})
+    while len(done) < 3:
+        action = etcd.wait(next_action, "the next volume", 60)["status"]["currentAction"]
+        done.append(action["member"])
+        wait.until("its claim to ask for more", lambda: etcd.claims()[done[-1]]["spec"]["resources"][
+            "requests"]["storage"] == "2Gi", 20)
+        assert {name for name, claim in etcd.claims().items()
+                if claim["spec"]["resources"]["requests"]["storage"] == "2Gi"} == set(done)
+        etcd.cluster.patch("pvc", done[-1], etcd.namespace, {"status": {"capacity": {
+            "storage": "2Gi"}}}, subresource="status")
+    etcd.wait_settled(3)
+    assert etcd.uids() == uids
+    etcd.delete()
