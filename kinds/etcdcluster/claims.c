@@ -193,7 +193,7 @@ static int read_class(struct ec *e, const char *name, bool *ret, struct stw_erro
     return 0;
 }
 
-/* The same from what was read in the last minute, as a volume may stay small for years.  What was
+/* The same from what was read a short time ago (EC_VOLUME_RETRY_MS), as a volume may stay small for years.  What was
  * known of the class stays while it cannot be read: else a member that replaces one with such a
  * volume would be given up.  With --namespaces steward may not read it, and the API server decides. */
 static bool is_class_expanding(struct ec *e, struct ec_kept *kept, const char *name)

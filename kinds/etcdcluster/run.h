@@ -46,8 +46,8 @@
 #define EC_DOUBT_S 30      /* a promotion may take that long to reach all members */
 #define EC_FAILOVER_WINDOW 3600
 #define EC_FAILOVERS_MAX 10 /* maxPerHour allows no more */
-#define EC_VOLUME_RETRY_MS                                                                         \
-    60000           /* until a StorageClass, or a refused expansion, is looked at again */
+/* Until a StorageClass, or a refused expansion, is looked at again. */
+#define EC_VOLUME_RETRY_MS 30000
 #define EC_LAG 5000 /* entries: a member that lags more is lagging */
 
 /* --- what a cache keeps of a pod and of a claim */

@@ -63,7 +63,7 @@ class Grown(Played):
             one = condition(obj, "Resizing")
             return (one.get("status"), one.get("reason")) == (status, reason) and all(
                 text in one["message"] for text in texts)
-        return self.wait(found, f"Resizing to be {status}: {reason} {texts}", 40)
+        return self.wait(found, f"Resizing to be {status}: {reason} {texts}", 60)
 
     def __exit__(self, *_):
         super().__exit__()
@@ -174,16 +174,22 @@ def test_without_the_right_to_read_classes_the_server_decides(controller, instal
 
 def test_a_quota_that_forbids_it_is_reported(ec):
     """The API server refuses the larger claim: the condition has its message, and the cluster is
-    Ready and is looked at as before."""
-    name = ec.start(expands=True)["metadata"]["name"]
+    Ready and is looked at as before.  What has changed since, of the class and of the quota, is seen
+    within a minute."""
+    name = ec.start(expands=False)["metadata"]["name"]
     ec.cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                       "metadata": {"name": "storage", "namespace": ec.namespace},
                       "spec": {"hard": {"requests.storage": "8Gi"}}})
     ec.cluster.wait_for("resourcequota", "storage", ec.namespace,
                         lambda q: q.get("status", {}).get("used", {}).get("requests.storage"), 30)
     ec.patch(storage={"size": "9Gi"})
+    ec.wait_resizing("True", "ExpansionNotAllowed", f"{name} has 8Gi")
+    ec.cluster.patch("storageclass", ec.namespace, None, {"allowVolumeExpansion": True})
     obj = ec.wait_resizing("True", "ExpansionRefused", f"{name} has 8Gi", "quota")
     assert ec.requested(name) == "8Gi"
     ec.wait_settled(1)
     assert condition(obj, "Degraded")["status"] == "False"
     ec.cluster.wait_event("ec", ec.namespace, "ExpansionRefused", "quota")
+    ec.cluster.delete("resourcequota", "storage", ec.namespace)
+    ec.wait_resizing("True", "ExpandingVolume", f"{name} has 8Gi of 9Gi")
+    assert ec.requested(name) == "9Gi"

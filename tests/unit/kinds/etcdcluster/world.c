@@ -243,8 +243,7 @@ bool world_can_recover(const struct world *w)
 
 static bool has_volume(const struct world *w, const struct slot *s)
 {
-    return !w->durable || w->storage == STORAGE_SMALL || w->storage == STORAGE_FIXED ||
-           s->volume == WV_LARGE;
+    return !w->durable || w->storage == STORAGE_SMALL || s->volume == WV_LARGE;
 }
 
 bool world_at_goal(const struct world *w)

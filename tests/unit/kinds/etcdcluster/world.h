@@ -25,8 +25,7 @@ enum world_volume { WV_SMALL, WV_GROWS, WV_LARGE };
 enum world_storage {
     STORAGE_SMALL,    /* all volumes are to be small */
     STORAGE_EXPANDS,  /* large, and claims can be expanded */
-    STORAGE_FIXED,    /* large, claims cannot be expanded, and members must not be replaced */
-    STORAGE_REPLACES, /* they may be replaced */
+    STORAGE_REPLACES, /* large, claims cannot be expanded, and members may be replaced */
 };
 enum world_template { TEMPLATE_A, TEMPLATE_B, TEMPLATE_CRASHES, TEMPLATE_NO_IMAGE };
 
