@@ -140,7 +140,7 @@ def test_objects_that_are_not_ready_are_named(asked):
     [expression] = [t["expr"] for p in panels() if p["type"] == "table" for t in p["targets"]]
     chosen = expression.replace("$kind", "DatabaseUser").replace("$namespace", "dashboard")
     found = wait.until("the DatabaseUser without a server", lambda: asked.query(chosen), 30, every=0.5)
-    assert {"kind": "DatabaseUser", "namespace": "dashboard", "name": "shop"}.items() <= \
+    assert {"kind": "DatabaseUser", "namespace": "dashboard", "name": "databaseuser-sample"}.items() <= \
         found[0][0].items() and found[0][0]["reason"]
 
 
