@@ -184,6 +184,9 @@ extern const struct stw_rule stw_manager_rules[];
 /* The cache of a watch that the controller names; NULL if there is none, in a test of a run without a
  * manager.  A watch that no table names ends the process, with a line of the log that names it.  Borrowed; it lives as long as the manager.  On any thread. */
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w);
+/* The cache of another kind's objects; NULL: that kind is left out. */
+struct stw_informer *stw_run_other_cache(const struct stw_run *run,
+                                         const struct stw_controller *other);
 /* True while the leader term in which this run began lasts (base/fence.h).  The calls that write
  * check this themselves and fail with STW_ERR_CANCELLED.  Check here before starting something that
  * they would then leave unfinished.  Never blocks; on the worker of the run. */

@@ -390,17 +390,12 @@ void stw_worker_pool_join(struct stw_worker_pool *pool)
 
 /* --- called from within a run */
 
-/* A kind that is left out has no cache, and others may ask for it. */
-static bool is_known_watch(const struct stw_operator *op, const struct stw_watch *w)
+static bool is_known_watch(const struct stw_controller *c, const struct stw_watch *w)
 {
-    for (const struct stw_controller *const *c = op->controllers; *c; c++) {
-        const struct stw_watch *one = (*c)->own;
-        for (size_t i = 0; one && one != w; one = stw_controller_watch(*c, i++))
-            continue;
-        if (one)
-            return true;
-    }
-    return false;
+    const struct stw_watch *one = c->own;
+    for (size_t i = 0; one && one != w; one = stw_controller_watch(c, i++))
+        continue;
+    return one != NULL;
 }
 
 /* A bug of the kind, found by its first run.  An empty cache would be worse: all would be made again. */
@@ -414,8 +409,15 @@ static void die_of_unknown_watch(const struct stw_watch *w)
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
 {
     struct stw_watch_cache *cache = stw_manager_cache(run->manager, w);
-    if (!cache && run->manager && !is_known_watch(run->op, w))
+    if (!cache && run->manager && !is_known_watch(run->controller, w))
         die_of_unknown_watch(w);
+    return cache ? cache->informer : NULL;
+}
+
+struct stw_informer *stw_run_other_cache(const struct stw_run *run,
+                                         const struct stw_controller *other)
+{
+    struct stw_watch_cache *cache = stw_manager_cache(run->manager, other->own);
     return cache ? cache->informer : NULL;
 }
 

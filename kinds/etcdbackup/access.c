@@ -198,7 +198,7 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
     struct stw_etcdcluster spec = {0};
     char key[STW_KEY_LEN];
     stw_key_make(run->ns, name, key);
-    struct stw_informer *clusters = stw_run_cache(run, stw_controller_etcdcluster.own);
+    struct stw_informer *clusters = stw_run_other_cache(run, &stw_controller_etcdcluster);
     struct stw_arena *arena = stw_arena_create();
     struct stw_error err = {0};
     int rc = 0, found = arena && clusters

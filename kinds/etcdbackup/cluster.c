@@ -95,7 +95,7 @@ static void summarize_backups(const struct stw_run *run, const char *cluster, st
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
     size_t at = 0;
     *s = (struct summary){.run = run, .now = stw_wall_us(run->clock) / 1000000, .newest = EB_NEVER};
-    struct stw_informer *cache = stw_run_cache(run, stw_controller_etcdbackup.own);
+    struct stw_informer *cache = stw_run_other_cache(run, &stw_controller_etcdbackup);
     if (!cache)
         return;
     stw_buf_addf(&index, "backupOf:%s", cluster);

@@ -76,7 +76,7 @@ static int by_backup(struct er *e)
     struct er_source *s = &e->source;
     const char *uri = *e->state.uri ? e->state.uri : e->spec.backup.uri;
     char key[STW_KEY_LEN], found[ER_URI_MAX];
-    struct stw_informer *cache = stw_run_cache(e->run, stw_controller_etcdbackup.own);
+    struct stw_informer *cache = stw_run_other_cache(e->run, &stw_controller_etcdbackup);
     struct stw_error err = {0};
     if (!cache)
         return wait_for_backup(e, "BackupNotFound",
