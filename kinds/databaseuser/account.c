@@ -102,6 +102,28 @@ bool dbu_wants_adoption(const struct dbuser *d)
     return d->object.adopt || stw_same(d->spec.adoption_policy, "Adopt");
 }
 
+/* The arena of the run has the strings. */
+static int add_settings(const struct dbuser *d, struct dbu_desired *w)
+{
+    struct stw_json key, one;
+    if (!stw_json_there(d->spec.settings))
+        return 0;
+    struct stw_setting *all = calloc(STW_DATABASEUSER_SETTINGS_MAX, sizeof(*all));
+    if (!all)
+        return -1;
+    w->blocks[w->block_count++] = all;
+    stw_json_foreach (d->spec.settings, key, one) {
+        struct stw_databaseuser_setting s = {0};
+        if (w->account.setting_count == STW_DATABASEUSER_SETTINGS_MAX ||
+            stw_fields_decode(stw_databaseuser_setting_fields, one, d->arena, &s) != 0)
+            return -1;
+        all[w->account.setting_count++] =
+            (struct stw_setting){.name = s.name, .value = s.value, .database = s.database};
+    }
+    w->account.settings = all;
+    return 0;
+}
+
 int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
 {
     const struct stw_databaseuser *spec = &d->spec;
@@ -132,9 +154,9 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
         ret->account.password =
             (struct stw_sql_secret){.data = d->secret.value.data, .len = d->secret.value.len};
     ret->grants = calloc(grants + 1, sizeof(*ret->grants));
-    ret->blocks = calloc(grants + 2, sizeof(*ret->blocks)); /* and hosts, roles */
+    ret->blocks = calloc(grants + 3, sizeof(*ret->blocks)); /* and hosts, roles, settings */
     if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0 &&
-        add_roles(d, ret) == 0)
+        add_roles(d, ret) == 0 && add_settings(d, ret) == 0)
         return 0;
     dbu_desired_done(ret);
     return stw_fail_memory(err);

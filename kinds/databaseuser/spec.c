@@ -253,6 +253,9 @@ static const struct stw_field grant = {
 static const struct stw_field database = {
     .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_database_fields};
 
+static const struct stw_field setting = {
+    .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_setting_fields};
+
 static const struct stw_field role = {.name = "",
                                       .type = STW_T_STRING,
                                       .required = true,
@@ -316,6 +319,15 @@ static const struct stw_field spec_fields[] = {
              "none when absent.  A login activates all of them, on MariaDB the first.",
      STW_RANGE(0, STW_DATABASEUSER_ROLES_MAX),
      .item = &role},
+    {.name = "settings",
+     .type = STW_T_LIST,
+     STW_FIELD_OFFSET(struct stw_databaseuser, settings),
+     .help =
+         "PostgreSQL: settings of the account's sessions (ALTER ROLE ... SET).  Of those in the "
+         "target's allowedSettings, the account has these and no others.  When absent, they are "
+         "left as they are on the server.",
+     STW_RANGE(0, STW_DATABASEUSER_SETTINGS_MAX),
+     .item = &setting},
     {.name = "authPlugin",
      .type = STW_T_STRING,
      STW_FIELD_OFFSET(struct stw_databaseuser, auth_plugin),

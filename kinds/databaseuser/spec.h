@@ -77,6 +77,14 @@ extern const struct stw_field stw_databaseuser_database_fields[];
 /* Whether the object's annotation has the name of this database. */
 bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, const char *name);
 
+/* One element of `settings`, read with stw_databaseuser_setting_fields. */
+struct stw_databaseuser_setting {
+    const char *name, *value;
+    const char *database; /* NULL: all */
+};
+extern const struct stw_field stw_databaseuser_setting_fields[];
+#define STW_DATABASEUSER_SETTINGS_MAX 20
+
 /* How a password that has changed reaches the server; absent: it replaces the old one. */
 struct stw_databaseuser_rotation {
     const char *strategy; /* "Auto", "DualPassword", "TwinAccounts", "InPlace" */
@@ -97,6 +105,7 @@ struct stw_databaseuser {
     struct stw_json grants;    /* list; absent: none */
     struct stw_json databases; /* list; absent: none */
     struct stw_json roles;     /* list of strings; absent: none */
+    struct stw_json settings;  /* PostgreSQL: list; absent: as they are on the server */
     const char *auth_plugin;   /* MySQL and MariaDB; NULL: the server's default */
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */

@@ -45,6 +45,11 @@ const struct stw_cel stw_databaseuser_cel_plugin[] = {
     {0},
 };
 
+const struct stw_cel stw_databaseuser_cel_setting[] = {
+    {"self.matches(r'^[a-z0-9_]*$')", "must consist of small letters, digits and '_'"},
+    {0},
+};
+
 const struct stw_cel stw_databaseuser_cel_every[] = {
     {"self.matches(r'^[1-9][0-9]{0,3}[mhd]$')",
      "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d"},
@@ -165,6 +170,12 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .rule = "!has(self.databases) || self.databases.all(d, !has(d.name) || "
              "self.databases.exists_one(e, has(e.name) && e.name == d.name))",
      .message = "databases must differ"},
+    {.at = "settings",
+     .type = STW_CEL_ENTRIES,
+     .code = STW_DUPLICATE,
+     .rule = "!has(self.settings) || self.settings.all(g, !has(g.name) || "
+             "self.settings.exists_one(h, " SAME("name") " && " SAME("database") "))",
+     .message = "settings must differ"},
     {.at = "reassignOwnedTo",
      .code = STW_INVALID,
      .rule = "!has(self.reassignOwnedTo) || !has(self.user) || self.reassignOwnedTo != self.user",

@@ -17,12 +17,13 @@ const char *stw_databaseuser_check_key(const char *key);
 const char *stw_databaseuser_check_until(const char *until);
 const char *stw_databaseuser_check_every(const char *every);
 const char *stw_databaseuser_check_alphabet(const char *alphabet);
+const char *stw_databaseuser_check_setting(const char *name);
 const char *stw_databaseuser_check_plugin(const char *plugin);
 
 /* The same and the rules in CEL. */
 extern const struct stw_cel stw_databaseuser_cel_user[], stw_databaseuser_cel_text[],
     stw_databaseuser_cel_key[], stw_databaseuser_cel_until[], stw_databaseuser_cel_every[],
-    stw_databaseuser_cel_alphabet[], stw_databaseuser_cel_plugin[];
+    stw_databaseuser_cel_alphabet[], stw_databaseuser_cel_plugin[], stw_databaseuser_cel_setting[];
 extern const struct stw_cel_rule stw_databaseuser_cel[];
 
 void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
@@ -45,6 +46,7 @@ struct stw_dbu_scene {
 };
 
 void stw_databaseuser_check_grants(const struct stw_dbu_scene *s);
+void stw_databaseuser_check_settings(const struct stw_dbu_scene *s);
 void stw_databaseuser_check_databases(const struct stw_dbu_scene *s);
 /* Warns before the deletion of an object what happens to its databases. */
 void stw_databaseuser_advise_databases(const struct stw_admission *a, struct stw_findings *f);

@@ -828,6 +828,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_tls(s);
     check_limits(s);
     check_until(s);
+    stw_databaseuser_check_settings(s);
     check_reassign(s);
     check_adoption(s);
     advise_on_deletion(s);

@@ -535,18 +535,34 @@ static void check_expiry(struct work *w)
                 "works: set spec.validUntil, for example to infinity");
 }
 
-/* A setting that the admin may not change keeps nothing else from being done. */
+/* A setting that the server refuses keeps nothing else from being done. */
 static void check_settings(struct work *w)
 {
-    for (size_t i = 0; i < w->script.count; i++)
-        if (w->script.items[i].effect & DID_SETTING && !w->script.items[i].done &&
-            w->refused.trouble == STW_SQL_FINE)
+    for (size_t i = 0; i < w->seen.count && w->refused.trouble == STW_SQL_FINE; i++)
+        if (w->seen.logins[i].setting_refused[0] != '\0')
+            (void)stw_fault_set(
+                &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                "the setting \"%s\" is not set: it is not one that every account of "
+                "this server may change for itself",
+                w->seen.logins[i].setting_refused);
+    for (size_t i = 0; i < w->script.count; i++) {
+        if (!(w->script.items[i].effect & DID_SETTING) || w->script.items[i].done ||
+            w->refused.trouble != STW_SQL_FINE)
+            continue;
+        if (w->a->acts_as)
             (void)stw_fault_set(
                 &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
                 "a setting of the role \"%s\" is not copied to it, because the admin "
                 "account may not change it: set the same with ALTER ROLE \"%s\" SET, "
                 "as a superuser",
                 w->a->acts_as, w->a->user);
+        else
+            (void)stw_fault_set(
+                &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                "the server refused \"%.200s\": the value is not valid, there is no "
+                "such database, or the admin account may not set it",
+                stw_buf_str(&w->script.items[i].text));
+    }
 }
 
 static int write_wanted(struct work *w, struct stw_login *l)
@@ -885,7 +901,7 @@ static int check_rights(struct work *w)
                                  "replaced by roles, or by rights on databases or schemas",
                                  STW_RIGHTS_MAX, STW_RIGHTS_MAX_BYTES >> 20);
         if (l->have.failed || l->defaults.failed || l->mark.rights.failed ||
-            l->settings_wanted.failed || l->settings.failed)
+            l->settings_wanted.failed || l->settings.failed || l->settable.failed)
             return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, STW_RIGHTS_NO_MEMORY);
     }
     return 0;

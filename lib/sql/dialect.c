@@ -115,6 +115,9 @@ static const char *const mysql_databases[] = {
     "mysql", "sys", "performance_schema", "information_schema", "steward", NULL};
 static const char *const postgresql_databases[] = {"template0", "template1", NULL};
 static const char *const postgresql_schemas[] = {"pg_*", "information_schema", NULL};
+static const char *const postgresql_settings[] = {
+    "role", "session_authorization", "session_*", "local_preload_libraries", "shared_*", "log_*",
+    NULL};
 static const char *const none[] = {NULL};
 
 /* Not in these lists: plugins for which the client is who the system, a directory or a certificate
@@ -238,6 +241,12 @@ const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const
         if (stw_streq(p->name, name))
             return p;
     return NULL;
+}
+
+bool stw_engine_reserves_setting(const char *name)
+{
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] ||
+           is_in(postgresql_settings, name);
 }
 
 bool stw_engine_has_plugin(enum stw_engine e, const char *plugin)

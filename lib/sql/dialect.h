@@ -57,6 +57,11 @@ bool stw_engine_reserves_schema(enum stw_engine e, const char *schema);
 /* NULL: the engine does not have the privilege, or it may not be granted. */
 const struct stw_engine_privilege *stw_engine_privilege(enum stw_engine e, const char *name);
 
+/* Whether no target may allow the setting of PostgreSQL: it changes whose rights a session has, loads
+ * libraries, or hides what the session does.  Also names that are not in lower case, and those of
+ * extensions, which the server does not know before they are loaded. */
+bool stw_engine_reserves_setting(const char *name);
+
 bool stw_engine_has_plugin(enum stw_engine e, const char *plugin);
 
 /* Every privilege of an engine at one of `places`, as `"A", "B"`; for messages. */

@@ -98,6 +98,8 @@ struct stw_login {
     /* PostgreSQL: what was set with ALTER ROLE for the role that it acts as, and for itself: `name` is the
      * setting, `privilege` its value, `database` the one that it is for. */
     struct stw_rights settings_wanted, settings;
+    struct stw_rights settable; /* PostgreSQL: of the wanted, those that every account may set */
+    char setting_refused[STW_MARK_MADE_LEN]; /* a wanted one that is not; "": none */
     /* PostgreSQL: of a wanted right on all tables or functions, one that it is not on: "SELECT on
      * public.orders of the role owner" */
     char missing[STW_MISSING_SIZE];
@@ -229,8 +231,8 @@ struct stw_engine_ops {
     void (*rights)(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, const struct stw_rights *want,
                    const struct stw_grants_plan *p, struct stw_script *s);
-    /* Copies the settings of the role that it acts as, in statements that may fail; NULL: there are
-     * none. */
+    /* Writes the wanted settings, or those of the role that it acts as, in statements that may fail;
+     * NULL: there are none. */
     void (*settings)(const struct stw_account *a, const struct stw_login *l, struct stw_script *s);
     void (*mark)(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  enum stw_mark_state state, const char *made, const struct stw_rights *rights,

@@ -148,7 +148,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                            : "CASE WHEN pg_get_userbyid(m.grantor) <> current_user THEN "
                              "pg_get_userbyid(m.grantor)::text END",
         user);
-    if (a->acts_as)
+    if (a->acts_as || a->settings)
         stw_pg_write_settings_look(out, a);
     if (needs_all_databases(a))
         stw_buf_adds(out, " UNION ALL SELECT 'n', datname::text, NULL, NULL, NULL, NULL, NULL FROM "
@@ -231,6 +231,9 @@ static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
     case 's':
         stw_pg_read_setting(k->login, c);
         return 0;
+    case 'u':
+        stw_pg_read_setting_context(k->login, c);
+        return 0;
     case 'm':
         add_right(k->login,
                   (struct stw_right){.level = STW_LEVEL_ROLE,
@@ -285,6 +288,7 @@ int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_s
     if (stw_session_ask(s, st, read_account_row, &k, f) < 0)
         return -1;
     stw_rights_sort(&k.login->have);
+    stw_pg_want_settings(k.login, a);
     stw_rights_sort(&k.login->settings_wanted);
     stw_rights_sort(&k.login->settings);
     try_password(s, a, k.login);

@@ -1,42 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was set for a role of PostgreSQL with ALTER ROLE ... SET, also IN DATABASE, such as search_path
- * and timeouts.  The server takes the settings of the role that logs in, not of the one that its
- * sessions act as: so a login gets those of its role, and has no others. */
+ * What is set for a role of PostgreSQL with ALTER ROLE ... SET, also IN DATABASE, such as search_path
+ * and timeouts: what the account asks for, of the settings that the target allows; others stay.  The
+ * server takes the settings of the role that logs in, not of the one that its sessions act as: so a
+ * login gets those of its role, and has no others. */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 
 #include "base/util.h"
 
+#include <ctype.h>
+
 void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a)
 {
     stw_buf_adds(out, " UNION ALL SELECT 's', d.datname::text, v.one, (r.rolname = ");
-    stw_pg_strz(out, a->acts_as);
+    stw_pg_strz(out, a->acts_as ? a->acts_as : "");
     stw_buf_adds(out,
                  ")::text, NULL, NULL, NULL FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = "
                  "s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase CROSS JOIN LATERAL "
                  "unnest(s.setconfig) v(one) WHERE r.rolname IN (");
     stw_pg_strz(out, a->user);
     stw_buf_addc(out, ',');
-    stw_pg_strz(out, a->acts_as);
+    stw_pg_strz(out, a->acts_as ? a->acts_as : a->user);
     stw_buf_addc(out, ')');
-}
-
-void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c)
-{
-    bool wanted = c[3].data && stw_streq(c[3].data, "true");
-    const char *equals = c[2].data ? strchr(c[2].data, '=') : NULL;
-    if (!equals)
+    if (a->setting_count == 0)
         return;
-    stw_autofree char *name = strndup(c[2].data, (size_t)(equals - c[2].data));
-    struct stw_rights *to = wanted ? &l->settings_wanted : &l->settings;
-    if (!name)
-        to->failed = true;
-    else if (!stw_streq(name, "role") || (!wanted && c[1].data)) /* `role` is what it acts as */
-        stw_rights_add(to, &(struct stw_right){.level = STW_LEVEL_DATABASE,
-                                               .database = c[1].data,
-                                               .name = name,
-                                               .privilege = equals + 1});
+    stw_buf_adds(out, " UNION ALL SELECT 'u', lower(name), context, NULL, NULL, NULL, NULL FROM "
+                      "pg_settings WHERE lower(name) IN (");
+    for (size_t i = 0; i < a->setting_count; i++) {
+        stw_buf_adds(out, i > 0 ? "," : "");
+        stw_pg_strz(out, a->settings[i].name);
+    }
+    stw_buf_addc(out, ')');
 }
 
 /* Of a list that the server stores with its quotation marks. */
@@ -68,6 +63,90 @@ static void read_element(const char **at, struct stw_buf *element)
         element->data[--element->len] = '\0';
     p += strspn(p, " ");
     *at = *p == ',' ? p + 1 : p + strlen(p);
+}
+
+/* The server writes quotation marks only where an element needs them; here each has them. */
+static void put_stored_list(struct stw_buf *out, const char *value)
+{
+    stw_autobuf struct stw_buf element = STW_BUF_INIT(64u << 10);
+    const char *comma = "";
+    do {
+        stw_buf_clear(&element);
+        read_element(&value, &element);
+        stw_buf_adds(out, comma);
+        stw_pg_name(out, stw_buf_str(&element));
+        out->failed |= element.failed;
+        comma = ", ";
+    } while (*value != '\0');
+}
+
+static void add_setting(struct stw_rights *to, const char *database, const char *name,
+                        const char *value)
+{
+    stw_autobuf struct stw_buf list = STW_BUF_INIT(256u << 10);
+    if (is_list(name))
+        put_stored_list(&list, value);
+    to->failed |= list.failed;
+    stw_rights_add(to, &(struct stw_right){.level = STW_LEVEL_DATABASE,
+                                           .database = database,
+                                           .name = name,
+                                           .privilege = list.len > 0 ? stw_buf_str(&list) : value});
+}
+
+void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c)
+{
+    bool wanted = c[3].data && stw_streq(c[3].data, "true");
+    const char *equals = c[2].data ? strchr(c[2].data, '=') : NULL;
+    if (!equals)
+        return;
+    stw_autofree char *name = strndup(c[2].data, (size_t)(equals - c[2].data));
+    struct stw_rights *to = wanted ? &l->settings_wanted : &l->settings;
+    if (!name) {
+        to->failed = true;
+        return;
+    }
+    for (char *at = name; *at; at++) /* DateStyle, TimeZone */
+        *at = (char)tolower((unsigned char)*at);
+    if (!stw_streq(name, "role") || (!wanted && c[1].data)) /* `role` is what it acts as */
+        add_setting(to, c[1].data, name, equals + 1);
+}
+
+void stw_pg_read_setting_context(struct stw_login *l, const struct stw_cell *c)
+{
+    if (c[1].data && c[2].data && stw_streq(c[2].data, "user"))
+        stw_rights_add(&l->settable,
+                       &(struct stw_right){.level = STW_LEVEL_DATABASE, .name = c[1].data});
+}
+
+static bool is_settable(const struct stw_login *l, const char *name)
+{
+    for (size_t i = 0; i < l->settable.count; i++)
+        if (stw_streq(l->settable.items[i].name, name))
+            return true;
+    return false;
+}
+
+/* steward may be a superuser, whose ALTER ROLE would be accepted for any setting.  A login does not wait
+ * for its role to have them. */
+void stw_pg_want_settings(struct stw_login *l, const struct stw_account *a)
+{
+    struct stw_rights wanted = {0};
+    const struct stw_rights *from = a->acts_as ? &l->settings_wanted : &l->settings;
+    if (!a->settings)
+        return;
+    for (size_t i = 0; i < a->setting_count; i++) {
+        const struct stw_setting *one = &a->settings[i];
+        if (is_settable(l, one->name) && stw_target_allows_setting(a->target, one->name))
+            add_setting(&wanted, one->database, one->name, one->value);
+        else
+            stw_format(l->setting_refused, sizeof(l->setting_refused), "%s", one->name);
+    }
+    for (size_t i = 0; i < from->count; i++)
+        if (!stw_target_allows_setting(a->target, from->items[i].name))
+            stw_rights_add(&wanted, &from->items[i]);
+    stw_rights_inherit(&wanted, from);
+    stw_rights_done(&l->settings_wanted);
+    l->settings_wanted = wanted;
 }
 
 static void put_list(struct stw_buf *out, const char *value)
@@ -121,7 +200,7 @@ static bool is_set(const struct stw_rights *settings, const struct stw_right *se
 void stw_pg_settings(const struct stw_account *a, const struct stw_login *l, struct stw_script *s)
 {
     stw_autorights struct stw_rights missing = {0}, excess = {0};
-    if (!a->acts_as)
+    if (!a->acts_as && !a->settings)
         return;
     stw_rights_minus(&l->settings_wanted, &l->settings, &missing);
     stw_rights_minus(&l->settings, &l->settings_wanted, &excess);

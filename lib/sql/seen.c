@@ -22,6 +22,7 @@ void stw_seen_done(struct stw_seen *s)
         stw_rights_done(&s->logins[i].defaults);
         stw_rights_done(&s->logins[i].settings_wanted);
         stw_rights_done(&s->logins[i].settings);
+        stw_rights_done(&s->logins[i].settable);
     }
     free(s->logins);
     names_done(s->databases, s->database_count);

@@ -74,6 +74,13 @@ struct stw_grant {
                             schema */
 };
 
+/* PostgreSQL: ALTER ROLE ... SET. */
+struct stw_setting {
+    const char *name; /* in lower case */
+    const char *value;
+    const char *database; /* the one that it is for; NULL: all */
+};
+
 enum stw_grants_policy {
     STW_GRANTS_MANAGED,
     STW_GRANTS_EXACT,
@@ -113,6 +120,9 @@ struct stw_account {
     size_t grant_count;
     const char *const *roles; /* that it is a member of, ended by NULL; NULL: none.  On MariaDB the
                                  first one is the default role, on MySQL all are */
+    /* Of those that the target allows, it has these and no others.  NULL: they stay as they are. */
+    const struct stw_setting *settings;
+    size_t setting_count;
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,

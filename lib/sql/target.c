@@ -20,6 +20,7 @@
 #define PATTERNS_MAX 1000
 #define PATTERN_MAX_BYTES 16384 /* HOST_MAX bytes, all of which may be {namespace} */
 #define PLUGINS_MAX 16
+#define SETTINGS_MAX 50
 #define PLUGIN_MAX 64
 #define NAMESPACE "{namespace}"
 
@@ -51,7 +52,8 @@ struct written {
     struct admin admin;
     struct tls tls;
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
-        allowed_owners, allowed_roles, allowed_auth_plugins, allow_create, allowed_extensions;
+        allowed_owners, allowed_roles, allowed_auth_plugins, allow_create, allowed_extensions,
+        allowed_settings;
     bool allow_all_databases, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
@@ -199,6 +201,8 @@ static const struct stw_field plugin_row = {.name = "",
                                             .has_range = true,
                                             .min = 1,
                                             .max = PLUGIN_MAX};
+static const struct stw_field setting_row = {
+    .name = "", .type = STW_T_STRING, .required = true, .has_range = true, .min = 1, .max = 63};
 
 static const struct stw_field rows[] = {
     {.name = "name",
@@ -284,6 +288,12 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .max = PATTERNS_MAX,
      .item = &pattern_row},
+    {.name = "allowedSettings",
+     .type = STW_T_LIST,
+     WRITTEN(allowed_settings),
+     .has_range = true,
+     .max = SETTINGS_MAX,
+     .item = &setting_row},
     {.name = "allowAllDatabases", .type = STW_T_BOOL, WRITTEN(allow_all_databases), .def = "false"},
     {.name = "default", .type = STW_T_BOOL, WRITTEN(is_default), .def = "false"},
     {.name = "maxUsers",
@@ -375,6 +385,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allowed_auth_plugins = copy_list(p, w->allowed_auth_plugins),
         .allow_create = copy_list(p, w->allow_create),
         .allowed_extensions = copy_list(p, w->allowed_extensions),
+        .allowed_settings = copy_list(p, w->allowed_settings),
         .allow_all_databases = w->allow_all_databases,
         .is_default = w->is_default,
         .max_users = w->max_users,
@@ -444,6 +455,23 @@ static void check_plugins(struct parser *p, size_t index, const struct stw_targe
     }
 }
 
+static void check_settings(struct parser *p, size_t index, const struct stw_target *t)
+{
+    for (size_t i = 0; t->allowed_settings && t->allowed_settings[i]; i++) {
+        char path[96];
+        stw_autobuf struct stw_buf value = STW_BUF_INIT(VALUE_MAX_BYTES);
+        const char *name = t->allowed_settings[i];
+        if (!*name || !stw_engine_reserves_setting(name))
+            continue;
+        stw_format(path, sizeof(path), "targets[%zu].allowedSettings[%zu]", index, i);
+        stw_buf_json_str(&value, name, strnlen(name, VALUE_SHOWN));
+        stw_findings_add(p->f, path, STW_INVALID, stw_buf_str(&value),
+                         "must be the name of a setting in lower case, and not one that changes "
+                         "whose rights a session has, loads libraries, or changes what is logged");
+        p->f->failed |= value.failed;
+    }
+}
+
 static void check_engine_fields(struct parser *p, size_t index, const struct stw_target *t)
 {
     char path[64];
@@ -462,6 +490,10 @@ static void check_engine_fields(struct parser *p, size_t index, const struct stw
     }
     if (t->allowed_auth_plugins && !engine->auth_plugins[0]) {
         path_to(path, sizeof(path), index, "allowedAuthPlugins");
+        stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
+    }
+    if (t->allowed_settings && !engine->has_schemas) {
+        path_to(path, sizeof(path), index, "allowedSettings");
         stw_findings_add(p->f, path, STW_INVALID, NULL, "not supported on %s", engine->name);
     }
     if (t->allowed_extensions && !engine->has_schemas) {
@@ -523,6 +555,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
     check_password(p, at->index, stw_json_get(v, "admin"));
     if (place_of(engine_names, w.engine) >= 0) {
         check_privileges(p, at->index, t);
+        check_settings(p, at->index, t);
         check_plugins(p, at->index, t);
         check_engine_fields(p, at->index, t);
     }
@@ -724,6 +757,26 @@ bool stw_target_allows_plugin(const struct stw_target *t, const char *plugin)
     for (const char *const *p = t->allowed_auth_plugins; p && *p; p++)
         if (stw_streq(*p, plugin))
             return true;
+    return false;
+}
+
+const char *const stw_target_settings[] = {"application_name",
+                                           "datestyle",
+                                           "default_transaction_isolation",
+                                           "default_transaction_read_only",
+                                           "idle_in_transaction_session_timeout",
+                                           "lock_timeout",
+                                           "search_path",
+                                           "statement_timeout",
+                                           "timezone",
+                                           NULL};
+
+bool stw_target_allows_setting(const struct stw_target *t, const char *setting)
+{
+    const char *const *list = t->allowed_settings ? t->allowed_settings : stw_target_settings;
+    for (; *list; list++)
+        if (stw_streq(*list, setting))
+            return !stw_engine_reserves_setting(setting);
     return false;
 }
 

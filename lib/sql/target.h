@@ -55,6 +55,7 @@ struct stw_target {
     const char *const *allowed_auth_plugins; /* names; MySQL and MariaDB: default: none */
     const char *const *allow_create;         /* databases that steward may create; default: none */
     const char *const *allowed_extensions;   /* PostgreSQL, of those databases; default: none */
+    const char *const *allowed_settings;     /* PostgreSQL: names; NULL: stw_target_settings */
     int64_t max_users;                       /* accounts made by steward; 0: no limit */
     int64_t max_connections;                 /* of the pool; default 4 */
     int64_t connect_timeout_seconds, statement_timeout_seconds; /* defaults 5, 10 */
@@ -94,6 +95,9 @@ void stw_target_put_pattern(const char *pattern, const char *ns, struct stw_buf 
 bool stw_target_allows_plugin(const struct stw_target *t, const char *plugin);
 /* Whether allowedPrivileges has it.  "GRANT OPTION" is a privilege here. */
 bool stw_target_allows_privilege(const struct stw_target *t, const char *privilege);
+/* What accounts of PostgreSQL may be set without allowedSettings; ended by NULL. */
+extern const char *const stw_target_settings[];
+bool stw_target_allows_setting(const struct stw_target *t, const char *setting);
 /* Whether allowedPrivileges has it. */
 bool stw_target_lists_privilege(const struct stw_target *t, const char *privilege);
 

@@ -54,6 +54,7 @@ struct command {
     struct stw_json_doc doc;
     struct stw_json root;
     struct stw_account account;
+    struct stw_setting settings[20];
     char *strings[STRINGS_MAX];
     size_t string_count;
     struct stw_buf password;
@@ -126,6 +127,22 @@ static void read_grants(struct command *c)
     c->account.grant_count = n;
 }
 
+static void read_settings(struct command *c)
+{
+    struct stw_json list = stw_json_get(c->root, "settings"), key, one;
+    size_t n = 0;
+    if (!stw_json_there(list))
+        return;
+    stw_json_foreach (list, key, one)
+        if (n < STW_COUNT(c->settings))
+            c->settings[n++] =
+                (struct stw_setting){.name = kept(c, stw_json_get(one, "name")),
+                                     .value = kept(c, stw_json_get(one, "value")),
+                                     .database = kept(c, stw_json_get(one, "database"))};
+    c->account.settings = c->settings;
+    c->account.setting_count = n;
+}
+
 static int64_t number(struct stw_json v)
 {
     int64_t n = 0;
@@ -174,6 +191,7 @@ static void read_account(struct command *c)
     (void)list(c, stw_json_get(c->root, "roles"), c->roles);
     a->roles = c->roles;
     read_grants(c);
+    read_settings(c);
 }
 
 static const char *const troubles[] = {

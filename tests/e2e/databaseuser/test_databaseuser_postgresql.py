@@ -55,6 +55,24 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
     pg_scene.wait_event("app", shop, "Deleted")
 
 
+def test_both_logins_begin_with_the_settings_of_the_object(pg_scene, postgresql, shop):
+    """A later list replaces them; an unsafe one is refused before anything is set."""
+    create(pg_scene, "app", shop, settings=[{"name": "lock_timeout", "value": "3s"}],
+           connectionSecret={"name": "app-conn"}, rotation={"strategy": "TwinAccounts"})
+
+    def stored():
+        return [tuple(row) for row in postgresql.sql(
+            "SELECT r.rolname, v FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole, "
+            "unnest(setconfig) v WHERE v NOT LIKE 'role=%' ORDER BY 1, 2")]
+    assert stored() == [(role, "lock_timeout=3s") for role in ("app", "app_a", "app_b")]
+    pg_scene.patch("app", shop, settings=[{"name": "statement_timeout", "value": "9s"}])
+    wait.until("the other setting", lambda: stored() == [
+        (role, "statement_timeout=9s") for role in ("app", "app_a", "app_b")])
+    pg_scene.patch("app", shop, settings=[{"name": "session_preload_libraries", "value": "x"}])
+    pg_scene.wait_condition("app", shop, "Ready", "InvalidSpec")
+    assert len(stored()) == 3
+
+
 def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
     """D7: a role that owns objects can still be dropped, and its objects are kept."""
     rights = [READS[0], {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]}]

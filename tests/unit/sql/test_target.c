@@ -5,6 +5,10 @@
 
 #define ADMIN "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/run/pw\"}"
 #define ONE(members) "{\"targets\":[{" members "}]}"
+#define SETTING                                                                                    \
+    "must be the name of a setting in lower case, and not one that changes whose rights a "        \
+    "session "                                                                                     \
+    "has, loads libraries, or changes what is logged\n"
 #define BASE "\"name\":\"orders\",\"engine\":\"mariadb\",\"host\":\"db\""
 #define WITH(members) ONE(BASE "," ADMIN "," members)
 
@@ -263,6 +267,15 @@ static void what_is_wrong(void **state)
          "HISTORY\", \"DROP\", \"EVENT\", \"EXECUTE\", \"INDEX\", \"INSERT\", \"LOCK TABLES\", "
          "\"PROCESS\", \"REFERENCES\", \"REPLICATION SLAVE\", \"SELECT\", \"SHOW DATABASES\", "
          "\"SHOW VIEW\", \"SLAVE MONITOR\", \"TRIGGER\", \"UPDATE\", \"GRANT OPTION\"\n"},
+        {ONE("\"name\":\"p\",\"engine\":\"postgresql\",\"host\":\"h\"," ADMIN
+             ",\"allowedSettings\":[\"work_mem\",\"role\",\"Log_Statement\",\"auto_explain.x\","
+             "\"local_preload_libraries\"]"),
+         "targets[0].allowedSettings[1]: Invalid value: \"role\": " SETTING
+         "targets[0].allowedSettings[2]: Invalid value: \"Log_Statement\": " SETTING
+         "targets[0].allowedSettings[3]: Invalid value: \"auto_explain.x\": " SETTING
+         "targets[0].allowedSettings[4]: Invalid value: \"local_preload_libraries\": " SETTING},
+        {WITH("\"allowedSettings\":[\"work_mem\"]"),
+         "targets[0].allowedSettings: Invalid value: not supported on mariadb\n"},
         {WITH("\"allowedAuthPlugins\":[\"ed25519\",\"unix_socket\",\"\",\"ED25519\"]"),
          "targets[0].allowedAuthPlugins[2]: Required value\n"
          "targets[0].allowedAuthPlugins[1]: Unsupported value: \"unix_socket\": supported values: "

@@ -1054,6 +1054,37 @@ static void valid_until(void **state)
     ASSERT_RULES(rules, &env);
 }
 
+static void settings(void **state)
+{
+    static const struct rule rules[] = {
+        {ON("pg", PG_GOOD ",\"settings\":[{\"name\":\"search_path\",\"value\":\"a, b\"},{\"name\":"
+                          "\"search_path\",\"value\":\"c\",\"database\":\"d\"}]"),
+         ""},
+        {ON("maria", GOOD ",\"settings\":[]"),
+         "spec.settings: Invalid value: not supported on mariadb\n"},
+        {ON("listed",
+            PG_GOOD ",\"settings\":[{\"name\":\"lock_timeout\",\"value\":\"1s\",\"database\":"
+                    "\"other\"},{\"name\":\"lock_timeout\",\"value\":\"2s\",\"database\":"
+                    "\"other\"},{\"name\":\"Role\",\"value\":\"\"}]"),
+         "spec.settings[2].name: Invalid value: \"Role\": must consist of small letters, digits "
+         "and '_'\n"
+         "spec.settings[2].value: Required value\n"
+         "spec.settings[0].database: Forbidden: target \"listed\" does not allow \"other\" for "
+         "namespace \"shop\"\n"
+         "spec.settings[1]: Duplicate value: \"lock_timeout\"\n"},
+        {ON("pg",
+            PG_GOOD ",\"settings\":[{\"name\":\"session_preload_libraries\",\"value\":\"x\"}]"),
+         "spec.settings[0].name: Unsupported value: \"session_preload_libraries\": supported "
+         "values: "
+         "\"application_name\", \"datestyle\", \"default_transaction_isolation\", "
+         "\"default_transaction_read_only\", \"idle_in_transaction_session_timeout\", "
+         "\"lock_timeout\", \"search_path\", \"statement_timeout\", \"timezone\", the "
+         "allowedSettings of target \"pg\"\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+}
+
 /* A sequence is named like a table. */
 static void sequences(void **state)
 {
@@ -1681,6 +1712,7 @@ int main(void)
         cmocka_unit_test(leaving_objects_pass),
         cmocka_unit_test(what_is_defaulted),
         cmocka_unit_test(valid_until),
+        cmocka_unit_test(settings),
         cmocka_unit_test(sequences),
         cmocka_unit_test(generated_passwords),
         cmocka_unit_test(connection_secrets),

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Settings of a DatabaseUser on PostgreSQL: the table and the rules. */
+#include "kinds/databaseuser/spec_priv.h"
+
+#include "base/util.h"
+#include "schema/arena.h"
+
+#define PATH_BYTES 64
+
+const struct stw_field stw_databaseuser_setting_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_setting, name),
+     .help = "Name of the setting in lower case, such as statement_timeout; one of the target's "
+             "allowedSettings.",
+     .required = true,
+     STW_RANGE(1, 63),
+     .pattern = "^[a-z0-9_]+$",
+     .check = stw_databaseuser_check_setting,
+     .cel = stw_databaseuser_cel_setting},
+    {.name = "value",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_setting, value),
+     .help = "Its value, such as 30s; the elements of a list are separated by commas.",
+     .required = true,
+     STW_RANGE(1, 1024),
+     .check = stw_databaseuser_check_text,
+     .cel = stw_databaseuser_cel_text},
+    {.name = "database",
+     .type = STW_T_STRING,
+     STW_FIELD_OFFSET(struct stw_databaseuser_setting, database),
+     .help = "Database that it is for; when absent, all.",
+     STW_RANGE(1, 63),
+     .check = stw_databaseuser_check_text,
+     .cel = stw_databaseuser_cel_text},
+    {0},
+};
+
+const char *stw_databaseuser_check_setting(const char *name)
+{
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")]
+               ? "must consist of small letters, digits and '_'"
+               : NULL;
+}
+
+static void check_allowed(const struct stw_dbu_scene *s, uint32_t i,
+                          const struct stw_databaseuser_setting *one)
+{
+    char path[PATH_BYTES];
+    stw_autobuf struct stw_buf allowed = STW_BUF_INIT(8192);
+    if (one->name && *one->name && !stw_databaseuser_check_setting(one->name) &&
+        !stw_target_allows_setting(s->target, one->name)) {
+        stw_format(path, sizeof(path), "spec.settings[%u].name", i);
+        stw_engine_list_names(s->target->allowed_settings ? s->target->allowed_settings
+                                                          : stw_target_settings,
+                              &allowed);
+        stw_databaseuser_add(s, path, STW_NOT_SUPPORTED, one->name,
+                             "supported values: %s, the allowedSettings of target \"%s\"",
+                             stw_buf_str(&allowed), s->target_name);
+        s->f->failed |= allowed.failed;
+    }
+    stw_format(path, sizeof(path), "spec.settings[%u].database", i);
+    if (one->database && s->a->ns &&
+        (stw_engine_reserves_database(s->target->engine, one->database) ||
+         !stw_target_allows_database(s->target, s->a->ns, one->database)))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow \"%.64s\" for namespace \"%s\"",
+                             s->target_name, one->database, s->a->ns);
+}
+
+void stw_databaseuser_check_settings(const struct stw_dbu_scene *s)
+{
+    struct stw_databaseuser_setting all[STW_DATABASEUSER_SETTINGS_MAX];
+    struct stw_arena arena;
+    uint32_t count = stw_json_size(s->user->settings);
+    if (!stw_json_there(s->user->settings) || count > STW_DATABASEUSER_SETTINGS_MAX)
+        return; /* the field table reports it */
+    if (s->engine && !s->engine->has_schemas) {
+        stw_databaseuser_add(s, "spec.settings", STW_INVALID, NULL, "not supported on %s",
+                             s->engine->name);
+        return;
+    }
+    stw_arena_init(&arena);
+    for (uint32_t i = 0; i < count; i++) {
+        all[i] = (struct stw_databaseuser_setting){0};
+        /* wrong types have been reported already */
+        (void)stw_fields_decode(stw_databaseuser_setting_fields, stw_json_at(s->user->settings, i),
+                                &arena, &all[i]);
+        bool again = false;
+        for (uint32_t k = 0; k < i && !again && all[i].name; k++)
+            again =
+                stw_same(all[k].name, all[i].name) && stw_same(all[k].database, all[i].database);
+        char path[PATH_BYTES];
+        stw_format(path, sizeof(path), "spec.settings[%u]", i);
+        if (again)
+            stw_databaseuser_add(s, path, STW_DUPLICATE, all[i].name, "%s", "");
+        else if (s->engine && s->target)
+            check_allowed(s, i, &all[i]);
+    }
+    stw_arena_done(&arena);
+}
