@@ -58,8 +58,8 @@ static int check_doubles(const struct stw_operator *op, struct stw_error *err)
         kinds[n] = op->kinds[n];
         controllers[n] = op->controllers[n];
     }
-    qsort(kinds, n, sizeof(kinds[0]), compare_kinds);
-    qsort(controllers, n, sizeof(controllers[0]), compare_names);
+    qsort(kinds, n, sizeof(void *), compare_kinds);
+    qsort(controllers, n, sizeof(void *), compare_names);
     for (size_t i = 1; i < n; i++) {
         if (compare_kinds(&kinds[i - 1], &kinds[i]) == 0)
             return stw_fail(err, STW_ERR_INVALID, "%s and %s are both %s.%s", kinds[i - 1]->kind,
@@ -94,7 +94,7 @@ static int check_watches(const struct stw_operator *op, struct stw_error *err)
         for (size_t i = 0; w && n < WATCHES_MAX; w = stw_controller_watch(*c, i++))
             all[n++] = w;
     }
-    qsort(all, n, sizeof(all[0]), compare_watches);
+    qsort(all, n, sizeof(void *), compare_watches);
     for (size_t i = 1; i < n; i++)
         if (all[i - 1] != all[i] && compare_watches(&all[i - 1], &all[i]) == 0)
             return stw_fail(err, STW_ERR_INVALID,

@@ -81,12 +81,15 @@ bool stw_client_submit(struct stw_client *c, const struct stw_request *req);
  * stw_client_do() does.  A write whose leader term has ended fails with STW_ERR_CANCELLED and sends
  * nothing. */
 
-/* An object, or with a sub its subresource: "status", "scale". */
+/* An object, or with a sub its subresource: "status", "scale".
+ * STW_PLACE(resource, ns, name) or STW_PLACE(resource, ns, name, sub) */
 struct stw_place {
     const struct stw_resource *resource;
     const char *ns, *name, *sub;
 };
-#define STW_PLACE(...) (&(const struct stw_place){__VA_ARGS__})
+#define STW_PLACE(...) STW_PLACE_OF(__VA_ARGS__, NULL, NULL)
+#define STW_PLACE_OF(resource_, ns_, name_, sub_, ...)                                             \
+    (&(const struct stw_place){(resource_), (ns_), (name_), (sub_)})
 
 /* Reads an object.  Any thread except the client's own.  STW_ERR_NOT_FOUND: there is none.  A Secret over
  * ret->max bytes: STW_ERR_TOO_LARGE. */

@@ -27,17 +27,19 @@ static char next_mark(struct walk *w)
 /* A text with its lengths and the parts that are appended; true: a NULL is allowed. */
 static bool walk_text(struct walk *w, const char **ret)
 {
+    size_t len = 0;
     *ret = va_arg(w->args, const char *);
     for (;; w->format++) {
         if (*w->format == '#')
-            (void)va_arg(w->args, int);
+            len = (size_t)va_arg(w->args, int);
         else if (*w->format == '%')
-            (void)va_arg(w->args, size_t);
+            len = va_arg(w->args, size_t);
         else if (*w->format != '+')
             break;
         else if (!va_arg(w->args, const char *))
             *ret = NULL;
     }
+    (void)len;
     return *w->format == '?' || *w->format == '*';
 }
 
@@ -46,7 +48,7 @@ static void walk_value(struct walk *w, char mark);
 static void walk_object(struct walk *w)
 {
     size_t len = strlen(w->path);
-    for (char mark; !w->found && (mark = next_mark(w)) == 's';) {
+    while (!w->found && next_mark(w) == 's') {
         const char *key;
         (void)walk_text(w, &key);
         stw_format(w->path + len, sizeof(w->path) - len, "%s%s", len ? "." : "", key ? key : "?");
@@ -70,6 +72,7 @@ static void walk_list(struct walk *w)
 static void walk_value(struct walk *w, char mark)
 {
     const char *text = "";
+    double number = 0;
     bool may_be_null = false;
     if (mark == '{')
         walk_object(w);
@@ -80,11 +83,12 @@ static void walk_value(struct walk *w, char mark)
     else if (mark == 'o' || mark == 'O')
         text = (const char *)va_arg(w->args, json_t *);
     else if (mark == 'b' || mark == 'i')
-        (void)va_arg(w->args, int);
+        number = va_arg(w->args, int);
     else if (mark == 'I')
-        (void)va_arg(w->args, json_int_t);
+        number = (double)va_arg(w->args, json_int_t);
     else if (mark == 'f')
-        (void)va_arg(w->args, double);
+        number = va_arg(w->args, double);
+    (void)number;
     may_be_null |= *w->format == '?' || *w->format == '*';
     w->format += *w->format == '?' || *w->format == '*';
     w->found |= !text && !may_be_null;

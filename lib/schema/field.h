@@ -73,7 +73,8 @@ struct stw_field {
 #define STW_RE_SUBDOMAIN "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 /* Whether a member of a struct has this type of C. */
-#define STW_MEMBER_IS(struct_, member, type) _Generic(((struct_ *)0)->member, type : 1, default : 0)
+#define STW_MEMBER_IS(struct_, member, type)                                                       \
+    _Generic(((struct_ *)0)->member, __typeof__(type) : 1, default : 0)
 /* 0, or an error of the compiler: the member has not the type into which the field is decoded. */
 #define STW_MEMBER_FITS(field, struct_, member)                                                    \
     (0 * sizeof(struct {                                                                           \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of a field table whose member has another type of C is an error of the compiler."""
+"""The macros of the public headers: no warnings at the level of `steward new`, and an error for a wrong member."""
 
 import shutil
 import subprocess
@@ -26,6 +26,15 @@ WRONG = [("STW_T_INT", "watts", "a field of STW_T_INT needs a member of type int
          ("STW_T_OBJECT", "power", "a field of STW_T_OBJECT needs a member that is a struct")]
 
 
+USER = paths.TOP / "tests" / "integration" / "macros_user.c"
+compilers = pytest.mark.parametrize("compiler", ["gcc", "clang"])
+
+
+def _need(compiler):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} is here: run 'scripts/bootstrap'")
+
+
 def _compile(compiler, field, member):
     """The compiler's messages, of C11 without extensions."""
     return subprocess.run(
@@ -34,10 +43,19 @@ def _compile(compiler, field, member):
         text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@compilers
+def test_the_macros_make_no_warnings(compiler):
+    """meson's warning_level=2, which `steward new` writes."""
+    _need(compiler)
+    done = subprocess.run([compiler, "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                           *(f"-I{paths.TOP / folder}" for folder in ("include", "lib", ".")), USER],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@compilers
 def test_a_member_of_another_type_does_not_compile(compiler):
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler} is here: run 'scripts/bootstrap'")
+    _need(compiler)
     for field, member in RIGHT:
         done = _compile(compiler, field, member)
         assert done.returncode == 0, done.stderr
