@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Children that are no rows: of any name and number. */
+ * Children beyond the rows: of any name and number. */
 #include "controller/child.h"
 
 #include "base/util.h"
