@@ -81,11 +81,10 @@ static const struct stw_field schema = {.name = "",
                                         .cel = cel_schema};
 static const char *const policies[] = {"Retain", "Delete", NULL};
 
-#define MEMBER(member) STW_FIELD_OFFSET(struct stw_databaseuser_database, member)
+#define MEMBER(type, member) STW_FIELD(type, struct stw_databaseuser_database, member)
 const struct stw_field stw_databaseuser_database_fields[] = {
     {.name = "name",
-     .type = STW_T_STRING,
-     MEMBER(name),
+     MEMBER(STW_T_STRING, name),
      .help = "Name of the database.  It is created if there is none; one that this object did not "
              "create is left as it is.",
      .required = true,
@@ -94,31 +93,27 @@ const struct stw_field stw_databaseuser_database_fields[] = {
      .check = check_database,
      .cel = cel_database},
     {.name = "extensions",
-     .type = STW_T_LIST,
-     MEMBER(extensions),
+     MEMBER(STW_T_LIST, extensions),
      .help = "PostgreSQL: extensions that are created in it, in this order, from the target's "
              "allowedExtensions.",
      .unique = true,
      STW_RANGE(0, STW_DATABASEUSER_EXTENSIONS_MAX),
      .item = &extension},
     {.name = "schemas",
-     .type = STW_T_LIST,
-     MEMBER(schemas),
+     MEMBER(STW_T_LIST, schemas),
      .help = "PostgreSQL: schemas that are created in it; the account owns them.",
      .unique = true,
      STW_RANGE(0, STW_DATABASEUSER_SCHEMAS_MAX),
      .item = &schema},
     {.name = "characterSet",
-     .type = STW_T_STRING,
-     MEMBER(character_set),
+     MEMBER(STW_T_STRING, character_set),
      .help = "Character set of new tables, such as utf8mb4; on PostgreSQL the encoding, which "
              "cannot change.  When absent, the server's default.",
      STW_RANGE(1, 64),
      .pattern = "^[_a-zA-Z0-9]+$",
      .check = check_character_set},
     {.name = "collation",
-     .type = STW_T_STRING,
-     MEMBER(collation),
+     MEMBER(STW_T_STRING, collation),
      .help =
          "Collation of new tables; on PostgreSQL the locale, which cannot change.  When absent, "
          "the server's default.",
@@ -126,8 +121,7 @@ const struct stw_field stw_databaseuser_database_fields[] = {
      .pattern = "^[-_.@a-zA-Z0-9]+$",
      .check = check_collation},
     {.name = "deletionPolicy",
-     .type = STW_T_STRING,
-     MEMBER(deletion_policy),
+     MEMBER(STW_T_STRING, deletion_policy),
      .help = "What happens to the database when this object or the entry is deleted: Retain keeps "
              "it.  Delete drops it with all its data, if the annotation {domain}/confirm-drop "
              "has its name, and else keeps it.",

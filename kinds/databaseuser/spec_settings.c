@@ -10,8 +10,7 @@
 
 const struct stw_field stw_databaseuser_setting_fields[] = {
     {.name = "name",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_databaseuser_setting, name),
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, name),
      .help = "Name of the setting in lower case, such as statement_timeout; one of the target's "
              "allowedSettings.",
      .required = true,
@@ -20,16 +19,14 @@ const struct stw_field stw_databaseuser_setting_fields[] = {
      .check = stw_databaseuser_check_setting,
      .cel = stw_databaseuser_cel_setting},
     {.name = "value",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_databaseuser_setting, value),
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, value),
      .help = "Its value, such as 30s; the elements of a list are separated by commas.",
      .required = true,
      STW_RANGE(1, 1024),
      .check = stw_databaseuser_check_text,
      .cel = stw_databaseuser_cel_text},
     {.name = "database",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_databaseuser_setting, database),
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, database),
      .help = "Database that it is for; when absent, all.",
      STW_RANGE(1, 63),
      .check = stw_databaseuser_check_text,

@@ -45,32 +45,29 @@ static const struct stw_field claim_fields[] = {
 /* Rows that the pods of members and those of backups have. */
 #define ROW_LABELS                                                                                 \
     {                                                                                              \
-        .name = "labels", .type = STW_T_MAP, STW_FIELD_OFFSET(struct stw_etcd_pod, labels),        \
+        .name = "labels", STW_FIELD(STW_T_MAP, struct stw_etcd_pod, labels),                       \
         .help = "More labels of the pods; not app, etcd_* and app.kubernetes.io/*, which are "     \
                 "steward's.",                                                                      \
         STW_RANGE(0, 100), .item = &stw_core_label_item                                            \
     }
 #define ROW_ANNOTATIONS                                                                            \
     {                                                                                              \
-        .name = "annotations", .type = STW_T_MAP,                                                  \
-        STW_FIELD_OFFSET(struct stw_etcd_pod, annotations), .help = "Annotations of the pods.",    \
-        STW_RANGE(0, 100), .item = &stw_core_text_item                                             \
+        .name = "annotations", STW_FIELD(STW_T_MAP, struct stw_etcd_pod, annotations),             \
+        .help = "Annotations of the pods.", STW_RANGE(0, 100), .item = &stw_core_text_item         \
     }
 #define ROW_NODE_SELECTOR                                                                          \
     {                                                                                              \
-        .name = "nodeSelector", .type = STW_T_MAP,                                                 \
-        STW_FIELD_OFFSET(struct stw_etcd_pod, node_selector),                                      \
+        .name = "nodeSelector", STW_FIELD(STW_T_MAP, struct stw_etcd_pod, node_selector),          \
         .help = "Labels that a node must have.", STW_RANGE(0, 100), .item = &stw_core_label_item   \
     }
 #define ROW_RESOURCES(text)                                                                        \
     {                                                                                              \
-        .name = "resources", .type = STW_T_RAW, STW_FIELD_OFFSET(struct stw_etcd_pod, resources),  \
-        .help = (text), .fields = stw_core_resources                                               \
+        .name = "resources", STW_FIELD(STW_T_RAW, struct stw_etcd_pod, resources), .help = (text), \
+        .fields = stw_core_resources                                                               \
     }
 #define ROW_PRIORITY_CLASS                                                                         \
     {                                                                                              \
-        .name = "priorityClassName", .type = STW_T_STRING,                                         \
-        STW_FIELD_OFFSET(struct stw_etcd_pod, priority_class),                                     \
+        .name = "priorityClassName", STW_FIELD(STW_T_STRING, struct stw_etcd_pod, priority_class), \
         .help = "PriorityClass of the pods.", STW_CHECK_SUBDOMAIN                                  \
     }
 
@@ -94,61 +91,52 @@ const struct stw_field stw_ec_pod_fields[] = {
     ROW_NODE_SELECTOR,
     STW_ROW_AFFINITY(struct stw_etcd_pod, affinity),
     {.name = "antiAffinity",
-     .type = STW_T_BOOL,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, anti_affinity),
+     STW_FIELD(STW_T_BOOL, struct stw_etcd_pod, anti_affinity),
      .help = "Whether no two members may be on one node.  Deprecated: use affinity or "
              "topologySpreadConstraints.",
      .def = "false"},
     STW_ROW_TOLERATIONS(struct stw_etcd_pod, tolerations),
     {.name = "topologySpreadConstraints",
-     .type = STW_T_LIST,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, spread),
+     STW_FIELD(STW_T_LIST, struct stw_etcd_pod, spread),
      .help = "How the pods are spread, as in a Pod.  When absent: over nodes and zones, as far as "
              "possible.",
      STW_RANGE(0, 20),
      .item = &stw_core_spread},
     ROW_RESOURCES("Resources of the container, as in a Pod."),
     {.name = "securityContext",
-     .type = STW_T_RAW,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, security_context),
+     STW_FIELD(STW_T_RAW, struct stw_etcd_pod, security_context),
      .help = "Security options of the pod, as in a Pod.  When absent: user 65532, not root.",
      .known = stw_core_pod_security_context},
     ROW_PRIORITY_CLASS,
     {.name = "serviceAccountName",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, service_account),
+     STW_FIELD(STW_T_STRING, struct stw_etcd_pod, service_account),
      .help = "ServiceAccount of the pods, whose token they then get; when absent, they get none.",
      STW_CHECK_SUBDOMAIN},
     STW_ROW_PULL_SECRETS(struct stw_etcd_pod, image_pull_secrets),
     {.name = "etcdEnv",
-     .type = STW_T_LIST,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, env),
+     STW_FIELD(STW_T_LIST, struct stw_etcd_pod, env),
      .help = "Environment variables of etcd, as in a Pod; not those of options that steward sets, "
              "such as ETCD_NAME.  At most 200.",
      STW_RANGE(0, 200),
      .item = &stw_core_env,
      .list_keys = stw_core_env_keys},
     {.name = "persistentVolumeClaimSpec",
-     .type = STW_T_RAW,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, claim_spec),
+     STW_FIELD(STW_T_RAW, struct stw_etcd_pod, claim_spec),
      .help = "Volume claim of each member, instead of spec.storage.",
      .fields = claim_fields},
     {.name = "busyboxImage",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, busybox_image),
+     STW_FIELD(STW_T_STRING, struct stw_etcd_pod, busybox_image),
      .help = "Ignored: steward needs no second image.",
      STW_CHECK_IMAGE},
     {.name = "DNSTimeoutInSecond",
-     .type = STW_T_INT,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, dns_timeout_s),
+     STW_FIELD(STW_T_INT, struct stw_etcd_pod, dns_timeout_s),
      .help = "Ignored: steward waits for no name.",
      .def = "0",
      STW_RANGE(0, INT32_MAX),
      .range_text = "must be 0 or more",
      .format = "int64"},
     {.name = "ClusterDomain",
-     .type = STW_T_STRING,
-     STW_FIELD_OFFSET(struct stw_etcd_pod, cluster_domain),
+     STW_FIELD(STW_T_STRING, struct stw_etcd_pod, cluster_domain),
      .help = "Domain of the Kubernetes cluster, such as cluster.local, for the names of members; "
              "when absent they end in .svc.",
      .immutable = true,

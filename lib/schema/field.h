@@ -101,8 +101,6 @@ struct stw_field {
 /* In a row: the type of the field, and the member that gets the value; the range. */
 #define STW_FIELD(field, struct_, member)                                                          \
     .type = (field), .offset = STW_MEMBER_FITS(field, struct_, member) + offsetof(struct_, member)
-/* Without a check of the member's type; STW_FIELD replaces it. */
-#define STW_FIELD_OFFSET(type, member) .offset = offsetof(type, member)
 #define STW_RANGE(least, most) .has_range = true, .min = (least), .max = (most)
 
 #endif

@@ -68,7 +68,7 @@ static int keep_from_database(struct stw_run *run, struct stw_error *err)
 /* --- its kind */
 
 static const struct stw_field fields[] = {
-    {.name = "text", .type = STW_T_STRING, STW_FIELD_OFFSET(struct thing, text), .help = "Text."},
+    {.name = "text", STW_FIELD(STW_T_STRING, struct thing, text), .help = "Text."},
     {0},
 };
 static const struct stw_field status[] = {STW_ROW_REPAIRS, STW_ROW_LAST_REPAIR, {0}};
