@@ -61,7 +61,7 @@ def test_it_validates(folder):
 def test_kubectl_finds_it(folder):
     done = run(folder, "kubectl", "steward", "validate", paths.SAMPLES)
     assert done.returncode == 0, done.stderr
-    assert "MyWeb myweb accepted" in done.stdout
+    assert "MyWeb myweb-sample accepted" in done.stdout
     assert run(folder, "kubectl", "steward", "--help").stdout.count("kubectl steward") == 2
 
 

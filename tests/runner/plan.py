@@ -17,9 +17,10 @@ QUICK_LIST = TESTS / "quick.txt"
 SLOW_LIST = TESTS / "slow.txt"
 THOROUGH = "thorough"  # a marker of pytest and a suite of meson: left out of quick
 # Files of integration that the libraries do not affect: integration13 leaves them out.
-NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_cron.py", "etcd/test_etcd_facts.py",
-                    "test_hostile_sizes.py", "test_lessons.py", "test_readme.py", "test_runner.py",
-                    "sql/test_sql_hostile.py", "test_support.py")
+NOT_OF_LIBRARIES = ("test_bootstrap.py", "test_chart.py", "test_crd_rules.py", "test_crd_servers.py",
+                    "test_cron.py", "etcd/test_etcd_facts.py", "test_hostile_sizes.py",
+                    "test_lessons.py", "test_readme.py", "test_runner.py", "sql/test_sql_hostile.py",
+                    "test_support.py")
 SECONDS_OF_A_TEST = 3  # an estimate for files that never ran here
 
 

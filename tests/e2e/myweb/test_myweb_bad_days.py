@@ -150,13 +150,13 @@ def test_api_server_away(controller, installed, namespace, how):
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
     installed.wait_event("web", namespace, "DriftRepaired", seconds=60)
     assert controller.readyz()[0] == 200
-    # A failing watch: at its start, once more with how long it lasts, and at its end.
+    # A failing watch: at its start, once more with how long it lasts, and at its end.  A server that has just
+    # started may refuse again.
     lines = [line for line in controller.log()[before:] if line.get("resource") == "mywebs"]
-    warned = [line for line in lines if line["level"] == "warn" and "failures" in line]
-    assert [line["failures"] for line in warned] == [1, 2], warned
-    assert warned[0]["failingForMs"] == 0 < warned[1]["failingForMs"]
-    healed = [line for line in lines if line["msg"] == "watching again"]
-    assert len(healed) == 1 and healed[0]["failedForMs"] >= warned[1]["failingForMs"], healed
+    end = next(i for i, line in enumerate(lines) if line["msg"] == "watching again")
+    warned = [line for line in lines[:end] if line["level"] == "warn" and "failures" in line]
+    assert [line["failures"] for line in warned] == [1, 2], lines
+    assert warned[0]["failingForMs"] == 0 < warned[1]["failingForMs"] <= lines[end]["failedForMs"], lines
 
 
 def test_api_server_silent_for_a_minute(controller, installed, namespace):
