@@ -260,8 +260,15 @@ void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct s
         json_decref(status);
         return;
     }
-    if (write_status(run, o, status, v->exact, result) > 0 && v->level < STW_LEVEL_PROGRESSING)
-        tell_trouble(run, o, v->reason, v->message, result->outcome == STW_RUN_FAILED);
+    if (write_status(run, o, status, v->exact, result) > 0)
+        stw_run_tell(run, o, v, result->outcome == STW_RUN_FAILED);
+}
+
+void stw_run_tell(const struct stw_run *run, const struct stw_object *o,
+                  const struct stw_verdict *v, bool failed)
+{
+    if (v->level < STW_LEVEL_PROGRESSING)
+        tell_trouble(run, o, v->reason, v->message, failed);
 }
 
 void stw_run_report(struct stw_run *run, const struct stw_object *o, const struct stw_aspect *all,

@@ -24,6 +24,11 @@ bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, 
 void stw_run_end(struct stw_run *run, const struct stw_object *o, const struct stw_verdict *v,
                  json_t *status, const char *const *numbers, struct stw_result *result);
 
+/* Records the warning event of a verdict whose status was written by other means, if the status of `o`
+ * does not have this problem yet.  `failed`: the worker logs it. */
+void stw_run_tell(const struct stw_run *run, const struct stw_object *o,
+                  const struct stw_verdict *v, bool failed);
+
 /* The whole end of a run that checked `all` (at least one aspect): verdict, conditions, status.
  * `members` are added to the status; takes ownership of them, NULL: none.  `all` and its errors are
  * borrowed.  If the error of an aspect is a conflict or a cancelled call, the run ends without

@@ -178,7 +178,10 @@ static void write_state_and_act(struct ec *e, struct stw_result *result)
     ec_note_news(e);
     ec_judge(e, &verdict, &status);
     json_auto_t *own = status;
-    if (!own || write_state(e, own) < 0 || !reload_object(e)) {
+    int wrote = own ? write_state(e, own) : -1;
+    if (wrote > 0)
+        stw_run_tell(e->run, &e->object, &verdict, false);
+    if (wrote < 0 || !reload_object(e)) {
         stw_run_fail(e->run, &e->err, result);
         return;
     }

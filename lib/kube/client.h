@@ -116,7 +116,7 @@ int stw_kube_delete(struct stw_client *c, const struct stw_resource *r, const ch
  * object does not exist.  Exception: resourceVersion "1", which no object has, also creates. */
 int stw_kube_apply(struct stw_client *c, const struct stw_place *at, const json_t *object,
                    const char *manager, struct stw_buf *ret, struct stw_error *err) STW_MUST_CHECK;
-/* JSON patch (RFC 6902), as text. */
+/* JSON patch (RFC 6902), as text.  It is a conflict if one of its tests fails. */
 int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
                         const char *manager, struct stw_buf *ret,
                         struct stw_error *err) STW_MUST_CHECK;

@@ -317,11 +317,22 @@ int stw_kube_merge_patch(struct stw_client *c, const struct stw_place *at, const
     return run_json(c, &v, at, patch, ret, err);
 }
 
+/* The API server answers a `test` that fails with 422 and no cause. */
+static int send_json_patch(struct stw_client *c, const struct verb *v, const struct stw_place *at,
+                           const char *patch, struct stw_buf *ret, struct stw_error *err)
+{
+    if (send_verb_request(c, v, at, patch, ret, err) == 0)
+        return 0;
+    if (err->code == STW_ERR_INVALID && strstr(err->text, "due to an error in our request"))
+        err->code = STW_ERR_CONFLICT;
+    return -1;
+}
+
 int stw_kube_json_patch(struct stw_client *c, const struct stw_place *at, const char *patch,
                         const char *manager, struct stw_buf *ret, struct stw_error *err)
 {
     const struct verb v = {"PATCH", "application/json-patch+json", manager};
-    return send_verb_request(c, &v, at, patch, ret, err);
+    return send_json_patch(c, &v, at, patch, ret, err);
 }
 
 /* --- writes that store nothing */
@@ -345,7 +356,7 @@ int stw_dry_run_json_patch(struct stw_client *c, const struct stw_place *at, con
                            const char *manager, struct stw_error *err)
 {
     const struct verb v = {"PATCH", "application/json-patch+json", manager, .dry_run = true};
-    return send_verb_request(c, &v, at, patch, NULL, err);
+    return send_json_patch(c, &v, at, patch, NULL, err);
 }
 
 /* --- the server's version */

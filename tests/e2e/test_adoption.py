@@ -427,6 +427,7 @@ def test_services_of_an_etcdcluster_are_adopted_together_or_not_at_all(controlle
     stalled = installed.wait_condition(etcdcluster.KIND, "kv", namespace, "Stalled", "AdoptionRefused")
     assert 'Service "kv" cannot be' in stalled["message"] and "clusterIP" in stalled["message"]
     assert installed.get("service", "kv-client", namespace) == before
+    installed.wait_event("kv", namespace, "AdoptionRefused", 'Service "kv" cannot be')
 
     installed.delete("service", "kv", namespace)
     installed.apply(etcd_service(namespace, "kv", clusterIP="None"))

@@ -77,6 +77,7 @@ def test_a_volume_that_cannot_be_expanded_is_replaced_with_its_member(etcd):
     takes the place of the old one, with all data, and the old volume is deleted."""
     etcd.patch(size=1)
     etcd.wait_settled(1)
+    wait.until("the volumes of former members to go", lambda: len(etcd.claims()) == 1)
     [before] = etcd.claims()
     with etcd.writer(prefix="grown/") as writer:
         etcd.patch(storage={"size": "9Gi"})
