@@ -4,6 +4,7 @@
 import json
 
 import pytest
+import yaml
 
 from support import app, databaseuser, myweb, wait
 from support import cluster as k8s
@@ -210,4 +211,9 @@ def test_the_rights_are_for_reading(steward_binary):
         "- get", "- list", "- watch", "- create", "- update", "- patch", "- delete",
         "- deletecollection", "- \"*\"", "- '*'")}
     assert verbs == {"- get", "- list", "- watch"}
-    assert "kind: ClusterRole" not in text and databaseuser.KIND.split(".", 1)[1] in text
+    # A namespace, whose UID is in the marks on database servers, cannot be read by a Role.
+    roles = [o for o in yaml.safe_load_all(text) if o["kind"] == "ClusterRole"]
+    assert [r["metadata"]["name"] for r in roles] == ["steward-shadow-cluster-id-role"]
+    assert roles[0]["rules"] == [{"apiGroups": [""], "resources": ["namespaces"],
+                                  "resourceNames": ["kube-system"], "verbs": ["get"]}]
+    assert databaseuser.KIND.split(".", 1)[1] in text

@@ -19,7 +19,7 @@ def test_ready_with_few_requests(controller, installed, namespace):
     """The minimal App: ConfigMap, Deployment, Service, an event and the status."""
     found = app.create_ready(installed, "web", namespace)
     installed.wait_event("web", namespace, "Created",
-                     'ConfigMap "web-config", Deployment and Service "web"')
+                     'ConfigMap "web-config", Deployment "web" and Service "web"')
     made = stw.wait_requests(installed, namespace, 5)
     assert len(made) <= 6, made
     assert all(status in (200, 201) for _, _, status in made), made

@@ -285,7 +285,6 @@ def test_any_metric_and_behavior(controller, installed, namespace):
     assert left.get("stabilizationWindowSeconds") != 600
 
 
-@pytest.mark.oldest("autoscaling/v2beta2: metrics are in annotations")
 def test_members_of_another_kubernetes_are_passed_on(controller, installed, namespace):
     """The API server decides: it stores what it knows, and its refusal of the rest names the member."""
     installed.apply(app.manifest("web", namespace, autoscaling={
@@ -303,6 +302,7 @@ def test_members_of_another_kubernetes_are_passed_on(controller, installed, name
     assert "DriftRepaired" not in [reason for _, reason, _ in installed.events(namespace, "web")]
 
 
+@pytest.mark.oldest("autoscaling/v2beta2: metrics are in annotations")
 def test_a_new_start_finds_no_drift(controller, installed, namespace):
     """Although the server has written the quantities in another way, which no status remembers."""
     installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
