@@ -14,7 +14,7 @@ static inline bool stw_test_find(void *ctx, const char *index, const char *key, 
                                  char *ret_holder)
 {
     (void)ctx, (void)index, (void)self;
-    if (strlen(key) % 13)
+    if (strlen(key) % 17)
         return false;
     (void)snprintf(ret_holder, 512, "other/one");
     return true;
