@@ -54,7 +54,7 @@ def shown():
     return re.findall(r"^```text\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-NODE = os.geteuid() == 0 and not os.environ.get("STEWARD_TEST_NO_NODE")
+NODE = os.geteuid() == 0
 
 
 @(pytest.mark.node if NODE else lambda test: test)
