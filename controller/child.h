@@ -184,7 +184,7 @@ enum stw_child_state stw_child_write(struct stw_run *run, const struct stw_owner
                                      const struct stw_watch *w, const json_t *desired,
                                      struct stw_error *err) STW_MUST_CHECK;
 /* Creates the object once: STW_CHILD_CREATED.  One of this name that the owner has is left as it is,
- * whatever is in it: STW_CHILD_SYNCED.  For Jobs, claims of volumes, and Secrets with generated values. */
+ * with any content: STW_CHILD_SYNCED.  For Jobs, claims of volumes, and Secrets with generated values. */
 enum stw_child_state stw_child_create_once(struct stw_run *run, const struct stw_owner *owner,
                                            const struct stw_watch *w, const json_t *desired,
                                            struct stw_error *err) STW_MUST_CHECK;

@@ -43,6 +43,13 @@ void stw_aspect_error(struct stw_aspect *a, const struct stw_error *err)
     }
 }
 
+void stw_aspect_append(struct stw_aspect *a, const char *text)
+{
+    char before[STW_CONDITION_MESSAGE_MAX];
+    memcpy(before, a->message, sizeof(before));
+    STW_ASPECT_SAY(a, "%.400s: %.600s", before, text);
+}
+
 static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
 {
     const struct stw_resource *r = c->watch->resource;

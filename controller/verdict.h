@@ -45,6 +45,9 @@ struct stw_aspect {
 /* Formats the message of an aspect. */
 #define STW_ASPECT_SAY(a, ...) stw_format((a)->message, sizeof((a)->message), __VA_ARGS__)
 
+/* Appends ": TEXT" to the message of an aspect, of which at most 400 bytes stay. */
+void stw_aspect_append(struct stw_aspect *a, const char *text);
+
 /* Whether a child was brought to the wanted state; the kind itself checks the live state.  Sets
  * everything except `type`. */
 void stw_aspect_child(struct stw_aspect *a, const struct stw_child *c);

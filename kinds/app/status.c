@@ -92,7 +92,6 @@ static void find_available(const struct app *a, struct stw_aspect *f)
  * for, followed by the pods' problem. */
 static void find_progress(const struct app *a, struct stw_aspect *f)
 {
-    char before[STW_CONDITION_MESSAGE_MAX];
     struct stw_rollout rollout = stw_status_rollout(&a->object, &a->children[APP_DEPLOYMENT]);
     stw_aspect_rollout(f, &rollout, app_wanted(a));
     f->truth = f->level == STW_LEVEL_PROGRESSING ? STW_TRUE : STW_FALSE;
@@ -102,10 +101,8 @@ static void find_progress(const struct app *a, struct stw_aspect *f)
         f->reason = REASON_ROLLING;
     else if (strstr(f->message, "exceeded quota"))
         f->reason = STW_REASON_QUOTA;
-    if (f->level == STW_LEVEL_FINE || !a->trouble.found)
-        return;
-    memcpy(before, f->message, sizeof(before));
-    STW_ASPECT_SAY(f, "%.400s: %s", before, a->trouble.message);
+    if (f->level != STW_LEVEL_FINE && a->trouble.found)
+        stw_aspect_append(f, a->trouble.message);
 }
 
 /* The Deployment could not be written: its rollout is not the one of this generation. */

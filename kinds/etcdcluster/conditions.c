@@ -335,7 +335,8 @@ static bool is_action_overdue(const struct ec *e)
 bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, size_t size)
 {
     const struct ec_member *m = find_troubled_member(e);
-    if (is_action_overdue(e)) {
+    const bool overdue = is_action_overdue(e);
+    if (overdue) {
         *ret_reason = "DeadlineExceeded";
         stw_format(text, size, "%s of %s takes longer than %lld s",
                    ec_kind_names[e->state.action.kind], e->state.action.member,
@@ -344,7 +345,7 @@ bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, siz
         *ret_reason = trouble_reasons[m->trouble];
         stw_format(text, size, "pod %s: %s", m->name, e->details[ec_index(e, m->name)].pod.text);
     }
-    return is_action_overdue(e) || m;
+    return overdue || m;
 }
 
 static void degraded_condition(const struct ec *e, struct stw_conditions *c)

@@ -34,11 +34,9 @@ static void say_act(const struct ec *e, struct stw_aspect *a)
 /* What keeps the cluster from becoming ready, after what it waits for. */
 static void say_trouble(const struct ec *e, struct stw_aspect *a)
 {
-    char before[STW_CONDITION_MESSAGE_MAX], text[STW_CONDITION_MESSAGE_MAX];
-    if (!ec_is_degraded(e, &a->reason, text, sizeof(text)))
-        return;
-    memcpy(before, a->message, sizeof(before));
-    STW_ASPECT_SAY(a, "%.400s: %.600s", before, text);
+    char text[STW_CONDITION_MESSAGE_MAX];
+    if (ec_is_degraded(e, &a->reason, text, sizeof(text)))
+        stw_aspect_append(a, text);
 }
 
 static void find_plan(const struct ec *e, struct stw_aspect *a)

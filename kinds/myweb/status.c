@@ -79,15 +79,13 @@ static void find_port(const struct myweb *w, struct stw_aspect *f)
 /* The condition has what the pods suffer from only while replicas are missing. */
 static void find_pods(const struct myweb *w, struct stw_aspect *f)
 {
-    char before[STW_CONDITION_MESSAGE_MAX];
     bool lacks =
         w->children[MYWEB_DEPLOYMENT].state <= STW_CHILD_REPAIRED && f->level != STW_LEVEL_FINE;
     if (!lacks || !w->trouble.found)
         return;
     if (f->level == STW_LEVEL_PROGRESSING && !w->trouble.passing)
         f->reason = w->trouble.reason;
-    memcpy(before, f->message, sizeof(before));
-    STW_ASPECT_SAY(f, "%.400s: %s", before, w->trouble.message);
+    stw_aspect_append(f, w->trouble.message);
 }
 
 void myweb_find(const struct stw_subject *subject, struct stw_aspect *all)

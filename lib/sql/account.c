@@ -88,7 +88,7 @@ static int work_end(struct work *w, int result)
     r->statements = w->s.statements;
     stw_session_end(&w->s);
     if (result < 0) {
-        r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
+        r->trouble = stw_fault_trouble(&w->f);
         r->step = w->f.step;
         r->err = w->f.err;
         if (r->step != STW_SQL_STEP_CONNECT)

@@ -314,7 +314,7 @@ static int drop_database(struct database_work *w)
 
 static void note_failure(struct database_work *w)
 {
-    w->r->trouble = w->f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : w->f.trouble;
+    w->r->trouble = stw_fault_trouble(&w->f);
     w->r->err = w->f.err;
     if (w->f.step != STW_SQL_STEP_CONNECT)
         (void)stw_error_wrap(&w->r->err, "database \"%.64s\"", w->db->name);

@@ -21,6 +21,11 @@ struct stw_fault {
     bool again; /* nothing was done: another client did the same at this moment */
     struct stw_error err;
 };
+/* The trouble of a failure; one that named none is STW_SQL_FAILED. */
+static inline enum stw_sql_trouble stw_fault_trouble(const struct stw_fault *f)
+{
+    return f->trouble == STW_SQL_FINE ? STW_SQL_FAILED : f->trouble;
+}
 
 /* A privilege on databases that steward's table does not have: newer servers add some. */
 struct stw_mysql_more {

@@ -97,7 +97,7 @@ int stw_marks_list(struct stw_pool *p, const char *cluster, stw_found_mark_fn *e
     stw_session_end(&s);
     if (rc == 0)
         return 0;
-    r->trouble = f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : f.trouble;
+    r->trouble = stw_fault_trouble(&f);
     r->err = f.err;
     return -1;
 }

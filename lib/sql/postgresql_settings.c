@@ -65,8 +65,9 @@ static void read_element(const char **at, struct stw_buf *element)
     *at = *p == ',' ? p + 1 : p + strlen(p);
 }
 
-/* The server writes quotation marks only where an element needs them; here each has them. */
-static void put_stored_list(struct stw_buf *out, const char *value)
+/* The elements, each written by `put`. */
+static void put_elements(struct stw_buf *out, const char *value,
+                         void (*put)(struct stw_buf *out, const char *element))
 {
     stw_autobuf struct stw_buf element = STW_BUF_INIT(64u << 10);
     const char *comma = "";
@@ -74,10 +75,16 @@ static void put_stored_list(struct stw_buf *out, const char *value)
         stw_buf_clear(&element);
         read_element(&value, &element);
         stw_buf_adds(out, comma);
-        stw_pg_name(out, stw_buf_str(&element));
+        put(out, stw_buf_str(&element));
         out->failed |= element.failed;
         comma = ", ";
     } while (*value != '\0');
+}
+
+/* The server writes quotation marks only where an element needs them; here each has them. */
+static void put_stored_list(struct stw_buf *out, const char *value)
+{
+    put_elements(out, value, stw_pg_name);
 }
 
 static void add_setting(struct stw_rights *to, const char *database, const char *name,
@@ -151,16 +158,7 @@ void stw_pg_want_settings(struct stw_login *l, const struct stw_account *a)
 
 static void put_list(struct stw_buf *out, const char *value)
 {
-    stw_autobuf struct stw_buf element = STW_BUF_INIT(64u << 10);
-    const char *comma = "";
-    do {
-        stw_buf_clear(&element);
-        read_element(&value, &element);
-        stw_buf_adds(out, comma);
-        stw_pg_strz(out, stw_buf_str(&element));
-        out->failed |= element.failed;
-        comma = ", ";
-    } while (*value != '\0');
+    put_elements(out, value, stw_pg_strz);
 }
 
 /* "extension.setting": both parts are names. */

@@ -33,7 +33,7 @@ int stw_server_look(struct stw_pool *p, struct stw_server_report *r)
     stw_session_end(&s);
     if (rc == 0)
         return 0;
-    r->trouble = f.trouble == STW_SQL_FINE ? STW_SQL_FAILED : f.trouble;
+    r->trouble = stw_fault_trouble(&f);
     r->err = f.err;
     return -1;
 }
