@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints counts that show how easy the C code is to read: its size, names that do not say what they
-do, modules that include each other, and phrases of lib/phrases.py."""
+do, files that include or use each other in circles, and phrases of lib/phrases.py.
 
+Usage: census.py [--build-dir DIR], whose static libraries say which files use each other."""
+
+import argparse
 import collections
 import pathlib
 import re
@@ -40,9 +43,12 @@ def functions(texts):
 
 def main():
     """All counts."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--build-dir", type=pathlib.Path, default=TOP / "build")
     texts = sources()
     table = layers.Table(TOP / "scripts" / "lib" / "layers.txt")
     circles = layers.find_circles(table, TOP)
+    calls = layers.Symbols(table, parser.parse_args().build_dir).circles()
     tests = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.[ch]"))
     python = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.py"))
     found = list(functions(texts))
@@ -69,13 +75,17 @@ def main():
          sum(n > 1 and t not in AGREED_TAGS for t, n in tags.items())),
         ("circles of headers that include each other", len(layers.find_header_circles(table, TOP))),
         ("circles of files through a source, all listed in layers.txt", len(circles)),
+        ("circles of files that use each other, all listed in layers.txt", len(calls)),
+        ("... files in circles", sum(map(len, calls))),
         ("includes that break a rule of layers.txt", len(list(layers.check_includes(table, TOP)))),
         ("phrases with a plainer word", len(list(phrases.findings()))),
     ]
     for what, count in rows:
         print(f"{count:8}  {what}")
     for group in circles:
-        print(f"circle: {' '.join(group)}")
+        print(f"circle of includes: {' '.join(group)}")
+    for group in calls:
+        print(f"circle of {len(group)} files: {' '.join(group)}")
     for name, count in sorted(often.items(), key=lambda item: -item[1]):
         print(f"in {count} files: {name}()")
 

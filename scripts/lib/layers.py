@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the modules of the program use each other as lib/layers.txt says.
 
-Four rules: an include and a symbol come from a lower layer or from the module itself; a header
+Five rules: an include and a symbol come from a lower layer or from the module itself; a header
 named *_priv.h is included from its own folder only; headers never include each other
-in a circle, sources only where layers.txt lists it; docs/architecture.md shows the layers of
-layers.txt.  Symbols are read from the static libraries of the build directory.
+in a circle, sources only where layers.txt lists it; files call each other in a circle only where
+layers.txt lists it with a reason; docs/architecture.md shows the layers of layers.txt.  Symbols are
+read from the static libraries of the build directory.
 
 Usage: layers.py [--build-dir DIR] [--top DIR]
 
@@ -24,13 +25,20 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 
 class Table:
-    """lib/layers.txt: `folder` and `layer` of each module, and the circles that are allowed."""
+    """lib/layers.txt: `folder` and `layer` of each module, and the circles that are allowed: `circles` of
+    includes, and `calls` of functions with their reasons."""
 
     def __init__(self, path):
-        self.folder, self.layer, self.circles, self.lines = {}, {}, [], []
+        self.folder, self.layer, self.circles, self.calls, self.lines = {}, {}, [], [], []
         for line in path.read_text("utf-8").splitlines():
             words = line.split()
             if not words or words[0] == "#":
+                continue
+            if line[0].isspace():
+                self.calls[-1][1].extend(words)
+                continue
+            if words[0] == "calls":
+                self.calls.append((" ".join(words[1:]), []))
                 continue
             if words[0] == "circle":
                 self.circles.append(sorted(words[1:]))
@@ -139,35 +147,83 @@ def check_circles(table, top):
             yield f"scripts/lib/layers.txt lists a circle that is gone: {' '.join(group)}"
 
 
-def library_symbols(library):
-    """(defined, undefined with the object that uses it) of a static library."""
-    out = subprocess.run(["nm", "-A", "-g", str(library)], capture_output=True, text=True, check=True).stdout
-    defined, used = set(), []
-    for line in out.splitlines():
-        where, _, rest = line.rpartition(":")
-        words = rest.split()
-        if len(words) == 2 and words[0] == "U":
-            used.append((where.rpartition(":")[2], words[1]))
-        elif len(words) == 3:
-            defined.add(words[2])
-    return defined, used
+class Symbols:
+    """What the objects of the static libraries define and use.  `owner` has (module, file) of each symbol,
+    `uses` (module, file, object, symbol) for each one that an object takes from others."""
+
+    def __init__(self, table, build):
+        self.owner, self.uses, self.missing = {}, [], []
+        for module, folder in table.folder.items():
+            libraries = [*(build / folder).glob("*.a")]
+            if not libraries:
+                self.missing.append(f"{build / folder}: no static library is built there")
+            for library in libraries:
+                self._read(module, include_folder(folder), library)
+
+    def _read(self, module, folder, library):
+        out = subprocess.run(["nm", "-A", "-g", str(library)], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            where, _, rest = line.rpartition(":")
+            where, words = where.rpartition(":")[2], rest.split()
+            file = f"{folder}/{re.sub(r'([.]c)?[.]o$', '', where.rpartition('/')[2])}"
+            if len(words) == 2 and words[0] == "U":
+                self.uses.append((module, file, where, words[1]))
+            elif len(words) == 3:
+                self.owner[words[2]] = module, file
+
+    def edges(self):
+        """{(file, other file): symbols that the file takes from the other one}."""
+        found = collections.defaultdict(set)
+        for _, file, _, symbol in self.uses:
+            target = self.owner.get(symbol, (None, file))[1]
+            if target != file:
+                found[file, target].add(symbol)
+        return found
+
+    def circles(self):
+        """Groups of files whose functions and tables use each other."""
+        graph = collections.defaultdict(set)
+        for file, target in self.edges():
+            graph[file].add(target)
+        return sorted(g for g in components.strong(graph) if len(g) > 1)
 
 
-def check_symbols(table, build):
+def check_symbols(table, symbols):
     """A sentence for each symbol that is taken from a module that may not be used."""
-    owner, used = {}, []
-    for module, folder in table.folder.items():
-        libraries = [*(build / folder).glob("*.a")]
-        if not libraries:
-            yield f"{build / folder}: no static library is built there"
-        for library in libraries:
-            defined, uses = library_symbols(library)
-            owner.update(dict.fromkeys(defined, module))
-            used += [(module, where, symbol) for where, symbol in uses]
-    for module, where, symbol in used:
-        target = owner.get(symbol, module)
+    yield from symbols.missing
+    for module, _, where, symbol in symbols.uses:
+        target = symbols.owner.get(symbol, (module,))[0]
         if not table.may_use(module, target):
             yield f"{where}: {module} must not use {symbol}() of {target} (scripts/lib/layers.txt)"
+
+
+def show_uses(symbols, group, files):
+    """For each of these files, one symbol by which it is in the circle of the group, each way."""
+    edges = sorted(pair for pair in symbols.edges().items() if set(pair[0]) <= set(group))
+    shown = [next(e for e in edges if e[0][way] == file) for file in files for way in (0, 1)]
+    for line in dict.fromkeys(f"  {file} uses {min(taken)} of {target}" for (file, target), taken in shown):
+        yield line
+
+
+def check_calls(table, symbols):
+    """A sentence for each circle of calls that layers.txt does not list in this very extent."""
+    listed = {file for _, files in table.calls for file in files}
+    found = symbols.circles()
+    for group in found:
+        new = sorted(set(group) - listed)
+        if new:
+            yield (f"these files use each other in a circle, which scripts/lib/layers.txt does not list: "
+                   f"{' '.join(new)}")
+            yield from show_uses(symbols, group, new)
+        elif group not in [sorted(files) for _, files in table.calls]:
+            yield (f"this circle of files is listed with others or in parts in scripts/lib/layers.txt: "
+                   f"{' '.join(group)}")
+    gone = sorted(listed - {file for group in found for file in group})
+    if gone:
+        yield f"scripts/lib/layers.txt lists files that are in no circle of calls: {' '.join(gone)}"
+    for reason, files in table.calls:
+        if not reason:
+            yield f"scripts/lib/layers.txt: a circle of calls without a reason: {' '.join(files)}"
 
 
 def check_page(table, top):
@@ -187,7 +243,8 @@ def main():
     found = [*check_includes(table, options.top), *check_circles(table, options.top),
              *check_page(table, options.top)]
     if options.build_dir:
-        found += check_symbols(table, options.build_dir)
+        symbols = Symbols(table, options.build_dir)
+        found += [*check_symbols(table, symbols), *check_calls(table, symbols)]
     print("\n".join(found))
     return 1 if found else 0
 

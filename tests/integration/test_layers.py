@@ -112,6 +112,32 @@ def test_a_symbol_without_an_include(tree):
     assert text.endswith("base.o: base must not use stw_kind() of kinds (scripts/lib/layers.txt)")
 
 
+def test_a_new_circle_of_calls_is_found_without_an_include(tree):
+    plant(tree, "lib/kube/b.c", "int stw_a(void);\nint stw_back(void);\nint stw_back(void)\n{\n"
+                                "    return stw_a();\n}")
+    status, text = check(tree, *build(tree))
+    assert status == 1
+    assert text == ("these files use each other in a circle, which scripts/lib/layers.txt does not list: "
+                    "kube/a kube/b\n"
+                    "  kube/a uses stw_b of kube/b\n  kube/b uses stw_a of kube/a")
+
+
+@pytest.mark.parametrize("row,problem", [
+    ("calls  Reason.\n       kube/a kube/b\n", ""),
+    ("calls\n       kube/a kube/b\n",
+     "scripts/lib/layers.txt: a circle of calls without a reason: kube/a kube/b"),
+    ("calls  Reason.\n       kube/a\n       kube/b kinds/kind\n",
+     "this circle of files is listed with others or in parts in scripts/lib/layers.txt: kube/a kube/b\n"
+     "scripts/lib/layers.txt lists files that are in no circle of calls: kinds/kind"),
+])
+def test_the_list_of_circles_of_calls_is_exact(tree, row, problem):
+    plant(tree, "lib/kube/b.c", "int stw_a(void);\nint stw_back(void);\nint stw_back(void)\n{\n"
+                                "    return stw_a();\n}")
+    with open(tree / "scripts" / "lib" / "layers.txt", "a", encoding="utf-8") as layers:
+        layers.write(row)
+    assert check(tree, *build(tree)) == (1 if problem else 0, problem)
+
+
 def test_a_page_with_other_layers(tree):
     plant(tree, "scripts/lib/layers.txt", "3  more=src/more")
     (tree / "src" / "more").mkdir()
