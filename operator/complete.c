@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "operator/command.h"
 #include "operator/completion.h"
+#include "operator/program.h"
 
 #define WORDS_MAX 4096
 #define HELP_MAX 4096
@@ -66,9 +67,7 @@ static int complete_value(const struct stw_operator *op, const char *placeholder
 
 static int complete_commands(const struct stw_operator *op, const char *start)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
-    for (const struct stw_command *const *c = all; *c; c++)
+    for (const struct stw_command *const *c = stw_program_commands(); *c; c++)
         if (begins((*c)->name, start))
             print_candidate(op, "", (*c)->name, (*c)->summary);
     if (*start == '-' && begins("--help", start))
@@ -76,11 +75,9 @@ static int complete_commands(const struct stw_operator *op, const char *start)
     return end_with(NO_FILES);
 }
 
-static const struct stw_command *find_command(const struct stw_operator *op, const char *name)
+static const struct stw_command *find_command(const char *name)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
-    for (const struct stw_command *const *c = all; *c; c++)
+    for (const struct stw_command *const *c = stw_program_commands(); *c; c++)
         if (stw_streq((*c)->name, name))
             return *c;
     return NULL;
@@ -141,6 +138,6 @@ int stw_complete(const struct stw_operator *op, int count, char **words)
     const char *last = count > 0 ? words[count - 1] : "";
     if (count < 2)
         return complete_commands(op, last);
-    const struct stw_command *c = find_command(op, words[0]);
+    const struct stw_command *c = find_command(words[0]);
     return c ? complete_word(op, c, count > 2 ? words[count - 2] : "", last) : end_with(NO_FILES);
 }

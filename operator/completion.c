@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "operator/command.h"
 #include "operator/extension.h"
+#include "operator/program.h"
 #include "schema/kind.h"
 
 #define OUTPUT_MAX (1u << 20)
@@ -55,11 +56,9 @@ void stw_shape_words(const struct stw_operator *op, const char *placeholder, str
         stw_buf_addc(out, *p == '|' ? ' ' : *p);
 }
 
-static void add_command_names(const struct stw_operator *op, struct stw_buf *out)
+static void add_command_names(struct stw_buf *out)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
-    for (const struct stw_command *const *c = all; *c; c++)
+    for (const struct stw_command *const *c = stw_program_commands(); *c; c++)
         stw_buf_addf(out, "%s ", (*c)->name);
 }
 
@@ -123,8 +122,7 @@ static void add_bash_command(const struct stw_operator *op, const struct stw_com
 /* bash splits "--role=webhook" into three words, unless COMP_WORDBREAKS lacks "=". */
 static void print_bash(const struct stw_operator *op, struct stw_buf *out)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
+    const struct stw_command *const *all = stw_program_commands();
     stw_buf_adds(out, "# shellcheck shell=bash\n"
                       "# Written by \"{operator} completion bash\".\n"
                       "_{operator}() {\n"
@@ -132,7 +130,7 @@ static void print_bash(const struct stw_operator *op, struct stw_buf *out)
                       "    local option='' prefix='' words='' files=''\n"
                       "    if ((COMP_CWORD == 1)); then\n"
                       "        mapfile -t COMPREPLY < <(compgen -W '");
-    add_command_names(op, out);
+    add_command_names(out);
     stw_buf_adds(out, "help --help --version' -- \"$cur\")\n"
                       "        return\n"
                       "    elif [[ $cur == = ]]; then\n"
@@ -248,8 +246,7 @@ static void add_zsh_command(const struct stw_operator *op, const struct stw_comm
 /* The file is sourced, or its text is the body of the function _steward in a folder of fpath. */
 static void print_zsh(const struct stw_operator *op, struct stw_buf *out)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
+    const struct stw_command *const *all = stw_program_commands();
     stw_buf_adds(out, "#compdef {operator}\n"
                       "# Written by \"{operator} completion zsh\".\n"
                       "compdef _{operator} {operator}\n"
@@ -333,8 +330,7 @@ static void add_fish_command(const struct stw_operator *op, const struct stw_com
 
 static void print_fish(const struct stw_operator *op, struct stw_buf *out)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
+    const struct stw_command *const *all = stw_program_commands();
     stw_buf_adds(out, "# Written by \"{operator} completion fish\".\n"
                       "complete -c {operator} -f\n"
                       "complete -c {operator} -s h -l help -d 'options'\n"

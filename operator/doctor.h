@@ -30,7 +30,7 @@ struct doctor {
     char advice[1024]; /* scratch of doctor_advice */
 };
 
-/* Formats into d->advice. */
+/* doctor_report.c: formats into d->advice. */
 const char *doctor_advice(struct doctor *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* How to get back an object of the installation, in d->advice: from the release if Helm has installed

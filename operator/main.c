@@ -7,7 +7,6 @@
 #include "operator/command.h"
 #include "operator/completion.h"
 #include "operator/program.h"
-#include "schema/conversion.h"
 #include "schema/kind.h"
 
 #include <assert.h>
@@ -39,16 +38,6 @@ void stw_commands_list(const struct stw_operator *op,
     ret[n] = NULL;
 }
 
-const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,
-                                         const char *version, const char *kind)
-{
-    for (const struct stw_kind *const *k = op->kinds; *k; k++)
-        if (stw_streq((*k)->kind, kind) && stw_streq((*k)->group, group) &&
-            (stw_streq((*k)->version, version) || stw_kind_other_version(*k, version)))
-            return *k;
-    return NULL;
-}
-
 static void print_program_help(const struct stw_operator *op,
                                const struct stw_command *const *commands, FILE *out)
 {
@@ -70,10 +59,10 @@ int stw_operator_main(const struct stw_operator *op, int argc, char **argv)
                        err.text);
         return STW_EXIT_REFUSED;
     }
-    stw_program_set(op, argc > 0 ? argv[0] : "");
+    stw_commands_list(op, commands);
+    stw_program_set(op, argc > 0 ? argv[0] : "", commands);
     if (stw_program_completes())
         return stw_complete(op, argc - 1, argv + 1);
-    stw_commands_list(op, commands);
     if (argc < 2) {
         print_program_help(op, commands, stderr);
         return STW_EXIT_USAGE;

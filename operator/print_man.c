@@ -5,6 +5,7 @@
 #include "operator/command.h"
 #include "operator/flags.h"
 #include "operator/print.h"
+#include "operator/program.h"
 
 #include <ctype.h>
 
@@ -167,8 +168,7 @@ static void add_tail(struct stw_buf *out)
 
 void stw_print_man(const struct stw_operator *op, struct stw_buf *out)
 {
-    const struct stw_command *all[STW_COMMANDS_MAX + 1];
-    stw_commands_list(op, all);
+    const struct stw_command *const *all = stw_program_commands();
     add_head(op, out);
     for (const struct stw_command *const *c = all; *c; c++)
         add_summary(op, *c, out);

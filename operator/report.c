@@ -45,17 +45,6 @@ static void add_object(struct stw_report *r, json_t *object)
     r->objects.failed |= !text;
 }
 
-void stw_report_each(struct stw_report *r, stw_report_object_fn *fn, void *ctx)
-{
-    const char *at = stw_buf_str(&r->objects), *end = at + r->objects.len;
-    for (; at < end; at += strlen(at) + 1) {
-        json_auto_t *object = json_loads(at, 0, NULL);
-        if (object)
-            fn(ctx, object);
-        r->objects.failed |= !object;
-    }
-}
-
 /* The position of a field in the file; for "" that of the object. */
 static void find_place(const struct stw_report_object *s, const char *path, size_t *line,
                        size_t *column)
@@ -70,15 +59,6 @@ static void find_place(const struct stw_report_object *s, const char *path, size
     if (len && full.data[len - 1] == '.')
         full.data[len - 1] = '\0';
     (void)stw_yaml_marks_find(s->marks, stw_buf_str(&full), line, column);
-}
-
-/* The name of a file at the start of a line: "./" before one that could be read as another message,
- * such as "1 object: 1 accepted". */
-void stw_report_file(const char *file, struct stw_buf *out)
-{
-    if (*file != '/' && strpbrk(file, " :"))
-        stw_buf_adds(out, "./");
-    stw_buf_adds(out, file);
 }
 
 /* "file:3:7: ", "file: " or "". */
@@ -137,14 +117,6 @@ static void print_verdict(const struct stw_report *r, const struct stw_report_ob
         return;
     print_object(s, *s->source ? "%s (%s)" : "%s", f->error_count ? "refused" : "accepted",
                  s->source);
-}
-
-/* A text in a document.  JSON needs UTF-8, which a file's name or a text that was cut may not be. */
-json_t *stw_report_text(const char *text)
-{
-    stw_autobuf struct stw_buf valid = STW_BUF_INIT(SIZE_MAX);
-    stw_valid_add(&valid, text, strlen(text));
-    return json_string(stw_buf_str(&valid));
 }
 
 static json_t *build_subject_json(const struct stw_report *r, const struct stw_report_object *s,
@@ -248,33 +220,6 @@ static void print_end(const struct stw_report *r)
                    all == 1 ? "" : "s", r->accepted, r->refused, r->passed_over);
     if (r->unreadable)
         stw_print_line(stdout, "%u could not be read", r->unreadable);
-}
-
-struct nested {
-    FILE *out;
-    unsigned blanks;
-};
-
-/* A callback of jansson, which cuts the text between characters.  Line ends are between values. */
-static int print_piece(const char *text, size_t len, void *ctx)
-{
-    const struct nested *n = ctx;
-    while (len > 0) {
-        const char *stop = memchr(text, '\n', len);
-        size_t line = stop ? (size_t)(stop + 1 - text) : len;
-        stw_print_json(n->out, text, line);
-        for (unsigned i = 0; stop && i < n->blanks; i++)
-            fputc(' ', n->out);
-        text += line;
-        len -= line;
-    }
-    return 0;
-}
-
-void stw_report_print(const json_t *value, unsigned blanks, FILE *out)
-{
-    struct nested n = {out, blanks};
-    (void)json_dump_callback(value, print_piece, &n, JSON_INDENT(2));
 }
 
 static void print_json_object(void *ctx, const json_t *object)

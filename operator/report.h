@@ -50,7 +50,7 @@ void stw_report_unreadable(struct stw_report *r, const struct stw_report_object 
 /* Prints the summary, frees, and returns the exit status. */
 int stw_report_finish(struct stw_report *r);
 
-/* What the forms share: a file's name at the start of a line, and a text of a document. */
+/* What the forms share (report_shared.c): a file's name at the start of a line, and a text of a document. */
 void stw_report_file(const char *file, struct stw_buf *out);
 json_t *stw_report_text(const char *text);
 /* Prints a value of a document, with that many blanks before each line but the first. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The check of all tables of an operator. */
+ * The tables of an operator: their check, and the look-up of a kind. */
 #include "base/util.h"
 #include "controller/controller.h"
 #include "operator/command.h"
 #include "operator/main.h"
+#include "schema/conversion.h"
 #include "schema/kind.h"
 
 #include <stdlib.h>
@@ -113,4 +114,14 @@ int stw_operator_check_tables(const struct stw_operator *op, struct stw_error *e
             stw_controller_check(op->controllers[i], err) != 0)
             return -1;
     return check_doubles(op, err) != 0 || check_watches(op, err) != 0 ? -1 : 0;
+}
+
+const struct stw_kind *stw_operator_kind(const struct stw_operator *op, const char *group,
+                                         const char *version, const char *kind)
+{
+    for (const struct stw_kind *const *k = op->kinds; *k; k++)
+        if (stw_streq((*k)->kind, kind) && stw_streq((*k)->group, group) &&
+            (stw_streq((*k)->version, version) || stw_kind_other_version(*k, version)))
+            return *k;
+    return NULL;
 }
