@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/child.h"
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/child_extras_priv.h"
@@ -15,7 +14,6 @@
 #include <stdio.h>
 
 #define OBJECT_MAX (4u << 20)
-#define TEXT_USUAL_BYTES 4096
 #define POINTER_DIGITS_MIN 8
 
 /* Turns an apply into a create: a plain apply would take over a foreign object of the same name. No
@@ -50,83 +48,6 @@ static void what_of(const struct stw_resource *r, const char *key, char *out, si
     stw_format(out, size, "%s/%s", r->plural, key);
 }
 
-static int scan_tree(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc)
-{
-    doc->trusted = true;
-    return !tree || !stw_buf_reserve(text, TEXT_USUAL_BYTES) || stw_tree_write(tree, text) != 0
-               ? -1
-               : stw_json_scan(doc, text->data, text->len, NULL);
-}
-
-static int digest_parts(const json_t *desired, struct stw_digests *ret)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
-    stw_autojson struct stw_json_doc doc = {0};
-    if (scan_tree(desired, &text, &doc) != 0)
-        return -1;
-    ret->whole = stw_owned_desired_parts(stw_json_root(&doc), &ret->template);
-    return 0;
-}
-
-int stw_child_digest(const json_t *desired, struct stw_hash *ret)
-{
-    struct stw_digests parts;
-    if (digest_parts(desired, &parts) != 0)
-        return -1;
-    *ret = parts.whole;
-    return 0;
-}
-
-/* In a build for tests: as another version of this program would make it. */
-static void mark_template(const json_t *desired)
-{
-    const char *mark = stw_fault_template();
-    json_t *template = json_object_get(json_object_get(desired, "spec"), "template");
-    json_t *metadata = json_object_get(template, "metadata");
-    if (!mark || !metadata)
-        return;
-    if (!json_object_get(metadata, "annotations"))
-        (void)json_object_set_new(metadata, "annotations", json_object());
-    (void)json_object_set_new(json_object_get(metadata, "annotations"), "steward.dev/test",
-                              json_string(mark));
-}
-
-static void mark_as_adopted(struct stw_child *c)
-{
-    json_t *marked = c->desired ? stw_adopted_tree(c->adopter, c->desired) : NULL;
-    json_decref(c->made);
-    c->desired = c->made = marked;
-    c->marked = true;
-}
-
-const json_t *stw_child_desired(struct stw_child *c)
-{
-    if (!c->desired && c->make) {
-        stw_tree_take_missing(NULL);
-        c->desired = c->made = c->make(c->ctx);
-        c->marked = false;
-        mark_template(c->desired);
-    }
-    if (c->adopter && !c->marked)
-        mark_as_adopted(c);
-    return c->desired;
-}
-
-int stw_child_fail_desired(const struct stw_resource *r, struct stw_error *err)
-{
-    char what[100];
-    stw_format(what, sizeof(what), "the manifest of %s", r->kind);
-    return stw_tree_fail(what, err);
-}
-
-void stw_child_done(struct stw_child *child)
-{
-    if (child->made)
-        child->desired = NULL;
-    json_decref(child->made);
-    child->made = NULL;
-}
-
 static int find_wanted(struct stw_run *run, struct stw_child *c, const char *what,
                        struct stw_digests *ret)
 {
@@ -134,7 +55,7 @@ static int find_wanted(struct stw_run *run, struct stw_child *c, const char *wha
     struct stw_hash inputs = {c->inputs.lo ^ (c->adopter != NULL), c->inputs.hi};
     if (known && stw_memo_get(stw_run_memo(run), what, inputs, ret))
         return 0;
-    if (digest_parts(stw_child_desired(c), ret) != 0)
+    if (stw_child_digest_parts(stw_child_desired(c), ret) != 0)
         return -1;
     if (known)
         stw_memo_put(stw_run_memo(run), what, inputs, *ret);
@@ -154,19 +75,6 @@ int stw_child_wanted(struct stw_run *run, struct stw_child *child, struct stw_ha
         return -1;
     *ret = parts.whole;
     return 0;
-}
-
-int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,
-                     struct stw_child_live *ret)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
-    *ret = (struct stw_child_live){0};
-    char rv[STW_RV_LEN] = "";
-    if (stw_informer_get(stw_run_cache(run, w), key, &text, rv) != 0)
-        return -1;
-    int rc = stw_child_read(stw_buf_str(&text), text.len, ret);
-    memcpy(ret->resource_version, rv, sizeof(rv));
-    return rc;
 }
 
 static bool as_wanted(struct stw_run *run, const char *what, struct stw_hash wanted,
@@ -279,18 +187,6 @@ static json_t *to_change(const struct task *t, const char *uid, struct stw_error
     return object;
 }
 
-/* Begins a patch with the tests that must still hold. */
-void stw_child_begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
-{
-    char rv[STW_RV_LEN] = "";
-    (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
-    stw_buf_adds(patch, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
-    stw_buf_json_strz(patch, uid);
-    stw_buf_adds(patch, "},{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":");
-    stw_buf_json_strz(patch, rv);
-    stw_buf_addc(patch, '}');
-}
-
 /* An apply leaves keys that other clients added; this removes them. */
 static int remove_extras(struct task *t, const struct stw_buf *live_text)
 {
@@ -376,7 +272,7 @@ static void name_drift(struct task *t, const struct stw_buf *live_text)
     stw_autobuf struct stw_buf names = STW_BUF_INIT(4096), extras = STW_BUF_INIT(4096);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
     set_drift(t, STW_DRIFT_OWNERS);
-    if (scan_tree(stw_child_desired(t->child), &text, &wanted) != 0 ||
+    if (stw_child_scan(stw_child_desired(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return;
     unsigned differ = stw_owned_diff(stw_json_root(&wanted), stw_json_root(&live), 5, &names);
@@ -395,7 +291,7 @@ static bool list_leftovers(struct task *t, const char *uid, const struct stw_buf
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
     stw_autojson struct stw_json_doc wanted = {0}, live = {0};
-    if (scan_tree(stw_child_desired(t->child), &text, &wanted) != 0 ||
+    if (stw_child_scan(stw_child_desired(t->child), &text, &wanted) != 0 ||
         stw_json_scan(&live, stw_buf_str(live_text), live_text->len, NULL) != 0)
         return false;
     stw_child_begin_patch(patch, stw_json_root(&live), uid);
@@ -599,7 +495,7 @@ static void judge_waiting(struct task *t, const char *uid, const struct stw_buf 
     json_t *kept = stw_hash_equal(c->live.template, c->template.stored)
                        ? stw_template_keep(stw_child_desired(c), live, t->run->field_manager)
                        : NULL;
-    if (!kept || digest_parts(kept, &parts) != 0) {
+    if (!kept || stw_child_digest_parts(kept, &parts) != 0) {
         json_decref(kept);
         c->outdated = false;
         rewrite_child(t, uid, drifted);
@@ -835,7 +731,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
     stw_key_make(owner->ns, t.name ? t.name : "", t.key);
     what_of(t.resource, t.key, t.what, sizeof(t.what));
     struct stw_digests parts;
-    mark_template(child->desired);
+    stw_child_mark_template(child->desired);
     t.cached = stw_child_cached(run, child->watch, t.key, &child->live) == 0;
     child->adopter = t.cached && child->live.adopted && is_ours(&t, &child->live) ? run->op : NULL;
     if (!t.name || find_wanted(run, child, t.what, &parts) != 0) {

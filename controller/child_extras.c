@@ -2,6 +2,7 @@
 #include "controller/child_extras_priv.h"
 
 #include "base/util.h"
+#include "kube/informer.h"
 #include "kube/owned.h"
 
 #include <stdio.h>
@@ -99,4 +100,15 @@ unsigned stw_child_name_extras(const json_t *desired, struct stw_json live, bool
     if (each_extra(&x, desired, live, all_data) > NAMED_MAX)
         stw_buf_addf(out, " and %u more", x.found - NAMED_MAX);
     return x.found;
+}
+
+void stw_child_begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid)
+{
+    char rv[STW_RV_LEN] = "";
+    (void)stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv));
+    stw_buf_adds(patch, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
+    stw_buf_json_strz(patch, uid);
+    stw_buf_adds(patch, "},{\"op\":\"test\",\"path\":\"/metadata/resourceVersion\",\"value\":");
+    stw_buf_json_strz(patch, rv);
+    stw_buf_addc(patch, '}');
 }

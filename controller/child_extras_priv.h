@@ -13,6 +13,8 @@
 
 #define STW_CHILD_EXTRAS_MAX 200U
 
+/* Begins a JSON patch of a live object with the tests that must still hold. */
+void stw_child_begin_patch(struct stw_buf *patch, struct stw_json live, const char *uid);
 /* Appends JSON patch operations, each after a ',', for at most STW_CHILD_EXTRAS_MAX keys.  Returns
  * their number. */
 unsigned stw_child_remove_extras(const json_t *desired, struct stw_json live, bool all_data,

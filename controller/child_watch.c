@@ -22,6 +22,8 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#define OBJECT_MAX (4u << 20)
+
 static const struct stw_controller *find_controller(const struct stw_controller *const *all,
                                                     const char *kind)
 {
@@ -452,4 +454,17 @@ int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)
     read_rollout(stw_json_get(root, "r"), &ret->rollout);
     read_report(stw_json_get(root, "h"), &ret->report);
     return 0;
+}
+
+int stw_child_cached(struct stw_run *run, const struct stw_watch *w, const char *key,
+                     struct stw_child_live *ret)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(OBJECT_MAX);
+    *ret = (struct stw_child_live){0};
+    char rv[STW_RV_LEN] = "";
+    if (stw_informer_get(stw_run_cache(run, w), key, &text, rv) != 0)
+        return -1;
+    int rc = stw_child_read(stw_buf_str(&text), text.len, ret);
+    memcpy(ret->resource_version, rv, sizeof(rv));
+    return rc;
 }

@@ -2,55 +2,16 @@
 #include "controller/finalizer.h"
 
 #include "controller/finalizer_priv.h"
-#include "controller/packed.h"
 #include "kube/tree.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
-
-#define TEXT_MAX (8u << 20)
-
-static struct stw_json list_of(const struct stw_object *o)
-{
-    return stw_json_path(o->root, "metadata.finalizers");
-}
-
-bool stw_finalizer_has(const struct stw_object *o, const char *finalizer)
-{
-    struct stw_json key, one;
-    stw_json_foreach (list_of(o), key, one)
-        if (stw_json_is(one, finalizer))
-            return true;
-    return false;
-}
-
-bool stw_finalizer_overtaken(const char *text, const char *finalizer)
-{
-    stw_autobuf struct stw_buf unpacked = STW_BUF_INIT(TEXT_MAX);
-    stw_autojson struct stw_json_doc doc = {.trusted = true};
-    if (stw_unpack_scan(text, strlen(text), &unpacked, &doc) != 0)
-        return false;
-    const struct stw_object o = {.root = stw_json_root(&doc)};
-    return stw_finalizer_has(&o, finalizer) &&
-           !stw_json_there(stw_json_path(o.root, "metadata.deletionTimestamp"));
-}
-
-bool stw_finalizer_has_others(const struct stw_object *o, const char *finalizer)
-{
-    struct stw_json key, one;
-    stw_json_foreach (list_of(o), key, one)
-        if (!stw_json_is(one, finalizer))
-            return true;
-    return false;
-}
 
 /* The list without `finalizer`; if `wanted`, it is then appended. */
 static json_t *new_list(const struct stw_object *o, const char *finalizer, bool wanted)
 {
     struct stw_json key, one;
     json_t *list = json_array();
-    stw_json_foreach (list_of(o), key, one) {
+    stw_json_foreach (stw_finalizer_list(o), key, one) {
         if (!stw_json_is(one, finalizer))
             (void)json_array_append_new(list, stw_tree_read(one));
     }

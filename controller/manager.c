@@ -377,30 +377,6 @@ static bool all_synced(struct stw_manager *m)
     return all;
 }
 
-static struct stw_hash hash_text(const struct stw_buf *text)
-{
-    return stw_hash_bytes(stw_buf_str(text), text->len);
-}
-
-void stw_manager_note_settled(struct stw_manager *m, const struct stw_controller *c,
-                              const char *key, const struct stw_buf *text)
-{
-    char what[STW_REMAINS_KEY_LEN];
-    stw_remains_key(c, key, what);
-    stw_memo_put(m->memo, what, hash_text(text), (struct stw_digests){0});
-}
-
-/* A large object that is as its last run left it is not read from the API server only to see that. */
-static bool is_settled_stub(struct stw_worker_pool *pool, const char *key)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    char what[STW_REMAINS_KEY_LEN];
-    struct stw_digests none;
-    stw_remains_key(pool->controller, key, what);
-    return stw_informer_get(pool->own->informer, key, &text, NULL) == 0 &&
-           stw_memo_get(pool->manager->memo, what, hash_text(&text), &none);
-}
-
 /* Enqueues every object, in case a change was missed.  Resyncs have the lower priority. */
 static void resync_all_objects(struct stw_manager *m)
 {
@@ -410,7 +386,7 @@ static void resync_all_objects(struct stw_manager *m)
         stw_informer_keys(pool->own->informer, NULL, &keys);
         size_t at = 0;
         for (const char *k; (k = stw_keys_next(&keys, &at));)
-            if (!is_settled_stub(pool, k))
+            if (!stw_settled_is(pool, k))
                 (void)stw_queue_add(pool->queue, k, -1);
     }
 }

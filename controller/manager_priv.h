@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Internals of the manager, shared by start and stop (manager.c), the workers (worker.c) and
- * look-ups in the caches (lookup.c). */
+ * Internals of the manager, shared by start and stop (manager.c), the workers (worker.c), their
+ * runs (run.c) and look-ups in the caches (lookup.c). */
 #ifndef STW_CONTROLLER_MANAGER_PRIV_H
 #define STW_CONTROLLER_MANAGER_PRIV_H
 
@@ -122,13 +122,18 @@ static inline void stw_remains_key(const struct stw_controller *c, const char *k
     stw_format(out, STW_REMAINS_KEY_LEN, "%s %s", c->kind->kind, key);
 }
 
+/* --- run_memory.c */
 /* Memory for this run (reservation.h).  STW_RESERVE_WAITS: the run must end. */
 enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes);
+void stw_run_begin_memory(const struct stw_run *run);
+/* The run keeps its reservation if it is run again with it. */
+void stw_run_end_memory(struct stw_run *run);
 
-/* --- manager.c */
+/* --- settled.c */
 /* A run over a large object whose cached text is this one had nothing left to do. */
-void stw_manager_note_settled(struct stw_manager *m, const struct stw_controller *c,
-                              const char *key, const struct stw_buf *text);
+void stw_settled_note(const struct stw_run *run, const struct stw_buf *text);
+/* Whether the cached text of this object is still that one. */
+bool stw_settled_is(const struct stw_worker_pool *pool, const char *key);
 
 /* --- lookup.c */
 struct stw_watch_cache *stw_manager_cache(struct stw_manager *m, const struct stw_watch *w);

@@ -349,7 +349,7 @@ static void note_settled(struct stw_run *run)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     if (stw_informer_get(stw_run_cache(run, run->controller->own), run->key, &text, NULL) == 0)
-        stw_manager_note_settled(run->manager, run->controller, run->key, &text);
+        stw_settled_note(run, &text);
 }
 
 static void reconcile_cached(struct stw_subject *s, struct stw_result *result)

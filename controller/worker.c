@@ -3,14 +3,11 @@
  * The worker threads, and how the outcome of a run decides when the key is run again. */
 #include "base/backoff.h"
 #include "base/log.h"
-#include "base/memory_budget.h"
 #include "base/thread.h"
 #include "base/trace.h"
 #include "base/util.h"
 #include "controller/manager_priv.h"
 #include "controller/reconcile.h"
-#include "kube/answers.h"
-#include "kube/secret.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -154,60 +151,6 @@ static void end_shadow_run(const struct stw_run *run, struct stw_result *result)
     result->after_ms = repeat ? result->after_ms : SHADOW_PAUSE_MS;
 }
 
-/* What is reserved beside the needs that the run has stated is for answers. */
-static void update_spare(const struct stw_run *run, const char *id)
-{
-    size_t granted = stw_reservations_granted(run->manager->reservations, id);
-    stw_spare_set(granted - STW_MIN(granted, stw_answers_reserved()));
-}
-
-enum stw_reserve stw_run_reserve(struct stw_run *run, size_t bytes)
-{
-    char id[STW_REMAINS_KEY_LEN];
-    stw_remains_key(run->controller, run->key, id);
-    enum stw_reserve answer = stw_reservations_take(run->manager->reservations, id, bytes);
-    run->waits = answer == STW_RESERVE_WAITS;
-    if (answer == STW_RESERVED)
-        stw_answers_reserve(bytes);
-    update_spare(run, id);
-    return answer;
-}
-
-static void begin_memory(const struct stw_run *run)
-{
-    char id[STW_REMAINS_KEY_LEN];
-    stw_remains_key(run->controller, run->key, id);
-    stw_answers_begin();
-    update_spare(run, id);
-}
-
-/* Reserves memory for the answers that were refused, beside what the run had stated: it is run again
- * with it, in its turn.  Beyond what a namespace may have, refused answers are a failure. */
-static bool reserve_spare(const struct stw_run *run, const char *id, size_t stated, size_t wanted)
-{
-    size_t share = stw_share_limit(STW_SHARE_RECONCILES), most = share - share / 4;
-    size_t need = STW_MIN(stated + wanted, most);
-    if (wanted == 0 || need <= stw_reservations_granted(run->manager->reservations, id))
-        return false;
-    enum stw_reserve answer = stw_reservations_take(run->manager->reservations, id, need);
-    if (answer == STW_RESERVED)
-        stw_manager_enqueue(run->manager, run->controller->kind->kind, run->key);
-    return answer == STW_RESERVED || answer == STW_RESERVE_WAITS;
-}
-
-/* The run keeps its reservation if it is run again with it. */
-static void end_memory(struct stw_run *run)
-{
-    char id[STW_REMAINS_KEY_LEN];
-    stw_remains_key(run->controller, run->key, id);
-    size_t stated = stw_answers_reserved(), wanted = stw_spare_end();
-    stw_answers_end();
-    if (!run->waits && reserve_spare(run, id, stated, wanted))
-        run->waits = true;
-    else
-        stw_reservations_end(run->manager->reservations, id);
-}
-
 /* --- its span */
 
 static void begin_span(struct stw_worker_pool *pool, const char *key, const struct stw_run *run,
@@ -271,9 +214,9 @@ static void run_key(struct stw_worker_pool *pool, const char *key)
     run.left_ms = stw_queue_left_ms(pool->queue, key);
     uint64_t begin = stw_now_ms(m->config.clock);
     struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(m->fence));
-    begin_memory(&run);
+    stw_run_begin_memory(&run);
     stw_reconcile(&run, &result);
-    end_memory(&run);
+    stw_run_end_memory(&run);
     if (m->config.shadow)
         end_shadow_run(&run, &result);
     (void)stw_fence_enter(before);
@@ -386,112 +329,4 @@ void stw_worker_pool_join(struct stw_worker_pool *pool)
     free(pool->threads);
     pool->threads = NULL;
     pool->thread_count = 0;
-}
-
-/* --- called from within a run */
-
-static bool is_known_watch(const struct stw_controller *c, const struct stw_watch *w)
-{
-    const struct stw_watch *one = c->own;
-    for (size_t i = 0; one && one != w; one = stw_controller_watch(c, i++))
-        continue;
-    return one != NULL;
-}
-
-/* A bug of the kind, found by its first run.  An empty cache would be worse: all would be made again. */
-static void die_of_unknown_watch(const struct stw_watch *w)
-{
-    stw_log(STW_LOG_ERROR, "the watch is not in .watches of the controller",
-            STW_STR("resource", w->resource->plural));
-    abort();
-}
-
-struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
-{
-    struct stw_watch_cache *cache = stw_manager_cache(run->manager, w);
-    if (!cache && run->manager && !is_known_watch(run->controller, w))
-        die_of_unknown_watch(w);
-    return cache ? cache->informer : NULL;
-}
-
-struct stw_informer *stw_run_other_cache(const struct stw_run *run,
-                                         const struct stw_controller *other)
-{
-    struct stw_watch_cache *cache = stw_manager_cache(run->manager, other->own);
-    return cache ? cache->informer : NULL;
-}
-
-/* One over this size, and what a run then needs: up to ten copies of 1 MiB, among them the answer and
- * its tokens, the value, a verifier, and the Secret and request made of it. */
-#define SMALL_SECRET_BYTES (64u << 10)
-#define LARGE_SECRET_NEED ((size_t)12 << 20)
-
-static int get_secret(const struct stw_run *run, const char *name, const char *version, size_t max,
-                      struct stw_secret *ret, struct stw_error *err)
-{
-    stw_secret_done(ret);
-    *ret = (struct stw_secret){.text = {.max = max, .secret = true}};
-    int rc = version ? stw_kube_get_since(run->client, &stw_res_secret, run->ns, name, version,
-                                          &ret->text, err)
-                     : stw_kube_get(run->client, &stw_res_secret, run->ns, name, &ret->text, err);
-    return rc == 0 ? stw_json_scan(&ret->doc, stw_buf_str(&ret->text), ret->text.len, err) : -1;
-}
-
-static int reserve_for_secret(const struct stw_run *run, const char *name, struct stw_error *err)
-{
-    /* The run is the worker's own; only its outcome changes. */
-    struct stw_run *own = (struct stw_run *)(uintptr_t)run;
-    size_t need = STW_MIN(LARGE_SECRET_NEED, stw_share_limit(STW_SHARE_RECONCILES));
-    return stw_run_reserve(own, need) == STW_RESERVED
-               ? 0
-               : stw_fail(err, STW_ERR_UNAVAILABLE, "Secret \"%s\" is large, and waits for memory",
-                          name);
-}
-
-int stw_run_get_secret(const struct stw_run *run, const char *name, const char *version,
-                       struct stw_secret *ret, struct stw_error *err)
-{
-    struct stw_error first = {0};
-    *ret = (struct stw_secret){0};
-    if (get_secret(run, name, version, SMALL_SECRET_BYTES, ret, &first) == 0)
-        return 0;
-    if (first.code == STW_ERR_TOO_LARGE) {
-        if (reserve_for_secret(run, name, err) != 0)
-            return -1;
-        first = (struct stw_error){0};
-        if (get_secret(run, name, version, STW_SECRET_DATA_MAX, ret, &first) == 0)
-            return 0;
-    }
-    if (err)
-        *err = first;
-    return -1;
-}
-
-bool stw_run_may_write(const struct stw_run *run)
-{
-    (void)run;
-    return stw_fence_may_write();
-}
-
-bool stw_run_updates_templates(const struct stw_run *run)
-{
-    return run->manager && run->manager->config.update_templates;
-}
-
-struct stw_guard *stw_run_guard(const struct stw_run *run)
-{
-    return run->manager->guard;
-}
-
-struct stw_memo *stw_run_memo(const struct stw_run *run)
-{
-    return run->manager->memo;
-}
-
-void stw_run_count_hot_loop(const struct stw_run *run)
-{
-    struct stw_manager *m = run->manager;
-    for (uint32_t i = 0; i < m->pool_count; i++)
-        if (m->pools[i].controller == run->controller)
-            stw_series_add(m->pools[i].hot_loops, 1);
 }
