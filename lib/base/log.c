@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each line is built in one buffer on the caller's stack and written by one write(2): here, or by
- * the thread of log_writer.c.  Any thread may log: the settings are atomics, the context is
+ * Each line is built in one buffer on the caller's stack and written by one write(2), which
+ * log_writer.c calls on its thread or on the caller's.  Any thread may log: the settings are atomics, the context is
  * thread-local. */
 #include "base/log.h"
 
@@ -236,16 +236,6 @@ void stw_log_line_build(struct stw_log_line *l, enum stw_log_level level, const 
     else
         build_text(l, level, now, msg, fields);
     l->data[l->len++] = '\n';
-}
-
-void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields)
-{
-    int saved = errno;
-    struct stw_log_line l;
-    stw_log_line_build(&l, level, msg, fields);
-    if (!stw_log_writer_take(&l))
-        (void)stw_log_put(l.data, l.len); /* a failure cannot be reported anywhere */
-    errno = saved;
 }
 
 int stw_log_level_parse(const char *text, enum stw_log_level *ret)

@@ -22,7 +22,4 @@ void stw_log_line_build(struct stw_log_line *l, enum stw_log_level level, const 
 bool stw_log_put(const char *data, size_t len);
 int stw_log_fd(void);
 
-/* Takes the line, or drops and counts it.  False: there is no writer, the caller has to write. */
-bool stw_log_writer_take(const struct stw_log_line *l);
-
 #endif

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -65,17 +66,6 @@ static void append_line(const struct stw_log_line *l)
     atomic_store(&b->len, len + l->len);
     if (len == 0)
         (void)pthread_cond_signal(&writer.more);
-}
-
-bool stw_log_writer_take(const struct stw_log_line *l)
-{
-    if (!atomic_load(&writer.on))
-        return false;
-    STW_LOCKED(&writer.lock);
-    bool on = atomic_load(&writer.on);
-    if (on)
-        append_line(l);
-    return on;
 }
 
 uint64_t stw_log_dropped(void)
@@ -259,4 +249,28 @@ void stw_log_writer_stop(uint32_t timeout_ms)
     }
     for (size_t i = 0; i < STW_COUNT(fatal); i++)
         (void)sigaction(fatal[i], &former[i], NULL);
+}
+
+/* --- a line of any thread */
+
+/* False: there is no writer, the caller has to write. */
+static bool take_line(const struct stw_log_line *l)
+{
+    if (!atomic_load(&writer.on))
+        return false;
+    STW_LOCKED(&writer.lock);
+    bool on = atomic_load(&writer.on);
+    if (on)
+        append_line(l);
+    return on;
+}
+
+void stw_log_write(enum stw_log_level level, const char *msg, const struct stw_log_field *fields)
+{
+    int saved = errno;
+    struct stw_log_line l;
+    stw_log_line_build(&l, level, msg, fields);
+    if (!take_line(&l))
+        (void)stw_log_put(l.data, l.len); /* a failure cannot be reported anywhere */
+    errno = saved;
 }

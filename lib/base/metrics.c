@@ -5,11 +5,11 @@
  * Prometheus' own clients. */
 #include "base/metrics.h"
 
-#include "base/metrics_priv.h"
 #include "base/thread.h"
 #include "base/util.h"
 
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -339,13 +339,34 @@ int stw_metrics_on_collect(struct stw_metrics *m, void (*fn)(void *ctx), void *c
     return 0;
 }
 
+/* The shortest decimal form that reads back as the same double: 0.005, 1, 1e+20, +Inf, NaN. */
+static void add_number(struct stw_buf *out, double v)
+{
+    char text[40];
+    if (v > -1e15 && v < 1e15 && !(v < trunc(v)) && !(v > trunc(v))) {
+        stw_buf_addi(out, (int64_t)v);
+    } else if (isnan(v)) {
+        stw_buf_adds(out, "NaN");
+    } else if (isinf(v)) {
+        stw_buf_adds(out, v > 0 ? "+Inf" : "-Inf");
+    } else {
+        for (int digits = 15; digits <= 17; digits++) {
+            stw_format(text, sizeof(text), "%.*g", digits, v);
+            double back = strtod(text, NULL);
+            if (!(back < v) && !(back > v))
+                break;
+        }
+        stw_buf_adds(out, text);
+    }
+}
+
 static void render_sample(const struct stw_series *s, struct stw_buf *out)
 {
     stw_buf_adds(out, s->family->name);
     if (*s->labels)
         stw_buf_addf(out, "{%s}", s->labels);
     stw_buf_addc(out, ' ');
-    stw_metrics_add_number(out, load_double(&s->bits));
+    add_number(out, load_double(&s->bits));
     stw_buf_addc(out, '\n');
 }
 
@@ -359,7 +380,7 @@ static void render_histogram(const struct stw_series *s, struct stw_buf *out)
         count += count_of(s, i);
         stw_buf_addf(out, "%s_bucket{%s%sle=\"", f->name, s->labels, comma);
         if (i < f->bound_count)
-            stw_metrics_add_number(out, f->bounds[i]);
+            add_number(out, f->bounds[i]);
         else
             stw_buf_adds(out, "+Inf");
         stw_buf_adds(out, "\"} ");
@@ -368,7 +389,7 @@ static void render_histogram(const struct stw_series *s, struct stw_buf *out)
     }
     const char *open = *s->labels ? "{" : "", *close = *s->labels ? "}" : "";
     stw_buf_addf(out, "%s_sum%s%s%s ", f->name, open, s->labels, close);
-    stw_metrics_add_number(out, load_double(&s->bits));
+    add_number(out, load_double(&s->bits));
     stw_buf_addf(out, "\n%s_count%s%s%s ", f->name, open, s->labels, close);
     stw_buf_addi(out, (int64_t)count);
     stw_buf_addc(out, '\n');

@@ -3,7 +3,6 @@
  * The six process metrics that every Prometheus client library exports, read from /proc/self and
  * from the process's clock.  A gauge that cannot be read keeps its value. */
 #include "base/metrics.h"
-#include "base/metrics_priv.h"
 #include "base/util.h"
 
 #include <assert.h>
@@ -14,26 +13,6 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-void stw_metrics_add_number(struct stw_buf *out, double v)
-{
-    char text[40];
-    if (v > -1e15 && v < 1e15 && !(v < trunc(v)) && !(v > trunc(v))) {
-        stw_buf_addi(out, (int64_t)v);
-    } else if (isnan(v)) {
-        stw_buf_adds(out, "NaN");
-    } else if (isinf(v)) {
-        stw_buf_adds(out, v > 0 ? "+Inf" : "-Inf");
-    } else {
-        for (int digits = 15; digits <= 17; digits++) {
-            stw_format(text, sizeof(text), "%.*g", digits, v);
-            double back = strtod(text, NULL);
-            if (!(back < v) && !(back > v))
-                break;
-        }
-        stw_buf_adds(out, text);
-    }
-}
 
 enum process_metric { CPU, RSS, VIRTUAL, OPEN_FDS, MAX_FDS, START, PROCESS_METRICS };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cache's entries, and which of two versions of an object is kept. */
+ * Which of two versions of an object is kept. */
 #include "kube/cache_priv.h"
 
 #include "base/thread.h"
@@ -9,20 +9,6 @@
 #include "kube/cache_usage.h"
 
 #include <assert.h>
-
-#define ENTRY_OVERHEAD 40
-
-/* Overhead in addition to the text: 16 bytes here, key and resourceVersion, and malloc's own. */
-struct stw_entry {
-    uint32_t text_len;
-    struct stw_entry_index index;
-    uint32_t gate_s; /* written by us: older events are skipped until then; 0: no gate */
-    uint16_t key_len;
-    uint8_t rv_room;    /* bytes for the resourceVersion, without its NUL */
-    uint8_t listed : 1; /* was in the list that is being read */
-    uint8_t fresh : 1;  /* was written by us since that list began */
-    char data[];        /* key NUL rv NUL text NUL */
-};
 
 /* An object that we deleted. */
 struct tomb {
@@ -34,64 +20,6 @@ struct tomb {
 static const char *tomb_key(const void *tomb)
 {
     return ((const struct tomb *)tomb)->key;
-}
-
-static const char *entry_key(const void *entry)
-{
-    return ((const struct stw_entry *)entry)->data;
-}
-
-const char *stw_entry_key(const struct stw_entry *e)
-{
-    return e->data;
-}
-
-static const char *entry_rv(const struct stw_entry *e)
-{
-    return e->data + e->key_len + 1;
-}
-
-const char *stw_entry_text(const struct stw_entry *e)
-{
-    return e->data + e->key_len + 1 + e->rv_room + 1;
-}
-
-struct stw_entry_index *stw_entry_index(struct stw_entry *e)
-{
-    return &e->index;
-}
-
-void stw_entry_free(struct stw_entry *e)
-{
-    free(e);
-}
-
-static size_t entry_size(const struct stw_entry *e)
-{
-    return sizeof(*e) + e->key_len + 1U + e->rv_room + 1U + e->text_len + 1U;
-}
-
-/* With what malloc and the table need, and with its index keys. */
-static size_t real_size(const struct stw_entry *e)
-{
-    return entry_size(e) + ENTRY_OVERHEAD + (size_t)e->index.units * STW_INDEX_UNIT;
-}
-
-static struct stw_entry *entry_create(const struct stw_version *v)
-{
-    size_t key_len = strlen(v->key), rv_len = strlen(v->rv);
-    struct stw_entry *e = malloc(sizeof(*e) + key_len + rv_len + v->text_len + 3);
-    if (!e)
-        return NULL;
-    *e = (struct stw_entry){.text_len = (uint32_t)v->text_len,
-                            .key_len = (uint16_t)key_len,
-                            .rv_room = (uint8_t)rv_len};
-    char *at = e->data;
-    memcpy(at, v->key, key_len + 1);
-    memcpy(at + key_len + 1, v->rv, rv_len + 1);
-    memcpy(at + key_len + 1 + rv_len + 1, v->text, v->text_len);
-    at[key_len + 1 + rv_len + 1 + v->text_len] = '\0';
-    return e;
 }
 
 /* --- versions */
@@ -126,7 +54,7 @@ static bool before_our_write(struct stw_entry *e, const char *rv, bool gone, uin
 {
     if (e->gate_s == 0)
         return false;
-    enum order o = compare_versions(rv, entry_rv(e));
+    enum order o = compare_versions(rv, stw_entry_rv(e));
     if (e->gate_s < now_ms / 1000 || o == SAME || o == NEWER || (o == UNKNOWN && gone)) {
         e->gate_s = 0;
         return false;
@@ -156,10 +84,10 @@ static struct stw_entry *take_out(struct stw_cache *c, const char *key)
     struct stw_entry *e = stw_table_get(&c->entries, key);
     if (!e)
         return NULL;
-    size_t size = real_size(e);
+    size_t size = stw_entry_real_size(e);
     stw_cache_index_remove(c, e);
     (void)stw_table_remove(&c->entries, key);
-    c->bytes -= entry_size(e);
+    c->bytes -= stw_entry_size(e);
     stw_cache_usage_change(e->data, size, 0);
     return e;
 }
@@ -174,8 +102,8 @@ static bool is_same_version(const struct stw_entry *e, const struct stw_version 
 static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v,
                                 struct stw_entry **ret_old)
 {
-    struct stw_entry *e = entry_create(v), *old = stw_table_get(&c->entries, v->key);
-    size_t before = old ? real_size(old) : 0;
+    struct stw_entry *e = stw_entry_create(v), *old = stw_table_get(&c->entries, v->key);
+    size_t before = old ? stw_entry_real_size(old) : 0;
     void *replaced = NULL;
     if (!e)
         return NULL;
@@ -184,14 +112,14 @@ static struct stw_entry *put_in(struct stw_cache *c, const struct stw_version *v
     if (stw_table_put(&c->entries, e, &replaced) != 0) {
         if (old) {
             stw_cache_index_add(c, old);
-            stw_cache_usage_change(old->data, before, real_size(old));
+            stw_cache_usage_change(old->data, before, stw_entry_real_size(old));
         }
         free(e);
         return NULL;
     }
     stw_cache_index_add(c, e);
-    c->bytes += entry_size(e) - (old ? entry_size(old) : 0);
-    stw_cache_usage_change(e->data, before, real_size(e));
+    c->bytes += stw_entry_size(e) - (old ? stw_entry_size(old) : 0);
+    stw_cache_usage_change(e->data, before, stw_entry_real_size(e));
     *ret_old = old;
     return e;
 }
@@ -231,7 +159,7 @@ static int take_in(struct stw_cache *c, const struct stw_version *v, struct stw_
 
 void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx)
 {
-    *c = (struct stw_cache){.entries = STW_TABLE_INIT(entry_key),
+    *c = (struct stw_cache){.entries = STW_TABLE_INIT(stw_entry_table_key),
                             .deleted = STW_TABLE_INIT(tomb_key),
                             .index_fn = index_fn,
                             .ctx = ctx};
@@ -243,7 +171,7 @@ void stw_cache_done(struct stw_cache *c)
 {
     uint32_t pos = 0;
     for (const struct stw_entry *e; (e = stw_table_next(&c->entries, &pos));)
-        stw_cache_usage_change(e->data, real_size(e), 0);
+        stw_cache_usage_change(e->data, stw_entry_real_size(e), 0);
     stw_index_done(&c->index);
     stw_table_release(&c->entries, free);
     stw_table_release(&c->deleted, free);
@@ -299,7 +227,7 @@ bool stw_cache_confirmed(struct stw_cache *c, struct stw_cache_scope *scope, con
 {
     STW_LOCKED(&c->lock);
     struct stw_entry *e = stw_table_get(&c->entries, key);
-    bool same = e && stw_streq(entry_rv(e), rv);
+    bool same = e && stw_streq(stw_entry_rv(e), rv);
     if (same) {
         e->gate_s = 0;
         scope->seen = parse_version_number(rv);
@@ -322,7 +250,7 @@ void stw_cache_saw(struct stw_cache *c, const struct stw_cache_scope *scope,
     uint64_t n = parse_version_number(v->rv);
     pthread_mutex_lock(&c->lock);
     e = stw_table_get(&c->entries, v->key);
-    enum order o = e ? compare_versions(v->rv, entry_rv(e)) : NEWER;
+    enum order o = e ? compare_versions(v->rv, stw_entry_rv(e)) : NEWER;
     /* The watch is already past this version, so its state is newer: the object may be gone by
      * now. */
     bool passed = n > 0 && n <= scope->seen;
@@ -355,7 +283,7 @@ void stw_cache_saw_delete(struct stw_cache *c, const char *key, const char *rv, 
     pthread_mutex_lock(&c->lock);
     struct stw_entry *e = stw_table_get(&c->entries, key);
     /* A newer one may be another object: what is deleted is reported by the watch anyway. */
-    e = e && compare_versions(entry_rv(e), rv) != NEWER ? take_out(c, key) : NULL;
+    e = e && compare_versions(stw_entry_rv(e), rv) != NEWER ? take_out(c, key) : NULL;
     if (e && t) {
         t->until_ms = now_ms + STW_CACHE_GATE_MS;
         memcpy(t->key, key, len + 1);
@@ -395,7 +323,7 @@ static bool has_entry_vanished(const struct stw_entry *e, const char *rv)
 {
     if (e->listed)
         return false;
-    enum order o = compare_versions(entry_rv(e), rv);
+    enum order o = compare_versions(stw_entry_rv(e), rv);
     return !e->fresh || o == OLDER || o == SAME;
 }
 
@@ -428,7 +356,7 @@ int stw_cache_get(struct stw_cache *c, const char *key, struct stw_buf *out, cha
     if (e) {
         stw_buf_add(out, stw_entry_text(e), e->text_len);
         if (ret_rv)
-            memcpy(ret_rv, entry_rv(e), strlen(entry_rv(e)) + 1);
+            memcpy(ret_rv, stw_entry_rv(e), strlen(stw_entry_rv(e)) + 1);
     }
     return e && !out->failed ? 0 : -1;
 }

@@ -10,20 +10,13 @@
 #define STW_KUBE_CACHE_PRIV_H
 
 #include "base/table.h"
+#include "kube/cache_entry_priv.h"
 #include "kube/informer.h"
 
 #include <pthread.h>
 
 /* The longest time for which older watch events are skipped after our own write. */
 #define STW_CACHE_GATE_MS 30000
-
-struct stw_entry;
-
-/* How often an entry is in the index, and the memory for it in units of STW_INDEX_UNIT bytes. */
-#define STW_INDEX_UNIT 16U
-struct stw_entry_index {
-    uint16_t count, units;
-};
 
 /* The scope of one reflector: a namespace, or all ("" or NULL). */
 struct stw_cache_scope {
@@ -44,13 +37,6 @@ struct stw_cache {
 
 void stw_cache_init(struct stw_cache *c, stw_index_fn *index_fn, void *ctx);
 void stw_cache_done(struct stw_cache *c);
-
-/* One version of an object.  `text` NULL: it is gone, or the projection drops it. */
-struct stw_version {
-    const char *key, *rv;
-    const char *text;
-    size_t text_len;
-};
 
 /* Each returns 1 when the projected text has changed; *ret_old is then the previous entry (owned by
  * the caller, freed by stw_entry_free; NULL: none).  0: it has not changed.  -1: out of memory; the
@@ -88,18 +74,12 @@ struct stw_cache_sweep {
 struct stw_entry *stw_cache_list_end(struct stw_cache *c, struct stw_cache_scope *scope,
                                      const char *rv, struct stw_cache_sweep *sweep);
 
-const char *stw_entry_key(const struct stw_entry *e);
-const char *stw_entry_text(const struct stw_entry *e);
-void stw_entry_free(struct stw_entry *e);
-
 int stw_cache_get(struct stw_cache *c, const char *key, struct stw_buf *out, char *ret_rv);
 void stw_cache_keys(struct stw_cache *c, const char *index_key, struct stw_buf *out);
 uint32_t stw_cache_count(struct stw_cache *c, size_t *ret_bytes);
 
 /* --- cache_index.c: index key -> entries.  Under the cache's lock. */
 
-/* How often the entry is in the index. */
-struct stw_entry_index *stw_entry_index(struct stw_entry *e);
 void stw_index_init(struct stw_table *index);
 void stw_index_done(struct stw_table *index);
 void stw_cache_index_add(struct stw_cache *c, struct stw_entry *e);

@@ -97,7 +97,7 @@ void stw_auth_done(struct stw_auth *a);
 void stw_auth_refresh(struct stw_auth *a, uint64_t now_ms, bool force);
 /* Whether a failed login may succeed after a refresh. */
 bool stw_auth_replaceable(const struct stw_auth *a);
-/* Whether certificate and key match.  They do not while the pair is being replaced. */
+/* client_pair.c: whether certificate and key match.  They do not while the pair is being replaced. */
 bool stw_auth_is_pair(const char *cert_pem, const char *key_pem);
 /* "Authorization: ..." or nothing. */
 void stw_auth_header(const struct stw_auth *a, struct stw_buf *out);
@@ -224,6 +224,12 @@ void stw_transfer_clear(struct stw_http_call *call);
 /* The transfer has ended: sets call->err.  Returns true when it must be repeated at
  * call->start_at_ms. */
 bool stw_transfer_result(struct stw_client *c, struct stw_http_call *call, CURLcode code);
+
+/* --- client_call.c: one blocking request */
+
+/* As stw_client_do, and also sent when the client writes nothing (shadow.h). */
+int stw_client_ask(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
+                   struct stw_error *err) STW_MUST_CHECK;
 
 /* --- client_trace.c: the span of a blocking request */
 

@@ -58,6 +58,86 @@ static char **get_string_field(struct stw_kubeconfig *c, size_t at)
     return (char **)(void *)((char *)c + at);
 }
 
+/* --- the result */
+
+void stw_kubeconfig_destroy(struct stw_kubeconfig *c)
+{
+    if (!c)
+        return;
+    free(c->server);
+    free(c->ca_pem);
+    free(c->ca_path);
+    free(c->tls_server_name);
+    free(c->proxy_url);
+    free(c->cert_pem);
+    stw_wipe_free(c->key_pem);
+    free(c->cert_path);
+    free(c->key_path);
+    stw_wipe_free(c->token);
+    free(c->token_path);
+    free(c->username);
+    stw_wipe_free(c->password);
+    free(c->impersonation);
+    stw_exec_unref(c->exec);
+    free(c->ns);
+    free(c->source);
+    free(c);
+}
+
+static char *copy_config_string(const char *text, bool *failed)
+{
+    char *to = text ? strdup(text) : NULL;
+    *failed = *failed || (text && !to);
+    return to;
+}
+
+struct stw_kubeconfig *stw_kubeconfig_copy(const struct stw_kubeconfig *c)
+{
+    bool bad = false;
+    struct stw_kubeconfig *to = calloc(1, sizeof(*to));
+    if (!to)
+        return NULL;
+    *to = (struct stw_kubeconfig){
+        .server = copy_config_string(c->server, &bad),
+        .ca_pem = copy_config_string(c->ca_pem, &bad),
+        .ca_path = copy_config_string(c->ca_path, &bad),
+        .insecure = c->insecure,
+        .tls_server_name = copy_config_string(c->tls_server_name, &bad),
+        .proxy_url = copy_config_string(c->proxy_url, &bad),
+        .cert_pem = copy_config_string(c->cert_pem, &bad),
+        .key_pem = copy_config_string(c->key_pem, &bad),
+        .cert_path = copy_config_string(c->cert_path, &bad),
+        .key_path = copy_config_string(c->key_path, &bad),
+        .token = copy_config_string(c->token, &bad),
+        .token_path = copy_config_string(c->token_path, &bad),
+        .username = copy_config_string(c->username, &bad),
+        .password = copy_config_string(c->password, &bad),
+        .impersonation = copy_config_string(c->impersonation, &bad),
+        .exec = stw_exec_ref(c->exec),
+        .ns = copy_config_string(c->ns, &bad),
+        .source = copy_config_string(c->source, &bad),
+    };
+    if (!bad)
+        return to;
+    stw_kubeconfig_destroy(to);
+    return NULL;
+}
+
+int stw_kubeconfig_check_server(struct stw_kubeconfig *c, struct stw_error *err)
+{
+    const char *s = c->server ? c->server : "";
+    size_t scheme = strncasecmp(s, "https://", 8) == 0  ? 8
+                    : strncasecmp(s, "http://", 7) == 0 ? 7
+                                                        : 0;
+    if (scheme == 0 || s[scheme] == '\0' || s[scheme] == '/' || strpbrk(s, " \t\r\n?#@"))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "%s: server \"%.128s\" must be a URL such as https://10.0.0.1:6443",
+                        c->source ? c->source : "kubeconfig", s);
+    for (size_t len = strlen(s); c->server[len - 1] == '/'; len--)
+        c->server[len - 1] = '\0';
+    return 0;
+}
+
 /* --- one file */
 
 static int take_document(void *ctx, unsigned index, size_t line, const struct stw_buf *json)

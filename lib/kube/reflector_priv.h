@@ -84,7 +84,7 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
 void stw_reflector_done(struct stw_reflector *r);
 void stw_reflector_start(struct stw_reflector *r);
 
-/* --- informer.c, for the reflector */
+/* --- informer_feed.c: what a reflector reports */
 
 /* The reflector no longer uses its call; this is its last action. */
 void stw_informer_ended(struct stw_informer *inf);

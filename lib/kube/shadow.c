@@ -239,7 +239,7 @@ static int read_stored(struct stw_client *c, const struct shadow_target *t, stru
         .method = "GET", .path = t->path, .secret = stw_streq(t->resource, "secrets")};
     ret->text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     ret->replicas = 1;
-    if (stw_client_do(c, &req, &ret->text, &e) != 0) {
+    if (stw_client_ask(c, &req, &ret->text, &e) != 0) {
         if (e.code == STW_ERR_NOT_FOUND)
             return 0;
         *err = e;
