@@ -101,8 +101,9 @@ class Scheduler:
         path = worker.log.with_suffix(".worker")
         path.write_text(json.dumps(specification, indent=1), "utf-8")
         # Several clusters start at the same time, so each start takes longer.  Their programs are Go's: with
-        # one thread each they do not wake and search for others, while all CPUs are busy anyway.
-        env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", "GOMAXPROCS": "1", **os.environ,
+        # one thread each they do not wake and search for others, while all CPUs are busy anyway.  With GOGC
+        # an API server of 290 MB has 370 MB, and takes a fifth less of a CPU.
+        env = {"KUBEBUILDER_CONTROLPLANE_START_TIMEOUT": "240s", "GOMAXPROCS": "1", "GOGC": "400", **os.environ,
                "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[1]),
                "PYTHONDONTWRITEBYTECODE": "1", process.RUN: self.run_name}
         network, inside = self.inside_network(part)
