@@ -92,7 +92,7 @@ enum stw_child_state {
     STW_CHILD_FAILED,      /* `err` */
     STW_CHILD_UNREADABLE,  /* the server has one that cannot be read; `err` says why */
     STW_CHILD_NOT_ADOPTED, /* it, or another child, cannot be adopted: nothing was; see `err` */
-    STW_CHILD_HELD,        /* it is adopted when the pods of the Deployment are available */
+    STW_CHILD_HELD,        /* it is adopted later: see stw_adoption_waits() */
 };
 
 /* The custom object. */
@@ -120,6 +120,9 @@ struct stw_adoption {
     char uid[64], resource_version[STW_RV_LEN]; /* of the object without a controller */
     int64_t generation;                         /* 0: it has none */
     struct stw_child *after; /* the Deployment whose pods must be available first, or NULL */
+    /* What must come first besides: "2 members are ready"; NULL: nothing.  Set by kinds that call
+     * stw_child_ensure() themselves, after the check.  Borrowed. */
+    const char *until;
 };
 
 struct stw_child {

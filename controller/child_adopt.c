@@ -505,8 +505,8 @@ void stw_children_check_adoption(struct stw_run *run, const struct stw_owner *ow
 bool stw_adoption_waits(const struct stw_child *child)
 {
     struct stw_child *d = child->adoption.after;
-    if (!d)
-        return false;
+    if (!d || child->adoption.until)
+        return child->adoption.until != NULL;
     const struct stw_rollout *r = &d->live.rollout;
     const json_t *spec = json_object_get(stw_child_desired(d), "spec");
     const json_t *wanted = json_object_get(spec, "replicas");

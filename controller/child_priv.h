@@ -29,7 +29,7 @@ json_t *stw_find_adopted_selector(struct stw_run *run, const struct stw_owner *o
  * ours replaces as a whole: then one apply removes what others had set there.  False: none needed. */
 bool stw_adoption_transfer(const struct stw_resource *r, struct stw_json live, const char *manager,
                            struct stw_buf *patch);
-/* Whether the adoption of this child waits for the pods of the Deployment. */
+/* Whether the adoption of this child waits for `adoption.until`, or for the pods of the Deployment. */
 bool stw_adoption_waits(const struct stw_child *child);
 
 /* --- child_desired.c */

@@ -50,6 +50,22 @@ void stw_aspect_append(struct stw_aspect *a, const char *text)
     STW_ASPECT_SAY(a, "%.400s: %.600s", before, text);
 }
 
+/* The watch of the Deployment wakes us, or what the kind watches. */
+static void find_wait(struct stw_aspect *a, const struct stw_child *c)
+{
+    char until[300];
+    a->level = STW_LEVEL_PROGRESSING;
+    a->again_ms = 0;
+    a->reason = STW_REASON_ADOPTION_WAITS;
+    if (c->adoption.until)
+        stw_format(until, sizeof(until), "%s", c->adoption.until);
+    else
+        stw_format(until, sizeof(until), "the pods of Deployment \"%s\" are available",
+                   c->adoption.after->name);
+    STW_ASPECT_SAY(a, "%s \"%s\" stays as it is until %s; then it is adopted",
+                   c->watch->resource->kind, c->name, until);
+}
+
 static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
 {
     const struct stw_resource *r = c->watch->resource;
@@ -77,14 +93,8 @@ static void find_trouble(struct stw_aspect *a, const struct stw_child *c)
         a->again_ms = STW_FOREIGN_AGAIN_MS;
         STW_ASPECT_SAY(a, "%s", c->err.text);
         break;
-    case STW_CHILD_HELD: /* the watch of the Deployment wakes us */
-        a->level = STW_LEVEL_PROGRESSING;
-        a->again_ms = 0;
-        a->reason = STW_REASON_ADOPTION_WAITS;
-        STW_ASPECT_SAY(a,
-                       "%s \"%s\" stays as it is until the pods of Deployment \"%s\" are "
-                       "available; then it is adopted",
-                       r->kind, c->name, c->adoption.after->name);
+    case STW_CHILD_HELD:
+        find_wait(a, c);
         break;
     case STW_CHILD_UNREADABLE: /* its watch wakes us */
         a->reason = STW_REASON_UNREADABLE;

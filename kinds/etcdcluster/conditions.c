@@ -358,6 +358,19 @@ static void degraded_condition(const struct ec *e, struct stw_conditions *c)
         stw_condition_set(c, "Degraded", STW_FALSE, "AsExpected", "nothing is stuck");
 }
 
+/* Of the Services, the one that waits; only while one does. */
+static void adoption_condition(const struct ec *e, struct stw_conditions *c)
+{
+    struct stw_aspect a;
+    for (int i = 0; i < EC_CHILDREN; i++) {
+        if (e->children[i].state != STW_CHILD_HELD)
+            continue;
+        stw_aspect_child(&a, &e->children[i]);
+        stw_condition_set(c, "Adopting", STW_TRUE, a.reason, "%s", a.message);
+        return;
+    }
+}
+
 static void backup_condition(const struct ec *e, struct stw_conditions *c)
 {
     const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
@@ -381,4 +394,5 @@ void ec_conditions(const struct ec *e, struct stw_conditions *c)
     alarm_condition(e, c);
     mismatch_condition(e, c);
     degraded_condition(e, c);
+    adoption_condition(e, c);
 }

@@ -141,25 +141,43 @@ static void take_all(struct ec *e, const struct stw_watch *w,
         take(e, key, cache);
 }
 
-static bool may_run(const struct ec *e, const char *key, struct stw_informer *cache)
+static bool read_own_pod(const struct ec *e, const char *key, struct stw_informer *cache,
+                         struct ec_pod_live *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    struct ec_pod_live pod;
     return stw_informer_get(cache, key, &text, NULL) == 0 &&
-           ec_pod_read(stw_buf_str(&text), text.len, &pod) == 0 &&
-           stw_streq(pod.owner_uid, e->object.uid) && pod.ran && !pod.ended;
+           ec_pod_read(stw_buf_str(&text), text.len, ret) == 0 &&
+           stw_streq(ret->owner_uid, e->object.uid);
 }
 
 bool ec_has_running_pod(struct ec *e)
 {
     struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    struct ec_pod_live pod;
     size_t at = 0;
     list_keys(e, cache, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at));)
-        if (may_run(e, key, cache))
+        if (read_own_pod(e, key, cache, &pod) && pod.ran && !pod.ended)
             return true;
     return false;
+}
+
+struct ec_endpoints ec_count_endpoints(struct ec *e)
+{
+    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
+    struct ec_endpoints ret = {0};
+    struct ec_pod_live pod;
+    size_t at = 0;
+    list_keys(e, cache, &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));) {
+        if (!read_own_pod(e, key, cache, &pod) || pod.going || pod.ended || !*pod.ip)
+            continue;
+        ret.members++;
+        ret.ready_voters += pod.ready && pod.voter;
+    }
+    return ret;
 }
 
 /* In the first run, without a seed that has data, or pods or volumes of a lost status. */

@@ -371,21 +371,11 @@ static const struct stw_rule rules[] = {
     {0},
 };
 
-static const char *const conditions[] = {"Available",
-                                         "QuorumLost",
-                                         "AllMembersHealthy",
-                                         "Scaling",
-                                         "Upgrading",
-                                         "Recovering",
-                                         "Rolling",
-                                         "Resizing",
-                                         "TLSReady",
-                                         "BackupReady",
-                                         "AlarmActive",
-                                         "ClusterIDMismatch",
-                                         "Degraded",
-                                         STW_TEMPLATE_OUTDATED,
-                                         NULL};
+static const char *const conditions[] = {
+    "Available",   "QuorumLost",        "AllMembersHealthy", "Scaling",  "Upgrading",
+    "Recovering",  "Rolling",           "Resizing",          "TLSReady", "BackupReady",
+    "AlarmActive", "ClusterIDMismatch", "Degraded",          "Adopting", STW_TEMPLATE_OUTDATED,
+    NULL};
 
 const struct stw_controller stw_controller_etcdcluster = {
     STW_CONTROLLER_OF("etcdcluster", stw_kind_etcdcluster),

@@ -187,6 +187,7 @@ struct ec {
     struct ec_view view;
     struct ec_detail details[EC_MEMBERS_MAX];
     json_t *desired[EC_CHILDREN];
+    char quorum_text[40]; /* what the adoption of the client Service waits for */
     struct ec_move move;
     enum stw_etcd_trouble trouble; /* of the last member that failed in this round */
     struct stw_error list_err;     /* why there is no member list */
@@ -207,6 +208,11 @@ void ec_note_never_ran(struct ec *e);
 bool ec_has_template_everywhere(struct ec *e);
 /* A pod of the cluster runs or may run, according to the cache. */
 bool ec_has_running_pod(struct ec *e);
+/* What the Services would select, according to the cache. */
+struct ec_endpoints {
+    unsigned members, ready_voters; /* pods with an address; those for clients */
+};
+struct ec_endpoints ec_count_endpoints(struct ec *e);
 /* The pod was made by another version of steward from the same inputs.  It is not recreated for that
  * without consent. */
 bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod);

@@ -100,11 +100,27 @@ static void ensure_child(struct ec *e, int child)
     c->state = STW_CHILD_FAILED;
 }
 
+/* A Service of a user keeps its pods until it would have others: the headless one a pod with an address,
+ * ready or not, and the one for clients a quorum. */
+static void hold_services(struct ec *e)
+{
+    unsigned quorum = (unsigned)e->spec.size / 2 + 1;
+    struct ec_endpoints now = ec_count_endpoints(e);
+    stw_format(e->quorum_text, sizeof(e->quorum_text), "%u %s ready", quorum,
+               quorum == 1 ? "member is" : "members are");
+    if (now.members == 0)
+        e->children[EC_HEADLESS].adoption.until = "a member has an address";
+    if (now.ready_voters < quorum)
+        e->children[EC_CLIENT].adoption.until = e->quorum_text;
+}
+
 void ec_ensure_services(struct ec *e)
 {
     begin_child(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
     begin_child(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
     stw_children_check_adoption(e->run, &e->owner, e->children, 2);
+    if (e->owner.adopt)
+        hold_services(e);
     ensure_child(e, EC_HEADLESS);
     ensure_child(e, EC_CLIENT);
 }

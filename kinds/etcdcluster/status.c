@@ -98,10 +98,15 @@ static void find_error(const struct ec *e, struct stw_aspect *a)
         stw_aspect_error(a, &e->err);
 }
 
+static bool is_child_wrong(const struct ec *e, int child)
+{
+    enum stw_child_state state = e->children[child].state;
+    return state > STW_CHILD_REPAIRED && state != STW_CHILD_HELD;
+}
+
 bool ec_children_failed(const struct ec *e)
 {
-    return e->children[EC_HEADLESS].state > STW_CHILD_REPAIRED ||
-           e->children[EC_CLIENT].state > STW_CHILD_REPAIRED;
+    return is_child_wrong(e, EC_HEADLESS) || is_child_wrong(e, EC_CLIENT);
 }
 
 enum { FIND_PLAN = EC_CHILDREN, FIND_TLS, FIND_ALARM, FIND_ERROR, ASPECTS };

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from support import app, etcdcluster, myweb, wait
+from support.cluster import condition
 
 pytestmark = [pytest.mark.oldest("dry runs, managed fields, selectors"),
               pytest.mark.usefixtures("pods_stay_pending")]
@@ -44,13 +45,13 @@ class Kubelet:
         self.node = f"node-{namespace}"
         self.numbers = iter(range(10, 250))
 
-    def start(self, pod):
-        """The pod is bound to the node, and ready."""
+    def start(self, pod, ready=True):
+        """The pod is bound to the node, and has an address."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/binding"
         self.cluster.api.call("POST", path, {
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
             "target": {"apiVersion": "v1", "kind": "Node", "name": self.node}})
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        ready = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
         address = f"10.9.8.{next(self.numbers)}"
         self.cluster.patch("pod", pod, self.namespace, {"status": {
             "phase": "Running", "conditions": [ready], "podIP": address,
@@ -82,7 +83,7 @@ def kubelet(cluster, namespace, works=lambda pod: True):
     thread = threading.Thread(target=loop, daemon=True)
     thread.start()
     try:
-        yield
+        yield one
     finally:
         done.set()
         thread.join(10)
@@ -96,24 +97,25 @@ def addresses(endpoints):
     return sum(len(s.get("addresses", [])) for s in (endpoints or {}).get("subsets", []))
 
 
-def wait_served(cluster, namespace):
+def wait_served(cluster, namespace, name="web"):
     """Until the Service has two endpoints; returns them."""
-    return cluster.wait_for("endpoints", "web", namespace, lambda o: addresses(o) == 2)
+    return cluster.wait_for("endpoints", name, namespace, lambda o: addresses(o) == 2)
 
 
 def assert_always_served(cluster, namespace, before):
     """No version of the endpoints since `before` is without an address."""
+    name = before["metadata"]["name"]
     path = (f"/api/v1/namespaces/{namespace}/endpoints"
-            "?fieldSelector=metadata.name%3Dweb&timeoutSeconds=1")
+            f"?fieldSelector=metadata.name%3D{name}&timeoutSeconds=1")
     seen = list(cluster.api.watch(path, before["metadata"]["resourceVersion"]))
     counts = [(kind, addresses(o)) for kind, o in seen]
     assert not [c for c in counts if c[0] != "MODIFIED" or c[1] == 0], counts
-    assert addresses(cluster.get("endpoints", "web", namespace)) > 0
+    assert addresses(cluster.get("endpoints", name, namespace)) > 0
 
 
-def state(cluster, kind, namespace):
+def state(cluster, kind, namespace, name="web"):
     """What only its user changes."""
-    now = cluster.get(kind, "web", namespace)
+    now = cluster.get(kind, name, namespace)
     metadata = now["metadata"]
     return now["spec"], [metadata.get(m) for m in (
         "uid", "labels", "annotations", "ownerReferences", "generation")]
@@ -429,13 +431,47 @@ def test_services_of_an_etcdcluster_are_adopted_together_or_not_at_all(controlle
     assert installed.get("service", "kv-client", namespace) == before
     installed.wait_event("kv", namespace, "AdoptionRefused", 'Service "kv" cannot be')
 
-    installed.delete("service", "kv", namespace)
-    installed.apply(etcd_service(namespace, "kv", clusterIP="None"))
-    installed.annotate(etcdcluster.KIND, "kv", namespace, {"steward.dev/reconcile-at": "now"})
-    for name in ("kv", "kv-client"):
-        installed.wait_event("kv", namespace, "Adopted", f'Service "{name}"')
-    installed.delete(etcdcluster.KIND, "kv", namespace)
-    for name in ("kv", "kv-client"):
-        kept = installed.get("service", name, namespace)["metadata"]
-        assert MARK in kept["annotations"] and not kept.get("ownerReferences")
-        assert "deletionTimestamp" not in kept
+
+def old_member(namespace, name):
+    """A pod of an etcd that is not steward's."""
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": "old-etcd"}},
+            "spec": {"containers": [{"name": "old", "image": app.IMAGE}]}}
+
+
+def test_services_of_an_etcdcluster_keep_their_endpoints_until_its_members_are_ready(
+        controller, installed, namespace):
+    """The headless one moves to a member with an address, the other one to a quorum of ready voters."""
+    kind, names = etcdcluster.KIND, ("kv", "kv-client")
+
+    def wait_adopting(text):
+        waits = installed.wait_for(kind, "kv", namespace, lambda o: text in condition(
+            o, "Adopting").get("message", ""))
+        assert condition(waits, "Adopting")["reason"] == "AdoptionWaits"
+
+    with kubelet(installed, namespace, lambda pod: pod["metadata"]["labels"]["app"] == "old-etcd") as node:
+        installed.apply([etcd_service(namespace, "kv", clusterIP="None"), etcd_service(namespace, "kv-client"),
+                         old_member(namespace, "old-0"), old_member(namespace, "old-1")])
+        before = [wait_served(installed, namespace, name) for name in names]
+        theirs = [state(installed, "service", namespace, name) for name in names]
+        installed.apply(etcdcluster.manifest("kv", namespace, ADOPT, size=1))
+        wait_adopting('Service "kv" stays as it is until a member has an address')
+        [member] = installed.wait_list("a pod of a member", "pod", namespace, lambda pods: [
+            p["metadata"]["name"] for p in pods], selector="etcd_cluster=kv")
+        assert [state(installed, "service", namespace, name) for name in names] == theirs
+        node.start(member, ready=False)
+        installed.wait_event("kv", namespace, "Adopted", 'Service "kv"')
+        wait_adopting('Service "kv-client" stays as it is until 1 member is ready')
+        assert state(installed, "service", namespace, "kv-client") == theirs[1]
+        installed.patch("pod", member, namespace, {"metadata": {"labels": {"etcd_role": "voter"}}})
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        installed.patch("pod", member, namespace, {"status": {"conditions": [ready]}}, subresource="status")
+        installed.wait_event("kv", namespace, "Adopted", 'Service "kv-client"')
+        installed.wait_for(kind, "kv", namespace, lambda o: not condition(o, "Adopting"))
+        for one in before:
+            assert_always_served(installed, namespace, one)
+        installed.delete(kind, "kv", namespace)
+        for name in names:
+            kept = installed.get("service", name, namespace)["metadata"]
+            assert MARK in kept["annotations"] and not kept.get("ownerReferences")
+            assert "deletionTimestamp" not in kept
