@@ -131,9 +131,12 @@ static void mask_pointers(char *text)
 
 static void set_child_state(struct task *t, enum stw_child_state state)
 {
-    if (state == STW_CHILD_FAILED)
-        mask_pointers(t->child->err.text);
-    t->child->state = state;
+    struct stw_child *c = t->child;
+    if (state == STW_CHILD_FAILED) {
+        mask_pointers(c->err.text);
+        stw_origin_name(c->origins, c->desired, t->owner->object, &c->err);
+    }
+    c->state = state;
 }
 
 /* Stores the object that the server returned in the cache and decodes it as the cache would hold

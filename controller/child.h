@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
+#include "controller/origin.h"
 #include "controller/template.h"
 #include "kube/owned.h"
 
@@ -105,6 +106,8 @@ struct stw_owner {
     /* The selector of the pods that the kind's Deployment had when it was adopted, which cannot be
      * changed; NULL: the usual one.  Borrowed. */
     const json_t *selector;
+    struct stw_json
+        object; /* the whole object, whose fields a refusal names (origin.h), or absent */
 };
 
 /* What is known of a child that is not ours, before anything is written. */
@@ -133,8 +136,9 @@ struct stw_child {
     const json_t *desired;
     json_t *(*make)(const void *ctx);
     const void *ctx;
-    struct stw_hash inputs; /* of all that make() depends on; zero: call it each time */
-    bool applied_before;    /* by the status: it was once as this generation wants it */
+    struct stw_hash inputs;           /* of all that make() depends on; zero: call it each time */
+    bool applied_before;              /* by the status: it was once as this generation wants it */
+    const struct stw_origin *origins; /* of its fields, for the text of `err`; or NULL */
     /* By stw_child_know_template(); zero: the template is applied when it differs.  Afterwards: what
      * is to be remembered. */
     struct stw_template template;

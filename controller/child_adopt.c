@@ -361,6 +361,7 @@ static void refuse(struct check *k, struct stw_child *c, const struct stw_error 
         return;
     k->culprit = c;
     k->err = *err;
+    stw_origin_name(c->origins, c->desired, k->owner->object, &k->err);
 }
 
 static int judge_live(struct check *k, struct stw_child *c, struct stw_json live)

@@ -65,6 +65,7 @@ void stw_children_begin(struct stw_subject *s, size_t i, int64_t input)
         .make = row->make,
         .ctx = s,
         .inputs = inputs_of(s, input),
+        .origins = row->origins,
         .err = refusal,
         .adoption = adoption,
         .applied_before = stw_status_was_applied(&s->object, row->condition, row->not_applied)};
@@ -255,7 +256,8 @@ static void own_children(struct stw_subject *s)
                                   .name = s->run->name,
                                   .uid = s->uid,
                                   .adopt = s->object.adopt,
-                                  .asked = hash_asked(s)};
+                                  .asked = hash_asked(s),
+                                  .object = s->object.root};
 }
 
 static void free_subject(struct stw_subject *s)

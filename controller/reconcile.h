@@ -65,6 +65,9 @@ struct stw_child_row {
     bool (*wanted)(const void *subject);
     /* Of a Deployment: how many replicas are wanted; or NULL: its rollout is not judged. */
     int64_t (*replicas)(const void *subject);
+    /* From which fields of the object its parts come, for refusals of the API server (origin.h); or
+     * NULL: they name the fields of the child. */
+    const struct stw_origin *origins;
     /* Reasons of `condition` that mean that the child was not applied, besides those of failures;
      * ended by NULL; or NULL. */
     const char *const *not_applied;

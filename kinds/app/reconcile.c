@@ -37,11 +37,51 @@ static struct stw_hash hash_template_inputs(const struct app *a)
     return stw_template_inputs(stw_json_get(a->object.root, "spec"), others, more);
 }
 
+/* --- from which fields the children come */
+
+#define TEMPLATE "spec.template"
+#define CONTAINER TEMPLATE ".spec.containers[" APP_NAME "]"
+
+static const struct stw_origin of_configmap[] = {{"data", "spec.config.environment"}, {0}};
+static const struct stw_origin of_deployment[] = {
+    {CONTAINER ".image", "spec.image"},
+    {CONTAINER ".resources", "spec.resources"},
+    {CONTAINER ".securityContext", "spec.securityContext"},
+    {CONTAINER ".env", "spec.env"},
+    {TEMPLATE ".spec", "spec"}, /* affinity, tolerations and others have the same names */
+    {TEMPLATE, "spec.podTemplate"},
+    {"spec.strategy.rollingUpdate", "spec.strategy"},
+    {"spec.progressDeadlineSeconds", "spec.strategy.progressDeadlineSeconds"},
+    {"spec.minReadySeconds", "spec.strategy.minReadySeconds"},
+    {"spec.revisionHistoryLimit", "spec.strategy.revisionHistoryLimit"},
+    {0},
+};
+static const struct stw_origin of_service[] = {
+    {"metadata.annotations", "spec.service.annotations"},
+    {"spec.ports[http].targetPort", "spec.port"},
+    {"spec.ports[http].port", "spec.service.port"},
+    {"spec.type", "spec.service.type"},
+    {0},
+};
+static const struct stw_origin of_ingress[] = {
+    {"metadata.annotations", "spec.ingress.annotations"},
+    {0},
+};
+static const struct stw_origin of_monitor[] = {{"metadata.labels", "spec.metrics.labels"}, {0}};
+static const struct stw_origin of_autoscaler[] = {{"spec", "spec.autoscaling"}, {0}};
+
+static const struct stw_origin *const origins[APP_CHILDREN] = {
+    [APP_CONFIGMAP] = of_configmap, [APP_DEPLOYMENT] = of_deployment,
+    [APP_SERVICE] = of_service,     [APP_INGRESS] = of_ingress,
+    [APP_MONITOR] = of_monitor,     [APP_AUTOSCALER] = of_autoscaler,
+};
+
 static void begin_children(struct app *a)
 {
     for (int i = 0; i < APP_CHILDREN; i++) {
         a->children[i] =
             (struct stw_child){.watch = watch_of[i],
+                               .origins = origins[i],
                                .name = i == APP_CONFIGMAP ? a->config_name : a->owner.name,
                                .applied_before = app_was_applied(a, i)};
         stw_child_know_template(&a->children[i], a->run, &a->object);

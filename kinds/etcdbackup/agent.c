@@ -357,8 +357,10 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     if (rc == 0)
         stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer, NULL);
     /* An existing pod of that name is ours; the watch will deliver it. */
-    rc = stw_error_pass_over(rc, STW_ERR_EXISTS, err);
-    return rc == 0 ? 0 : stw_error_wrap(err, "pod \"%s\" could not be created", a->name);
+    if (stw_error_pass_over(rc, STW_ERR_EXISTS, err) == 0)
+        return 0;
+    stw_origin_name(a->origins, pod, a->object, err);
+    return stw_error_wrap(err, "pod \"%s\" could not be created", a->name);
 }
 
 int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,

@@ -62,6 +62,8 @@ struct stw_agent {
     int64_t user;                                   /* runAsUser and fsGroup */
     json_t *init_containers, *containers, *volumes; /* ownership is taken; init may be NULL */
     const struct stw_etcd_pod *pod;
+    struct stw_json object;           /* the owner */
+    const struct stw_origin *origins; /* from which of its fields the pod comes */
 };
 /* A restricted container with little CPU and memory.  Takes ownership of `command`, `args` and
  * `mounts`. */

@@ -177,6 +177,12 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
 
 int eb_agent_start(struct eb *e, struct stw_error *err)
 {
+    static const struct stw_origin origins[] = {
+        {"spec.containers[" STW_AGENT_SNAPSHOT "].resources", "spec.pod.resources"},
+        {"metadata", "spec.pod"},
+        {"spec", "spec.pod"},
+        {0},
+    };
     char name[STW_AGENT_NAME_MAX];
     struct stw_owner owner = owner_of(e);
     int64_t timeout = e->spec.policy.timeout_s;
@@ -191,6 +197,8 @@ int eb_agent_start(struct eb *e, struct stw_error *err)
         .containers = containers,
         .volumes = volumes,
         .pod = &e->spec.pod,
+        .object = e->object.root,
+        .origins = origins,
     };
     return stw_agent_create(e->run, &agent, err);
 }

@@ -40,7 +40,8 @@ static int patch_failed(struct ec *e, const char *what, const char *pod)
 }
 
 /* If the name exists already, it was created before and the cache lags: not an error. */
-static int create_object(struct ec *e, const struct stw_watch *w, const json_t *object)
+static int create_object(struct ec *e, const struct stw_watch *w, const json_t *object,
+                         const struct stw_origin *origins)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
     stw_autofree char *body = json_dumps(object, JSON_COMPACT);
@@ -54,26 +55,40 @@ static int create_object(struct ec *e, const struct stw_watch *w, const json_t *
     stw_fault_point("create");
     if (rc == 0)
         stw_informer_saw(stw_run_cache(e->run, w), &answer, NULL);
-    else if (stw_error_pass_over(rc, STW_ERR_EXISTS, &e->err) != 0)
-        return stw_error_wrap(&e->err, "cannot create %s \"%s\"", w->resource->kind,
-                              e->move.member);
-    return 0;
+    if (stw_error_pass_over(rc, STW_ERR_EXISTS, &e->err) == 0)
+        return 0;
+    stw_origin_name(origins, object, e->object.root, &e->err);
+    return stw_error_wrap(&e->err, "cannot create %s \"%s\"", w->resource->kind, e->move.member);
 }
 
 static int create_claim(struct ec *e, size_t i)
 {
+    static const struct stw_origin origins[] = {
+        {"spec", "spec.pod.persistentVolumeClaimSpec"},
+        {"spec.resources.requests.storage", "spec.storage.size"},
+        {"spec.storageClassName", "spec.storage.storageClassName"},
+        {0},
+    };
     json_auto_t *claim = ec_claim_manifest(e, e->move.member);
     (void)i;
-    return create_object(e, &ec_watch_claims, claim);
+    return create_object(e, &ec_watch_claims, claim, origins);
 }
 
 static int create_pod(struct ec *e, size_t i)
 {
+    static const struct stw_origin origins[] = {
+        {"spec.containers[etcd].image", "spec.repository"},
+        {"spec.containers[etcd].env", "spec.pod.etcdEnv"},
+        {"spec.containers[etcd].resources", "spec.pod.resources"},
+        {"metadata", "spec.pod"},
+        {"spec", "spec.pod"},
+        {0},
+    };
     json_auto_t *pod = ec_pod_manifest(e, &e->move);
     (void)i;
     if (!stw_semver_known(e->move.version))
         return stw_fail(&e->err, STW_ERR_INTERNAL, "no version for pod \"%s\"", e->move.member);
-    return create_object(e, &ec_watch_pods, pod);
+    return create_object(e, &ec_watch_pods, pod, origins);
 }
 
 static int delete_object(struct ec *e, const struct stw_watch *w, const char *uid, const char *rv)

@@ -102,6 +102,7 @@ static int look_at_self(struct er *e, struct stw_error *err)
 /* Without an owner reference: the EtcdCluster stays when the EtcdRestore is deleted. */
 static int create_target_cluster(struct er *e, struct stw_error *err)
 {
+    static const struct stw_origin origins[] = {{"spec", "spec.template"}, {0}};
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *cluster =
         json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion",
@@ -116,9 +117,10 @@ static int create_target_cluster(struct er *e, struct stw_error *err)
     /* The watch wakes the EtcdCluster's controller.  If another client created it first, the watch
      * shows whose it is. */
     rc = stw_error_pass_over(rc, STW_ERR_EXISTS, err);
-    return rc == 0
-               ? 0
-               : stw_error_wrap(err, "EtcdCluster \"%s\" could not be created", e->spec.cluster);
+    if (rc == 0)
+        return 0;
+    stw_origin_name(origins, cluster, e->object.root, err);
+    return stw_error_wrap(err, "EtcdCluster \"%s\" could not be created", e->spec.cluster);
 }
 
 /* Whether the server answered, and did not create the object. */

@@ -166,6 +166,13 @@ int er_secret_look(struct er *e, struct stw_error *err)
 
 int er_pod_create(struct er *e, struct stw_error *err)
 {
+    static const struct stw_origin origins[] = {
+        {"spec.containers[" STW_AGENT_RESTORE "].image", "spec.template.repository"},
+        {"spec.containers[" STW_AGENT_RESTORE "].resources", "spec.template.pod.resources"},
+        {"metadata", "spec.template.pod"},
+        {"spec", "spec.template.pod"},
+        {0},
+    };
     const struct er_source *s = &e->source;
     char name[STW_AGENT_NAME_MAX];
     const struct stw_owner owner = {.kind = stw_kind_etcdrestore.kind,
@@ -188,6 +195,8 @@ int er_pod_create(struct er *e, struct stw_error *err)
         .containers = json_pack("[o]", build_restore_container(e)),
         .volumes = volumes,
         .pod = &e->cluster.spec.pod, /* this pod decides where the volume is */
+        .object = e->object.root,
+        .origins = origins,
     };
     return stw_agent_create(e->run, &agent, err);
 }

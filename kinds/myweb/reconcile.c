@@ -183,16 +183,35 @@ static bool wants_ingress(const void *subject)
 static const char *const outside_template[] = {"replicas", "nodePortNumber", "serviceType",
                                                "ingress", NULL};
 
+#define CONTAINER "spec.template.spec.containers[web]"
+static const struct stw_origin of_deployment[] = {
+    {CONTAINER ".image", "spec.image"},
+    {CONTAINER ".resources", "spec.resources"},
+    {CONTAINER ".securityContext", "spec.securityContext"},
+    {"spec.template.spec.imagePullSecrets", "spec.imagePullSecrets"},
+    {0},
+};
+static const struct stw_origin of_service[] = {
+    {"spec.ports[http].nodePort", "spec.nodePortNumber"},
+    {"spec.ports[http].targetPort", "spec.containerPort"},
+    {"spec.type", "spec.serviceType"},
+    {0},
+};
+static const struct stw_origin of_ingress[] = {
+    {"metadata.annotations", "spec.ingress.annotations"},
+    {0},
+};
+
 static const struct stw_child_row children[] = {
     [MYWEB_CONFIGMAP] = {"ConfigMapSynced", &stw_watch_configmaps, myweb_configmap,
                          .not_applied = myweb_port_reasons},
     [MYWEB_DEPLOYMENT] = {MYWEB_PODS_CONDITION, &stw_watch_deployments, myweb_deployment,
                           .replicas = wanted_replicas, .not_applied = myweb_port_reasons,
-                          .outside_template = outside_template},
+                          .outside_template = outside_template, .origins = of_deployment},
     [MYWEB_SERVICE] = {"ServiceSynced", &stw_watch_services, myweb_service,
-                       .not_applied = myweb_port_reasons},
+                       .not_applied = myweb_port_reasons, .origins = of_service},
     [MYWEB_INGRESS] = {"IngressSynced", &stw_watch_ingresses, myweb_ingress,
-                       .wanted = wants_ingress},
+                       .wanted = wants_ingress, .origins = of_ingress},
     {0},
 };
 

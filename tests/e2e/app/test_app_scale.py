@@ -295,7 +295,7 @@ def test_members_of_another_kubernetes_are_passed_on(controller, installed, name
         "scaleUp": {"later": 1}}}}})
     stalled = app.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
     assert 'HorizontalPodAutoscaler "web" could not be written' in stalled["message"]
-    assert ".spec.behavior.scaleUp.later" in stalled["message"]
+    assert "spec.autoscaling.behavior.scaleUp.later: field not declared" in stalled["message"]
     installed.patch(app.KIND, "web", namespace, {"spec": {"autoscaling": {"behavior": {
         "scaleUp": {"later": None}}}}})
     installed.wait_for(app.KIND, "web", namespace, lambda o: not condition(o, "Stalled"))

@@ -4,6 +4,7 @@
 import pytest
 from support import app, wait
 from support import steward as stw
+from support.cluster import condition
 
 pytestmark = pytest.mark.usefixtures("pods_stay_pending")
 
@@ -92,6 +93,24 @@ def test_a_template_that_changes(controller, installed, namespace):
         installed, namespace)["spec"] and "startupProbe" not in container(
             installed, namespace, "app"))
     app.wait_ready(installed, "web", namespace)
+
+
+@pytest.mark.oldest("refusals of an apply: paths, and members that the server does not know")
+def test_a_refusal_names_the_field_of_the_app(controller, installed, namespace):
+    """What this version of steward passes on is refused by the server with a path in the child."""
+    def refused(container, text):
+        installed.apply(app.manifest("web", namespace, podTemplate={"spec": {"containers": [
+            {"name": "side", "image": "side:1", **container}]}}))
+        generation = installed.get(app.KIND, "web", namespace)["metadata"]["generation"]
+        stalled = installed.wait_for(app.KIND, "web", namespace, lambda o: condition(
+            o, "Stalled").get("observedGeneration") == generation)
+        message = condition(stalled, "Stalled")["message"]
+        assert message.startswith('Deployment "web" could not be written') and text in message
+        assert "spec.template" not in message
+
+    refused({"fromTheFuture": 1}, "spec.podTemplate.spec.containers[0].fromTheFuture: field not declared")
+    refused({"volumeMounts": [{"name": "none", "mountPath": "/x"}]},
+            'spec.podTemplate.spec.containers[0].volumeMounts[0].name: Not found: "none"')
 
 
 def test_drift_in_a_sidecar_is_repaired(controller, installed, namespace):

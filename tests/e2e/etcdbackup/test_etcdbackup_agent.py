@@ -140,6 +140,11 @@ def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
 @pytest.mark.oldest("what a refusal says")
 def test_refused_pod_is_reported_at_once(steward_, installed, namespace, volume):
     """With the server's text, and without a write each time that it is tried again."""
+    term = {"matchExpressions": [{"key": "disk", "operator": "Sometimes"}]}
+    volume.apply(backupIntervalInSecond=3600, pod={"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}})
+    told = installed.wait_condition(volume.kind, volume.name, namespace, "Stalled", "InvalidSpec")
+    assert "spec.pod.affinity.nodeAffinity.required" in told["message"]
     refused = agentpod.NoPods(installed, namespace)
     volume.apply(backupIntervalInSecond=3600)
     for about in ("Ready", "Stalled"):
