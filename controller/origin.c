@@ -75,7 +75,7 @@ static size_t read_path(const char *text, struct steps *ret)
         bool element = text[at] == '[';
         len = element ? bracket_len(text + at) : text[at] == '.' ? name_len(text + at + 1) : 0;
         if (len == 0)
-            return at;
+            return element ? 0 : at; /* a text that was cut */
         if (!element)
             len++;
         if (!add_step(ret, element, text + at + 1, len - 1 - element))
