@@ -34,18 +34,20 @@ static bool was_missing(const struct eb *e, const char *type)
 }
 
 /* A condition is kept until its subject is checked again.  One that was False by a missing Secret is
- * unknown once that is there. */
+ * unknown once that is there.  A result without an endpoint is of a backup that ended before any server
+ * was asked: it shows only that the inputs of earlier parts are there. */
 static void set_part(const struct eb *e, struct stw_conditions *c, const char *type,
-                     enum stw_snapshot_fault fault, const char *reason, const char *message)
+                     enum stw_snapshot_fault fault, const char *message)
 {
     const struct stw_snapshot *r = &e->result;
     bool passed = r->fault == STW_SNAPSHOT_FINE ||
                   (fault < r->fault && r->fault != STW_SNAPSHOT_OTHER); /* that one says nothing */
+    bool checked = e->checked || (e->collected && passed);
     if ((e->collected || e->lacks) && r->fault == fault)
         stw_condition_set(c, type, STW_FALSE, r->reason, "%s", r->err.text);
-    else if (e->collected && passed)
-        stw_condition_set(c, type, STW_TRUE, reason, "%s", message);
-    else if (!(e->checked && was_missing(e, type)))
+    else if (e->collected && passed && *r->endpoint)
+        stw_condition_set(c, type, STW_TRUE, "Reachable", "%s", message);
+    else if (!(checked && was_missing(e, type)))
         stw_condition_keep(c, type);
 }
 
@@ -87,10 +89,9 @@ static void set_conditions(const struct eb *e, struct stw_conditions *c)
         stw_aspect_conditions(a, 1, c);
     }
     free(a);
-    stw_format(message, sizeof(message), "%s was asked", e->state.endpoint);
-    set_part(e, c, "SourceReachable", STW_SNAPSHOT_SOURCE, "Reachable", message);
-    set_part(e, c, "StoreReachable", STW_SNAPSHOT_STORE, "Reachable",
-             "the store took the newest backup");
+    stw_format(message, sizeof(message), "%s was asked", e->result.endpoint);
+    set_part(e, c, "SourceReachable", STW_SNAPSHOT_SOURCE, message);
+    set_part(e, c, "StoreReachable", STW_SNAPSHOT_STORE, "the store took the newest backup");
     set_verified(e, c);
     set_retention(e, c);
 }
