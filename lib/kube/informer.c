@@ -28,8 +28,9 @@ static void register_watch_metrics(struct stw_informer *inf, struct stw_metrics 
         return;
     inf->last_event = STW_SERIES(
         stw_metrics_family(m, STW_GAUGE, "_watch_last_event_timestamp_seconds",
-                           "When the last list, event or bookmark of a resource came in.", labels,
-                           NULL),
+                           "When the last list, event or bookmark of a resource came in, or the "
+                           "answer that an optional one is not there.",
+                           labels, NULL),
         plural);
     inf->objects = STW_SERIES(
         stw_metrics_family(m, STW_GAUGE, "_cache_objects", "Objects in the cache.", labels, NULL),
@@ -214,10 +215,9 @@ void stw_informer_facts(struct stw_informer *inf, struct stw_informer_facts *ret
     stw_informer_problem(inf, ret->problem, sizeof(ret->problem));
     STW_LOCKED(&inf->lock);
     memcpy(ret->resource_version, inf->reflectors[0].seen_rv, sizeof(ret->resource_version));
-    ret->last_event_us = inf->reflectors[0].seen_us;
+    ret->last_event_us = stw_informer_last_seen_us(inf);
     for (unsigned i = 0; i < inf->reflector_count; i++) {
         const struct stw_reflector *r = &inf->reflectors[i];
-        ret->last_event_us = STW_MIN(ret->last_event_us, r->seen_us);
         ret->forbidden |= r->forbidden;
         ret->lists += r->lists;
         ret->failures += r->failed;

@@ -23,14 +23,22 @@ void stw_informer_set_problem(struct stw_reflector *r, const char *text, bool fo
     r->failed += *text != '\0';
 }
 
+int64_t stw_informer_last_seen_us(const struct stw_informer *inf)
+{
+    int64_t oldest = inf->reflectors[0].seen_us;
+    for (unsigned i = 1; i < inf->reflector_count; i++)
+        oldest = STW_MIN(oldest, inf->reflectors[i].seen_us);
+    return oldest;
+}
+
 void stw_informer_note(struct stw_reflector *r, bool list)
 {
-    int64_t now_us = stw_wall_us(r->inf->clock);
-    stw_series_set(r->inf->last_event, (double)now_us / 1e6);
-    STW_LOCKED(&r->inf->lock);
+    struct stw_informer *inf = r->inf;
+    STW_LOCKED(&inf->lock);
     memcpy(r->seen_rv, r->rv, sizeof(r->seen_rv));
-    r->seen_us = now_us;
+    r->seen_us = stw_wall_us(inf->clock);
     r->lists += list;
+    stw_series_set(inf->last_event, (double)stw_informer_last_seen_us(inf) / 1e6);
 }
 
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,

@@ -433,6 +433,7 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
     stw_items_done(&r->items);
     stw_informer_gauges(inf);
     stw_informer_set_problem(r, "", false);
+    stw_informer_note(r, false);
     set_availability(r, now);
     atomic_store(&r->synced, true);
     begin_list(r, inf->config.absent_ms + stw_random() % (inf->config.absent_ms / 10 + 1));

@@ -57,7 +57,8 @@ struct stw_reflector {
     char problem[256]; /* "": no problem */
     bool forbidden;    /* it is a missing right */
     char seen_rv[STW_RV_LEN];
-    int64_t seen_us; /* wall clock: the last list, event or bookmark */
+    /* Wall clock: the last list, event, bookmark, or answer that it is not there. */
+    int64_t seen_us;
     uint64_t lists, failed;
 };
 
@@ -89,7 +90,9 @@ void stw_reflector_start(struct stw_reflector *r);
 /* The reflector no longer uses its call; this is its last action. */
 void stw_informer_ended(struct stw_informer *inf);
 void stw_informer_set_problem(struct stw_reflector *r, const char *text, bool forbidden);
-/* A list (`list`), an event or a bookmark has come in. */
+/* When the namespace that has been silent the longest was heard; 0: one has never answered. */
+int64_t stw_informer_last_seen_us(const struct stw_informer *inf);
+/* A list (`list`), an event or a bookmark has come in, or the answer that the resource is not there. */
 void stw_informer_note(struct stw_reflector *r, bool list);
 void stw_informer_changed(struct stw_informer *inf, const char *key, const char *old_text,
                           const char *new_text);

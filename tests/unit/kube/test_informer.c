@@ -3,6 +3,7 @@
  * The reflector against a scripted server that misbehaves. */
 #include "base/log.h"
 #include "base/memory_budget.h"
+#include "base/metrics.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/informer.h"
@@ -11,12 +12,14 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 struct fixture {
     struct fake fake;
+    struct stw_metrics *metrics;
     struct stw_informer *inf;
     pthread_mutex_t lock;
     struct stw_buf said; /* of the change callback: "+a", "*a", "-a", "!a" and a blank each */
@@ -228,7 +231,7 @@ static void begin(struct fixture *f, const char *script, struct stw_informer_con
 {
     static const char *const namespaces[] = {"n", NULL};
     struct stw_error err;
-    *f = (struct fixture){.said = STW_BUF_INIT(1u << 20)};
+    *f = (struct fixture){.said = STW_BUF_INIT(1u << 20), .metrics = stw_metrics_create("steward")};
     (void)pthread_mutex_init(&f->lock, NULL);
     fake_start(&f->fake);
     play(&f->fake, script);
@@ -240,13 +243,25 @@ static void begin(struct fixture *f, const char *script, struct stw_informer_con
     config.ctx = f;
     config.backoff_ms = 20;
     assert_int_equal(
-        stw_informer_create(f->fake.client, &config, &stw_clock_system, NULL, &f->inf, &err), 0);
+        stw_informer_create(f->fake.client, &config, &stw_clock_system, f->metrics, &f->inf, &err),
+        0);
     assert_int_equal(stw_informer_start(f->inf, &err), 0);
+}
+
+/* steward_watch_last_event_timestamp_seconds */
+static double last_event_s(struct fixture *f)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1u << 16);
+    stw_metrics_render(f->metrics, &text);
+    const char *line = strstr(stw_buf_str(&text), "\nsteward_watch_last_event_timestamp_seconds{");
+    assert_non_null(line);
+    return strtod(strchr(line, '}') + 1, NULL);
 }
 
 static void end(struct fixture *f)
 {
     stw_informer_destroy(f->inf);
+    stw_metrics_destroy(f->metrics);
     fake_stop(&f->fake);
     stw_buf_done(&f->said);
     (void)pthread_mutex_destroy(&f->lock);
@@ -871,9 +886,11 @@ static void several_namespaces(void **state)
           (struct stw_informer_config){.namespaces = namespaces});
     wait_until(said(&f, "+m/a "));
     assert_false(stw_informer_synced(f.inf));
+    assert_true(last_event_s(&f) == 0); /* of the one that has never answered */
     fake_go(&f.fake, "n");
     wait_until(said(&f, "+m/a +n/a "));
     wait_until(stw_informer_synced(f.inf));
+    wait_until(last_event_s(&f) > 0);
     end(&f);
 }
 
@@ -1026,6 +1043,24 @@ static void optional(void **state)
     end(&f);
 }
 
+/* The server's answer that it is not there is news of it: an alert for silent watches does not fire
+ * where it is not installed. */
+static void an_absent_one_is_not_silent(void **state)
+{
+    struct stw_informer_facts facts = {0};
+    struct fixture f;
+    (void)state;
+    begin(&f, "limit= | {'times':99,'status':404}\n",
+          (struct stw_informer_config){.optional = true, .absent_ms = 20});
+    wait_until(stw_informer_synced(f.inf));
+    double first = last_event_s(&f);
+    assert_true(first > 0);
+    wait_until(last_event_s(&f) > first);
+    stw_informer_facts(f.inf, &facts);
+    assert_true(facts.last_event_us > 0);
+    end(&f);
+}
+
 /* Otherwise the same answers keep it from being synced. */
 static void not_optional(void **state)
 {
@@ -1034,6 +1069,7 @@ static void not_optional(void **state)
     begin(&f, "limit= | {'times':99,'status':404}\n", (struct stw_informer_config){0});
     wait_until(fake_count(&f.fake, "limit=") >= 2);
     assert_false(stw_informer_synced(f.inf));
+    assert_true(last_event_s(&f) == 0);
     end(&f);
 }
 
@@ -1073,6 +1109,7 @@ int main(void)
         cmocka_unit_test(answers_in_pieces),
         cmocka_unit_test(gone_without_a_trace),
         cmocka_unit_test(optional),
+        cmocka_unit_test(an_absent_one_is_not_silent),
         cmocka_unit_test(not_optional),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
