@@ -741,6 +741,25 @@ static int run_script(struct work *w)
     return r != 0 ? -1 : stw_session_run(&w->s, &w->script, &w->f);
 }
 
+#define UNBLOCK_TRIES 3
+
+/* A transaction of an account holds the one that is changed, or has just given it a right again. */
+static bool is_held(const struct work *w)
+{
+    return w->f.trouble == STW_SQL_LOCKED || stw_streq(w->f.state, "2BP01");
+}
+
+/* What lets in or locks out does not wait for a transaction that the account itself keeps open. */
+static int run_login_script(struct work *w)
+{
+    int r = run_script(w);
+    for (int i = 0; i < UNBLOCK_TRIES && r != 0 && w->s.ops->unblock && is_held(w); i++) {
+        w->f = (struct stw_fault){0};
+        r = w->s.ops->unblock(&w->s, &w->seen, false, &w->f) == 0 ? run_script(w) : -1;
+    }
+    return r;
+}
+
 static void report_login(struct work *w)
 {
     struct stw_account_report *r = w->r;
@@ -778,7 +797,7 @@ static int change_logins(struct work *w)
         write_login(w, l);
         l->changed = true;
     }
-    int r = run_script(w);
+    int r = run_login_script(w);
     note_done(w);
     stw_script_done(&w->script);
     if (r == 0 && all)
@@ -1032,7 +1051,7 @@ static int run_for_ours(struct work *w, enum ending how,
     for (size_t i = 0; i < w->seen.count; i++)
         if (is_marked_ours(&w->seen.logins[i], w->a))
             write(w, &w->seen.logins[i], how);
-    return run_script(w);
+    return how == DROP ? run_script(w) : run_login_script(w);
 }
 
 static int end_sessions(struct work *w, enum ending how)
@@ -1045,19 +1064,11 @@ static int end_sessions(struct work *w, enum ending how)
     return w->s.ops->end_sessions(&w->s, w->a, &w->f);
 }
 
-#define UNBLOCK_TRIES 3
-
-/* A transaction of another account holds the one that is dropped, or has just given it a right again. */
-static bool is_held(const struct work *w)
-{
-    return w->f.trouble == STW_SQL_LOCKED || stw_streq(w->f.state, "2BP01");
-}
-
 static int run_ending(struct work *w, enum ending how)
 {
     int r = -1;
     for (int i = 0; i <= UNBLOCK_TRIES; i++) {
-        if (i > 0 && w->s.ops->unblock(&w->s, &w->seen, &w->f) != 0)
+        if (i > 0 && w->s.ops->unblock(&w->s, &w->seen, true, &w->f) != 0)
             return -1;
         r = how == DROP && look_drop(w) != 0 ? -1 : run_for_ours(w, how, write_ending);
         if (r == 0 || how != DROP || !w->s.ops->unblock || !is_held(w) || i == UNBLOCK_TRIES)

@@ -253,8 +253,10 @@ struct stw_engine_ops {
     /* Ends the sessions at all hosts. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     bool lock_ends_sessions; /* `lock` has done that, in the same script */
-    /* Ends the sessions whose transactions keep the account from being dropped; NULL: none can. */
-    int (*unblock)(struct stw_session *s, const struct stw_seen *seen, struct stw_fault *f);
+    /* Ends the transactions that keep the account from being changed, or also from being dropped; NULL:
+     * none can. */
+    int (*unblock)(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                   struct stw_fault *f);
     /* Counts the sessions of the account; `ret_hidden`: others' sessions are not shown. */
     int (*count_sessions)(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f);

@@ -152,7 +152,8 @@ void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const s
 /* postgresql_sessions.c */
 void stw_pg_write_end_of_sessions(const struct stw_account *a, struct stw_script *s);
 int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
-int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, struct stw_fault *f);
+int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                   struct stw_fault *f);
 /* A row function for one count: `ctx` is an unsigned *. */
 int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count);
 int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,

@@ -31,21 +31,81 @@ int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, stru
     return stw_session_run(s, &script, f);
 }
 
-/* A GRANT to a role locks it until the transaction ends, also one on a temporary table: anybody can hold
- * that for ever.  The sessions of superusers are not ended. */
-int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, struct stw_fault *f)
+/* The locks that keep a role from being changed, of a row of pg_locks.  A role may change its own password
+ * and settings: that holds the catalogue's lock until the transaction ends, and of roles without
+ * CREATEROLE nothing else does.  A GRANT to a role holds the role itself, also one on a temporary table,
+ * which only keeps it from being dropped. */
+static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool drop,
+                      const char *creates)
+{
+    stw_buf_addf(out,
+                 "l.granted AND ((l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND "
+                 "l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass) AND NOT "
+                 "%s)",
+                 creates);
+    if (drop)
+        stw_buf_addf(out,
+                     " OR (l.locktype = 'object' AND l.classid = 'pg_authid'::regclass AND "
+                     "l.objid = %s)",
+                     seen->role_oid);
+    stw_buf_addc(out, ')');
+}
+
+struct prepared_look {
+    struct stw_script end;
+};
+
+static int read_prepared(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct prepared_look *k = ctx;
+    if (count < 2 || !c[0].data || !c[1].data)
+        return -1;
+    struct stw_statement *st = stw_script_add(&k->end, STW_SQL_STEP_DROP, c[0].data);
+    st->may_fail = st->alone = true;
+    stw_buf_adds(&st->text, "ROLLBACK PREPARED ");
+    stw_pg_strz(&st->text, c[1].data);
+    return 0;
+}
+
+/* A prepared transaction has no session.  Only a superuser, or who prepared it, can end it. */
+static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                        struct stw_fault *f)
+{
+    struct prepared_look k = {0};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(
+        &st->text,
+        "SELECT DISTINCT p.database::text, p.gid FROM pg_prepared_xacts p JOIN pg_locks t "
+        "ON t.transactionid = p.transaction AND t.granted AND t.pid IS NULL JOIN pg_locks l "
+        "ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL JOIN pg_roles r "
+        "ON r.rolname = p.owner WHERE NOT r.rolsuper AND r.rolname <> current_user AND ");
+    put_holds(&st->text, seen, drop, "r.rolcreaterole");
+    stw_buf_adds(&st->text, " LIMIT 100");
+    int r = stw_session_ask(s, st, read_prepared, &k, f);
+    if (r == 0)
+        r = stw_session_run(s, &k.end, f);
+    stw_script_done(&k.end);
+    return r;
+}
+
+/* Anybody can hold such a lock for ever.  The transactions of superusers are not ended. */
+int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                   struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
     st->may_fail = true;
-    stw_buf_addf(
-        &st->text,
-        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid "
-        "= l.pid JOIN pg_roles r ON r.oid = a.usesysid WHERE l.locktype = 'object' AND "
-        "l.classid = 'pg_authid'::regclass AND l.objid = %s AND l.granted AND l.pid <> "
-        "pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user",
-        seen->role_oid);
-    return stw_session_run(s, &script, f);
+    stw_buf_adds(&st->text,
+                 "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
+                 "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
+                 "WHERE l.pid <> pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user "
+                 "AND ");
+    put_holds(&st->text, seen, drop, "r.rolcreaterole");
+    stw_buf_adds(&st->text, ") h");
+    if (stw_session_run(s, &script, f) != 0)
+        return -1;
+    return s->facts.superuser ? end_prepared(s, seen, drop, f) : 0;
 }
 
 int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,

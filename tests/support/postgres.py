@@ -98,6 +98,7 @@ class Postgres(dbserver.Server):
         tls = self.folder / "tls"
         settings = ["fsync=off", "ssl=on", f"ssl_cert_file={tls}/tls.crt",
                     f"ssl_key_file={tls}/tls.key", "log_statement=all", "max_connections=60",
+                    "max_prepared_transactions=4",
                     "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}",
                     f"port={self.port}", "shared_buffers=16MB", *self.settings, *more]
         self.spawn([self.installed.program, "-D", self.folder / "data",

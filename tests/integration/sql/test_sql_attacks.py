@@ -905,6 +905,39 @@ def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped
     probe.drop(**account(user))
 
 
+def open_by(pg, user, how):
+    """A transaction in which the role has changed itself, and that stays open."""
+    change = f"ALTER ROLE {user} PASSWORD 'their-Own-Pa55'"
+    session = dblogin.Session(pg, f"{user}a" if how == "function" else user, PASSWORD, "postgres")
+    session.run(f"BEGIN; SELECT {user}_s.change()" if how == "function" else f"BEGIN; {change}")
+    if how == "prepared":
+        session.run(f"PREPARE TRANSACTION '{user}'")
+    return session
+
+
+@pytest.mark.every_version("the locks of ALTER ROLE, and how prepared transactions are shown")
+@pytest.mark.parametrize("how, then", (("session", "sync"), ("function", "lock"), ("prepared", "drop")))
+def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_probe, pg, user, how, then):
+    """A role may change its own password: what steward changes then waits for the end of that transaction.
+    A function with SECURITY DEFINER does it for an accomplice.  Other sessions go on."""
+    probe = make_probe(pg.target("db"))
+    accomplice = account(f"{user}a", owner="other/accomplice", uid="uid-a")
+    probe.sync(**account(user))
+    probe.sync(**accomplice)
+    pg.sql(f"CREATE SCHEMA {user}_s AUTHORIZATION {user}; GRANT USAGE ON SCHEMA {user}_s TO {user}a; "
+           f"SET ROLE {user}; CREATE FUNCTION {user}_s.change() RETURNS int LANGUAGE plpgsql SECURITY DEFINER "
+           f"AS $$ BEGIN ALTER ROLE {user} PASSWORD 'their-Own-Pa55'; RETURN 1; END $$")
+    with dblogin.Session(pg, f"{user}a", PASSWORD, "postgres") as innocent, open_by(pg, user, how):
+        innocent.run("BEGIN; CREATE TEMP TABLE t(i int)")
+        report = probe.ask(then, **account(user, "n3w-Pa55word"))
+        assert report["result"] == 0, report
+        assert innocent.works()
+        assert not pg.logs_in(user, PASSWORD)
+        assert pg.logs_in(user, "n3w-Pa55word") == (then == "sync")
+    probe.drop(**account(user))
+    probe.drop(**accomplice)
+
+
 # --- the locks that name the sessions of leaders
 
 
