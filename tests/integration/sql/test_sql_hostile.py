@@ -10,7 +10,7 @@ from support.postgres import name as pg_name
 from support.replicas import long_run
 from support.sqlprobe import account, grant
 
-COUNT = long_run(500, 1000)
+COUNT = long_run(200, 1000)
 PIECES = ["'", '"', "`", "\\", "''", '""', "``", "\\'", '\\"', ";", "--", "/*", "*/", "#", "%", "_",
           "\\_", "\\%", "@", "%s", "%n", "$1", ":x", "?", "\n", "\t", "\r", "\x1a", "\x7f", "é", "ß",
           "密码", "\u202e", "\u00a0", "' OR '1'='1", "'; DROP USER root; --", "\\'; DROP TABLE x; --",
