@@ -547,17 +547,6 @@ static const struct stw_scale scale = {.spec_replicas = ".spec.replicas",
 
 /* --- */
 
-bool stw_app_has_metrics_port(const struct stw_app *app)
-{
-    return app->metrics.enabled && app->metrics.port != 0 && app->metrics.port != app->port;
-}
-
-int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a)
-{
-    bool any = a->cpu != 0 || a->memory != 0 || stw_json_size(a->metrics) > 0;
-    return any ? a->cpu : STW_APP_CPU_TARGET;
-}
-
 static const char *const short_names[] = {"mapp", NULL};
 
 const struct stw_kind stw_kind_app = {

@@ -15,27 +15,6 @@ static int64_t get_now_seconds(const struct eru *e)
     return e->now_us / 1000000;
 }
 
-void eru_plan_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
-{
-    va_list ap;
-    if (e->event_count == ERU_EVENTS_MAX)
-        return;
-    struct eru_event *event = &e->events[e->event_count++];
-    event->warning = warning;
-    event->reason = reason;
-    va_start(ap, fmt);
-    stw_vformat(event->note, sizeof(event->note), fmt, ap);
-    va_end(ap);
-}
-
-void eru_plan_result(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
-                     int64_t seconds)
-{
-    assert(result < ERU_RESULTS);
-    eru_state_note(&e->state, e->spec.history_limit, instant, result, reason, seconds);
-    e->noted[result]++;
-}
-
 /* The same in each run of an Eru, and evenly distributed over Erus. */
 int64_t eru_plan_jitter(const struct eru *e)
 {
@@ -173,15 +152,6 @@ static bool restart_workload(struct eru *e, int64_t instant)
     if (!e->state.rollout.there || e->state.rollout.instant != instant)
         begin_rollout(e, instant);
     return true;
-}
-
-void eru_plan_skip(struct eru *e, int64_t instant, const struct eru_skip *s)
-{
-    char text[STW_TIME_LEN], what[ERU_WHAT_LEN];
-    eru_time_text(instant, text);
-    eru_what(e, what);
-    eru_plan_result(e, instant, ERU_SKIPPED, s->reason, -1);
-    eru_plan_event(e, !s->unchanged, s->reason, "did not restart %s at %s: %s", what, text, s->why);
 }
 
 /* --- instants of the schedule */

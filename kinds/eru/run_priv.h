@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the Eru controller: the state in the status (state.c),
- * what must be done now (plan.c, with a selector selected.c; checks.c), reading and stamping
- * workloads (target.c, workloads.c), what their pods read (inputs.c) and run (images.c), status and
+ * what must be done now (plan.c, with a selector selected.c; checks.c), its results and events
+ * (notes.c), workloads in the caches (watch.c), reading and stamping them (target.c, workloads.c), what their pods read (inputs.c) and run (images.c), status and
  * events (status.c), Erus that Deployments request (auto.c), state of the controller in addition to the caches
  * (runtime.c, rollouts.c), and the run itself (reconcile.c). */
 #ifndef STW_KINDS_ERU_RUN_PRIV_H
@@ -146,7 +146,8 @@ struct eru {
     struct stw_cron cron;
     const struct stw_zone *zone;
     const struct eru_workload *workload;
-    char token[ERU_TOKEN_MAX]; /* of the annotation; "" for none */
+    const struct stw_watch *watch; /* of such workloads */
+    char token[ERU_TOKEN_MAX];     /* of the annotation; "" for none */
     int64_t now_us;
     struct eru_state state;
     int64_t took_ms;    /* of the current rollout, so far */
@@ -212,12 +213,17 @@ bool eru_selected_begin(struct eru *e, int64_t instant, bool manual);
 /* Counts what matches, if that is not known, or was none or too many. */
 void eru_selected_look(struct eru *e, bool spec_changed);
 
-/* --- plan.c: no I/O except through e->ops */
+/* --- notes.c */
 void eru_plan_event(struct eru *e, bool warning, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void eru_plan_result(struct eru *e, int64_t instant, enum eru_result result, const char *reason,
                      int64_t seconds);
 void eru_plan_skip(struct eru *e, int64_t instant, const struct eru_skip *s);
+/* What is restarted, for texts: Deployment "web", or what a selector matches. */
+#define ERU_WHAT_LEN 300
+void eru_what(const struct eru *e, char out[ERU_WHAT_LEN]);
+
+/* --- plan.c: no I/O except through e->ops */
 /* Does what is due; e->err gets an error. */
 void eru_plan(struct eru *e);
 /* Milliseconds until something may be due; 0: never. */
@@ -225,7 +231,14 @@ uint64_t eru_plan_wake_ms(const struct eru *e);
 int64_t eru_plan_jitter(const struct eru *e);
 bool eru_plan_waits(const struct eru *e); /* a manual restart is pending */
 
-/* --- target.c */
+/* --- workloads.c */
+/* The key "namespace/name" of the workload, and its entry in the index of Erus.  An Eru with a
+ * selector has an entry of its own, which is in no index. */
+void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN]);
+#define ERU_INDEX_LEN (16 + STW_KEY_LEN)
+void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN]);
+void eru_index_text(const struct eru_workload *workload, const char *key, char out[ERU_INDEX_LEN]);
+void eru_index_selector(const char *eru, char out[ERU_INDEX_LEN]);
 int eru_target_read(const struct eru_workload *workload, struct stw_json object,
                     struct eru_target *ret);
 
@@ -240,9 +253,6 @@ int eru_images_read(struct eru *e, struct stw_json pod_spec, struct eru_inputs *
                     struct stw_error *err) STW_MUST_CHECK;
 
 /* --- status.c */
-/* What is restarted, for texts: Deployment "web", or what a selector matches. */
-#define ERU_WHAT_LEN 300
-void eru_what(const struct eru *e, char out[ERU_WHAT_LEN]);
 void eru_judge(struct eru *e, struct stw_verdict *v, json_t **ret_status);
 json_t *eru_status_invalid(struct eru *e, const char *findings);
 void eru_tell(struct eru *e);
@@ -256,8 +266,9 @@ bool eru_unmake(struct eru *e, struct stw_result *result);
 
 /* --- runtime.c: the state of the controller */
 struct eru_runtime;
-int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
-                     void **ret_state, struct stw_error *err) STW_MUST_CHECK;
+int eru_runtime_open(struct stw_manager *m, const struct stw_controller *c,
+                     const struct stw_manager_config *config, void **ret_state,
+                     struct stw_error *err) STW_MUST_CHECK;
 void eru_runtime_close(void *state);
 struct eru_rollouts;
 struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k); /* NULL for NULL */
@@ -274,12 +285,8 @@ bool eru_rollouts_tracks(struct eru_rollouts *r, const char *workload);
 int64_t eru_rollouts_took_ms(struct eru_rollouts *r, const char *workload, int64_t instant,
                              int64_t took_ms);
 
-/* --- reconcile.c */
-/* The watches of workloads: what the cache keeps, and whom a change wakes. */
-void eru_workload_project(const struct stw_operator *op, struct stw_json object,
-                          struct stw_buf *out);
-void eru_workload_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
-                          const char *old_text, const char *new_text);
+/* --- watch.c */
+extern const struct stw_watch eru_own_watch;
 /* A cached workload: whether it exists, and whether it requests an Eru (Deployments only). */
 struct eru_desired {
     bool there, wanted;
@@ -287,10 +294,5 @@ struct eru_desired {
 };
 void eru_desired_of(const struct stw_run *run, const struct eru_workload *workload, const char *key,
                     struct eru_desired *ret);
-/* The key "namespace/name" of the workload, and its entry in the index of Erus.  An Eru with a
- * selector has an entry of its own, which is in no index. */
-void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN]);
-#define ERU_INDEX_LEN (16 + STW_KEY_LEN)
-void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN]);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "kinds/eru/reconcile.h"
 #include "kinds/eru/run_priv.h"
 
 #include <errno.h>
@@ -23,6 +22,7 @@
 
 struct eru_runtime {
     struct stw_manager *manager;
+    const struct stw_controller *controller;
     const struct stw_clock *clock;
     struct stw_series *results[ERU_RESULTS];
     struct eru_rollouts *rollouts;
@@ -75,7 +75,7 @@ static void *watch_clock(void *ctx)
         if (!was_set(k, &ahead))
             continue;
         stw_log(STW_LOG_INFO, "the clock was set; looking at every Eru");
-        stw_manager_enqueue_all(k->manager, &stw_controller_eru);
+        stw_manager_enqueue_all(k->manager, k->controller);
         if (arm_clock_timer(k) != 0)
             return NULL;
     }
@@ -117,13 +117,15 @@ struct eru_rollouts *eru_runtime_rollouts(struct eru_runtime *k)
     return k ? k->rollouts : NULL;
 }
 
-int eru_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
-                     void **ret_state, struct stw_error *err)
+int eru_runtime_open(struct stw_manager *m, const struct stw_controller *c,
+                     const struct stw_manager_config *config, void **ret_state,
+                     struct stw_error *err)
 {
     struct eru_runtime *k = calloc(1, sizeof(*k));
     if (!k)
         return stw_fail_memory(err);
     k->manager = m;
+    k->controller = c;
     k->clock = config->clock;
     k->timer = k->stop = -1;
     k->rollouts = eru_rollouts_create(k->clock);

@@ -14,14 +14,6 @@
 
 enum { FIND_SCHEDULE, FIND_TARGET, FIND_CONFLICT, FIND_ERROR, ASPECTS };
 
-void eru_what(const struct eru *e, char out[ERU_WHAT_LEN])
-{
-    if (eru_selects(e))
-        stw_format(out, ERU_WHAT_LEN, "the %ss that match the selector", e->workload->kind);
-    else
-        stw_format(out, ERU_WHAT_LEN, "%s \"%s\"", e->workload->kind, e->spec.deployment);
-}
-
 static void find_schedule(const struct eru *e, struct stw_aspect *a)
 {
     *a = (struct stw_aspect){

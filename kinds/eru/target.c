@@ -12,29 +12,6 @@
 
 /* --- reading */
 
-int eru_target_read(const struct eru_workload *workload, struct stw_json object,
-                    struct eru_target *t)
-{
-    struct stw_json meta = stw_json_get(object, "metadata");
-    struct stw_json spec = stw_json_get(object, "spec");
-    struct stw_json status = stw_json_get(object, "status");
-    struct stw_json annotations = stw_json_path(spec, "template.metadata.annotations");
-    *t = (struct eru_target){0};
-    if (stw_json_strcpy(stw_json_get(meta, "uid"), t->uid, sizeof(t->uid)) != 0 ||
-        stw_json_strcpy(stw_json_get(meta, "resourceVersion"), t->resource_version,
-                        sizeof(t->resource_version)) != 0)
-        return -1;
-    t->there = !stw_json_there(stw_json_get(meta, "deletionTimestamp"));
-    if (stw_json_strcpy(stw_json_get(annotations, ERU_STAMP), t->stamp, sizeof(t->stamp)) != 0)
-        t->stamp[0] = '\0';
-    if (stw_json_strcpy(stw_json_get(annotations, ERU_INPUTS), t->inputs, sizeof(t->inputs)) != 0)
-        t->inputs[0] = '\0';
-    (void)stw_json_int(stw_json_get(meta, "generation"), &t->generation);
-    (void)stw_json_int(stw_json_get(status, "observedGeneration"), &t->observed_generation);
-    workload->read(spec, status, t);
-    return 0;
-}
-
 static int read_workload(struct eru *e, struct stw_error *err)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
@@ -87,7 +64,7 @@ static int stamp_workload(struct eru *e, const char *name, const char *text, str
                        e->run->field_manager, &answer, err) != 0)
         return -1;
     stw_fault_point("stamp");
-    stw_informer_saw(stw_run_cache(e->run, e->workload->watch), &answer, NULL);
+    stw_informer_saw(stw_run_cache(e->run, e->watch), &answer, NULL);
     return read_written(e, &answer) == 0
                ? 0
                : stw_fail(err, STW_ERR_INTERNAL, "the answer is not a %s", e->workload->kind);

@@ -14,16 +14,15 @@ struct eru_workload {
     const char *index;     /* of the cache of Erus: "statefulset" */
     const char *not_found; /* reason of a condition */
     const struct stw_resource *resource;
-    const struct stw_watch *watch; /* metadata only */
     /* Fills the counts of a target. */
     void (*read)(struct stw_json spec, struct stw_json status, struct eru_target *ret);
 };
 
 /* The row of a kind; of Deployments for NULL and for an unknown kind, which the spec refuses. */
 const struct eru_workload *eru_workload_of(const char *kind);
-const struct eru_workload *eru_workload_watched(const struct stw_watch *w);
 
+/* --- watch.c: metadata only */
 extern const struct stw_watch eru_watch_deployments, eru_watch_statefulsets, eru_watch_daemonsets;
-extern const struct stw_rule eru_rules[];
+const struct stw_watch *eru_watch_of(const struct eru_workload *workload);
 
 #endif

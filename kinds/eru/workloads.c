@@ -72,35 +72,9 @@ static void read_daemonset(struct stw_json spec, struct stw_json status, struct 
 /* --- the table */
 
 static const struct eru_workload workloads[] = {
-    {"Deployment", "deployment", "DeploymentNotFound", &stw_res_deployment, &eru_watch_deployments,
-     read_deployment},
-    {"StatefulSet", "statefulset", "StatefulSetNotFound", &stw_res_statefulset,
-     &eru_watch_statefulsets, read_statefulset},
-    {"DaemonSet", "daemonset", "DaemonSetNotFound", &stw_res_daemonset, &eru_watch_daemonsets,
-     read_daemonset},
-};
-
-#define ERU_WATCH(resource_, name)                                                                 \
-    {                                                                                              \
-        .resource = &(resource_), .metadata_only = true, .metrics_name = (name),                   \
-        .project = eru_workload_project, .for_admission = true, .changed = eru_workload_changed,   \
-    }
-const struct stw_watch eru_watch_deployments =
-    ERU_WATCH(stw_res_deployment, "deployments/metadata");
-const struct stw_watch eru_watch_statefulsets =
-    ERU_WATCH(stw_res_statefulset, "statefulsets/metadata");
-const struct stw_watch eru_watch_daemonsets = ERU_WATCH(stw_res_daemonset, "daemonsets/metadata");
-
-#define WORKLOAD_VERBS "get,list,watch,patch"
-const struct stw_rule eru_rules[] = {
-    {.resource = &stw_kind_eru.resource, .verbs = "get,list,watch,create,patch,delete"},
-    {.resource = &stw_res_deployment, .verbs = WORKLOAD_VERBS},
-    {.resource = &stw_res_statefulset, .verbs = WORKLOAD_VERBS},
-    {.resource = &stw_res_daemonset, .verbs = WORKLOAD_VERBS},
-    /* with spec.onlyIfChanged: only metadata is read */
-    {.resource = &stw_res_configmap, .verbs = "get"},
-    {.resource = &stw_res_secret, .verbs = "get"},
-    {0},
+    {"Deployment", "deployment", "DeploymentNotFound", &stw_res_deployment, read_deployment},
+    {"StatefulSet", "statefulset", "StatefulSetNotFound", &stw_res_statefulset, read_statefulset},
+    {"DaemonSet", "daemonset", "DaemonSetNotFound", &stw_res_daemonset, read_daemonset},
 };
 
 const struct eru_workload *eru_workload_of(const char *kind)
@@ -111,10 +85,51 @@ const struct eru_workload *eru_workload_of(const char *kind)
     return &workloads[0];
 }
 
-const struct eru_workload *eru_workload_watched(const struct stw_watch *w)
+int eru_target_read(const struct eru_workload *workload, struct stw_json object,
+                    struct eru_target *t)
 {
-    for (size_t i = 0; i < STW_COUNT(workloads); i++)
-        if (workloads[i].watch == w)
-            return &workloads[i];
-    return &workloads[0];
+    struct stw_json meta = stw_json_get(object, "metadata");
+    struct stw_json spec = stw_json_get(object, "spec");
+    struct stw_json status = stw_json_get(object, "status");
+    struct stw_json annotations = stw_json_path(spec, "template.metadata.annotations");
+    *t = (struct eru_target){0};
+    if (stw_json_strcpy(stw_json_get(meta, "uid"), t->uid, sizeof(t->uid)) != 0 ||
+        stw_json_strcpy(stw_json_get(meta, "resourceVersion"), t->resource_version,
+                        sizeof(t->resource_version)) != 0)
+        return -1;
+    t->there = !stw_json_there(stw_json_get(meta, "deletionTimestamp"));
+    if (stw_json_strcpy(stw_json_get(annotations, ERU_STAMP), t->stamp, sizeof(t->stamp)) != 0)
+        t->stamp[0] = '\0';
+    if (stw_json_strcpy(stw_json_get(annotations, ERU_INPUTS), t->inputs, sizeof(t->inputs)) != 0)
+        t->inputs[0] = '\0';
+    (void)stw_json_int(stw_json_get(meta, "generation"), &t->generation);
+    (void)stw_json_int(stw_json_get(status, "observedGeneration"), &t->observed_generation);
+    workload->read(spec, status, t);
+    return 0;
+}
+
+void eru_index_text(const struct eru_workload *workload, const char *key, char out[ERU_INDEX_LEN])
+{
+    stw_format(out, ERU_INDEX_LEN, "%s:%s", workload->index, key);
+}
+
+void eru_index_selector(const char *eru, char out[ERU_INDEX_LEN])
+{
+    stw_format(out, ERU_INDEX_LEN, "selector:%s", eru);
+}
+
+void eru_workload_key(const struct eru *e, char out[STW_KEY_LEN])
+{
+    stw_key_make(e->run->ns, e->spec.deployment, out);
+}
+
+void eru_workload_index(const struct eru *e, char out[ERU_INDEX_LEN])
+{
+    char key[STW_KEY_LEN];
+    if (eru_selects(e)) {
+        eru_index_selector(e->run->key, out);
+        return;
+    }
+    eru_workload_key(e, key);
+    eru_index_text(e->workload, key, out);
 }

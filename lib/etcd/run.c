@@ -13,17 +13,6 @@
 #define LOGIN_PATH "/v3/auth/authenticate"
 #define POLL_MS 250
 
-int stw_etcd_refuse(struct stw_etcd_exchange *x, enum stw_etcd_trouble trouble, enum stw_err code,
-                    const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    x->trouble = trouble;
-    (void)stw_vfail(&x->err, code, fmt, ap);
-    va_end(ap);
-    return -1;
-}
-
 void stw_etcd_exchange_done(struct stw_etcd_exchange *x)
 {
     stw_buf_done(&x->answer);

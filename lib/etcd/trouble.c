@@ -147,3 +147,14 @@ const char *stw_etcd_words(const struct stw_etcd *e, const struct stw_etcd_endpo
     return (size_t)trouble < STW_COUNT(words) && words[trouble] ? words[trouble]
                                                                 : words[STW_ETCD_FAILED];
 }
+
+int stw_etcd_refuse(struct stw_etcd_exchange *x, enum stw_etcd_trouble trouble, enum stw_err code,
+                    const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    x->trouble = trouble;
+    (void)stw_vfail(&x->err, code, fmt, ap);
+    va_end(ap);
+    return -1;
+}

@@ -75,9 +75,6 @@ const struct stw_cel stw_core_cel_key[] = {
     {0},
 };
 
-const struct stw_field stw_core_label_item = {.name = "", .type = STW_T_TEXT, .cel_max = 63};
-const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
-
 /* --- environment */
 
 /* The messages are those of IsEnvVarName in k8s.io/apimachinery/pkg/util/validation. */
@@ -102,23 +99,6 @@ const struct stw_cel stw_core_cel_env_name[] = {
     {0},
 };
 
-static const struct stw_field env_fields[] = {
-    {.name = "name",
-     .type = STW_T_STRING,
-     .help = "Name of the environment variable.",
-     .required = true,
-     .check = stw_core_check_env_name,
-     .cel = stw_core_cel_env_name,
-     .cel_max = STW_CORE_ENV_NAME_MAX},
-    {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
-    {.name = "valueFrom",
-     .type = STW_T_RAW,
-     .help = "Where its value comes from, as in a Pod.",
-     .known = stw_core_env_source},
-    {0},
-};
-const struct stw_field stw_core_env = {
-    .name = "", .type = STW_T_RAW, .fields = env_fields, .open = true};
 bool stw_core_variable_is_long(struct stw_json name, struct stw_json value)
 {
     return (size_t)stw_json_size(name) + stw_json_size(value) + 2 > STW_CORE_VARIABLE_MAX;

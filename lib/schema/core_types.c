@@ -27,6 +27,8 @@
     }
 #define STRINGS(name_) LIST(name_, stw_core_text_item)
 
+const struct stw_field stw_core_label_item = {.name = "", .type = STW_T_TEXT, .cel_max = 63};
+const struct stw_field stw_core_text_item = {.name = "", .type = STW_T_TEXT};
 static const struct stw_field int_item = {.name = "", .type = STW_T_INT};
 
 /* --- selectors */
@@ -166,6 +168,24 @@ const struct stw_field stw_core_env_source[] = {
     OBJECT("configMapKeyRef", key_ref_rows), OBJECT("secretKeyRef", key_ref_rows),
     OBJECT("fileKeyRef", file_ref_rows),     {0},
 };
+
+static const struct stw_field env_fields[] = {
+    {.name = "name",
+     .type = STW_T_STRING,
+     .help = "Name of the environment variable.",
+     .required = true,
+     .check = stw_core_check_env_name,
+     .cel = stw_core_cel_env_name,
+     .cel_max = STW_CORE_ENV_NAME_MAX},
+    {.name = "value", .type = STW_T_TEXT, .help = "Its value."},
+    {.name = "valueFrom",
+     .type = STW_T_RAW,
+     .help = "Where its value comes from, as in a Pod.",
+     .known = stw_core_env_source},
+    {0},
+};
+const struct stw_field stw_core_env = {
+    .name = "", .type = STW_T_RAW, .fields = env_fields, .open = true};
 
 /* --- pods */
 

@@ -17,89 +17,30 @@ static const char api_version_help[] =
     "Version of the schema that this object is written in, such as group/v1.";
 static const char kind_help[] = "Kind of the object, in CamelCase; it cannot change.";
 
-static void print_indented_key(struct stw_buf *out, int indent, const char *key)
-{
-    for (int i = 0; i < indent; i++)
-        stw_buf_addc(out, ' ');
-    stw_buf_adds(out, key);
-    stw_buf_addc(out, ':');
-}
-
 static void print_parent_key(struct stw_buf *out, int indent, const char *key)
 {
-    print_indented_key(out, indent, key);
+    stw_crd_key(out, indent, key);
     stw_buf_addc(out, '\n');
 }
 
 /* A value that is not a string: a number, a boolean, JSON. */
 static void print_plain_value(struct stw_buf *out, int indent, const char *key, const char *value)
 {
-    print_indented_key(out, indent, key);
+    stw_crd_key(out, indent, key);
     stw_buf_addf(out, " %s\n", value);
 }
 
 static void print_number(struct stw_buf *out, int indent, const char *key, int64_t value)
 {
-    print_indented_key(out, indent, key);
+    stw_crd_key(out, indent, key);
     stw_buf_addf(out, " %lld\n", (long long)value);
-}
-
-/* The length of the mark of a name (base/operator.h) at the beginning of a text, or 0. */
-static size_t mark_length(const char *text)
-{
-    static const char mark[] = "{operator}";
-    return strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
-}
-
-/* True when text needs no quotes: it starts with a letter or with '.' and a letter, cannot be read
- * as another type, and has no character that is special in YAML. */
-static bool is_safe(const char *text)
-{
-    static const char *const words[] = {"y",   "n",    "yes",   "no",  "on",
-                                        "off", "true", "false", "null"};
-    for (size_t i = 0; i < STW_COUNT(words); i++)
-        if (strcasecmp(text, words[i]) == 0)
-            return false;
-    if (!isalpha((unsigned char)text[text[0] == '.']) && mark_length(text) == 0)
-        return false;
-    for (size_t len; *text; text += len)
-        if ((len = mark_length(text)) == 0 &&
-            (len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789 .,;-_/()")) == 0)
-            return false;
-    return true;
-}
-
-static void print_scalar(struct stw_buf *out, const char *text)
-{
-    if (is_safe(text)) {
-        stw_buf_adds(out, text);
-        return;
-    }
-    stw_buf_addc(out, '\'');
-    for (; *text; text++) {
-        if (*text == '\'')
-            stw_buf_addc(out, '\'');
-        stw_buf_addc(out, *text);
-    }
-    stw_buf_addc(out, '\'');
-}
-
-void stw_crd_string(struct stw_buf *out, int indent, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    print_indented_key(out, indent, key);
-    stw_buf_addc(out, ' ');
-    print_scalar(out, value);
-    stw_buf_addc(out, '\n');
 }
 
 static void print_items(struct stw_buf *out, int indent, const char *const *list)
 {
     for (; list && *list; list++) {
         stw_buf_addf(out, "%*s- ", indent, "");
-        print_scalar(out, *list);
+        stw_crd_scalar(out, *list);
         stw_buf_addc(out, '\n');
     }
 }

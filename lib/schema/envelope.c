@@ -256,6 +256,12 @@ static void check_new_finalizers(struct stw_json now, struct stw_json old, struc
     }
 }
 
+bool stw_is_leaving(const struct stw_admission *a)
+{
+    return a->operation == STW_UPDATE &&
+           stw_json_there(stw_json_path(a->old_object, "metadata.deletionTimestamp"));
+}
+
 void stw_check_server_fields(const struct stw_admission *a, struct stw_findings *f)
 {
     struct stw_json now = stw_json_get(a->object, "metadata"),

@@ -69,7 +69,9 @@ void stw_kind_judge_version(const struct stw_admission *a, const struct stw_kind
 
 void stw_findings_drop(struct stw_findings *f, size_t index); /* removes one error */
 
-/* Writes `key: value` with the quotes that YAML needs; nothing when `value` is NULL. */
+/* Writes `key:`; a string with the quotes that YAML needs; both, and nothing when `value` is NULL. */
+void stw_crd_key(struct stw_buf *out, int indent, const char *key);
+void stw_crd_scalar(struct stw_buf *out, const char *text);
 void stw_crd_string(struct stw_buf *out, int indent, const char *key, const char *value);
 /* Writes x-kubernetes-validations: those of a value; those of a kind, at the root of its schema. */
 void stw_cel_print_value(struct stw_buf *out, int indent, const struct stw_field *row);
