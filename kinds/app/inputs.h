@@ -58,7 +58,7 @@ bool app_inputs_is_late(const struct stw_app *spec, const struct stw_zone *zone,
 /* Takes the restart back, unless the pod template has it: `annotation` is the one that it has, or
  * "". */
 void app_inputs_take_back(struct app_inputs *state, const char *annotation);
-/* Whether the App has windows, and this is one of them: then a pod template that waits (template.h) may
+/* Whether the App has windows, and this is one of them: then a pod template that waits (controller/template.h) may
  * be applied. */
 bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now);
 /* Whether it has windows. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the App controller: the desired children (children.c,
- * deployment.c), who sets the number of replicas (scale.c), the status (status.c) and the run itself (app.c). */
+ * deployment.c), who sets the number of replicas (scale.c), the status (status.c) and the run
+ * itself (reconcile.c). */
 #ifndef STW_KINDS_APP_RUN_PRIV_H
 #define STW_KINDS_APP_RUN_PRIV_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by App's fields (app.c) and its rules (spec_rules.c). */
+ * Shared by App's fields (spec.c) and its rules (spec_rules.c). */
 #ifndef STW_KINDS_APP_SPEC_PRIV_H
 #define STW_KINDS_APP_SPEC_PRIV_H
 

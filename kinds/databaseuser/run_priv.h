@@ -2,7 +2,7 @@
  *
  * Declarations shared by the files of the DatabaseUser controller: the run itself (reconcile.c),
  * deletion (cleanup.c), the wanted account (account.c), the password (secret.c), its rotation
- * (rotation.c, rotation_clock.c, readers.c, twin.c, twin_sync.c), conflicts over an account
+ * (rotation.c, rotation_clock.c, readers.c, twin.c), conflicts over an account
  * (claims.c), status and events (status.c, events.c), and state kept between runs (state.c). */
 #ifndef STW_KINDS_DATABASEUSER_RUN_PRIV_H
 #define STW_KINDS_DATABASEUSER_RUN_PRIV_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files of DatabaseUser.  databaseuser.c has the table, which names the rules on
+ * Shared by the files of DatabaseUser.  spec.c has the table, which names the rules on
  * single values.  spec_rules.c has the rules on the whole object, spec_grants.c
  * and spec_databases.c those on grants and databases. */
 #ifndef STW_KINDS_DATABASEUSER_SPEC_PRIV_H

@@ -4,7 +4,7 @@
  * is due (plan.c), Secrets, members and store (access.c), transfers on their
  * own threads (runtime.c), agent pods for volumes (transfer_pod.c), conditions and
  * events (status.c), what EtcdClusters report about backups (cluster.c), and
- * the run itself (etcdbackup.c). */
+ * the run itself (reconcile.c). */
 #ifndef STW_KINDS_ETCDBACKUP_RUN_H
 #define STW_KINDS_ETCDBACKUP_RUN_H
 

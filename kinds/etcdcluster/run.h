@@ -3,11 +3,11 @@
  * One run over an EtcdCluster, shared by these files: watches of pods and claims
  * (watch.c), state in the status (state.c), observation of the members
  * (observe.c, ask.c), manifests of pods, claims, Services and the budget
- * (etcdcluster_pod.c, claims.c, services.c), certificates
+ * (pod.c, claims.c, services.c), certificates
  * (tls.c, secrets.c, authority.c, probe.c), checks
  * and waits before a move (check.c), carrying it out (act.c), conditions
- * and events (etcdcluster_status.c, conditions.c), state besides the caches
- * (runtime.c), and the run itself (etcdcluster.c). */
+ * and events (status.c, conditions.c), state besides the caches
+ * (runtime.c), and the run itself (reconcile.c). */
 #ifndef STW_KINDS_ETCDCLUSTER_RUN_H
 #define STW_KINDS_ETCDCLUSTER_RUN_H
 
@@ -372,7 +372,7 @@ const char *ec_tls_reason(const struct ec *e);
 const char *ec_resizing(const struct ec *e);
 void ec_resizing_text(const struct ec *e, char *out, size_t size);
 
-/* --- etcdcluster_status.c */
+/* --- status.c */
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status);
 json_t *ec_status_paused(json_t *status, bool paused);
 bool ec_children_failed(const struct ec *e); /* one of the Services, which members need */

@@ -30,7 +30,7 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     if (!metadata ||
         json_object_set_new(metadata, "ownerReferences", build_owner_references(e)) != 0)
         return stw_fail_memory(err);
-    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster.h). */
+    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster/reconcile.h). */
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");

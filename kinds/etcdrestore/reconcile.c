@@ -74,7 +74,7 @@ static void look_at_target(struct er *e)
     e->target_ours =
         *e->state.seed && stw_json_is(stw_json_get(notes, STW_ETCD_SEED_MEMBER), e->state.seed);
     stw_json_foreach (stw_json_path(root, "status.conditions"), none,
-                      c) /* conditions are packed: object.h */
+                      c) /* conditions are packed: controller/object.h */
         if (stw_json_is(stw_json_at(c, STW_CONDITION_TYPE), STW_READY) &&
             stw_json_is(stw_json_at(c, STW_CONDITION_STATUS), "True"))
             e->target_ready = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run over an EtcdRestore: the run and its steps (etcdrestore.c), which backup is restored
+ * One run over an EtcdRestore: the run and its steps (reconcile.c), which backup is restored
  * (source.c), the first member's volume and the EtcdCluster that adopts it
  * (claim.c), the pod that fills it (pod.c), the status
  * (status.c). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the MyWeb controller: the desired children
- * (children.c), the status (status.c) and the run itself (myweb.c). */
+ * (children.c), the status (status.c) and the run itself (reconcile.c). */
 #ifndef STW_KINDS_MYWEB_RUN_PRIV_H
 #define STW_KINDS_MYWEB_RUN_PRIV_H
 

@@ -12,7 +12,7 @@
 #define MARIADB STW_ONLY_MARIADB
 #define MYSQL8 STW_ONLY_MYSQL8
 
-/* Bits: MariaDB 10.5 and later, sql/privilege.h. */
+/* Bits: MariaDB 10.5 and later, its sql/privilege.h. */
 const struct stw_mysql_privilege stw_mysql_privileges[] = {
     {"SELECT", "Select", 0, GDT},
     {"INSERT", "Insert", 1, GDT},

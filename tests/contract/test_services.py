@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server allocates, defaults and refuses for children: kinds/myweb/reconcile.c, app_status.c,
-verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
+"""What the server allocates, defaults and refuses for children: kinds/myweb/reconcile.c, kinds/app/status.c,
+controller/verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
 
 import itertools
 
