@@ -208,8 +208,6 @@ static int remove_extras(struct task *t, const struct stw_buf *live_text)
     if (patch.failed)
         return stw_fail(err, STW_ERR_TOO_LARGE, "too many keys were added to %s \"%s\"",
                         t->resource->kind, t->name);
-    if (!stw_run_may_write(t->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_json_patch(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
                             stw_buf_str(&patch), t->run->field_manager, &answer, err) != 0)
         return -1;
@@ -228,8 +226,6 @@ static int apply_child(struct task *t, const char *uid)
     json_auto_t *object = uid ? to_change(t, uid, &c->err) : to_create(t, &c->err);
     if (!object)
         return -1;
-    if (!stw_run_may_write(t->run))
-        return stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name), object,
                        t->run->field_manager, &answer, &c->err) != 0)
         return -1;
@@ -315,7 +311,7 @@ static int apply_without_leftovers(struct task *t, const char *uid)
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autobuf struct stw_buf patch = STW_BUF_INIT(64 * 1024);
     if (stw_kube_get(run->client, t->resource, t->owner->ns, t->name, &live, &ignored) != 0 ||
-        !list_leftovers(t, uid, &live, &patch) || !stw_run_may_write(run) ||
+        !list_leftovers(t, uid, &live, &patch) ||
         stw_kube_json_patch(run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
                             stw_buf_str(&patch), run->field_manager, &answer, &ignored) != 0)
         return -1;
@@ -377,8 +373,6 @@ static int take_fields(struct task *t, struct stw_json live)
     stw_autojson struct stw_json_doc doc = {0};
     if (!stw_adoption_transfer(t->resource, live, t->run->field_manager, &patch))
         return 0;
-    if (!stw_run_may_write(t->run))
-        return stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_json_patch(t->run->client, STW_PLACE(t->resource, t->owner->ns, t->name),
                             stw_buf_str(&patch), t->run->field_manager, &answer, &c->err) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&answer), answer.len, &c->err) != 0)
@@ -757,11 +751,8 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
 static void delete_own(struct task *t)
 {
     struct stw_child *c = t->child;
-    if (!stw_run_may_write(t->run)) {
-        (void)stw_fail(&c->err, STW_ERR_CANCELLED, "this process no longer leads");
-        set_child_state(t, STW_CHILD_FAILED);
-    } else if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid,
-                               NULL, &c->err) == 0) {
+    if (stw_kube_delete(t->run->client, t->resource, t->owner->ns, t->name, c->live.uid, NULL,
+                        &c->err) == 0) {
         stw_informer_saw_delete(t->cache, t->key, c->live.resource_version);
         c->live = (struct stw_child_live){0};
         set_child_state(t, STW_CHILD_REMOVED);

@@ -84,10 +84,6 @@ enum stw_child_state stw_child_create_once(struct stw_run *run, const struct stw
     stw_key_make(owner->ns, name, key);
     if (stw_child_cached(run, w, key, &live) == 0)
         return judge_owner(w, owner, name, live.owner_uid, live.terminating, err);
-    if (!stw_run_may_write(run)) {
-        (void)stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
-        return STW_CHILD_FAILED;
-    }
     if (stw_kube_create(run->client, w->resource, owner->ns, desired, &answer, err) == 0) {
         stw_informer_saw(stw_run_cache(run, w), &answer, NULL);
         return STW_CHILD_CREATED;

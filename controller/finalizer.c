@@ -27,8 +27,6 @@ static int patch_finalizers(struct stw_run *run, const struct stw_object *o, jso
                                   o->resource_version, "finalizers", list);
     if (!body)
         return stw_fail_memory(err);
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     return stw_kube_merge_patch(run->client,
                                 STW_PLACE(run->controller->resource, run->ns, run->name), body,
                                 run->field_manager, answer, err);

@@ -406,8 +406,6 @@ static int patch_once(struct stw_run *run, json_t *diff, const char *rv, struct 
         json_pack("{s:{s:s},s:O}", "metadata", "resourceVersion", rv, "status", diff);
     if (!patch)
         return stw_fail_memory(err);
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_merge_patch(run->client,
                              STW_PLACE(run->controller->resource, run->ns, run->name, "status"),
                              patch, run->field_manager, &answer, err) != 0)

@@ -22,9 +22,11 @@
 int stw_client_do(struct stw_client *c, const struct stw_request *req, struct stw_buf *ret,
                   struct stw_error *err)
 {
-    return c->shadow && !stw_streq(req->method, "GET")
-               ? stw_shadow_answer(c->shadow, c, req, ret, err)
-               : stw_client_ask(c, req, ret, err);
+    if (!c->shadow || stw_streq(req->method, "GET"))
+        return stw_client_ask(c, req, ret, err);
+    if (!stw_fence_may_write()) /* as a client that sends it */
+        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    return stw_shadow_answer(c->shadow, c, req, ret, err);
 }
 
 /* --- fire and forget: one block of memory with the call and copies of all texts */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
+#include "base/fence.h"
 #include "base/log.h"
 #include "base/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
 #include "kube/answers.h"
 #include "kube/client_priv.h"
+#include "kube/shadow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -799,6 +801,41 @@ static void traced(void **state)
     stw_client_destroy(c);
 }
 
+/* Nothing listens there: a request that is sent is STW_ERR_UNAVAILABLE. */
+static void writes_need_an_open_fence(void **state)
+{
+    char server[] = "http://127.0.0.1:1";
+    struct stw_kubeconfig config = {.server = server};
+    json_auto_t *object = json_pack("{s:{}}", "metadata");
+    struct stw_fence *fence = stw_fence_create(&stw_clock_system);
+    (void)state;
+    for (int shadowed = 0; shadowed < 2; shadowed++) {
+        struct stw_shadow *shadow = shadowed ? stw_shadow_create() : NULL;
+        struct stw_client *c;
+        struct stw_error err = {0};
+        assert_int_equal(
+            stw_client_create(&fake_operator, &config, &stw_clock_system, NULL, &c, &err), 0);
+        if (shadow)
+            stw_client_set_shadow(c, shadow);
+        struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(fence));
+        const struct stw_place *at = STW_PLACE(&stw_res_secret, "ns", "s");
+        struct stw_error errors[5] = {0};
+        assert_int_equal(stw_kube_apply(c, at, object, "us", NULL, &errors[0]), -1);
+        assert_int_equal(stw_kube_merge_patch(c, at, object, "us", NULL, &errors[1]), -1);
+        assert_int_equal(stw_kube_json_patch(c, at, "[]", "us", NULL, &errors[2]), -1);
+        assert_int_equal(stw_kube_create(c, &stw_res_secret, "ns", object, NULL, &errors[3]), -1);
+        assert_int_equal(stw_kube_delete(c, &stw_res_secret, "ns", "s", "u", NULL, &errors[4]), -1);
+        for (size_t i = 0; i < STW_COUNT(errors); i++) {
+            assert_int_equal(errors[i].code, STW_ERR_CANCELLED);
+            assert_string_equal(errors[i].text, "this process no longer leads");
+        }
+        (void)stw_fence_enter(before);
+        stw_client_destroy(c);
+        stw_shadow_destroy(shadow);
+    }
+    stw_fence_destroy(fence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -823,6 +860,7 @@ int main(void)
         cmocka_unit_test(a_rotated_token),
         cmocka_unit_test(basic_credentials),
         cmocka_unit_test(verbs),
+        cmocka_unit_test(writes_need_an_open_fence),
         cmocka_unit_test(metrics),
         cmocka_unit_test(certificates),
         cmocka_unit_test(a_rotated_ca),
