@@ -33,12 +33,12 @@ def sources():
 
 
 def functions(texts):
-    """(file, name, is static, parameters, lines) of each function."""
+    """(file, name, is static, parameters) of each function."""
     for name, text in texts.items():
         plain = STRINGS.sub(lambda m: m[0] if m[0].startswith(("\"", "'")) else " ", text)
         for match in FUNCTION.finditer(plain):
             parameters = 0 if match[3].strip() in ("void", "") else match[3].count(",") + 1
-            yield name, match[2], bool(match[1]), parameters, match[4].count("\n")
+            yield name, match[2], bool(match[1]), parameters
 
 
 def main():
@@ -65,7 +65,6 @@ def main():
         ("lines of Python in tests", python),
         ("files of C, without tests", len(texts)),
         ("functions", len(found)),
-        ("functions of more than 60 lines", sum(f[4] > 60 for f in found)),
         (f"functions with more than {PARAMETERS_MAX} parameters",
          sum(f[3] > PARAMETERS_MAX and f[1] not in PRESCRIBED for f in found)),
         ("static functions", len(static)),
