@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rules on an App beyond its field table. */
+#include "base/arena.h"
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
 #include "kinds/common/pod_security.h"
 #include "kinds/common/schedule.h"
-#include "schema/arena.h"
 #include "schema/check.h"
 #include "schema/core.h"
 #include "schema/names.h"

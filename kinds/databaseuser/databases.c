@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The databases of a DatabaseUser, its schemas, and the end of both. */
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
-#include "schema/arena.h"
 
 #include <assert.h>
 

@@ -3,6 +3,7 @@
  * Secrets that a DatabaseUser owns: the one with its connection, and the one with a generated
  * password.  They have an ownerReference, so the API server's garbage collection deletes them with
  * the object.  A Secret with another owner, or with none, is neither read nor written. */
+#include "base/arena.h"
 #include "base/base64.h"
 #include "base/fault.h"
 #include "base/hex.h"
@@ -15,7 +16,6 @@
 #include "kube/owned.h"
 #include "kube/secret.h"
 #include "kube/tree.h"
-#include "schema/arena.h"
 
 #include <openssl/rand.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/databaseuser/reconcile.h"
 
+#include "base/arena.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -13,7 +14,6 @@
 #include "kinds/common/workloads.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/sweep.h"
-#include "schema/arena.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -3,8 +3,8 @@
  * The databases of a DatabaseUser: their fields, and the rules on them. */
 #include "kinds/databaseuser/spec_priv.h"
 
+#include "base/arena.h"
 #include "base/util.h"
-#include "schema/arena.h"
 #include "sql/databases.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Rules on the grants of a DatabaseUser. */
 #include "kinds/databaseuser/spec_priv.h"
 
+#include "base/arena.h"
 #include "base/util.h"
-#include "schema/arena.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * Settings of a DatabaseUser on PostgreSQL: the table and the rules. */
 #include "kinds/databaseuser/spec_priv.h"
 
+#include "base/arena.h"
 #include "base/util.h"
-#include "schema/arena.h"
 
 #define PATH_BYTES 64
 

@@ -3,11 +3,11 @@
  * TwinAccounts: names, condition and events of the logins.  No I/O. */
 #include "kinds/databaseuser/twins_priv.h"
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
-#include "schema/arena.h"
 
 #include <assert.h>
 

@@ -3,10 +3,10 @@
  * The fields and rules of EtcdRestore: a cluster created from a backup. */
 #include "kinds/etcdrestore/spec.h"
 
+#include "base/arena.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/spec_rules.h"
 #include "kinds/etcdcluster/spec_rules.h"
-#include "schema/arena.h"
 #include "schema/names.h"
 #include "schema/rows.h"
 

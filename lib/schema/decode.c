@@ -159,3 +159,21 @@ int stw_kind_decode(const struct stw_kind *k, struct stw_json spec, struct stw_a
         return stw_fail(err, STW_ERR_INVALID, "spec: Invalid value: must be an object");
     return d.wrong ? first_finding(&f, err) : 0;
 }
+
+/* --- on the heap */
+
+struct stw_arena *stw_arena_create(void)
+{
+    struct stw_arena *a = malloc(sizeof(*a));
+    if (a)
+        stw_arena_init(a);
+    return a;
+}
+
+void stw_arena_destroy(struct stw_arena *a)
+{
+    if (!a)
+        return;
+    stw_arena_done(a);
+    free(a);
+}

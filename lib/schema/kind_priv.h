@@ -4,7 +4,7 @@
 #ifndef STW_SCHEMA_KIND_PRIV_H
 #define STW_SCHEMA_KIND_PRIV_H
 
-#include "schema/arena.h"
+#include "base/arena.h"
 #include "schema/check.h"
 #include "schema/path.h"
 

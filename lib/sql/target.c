@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/target.h"
 
+#include "base/arena.h"
 #include "base/util.h"
-#include "schema/arena.h"
 #include "schema/check.h"
 #include "schema/names.h"
 #include "sql/dialect.h"

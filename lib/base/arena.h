@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory that is freed as a whole.  An arena on the stack (stw_arena_init) serves code that only needs
- * it during a call; stw_arena_create (kind.h) makes one on the heap.  Not thread-safe. */
-#ifndef STW_SCHEMA_ARENA_H
-#define STW_SCHEMA_ARENA_H
+ * it during a call; stw_arena_create (schema/kind.h) makes one on the heap.  Not thread-safe. */
+#ifndef STW_BASE_ARENA_H
+#define STW_BASE_ARENA_H
 
-#include "schema/kind.h"
+#include "base/json.h"
 
 #include <stdalign.h>
+#include <stddef.h>
 
 /* The first block is embedded, so that an arena on the stack needs no allocation for a usual
  * object. */

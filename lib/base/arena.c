@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schema/arena.h"
+#include "base/arena.h"
 
 #include "base/util.h"
 
@@ -26,22 +26,6 @@ void stw_arena_done(struct stw_arena *a)
         free(a->blocks);
         a->blocks = next;
     }
-}
-
-struct stw_arena *stw_arena_create(void)
-{
-    struct stw_arena *a = malloc(sizeof(*a));
-    if (a)
-        stw_arena_init(a);
-    return a;
-}
-
-void stw_arena_destroy(struct stw_arena *a)
-{
-    if (!a)
-        return;
-    stw_arena_done(a);
-    free(a);
 }
 
 static bool add_block(struct stw_arena *a, size_t size)
