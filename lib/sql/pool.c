@@ -41,28 +41,6 @@ struct stw_pool {
     struct slot slots[];
 };
 
-static const struct {
-    enum stw_engine engine;
-    const struct stw_engine_ops *ops;
-} engines[] = {
-#ifdef STW_WITH_MYSQL
-    {STW_ENGINE_MYSQL, &stw_engine_mysql},
-    {STW_ENGINE_MARIADB, &stw_engine_mysql},
-#endif
-#ifdef STW_WITH_POSTGRESQL
-    {STW_ENGINE_POSTGRESQL, &stw_engine_postgresql},
-#endif
-    {STW_ENGINES, NULL},
-};
-
-static const struct stw_engine_ops *ops_of(enum stw_engine engine)
-{
-    for (size_t i = 0; i < STW_COUNT(engines); i++)
-        if (engines[i].engine == engine)
-            return engines[i].ops;
-    return NULL;
-}
-
 static void make_series(struct stw_pool *p)
 {
     static const char *const by_result[] = {"target", "result", NULL};
@@ -86,17 +64,12 @@ static void make_series(struct stw_pool *p)
     stw_series_set(p->circuit, 0);
 }
 
-int stw_pool_create(const struct stw_pool_config *config, struct stw_pool **ret,
-                    struct stw_error *err)
+int stw_pool_make(const struct stw_pool_config *config, const struct stw_engine_ops *ops,
+                  struct stw_pool **ret, struct stw_error *err)
 {
-    const struct stw_engine_ops *ops = ops_of(config->target->engine);
     size_t count = (size_t)STW_MAX(config->target->max_connections, (int64_t)1);
     struct stw_pool *p;
     assert(config->password && config->clock && ret);
-    if (!ops)
-        return stw_fail(err, STW_ERR_INVALID,
-                        "target \"%s\": this steward was built without support for %s",
-                        config->target->name, stw_engine_name(config->target->engine));
     if (ops->load(err) != 0)
         return stw_error_wrap(err, "target \"%s\"", config->target->name);
     p = calloc(1, sizeof(*p) + count * sizeof(p->slots[0]));

@@ -8,6 +8,9 @@
 #include "base/util.h"
 #include "sql/engine.h"
 
+/* As stw_pool_create (engines.c), for this engine. */
+int stw_pool_make(const struct stw_pool_config *config, const struct stw_engine_ops *ops,
+                  struct stw_pool **ret, struct stw_error *err) STW_MUST_CHECK;
 /* A connection to `database` (NULL: the admin's), exclusive to the caller until put back. */
 struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database,
                                struct stw_fault *f) STW_MUST_CHECK;
