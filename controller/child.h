@@ -123,8 +123,8 @@ struct stw_adoption {
     char uid[64], resource_version[STW_RV_LEN]; /* of the object without a controller */
     int64_t generation;                         /* 0: it has none */
     struct stw_child *after; /* the Deployment whose pods must be available first, or NULL */
-    /* What must come first besides: "2 members are ready"; NULL: nothing.  Set by kinds that call
-     * stw_child_ensure() themselves, after the check.  Borrowed. */
+    /* What must come first besides: "2 members are ready"; NULL: nothing.  From adopt_after() of a row,
+     * or set after the check by kinds that call stw_child_ensure() themselves.  Borrowed. */
     const char *until;
 };
 

@@ -90,10 +90,14 @@ void stw_children_check(struct stw_subject *s)
     }
     stw_children_check_adoption(s->run, &s->owner, s->children, s->child_count);
     s->adoption_checked = true;
-    for (size_t i = 0; i < s->child_count; i++)
+    for (size_t i = 0; i < s->child_count; i++) {
+        const struct stw_child_row *row = &s->run->controller->children[i];
+        if (row->adopt_after)
+            s->children[i].adoption.until = row->adopt_after(s);
         if (s->children[i].watch == &stw_watch_deployments &&
             s->children[i].adoption.answer == STW_ADOPTION_REFUSED)
             s->owner.selector = NULL; /* it stays another one's */
+    }
 }
 
 void stw_children_ensure(struct stw_subject *s, size_t i)

@@ -68,6 +68,11 @@ struct stw_child_row {
     /* From which fields of the object its parts come, for refusals of the API server (origin.h); or
      * NULL: they name the fields of the child. */
     const struct stw_origin *origins;
+    /* While it is not NULL, an object of a user that is to be adopted stays as it is: what must come
+     * first ("the new pods are ready"); a constant, or in the kind's struct of this run.  The kind is
+     * woken by what it waits for.  NULL: nothing but the pods of the kind's Deployment, for a Service,
+     * an Ingress and an HTTPRoute. */
+    const char *(*adopt_after)(const void *subject);
     /* Reasons of `condition` that mean that the child was not applied, besides those of failures;
      * ended by NULL; or NULL. */
     const char *const *not_applied;

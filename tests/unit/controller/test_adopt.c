@@ -2,6 +2,7 @@
  *
  * Adoption: what is asked, what is written, and when nothing is. */
 #include "controller/child_priv.h"
+#include "controller/verdict.h"
 
 #include "child_fixture.h"
 
@@ -119,6 +120,28 @@ static void a_change_after_the_question(void **state)
     fixture_end(&f);
 }
 
+/* Nothing is written while the kind names something that must come first. */
+static void an_adoption_that_waits(void **state)
+{
+    struct fixture f;
+    struct stw_aspect a = {0};
+    (void)state;
+    begin(&f, "",
+          "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," EXISTS "," GET(PATH, FREE("")) "]");
+    stw_children_check_adoption(&f.run, &f.owner, &f.child, 1);
+    f.child.adoption.until = "the new pods are ready";
+    stw_child_ensure(&f.run, &f.owner, &f.child);
+    assert_int_equal(f.child.state, STW_CHILD_HELD);
+    stw_aspect_child(&a, &f.child);
+    assert_int_equal(a.level, STW_LEVEL_PROGRESSING);
+    assert_string_equal(a.reason, STW_REASON_ADOPTION_WAITS);
+    assert_string_equal(a.message,
+                        "ConfigMap \"web\" stays as it is until the new pods are ready; then "
+                        "it is adopted");
+    assert_int_equal(fake_count(&f.fake, "adopted-by"), 1); /* of the dry run */
+    fixture_end(&f);
+}
+
 /* Two children: what is there of the second one, and whether the first may be adopted. */
 static const struct {
     const char *what, *steps;
@@ -231,6 +254,7 @@ int main(void)
         cmocka_unit_test(every_case),
         cmocka_unit_test(the_write_of_an_adoption),
         cmocka_unit_test(a_change_after_the_question),
+        cmocka_unit_test(an_adoption_that_waits),
         cmocka_unit_test(all_or_nothing),
         cmocka_unit_test(what_moves_between_managers),
     };
