@@ -239,6 +239,16 @@ static uint64_t hash_token(const char *token)
 
 /* Brent's way to find a circle: each token is compared with one, which is replaced after 1, 2, 4, 8
  * pages and so on. */
+bool stw_page_shrink(struct stw_page_size *s, uint32_t size, enum stw_err code)
+{
+    const uint32_t before = STW_MIN(stw_page_limit(s, s->most), size);
+    if (code == STW_ERR_TOO_LARGE)
+        s->most = STW_MAX(STW_MIN(s->most, size) / 2, 1U);
+    else if (code == STW_ERR_TIMEOUT && s->slower < s->slower_max)
+        s->slower++;
+    return stw_page_limit(s, s->most) < before;
+}
+
 int stw_page_progress(struct stw_page_progress *p, uint32_t objects, const char *token,
                       struct stw_error *err)
 {

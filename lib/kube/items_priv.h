@@ -34,6 +34,19 @@ struct stw_page_progress {
 int stw_page_progress(struct stw_page_progress *p, uint32_t objects, const char *token,
                       struct stw_error *err) STW_MUST_CHECK;
 
+/* How many objects a page may have: halved for good when one was too large, and until a list is complete
+ * when one did not arrive in time, because its objects may be large. */
+struct stw_page_size {
+    uint32_t most;
+    unsigned slower, slower_max; /* how often it is halved for the time being, and may be */
+};
+static inline uint32_t stw_page_limit(const struct stw_page_size *s, uint32_t wanted)
+{
+    return STW_MAX(STW_MIN(s->most, wanted) >> s->slower, 1U);
+}
+/* A page that was to have `size` objects has failed with this code.  True: the next one is smaller. */
+bool stw_page_shrink(struct stw_page_size *s, uint32_t size, enum stw_err code);
+
 enum stw_items_state {
     STW_ITEMS_HEAD,    /* before the items: apiVersion, kind, metadata, in any order */
     STW_ITEMS_FIRST,   /* after the opening bracket */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define PAGE_SIZE 250
+#define SLOWER_MAX 3 /* whoever reads them waits for a silent server only so long */
 #define PATH_MAX_BYTES (80u << 10)
 #define CONTINUE_MAX_BYTES (64u << 10)
 #define KEPT_MAX_BYTES (512u << 20)
@@ -129,14 +130,16 @@ int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn 
     assert(q->resource && fn);
     stw_autobuf struct stw_buf next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     struct list_page page = {.q = q, .fn = fn, .ctx = ctx};
-    uint32_t size = q->page_size ? q->page_size : PAGE_SIZE;
+    struct stw_page_size pages = {.most = q->page_size ? q->page_size : PAGE_SIZE,
+                                  .slower_max = SLOWER_MAX};
+    uint32_t size = pages.most;
     struct stw_page_progress progress = {0};
     int rc;
     do {
         struct stw_error e = {0};
         rc = read_page(c, q, size, &page, &next, &e);
-        while (rc != 0 && page.given == 0 && e.code == STW_ERR_TOO_LARGE && size > 1) {
-            size /= 2;
+        while (rc != 0 && page.given == 0 && stw_page_shrink(&pages, size, e.code)) {
+            size = stw_page_limit(&pages, pages.most);
             e = (struct stw_error){0};
             rc = read_page(c, q, size, &page, &next, &e);
         }

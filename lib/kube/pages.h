@@ -28,8 +28,8 @@ struct stw_pages {
  * iteration. */
 typedef int stw_page_fn(void *ctx, struct stw_json object);
 
-/* Returns 0, -1 with `err`, or fn's non-zero result.  A page that is too large is requested again
- * with half the size.  Objects that are created or deleted during the iteration may be included or
+/* Returns 0, -1 with `err`, or fn's non-zero result.  A page that is too large, or does not arrive in
+ * time, is requested again with half the size, for the latter at most three times.  Objects that are created or deleted during the iteration may be included or
  * not. */
 int stw_pages_each(struct stw_client *c, const struct stw_pages *q, stw_page_fn *fn, void *ctx,
                    struct stw_error *err) STW_MUST_CHECK;

@@ -58,17 +58,12 @@ static void begin_page(struct stw_reflector *r)
     r->page_bytes = 0;
 }
 
-static uint32_t page_limit(const struct stw_reflector *r, uint32_t most)
-{
-    return STW_MAX(STW_MIN(r->page_max, most) >> r->slower, 1U);
-}
-
 /* The size of the next page follows from the objects of this one. */
 static void size_page(struct stw_reflector *r)
 {
     size_t each = r->page_objects > 0 ? r->page_bytes / r->page_objects + 1 : 1;
     size_t fit = STW_MAX(PAGE_BYTES / each, (size_t)1);
-    r->page_size = (uint32_t)STW_MIN(fit, (size_t)page_limit(r, r->page_max));
+    r->page_size = (uint32_t)STW_MIN(fit, (size_t)stw_page_limit(&r->pages, r->pages.most));
 }
 
 /* The one that goes on whatever others keep, until its object is complete; NULL: none has to.  With it,
@@ -220,7 +215,7 @@ static void begin_pages(struct stw_reflector *r, uint64_t wait_ms)
     r->nameless = false;
     r->progress = (struct stw_page_progress){0};
     stw_unreadable_list_begin(&r->inf->unreadable, &r->list);
-    r->page_size = page_limit(r, FIRST_PAGE);
+    r->page_size = stw_page_limit(&r->pages, FIRST_PAGE);
     stw_buf_clear(&r->next);
     stw_cache_list_begin(&r->inf->cache, &r->scope);
     go_on(r, wait_ms);
@@ -448,10 +443,7 @@ static void list_failed(struct stw_reflector *r, const struct stw_error *err)
     }
     /* The continue token has expired while we paged: start again, the first time without a wait. */
     bool expired = err->code == STW_ERR_GONE && r->paging && r->failures == 0;
-    if (err->code == STW_ERR_TOO_LARGE && r->page_max > 1)
-        r->page_max = STW_MAX(STW_MIN(r->page_max, r->page_size) / 2, 1U);
-    if (err->code == STW_ERR_TIMEOUT && r->slower < SLOWER_MAX) /* its objects may be large */
-        r->slower++;
+    (void)stw_page_shrink(&r->pages, r->page_size, err->code);
     uint64_t wait = record_failure(r, "cannot list", err);
     begin_list(r, expired ? 0 : wait);
 }
@@ -472,7 +464,7 @@ static void list_done(struct stw_reflector *r)
         go_on(r, 0);
         return;
     }
-    r->slower -= r->slower > 0;
+    r->pages.slower -= r->pages.slower > 0;
     report_vanished(r);
     stw_items_done(&r->items);
     if (r->text.cap > KEEP_BYTES)
@@ -748,7 +740,7 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
 {
     r->inf = inf;
     r->scope.ns = ns;
-    r->page_max = inf->config.page_size;
+    r->pages = (struct stw_page_size){.most = inf->config.page_size, .slower_max = SLOWER_MAX};
     r->path = STW_BUF_INIT(PATH_MAX_BYTES + CONTINUE_MAX_BYTES);
     r->next = STW_BUF_INIT(CONTINUE_MAX_BYTES);
     r->text = STW_BUF_INIT(TEXT_MAX_BYTES);

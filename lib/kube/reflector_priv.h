@@ -32,12 +32,11 @@ struct stw_reflector {
     enum stw_reflector_phase phase;
     bool must_list; /* always list after the choice; else only when the choice has changed */
     const struct stw_resource *listed;
-    bool paging;           /* a list is partly read: `next` is where it continues */
-    struct stw_buf next;   /* the continue token */
-    char rv[STW_RV_LEN];   /* where the watch resumes */
-    uint32_t page_size;    /* of the next page: fewer objects when they are large */
-    uint32_t page_max;     /* halved when the server refuses an answer as too large */
-    unsigned slower;       /* pages are halved as often: they did not arrive in time */
+    bool paging;         /* a list is partly read: `next` is where it continues */
+    struct stw_buf next; /* the continue token */
+    char rv[STW_RV_LEN]; /* where the watch resumes */
+    uint32_t page_size;  /* of the next page: fewer objects when they are large */
+    struct stw_page_size pages;
     uint32_t page_objects; /* that came in this page, */
     size_t page_bytes;     /* and bytes */
     size_t held;           /* bytes of unfinished objects, counted against the share of answers */

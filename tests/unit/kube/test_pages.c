@@ -92,6 +92,24 @@ static void a_page_that_is_too_large(void **state)
     assert_string_equal(seen.names, "a,");
 }
 
+/* The same for one that does not arrive in time, at most three times: the server may be silent. */
+static void a_page_that_is_too_slow(void **state)
+{
+    struct stw_pages q = {.resource = &stw_res_service, .ns = "n", .page_size = 64};
+    struct seen seen = {0};
+    struct stw_error err = {0};
+    (void)state;
+    fake_steps(&fake, "[{'match':'limit=64$','status':504},{'match':'limit=32$','status':504},"
+                      "{'match':'limit=16$','body':{'items':[" ITEM("a") "]}}]");
+    assert_int_equal(stw_pages_each(fake.client, &q, see, &seen, &err), 0);
+    assert_string_equal(seen.names, "a,");
+    fake_steps(&fake, "[{'match':'limit=','status':504,'times':0}]");
+    unsigned before = fake_count(&fake, "limit=");
+    assert_int_equal(stw_pages_each(fake.client, &q, see, &seen, &err), -1);
+    assert_int_equal(err.code, STW_ERR_TIMEOUT);
+    assert_int_equal(fake_count(&fake, "limit=") - before, 4);
+}
+
 static int note_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
     (void)place;
@@ -210,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_end_in_between, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(no_list_and_an_empty_one, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_page_that_is_too_large, fake_set_up, fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_page_that_is_too_slow, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(objects_of_a_run_are_counted, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_list_that_goes_round, fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_list_without_an_end, fake_set_up, fake_tear_down),
