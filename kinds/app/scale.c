@@ -137,15 +137,15 @@ static bool adopts(const struct app *a)
 }
 
 /* Not all autoscalers of a cluster are watched, since they change every few seconds.  They are
- * listed when the Deployment has another number of replicas than we set, and as long as the last
- * run found one. */
+ * listed when the Deployment has another number of replicas than the spec, and as long as the last
+ * run found one.  Also before the status says that the Deployment was applied: an autoscaler may be
+ * faster than that. */
 static int find_foreign(struct app *a, const struct stw_rollout *r, struct stw_error *err)
 {
     const json_t *old =
         stw_condition_find(json_object_get(a->object.status, "conditions"), "AutoscalingActive");
     bool before = stw_streq(stw_condition_reason(old), APP_REASON_FOREIGN);
-    bool drifted = app_was_applied(a, APP_DEPLOYMENT) && r->wanted != a->spec.replicas;
-    if (a->spec.autoscaling.enabled || (!before && !drifted))
+    if (a->spec.autoscaling.enabled || (!before && r->wanted == a->spec.replicas))
         return 0;
     return look_for_foreign(a, err);
 }

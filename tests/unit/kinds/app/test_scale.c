@@ -13,12 +13,16 @@
     "'ownerReferences':[{'kind':'App','name':'web','uid':'u-1','controller':true}]},"              \
     "'spec':{'replicas':%d}}"
 
-/* An App with a server, and a cache that has its Deployment. */
+#define SCALERS "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
+#define SCALER                                                                                     \
+    "{'metadata':{'name':'theirs'},'spec':{'scaleTargetRef':{'kind':'Deployment','name':'web'}}}"
+
+/* An App with a server, a cache that has its Deployment, and one of autoscalers. */
 struct world {
     struct fixture f;
     struct fake fake;
     struct stw_manager manager;
-    struct stw_watch_cache cache;
+    struct stw_watch_cache caches[2];
 };
 
 static void project(void *ctx, struct stw_json object, struct stw_buf *out)
@@ -27,41 +31,47 @@ static void project(void *ctx, struct stw_json object, struct stw_buf *out)
     watch->project(&stw_operator_steward, object, out);
 }
 
-/* The App has `replicas`, as when autoscaling was on; the Deployment has `number`. */
-static void begin(struct world *w, int replicas, int number)
+static void add_cache(struct world *w, struct stw_watch_cache *cache, const struct stw_watch *watch)
 {
-    const struct stw_watch *watch = &stw_watch_deployments;
     const struct stw_informer_config config = {
         .resource = watch->resource, .project = project, .ctx = (void *)(uintptr_t)watch};
-    stw_autobuf struct stw_buf object = STW_BUF_INIT(4096);
-    char spec[64], status[64], live[512], steps[2048];
     struct stw_error err;
-    *w = (struct world){.manager = {.cache_count = 1}};
+    cache->watch = watch;
+    assert_int_equal(stw_informer_create(w->fake.client, &config, &stw_clock_system, NULL,
+                                         &cache->informer, &err),
+                     0);
+}
+
+/* The App has `replicas`; the Deployment has `number`.  `scalers`: those of the namespace. */
+static void begin(struct world *w, int replicas, int number, const char *status,
+                  const char *scalers)
+{
+    stw_autobuf struct stw_buf object = STW_BUF_INIT(4096);
+    char spec[64], live[512], steps[2048];
+    *w = (struct world){.manager = {.caches = w->caches, .cache_count = 2}};
     (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",\"replicas\":%d}", replicas);
-    (void)snprintf(status, sizeof(status), "{\"startReplicas\":%d}", replicas);
     (void)snprintf(live, sizeof(live), LIVE, number);
     (void)snprintf(steps, sizeof(steps),
-                   "[{'match':'GET " PATH "','body':%s},{'match':'PATCH " SCALE "','body':{}}]",
-                   live);
+                   "[{'match':'GET " PATH "','body':%s},{'match':'PATCH " SCALE "','body':{}},"
+                   "{'match':'GET " SCALERS "','body':{'items':[%s]}}]",
+                   live, scalers);
     fixture_init(&w->f, spec, status);
     fake_start(&w->fake);
     fake_steps(&w->fake, steps);
-    w->cache.watch = watch;
-    w->manager.caches = &w->cache;
-    assert_int_equal(stw_informer_create(w->fake.client, &config, &stw_clock_system, NULL,
-                                         &w->cache.informer, &err),
-                     0);
+    add_cache(w, &w->caches[0], &stw_watch_deployments);
+    add_cache(w, &w->caches[1], &stw_watch_autoscalers);
     w->f.run.manager = &w->manager;
     w->f.run.client = w->fake.client;
     w->f.run.field_manager = "steward-app";
     for (const char *c = live; *c; c++)
         stw_buf_addc(&object, *c == '\'' ? '"' : *c);
-    stw_informer_saw(w->cache.informer, &object, NULL);
+    stw_informer_saw(w->caches[0].informer, &object, NULL);
 }
 
 static void end(struct world *w)
 {
-    stw_informer_destroy(w->cache.informer);
+    for (size_t i = 0; i < STW_COUNT(w->caches); i++)
+        stw_informer_destroy(w->caches[i].informer);
     fake_stop(&w->fake);
     fixture_done(&w->f);
 }
@@ -79,8 +89,9 @@ static void the_number_is_taken_over(void **state)
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct world w;
         struct stw_result result = {0};
-        char part[64];
-        begin(&w, cases[i].replicas, cases[i].number);
+        char part[64], status[64];
+        (void)snprintf(status, sizeof(status), "{\"startReplicas\":%d}", cases[i].replicas);
+        begin(&w, cases[i].replicas, cases[i].number, status, "");
         bool goes_on = app_hand_over(&w.f.app, &result);
         (void)snprintf(part, sizeof(part), "PATCH " SCALE);
         unsigned writes = fake_count(&w.fake, part);
@@ -94,8 +105,33 @@ static void the_number_is_taken_over(void **state)
     }
 }
 
+/* Also if the App has no status yet, because it was written just now, or the autoscaler is faster. */
+static void the_number_of_a_foreign_autoscaler_stays(void **state)
+{
+    static const struct {
+        const char *scalers;
+        int number;
+        bool foreign;
+    } cases[] = {{SCALER, 7, true}, {"", 7, false}, {SCALER, 3, false}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct world w;
+        struct stw_result result = {0};
+        begin(&w, 3, cases[i].number, "{}", cases[i].scalers);
+        bool goes_on = app_hand_over(&w.f.app, &result);
+        if (!goes_on || app_is_scaled(&w.f.app) != cases[i].foreign ||
+            fake_count(&w.fake, "PATCH") != 0)
+            fail_msg("case %zu: goes on %d, foreign autoscaler \"%s\"", i, goes_on,
+                     w.f.app.foreign);
+        end(&w);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_number_is_taken_over)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_number_is_taken_over),
+        cmocka_unit_test(the_number_of_a_foreign_autoscaler_stays),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
