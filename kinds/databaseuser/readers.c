@@ -14,6 +14,10 @@
 #include <string.h>
 
 #define RESTARTS_MAX_BYTES (256u << 10) /* of names in one run; the rest follows in the next */
+/* Of the objects of one resource in the namespace; its tenant decides how many there are.  One that cannot
+ * be read may have megabytes, and each run reads them all. */
+#define LISTED_MAX 10000U
+#define UNREADABLE_MAX 100U
 #define NAME_LEN 254
 #define UID_LEN 64
 #define US_PER_S 1000000
@@ -158,7 +162,8 @@ struct look {
     const char *since;
     char restart_on[STW_OWN_NAME_LEN], restarted_for[STW_OWN_NAME_LEN];
     char stamp[2 * sizeof(struct stw_hash) + 1];
-    struct stw_buf todo; /* "UID NAME\n" of workloads that have to be restarted */
+    struct stw_buf todo;       /* "UID NAME\n" of workloads that have to be restarted */
+    unsigned seen, unreadable; /* of the resource */
 };
 
 static bool notes_waiting(struct look *k)
@@ -166,9 +171,17 @@ static bool notes_waiting(struct look *k)
     return k->ret->waits++ == 0;
 }
 
+/* Non-zero: there are more than are read. */
+static int is_beyond(struct look *k)
+{
+    return ++k->seen > LISTED_MAX;
+}
+
 static int look_at_workload(void *ctx, struct stw_json w)
 {
     struct look *k = ctx;
+    if (is_beyond(k))
+        return 1;
     char name[NAME_LEN], uid[UID_LEN], what[sizeof(k->ret->first)];
     struct stw_json asked = stw_json_get(stw_json_path(w, "metadata.annotations"), k->restart_on);
     struct stw_json stamp =
@@ -205,6 +218,8 @@ static void say_old_pod(struct look *k, struct stw_json pod)
 static int look_at_pod(void *ctx, struct stw_json pod)
 {
     struct look *k = ctx;
+    if (is_beyond(k))
+        return 1;
     if (dbu_readers_has_old_env(pod, k->d->spec.connection.name, k->since) && notes_waiting(k))
         say_old_pod(k, pod);
     return 0;
@@ -214,10 +229,39 @@ static int look_at_pod(void *ctx, struct stw_json pod)
 static int note_unreadable(void *ctx, const char *key, const char *place, const char *why)
 {
     struct look *k = ctx;
+    if (is_beyond(k) || ++k->unreadable > UNREADABLE_MAX)
+        return 1;
     if (notes_waiting(k))
         stw_format(k->ret->first, sizeof(k->ret->first), "%s %s cannot be read: %s",
                    k->resource->kind, key ? key : place, why);
     return 0;
+}
+
+/* Others may read the Secret, too: the rotation waits.  This is what to do first. */
+static void say_cut(struct look *k)
+{
+    k->ret->waits++;
+    stw_format(k->ret->first, sizeof(k->ret->first),
+               k->unreadable > UNREADABLE_MAX
+                   ? "the list of %s was cut after %u objects: more than %u of them cannot be read"
+                   : "the list of %s was cut after %u objects, and there are more than %u; delete "
+                     "what is not needed",
+               k->resource->plural, k->seen - 1,
+               k->unreadable > UNREADABLE_MAX ? UNREADABLE_MAX : LISTED_MAX);
+}
+
+/* Looks at each object of a resource, up to the limits. */
+static int list_resource(struct look *k, const struct stw_resource *resource, stw_page_fn *look,
+                         struct stw_error *err)
+{
+    const struct stw_pages q = {
+        .resource = resource, .ns = k->d->run->ns, .unreadable = note_unreadable};
+    k->resource = resource;
+    k->seen = k->unreadable = 0;
+    int rc = stw_pages_each(k->d->run->client, &q, look, k, err);
+    if (rc > 0)
+        say_cut(k);
+    return rc < 0 ? -1 : 0;
 }
 
 /* --- restarts */
@@ -288,11 +332,8 @@ static void restart_all(struct look *k)
 static int list_workloads(struct look *k, const struct stw_resource *resource,
                           struct stw_error *err)
 {
-    const struct stw_pages q = {
-        .resource = resource, .ns = k->d->run->ns, .unreadable = note_unreadable};
-    k->resource = resource;
     k->todo = STW_BUF_INIT(RESTARTS_MAX_BYTES);
-    int rc = stw_pages_each(k->d->run->client, &q, look_at_workload, k, err);
+    int rc = list_resource(k, resource, look_at_workload, err);
     if (rc == 0)
         restart_all(k);
     stw_buf_done(&k->todo);
@@ -303,13 +344,10 @@ static int list_all(struct look *k, struct stw_error *err)
 {
     static const struct stw_resource *const workloads[] = {
         &stw_res_deployment, &stw_res_statefulset, &stw_res_daemonset};
-    const struct stw_pages pods = {
-        .resource = &stw_res_pod, .ns = k->d->run->ns, .unreadable = note_unreadable};
     for (size_t i = 0; i < STW_COUNT(workloads); i++)
         if (list_workloads(k, workloads[i], err) != 0)
             return -1;
-    k->resource = &stw_res_pod;
-    return stw_pages_each(k->d->run->client, &pods, look_at_pod, k, err);
+    return list_resource(k, &stw_res_pod, look_at_pod, err);
 }
 
 /* Another credential is another restart. */

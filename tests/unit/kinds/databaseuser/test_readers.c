@@ -3,6 +3,7 @@
  * What reads a connection Secret, by the objects of the API server. */
 #include "kinds/databaseuser/readers_priv.h"
 
+#include "fake.h"
 #include "fixture.h"
 
 #include <setjmp.h>
@@ -130,9 +131,58 @@ static void test_pods(void **state)
     assert_false(is_old("", BY_KEY, started));
 }
 
+/* --- how many are read */
+
+#define SPEC                                                                                       \
+    "{\"user\":\"app\",\"password\":{\"name\":\"app-db\",\"key\":\"password\"},"                   \
+    "\"connectionSecret\":{\"name\":\"shop\"}}"
+
+/* Answers the list of Pods with `count` times this text; the others are empty. */
+static void serve_pods(const char *object, unsigned count)
+{
+    stw_autobuf struct stw_buf steps = STW_BUF_INIT(64u << 20);
+    stw_buf_adds(&steps, "[{'match':'/(deployments|statefulsets|daemonsets)[?]','times':0,"
+                         "'body':{'items':[]}},{'match':'/pods[?]','stream':["
+                         "{'raw':'{\\'items\\':['},{'raw':'");
+    for (unsigned i = 0; i < count; i++)
+        stw_buf_addf(&steps, "%s%s", i ? "," : "", object);
+    stw_buf_adds(&steps, "'},{'raw':']}'}]}]");
+    fake_steps(&fake, stw_buf_str(&steps));
+}
+
+/* The tenant of a namespace decides how many objects there are, and what is in them. */
+static void test_list_is_cut(void **state)
+{
+    static const struct {
+        const char *object;
+        unsigned count;
+        const char *said; /* NULL: nothing waits */
+    } rows[] = {
+        {"{\\'spec\\':{}}", 10000, NULL},
+        {"{\\'spec\\':{}}", 10001,
+         "the list of pods was cut after 10000 objects, and there are more than 10000"},
+        {"{\\'spec\\':nothing}", 100, "Pod object 1 of a page of the list cannot be read"},
+        {"{\\'spec\\':nothing}", 101,
+         "the list of pods was cut after 100 objects: more than 100 of them cannot be read"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        struct fixture f;
+        assert_int_equal(fixture_init(&f, SPEC, ""), 0);
+        f.run.client = fake.client;
+        serve_pods(rows[i].object, rows[i].count);
+        dbu_readers_look(&f.d, "app-b", "2026-01-01T00:00:00Z");
+        assert_int_equal(f.d.readers.waits > 0, rows[i].said != NULL);
+        if (rows[i].said && !strstr(f.d.readers.first, rows[i].said))
+            fail_msg("row %zu: %s", i, f.d.readers.first);
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_list_is_cut, fake_set_up, fake_tear_down),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_rollouts),
         cmocka_unit_test(test_pods),
