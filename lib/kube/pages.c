@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define PAGE_SIZE 250
-#define SLOWER_MAX 3 /* whoever reads them waits for a silent server only so long */
+#define SLOWER_MAX 3 /* the caller waits for a silent server */
 #define PATH_MAX_BYTES (80u << 10)
 #define CONTINUE_MAX_BYTES (64u << 10)
 #define KEPT_MAX_BYTES (512u << 20)

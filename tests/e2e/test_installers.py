@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from support import cluster as k8s
-from support import chart, gotools, kustomize, wait
+from support import chart, gitops, gotools, kustomize, wait
 from support import steward as stw
 from support.cluster import as_yaml
 
@@ -186,6 +186,53 @@ def test_kubectl_applies_components_on_the_server(clean, start, steward_binary, 
     assert verdict == "fail" and "it has no webhook for " in seen
     follow(clean, steward_binary, advice)
     wait_served(clean, ONE)
+
+
+LONG = bool(os.environ.get("STEWARD_TEST_LONG"))
+# What a tool applies in each of its syncs; the rest is applied once.  With STEWARD_TEST_LONG: everything.
+SYNCED = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ConfigMap", "ClusterRole")
+
+
+@pytest.fixture(scope="module")
+def rendered(bare, tmp_path_factory):
+    """rendered(kinds): the objects of config/ with these kinds, without the CRDs, and one more for TWO."""
+    found = {}
+
+    def render(kinds):
+        if kinds not in found:
+            text = kustomize.build(bare, overlay(tmp_path_factory.mktemp("rendered") / "top", kinds))
+            extra = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                "name": "extra", "namespace": stw.NAMESPACE, "labels": {"app.kubernetes.io/name": "steward"}}}
+            found[kinds] = [o for o in yaml.safe_load_all(text) if o["kind"] != "CustomResourceDefinition"]
+            found[kinds] += [extra] * (kinds == TWO)
+        return found[kinds]
+    return render
+
+
+OLDEST = pytest.mark.oldest("server-side apply, and three-way merges of kubectl")
+TOOLS = [pytest.param(tool, marks=OLDEST if LONG or tool == "flux" else ())
+         for tool in gitops.TOOLS if LONG or tool != "argocd-server"]
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_gitops_tools_add_and_remove_kinds(clean, start, rendered, tool):
+    """The requests of Flux and Argo CD, not their programs: see support/gitops.py.  Their next look finds
+    no difference in what steward has written, so they do not fight; what left the repository is gone."""
+    def objects(kinds):
+        return [o for o in rendered(kinds) if LONG or o["kind"] in SYNCED]
+
+    one = gitops.TOOLS[tool](clean)
+    if not LONG:
+        clean.apply([o for o in rendered(TWO) if o["kind"] not in (*SYNCED, "Deployment")])
+    for kinds in (TWO, ONE):
+        assert one.sync(objects(kinds))
+        if LONG or kinds == TWO:
+            start(kinds)
+        wait_served(clean, kinds)
+        if LONG or kinds == TWO:
+            assert one.sync(objects(kinds)) == []
+        assert entries(clean) == {"m": dict.fromkeys(kinds, True), "v": dict.fromkeys(kinds, True)}
+    assert clean.get("configmap", "extra", stw.NAMESPACE) is None
 
 
 @pytest.mark.oldest("server-side apply")
