@@ -62,7 +62,8 @@ const json_t *stw_child_desired(struct stw_child *c)
 {
     if (!c->desired && c->make) {
         stw_tree_take_missing(NULL);
-        c->desired = c->made = c->make(c->ctx);
+        (void)stw_tree_whole(NULL);
+        c->desired = c->made = stw_tree_whole(c->make(c->ctx));
         c->marked = false;
         stw_child_mark_template(c->desired);
     }

@@ -72,6 +72,8 @@ static void drop_nulls(json_t *value)
 json_t *stw_manifest_tree(struct stw_json value)
 {
     json_t *tree = stw_json_there(value) ? stw_tree_read(value) : NULL;
+    if (stw_json_there(value) && !tree)
+        stw_tree_note_unread();
     drop_nulls(tree);
     return tree;
 }

@@ -27,7 +27,8 @@ json_t *stw_manifest_labels(const struct stw_run *run, const struct stw_owner *o
 json_t *stw_manifest_metadata(const struct stw_run *run, const struct stw_owner *owner,
                               const struct stw_naming *n, const char *name);
 
-/* A part of a spec, copied unchanged except for members that are null; NULL when it is absent. */
+/* A part of a spec, copied unchanged except for members that are null; NULL when it is absent, or
+ * cannot be read: see stw_tree_whole(). */
 json_t *stw_manifest_tree(struct stw_json value);
 /* The same for ResourceRequirements. */
 json_t *stw_manifest_resources(struct stw_json resources);

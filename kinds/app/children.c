@@ -57,8 +57,8 @@ json_t *app_configmap(const struct app *a)
     json_t *data = config_data(a);
     if (!data)
         return NULL;
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     app_metadata(a, a->config_name), "data", data);
+    return stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                         app_metadata(a, a->config_name), "data", data);
 }
 
 /* --- Service */
@@ -70,11 +70,11 @@ json_t *app_service(const struct app *a)
     if (json_object_size(annotations) > 0)
         (void)json_object_set(metadata, "annotations", annotations);
     json_decref(annotations);
-    return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:I,s:s,s:I}]}}", "apiVersion", "v1", "kind",
-                     "Service", "metadata", metadata, "spec", "type", a->spec.service.type,
-                     "selector", app_selector(a), "ports", "name", "http", "port",
-                     (json_int_t)a->spec.service.port, "protocol", "TCP", "targetPort",
-                     (json_int_t)a->spec.port);
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:I,s:s,s:I}]}}", "apiVersion", "v1",
+                         "kind", "Service", "metadata", metadata, "spec", "type",
+                         a->spec.service.type, "selector", app_selector(a), "ports", "name", "http",
+                         "port", (json_int_t)a->spec.service.port, "protocol", "TCP", "targetPort",
+                         (json_int_t)a->spec.port);
 }
 
 /* --- Ingress */
@@ -89,25 +89,25 @@ json_t *app_ingress(const struct app *a)
 /* With what the server would default. */
 json_t *app_route(const struct app *a)
 {
-    json_t *parent = json_pack("{s:s,s:s,s:s,s:s*,s:s*}", "group", "gateway.networking.k8s.io",
-                               "kind", "Gateway", "name", a->spec.route.gateway, "namespace",
-                               a->spec.route.gateway_ns, "sectionName", a->spec.route.listener);
+    json_t *parent = stw_tree_pack("{s:s,s:s,s:s,s:s*,s:s*}", "group", "gateway.networking.k8s.io",
+                                   "kind", "Gateway", "name", a->spec.route.gateway, "namespace",
+                                   a->spec.route.gateway_ns, "sectionName", a->spec.route.listener);
     json_t *spec =
-        json_pack("{s:[o],s:[{s:[{s:{s:s,s:s}}],s:[{s:s,s:s,s:s,s:I,s:i}]}]}", "parentRefs", parent,
-                  "rules", "matches", "path", "type", "PathPrefix", "value", a->spec.route.path,
-                  "backendRefs", "group", "", "kind", "Service", "name", a->owner.name, "port",
-                  (json_int_t)a->spec.service.port, "weight", 1);
+        stw_tree_pack("{s:[o],s:[{s:[{s:{s:s,s:s}}],s:[{s:s,s:s,s:s,s:I,s:i}]}]}", "parentRefs",
+                      parent, "rules", "matches", "path", "type", "PathPrefix", "value",
+                      a->spec.route.path, "backendRefs", "group", "", "kind", "Service", "name",
+                      a->owner.name, "port", (json_int_t)a->spec.service.port, "weight", 1);
     if (a->spec.route.host)
-        (void)json_object_set_new(spec, "hostnames", json_pack("[s]", a->spec.route.host));
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "gateway.networking.k8s.io/v1", "kind",
-                     "HTTPRoute", "metadata", app_metadata(a, a->owner.name), "spec", spec);
+        (void)json_object_set_new(spec, "hostnames", stw_tree_pack("[s]", a->spec.route.host));
+    return stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "gateway.networking.k8s.io/v1", "kind",
+                         "HTTPRoute", "metadata", app_metadata(a, a->owner.name), "spec", spec);
 }
 
 json_t *app_monitor(const struct app *a)
 {
     const bool own = stw_app_has_metrics_port(&a->spec);
-    json_t *endpoint = json_pack("{s:s,s:s}", "port", own ? APP_METRICS_PORT : "http", "path",
-                                 a->spec.metrics.path);
+    json_t *endpoint = stw_tree_pack("{s:s,s:s}", "port", own ? APP_METRICS_PORT : "http", "path",
+                                     a->spec.metrics.path);
     json_t *metadata = app_metadata(a, a->owner.name);
     json_auto_t *labels = stw_manifest_tree(a->spec.metrics.labels);
     char interval[24];
@@ -117,9 +117,10 @@ json_t *app_monitor(const struct app *a)
     }
     if (labels)
         (void)json_object_update(json_object_get(metadata, "labels"), labels);
-    return json_pack("{s:s,s:s,s:o,s:{s:{s:o},s:[o]}}", "apiVersion", "monitoring.coreos.com/v1",
-                     "kind", "PodMonitor", "metadata", metadata, "spec", "selector", "matchLabels",
-                     app_selector(a), "podMetricsEndpoints", endpoint);
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:{s:o},s:[o]}}", "apiVersion",
+                         "monitoring.coreos.com/v1", "kind", "PodMonitor", "metadata", metadata,
+                         "spec", "selector", "matchLabels", app_selector(a), "podMetricsEndpoints",
+                         endpoint);
 }
 
 /* --- PodDisruptionBudget */
@@ -134,8 +135,8 @@ static json_t *build_child_head(const struct app *a, const struct stw_resource *
 {
     stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
     stw_resource_api_version(r, &version);
-    return json_pack("{s:s,s:s,s:o}", "apiVersion", stw_buf_str(&version), "kind", r->kind,
-                     "metadata", app_metadata(a, a->owner.name));
+    return stw_tree_pack("{s:s,s:s,s:o}", "apiVersion", stw_buf_str(&version), "kind", r->kind,
+                         "metadata", app_metadata(a, a->owner.name));
 }
 
 /* Servers before 1.27 drop the field. */
@@ -147,8 +148,8 @@ json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor)
 {
     json_t *budget = build_child_head(a, r);
     (void)json_object_set_new(budget, "spec",
-                              json_pack("{s:i,s:{s:o}}", "maxUnavailable", 1, "selector",
-                                        "matchLabels", app_selector(a)));
+                              stw_tree_pack("{s:i,s:{s:o}}", "maxUnavailable", 1, "selector",
+                                            "matchLabels", app_selector(a)));
     if (minor >= EVICTION_POLICY_MINOR)
         (void)json_object_set_new(json_object_get(budget, "spec"), "unhealthyPodEvictionPolicy",
                                   json_string("AlwaysAllow"));
@@ -159,8 +160,9 @@ json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor)
 
 static json_t *build_resource_metric(const char *resource, int64_t percent)
 {
-    return json_pack("{s:s,s:{s:s,s:{s:s,s:I}}}", "type", "Resource", "resource", "name", resource,
-                     "target", "type", "Utilization", "averageUtilization", (json_int_t)percent);
+    return stw_tree_pack("{s:s,s:{s:s,s:{s:s,s:I}}}", "type", "Resource", "resource", "name",
+                         resource, "target", "type", "Utilization", "averageUtilization",
+                         (json_int_t)percent);
 }
 
 /* A metric of the spec, as the server stores it. */
@@ -210,12 +212,12 @@ static json_t *build_metric_list(const struct stw_app_autoscaling *s)
 /* What a cluster does by default without a behavior, or NULL if out of memory. */
 static json_t *build_default_behavior(void)
 {
-    return json_pack("{s:{s:s,s:i,s:[{s:s,s:i,s:i},{s:s,s:i,s:i}]},s:{s:s,s:i,s:[{s:s,s:i,s:i}]}}",
-                     "scaleUp", "selectPolicy", "Max", "stabilizationWindowSeconds", 0, "policies",
-                     "type", "Pods", "value", 4, "periodSeconds", 15, "type", "Percent", "value",
-                     100, "periodSeconds", 15, "scaleDown", "selectPolicy", "Max",
-                     "stabilizationWindowSeconds", 300, "policies", "type", "Percent", "value", 100,
-                     "periodSeconds", 15);
+    return stw_tree_pack(
+        "{s:{s:s,s:i,s:[{s:s,s:i,s:i},{s:s,s:i,s:i}]},s:{s:s,s:i,s:[{s:s,s:i,s:i}]}}", "scaleUp",
+        "selectPolicy", "Max", "stabilizationWindowSeconds", 0, "policies", "type", "Pods", "value",
+        4, "periodSeconds", 15, "type", "Percent", "value", 100, "periodSeconds", 15, "scaleDown",
+        "selectPolicy", "Max", "stabilizationWindowSeconds", 300, "policies", "type", "Percent",
+        "value", 100, "periodSeconds", 15);
 }
 
 /* Servers with v2beta2 keep a behavior that is not applied any more: the autoscaler's controller,
@@ -252,9 +254,10 @@ json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
 {
     const struct stw_app_autoscaling *s = &a->spec.autoscaling;
     json_t *scaler = build_child_head(a, r);
-    json_t *spec = json_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",
-                             "kind", "Deployment", "name", a->owner.name, "minReplicas",
-                             (json_int_t)s->min, "maxReplicas", (json_int_t)s->max);
+    json_t *spec =
+        stw_tree_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",
+                      "kind", "Deployment", "name", a->owner.name, "minReplicas",
+                      (json_int_t)s->min, "maxReplicas", (json_int_t)s->max);
     int failed = set_targets(spec, s, r->version); /* no metric is left out silently */
     failed |= json_object_set_new(scaler, "spec", spec);
     if (!failed)

@@ -38,7 +38,7 @@ static json_t *security_context(const struct app *a)
 
 static json_t *build_env_entry(const char *name, json_t *value)
 {
-    return json_pack("{s:s,s:o}", "name", name, "value", value);
+    return stw_tree_pack("{s:s,s:o}", "name", name, "value", value);
 }
 
 /* Sets what the server would default.  A server default has no field manager: it would remain when
@@ -65,10 +65,10 @@ static json_t *build_env_list(const struct app *a)
     stw_format(port, sizeof(port), "%lld", (long long)a->spec.port);
     (void)json_array_append_new(all, build_env_entry("PORT", json_string(port)));
     if (c->database_url_ref.name)
-        (void)json_array_append_new(all, json_pack("{s:s,s:{s:{s:s,s:s}}}", "name", "DATABASE_URL",
-                                                   "valueFrom", "secretKeyRef", "name",
-                                                   c->database_url_ref.name, "key",
-                                                   c->database_url_ref.key));
+        (void)json_array_append_new(all, stw_tree_pack("{s:s,s:{s:{s:s,s:s}}}", "name",
+                                                       "DATABASE_URL", "valueFrom", "secretKeyRef",
+                                                       "name", c->database_url_ref.name, "key",
+                                                       c->database_url_ref.key));
     json_array_foreach (given, i, entry)
         app_own_defaults(entry);
     (void)json_array_extend(all, given);
@@ -86,9 +86,9 @@ static void set_number(json_t *probe, const char *key, int64_t n)
 static json_t *build_http_probe(const struct app *a)
 {
     const struct stw_app_health *h = &a->spec.health;
-    json_t *p = json_pack("{s:{s:s,s:I,s:s},s:i}", "httpGet", "path", h->path, "port",
-                          (json_int_t)(h->port ? h->port : a->spec.port), "scheme", "HTTP",
-                          "successThreshold", 1);
+    json_t *p = stw_tree_pack("{s:{s:s,s:I,s:s},s:i}", "httpGet", "path", h->path, "port",
+                              (json_int_t)(h->port ? h->port : a->spec.port), "scheme", "HTTP",
+                              "successThreshold", 1);
     set_number(p, "initialDelaySeconds", h->initial_delay_s);
     set_number(p, "periodSeconds", h->period_s);
     set_number(p, "timeoutSeconds", h->timeout_s);
@@ -98,17 +98,17 @@ static json_t *build_http_probe(const struct app *a)
 
 static json_t *build_app_container(const struct app *a)
 {
-    json_t *c = json_pack("{s:s,s:s,s:o,s:[{s:{s:s}}],s:[{s:s,s:I,s:s}],s:o*,s:o}", "name",
-                          APP_NAME, "image", a->spec.image, "env", build_env_list(a), "envFrom",
-                          "configMapRef", "name", a->config_name, "ports", "name", "http",
-                          "containerPort", (json_int_t)a->spec.port, "protocol", "TCP", "resources",
-                          stw_manifest_resources(a->spec.resources), "securityContext",
-                          security_context(a));
+    json_t *c = stw_tree_pack("{s:s,s:s,s:o,s:[{s:{s:s}}],s:[{s:s,s:I,s:s}],s:o*,s:o}", "name",
+                              APP_NAME, "image", a->spec.image, "env", build_env_list(a), "envFrom",
+                              "configMapRef", "name", a->config_name, "ports", "name", "http",
+                              "containerPort", (json_int_t)a->spec.port, "protocol", "TCP",
+                              "resources", stw_manifest_resources(a->spec.resources),
+                              "securityContext", security_context(a));
     if (stw_app_has_metrics_port(&a->spec))
         (void)json_array_append_new(json_object_get(c, "ports"),
-                                    json_pack("{s:s,s:I,s:s}", "name", APP_METRICS_PORT,
-                                              "containerPort", (json_int_t)a->spec.metrics.port,
-                                              "protocol", "TCP"));
+                                    stw_tree_pack("{s:s,s:I,s:s}", "name", APP_METRICS_PORT,
+                                                  "containerPort", (json_int_t)a->spec.metrics.port,
+                                                  "protocol", "TCP"));
     if (a->spec.health.path)
         (void)json_object_set_new(c, "readinessProbe", build_http_probe(a));
     if (a->spec.health.path && a->spec.health.liveness)
@@ -121,8 +121,9 @@ static json_t *build_app_container(const struct app *a)
 /* Spread evenly, but schedule anyway if that is impossible. */
 static json_t *soft_spread(const struct app *a, const char *key)
 {
-    return json_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key, "whenUnsatisfiable",
-                     "ScheduleAnyway", "labelSelector", "matchLabels", app_selector(a));
+    return stw_tree_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key,
+                         "whenUnsatisfiable", "ScheduleAnyway", "labelSelector", "matchLabels",
+                         app_selector(a));
 }
 
 static json_t *build_spread_constraints(const struct app *a)
@@ -130,12 +131,12 @@ static json_t *build_spread_constraints(const struct app *a)
     json_t *given = stw_manifest_tree(a->spec.spread), *constraint;
     size_t i;
     if (!given)
-        return json_pack("[o,o]", soft_spread(a, "kubernetes.io/hostname"),
-                         soft_spread(a, "topology.kubernetes.io/zone"));
+        return stw_tree_pack("[o,o]", soft_spread(a, "kubernetes.io/hostname"),
+                             soft_spread(a, "topology.kubernetes.io/zone"));
     json_array_foreach (given, i, constraint)
         if (!json_object_get(constraint, "labelSelector"))
             (void)json_object_set_new(constraint, "labelSelector",
-                                      json_pack("{s:o}", "matchLabels", app_selector(a)));
+                                      stw_tree_pack("{s:o}", "matchLabels", app_selector(a)));
     return given;
 }
 
@@ -149,9 +150,10 @@ static void set_if(json_t *to, const char *key, json_t *value)
 static json_t *pod_spec(const struct app *a)
 {
     bool account = a->spec.service_account != NULL;
-    json_t *pod = json_pack("{s:b,s:[o],s:I}", "automountServiceAccountToken", account,
-                            "containers", build_app_container(a), "terminationGracePeriodSeconds",
-                            (json_int_t)a->spec.grace_period_s);
+    json_t *pod =
+        stw_tree_pack("{s:b,s:[o],s:I}", "automountServiceAccountToken", account, "containers",
+                      build_app_container(a), "terminationGracePeriodSeconds",
+                      (json_int_t)a->spec.grace_period_s);
     if (account)
         (void)json_object_set_new(pod, "serviceAccountName", json_string(a->spec.service_account));
     set_if(pod, "imagePullSecrets", stw_manifest_tree(a->spec.image_pull_secrets));
@@ -164,8 +166,8 @@ static json_t *pod_spec(const struct app *a)
 static json_t *build_pod_template(const struct app *a)
 {
     json_t *template =
-        json_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
-                  HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
+        stw_tree_pack("{s:{s:o,s:{s:s}},s:o}", "metadata", "labels", app_labels(a), "annotations",
+                      HASH_ANNOTATION, a->config_hash, "spec", pod_spec(a));
     if (*a->inputs.applied)
         (void)json_object_set_new(
             json_object_get(json_object_get(template, "metadata"), "annotations"),
@@ -192,8 +194,8 @@ static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 static json_t *build_rollout_strategy(const struct app *a)
 {
     if (stw_app_recreates(&a->spec))
-        return json_pack("{s:s}", "type", STW_APP_RECREATE);
-    return json_pack(
+        return stw_tree_pack("{s:s}", "type", STW_APP_RECREATE);
+    return stw_tree_pack(
         "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
         read_share_or_default(a->spec.strategy.max_surge, json_string(STW_APP_MAX_SURGE)),
         "maxUnavailable", read_share_or_default(a->spec.strategy.max_unavailable, json_integer(0)));
@@ -201,10 +203,10 @@ static json_t *build_rollout_strategy(const struct app *a)
 
 json_t *app_deployment(const struct app *a)
 {
-    json_t *spec = json_pack("{s:I,s:{s:o},s:o,s:o}", "progressDeadlineSeconds",
-                             (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
-                             app_selector(a), "strategy", build_rollout_strategy(a), "template",
-                             build_pod_template(a));
+    json_t *spec = stw_tree_pack("{s:I,s:{s:o},s:o,s:o}", "progressDeadlineSeconds",
+                                 (json_int_t)a->spec.strategy.deadline_s, "selector", "matchLabels",
+                                 app_selector(a), "strategy", build_rollout_strategy(a), "template",
+                                 build_pod_template(a));
     if (a->spec.strategy.min_ready_s > 0)
         (void)json_object_set_new(spec, "minReadySeconds",
                                   json_integer((json_int_t)a->spec.strategy.min_ready_s));
@@ -213,6 +215,6 @@ json_t *app_deployment(const struct app *a)
                                   json_integer((json_int_t)a->spec.strategy.history));
     if (!app_is_scaled(a) || a->begins)
         (void)json_object_set_new(spec, "replicas", json_integer((json_int_t)app_number(a)));
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment", "metadata",
-                     app_metadata(a, a->owner.name), "spec", spec);
+    return stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "apps/v1", "kind", "Deployment",
+                         "metadata", app_metadata(a, a->owner.name), "spec", spec);
 }

@@ -137,6 +137,25 @@ static json_t *build_child(struct app *a, int child)
     }
 }
 
+/* NULL: a value of the spec cannot be read, or there is no memory. */
+static json_t *build_whole_child(struct app *a, int child)
+{
+    stw_tree_take_missing(NULL);
+    (void)stw_tree_whole(NULL);
+    return stw_tree_whole(build_child(a, child));
+}
+
+/* Without a manifest it cannot be asked about; then nothing is adopted. */
+static void refuse_adoption(struct app *a, int culprit)
+{
+    for (int i = 0; i < APP_CHILDREN; i++) {
+        a->children[i].adoption.answer = STW_ADOPTION_REFUSED;
+        (void)stw_fail(&a->children[i].err, STW_ERR_INTERNAL,
+                       "nothing is adopted, because the manifest of %s \"%s\" cannot be made",
+                       watch_of[culprit]->resource->kind, a->children[culprit].name);
+    }
+}
+
 /* Before anything is written. */
 static void check_adoption(struct app *a)
 {
@@ -144,9 +163,11 @@ static void check_adoption(struct app *a)
     if (!a->owner.adopt)
         return;
     for (int i = 0; i < APP_CHILDREN; i++)
-        a->children[i].desired = built[i] = is_wanted(a, i) ? build_child(a, i) : NULL;
+        a->children[i].desired = built[i] = is_wanted(a, i) ? build_whole_child(a, i) : NULL;
     stw_children_check_adoption(a->run, &a->owner, a->children, APP_CHILDREN);
     for (int i = 0; i < APP_CHILDREN; i++) {
+        if (is_wanted(a, i) && !built[i])
+            refuse_adoption(a, i);
         a->children[i].desired = NULL;
         json_decref(built[i]);
     }
@@ -161,15 +182,8 @@ static void ensure_app_child(struct app *a, int child)
         stw_child_remove(a->run, &a->owner, c);
         return;
     }
-    json_t *desired = build_child(a, child);
-    a->desired[child] = desired;
-    c->desired = desired;
-    if (desired) {
-        stw_child_ensure(a->run, &a->owner, c);
-    } else {
-        (void)stw_fail_memory(&c->err);
-        c->state = STW_CHILD_FAILED;
-    }
+    c->desired = a->desired[child] = build_whole_child(a, child);
+    stw_child_ensure(a->run, &a->owner, c);
 }
 
 /* When autoscaling ends, the autoscaler is deleted before the Deployment gets its replicas back;

@@ -348,10 +348,11 @@ static json_t *build_agent_spec(const struct stw_agent *a)
 int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *pod = json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "Pod", "metadata",
-                                 build_agent_metadata(run, a), "spec", build_agent_spec(a));
+    json_auto_t *pod = stw_tree_whole(stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind",
+                                                    "Pod", "metadata", build_agent_metadata(run, a),
+                                                    "spec", build_agent_spec(a)));
     if (!pod)
-        return stw_fail_memory(err);
+        return stw_tree_fail("the manifest of Pod", err);
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);
     stw_fault_point("agent");
     if (rc == 0)

@@ -39,6 +39,13 @@ static int patch_failed(struct ec *e, const char *what, const char *pod)
     return stw_error_wrap(&e->err, "cannot %s pod \"%s\"", what, pod);
 }
 
+static int fail_manifest(const struct stw_resource *r, struct stw_error *err)
+{
+    char what[100];
+    stw_format(what, sizeof(what), "the manifest of %s", r->kind);
+    return stw_tree_fail(what, err);
+}
+
 /* If the name exists already, it was created before and the cache lags: not an error. */
 static int create_object(struct ec *e, const struct stw_watch *w, const json_t *object,
                          const struct stw_origin *origins)
@@ -46,7 +53,7 @@ static int create_object(struct ec *e, const struct stw_watch *w, const json_t *
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096), answer = STW_BUF_INIT(ANSWER_MAX);
     stw_autofree char *body = json_dumps(object, JSON_COMPACT);
     if (!body)
-        return stw_fail_memory(&e->err);
+        return fail_manifest(w->resource, &e->err);
     stw_resource_path(w->resource, e->owner.ns, NULL, NULL, &path);
     stw_buf_addf(&path, "?fieldManager=%s", e->run->field_manager);
     struct stw_request request = {
@@ -69,7 +76,8 @@ static int create_claim(struct ec *e, size_t i)
         {"spec.storageClassName", "spec.storage.storageClassName"},
         {0},
     };
-    json_auto_t *claim = ec_claim_manifest(e, e->move.member);
+    (void)stw_tree_whole(NULL);
+    json_auto_t *claim = stw_tree_whole(ec_claim_manifest(e, e->move.member));
     (void)i;
     return create_object(e, &ec_watch_claims, claim, origins);
 }
@@ -84,7 +92,8 @@ static int create_pod(struct ec *e, size_t i)
         {"spec", "spec.pod"},
         {0},
     };
-    json_auto_t *pod = ec_pod_manifest(e, &e->move);
+    (void)stw_tree_whole(NULL);
+    json_auto_t *pod = stw_tree_whole(ec_pod_manifest(e, &e->move));
     (void)i;
     if (!stw_semver_known(e->move.version))
         return stw_fail(&e->err, STW_ERR_INTERNAL, "no version for pod \"%s\"", e->move.member);

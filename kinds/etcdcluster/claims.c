@@ -113,8 +113,8 @@ int ec_latch_storage(struct ec *e, struct stw_error *err)
 
 static json_t *default_spec(const struct ec *e)
 {
-    json_t *spec = json_pack("{s:[s],s:{s:{s:s}}}", "accessModes", "ReadWriteOnce", "resources",
-                             "requests", "storage", size_or_default(e->state.storage.size));
+    json_t *spec = stw_tree_pack("{s:[s],s:{s:{s:s}}}", "accessModes", "ReadWriteOnce", "resources",
+                                 "requests", "storage", size_or_default(e->state.storage.size));
     if (*e->state.storage.class)
         (void)json_object_set_new(spec, "storageClassName", json_string(e->state.storage.class));
     return spec;
@@ -126,7 +126,7 @@ static json_t *claim_spec(const struct ec *e)
     if (!given)
         return default_spec(e);
     if (!json_object_get(given, "accessModes"))
-        (void)json_object_set_new(given, "accessModes", json_pack("[s]", "ReadWriteOnce"));
+        (void)json_object_set_new(given, "accessModes", stw_tree_pack("[s]", "ReadWriteOnce"));
     return given;
 }
 
@@ -141,15 +141,15 @@ static json_t *build_claim_labels(const struct ec *e, const char *member)
 
 json_t *ec_claim_manifest(const struct ec *e, const char *member)
 {
-    json_t *metadata =
-        json_pack("{s:s,s:s,s:o,s:{s:s}}", "name", member, "namespace", e->owner.ns, "labels",
-                  build_claim_labels(e, member), "annotations", STW_ETCD_CLUSTER_UID, e->owner.uid);
+    json_t *metadata = stw_tree_pack("{s:s,s:s,s:o,s:{s:s}}", "name", member, "namespace",
+                                     e->owner.ns, "labels", build_claim_labels(e, member),
+                                     "annotations", STW_ETCD_CLUSTER_UID, e->owner.uid);
     if (stw_streq(e->spec.volume_retention.when_deleted, "Delete"))
         (void)json_object_set_new(
             metadata, "ownerReferences",
-            json_pack("[o]", stw_owner_reference(e->run->controller->resource, &e->owner)));
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "PersistentVolumeClaim",
-                     "metadata", metadata, "spec", claim_spec(e));
+            stw_tree_pack("[o]", stw_owner_reference(e->run->controller->resource, &e->owner)));
+    return stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "PersistentVolumeClaim",
+                         "metadata", metadata, "spec", claim_spec(e));
 }
 
 /* --- the size of volumes */

@@ -192,8 +192,9 @@ static json_t *build_etcd_arguments(const struct ec *e, const char *member, cons
 /* The kubelet reads the annotation again each time it starts the container (see EC_GUARD). */
 static json_t *from_annotation(const char *name, const char *annotation)
 {
-    return json_pack("{s:s,s:{s:{s:s,s:o}}}", "name", name, "valueFrom", "fieldRef", "apiVersion",
-                     "v1", "fieldPath", json_sprintf("metadata.annotations['%s']", annotation));
+    return stw_tree_pack("{s:s,s:{s:{s:s,s:o}}}", "name", name, "valueFrom", "fieldRef",
+                         "apiVersion", "v1", "fieldPath",
+                         json_sprintf("metadata.annotations['%s']", annotation));
 }
 
 static json_t *build_etcd_env(const struct ec *e)
@@ -214,52 +215,54 @@ static json_t *build_etcd_env(const struct ec *e)
  * killing members would not bring that back. */
 static json_t *build_liveness_probe(struct stw_semver v)
 {
-    json_t *p = json_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
-                          "timeoutSeconds", 10, "failureThreshold", 6);
+    json_t *p = stw_tree_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
+                              "timeoutSeconds", 10, "failureThreshold", 6);
     bool livez = stw_etcd_has(v, STW_ETCD_LIVEZ);
-    json_t *how = livez ? json_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
-                        : json_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
+    json_t *how = livez
+                      ? stw_tree_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
+                      : stw_tree_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
     (void)json_object_set_new(p, livez ? "httpGet" : "tcpSocket", how);
     return p;
 }
 
 static json_t *build_volume_mounts(const struct ec *e)
 {
-    json_t *all = json_pack("[{s:s,s:s}]", "name", "data", "mountPath", FOLDER);
+    json_t *all = stw_tree_pack("[{s:s,s:s}]", "name", "data", "mountPath", FOLDER);
     if (e->tls.peer)
-        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b}", "name", "peer-tls", "mountPath",
-                                                   PEER_FOLDER, "readOnly", 1));
+        (void)json_array_append_new(all, stw_tree_pack("{s:s,s:s,s:b}", "name", "peer-tls",
+                                                       "mountPath", PEER_FOLDER, "readOnly", 1));
     if (e->tls.client)
-        (void)json_array_append_new(all, json_pack("{s:s,s:s,s:b}", "name", "server-tls",
-                                                   "mountPath", SERVER_FOLDER, "readOnly", 1));
+        (void)json_array_append_new(all, stw_tree_pack("{s:s,s:s,s:b}", "name", "server-tls",
+                                                       "mountPath", SERVER_FOLDER, "readOnly", 1));
     return all;
 }
 
 static json_t *build_container_port(const char *name, int number)
 {
-    return json_pack("{s:s,s:i,s:s}", "name", name, "containerPort", number, "protocol", "TCP");
+    return stw_tree_pack("{s:s,s:i,s:s}", "name", name, "containerPort", number, "protocol", "TCP");
 }
 
 static json_t *build_etcd_container(const struct ec *e, const char *member, const struct start *s)
 {
     char version[STW_SEMVER_LEN];
     stw_semver_text(s->version, version);
-    json_t *c = json_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
-                          json_sprintf("%s:v%s", e->spec.repository, version), "command", "etcd",
-                          "args", build_etcd_arguments(e, member, s), "env", build_etcd_env(e),
-                          "volumeMounts", build_volume_mounts(e), "ports",
-                          build_container_port("client", STW_ETCD_CLIENT_PORT),
-                          build_container_port("peer", STW_ETCD_PEER_PORT),
-                          build_container_port("metrics", STW_ETCD_METRICS_PORT),
-                          "terminationMessagePolicy", "FallbackToLogsOnError");
+    json_t *c = stw_tree_pack("{s:s,s:o,s:[s],s:o,s:o,s:o,s:[o,o,o],s:s}", "name", "etcd", "image",
+                              json_sprintf("%s:v%s", e->spec.repository, version), "command",
+                              "etcd", "args", build_etcd_arguments(e, member, s), "env",
+                              build_etcd_env(e), "volumeMounts", build_volume_mounts(e), "ports",
+                              build_container_port("client", STW_ETCD_CLIENT_PORT),
+                              build_container_port("peer", STW_ETCD_PEER_PORT),
+                              build_container_port("metrics", STW_ETCD_METRICS_PORT),
+                              "terminationMessagePolicy", "FallbackToLogsOnError");
     (void)json_object_set_new(c, "readinessProbe",
-                              json_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path", READY_PATH,
-                                        "port", STW_ETCD_METRICS_PORT, "periodSeconds", 2,
-                                        "timeoutSeconds", 5, "failureThreshold", 3));
+                              stw_tree_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path",
+                                            READY_PATH, "port", STW_ETCD_METRICS_PORT,
+                                            "periodSeconds", 2, "timeoutSeconds", 5,
+                                            "failureThreshold", 3));
     (void)json_object_set_new(c, "livenessProbe", build_liveness_probe(s->version));
-    (void)json_object_set_new(
-        c, "securityContext",
-        json_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0, "capabilities", "drop", "ALL"));
+    (void)json_object_set_new(c, "securityContext",
+                              stw_tree_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0,
+                                            "capabilities", "drop", "ALL"));
     if (stw_json_there(e->spec.pod.resources))
         (void)json_object_set_new(c, "resources", stw_manifest_resources(e->spec.pod.resources));
     return c;
@@ -269,8 +272,9 @@ static json_t *build_etcd_container(const struct ec *e, const char *member, cons
 
 static json_t *spread_over(const struct ec *e, const char *key)
 {
-    return json_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key, "whenUnsatisfiable",
-                     "ScheduleAnyway", "labelSelector", "matchLabels", ec_selector(e));
+    return stw_tree_pack("{s:i,s:s,s:s,s:{s:o}}", "maxSkew", 1, "topologyKey", key,
+                         "whenUnsatisfiable", "ScheduleAnyway", "labelSelector", "matchLabels",
+                         ec_selector(e));
 }
 
 static json_t *build_topology_spread(const struct ec *e)
@@ -278,17 +282,17 @@ static json_t *build_topology_spread(const struct ec *e)
     json_t *given = stw_manifest_tree(e->spec.pod.spread);
     if (given)
         return given;
-    return json_pack("[o,o]", spread_over(e, "kubernetes.io/hostname"),
-                     spread_over(e, "topology.kubernetes.io/zone"));
+    return stw_tree_pack("[o,o]", spread_over(e, "kubernetes.io/hostname"),
+                         spread_over(e, "topology.kubernetes.io/zone"));
 }
 
 static json_t *build_pod_affinity(const struct ec *e)
 {
     if (!e->spec.pod.anti_affinity)
         return stw_manifest_tree(e->spec.pod.affinity);
-    return json_pack("{s:{s:[{s:{s:o},s:s}]}}", "podAntiAffinity",
-                     "requiredDuringSchedulingIgnoredDuringExecution", "labelSelector",
-                     "matchLabels", ec_selector(e), "topologyKey", "kubernetes.io/hostname");
+    return stw_tree_pack("{s:{s:[{s:{s:o},s:s}]}}", "podAntiAffinity",
+                         "requiredDuringSchedulingIgnoredDuringExecution", "labelSelector",
+                         "matchLabels", ec_selector(e), "topologyKey", "kubernetes.io/hostname");
 }
 
 static json_t *build_security_context(const struct ec *e)
@@ -300,33 +304,33 @@ static json_t *build_security_context(const struct ec *e)
         (void)json_object_set_new(given, "runAsNonRoot", json_true());
     if (given && !json_object_get(given, "seccompProfile"))
         (void)json_object_set_new(given, "seccompProfile",
-                                  json_pack("{s:s}", "type", "RuntimeDefault"));
+                                  stw_tree_pack("{s:s}", "type", "RuntimeDefault"));
     if (given)
         return given;
-    return json_pack("{s:b,s:i,s:i,s:i,s:{s:s}}", "runAsNonRoot", 1, "runAsUser", USER_ID,
-                     "runAsGroup", USER_ID, "fsGroup", USER_ID, "seccompProfile", "type",
-                     "RuntimeDefault");
+    return stw_tree_pack("{s:b,s:i,s:i,s:i,s:{s:s}}", "runAsNonRoot", 1, "runAsUser", USER_ID,
+                         "runAsGroup", USER_ID, "fsGroup", USER_ID, "seccompProfile", "type",
+                         "RuntimeDefault");
 }
 
 static json_t *data_volume(const struct ec *e, const char *member)
 {
     if (e->state.storage.durable)
-        return json_pack("{s:s,s:{s:s}}", "name", "data", "persistentVolumeClaim", "claimName",
-                         member);
+        return stw_tree_pack("{s:s,s:{s:s}}", "name", "data", "persistentVolumeClaim", "claimName",
+                             member);
     if (*e->state.storage.size)
-        return json_pack("{s:s,s:{s:s}}", "name", "data", "emptyDir", "sizeLimit",
-                         e->state.storage.size);
-    return json_pack("{s:s,s:{}}", "name", "data", "emptyDir");
+        return stw_tree_pack("{s:s,s:{s:s}}", "name", "data", "emptyDir", "sizeLimit",
+                             e->state.storage.size);
+    return stw_tree_pack("{s:s,s:{}}", "name", "data", "emptyDir");
 }
 
 static json_t *secret_volume(const char *name, const char *secret)
 {
-    return json_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
+    return stw_tree_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
 }
 
 static json_t *build_pod_volumes(const struct ec *e, const char *member)
 {
-    json_t *all = json_pack("[o]", data_volume(e, member));
+    json_t *all = stw_tree_pack("[o]", data_volume(e, member));
     if (e->tls.peer)
         (void)json_array_append_new(all, secret_volume("peer-tls", e->tls.peer_secret));
     if (e->tls.client)
@@ -345,11 +349,11 @@ static json_t *pod_spec(const struct ec *e, const char *member, const struct sta
 {
     const struct stw_etcd_pod *p = &e->spec.pod;
     json_t *spec =
-        json_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
-                  p->service_account != NULL, "containers", build_etcd_container(e, member, s),
-                  "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
-                  "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext",
-                  build_security_context(e), "volumes", build_pod_volumes(e, member));
+        stw_tree_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
+                      p->service_account != NULL, "containers", build_etcd_container(e, member, s),
+                      "hostname", member, "subdomain", e->owner.name, "restartPolicy", "Always",
+                      "terminationGracePeriodSeconds", GRACE_SECONDS, "securityContext",
+                      build_security_context(e), "volumes", build_pod_volumes(e, member));
     stw_tree_set_text(spec, "serviceAccountName", p->service_account);
     stw_tree_set_text(spec, "priorityClassName", p->priority_class);
     set_if(spec, "nodeSelector", stw_manifest_tree(p->node_selector));
@@ -406,7 +410,7 @@ static void hash_inputs(struct ec *e)
 {
     struct stw_json spec = stw_json_get(e->object.root, "spec");
     bool repository = stw_json_there(stw_json_get(spec, "repository"));
-    json_auto_t *all = json_pack(
+    json_auto_t *all = stw_tree_pack(
         "{s:o?,s:o?,s:s,s:b,s:b,s:s,s:s,s:s,s:b,s:s}", "pod",
         stw_manifest_tree(stw_json_get(spec, "pod")), "options",
         stw_manifest_tree(stw_json_get(spec, "options")), "repository",
@@ -422,8 +426,8 @@ static void hash_inputs(struct ec *e)
 void ec_hash_template(struct ec *e)
 {
     json_auto_t *all =
-        json_pack("{s:o,s:o,s:o,s:s}", "labels", build_pod_labels(e, ""), "annotations",
-                  build_pod_annotations(e), "spec", hashed_spec(e), "trust", e->tls.trust_hash);
+        stw_tree_pack("{s:o,s:o,s:o,s:s}", "labels", build_pod_labels(e, ""), "annotations",
+                      build_pod_annotations(e), "spec", hashed_spec(e), "trust", e->tls.trust_hash);
     hash_tree(all, e->template_hash);
     hash_inputs(e);
 }
@@ -473,9 +477,9 @@ json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move)
         (void)json_object_set_new(notes, EC_TRIMMED, json_string("true"));
     const struct start start = {
         .version = move->version, .forced = move->forced, .trimmed = move->trimmed};
-    return json_pack("{s:s,s:s,s:{s:s,s:s,s:o,s:o,s:[o]},s:o}", "apiVersion", "v1", "kind", "Pod",
-                     "metadata", "name", move->member, "namespace", e->owner.ns, "labels", marks,
-                     "annotations", notes, "ownerReferences",
-                     stw_owner_reference(e->run->controller->resource, &e->owner), "spec",
-                     pod_spec(e, move->member, &start));
+    return stw_tree_pack("{s:s,s:s,s:{s:s,s:s,s:o,s:o,s:[o]},s:o}", "apiVersion", "v1", "kind",
+                         "Pod", "metadata", "name", move->member, "namespace", e->owner.ns,
+                         "labels", marks, "annotations", notes, "ownerReferences",
+                         stw_owner_reference(e->run->controller->resource, &e->owner), "spec",
+                         pod_spec(e, move->member, &start));
 }

@@ -18,18 +18,19 @@ static json_t *build_child_metadata(const struct ec *e, const char *name)
 
 static json_t *build_service_port(const char *name, int number)
 {
-    return json_pack("{s:s,s:i,s:s,s:i}", "name", name, "port", number, "protocol", "TCP",
-                     "targetPort", number);
+    return stw_tree_pack("{s:s,s:i,s:s,s:i}", "name", name, "port", number, "protocol", "TCP",
+                         "targetPort", number);
 }
 
 /* publishNotReadyAddresses: members must find each other before they are ready. */
 json_t *ec_service_headless(const struct ec *e)
 {
-    return json_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:o,s:[o,o]}}", "apiVersion", "v1", "kind", "Service",
-                     "metadata", build_child_metadata(e, e->owner.name), "spec", "clusterIP",
-                     "None", "publishNotReadyAddresses", 1, "selector", ec_selector(e), "ports",
-                     build_service_port("client", STW_ETCD_CLIENT_PORT),
-                     build_service_port("peer", STW_ETCD_PEER_PORT));
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:o,s:[o,o]}}", "apiVersion", "v1", "kind",
+                         "Service", "metadata", build_child_metadata(e, e->owner.name), "spec",
+                         "clusterIP", "None", "publishNotReadyAddresses", 1, "selector",
+                         ec_selector(e), "ports",
+                         build_service_port("client", STW_ETCD_CLIENT_PORT),
+                         build_service_port("peer", STW_ETCD_PEER_PORT));
 }
 
 /* Selects only voters: a learner reports itself ready, but rejects reads and writes of keys. */
@@ -39,10 +40,10 @@ json_t *ec_service_client(const struct ec *e)
     json_t *selector = ec_selector(e);
     (void)json_object_set_new(selector, EC_ROLE, json_string(EC_VOTER));
     stw_buf_addf(&name, "%s-client", e->owner.name);
-    return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[o]}}", "apiVersion", "v1", "kind", "Service",
-                     "metadata", build_child_metadata(e, stw_buf_str(&name)), "spec", "type",
-                     "ClusterIP", "selector", selector, "ports",
-                     build_service_port("client", STW_ETCD_CLIENT_PORT));
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[o]}}", "apiVersion", "v1", "kind", "Service",
+                         "metadata", build_child_metadata(e, stw_buf_str(&name)), "spec", "type",
+                         "ClusterIP", "selector", selector, "ports",
+                         build_service_port("client", STW_ETCD_CLIENT_PORT));
 }
 
 /* minAvailable is the quorum of the present voters, plus learners: the budget counts their pods,
@@ -53,10 +54,10 @@ json_t *ec_budget(const struct ec *e, const struct stw_resource *r)
     stw_autobuf struct stw_buf version = STW_BUF_INIT(512);
     struct ec_quorum q = ec_quorum_of(&e->view);
     stw_resource_api_version(r, &version);
-    return json_pack("{s:s,s:s,s:o,s:{s:i,s:{s:o}}}", "apiVersion", stw_buf_str(&version), "kind",
-                     r->kind, "metadata", build_child_metadata(e, e->owner.name), "spec",
-                     "minAvailable", q.needed + q.learners, "selector", "matchLabels",
-                     ec_selector(e));
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:i,s:{s:o}}}", "apiVersion", stw_buf_str(&version),
+                         "kind", r->kind, "metadata", build_child_metadata(e, e->owner.name),
+                         "spec", "minAvailable", q.needed + q.learners, "selector", "matchLabels",
+                         ec_selector(e));
 }
 
 /* --- applying them */
@@ -90,14 +91,7 @@ static void begin_child(struct ec *e, int child, const struct stw_watch *watch, 
 
 static void ensure_child(struct ec *e, int child)
 {
-    struct stw_child *c = &e->children[child];
-    if (c->desired) {
-        stw_child_ensure(e->run, &e->owner, c);
-        return;
-    }
-    c->name = e->owner.name;
-    (void)stw_fail_memory(&c->err);
-    c->state = STW_CHILD_FAILED;
+    stw_child_ensure(e->run, &e->owner, &e->children[child]);
 }
 
 /* A Service of a user keeps its pods until it would have others: the headless one a pod with an address,

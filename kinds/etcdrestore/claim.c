@@ -105,12 +105,12 @@ static int create_target_cluster(struct er *e, struct stw_error *err)
     static const struct stw_origin origins[] = {{"spec", "spec.template"}, {0}};
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *cluster =
-        json_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion",
-                  "etcd.database.coreos.com/v1beta2", "kind", "EtcdCluster", "metadata", "name",
-                  e->spec.cluster, "namespace", e->run->ns, "annotations", STW_ETCD_SEED_MEMBER,
-                  e->state.seed, "spec", stw_manifest_tree(e->spec.template));
+        stw_tree_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion",
+                      "etcd.database.coreos.com/v1beta2", "kind", "EtcdCluster", "metadata", "name",
+                      e->spec.cluster, "namespace", e->run->ns, "annotations", STW_ETCD_SEED_MEMBER,
+                      e->state.seed, "spec", stw_manifest_tree(e->spec.template));
     if (!cluster)
-        return stw_fail_memory(err);
+        return stw_tree_fail("the manifest of EtcdCluster", err);
     int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,
                              cluster, &answer, err);
     stw_fault_point("cluster");

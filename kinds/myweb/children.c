@@ -70,8 +70,8 @@ json_t *myweb_configmap(const void *subject)
     if (!data) /* out of memory: no file is left out silently */
         return NULL;
     (void)json_object_set_new(data, "index.html", json_stringn(stw_buf_str(&page), page.len));
-    return json_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
-                     build_myweb_metadata(w), "data", data);
+    return stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind", "ConfigMap", "metadata",
+                         build_myweb_metadata(w), "data", data);
 }
 
 /* --- Deployment */
@@ -88,7 +88,7 @@ static json_t *build_myweb_resources(const struct myweb *w)
 static json_t *build_myweb_container(const struct myweb *w)
 {
     json_int_t port = (json_int_t)w->spec.container_port;
-    json_t *container = json_pack(
+    json_t *container = stw_tree_pack(
         "{s:s,s:s,s:[{s:s,s:I,s:s}],s:o,s:o*,s:[{s:s,s:s,s:b}],s:{s:{s:I}}}", "name", "web",
         "image", w->spec.image, "ports", "name", "http", "containerPort", port, "protocol", "TCP",
         "resources", build_myweb_resources(w), "securityContext",
@@ -107,26 +107,26 @@ static json_t *pod_metadata(const struct myweb *w)
     if (!json_object_get(w->owner.selector, "app"))
         (void)json_object_set_new(all, "app", json_string(w->owner.name));
     if (!stw_streq(w->spec.content_update, "Roll"))
-        return json_pack("{s:o}", "labels", all);
-    return json_pack("{s:o,s:{s:s}}", "labels", all, "annotations", hash, w->content_hash);
+        return stw_tree_pack("{s:o}", "labels", all);
+    return stw_tree_pack("{s:o,s:{s:s}}", "labels", all, "annotations", hash, w->content_hash);
 }
 
 static json_t *pod_spec(const struct myweb *w)
 {
-    return json_pack("{s:b,s:[o],s:o*,s:[{s:s,s:{s:s}}]}", "automountServiceAccountToken", 0,
-                     "containers", build_myweb_container(w), "imagePullSecrets",
-                     stw_manifest_tree(w->spec.image_pull_secrets), "volumes", "name", "page",
-                     "configMap", "name", w->owner.name);
+    return stw_tree_pack("{s:b,s:[o],s:o*,s:[{s:s,s:{s:s}}]}", "automountServiceAccountToken", 0,
+                         "containers", build_myweb_container(w), "imagePullSecrets",
+                         stw_manifest_tree(w->spec.image_pull_secrets), "volumes", "name", "page",
+                         "configMap", "name", w->owner.name);
 }
 
 json_t *myweb_deployment(const void *subject)
 {
     const struct myweb *w = subject;
-    return json_pack("{s:s,s:s,s:o,s:{s:I,s:i,s:{s:o},s:{s:o,s:o}}}", "apiVersion", "apps/v1",
-                     "kind", "Deployment", "metadata", build_myweb_metadata(w), "spec", "replicas",
-                     (json_int_t)w->spec.replicas, "revisionHistoryLimit", 3, "selector",
-                     "matchLabels", build_myweb_selector(w), "template", "metadata",
-                     pod_metadata(w), "spec", pod_spec(w));
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:I,s:i,s:{s:o},s:{s:o,s:o}}}", "apiVersion", "apps/v1",
+                         "kind", "Deployment", "metadata", build_myweb_metadata(w), "spec",
+                         "replicas", (json_int_t)w->spec.replicas, "revisionHistoryLimit", 3,
+                         "selector", "matchLabels", build_myweb_selector(w), "template", "metadata",
+                         pod_metadata(w), "spec", pod_spec(w));
 }
 
 /* --- Service */
@@ -137,12 +137,12 @@ json_t *myweb_service(const void *subject)
     bool inside = stw_myweb_is_inside(&w->spec);
     int64_t port = inside ? 0 : w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
-    return json_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
-                     "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
-                     inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector",
-                     build_myweb_selector(w), "ports", "name", "http", "port", 80, "protocol",
-                     "TCP", "targetPort", (json_int_t)w->spec.container_port, "nodePort",
-                     node_port);
+    return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
+                         "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
+                         inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector",
+                         build_myweb_selector(w), "ports", "name", "http", "port", 80, "protocol",
+                         "TCP", "targetPort", (json_int_t)w->spec.container_port, "nodePort",
+                         node_port);
 }
 
 json_t *myweb_ingress(const void *subject)

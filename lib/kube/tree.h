@@ -31,6 +31,14 @@ void stw_tree_take_missing(char out[STW_TREE_PATH_LEN]);
  * Always returns -1. */
 int stw_tree_fail(const char *what, struct stw_error *err);
 
+/* A part of a tree that is being made could not be read: there is no memory, or a key has NUL.  On any
+ * thread. */
+void stw_tree_note_unread(void);
+/* `tree`; or NULL, and it is freed, if that was noted since the last call on this thread: what was made
+ * lacks a part.  The children of rows are asked about; other manifests pass it.  `tree` may be NULL:
+ * forgets what was before. */
+json_t *stw_tree_whole(json_t *tree);
+
 /* "" if the member is not there or not a string; borrowed from `object`, which may be NULL. */
 const char *stw_tree_text(const json_t *object, const char *key);
 void stw_tree_copy(const json_t *object, const char *key, char *out, size_t size); /* cut */

@@ -9,6 +9,9 @@
 /* Of the last tree that could not be packed. */
 static _Thread_local char missing_path[STW_TREE_PATH_LEN];
 
+/* A part of a tree could not be read. */
+static _Thread_local bool part_lacks;
+
 /* A walk over a format and its arguments, of which only pointers are looked at: json_pack() has taken or
  * freed what they point to. */
 struct walk {
@@ -128,6 +131,21 @@ void stw_tree_take_missing(char out[STW_TREE_PATH_LEN])
     missing_path[0] = '\0';
 }
 
+void stw_tree_note_unread(void)
+{
+    part_lacks = true;
+}
+
+json_t *stw_tree_whole(json_t *tree)
+{
+    bool lacks = part_lacks;
+    part_lacks = false;
+    if (!lacks)
+        return tree;
+    json_decref(tree);
+    return NULL;
+}
+
 int stw_tree_fail(const char *what, struct stw_error *err)
 {
     char path[STW_TREE_PATH_LEN];
@@ -135,6 +153,6 @@ int stw_tree_fail(const char *what, struct stw_error *err)
     return *path ? stw_fail(err, STW_ERR_INTERNAL, "%s has no value for %s", what, path)
                  : stw_fail(err, STW_ERR_INTERNAL,
                             "%s is NULL: a value in it is NULL, which stw_tree_pack() would name, "
-                            "or there is no memory",
+                            "or one of the spec cannot be read, or there is no memory",
                             what);
 }

@@ -539,17 +539,54 @@ static void test_autoscaler(void **state)
     }
 }
 
+/* A key with NUL cannot be in a tree; the same happens if there is no memory.  Each part of the spec is in
+ * the Deployment, or there is none. */
+static void test_no_part_is_left_out_silently(void **state)
+{
+    static const char *const parts[] = {
+        "\"podTemplate\":{\"metadata\":{\"annotations\":{\"a\\u0000\":\"b\"}}}",
+        "\"affinity\":{\"a\\u0000\":{}}",
+        "\"tolerations\":[{\"a\\u0000\":\"b\"}]",
+        "\"securityContext\":{\"a\\u0000\":\"b\"}",
+        "\"resources\":{\"limits\":{\"a\\u0000\":\"1\"}}",
+        "\"env\":[{\"name\":\"A\",\"a\\u0000\":\"b\"}]",
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(parts); i++) {
+        struct fixture f;
+        char spec[256];
+        (void)snprintf(spec, sizeof(spec), "{\"image\":\"shop:1.4\",%s}", parts[i]);
+        fixture_init(&f, spec, "");
+        (void)stw_tree_whole(NULL);
+        json_auto_t *made = stw_tree_whole(app_deployment(&f.app));
+        if (made)
+            fail_msg("%s", parts[i]);
+        json_auto_t *other = stw_tree_whole(app_configmap(&f.app));
+        assert_non_null(other);
+        fixture_done(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),    cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_deployment),   cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_pod_template), cmocka_unit_test(test_pod_template_of_nothing),
-        cmocka_unit_test(test_strategy),     cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_security),     cmocka_unit_test(test_replicas_are_left_out),
-        cmocka_unit_test(test_service),      cmocka_unit_test(test_ingress),
-        cmocka_unit_test(test_budget),       cmocka_unit_test(test_route),
-        cmocka_unit_test(test_monitor),      cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_configmap),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_deployment),
+        cmocka_unit_test(test_what_the_spec_asks_for),
+        cmocka_unit_test(test_pod_template),
+        cmocka_unit_test(test_pod_template_of_nothing),
+        cmocka_unit_test(test_strategy),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_security),
+        cmocka_unit_test(test_replicas_are_left_out),
+        cmocka_unit_test(test_service),
+        cmocka_unit_test(test_ingress),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_monitor),
+        cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_no_part_is_left_out_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
