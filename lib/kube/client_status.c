@@ -138,7 +138,10 @@ void stw_curl_error(CURLcode code, const char *server, const char *curl_text, CU
         text = "no such host";
         break;
     case CURLE_OPERATION_TIMEDOUT:
-        to = STW_ERR_TIMEOUT;
+        /* curl's texts: no server was asked. */
+        if (strncmp(text, "Connection timed out", 20) != 0 &&
+            strncmp(text, "Resolving timed out", 19) != 0)
+            to = STW_ERR_TIMEOUT;
         /* curl's text for a request that only waited for a connection. */
         if (strstr(text, "after 0 milliseconds"))
             text = "no connection in time";

@@ -26,6 +26,7 @@
 #define WATCH_MIN_S 300
 #define WATCH_SPREAD_S 300
 #define BACKOFF_MAX_MS 30000
+#define BACKOFF_AWAY_MAX_MS 5000 /* no server is reached: attempts cost it nothing */
 /* A watch that lasted this long was successful, with or without events. */
 #define WATCH_GOOD_MS 5000
 /* After this many watches in a row that could not begin, their resourceVersion may be wrong. */
@@ -37,10 +38,17 @@ static const char *const accept_list =
 static const char *const accept_watch = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;"
                                         "v=v1,application/json";
 
-/* 800 ms doubled for each failure up to 30 s, plus up to half of that. */
-static uint64_t backoff_ms(struct stw_reflector *r)
+uint64_t stw_reflector_wait_max_ms(const struct stw_error *err)
 {
-    uint64_t base = stw_backoff(r->inf->config.backoff_ms, r->failures - 1, BACKOFF_MAX_MS);
+    bool away = err->code == STW_ERR_UNAVAILABLE && err->http == 0;
+    return away ? BACKOFF_AWAY_MAX_MS : BACKOFF_MAX_MS;
+}
+
+/* 800 ms doubled for each failure up to the maximum, plus up to half of that. */
+static uint64_t backoff_ms(struct stw_reflector *r, const struct stw_error *err)
+{
+    uint64_t base =
+        stw_backoff(r->inf->config.backoff_ms, r->failures - 1, stw_reflector_wait_max_ms(err));
     return base + stw_random() % (base / 2 + 1);
 }
 
@@ -274,7 +282,7 @@ static uint64_t record_failure(struct stw_reflector *r, const char *what,
     log_failure(r, what, err);
     stw_format(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
     stw_informer_set_problem(r, text, err->code == STW_ERR_FORBIDDEN);
-    uint64_t wait = backoff_ms(r);
+    uint64_t wait = backoff_ms(r, err);
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);
 }
 

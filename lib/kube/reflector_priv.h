@@ -83,6 +83,8 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
                        struct stw_error *err) STW_MUST_CHECK;
 void stw_reflector_done(struct stw_reflector *r);
 void stw_reflector_start(struct stw_reflector *r);
+/* The longest wait after such a failure, without its random part. */
+uint64_t stw_reflector_wait_max_ms(const struct stw_error *err);
 
 /* --- informer_feed.c: what a reflector reports */
 

@@ -87,18 +87,24 @@ static void out_of_time(void **state)
 {
     static const struct {
         const char *curl, *said;
+        enum stw_err code;
     } rows[] = {
         {"Operation timed out after 0 milliseconds with 0 bytes received",
-         "https://a: no connection in time"},
+         "https://a: no connection in time", STW_ERR_TIMEOUT},
         {"Operation timed out after 5000 milliseconds with 0 bytes received",
-         "https://a: Operation timed out after 5000 milliseconds with 0 bytes received"},
-        {"", "https://a: Timeout was reached"},
+         "https://a: Operation timed out after 5000 milliseconds with 0 bytes received",
+         STW_ERR_TIMEOUT},
+        {"Connection timed out after 10002 milliseconds",
+         "https://a: Connection timed out after 10002 milliseconds", STW_ERR_UNAVAILABLE},
+        {"Resolving timed out after 10000 milliseconds",
+         "https://a: Resolving timed out after 10000 milliseconds", STW_ERR_UNAVAILABLE},
+        {"", "https://a: Timeout was reached", STW_ERR_TIMEOUT},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         struct stw_error err = {0};
         stw_curl_error(CURLE_OPERATION_TIMEDOUT, "https://a", rows[i].curl, NULL, &err);
-        assert_int_equal(err.code, STW_ERR_TIMEOUT);
+        assert_int_equal(err.code, rows[i].code);
         assert_string_equal(err.text, rows[i].said);
     }
 }

@@ -6,7 +6,7 @@
 #include "base/metrics.h"
 #include "base/util.h"
 #include "fake.h"
-#include "kube/informer.h"
+#include "kube/reflector_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -1073,6 +1073,26 @@ static void not_optional(void **state)
     end(&f);
 }
 
+/* An API server that comes back is watched again within seconds; one that answers with errors, or not in
+ * time, gets longer pauses. */
+static void waits_are_short_while_no_server_is_reached(void **state)
+{
+    static const struct {
+        enum stw_err code;
+        int http;
+        uint64_t max_ms;
+    } rows[] = {{STW_ERR_UNAVAILABLE, 0, 5000},
+                {STW_ERR_UNAVAILABLE, 503, 30000},
+                {STW_ERR_TIMEOUT, 0, 30000},
+                {STW_ERR_THROTTLED, 429, 30000},
+                {STW_ERR_FORBIDDEN, 403, 30000}};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(rows); i++) {
+        const struct stw_error err = {.code = rows[i].code, .http = rows[i].http};
+        assert_int_equal(stw_reflector_wait_max_ms(&err), rows[i].max_ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1110,6 +1130,7 @@ int main(void)
         cmocka_unit_test(gone_without_a_trace),
         cmocka_unit_test(optional),
         cmocka_unit_test(an_absent_one_is_not_silent),
+        cmocka_unit_test(waits_are_short_while_no_server_is_reached),
         cmocka_unit_test(not_optional),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
