@@ -248,12 +248,15 @@ static bool may_complain(struct stw_server *s)
 
 static void log_failed_request(struct stw_server *s, const struct stw_http_request *rq)
 {
+    const char *error = rq->refusal.code ? rq->refusal.message : *rq->why ? rq->why : NULL;
     if (may_complain(s))
         stw_log(rq->code >= 500 ? STW_LOG_ERROR : STW_LOG_WARN,
                 "admission request was not answered "
                 "with a decision",
                 STW_STR("webhook", rq->route ? rq->route->path : NULL), STW_INT("code", rq->code),
-                STW_STR("reason", rq->refusal.code ? rq->refusal.reason : NULL));
+                STW_STR("reason", rq->refusal.code ? rq->refusal.reason : NULL),
+                STW_STR("requestUID", *rq->uid ? rq->uid : NULL),
+                STW_STR("error", rq->code >= 500 ? error : NULL));
 }
 
 static void log_denial(const struct stw_route *r, const struct stw_review_result *v)
@@ -331,6 +334,10 @@ static void decide_body(struct stw_http_conn *conn, const char *body, size_t len
         &(struct stw_review){rq->route->kind, rq->route->mutate, &w->server->env, body, len},
         &w->scratch, &rq->reply, &verdict);
     end_span(rq, &verdict, &span);
+    if (rq->code >= 500) {
+        stw_format(rq->why, sizeof(rq->why), "%s", verdict.why);
+        stw_format(rq->uid, sizeof(rq->uid), "%s", verdict.uid);
+    }
     if (rq->code == 200) {
         stw_admission_metrics_verdict(rq->route, &verdict);
         if (!verdict.allowed)

@@ -28,9 +28,12 @@ static void mutate_object(struct stw_envelope *e, struct stw_patch *patch, struc
 }
 
 /* Not a decision: the body is not a review that can be answered. */
-static int write_error_reply(struct stw_buf *reply, const struct stw_error *err)
+static int write_error_reply(struct stw_buf *reply, struct stw_review_result *v,
+                             const struct stw_error *err)
 {
     bool ours = err->code == STW_ERR_INTERNAL;
+    if (ours)
+        stw_format(v->why, sizeof(v->why), "%.191s", err->text);
     stw_buf_clear(reply);
     stw_status_write(reply, ours ? 500 : 400, ours ? "InternalError" : "BadRequest", err->text);
     return ours ? 500 : 400;
@@ -42,7 +45,7 @@ static int reply_no_decision(struct stw_buf *reply, struct stw_review_result *v)
     v->allowed = false;
     (void)stw_fail(&err, STW_ERR_INTERNAL,
                    "no decision could be made on this object for lack of memory; try again");
-    return write_error_reply(reply, &err);
+    return write_error_reply(reply, v, &err);
 }
 
 /* Frees the tokens and decoded keys of a huge body, so that not every thread keeps them. */
@@ -81,10 +84,10 @@ int stw_review_handle(const struct stw_review *r, struct stw_review_scratch *scr
         (void)stw_error_wrap(&err, err.code == STW_ERR_TOO_LARGE
                                        ? "the body is not valid JSON, or too complex"
                                        : "the body is not valid JSON");
-        status = write_error_reply(reply, &err);
+        status = write_error_reply(reply, v, &err);
     } else if (stw_envelope_read(r->kind, &scratch->doc, &e, v, &err) != 0) {
         (void)stw_error_wrap(&err, "the body is not an AdmissionReview that can be answered");
-        status = write_error_reply(reply, &err);
+        status = write_error_reply(reply, v, &err);
     } else {
         status = decide_review(&e, r->mutate, reply, v);
     }

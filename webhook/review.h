@@ -26,6 +26,7 @@ struct stw_review_result {
     bool dry_run;
     const char *operation;                      /* "CREATE", ... or ""; a static */
     char uid[65], ns[64], name[254], user[128]; /* "" if absent; user truncated */
+    char why[192];                              /* of an HTTP status of 500: the error */
     struct stw_findings findings;
 };
 

@@ -54,7 +54,8 @@ struct stw_refusal {
 struct stw_http_request {
     struct stw_route *route; /* NULL: unknown path */
     struct stw_refusal refusal;
-    char why[256]; /* the message of a refusal, if it is not a constant */
+    char why[256]; /* the message of a refusal, if it is not a constant; the error of a 500 */
+    char uid[65];  /* of the AdmissionReview, with the error of a 500 */
     bool begun, headed, answered;
     bool unclear;                    /* its framing: see framing_priv.h */
     int code;                        /* of the response */
