@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tenant with many objects does not delay the others."""
 
-from support import myweb
+from support import incident, myweb, wait
+from support.replicas import sum_of
 
 MANY = 600
 
@@ -16,8 +17,17 @@ def test_many_objects_of_one_namespace_hold_up_no_other(installed, namespace, ru
     installed.apply(myweb.manifest("web", namespace))
     one = run_steward()
     installed.wait_for(myweb.KIND, "web", namespace, lambda web: web.get("status", {}).get("conditions"))
-    left = one.metric("workqueue_depth", controller="myweb")
-    assert one.stop() == 0, one.log_tail()
-    installed.api.call("DELETE", path)
-    installed.delete_namespace(many)
-    assert left > MANY / 2
+    with incident.played("StewardQueueBacklog", installed) as played:
+        played.before("")
+        left = one.metrics_text()
+        assert one.stop() == 0, one.log_tail()
+        played.fires(left)
+        for name in ("rest_client_request_duration_seconds_sum", "workqueue_work_duration_seconds_sum"):
+            assert sum_of(left, name) > 0
+        assert MANY / 2 < sum_of(left, "workqueue_depth", controller="myweb")
+        installed.api.call("DELETE", path)
+        installed.delete_namespace(many)
+        more = run_steward("--workers=16")
+        assert more.metric("controller_runtime_max_concurrent_reconciles", controller="myweb") == 16
+        wait.until("the queue to be empty", lambda: not more.metric("workqueue_depth", controller="myweb"))
+        played.ends(more.metrics_text())

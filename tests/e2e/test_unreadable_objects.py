@@ -10,7 +10,7 @@ import ssl
 import pytest
 
 from support import cluster as k8s
-from support import myweb, optional, paths, rights, wait
+from support import incident, myweb, optional, paths, rights, wait
 from support import steward as stw
 from support.strangers import LARGE, WHOLE, Strangers, may_be_listed, without_hostile
 
@@ -144,12 +144,18 @@ def test_objects_of_strangers_cost_only_themselves(installed, run_steward, names
 def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward, namespace):
     """At once, and it creates the child again when that is deleted."""
     stw.uninstall_webhooks(installed)
-    run_steward()
+    one = run_steward()
     myweb.create_settled(installed, "web", namespace)
-    installed.patch("deployment", "web", namespace, [
-        {"op": "add", "path": "/spec/template/spec/containers/0/env",
-         "value": [{"name": "V", "value": LARGE}]}])
-    about = myweb.wait_condition(installed, "web", namespace, "Ready", "ChildUnreadable", seconds=20)
-    assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
-    installed.delete("deployment", "web", namespace)
-    myweb.wait_settled(installed, "web", namespace)
+    with incident.played("StewardObjectUnreadable", installed) as played:
+        played.before(one.metrics_text())
+        installed.patch("deployment", "web", namespace, [
+            {"op": "add", "path": "/spec/template/spec/containers/0/env",
+             "value": [{"name": "V", "value": LARGE}]}])
+        about = myweb.wait_condition(installed, "web", namespace, "Ready", "ChildUnreadable", seconds=20)
+        assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
+        played.fires(one.metrics_text())
+        assert f"{namespace}/web" in played.logs(one.log_path.read_text("utf-8"))
+        installed.delete("deployment", "web", namespace)
+        myweb.wait_settled(installed, "web", namespace)
+        wait.until("it to be forgotten", lambda: one.metric("steward_unreadable_objects") == 0)
+        played.ends(one.metrics_text())

@@ -123,11 +123,14 @@ class Door:
         """(status, text)"""
         return net.http_get(f"http://127.0.0.1:{self.health_port}/readyz?verbose")
 
+    def metrics_text(self):
+        """/metrics as it is."""
+        return net.http_get(f"http://127.0.0.1:{self.metrics_port}/metrics")[1]
+
     def metric(self, name, **labels):
         """The sum of all series of a metric that have these labels."""
         total = 0.0
-        _, text = net.http_get(f"http://127.0.0.1:{self.metrics_port}/metrics")
-        for line in text.splitlines():
+        for line in self.metrics_text().splitlines():
             match = re.fullmatch(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)", line)
             if match and match[1] == name:
                 found = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2] or ""))
@@ -168,6 +171,30 @@ class Door:
         else:
             status, _, reply = self.request("POST", path, as_bytes(body), headers or JSON)
         return status, reply
+
+
+class PipedDoor(Door):
+    """`steward webhook` whose log is a pipe, read only when the test asks for its text."""
+
+    def __init__(self, binary, folder, args=()):
+        super().__init__(binary, folder, args)
+        self.end, self.text = None, b""
+
+    def open_log(self):
+        self.end, other = os.pipe()
+        os.set_blocking(self.end, False)
+        return os.fdopen(other, "wb")
+
+    def log_text(self):
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.end, 1 << 20):
+                self.text += data
+        return self.text.decode("utf-8", "replace")
+
+    def drained(self):
+        """Reads the log up to its end; its entries."""
+        os.set_blocking(self.end, True)
+        return self.log()
 
 
 def as_bytes(body):
@@ -236,3 +263,16 @@ def inside_limit(make):
         finally:
             if one.process and one.process.poll() is None:
                 one.stop()
+
+
+# The log line of this denial has some 600 bytes.
+DENIED = as_bytes(review(my_web(nodePortNumber=1), name="n" * 250, userInfo={"username": "jane" * 30}))
+DENIALS = 3000
+
+
+def deny(door, times=DENIALS):
+    """Sends reviews that are denied, each with a line in the log."""
+    with contextlib.closing(door.https(timeout=10)) as connection:
+        for _ in range(times):
+            status, _, reply = ask(connection, "POST", VALIDATE, DENIED, JSON)
+            assert status == 200 and not reply["response"]["allowed"]

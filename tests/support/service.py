@@ -22,7 +22,7 @@ class Service:
         self.unanswered = 0
         self.selector.register(self.listener, selectors.EVENT_READ, None)
         self.thread = threading.Thread(target=self._run, daemon=True)
-        self.over = False
+        self.over = self.dropping = False
         self.thread.start()
 
     def add(self, port):
@@ -35,12 +35,20 @@ class Service:
         with self.lock, contextlib.suppress(ValueError):
             self.ports.remove(port)
 
+    def drop(self):
+        """Ends all connections; new ones are forwarded."""
+        self.dropping = True
+        self._wake()
+
     def close(self):
         """Closes everything."""
         self.over = True
+        self._wake()
+        self.thread.join(timeout=10)
+
+    def _wake(self):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             pass
-        self.thread.join(timeout=10)
 
     def _run(self):
         while not self.over:
@@ -49,6 +57,11 @@ class Service:
                     self._admit(self.listener.accept()[0])
                 elif key.fileobj.fileno() >= 0:
                     self._carry(key.fileobj, key.data)
+            if self.dropping:
+                self.dropping = False
+                for key in [k for k in self.selector.get_map().values() if k.data]:
+                    self.selector.unregister(key.fileobj)
+                    key.fileobj.close()
         for key in list(self.selector.get_map().values()):
             key.fileobj.close()
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from support import databaseuser as dbu
-from support import pause, stored, wait
+from support import incident, pause, stored, wait
 from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -28,17 +28,24 @@ def _server_runs(mariadb):
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_server_down(scene, mariadb, shop, how):
     """The server is down at creation, at a rotation and at a deletion, and recovers each time."""
-    getattr(mariadb, how)()
-    scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
-    told = scene.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
-    assert told["status"] == "False" and 'target "main"' in told["message"]
-    user = scene.get("app", shop)
-    assert user["metadata"]["finalizers"] == [dbu.FINALIZER]  # before the first statement
-    assert condition(user, "Reconciling") and not condition(user, "Stalled")
-    assert user["status"]["retry"]["count"] >= 1
-    mariadb.start()
-    scene.wait_ready("app", shop, 90)
-    assert mariadb.login("app", FIRST)
+    with incident.played("StewardDatabaseUnreachable", scene.cluster) as played:
+        played.before(scene.steward.metrics_text())
+        getattr(mariadb, how)()
+        scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
+        told = scene.wait_condition("app", shop, "TargetReachable", "ConnectFailed", "CircuitOpen")
+        assert told["status"] == "False" and 'target "main"' in told["message"]
+        user = scene.get("app", shop)
+        assert user["metadata"]["finalizers"] == [dbu.FINALIZER]  # before the first statement
+        assert condition(user, "Reconciling") and not condition(user, "Stalled")
+        assert user["status"]["retry"]["count"] >= 1
+        wait.until("the alert", lambda: scene.steward.metric("steward_sql_circuit_open", target="main"))
+        played.fires(scene.steward.metrics_text())
+        [row] = [r for r in played.kubectl("get databaseusers").splitlines() if r.startswith(shop)]
+        assert "False" in row.split(), row
+        mariadb.start()
+        scene.wait_ready("app", shop, 90)
+        assert mariadb.login("app", FIRST)
+        played.ends(scene.steward.metrics_text())
 
     getattr(mariadb, how)()
     scene.cluster.apply(dbu.secret("app", shop, SECOND))

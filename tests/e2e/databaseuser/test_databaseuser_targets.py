@@ -3,12 +3,13 @@
 the server answers, and learn nothing of the targets of others."""
 
 import json
+import re
 
 import pytest
 
 from support import databaseuser as dbu
-from support import net
-from support import wait
+from support import incident, net, wait
+from support import steward as stw
 
 FIRST = "first-Passw0rd-1"
 
@@ -32,6 +33,13 @@ def several(scene, mariadb, shop, down):
     yield shop
     scene.forget(shop)
     scene.write_targets(mariadb.target("main"))
+
+
+def mounted(scene):
+    """Writes the ConfigMap whose mounted file steward's configuration is."""
+    scene.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                         "metadata": {"name": "steward-config", "namespace": stw.NAMESPACE},
+                         "data": {"steward.yaml": scene.config.read_text("utf-8")}})
 
 
 def targets(scene, namespace, name="app"):
@@ -96,8 +104,20 @@ def test_the_list_changes(scene, mariadb, several):
     scene.patch("app", several, hosts=["localhost"])
     scene.wait_ready("app", several)
     assert targets(scene, several)["more"]["state"] == "Reachable"
-    scene.write_targets(mariadb.target("main", allowedNamespaces=[several]))
-    wait.until("the shorter list", lambda: set(targets(scene, several)) == {"main"})
+    with incident.played("StewardConfigRejected", scene.cluster) as played:
+        played.before(scene.steward.metrics_text())
+        scene.write_targets({**mariadb.target("main"), "prot": 5})
+        played.fires(scene.steward.metrics_text())
+        mounted(scene)
+        shown = played.kubectl("get configmap").splitlines()
+        [[line, column]] = re.findall(r"yaml:(\d+):(\d+): targets\[0\]\.prot",
+                                      scene.steward.log_path.read_text("utf-8"))
+        assert shown[int(line) - 1][int(column) - 1:].startswith("5")
+        scene.poke("app", several)
+        assert set(targets(scene, several)) == {"main", "more"}  # the old list
+        scene.write_targets(mariadb.target("main", allowedNamespaces=[several]))
+        wait.until("the shorter list", lambda: set(targets(scene, several)) == {"main"})
+        played.ends(scene.steward.metrics_text())
 
 
 def test_long_lists_are_cut(scene, mariadb, several):

@@ -4,7 +4,7 @@
 import datetime
 
 import pytest
-from support import eru
+from support import eru, incident
 from support import steward as stw
 from support import wait
 from support.cluster import condition
@@ -253,6 +253,7 @@ def test_skipped(controller, installed, namespace, kubelet, how, reason):
 
 def test_failed_rollouts(controller, installed, namespace, kubelet):
     """The Deployment is deleted, is replaced, or is too slow."""
+    quiet = controller.metrics_text()
     kubelet.hold.clear()
     for name in ("deleted", "replaced", "slow"):
         installed.apply(eru.deployment(name, namespace))
@@ -277,6 +278,15 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
         assert found["status"]["history"][0]["reason"] in reasons
         assert condition(found, "RolloutComplete")["reason"] == shown
         installed.wait_event(name, namespace, "RolloutFailed")
+    with incident.played("StewardRestartMissed", installed) as played:
+        played.before(quiet)
+        played.fires(controller.metrics_text())
+        rows = {r.split()[1]: r for r in played.kubectl("get erus").splitlines() if r.startswith(namespace)}
+        assert all("Failed" in rows[name] for name in ("deleted", "replaced", "slow")), rows
+        kubelet.hold.clear()
+        eru.wait_available(installed, "slow", namespace)
+        eru.restart_now(installed, "slow", namespace, "two")
+        eru.wait_eru(installed, "slow", namespace, lambda s: s.get("lastResult") == "Succeeded")
 
 
 def test_two_for_one(controller, installed, namespace):

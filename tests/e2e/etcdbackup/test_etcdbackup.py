@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from support import etcd, etcdbackup, s3, wait
+from support import etcd, etcdbackup, incident, s3, wait
 from support.cluster import condition
 from support.etcdbackup import Backup
 
@@ -179,12 +179,18 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
     if data is not None:
         installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
                          "metadata": {"name": "aws", "namespace": backup.namespace}})
-    backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
-    # A correct Secret triggers an attempt at once, before the next one is due in half a minute.
-    failed = backup.status()
-    backup.secret("aws", credentials=s3.CREDENTIALS)
-    found = backup.succeeded(20)
-    assert found["status"]["lastSuccessDate"] < failed["retry"]["nextTime"]
+    with incident.played("StewardBackupFailed", installed) as played:
+        played.before(controller.metrics_text())
+        backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
+        played.fires(controller.metrics_text())
+        [row] = [r for r in played.kubectl("get etcdbackups").splitlines() if r.startswith(backup.namespace)]
+        assert row.split()[-2] == "False", row
+        assert not condition({"status": backup.status()}, "SourceReachable")
+        # A correct Secret triggers an attempt at once, before the next one is due in half a minute.
+        failed = backup.status()
+        backup.secret("aws", credentials=s3.CREDENTIALS)
+        found = backup.succeeded(20)
+        assert found["status"]["lastSuccessDate"] < failed["retry"]["nextTime"]
 
 
 def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, door):

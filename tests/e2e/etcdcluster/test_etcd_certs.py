@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certificates of a real EtcdCluster are renewed, get a new CA, and expire, under write load."""
 
+import re
 import time
 
 import pytest
 from support import etcdcerts as certs
 from support import etcdcluster as ecs
-from support import wait
+from support import incident, wait
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +132,26 @@ def test_how_long_they_last(controller, installed, namespace, pods_stay_pending,
         given.write()
         etcd.wait_condition("TLSReady", status, reason, seconds=20)
         given.sign("first")
+    with incident.played("StewardEtcdCertificateExpiresSoon", installed) as played:
+        wait.until("the former ones to be forgotten", lambda: days_left(controller, namespace, "given") > 31, 20)
+        played.before(controller.metrics_text())
+        given.sign("first", certs.SECRETS[:1], days=6)
+        given.write()
+        etcd.wait_condition("TLSReady", "False", "ExpiringSoon", seconds=20)
+        wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") < 6.1, 20)
+        played.fires(controller.metrics_text())
+        assert re.search(rf"{namespace} +given", played.kubectl("get etcdclusters"))
+        given.sign("first")
+        given.write()
+        etcd.wait_condition("TLSReady", "True", "Ready", seconds=20)
+        wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") > 7, 20)
+        played.ends(controller.metrics_text())
 
 
-def days_left(steward, namespace):
-    """Days until the first certificate of the cluster "own" expires, according to the metric."""
+def days_left(steward, namespace, cluster="own"):
+    """Days until the first certificate of the cluster expires, according to the metric."""
     end = steward.metric("steward_etcd_certificate_not_after_seconds", namespace=namespace,
-                         cluster="own")
+                         cluster=cluster)
     return (end - time.time()) / 86400
 
 

@@ -3,7 +3,7 @@
 
 import pytest
 from support import etcdcluster as ecs
-from support import readme, wait
+from support import incident, readme, wait
 from support.cluster import condition
 
 PAGE = "docs/etcdcluster.md"
@@ -35,15 +35,21 @@ def test_the_page(stage, tmp_path):
         printed = run(etcd, command, tmp_path)
         assert output in ("", printed), command
     etcd.wait_settled(3)
-    lost_quorum(etcd, tmp_path)
+    with incident.played("StewardEtcdQuorumLost", etcd.cluster) as played:
+        played.before(stage.steward.metrics_text())
+        lost_quorum(etcd, tmp_path, played, stage.steward)
 
 
-def lost_quorum(etcd, folder):
+def lost_quorum(etcd, folder, played, steward):
     """Two of three members have lost their data: the page's runbook, step by step."""
     survivor, *lost = [*etcd.followers(), etcd.leader()]
     for name in lost:
         etcd.empty(name)
     etcd.wait_condition("QuorumLost", "True", seconds=120)
+    played.fires(steward.metrics_text())
+    [row] = [r for r in played.kubectl("get etcdclusters").splitlines() if r.startswith(etcd.namespace)]
+    assert row.split()[1] == "orders" and "Failed" in row.split(), row
+    assert all(name in played.kubectl("get pods") for name in (survivor, *lost))
     look, pods, claims, metrics, keep, annotate = [c for c, _ in COMMANDS[-6:]]
     message = run(etcd, look, folder)
     assert message == condition(etcd.get(), "Stalled")["message"] and survivor in message
@@ -57,6 +63,7 @@ def lost_quorum(etcd, folder):
     wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
                not set(lost) & etcd.names(), 120)
     etcd.wait_settled(3, 180)
+    played.ends(steward.metrics_text())
     assert etcd.served().get("greeting") == "hello"
 
 

@@ -2,7 +2,8 @@
 """Manual changes of children are reverted once, with an event that names the fields."""
 
 import pytest
-from support import myweb
+import yaml
+from support import incident, myweb
 from support import steward as stw
 from support import wait
 from support.cluster import condition
@@ -115,6 +116,7 @@ def test_a_fight_is_given_up(controller, installed, namespace):
     """steward stops reverting a field that another client changes over and over."""
     myweb.create_settled(installed, "web", namespace)
     loops = controller.metric("steward_hot_loop_total", controller="myweb")
+    quiet = controller.metrics_text()
 
     api = installed.api
     page = f"/api/v1/namespaces/{namespace}/configmaps/web"
@@ -139,11 +141,19 @@ def test_a_fight_is_given_up(controller, installed, namespace):
     wait.stays("no more writes", lambda: installed.get(
         "configmap", "web", namespace)["data"]["index.html"] == "mine", 2)
     assert stw.requests(installed, namespace, changing=True) == before
-    # When the other client has stopped, what the message names ends it.
     assert "steward.dev/reconcile-at" in condition(
         installed.get(myweb.KIND, "web", namespace), "Stalled")["message"]
-    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
-    myweb.wait_settled(installed, "web", namespace)
+    with incident.played("StewardHotLoop", installed) as played:
+        played.before(quiet)
+        played.fires(controller.metrics_text())
+        shown = yaml.safe_load(played.kubectl("--show-managed-fields"))["items"]
+        [page] = [o["metadata"] for o in shown if o["kind"] == "ConfigMap" and
+                  (o["metadata"]["namespace"], o["metadata"]["name"]) == (namespace, "web")]
+        assert {m["manager"] for m in page["managedFields"]} - {"steward"}  # who it is
+        # When the other client has stopped, what the message names ends it.
+        installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
+        myweb.wait_settled(installed, "web", namespace)
+        assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>"
 
 
 def test_a_user_who_changes_his_object_often_makes_no_hot_loop(controller, installed, namespace):

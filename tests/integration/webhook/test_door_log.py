@@ -8,35 +8,7 @@ import time
 import pytest
 
 from support import net, paths, stuck, wait
-from support.door import JSON, VALIDATE, Door, as_bytes, ask, my_web, review
-
-# The log line of this denial has some 600 bytes.
-DENIED = as_bytes(review(my_web(nodePortNumber=1), name="n" * 250, userInfo={"username": "jane" * 30}))
-DENIALS = 3000
-
-
-class PipedDoor(Door):
-    """`steward webhook` whose log is a pipe, read only when the test asks for its text."""
-
-    def __init__(self, binary, folder, args=()):
-        super().__init__(binary, folder, args)
-        self.end, self.text = None, b""
-
-    def open_log(self):
-        self.end, other = os.pipe()
-        os.set_blocking(self.end, False)
-        return os.fdopen(other, "wb")
-
-    def log_text(self):
-        with contextlib.suppress(BlockingIOError):
-            while data := os.read(self.end, 1 << 20):
-                self.text += data
-        return self.text.decode("utf-8", "replace")
-
-    def drained(self):
-        """Reads the log up to its end; its entries."""
-        os.set_blocking(self.end, True)
-        return self.log()
+from support.door import DENIALS, PipedDoor, deny, review
 
 
 @pytest.fixture
@@ -53,14 +25,6 @@ def piped_door(steward_binary, tmp_path):
             door.process.kill()
             door.process.wait()
         os.close(door.end)
-
-
-def deny(door, times=DENIALS):
-    """Sends reviews that are denied, each with a line in the log."""
-    with contextlib.closing(door.https(timeout=10)) as connection:
-        for _ in range(times):
-            status, _, reply = ask(connection, "POST", VALIDATE, DENIED, JSON)
-            assert status == 200 and not reply["response"]["allowed"]
 
 
 def probe(door, endpoint):
