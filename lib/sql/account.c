@@ -539,6 +539,12 @@ static void check_expiry(struct work *w)
 static void check_settings(struct work *w)
 {
     for (size_t i = 0; i < w->seen.count && w->refused.trouble == STW_SQL_FINE; i++)
+        if (w->seen.logins[i].settings_unread)
+            (void)stw_fault_set(&w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,
+                                "the settings that it has on the server cannot be read, and are "
+                                "left as they are: ALTER ROLE \"%s\" RESET ALL, as a superuser",
+                                w->a->user);
+    for (size_t i = 0; i < w->seen.count && w->refused.trouble == STW_SQL_FINE; i++)
         if (w->seen.logins[i].setting_refused[0] != '\0')
             (void)stw_fault_set(
                 &w->refused, STW_SQL_DENIED, STW_SQL_STEP_GRANT,

@@ -103,6 +103,7 @@ struct stw_login {
     /* PostgreSQL: what was set with ALTER ROLE for the role that it acts as, and for itself: `name` is the
      * setting, `privilege` its value, `database` the one that it is for. */
     struct stw_rights settings_wanted, settings;
+    bool settings_unread;       /* PostgreSQL: the server did not say which it has */
     struct stw_rights settable; /* PostgreSQL: of the wanted, those that every account may set */
     char setting_refused[STW_MARK_MADE_LEN]; /* a wanted one that is not; "": none */
     /* PostgreSQL: of a wanted right on all tables or functions, one that it is not on: "SELECT on

@@ -84,19 +84,6 @@ static bool needs_all_databases(const struct stw_account *a)
 
 #define CAN_LOGIN "login"
 
-/* The server stores the setting as it was given. */
-static void put_acts_as(struct stw_buf *out, const char *role)
-{
-    struct stw_buf setting = STW_BUF_INIT(1024);
-    stw_buf_addf(&setting, "role=%s", role);
-    stw_buf_adds(out, " AND EXISTS (SELECT 1 FROM pg_db_role_setting s WHERE s.setrole = r.oid AND "
-                      "s.setdatabase = 0 AND ");
-    stw_pg_string(out, stw_buf_str(&setting), setting.len);
-    stw_buf_adds(out, " = ANY (s.setconfig))");
-    out->failed |= setting.failed;
-    stw_buf_done(&setting);
-}
-
 static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                          const struct stw_account *a)
 {
@@ -108,8 +95,6 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         stw_pg_strz(&until, a->valid_until);
         stw_buf_adds(&until, "::timestamptz");
     }
-    if (a->acts_as)
-        put_acts_as(&until, a->acts_as);
     out->failed |= quoted.failed || until.failed;
     stw_buf_addf(
         out,
@@ -148,8 +133,6 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
                            : "CASE WHEN pg_get_userbyid(m.grantor) <> current_user THEN "
                              "pg_get_userbyid(m.grantor)::text END",
         user);
-    if (a->acts_as || a->settings)
-        stw_pg_write_settings_look(out, a);
     if (needs_all_databases(a))
         stw_buf_adds(out, " UNION ALL SELECT 'n', datname::text, NULL, NULL, NULL, NULL, NULL FROM "
                           "pg_database WHERE datallowconn AND NOT datistemplate");
@@ -228,12 +211,6 @@ static int read_account_row(void *ctx, const struct stw_cell *c, unsigned count)
         return stw_names_add(&seen->databases, &seen->database_count, get_cell_text(&c[A]));
     case 'o':
         return stw_names_add(&seen->own_databases, &seen->own_count, get_cell_text(&c[A]));
-    case 's':
-        stw_pg_read_setting(k->login, c);
-        return 0;
-    case 'u':
-        stw_pg_read_setting_context(k->login, c);
-        return 0;
     case 'm':
         add_right(k->login,
                   (struct stw_right){.level = STW_LEVEL_ROLE,
@@ -288,9 +265,8 @@ int stw_pg_look(struct stw_session *s, const struct stw_account *a, struct stw_s
     if (stw_session_ask(s, st, read_account_row, &k, f) < 0)
         return -1;
     stw_rights_sort(&k.login->have);
-    stw_pg_want_settings(k.login, a);
-    stw_rights_sort(&k.login->settings_wanted);
-    stw_rights_sort(&k.login->settings);
+    if (stw_pg_look_settings(s, a, k.login, f) != 0)
+        return -1;
     try_password(s, a, k.login);
     return 0;
 }

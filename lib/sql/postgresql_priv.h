@@ -125,13 +125,9 @@ int stw_pg_shed(struct stw_session *s, const struct stw_account *a, const struct
                 struct stw_fault *f);
 
 /* postgresql_settings.c */
-/* 's', database, setting and value, whether of the role that it acts as. */
-void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a);
-void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c);
-/* A row of a setting, and of one that the server knows. */
-void stw_pg_read_setting_context(struct stw_login *l, const struct stw_cell *c);
-/* After the last row: puts what the account asks for into settings_wanted. */
-void stw_pg_want_settings(struct stw_login *l, const struct stw_account *a);
+/* What is set for the account and for the role that it acts as, and what it asks for. */
+int stw_pg_look_settings(struct stw_session *s, const struct stw_account *a, struct stw_login *l,
+                         struct stw_fault *f);
 void stw_pg_settings(const struct stw_account *a, const struct stw_login *l, struct stw_script *s);
 
 /* postgresql_write.c */

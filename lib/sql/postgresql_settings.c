@@ -11,12 +11,16 @@
 
 #include <ctype.h>
 
-void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a)
+/* An account sets its own to any length, and those of the role that it acts as. */
+#define VALUE_SHOWN 8192 /* characters; the rules allow 1024 bytes */
+
+/* {database, setting and value, whether of the role that it acts as}, then {NULL, setting, context}. */
+static void write_lookup(struct stw_buf *out, const struct stw_account *a)
 {
-    stw_buf_adds(out, " UNION ALL SELECT 's', d.datname::text, v.one, (r.rolname = ");
+    stw_buf_addf(out, "SELECT 's', d.datname::text, left(v.one, %d), (r.rolname = ", VALUE_SHOWN);
     stw_pg_strz(out, a->acts_as ? a->acts_as : "");
     stw_buf_adds(out,
-                 ")::text, NULL, NULL, NULL FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = "
+                 ")::text FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = "
                  "s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase CROSS JOIN LATERAL "
                  "unnest(s.setconfig) v(one) WHERE r.rolname IN (");
     stw_pg_strz(out, a->user);
@@ -25,8 +29,8 @@ void stw_pg_write_settings_look(struct stw_buf *out, const struct stw_account *a
     stw_buf_addc(out, ')');
     if (a->setting_count == 0)
         return;
-    stw_buf_adds(out, " UNION ALL SELECT 'u', lower(name), context, NULL, NULL, NULL, NULL FROM "
-                      "pg_settings WHERE lower(name) IN (");
+    stw_buf_adds(out, " UNION ALL SELECT 'u', lower(name), context, NULL FROM pg_settings WHERE "
+                      "lower(name) IN (");
     for (size_t i = 0; i < a->setting_count; i++) {
         stw_buf_adds(out, i > 0 ? "," : "");
         stw_pg_strz(out, a->settings[i].name);
@@ -100,13 +104,22 @@ static void add_setting(struct stw_rights *to, const char *database, const char 
                                            .privilege = list.len > 0 ? stw_buf_str(&list) : value});
 }
 
-void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c)
+enum { KIND, DATABASE, SETTING, OF_ROLE, CELLS };
+
+struct settings_look {
+    const struct stw_account *account;
+    struct stw_login *login;
+    bool acts; /* the login acts as the wanted role */
+};
+
+static void read_setting(struct settings_look *k, const struct stw_cell *c)
 {
-    bool wanted = c[3].data && stw_streq(c[3].data, "true");
-    const char *equals = c[2].data ? strchr(c[2].data, '=') : NULL;
+    struct stw_login *l = k->login;
+    bool wanted = c[OF_ROLE].data && stw_streq(c[OF_ROLE].data, "true");
+    const char *equals = c[SETTING].data ? strchr(c[SETTING].data, '=') : NULL;
     if (!equals)
         return;
-    stw_autofree char *name = strndup(c[2].data, (size_t)(equals - c[2].data));
+    stw_autofree char *name = strndup(c[SETTING].data, (size_t)(equals - c[SETTING].data));
     struct stw_rights *to = wanted ? &l->settings_wanted : &l->settings;
     if (!name) {
         to->failed = true;
@@ -114,15 +127,23 @@ void stw_pg_read_setting(struct stw_login *l, const struct stw_cell *c)
     }
     for (char *at = name; *at; at++) /* DateStyle, TimeZone */
         *at = (char)tolower((unsigned char)*at);
-    if (!stw_streq(name, "role") || (!wanted && c[1].data)) /* `role` is what it acts as */
-        add_setting(to, c[1].data, name, equals + 1);
+    if (!stw_streq(name, "role") || (!wanted && c[DATABASE].data))
+        add_setting(to, c[DATABASE].data, name, equals + 1);
+    else if (!wanted)
+        k->acts = stw_same(k->account->acts_as, equals + 1);
 }
 
-void stw_pg_read_setting_context(struct stw_login *l, const struct stw_cell *c)
+static int read_settings_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    if (c[1].data && c[2].data && stw_streq(c[2].data, "user"))
-        stw_rights_add(&l->settable,
+    struct settings_look *k = ctx;
+    if (count < CELLS || !c[KIND].data)
+        return -1;
+    if (c[KIND].data[0] == 's')
+        read_setting(k, c);
+    else if (c[1].data && c[2].data && stw_streq(c[2].data, "user"))
+        stw_rights_add(&k->login->settable,
                        &(struct stw_right){.level = STW_LEVEL_DATABASE, .name = c[1].data});
+    return 0;
 }
 
 static bool is_settable(const struct stw_login *l, const char *name)
@@ -135,7 +156,7 @@ static bool is_settable(const struct stw_login *l, const char *name)
 
 /* steward may be a superuser, whose ALTER ROLE would be accepted for any setting.  A login does not wait
  * for its role to have them. */
-void stw_pg_want_settings(struct stw_login *l, const struct stw_account *a)
+static void want_settings(struct stw_login *l, const struct stw_account *a)
 {
     struct stw_rights wanted = {0};
     const struct stw_rights *from = a->acts_as ? &l->settings_wanted : &l->settings;
@@ -154,6 +175,30 @@ void stw_pg_want_settings(struct stw_login *l, const struct stw_account *a)
     stw_rights_inherit(&wanted, from);
     stw_rights_done(&l->settings_wanted);
     l->settings_wanted = wanted;
+}
+
+/* A password does not wait for settings: those that cannot be read are trouble of their own. */
+int stw_pg_look_settings(struct stw_session *s, const struct stw_account *a, struct stw_login *l,
+                         struct stw_fault *f)
+{
+    struct settings_look k = {.account = a, .login = l};
+    stw_autoscript struct stw_script script = {0};
+    if (!a->acts_as && !a->settings)
+        return 0;
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    write_lookup(&st->text, a);
+    if (stw_session_ask(s, st, read_settings_row, &k, f) != 0) {
+        if (f->lost || !s->conn)
+            return -1;
+        *f = (struct stw_fault){0};
+        l->settings_unread = true;
+        return 0;
+    }
+    l->options_differ |= l->exists && a->acts_as && !k.acts;
+    want_settings(l, a);
+    stw_rights_sort(&l->settings_wanted);
+    stw_rights_sort(&l->settings);
+    return 0;
 }
 
 static void put_list(struct stw_buf *out, const char *value)
@@ -198,7 +243,7 @@ static bool is_set(const struct stw_rights *settings, const struct stw_right *se
 void stw_pg_settings(const struct stw_account *a, const struct stw_login *l, struct stw_script *s)
 {
     stw_autorights struct stw_rights missing = {0}, excess = {0};
-    if (!a->acts_as && !a->settings)
+    if ((!a->acts_as && !a->settings) || l->settings_unread)
         return;
     stw_rights_minus(&l->settings_wanted, &l->settings, &missing);
     stw_rights_minus(&l->settings, &l->settings_wanted, &excess);

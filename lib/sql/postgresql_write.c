@@ -36,7 +36,9 @@ static void write_acts_as(struct stw_script *s, enum stw_sql_step step, const st
 {
     if (!a->acts_as)
         return;
-    struct stw_buf *out = add_statement(s, step, NULL);
+    struct stw_statement *st = stw_script_add(s, step, NULL);
+    struct stw_buf *out = &st->text;
+    st->own = step == STW_SQL_STEP_ALTER; /* the password does not wait for what else is set */
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " SET role = ");

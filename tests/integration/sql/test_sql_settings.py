@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import dbserver
 from support.sqlprobe import account
 
 PASSWORD = "s3cret-Pa55"
@@ -40,7 +41,7 @@ def test_settings_are_given_compared_and_repaired(make_probe, pg, user):
                                   "Europe/Berlin", "8MB"]
     before = stored(pg, user)
     report = probe.sync(**wanted)
-    assert report["statements"] == 1 and not report["options_changed"]
+    assert report["statements"] == 2 and not report["options_changed"]  # two lookups
 
     pg.sql(f"ALTER ROLE {user} SET statement_timeout = 0; ALTER ROLE {user} RESET search_path; ALTER ROLE "
            f"{user} SET log_statement = 'all'; ALTER ROLE {user} SET lock_timeout = '9s'")
@@ -71,6 +72,37 @@ def test_setting_that_an_account_may_not_change_itself_is_never_set(make_probe, 
         probe.fails("sync", "DENIED", **account(user, settings=[setting(attack, "x")]))
     assert stored(pg, user) == {}
     pg.sql(f"DROP ROLE {user}_other")
+
+
+def test_account_with_a_huge_setting_gets_its_password_and_is_dropped(make_probe, pg, user):
+    """An account sets its own search_path to any length.  It is not read as a whole, and is repaired."""
+    probe = make_probe(pg.target("db", allowedSettings=ALLOWED))
+    wanted = {"settings": [setting("work_mem", "8MB")]}
+    probe.sync(**account(user, **wanted))
+    # ALTER ROLE takes seconds for that.
+    pg.sql("UPDATE pg_db_role_setting SET setconfig = setconfig || ('search_path=' || repeat('a', 70 << 20)) "
+           f"WHERE setrole = '{user}'::regrole")
+    report = probe.sync(**account(user, "n3w-Pa55word", **wanted))
+    assert report["password_changed"] and report["options_changed"], report
+    assert stored(pg, user) == {("", "work_mem"): "8MB"}
+    probe.drop(**account(user, **wanted))
+
+
+def test_password_does_not_wait_for_settings_that_cannot_be_read(make_probe, pg, user):
+    """The server may refuse or fail to unpack them."""
+    pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    probe = make_probe(pg.target("db", allowedSettings=ALLOWED, admin={
+        "user": f"low{user}", "passwordFile": str(pg.admin_file)}))
+    wanted = {"settings": [setting("work_mem", "8MB")]}
+    probe.sync(**account(user, **wanted))
+    pg.sql("REVOKE SELECT ON pg_db_role_setting FROM PUBLIC")
+    try:
+        report = probe.fails("sync", "DENIED", **account(user, "n3w-Pa55word", **wanted))
+        assert report["password_changed"] and "cannot be read" in report["error"]
+        probe.drop(**account(user, **wanted))
+    finally:
+        pg.sql("GRANT SELECT ON pg_db_role_setting TO PUBLIC")
+    pg.sql(f"DROP ROLE low{user}")
 
 
 def test_setting_that_the_server_refuses_is_told(make_probe, pg, user):
