@@ -2,6 +2,7 @@
  *
  * Connections to MySQL and MariaDB through libmariadb. */
 #include "sql/databases_priv.h"
+#include "sql/intake.h"
 #include "sql/library.h"
 #include "sql/mysql_priv.h"
 #include "sql/mysql_privileges.h"
@@ -62,6 +63,7 @@ struct stw_conn {
     uint64_t started_ms;
     uint64_t limit_ms; /* a statement that takes this long was cut off by us */
     int wake;          /* an eventfd that ends all waiting */
+    struct stw_intake intake;
     atomic_bool cut;
     bool opening; /* one deadline covers all of it */
 };
@@ -108,6 +110,12 @@ static int wait_io(my_socket handle, my_bool is_read, int timeout)
     struct stw_conn *c = waiting;
     struct pollfd fds[] = {{.fd = handle, .events = is_read ? POLLIN : POLLOUT},
                            {.fd = c ? c->wake : -1, .events = POLLIN}};
+    if (c && c->opening)
+        stw_intake_open(&c->intake, handle);
+    if (c && is_read && stw_intake_is_over(&c->intake)) {
+        errno = EMSGSIZE;
+        return -1;
+    }
     for (;;) {
         uint64_t left = c ? time_left_ms(c) : (uint64_t)STW_MAX(timeout, 1);
         int n = left > 0 ? poll(fds, STW_COUNT(fds), (int)STW_MIN(left, (uint64_t)INT32_MAX)) : 0;
@@ -174,6 +182,10 @@ static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault
 {
     unsigned number = my.mysql_errno(&c->mysql);
     stw_mysql_fault(f, number, my.mysql_sqlstate(&c->mysql), my.mysql_error(&c->mysql), step);
+    if (stw_intake_is_over(&c->intake)) {
+        (void)stw_fault_set(f, STW_SQL_CONNECT, step, "the server's answer is too large");
+        f->lost = true;
+    }
     f->timeout = f->lost && now_ms() - c->started_ms + 100 >= c->limit_ms;
     return -1;
 }
@@ -396,6 +408,7 @@ static void conn_close(struct stw_conn *c)
     c->started_ms = now_ms();
     c->limit_ms = CLOSE_MS;
     waiting = c;
+    stw_intake_close(&c->intake);
     my.mysql_close(&c->mysql);
     waiting = NULL;
     if (c->wake >= 0)
@@ -483,9 +496,11 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     c->started_ms = now_ms();
     c->limit_ms = (uint64_t)t->connect_timeout_seconds * 1000;
     waiting = c;
+    stw_intake_begin(&c->intake);
     int r = c->wake >= 0 ? connect_to_target(c, as, f)
                          : stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no eventfd");
     waiting = NULL;
+    stw_intake_end(&c->intake);
     forget_password(c);
     if (r == 0 && t->tls_mode != STW_TLS_DISABLE && !my.mysql_get_ssl_cipher(&c->mysql))
         r = stw_fault_set(f, STW_SQL_TLS, STW_SQL_STEP_CONNECT, "the server does not offer TLS");
@@ -505,7 +520,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
 static bool conn_alive(struct stw_conn *c)
 {
     struct pollfd p = {.fd = (int)my.mysql_get_socket(&c->mysql), .events = POLLIN};
-    return poll(&p, 1, 0) == 0;
+    return poll(&p, 1, 0) == 0 && !stw_intake_is_worn(&c->intake);
 }
 
 /* Does not use the descriptor: the library may just have closed it, and another file may have got
@@ -538,10 +553,12 @@ static int read_rows(struct stw_conn *c, MYSQL_RES *result, stw_row_fn *row, voi
     MYSQL_ROW r;
     while ((r = my.mysql_fetch_row(result))) {
         const unsigned long *lengths = my.mysql_fetch_lengths(result);
+        size_t before = bytes;
         for (unsigned i = 0; i < count; i++) {
             cells[i] = (struct stw_cell){r[i], r[i] ? lengths[i] : 0};
             bytes += cells[i].len;
         }
+        stw_intake_add_row(&c->intake, bytes - before);
         if (bytes > STW_ANSWER_MAX_BYTES || is_over(c) || (row && row(ctx, cells, count) != 0))
             return -1;
     }
@@ -626,9 +643,11 @@ static int run_one(struct stw_conn *c, const struct stw_statement *st, stw_row_f
 {
     if (!c->opening)
         c->started_ms = now_ms();
+    stw_intake_begin(&c->intake);
     waiting = c;
     int r = send_until_no_deadlock(c, st, row, ctx, f);
     waiting = NULL;
+    stw_intake_end(&c->intake);
     if (r != 0)
         return -1;
     if (st->must_match && my.mysql_affected_rows(&c->mysql) == 0)

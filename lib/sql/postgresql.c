@@ -3,6 +3,7 @@
  * Connections to PostgreSQL through libpq, which is only used in its non-blocking form: every wait
  * has a deadline. */
 #include "sql/databases_priv.h"
+#include "sql/intake.h"
 #include "sql/library.h"
 #include "sql/postgresql_priv.h"
 #include "sql/resolve.h"
@@ -33,6 +34,7 @@
     F(PQisBusy)                                                                                    \
     F(PQlibVersion)                                                                                \
     F(PQnfields)                                                                                   \
+    F(PQnotifies)                                                                                  \
     F(PQntuples)                                                                                   \
     F(PQresultErrorField)                                                                          \
     F(PQresultStatus)                                                                              \
@@ -56,7 +58,8 @@ struct stw_conn {
     uint64_t timeout_ms; /* of a statement, on our side */
     int wake;            /* an eventfd that ends all waiting, for other threads */
     char warned[6];      /* the SQLSTATE of a grant that only caused a warning */
-    char settings[256];  /* statements at the start of each transaction */
+    struct stw_intake intake;
+    char settings[256]; /* statements at the start of each transaction */
 };
 
 static uint64_t now_ms(void)
@@ -87,18 +90,42 @@ static int took_too_long(struct stw_fault *f, enum stw_sql_step step)
     return -1;
 }
 
-static int finish_connect(const struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
+static int sent_too_much(struct stw_fault *f, enum stw_sql_step step)
+{
+    (void)stw_fault_set(f, step == STW_SQL_STEP_CONNECT ? STW_SQL_CONNECT : STW_SQL_LOOKUP, step,
+                        "the server's answer is too large");
+    f->lost = true;
+    return -1;
+}
+
+static bool has_sent_too_much(const struct stw_conn *c)
+{
+    return stw_intake_is_over(&c->intake);
+}
+
+static int connect_in_time(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
+        stw_intake_open(&c->intake, pq.PQsocket(c->pg)); /* each address has another one */
         if (!wait_for_server(c, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
             return took_too_long(f, STW_SQL_STEP_CONNECT);
+        if (has_sent_too_much(c))
+            return sent_too_much(f, STW_SQL_STEP_CONNECT);
         state = pq.PQconnectPoll(c->pg);
     }
     if (state == PGRES_POLLING_OK)
         return 0;
     stw_pg_connect_fault(f, pq.PQerrorMessage(c->pg));
     return -1;
+}
+
+static int finish_connect(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
+{
+    stw_intake_begin(&c->intake);
+    int r = connect_in_time(c, deadline_ms, f);
+    stw_intake_end(&c->intake);
+    return r;
 }
 
 static const char *ca_of(const struct stw_target *t)
@@ -206,6 +233,8 @@ static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
     while (pq.PQflush(c->pg) == 1) {
         if (!wait_for_server(c, POLLIN | POLLOUT, deadline_ms))
             return took_too_long(f, step);
+        if (has_sent_too_much(c))
+            return sent_too_much(f, step);
         if (!pq.PQconsumeInput(c->pg))
             break;
     }
@@ -221,6 +250,10 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
             (void)took_too_long(f, step);
             return NULL;
         }
+        if (has_sent_too_much(c)) {
+            (void)sent_too_much(f, step);
+            return NULL;
+        }
         if (!pq.PQconsumeInput(c->pg))
             break;
     }
@@ -228,6 +261,16 @@ static PGresult *next_result(struct stw_conn *c, uint64_t deadline_ms, enum stw_
 }
 
 #define CELLS_MAX 16
+
+/* steward asks for none: the library would keep them all. */
+static void drop_notification(struct stw_conn *c, struct stw_fault *f, enum stw_sql_step step)
+{
+    PGnotify *n = pq.PQnotifies(c->pg);
+    if (!n)
+        return;
+    pq.PQfreemem(n);
+    (void)sent_too_much(f, step);
+}
 
 static int read_rows(const PGresult *result, stw_row_fn *row, void *ctx, size_t *bytes)
 {
@@ -265,12 +308,11 @@ static void fault_of(struct stw_conn *c, const PGresult *result, enum stw_sql_st
     f->lost |= pq.PQstatus(c->pg) != CONNECTION_OK;
 }
 
-/* Sends `text` as it is. */
-static int send_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
-                      void *ctx, struct stw_fault *f)
+static int exchange(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                    void *ctx, struct stw_fault *f)
 {
     uint64_t deadline = now_ms() + c->timeout_ms;
-    size_t bytes = 0;
+    size_t bytes = 0, before = 0;
     PGresult *result;
     bool bad = false;
     c->warned[0] = '\0';
@@ -283,6 +325,11 @@ static int send_query(struct stw_conn *c, const char *text, enum stw_sql_step st
         else if (!bad && read_rows(result, row, ctx, &bytes) != 0)
             bad = true;
         pq.PQclear(result);
+        stw_intake_add_row(&c->intake, bytes - before);
+        before = bytes;
+        drop_notification(c, f, step);
+        if (f->lost)
+            break;
     }
     if (f->trouble != STW_SQL_FINE)
         return -1;
@@ -292,6 +339,18 @@ static int send_query(struct stw_conn *c, const char *text, enum stw_sql_step st
         return 0;
     stw_pg_fault(f, c->warned, NULL, NULL, step);
     return -1;
+}
+
+/* Sends `text` as it is. */
+static int send_query(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                      void *ctx, struct stw_fault *f)
+{
+    stw_intake_begin(&c->intake);
+    int r = exchange(c, text, step, row, ctx, f);
+    if (r != 0 && has_sent_too_much(c))
+        (void)sent_too_much(f, step);
+    stw_intake_end(&c->intake);
+    return r;
 }
 
 /* Several statements in one query are one transaction, which begins with the settings. */
@@ -399,6 +458,7 @@ static void conn_close(struct stw_conn *c)
 {
     if (!c)
         return;
+    stw_intake_close(&c->intake);
     pq.PQfinish(c->pg);
     if (c->wake >= 0)
         (void)close(c->wake);
@@ -448,6 +508,8 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
 static bool conn_alive(struct stw_conn *c)
 {
     struct pollfd p = {.fd = pq.PQsocket(c->pg), .events = POLLIN};
+    if (stw_intake_is_worn(&c->intake))
+        return false;
     if (poll(&p, 1, 0) == 0)
         return true;
     return pq.PQconsumeInput(c->pg) && pq.PQstatus(c->pg) == CONNECTION_OK && poll(&p, 1, 0) == 0;

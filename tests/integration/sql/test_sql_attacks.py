@@ -2,6 +2,8 @@
 """lib/sql on real servers, under attack by a tenant who may write any DatabaseUser."""
 
 import contextlib
+import itertools
+import pathlib
 import re
 import socket
 import ssl
@@ -773,6 +775,78 @@ def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
         assert time.monotonic() - begin < 15
     finally:
         proxy.close()
+
+
+# --- a server whose answer has no end
+
+
+def long_message(kind, begin=b""):
+    """A message of PostgreSQL that says it has 900 MiB; the pieces of it."""
+    yield kind + struct.pack("!i", 900 << 20) + begin
+    while True:
+        yield b"x" * (1 << 20)
+
+
+def many_messages(kind, text):
+    """Messages of PostgreSQL, each with a number in it."""
+    for number in itertools.count():
+        body = text % number
+        yield kind + struct.pack("!i", len(body) + 4) + body
+
+
+def many_columns():
+    """A result of MySQL with 65,535 columns, whose descriptions go on."""
+    def text(value):
+        return b"\xfd" + struct.pack("<I", len(value))[:3] + value
+    column = b"".join(map(text, (b"def", b"s", b"t" * 60000, b"o", b"n", b"x"))) + bytes([12]) + bytes(12)
+    yield bytes([3, 0, 0, 1]) + b"\xfc\xff\xff"
+    for number in itertools.count(2):
+        yield struct.pack("<I", len(column))[:3] + bytes([number % 256]) + column
+
+
+FLOODS = {
+    "row": lambda: long_message(b"D", struct.pack("!hi", 7, 800 << 20)),
+    "columns": lambda: long_message(b"T", struct.pack("!h", 30000)),
+    "error": lambda: long_message(b"E", b"SERROR\0C42501\0M"),
+    "notice": lambda: long_message(b"N", b"SNOTICE\0C00000\0M"),
+    "parameters": lambda: many_messages(b"S", b"n%d" + b"x" * 20000 + b"\0v\0"),
+    "notifications": lambda: many_messages(b"A", struct.pack("!i", 1) + b"channel\0%d" + b"x" * 20000 + b"\0"),
+}
+
+
+class Flood(Proxy):
+    """A proxy that answers a request with `after` in it by itself, as long as the client reads."""
+
+    def __init__(self, port, after, pieces):
+        self.after, self.pieces = after, pieces
+        super().__init__(port, b"", b"")
+
+    def pump(self, one, other, change):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                for piece in self.pieces() if change and self.after in data else ():
+                    one.sendall(piece)
+                other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def test_answer_without_its_end_fills_no_memory(without_tls, make_probe, user):
+    """The client libraries keep a message until all of it is there, and read as long as something comes."""
+    server = without_tls
+    floods = FLOODS if server.engine == "postgresql" else {"columns": many_columns}
+    for name, pieces in floods.items():
+        proxy = Flood(server.port, SLOW_AFTER[server.engine][1], pieces)
+        try:
+            probe = make_probe({**server.target("db"), "port": proxy.port, "tls": {"mode": "Disable"}})
+            report = probe.ask("sync", **account(user))
+            assert "answer is too large" in report["error"], (name, report)
+            status = pathlib.Path(f"/proc/{probe.process.pid}/status").read_text("ascii")
+            # 9 MiB, twice while the buffer grows, and what comes within some milliseconds.
+            assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) < 96 << 10, (name, status)
+        finally:
+            proxy.close()
 
 
 def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
