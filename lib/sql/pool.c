@@ -242,10 +242,27 @@ static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *da
     return conn;
 }
 
-/* An error about one database does not concern the others; one about the password does. */
+/* An error about one database does not concern the others; one about the password does, or one of a
+ * server that stops. */
 static bool is_of_database(const struct stw_fault *f, const char *database)
 {
-    return database && f->state[0] != '\0' && !f->lost && !stw_streq(f->state, "28P01");
+    static const char *const of_server[] = {"08", "28P01", "57P01", "57P02", "57P03"};
+    bool server = f->state[0] == '\0';
+    for (size_t i = 0; i < STW_COUNT(of_server); i++)
+        server |= strncmp(f->state, of_server[i], strlen(of_server[i])) == 0;
+    return database && !server;
+}
+
+bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step)
+{
+    if (f->trouble != STW_SQL_CONNECT || !is_of_database(f, database))
+        return false;
+    (void)stw_fault_set(f, STW_SQL_DENIED, step,
+                        "the database \"%s\" refuses or ends the admin's connections (SQLSTATE "
+                        "%s): see ALLOW_CONNECTIONS, CONNECTION LIMIT and the timeouts that ALTER "
+                        "DATABASE has set",
+                        database, f->state);
+    return true;
 }
 
 /* Whether the fault means that the server is down, or that no login can succeed. */
@@ -277,6 +294,8 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
 static void name_login(struct stw_pool *p, const char *database, struct stw_fault *f)
 {
     const struct stw_target *t = p->config.target;
+    if (stw_pool_blame_database(f, database, STW_SQL_STEP_GRANT))
+        return;
     bool refused = f->trouble == STW_SQL_AUTH || f->trouble == STW_SQL_DENIED;
     if (refused && is_of_database(f, database))
         (void)stw_fault_set(f, STW_SQL_DENIED, STW_SQL_STEP_GRANT,

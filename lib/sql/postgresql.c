@@ -54,12 +54,13 @@ static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/
 struct stw_conn {
     PGconn *pg;
     struct stw_facts facts;
-    bool own_encoding;   /* the server reads what we send as UTF-8 */
-    uint64_t timeout_ms; /* of a statement, on our side */
-    int wake;            /* an eventfd that ends all waiting, for other threads */
-    char warned[6];      /* the SQLSTATE of a grant that only caused a warning */
+    bool read_only_database; /* ALTER DATABASE ... SET default_transaction_read_only */
+    bool own_encoding;       /* the server reads what we send as UTF-8 */
+    uint64_t timeout_ms;     /* of a statement, on our side */
+    int wake;                /* an eventfd that ends all waiting, for other threads */
+    char warned[6];          /* the SQLSTATE of a grant that only caused a warning */
     struct stw_intake intake;
-    char settings[256]; /* statements at the start of each transaction */
+    char settings[384]; /* statements at the start of each transaction */
 };
 
 static uint64_t now_ms(void)
@@ -370,9 +371,9 @@ static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step ste
 static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_conn *c = ctx;
-    if (count < 7)
+    if (count < 8)
         return -1;
-    for (unsigned i = 0; i < 7; i++)
+    for (unsigned i = 0; i < 8; i++)
         if (!cells[i].data)
             return -1;
     stw_format(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
@@ -380,6 +381,7 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     c->facts.superuser = stw_streq(cells[2].data, "true");
     c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
     c->facts.inherits = stw_streq(cells[6].data, "true");
+    c->read_only_database = stw_streq(cells[7].data, "true");
     c->own_encoding = stw_streq(cells[4].data, "UTF8");
     c->facts.utf8 = c->own_encoding && stw_streq(cells[5].data, "UTF8");
     return 0;
@@ -391,10 +393,11 @@ static void write_settings(struct stw_conn *c, const struct stw_target *t)
 {
     long long ms = (long long)t->statement_timeout_seconds * 1000;
     stw_format(c->settings, sizeof(c->settings),
-               "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = %lld; "
+               "%sSET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = %lld; "
                "SET LOCAL lock_timeout = %lld; "
                "SET LOCAL idle_in_transaction_session_timeout = %lld;\n",
-               ms, STW_MIN(ms, (long long)STW_SQL_LOCK_TIMEOUT_MS), ms);
+               c->read_only_database ? "SET LOCAL transaction_read_only = off; " : "", ms,
+               STW_MIN(ms, (long long)STW_SQL_LOCK_TIMEOUT_MS), ms);
 }
 
 static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
@@ -405,12 +408,15 @@ static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
         "rolsuper::text FROM pg_roles WHERE rolname = current_user), "
         "has_table_privilege('pg_catalog.pg_authid', 'SELECT')::text, "
         "current_setting('client_encoding'), current_setting('server_encoding'), "
-        "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user)";
+        "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user), "
+        "(SELECT (setting = 'on' AND source = 'database' AND NOT pg_is_in_recovery())::text FROM "
+        "pg_settings WHERE name = 'default_transaction_read_only')";
     uint64_t now = now_ms();
     write_settings(c, t);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
     if (run_query(c, facts, STW_SQL_STEP_CONNECT, read_facts, c, f) != 0)
         return -1;
+    write_settings(c, t); /* who owns a database decides nothing there for the admin */
     /* the server's own limit ends before this */
     c->timeout_ms = (uint64_t)t->statement_timeout_seconds * 1000 + 2000;
     if (!c->own_encoding)

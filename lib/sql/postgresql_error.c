@@ -38,6 +38,9 @@ static const struct known {
     {"42P02", STW_SQL_NO_OBJECT, "an object does not exist"},
     {"42", STW_SQL_FAILED, "the server did not understand the statement"},
     {"53300", STW_SQL_BUSY, "the server has too many connections"},
+    {"53200", STW_SQL_CONNECT,
+     "the server has no room for what the statement needs: the locks of all transactions "
+     "(max_locks_per_transaction), or memory"},
     {"53", STW_SQL_CONNECT, "the server has run out of a resource"},
     {"55000", STW_SQL_CONNECT, "the database takes no connections"},
     {"55006", STW_SQL_FAILED, "other sessions use it"},
@@ -85,6 +88,9 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
     (void)stw_fault_set(f, k->trouble, step, "%s%s%s (SQLSTATE %.5s)",
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
     stw_format(f->state, sizeof(f->state), "%.5s", state);
+    if (step != STW_SQL_STEP_CONNECT &&
+        strncmp(state, "53", 2) == 0) /* a statement needs too much */
+        f->trouble = STW_SQL_FAILED;
     f->lost = strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0;
     /* "tuple concurrently updated": two grants on one object, of which one was rolled back. */
     f->again = strncmp(state, "40", 2) == 0 ||

@@ -125,7 +125,7 @@ static int send_some(struct stw_session *s, const struct stw_statement *st, size
     int r = s->ops->run(s->conn, st, count, row, ctx, f);
     s->statements += (unsigned)count;
     stw_pool_count(s->pool, (unsigned)count, r == 0);
-    if (r < 0)
+    if (r < 0 && !stw_pool_blame_database(f, s->database, st->step))
         name_statement(s, st, count, f);
     if (r < 0 && f->trouble == STW_SQL_READ_ONLY)
         stw_session_leave_server(s);

@@ -979,6 +979,29 @@ def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("what the owner of a database may set for all of its sessions")
+@pytest.mark.parametrize("setting, troubles", (
+    ("SET default_transaction_read_only = on", ("FINE",)), ("SET idle_session_timeout = 1", ("DENIED", "FINE")),
+    ("ALLOW_CONNECTIONS false", ("DENIED",))))
+def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user, setting, troubles):
+    """An owner decides for all sessions in its database, also those of the admin.  What fails there is trouble
+    of one object: the others are served, and the target is not left alone."""
+    probe = make_probe(pg.target("db"))
+    victim = account(f"{user}v", owner="other/victim", uid="uid-v")
+    probe.sync(**account(user))
+    pg.sql(f"CREATE DATABASE {user}_d OWNER {user}")
+    pg.sql(f"SET ROLE {user}; ALTER DATABASE {user}_d {setting}")
+    for round_ in range(4):
+        report = probe.ask("sync", **account(user, f"n3w-Pa55word-{round_}", grants=[
+            grant(f"{user}_d", "USAGE", schema="public")]))
+        assert report["trouble"] in troubles and report["password_changed"], report
+    assert all(line.endswith(" 0") for line in probe.metric("steward_sql_circuit_open"))
+    probe.sync(**victim)
+    probe.drop(**victim)
+    pg.sql(f"ALTER DATABASE {user}_d ALLOW_CONNECTIONS true; DROP DATABASE {user}_d WITH (FORCE)")
+    probe.drop(**account(user))
+
+
 def open_by(pg, user, how):
     """A transaction in which the role has changed itself, and that stays open."""
     change = f"ALTER ROLE {user} PASSWORD 'their-Own-Pa55'"
