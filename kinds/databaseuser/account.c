@@ -135,6 +135,10 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
                 grants_policies, STW_COUNT(grants_policies), spec->grants_policy),
             .require_tls =
                 (enum stw_require_tls)place_of(tls_modes, STW_COUNT(tls_modes), spec->require_tls),
+            .certificate = {.given = stw_json_there(
+                                stw_json_path(d->object.root, "spec.requireCertificate")),
+                            .subject = spec->certificate.subject,
+                            .issuer = spec->certificate.issuer},
             .max_user_connections = spec->limits.max_user_connections,
             .max_queries_per_hour = spec->limits.max_queries_per_hour,
             .max_updates_per_hour = spec->limits.max_updates_per_hour,

@@ -168,6 +168,19 @@ static const struct stw_field limit_fields[] = {
     {0},
 };
 
+#define SUBJECT_ROW(word, member_, text)                                                           \
+    {                                                                                              \
+        .name = (word), STW_FIELD(STW_T_STRING, struct stw_databaseuser_certificate, member_),     \
+        .help = (text), STW_RANGE(1, STW_DATABASEUSER_SUBJECT_MAX), .pattern = "^/[ -~]*$",        \
+        .check = stw_databaseuser_check_subject, .cel = stw_databaseuser_cel_subject,              \
+    }
+
+static const struct stw_field certificate_fields[] = {
+    SUBJECT_ROW("subject", subject, "Subject of the certificate, such as /O=Example/CN=app."),
+    SUBJECT_ROW("issuer", issuer, "Issuer of the certificate, such as /O=Example/CN=Example CA."),
+    {0},
+};
+
 static const struct stw_field host = {.name = "",
                                       .type = STW_T_STRING,
                                       .required = true,
@@ -318,6 +331,12 @@ static const struct stw_field spec_fields[] = {
              "with a client certificate.",
      .def = "\"None\"",
      .values = tls_modes},
+    {.name = "requireCertificate",
+     STW_FIELD(STW_T_OBJECT, struct stw_databaseuser, certificate),
+     .help =
+         "MySQL and MariaDB, with requireTLS X509: what the client's certificate must have.  When "
+         "absent, that is left as it is on the server.",
+     .fields = certificate_fields},
     {.name = "limits",
      STW_FIELD(STW_T_OBJECT, struct stw_databaseuser, limits),
      .help = "Limits of the account on the server.",

@@ -41,6 +41,13 @@ struct stw_databaseuser_limits {
         max_connections_per_hour;
 };
 
+#define STW_DATABASEUSER_SUBJECT_MAX 1024
+
+/* Of the client's certificate, as the server compares them; NULL: any. */
+struct stw_databaseuser_certificate {
+    const char *subject, *issuer;
+};
+
 /* One element of `grants`, read with stw_fields_decode(stw_databaseuser_grant_fields, ...). */
 struct stw_databaseuser_grant {
     const char *database; /* "*": all */
@@ -109,6 +116,7 @@ struct stw_databaseuser {
     const char *auth_plugin;   /* MySQL and MariaDB; NULL: the server's default */
     const char *grants_policy; /* "Managed", "Exact", "Additive" */
     const char *require_tls;   /* "None", "SSL", "X509" */
+    struct stw_databaseuser_certificate certificate; /* absent in JSON: as it is on the server */
     struct stw_databaseuser_limits limits;
     const char *deletion_policy;   /* "Delete", "Lock", "Retain" */
     const char *adoption_policy;   /* "Fail", "Adopt" */

@@ -45,6 +45,11 @@ const struct stw_cel stw_databaseuser_cel_plugin[] = {
     {0},
 };
 
+const struct stw_cel stw_databaseuser_cel_subject[] = {
+    {"self.matches(r'^/[ -~]*$')", SUBJECT_FORM},
+    {0},
+};
+
 const struct stw_cel stw_databaseuser_cel_setting[] = {
     {"self.matches(r'^[a-z0-9_]*$')", "must consist of small letters, digits and '_'"},
     {0},
@@ -176,6 +181,12 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .rule = "!has(self.settings) || self.settings.all(g, !has(g.name) || "
              "self.settings.exists_one(h, " SAME("name") " && " SAME("database") "))",
      .message = "settings must differ"},
+    {.at = "requireCertificate",
+     .code = STW_FORBIDDEN,
+     .rule = "!has(self.requireCertificate) || (!has(self.requireCertificate.subject) && "
+             "!has(self.requireCertificate.issuer)) || "
+             "(has(self.requireTLS) && self.requireTLS == 'X509')",
+     .message = CERTIFICATE_NEEDS_X509},
     {.at = "reassignOwnedTo",
      .code = STW_INVALID,
      .rule = "!has(self.reassignOwnedTo) || !has(self.user) || self.reassignOwnedTo != self.user",

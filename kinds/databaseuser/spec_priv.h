@@ -19,11 +19,13 @@ const char *stw_databaseuser_check_every(const char *every);
 const char *stw_databaseuser_check_alphabet(const char *alphabet);
 const char *stw_databaseuser_check_setting(const char *name);
 const char *stw_databaseuser_check_plugin(const char *plugin);
+const char *stw_databaseuser_check_subject(const char *subject);
 
 /* The same and the rules in CEL. */
 extern const struct stw_cel stw_databaseuser_cel_user[], stw_databaseuser_cel_text[],
     stw_databaseuser_cel_key[], stw_databaseuser_cel_until[], stw_databaseuser_cel_every[],
-    stw_databaseuser_cel_alphabet[], stw_databaseuser_cel_plugin[], stw_databaseuser_cel_setting[];
+    stw_databaseuser_cel_alphabet[], stw_databaseuser_cel_plugin[], stw_databaseuser_cel_setting[],
+    stw_databaseuser_cel_subject[];
 extern const struct stw_cel_rule stw_databaseuser_cel[];
 
 void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
@@ -68,6 +70,8 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 #define EVERY_NEEDS_GENERATE                                                                       \
     "needs spec.password.generate: the password of a named Secret is changed by who writes it"
 #define RESERVED_KEY "reserved: steward, Kubernetes or Argo CD acts on keys of this domain"
+#define CERTIFICATE_NEEDS_X509 "needs requireTLS X509"
+#define SUBJECT_FORM "must be printable ASCII and start with '/', as in /O=Example/CN=app"
 #define ONE_OF_TABLE_ROUTINE "set only one of table, routine"
 #define TWINS_NEED_CONNECTION                                                                      \
     "must be set, because TwinAccounts changes the name of the login, which applications read "    \

@@ -77,6 +77,14 @@ const char *stw_databaseuser_check_plugin(const char *plugin)
     return NULL;
 }
 
+const char *stw_databaseuser_check_subject(const char *subject)
+{
+    for (const char *c = subject; *c; c++)
+        if (*c < ' ' || *c > '~')
+            return SUBJECT_FORM;
+    return *subject == '/' ? NULL : SUBJECT_FORM;
+}
+
 const char *stw_databaseuser_check_every(const char *every)
 {
     size_t digits = strspn(every, "0123456789");
@@ -448,6 +456,28 @@ static void check_hosts(const struct stw_dbu_scene *s)
         stw_findings_warn(s->f, "hosts is ignored on %s", s->engine->name);
     if (s->target && s->target->engine == STW_ENGINE_MARIADB)
         check_networks(s);
+}
+
+static bool requires_certificate(struct stw_json object)
+{
+    return stw_json_there(stw_json_path(object, "spec.requireCertificate"));
+}
+
+static void check_certificate(const struct stw_dbu_scene *s)
+{
+    static const char path[] = "spec.requireCertificate";
+    const struct stw_databaseuser_certificate *c = &s->user->certificate;
+    if (!requires_certificate(s->a->object)) {
+        if (requires_certificate(s->a->old_object))
+            stw_findings_warn(s->f,
+                              "without requireCertificate, the account requires on the server "
+                              "what it does now; set it to {} to remove that");
+        return;
+    }
+    if ((c->subject || c->issuer) && !is_same_word(s->user->require_tls, "X509"))
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, CERTIFICATE_NEEDS_X509);
+    else if (s->engine && !s->engine->has_require_tls)
+        stw_databaseuser_add_unsupported(s, path, NULL);
 }
 
 static void check_tls(const struct stw_dbu_scene *s)
@@ -826,6 +856,7 @@ static void check_all(const struct stw_dbu_scene *s)
     check_roles(s);
     check_plugin(s);
     check_tls(s);
+    check_certificate(s);
     check_limits(s);
     check_until(s);
     stw_databaseuser_check_settings(s);

@@ -307,6 +307,19 @@ static int check_adopted(struct work *w, const struct stw_login *l, struct stw_b
     return 0;
 }
 
+/* What an administrator requires of the connections of an account is not loosened by its adoption. */
+static int check_requirement(struct work *w, const struct stw_login *l)
+{
+    if (l->loosened[0] == '\0' || classify_owner(l, w->a) == FORMER_OURS)
+        return 0;
+    return stw_fault_set(
+        &w->f, STW_SQL_EXISTS, STW_SQL_STEP_LOOKUP,
+        "it exists on the server and is not adopted, because its connections need more "
+        "there than spec.requireTLS and spec.requireCertificate ask for: %s; set the "
+        "same, or have that removed from the account first",
+        l->loosened);
+}
+
 /* A tenant gets the rights of an account that it adopts: none may be beyond what the target
  * gives. */
 static int check_adoption(struct work *w)
@@ -316,7 +329,7 @@ static int check_adoption(struct work *w)
     for (size_t i = 0; i < w->seen.count; i++) {
         const struct stw_login *l = &w->seen.logins[i];
         adopting |= l->adopting;
-        if (l->adopting && check_adopted(w, l, &excess) != 0)
+        if (l->adopting && (check_requirement(w, l) != 0 || check_adopted(w, l, &excess) != 0))
             return -1;
     }
     if (!adopting)

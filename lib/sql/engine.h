@@ -69,6 +69,14 @@ typedef int stw_row_fn(void *ctx, const struct stw_cell *cells, unsigned count);
 
 enum stw_password_state { STW_PASSWORD_UNKNOWN, STW_PASSWORD_SAME, STW_PASSWORD_DIFFERS };
 
+#define STW_LOOSENED_SIZE 300
+
+/* REQUIRE of an account of MySQL or MariaDB, as it is stored.  With one of the texts, `mode` is not used. */
+struct stw_requirement {
+    enum stw_require_tls mode;
+    char *subject, *issuer, *cipher; /* NULL: none */
+};
+
 /* One account on the server: user@host, or the role. */
 struct stw_login {
     char host[256]; /* "" on PostgreSQL */
@@ -80,9 +88,9 @@ struct stw_login {
     bool special;      /* never adopted: a superuser, a role, ... */
     bool can_login;    /* it is not locked; PostgreSQL: LOGIN */
     bool options_differ;
-    bool
-        certificate; /* MySQL: REQUIRE SUBJECT, ISSUER or CIPHER, which stay: no value of the object's is
-                         as strict */
+    struct stw_requirement require; /* MySQL and MariaDB: of the connections */
+    char loosened
+        [STW_LOOSENED_SIZE]; /* the part of it that the wanted one does not have: "REQUIRE SSL" */
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
     bool

@@ -165,6 +165,16 @@ static void write_old_passwords(struct stw_buf *out, const char *user)
                  user);
 }
 
+/* MariaDB has them in JSON. */
+static void write_certificates(struct stw_buf *out, const char *user)
+{
+    stw_buf_addf(out,
+                 " UNION ALL " HEAD("x") BYTES("x509_subject") "," BYTES("x509_issuer") "," BYTES(
+                     "ssl_cipher") ",NULL,NULL FROM mysql.user WHERE User=%s AND "
+                                   "ssl_type='SPECIFIED'",
+                 user);
+}
+
 static void write_rights(struct stw_buf *out, const struct stw_facts *k, const char *user)
 {
     stw_buf_adds(out, " UNION ALL " HEAD("d") BYTES("Db") ",");
@@ -242,6 +252,8 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
     write_accounts(out, k, user);
     if (stw_mysql_has_two_passwords(k))
         write_old_passwords(out, user);
+    if (!k->mariadb)
+        write_certificates(out, user);
     write_rights(out, k, user);
     write_databases(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
@@ -331,7 +343,33 @@ static void add_default(struct stw_login *l, const char *role, const char *host)
     stw_rights_add(&l->defaults, &r);
 }
 
-#define SSL_TYPE_SPECIFIED 3
+/* An empty text requires nothing. */
+static int keep_text(const struct stw_cell *c, char **ret)
+{
+    if (c->len > 0 && !*ret && !(*ret = strdup(c->data)))
+        return -1;
+    return 0;
+}
+
+static int keep_json_text(struct stw_json v, char **ret)
+{
+    if (stw_json_size(v) > 0 && !*ret && !(*ret = stw_json_strdup(v)))
+        return -1;
+    return 0;
+}
+
+static int read_requirement(struct stw_json priv, struct stw_requirement *r)
+{
+    int64_t mode = json_int(priv, "ssl_type"); /* as enum stw_require_tls; then the texts */
+    r->mode = STW_ACCOUNT_TLS_MODES;
+    if (mode >= 0 && mode < STW_ACCOUNT_TLS_MODES)
+        r->mode = (enum stw_require_tls)mode;
+    if (r->mode < STW_ACCOUNT_TLS_MODES)
+        return 0;
+    return keep_json_text(stw_json_get(priv, "x509_subject"), &r->subject) |
+           keep_json_text(stw_json_get(priv, "x509_issuer"), &r->issuer) |
+           keep_json_text(stw_json_get(priv, "ssl_cipher"), &r->cipher);
+}
 
 /* Of a column that the server fills: each takes 28 bytes of memory. */
 #define PRIV_VALUES_MAX 8192U
@@ -369,9 +407,8 @@ static int read_priv(struct mysql_look *k, struct stw_login *l, const struct stw
     (void)limits_of(k->account, want);
     for (size_t i = 0; i < STW_COUNT(names); i++)
         l->options_differ |= json_int(priv, names[i]) != want[i];
-    l->certificate = json_int(priv, "ssl_type") == SSL_TYPE_SPECIFIED;
-    l->options_differ |=
-        !l->certificate && json_int(priv, "ssl_type") != (int64_t)k->account->require_tls;
+    if (read_requirement(priv, &l->require) != 0)
+        return -1;
     l->can_login = !stw_json_bool(stw_json_get(priv, "account_locked"), false);
     l->stale = expires(priv, &cell[1], &cell[2]);
     l->special |= stw_json_bool(stw_json_get(priv, "is_role"), false);
@@ -401,9 +438,10 @@ static int read_user(struct mysql_look *k, struct stw_login *l, const struct stw
     size_t len = strlen(have);
     l->can_login = len > 0 && have[len - 1] == 'N'; /* account_locked */
     l->stale = len > 2 && have[len - 3] == 'Y';
-    l->certificate = stw_streq(get_cell_text(&c[D]), "SPECIFIED");
-    l->options_differ = !same || (!l->certificate &&
-                                  !stw_streq(tls[k->account->require_tls], get_cell_text(&c[D])));
+    while ((int)l->require.mode < (int)STW_ACCOUNT_TLS_MODES &&
+           !stw_streq(tls[l->require.mode], get_cell_text(&c[D])))
+        l->require.mode++;
+    l->options_differ = !same;
     note_verifier(l, k->account, get_cell_text(&c[B]), get_cell_text(&c[C]), c[C].len);
     stw_mysql_rights_of_list((struct stw_right){.level = STW_LEVEL_GLOBAL}, &c[A], k->facts,
                              &l->have);
@@ -497,6 +535,9 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
         return -1;
     if (kind == 'u')
         return read_account(k, l, c);
+    if (kind == 'x')
+        return keep_text(&c[A], &l->require.subject) | keep_text(&c[B], &l->require.issuer) |
+               keep_text(&c[C], &l->require.cipher);
     if (kind == 'o') {
         read_old_password(l, k->account, c);
         return 0;
@@ -551,6 +592,8 @@ int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct st
     for (size_t i = 0; i < seen->count; i++) {
         stw_rights_sort(&seen->logins[i].have);
         stw_rights_sort(&seen->logins[i].defaults);
+        if (seen->logins[i].exists)
+            stw_mysql_compare_requirement(a, &seen->logins[i]);
     }
     return r;
 }

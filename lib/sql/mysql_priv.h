@@ -53,6 +53,12 @@ int stw_mysql_count_sessions(struct stw_session *s, const struct stw_account *a,
 int stw_mysql_end_sessions(struct stw_session *s, const struct stw_account *a,
                            struct stw_fault *f) STW_MUST_CHECK;
 
+/* mysql_require.c */
+void stw_mysql_put_requirement(const struct stw_facts *k, const struct stw_account *a,
+                               const struct stw_login *l, struct stw_buf *out);
+/* Sets `options_differ` and `loosened`. */
+void stw_mysql_compare_requirement(const struct stw_account *a, struct stw_login *l);
+
 /* mysql_write.c */
 /* The plugin that the password of an account is set with; `l` NULL: of a new one. */
 const char *stw_mysql_plugin(const struct stw_facts *k, const struct stw_account *a,

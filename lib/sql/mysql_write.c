@@ -8,7 +8,6 @@
 
 #include "base/util.h"
 
-#include <assert.h>
 #include <openssl/rand.h>
 
 static void put_account(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
@@ -85,12 +84,10 @@ void stw_mysql_prepare(enum stw_mark_place found, struct stw_script *s)
     write_secret(s);
 }
 
-static void put_limits(struct stw_buf *out, const struct stw_account *a, const struct stw_login *l)
+static void put_options(struct stw_buf *out, const struct stw_facts *k, const struct stw_account *a,
+                        const struct stw_login *l)
 {
-    static const char *const tls[] = {"NONE", "SSL", "X509"}; /* as enum stw_require_tls */
-    static_assert(STW_COUNT(tls) == STW_ACCOUNT_TLS_MODES, "one name for each mode");
-    if (!l->certificate)
-        stw_buf_addf(out, " REQUIRE %s", tls[a->require_tls]);
+    stw_mysql_put_requirement(k, a, l, out);
     stw_buf_addf(out,
                  " WITH MAX_QUERIES_PER_HOUR %lld MAX_UPDATES_PER_HOUR %lld "
                  "MAX_CONNECTIONS_PER_HOUR %lld MAX_USER_CONNECTIONS %lld",
@@ -155,7 +152,7 @@ void stw_mysql_create(const struct stw_facts *k, const struct stw_account *a,
     stw_buf_adds(out, "CREATE USER ");
     put_account(out, a, l);
     put_password(out, k, a, l, v);
-    put_limits(out, a, l);
+    put_options(out, k, a, l);
     if (a->login != STW_LOGIN_YES)
         stw_buf_adds(out, " ACCOUNT LOCK");
 }
@@ -172,7 +169,7 @@ void stw_mysql_alter(const struct stw_facts *k, const struct stw_account *a,
     if (v && l->keep_old)
         stw_buf_adds(out, " RETAIN CURRENT PASSWORD");
     if (options) {
-        put_limits(out, a, l);
+        put_options(out, k, a, l);
         if (a->login != STW_LOGIN_KEEP)
             stw_buf_adds(out, a->login == STW_LOGIN_YES ? " ACCOUNT UNLOCK" : " ACCOUNT LOCK");
     }

@@ -23,6 +23,9 @@ void stw_seen_done(struct stw_seen *s)
         stw_rights_done(&s->logins[i].settings_wanted);
         stw_rights_done(&s->logins[i].settings);
         stw_rights_done(&s->logins[i].settable);
+        free(s->logins[i].require.subject);
+        free(s->logins[i].require.issuer);
+        free(s->logins[i].require.cipher);
     }
     free(s->logins);
     names_done(s->databases, s->database_count);

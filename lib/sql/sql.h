@@ -94,6 +94,12 @@ enum stw_require_tls {
     STW_ACCOUNT_TLS_MODES
 };
 
+/* MySQL and MariaDB: what the client's certificate must have, as the server compares it. */
+struct stw_required_certificate {
+    bool given;                   /* false: that is left as it is on the server */
+    const char *subject, *issuer; /* NULL: any */
+};
+
 /* Whether the account can log in.  Its password is set only for the first; the others use it only to
  * create the account (MySQL and MariaDB need one), which then cannot log in. */
 enum stw_account_login {
@@ -125,6 +131,7 @@ struct stw_account {
     size_t setting_count;
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
+    struct stw_required_certificate certificate; /* a part of it needs STW_ACCOUNT_TLS_X509 */
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
         max_connections_per_hour; /* 0: no limit */
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one

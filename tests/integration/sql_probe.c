@@ -179,6 +179,11 @@ static void read_account(struct command *c)
     a->acts_as = kept(c, stw_json_get(c->root, "acts_as"));
     a->login = (enum stw_account_login)number(stw_json_get(c->root, "login"));
     a->require_tls = (enum stw_require_tls)number(stw_json_get(c->root, "tls"));
+    struct stw_json certificate = stw_json_get(c->root, "certificate");
+    a->certificate =
+        (struct stw_required_certificate){.given = stw_json_there(certificate),
+                                          .subject = kept(c, stw_json_get(certificate, "subject")),
+                                          .issuer = kept(c, stw_json_get(certificate, "issuer"))};
     a->max_user_connections = number(stw_json_at(limits, 0));
     a->max_queries_per_hour = number(stw_json_at(limits, 1));
     a->max_updates_per_hour = number(stw_json_at(limits, 2));

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """lib/sql on real servers: accounts are created, changed and dropped."""
 
+import re
+
 import pytest
 
 from support import dblogin, dbserver, wait
@@ -47,6 +49,13 @@ def age(server, user, days):
                f"UPDATE mysql.user SET password_last_changed = NOW() - INTERVAL {seconds} SECOND WHERE User "
                f"= '{user}'")
     server.sql("FLUSH PRIVILEGES")
+
+
+def required(server, user):
+    """REQUIRE of the account, as the server shows it."""
+    rows = server.sql(f"SHOW CREATE USER '{user}'@'%'")  # a verifier may hold line breaks
+    text = "\n".join("\t".join(row) for row in rows)
+    return re.search(r" REQUIRE (.*?)( WITH| PASSWORD| ACCOUNT|$)", text)[1]
 
 
 def drop_by_hand(server, user):
@@ -402,14 +411,69 @@ def test_required_certificate_is_not_weakened(make_probe, hosted, user):
     hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE SUBJECT '/CN=one' AND ISSUER '/CN=test CA'")
 
     def shown():
-        return hosted.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
+        return required(hosted, user)
     assert not probe.sync(**account(user))["options_changed"] and "/CN=one" in shown()
     assert probe.sync(**account(user, "0ther-Pa55", limits=[7, 0, 0, 0]))["password_changed"]
     assert "SUBJECT '/CN=one'" in shown() and "ISSUER '/CN=test CA'" in shown(), shown()
-    assert "MAX_USER_CONNECTIONS 7" in shown()
+    assert "MAX_USER_CONNECTIONS 7" in str(hosted.sql(f"SHOW CREATE USER '{user}'@'%'"))
+    hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE CIPHER 'TLS_AES_256_GCM_SHA384'")
+    wanted = account(user, "0ther-Pa55", limits=[7, 0, 0, 0])
+    assert not probe.sync(**wanted)["options_changed"], "a cipher is stricter than any connection"
+    assert probe.sync(**wanted, tls=2)["options_changed"], "a cipher asks for no certificate"
+    assert shown() == "X509"
     hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE SSL")
-    assert probe.sync(**account(user, "0ther-Pa55", limits=[7, 0, 0, 0]))["options_changed"]
+    assert probe.sync(**wanted)["options_changed"]
     probe.drop(**account(user))
+
+
+@pytest.mark.every_version("how a certificate is required")
+def test_required_subject_and_issuer(make_probe, hosted, user, tmp_path):
+    """Only a client with this subject logs in; a quotation mark is part of it.  They are drift when an
+    administrator changes them."""
+    probe = make_probe(hosted.target("db"))
+    right, wrong = ([f"--ssl-cert={folder}/tls.crt", f"--ssl-key={folder}/tls.key"]
+                    for folder in (tmp_path / "right", tmp_path / "wrong"))
+    dbserver.make_pair(hosted.ca.parent, tmp_path / "right", subject="/O=It's/CN=app")
+    dbserver.make_pair(hosted.ca.parent, tmp_path / "wrong", subject="/O=It's/CN=other")
+
+    def works(*flags):
+        return hosted.run_client(*flags, "-e", "SELECT 1", check=False, user=user,
+                                 password="s3cret-Pa55", tcp=True).returncode == 0
+
+    asked = {"subject": "/O=It's/CN=app", "issuer": "/CN=test CA"}
+    wanted = account(user, tls=2, certificate=asked)
+    assert probe.sync(**wanted)["created"]
+    assert probe.sync(**wanted)["statements"] == 1
+    assert works(*right) and not works(*wrong) and not works()
+    hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE ISSUER '/CN=test CA'")
+    assert works(*wrong)
+    assert probe.sync(**wanted)["options_changed"] and not works(*wrong)
+    assert not probe.sync(**account(user))["options_changed"], "without it, it stays"
+    assert probe.sync(**account(user, tls=2, certificate={}))["options_changed"]
+    assert required(hosted, user) == "X509" and works(*wrong) and not works()
+    probe.drop(**account(user))
+
+
+@pytest.mark.every_version("how a certificate is required")
+def test_adoption_does_not_loosen_what_is_required(make_probe, hosted, user):
+    """Nothing is changed, and the message says what the account requires."""
+    probe = make_probe(hosted.target("db"))
+    both = {"tls": 2, "certificate": {"subject": "/CN=one", "issuer": "/CN=two"}}
+    for i, (requires, same, less) in enumerate([
+            ("SUBJECT '/CN=one' AND ISSUER '/CN=two'", both, {"tls": 2, "certificate": {}}),
+            ("ISSUER '/CN=two'", {}, {"tls": 2, "certificate": {"subject": "/CN=one"}}),
+            ("CIPHER 'TLS_AES_256_GCM_SHA384'", {"tls": 1}, {"tls": 2}),
+            ("X509", {"tls": 2}, {"tls": 1}), ("SSL", {"tls": 1}, {})]):
+        name = f"{user}{i}"
+        hosted.sql(f"CREATE USER '{name}'@'%' IDENTIFIED BY 'by-hand' REQUIRE {requires}")
+        before = required(hosted, name)
+        report = probe.ask("sync", **account(name, adopt=True, **less))
+        assert report["trouble"] == "EXISTS", report
+        assert f"REQUIRE {requires.split(' AND ')[0]}" in report["error"], report["error"]
+        assert required(hosted, name) == before
+        assert probe.sync(**account(name, adopt=True, **same))["adopted"]
+        assert required(hosted, name) == before
+        probe.drop(**account(name))
 
 
 @pytest.mark.every_version("how an expiry is stored")

@@ -127,6 +127,7 @@ static void test_fingerprints(void **state)
     "\"grants\":[{\"database\":\"shop\",\"privileges\":[\"SELECT\",\"INSERT\"]},"                  \
     "{\"database\":\"*\",\"schema\":\"s\",\"table\":\"t\",\"privileges\":[\"ALL\"],"               \
     "\"grantOption\":true}],\"grantsPolicy\":\"Exact\",\"requireTLS\":\"X509\","                   \
+    "\"requireCertificate\":{\"subject\":\"/CN=app\"},"                                            \
     "\"limits\":{\"maxUserConnections\":1,\"maxQueriesPerHour\":2,\"maxUpdatesPerHour\":3,"        \
     "\"maxConnectionsPerHour\":4},\"adoptionPolicy\":\"Adopt\",\"reassignOwnedTo\":\"boss\"}"
 
@@ -159,6 +160,9 @@ static void test_wish(void **state)
     assert_true(a->grants[1].grant_option);
     assert_int_equal(a->grants_policy, STW_GRANTS_EXACT);
     assert_int_equal(a->require_tls, STW_ACCOUNT_TLS_X509);
+    assert_true(a->certificate.given);
+    assert_string_equal(a->certificate.subject, "/CN=app");
+    assert_null(a->certificate.issuer);
     assert_int_equal(a->max_user_connections, 1);
     assert_int_equal(a->max_queries_per_hour, 2);
     assert_int_equal(a->max_updates_per_hour, 3);
@@ -184,6 +188,7 @@ static void test_wish_defaults(void **state)
     assert_int_equal(w.account.grant_count, 0);
     assert_int_equal(w.account.grants_policy, STW_GRANTS_MANAGED);
     assert_int_equal(w.account.require_tls, STW_ACCOUNT_TLS_NONE);
+    assert_false(w.account.certificate.given);
     assert_null(w.account.password.data); /* D10: never one of length 0 */
     assert_false(w.account.adopt);
     dbu_desired_done(&w);

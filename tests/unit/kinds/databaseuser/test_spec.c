@@ -814,12 +814,33 @@ static void tls(void **state)
         {ON("maria", PG_GOOD ",\"requireTLS\":\"Yes\""),
          "spec.requireTLS: Unsupported value: \"Yes\": supported values: \"None\", \"SSL\", "
          "\"X509\"\n"},
+        {ON("maria", PG_GOOD ",\"requireTLS\":\"X509\",\"requireCertificate\":{\"subject\":"
+                             "\"/O=It's/CN=app\",\"issuer\":\"/CN=CA\"}"),
+         ""},
+        {ON("maria", PG_GOOD ",\"requireTLS\":\"SSL\",\"requireCertificate\":{}"), ""},
+        {ON("maria",
+            PG_GOOD ",\"requireTLS\":\"SSL\",\"requireCertificate\":{\"issuer\":\"/CN=CA\"}"),
+         "spec.requireCertificate: Forbidden: needs requireTLS X509\n"},
+        {ON("maria", PG_GOOD ",\"requireTLS\":\"X509\",\"requireCertificate\":{\"subject\":"
+                             "\"CN=app\",\"issuer\":\"/CN=a\\nb\"}"),
+         "spec.requireCertificate.subject: Invalid value: \"CN=app\": must be printable ASCII and "
+         "start with '/', as in /O=Example/CN=app\n"
+         "spec.requireCertificate.issuer: Invalid value: \"/CN=a\\nb\": must be printable ASCII "
+         "and start with '/', as in /O=Example/CN=app\n"},
+        {ON("maria", PG_GOOD ",\"requireTLS\":\"X509\",\"requireCertificate\":{\"subject\":\"\"}"),
+         "spec.requireCertificate.subject: Invalid value: \"\": must not be empty\n"},
+        {ON("pg", PG_GOOD ",\"requireCertificate\":{}"),
+         "spec.requireCertificate: Invalid value: not supported on postgresql\n"},
         {ON("pg", PG_GOOD ",\"requireTLS\":\"None\""), ""},
         {ON("pg", PG_GOOD ",\"requireTLS\":\"SSL\""),
          "spec.requireTLS: Invalid value: \"SSL\": not supported on postgresql\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
+    assert_answer(&stw_kind_databaseuser, ON("maria", GOOD),
+                  ON("maria", GOOD ",\"requireCertificate\":{}"), &env,
+                  "W: without requireCertificate, the account requires on the server what it does "
+                  "now; set it to {} to remove that\n");
 }
 
 static void the_rest(void **state)
