@@ -139,9 +139,10 @@ static const void *wait_function(void)
     return ret;
 }
 
-static void set_tls(MYSQL *m, const struct stw_target *t)
+static void set_tls(MYSQL *m, const struct stw_login_as *as)
 {
     my_bool on = 1;
+    const struct stw_target *t = as->target;
     const char *ca = t->tls_ca_file;
     for (size_t i = 0; !ca && i < STW_COUNT(system_ca); i++)
         if (access(system_ca[i], R_OK) == 0)
@@ -149,6 +150,10 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
     if (t->tls_mode == STW_TLS_DISABLE)
         return;
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_ENFORCE, &on);
+    if (t->certificate_file && !as->trial) {
+        (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_CERT, t->certificate_file);
+        (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_KEY, t->key_file);
+    }
     if (t->tls_mode == STW_TLS_REQUIRE)
         return;
     /* libmariadb enforces TLS only together with the check of the host's name, so VerifyCA is
@@ -157,8 +162,9 @@ static void set_tls(MYSQL *m, const struct stw_target *t)
     (void)my.mysql_optionsv(m, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
 }
 
-static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_ms)
+static void set_options(MYSQL *m, const struct stw_login_as *as, uint64_t connect_ms)
 {
+    const struct stw_target *t = as->target;
     unsigned connect = (unsigned)STW_MAX(connect_ms / 1000, (uint64_t)1);
     /* The server's own limit on a statement ends before this. */
     unsigned statement = (unsigned)t->statement_timeout_seconds + 2, tcp = MYSQL_PROTOCOL_TCP;
@@ -175,7 +181,7 @@ static void set_options(MYSQL *m, const struct stw_target *t, uint64_t connect_m
     /* Under Require the server is not authenticated. */
     (void)my.mysql_optionsv(m, MARIADB_OPT_RESTRICTED_AUTH,
                             t->tls_mode == STW_TLS_REQUIRE ? PROOF_PLUGINS : LOGIN_PLUGINS);
-    set_tls(m, t);
+    set_tls(m, as);
 }
 
 static int fault_of(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
@@ -435,7 +441,7 @@ static int connect_to(struct stw_conn *c, const struct stw_login_as *as, const c
                       struct stw_fault *f)
 {
     const struct stw_target *t = as->target;
-    set_options(&c->mysql, t, time_left_ms(c));
+    set_options(&c->mysql, as, time_left_ms(c));
     /* Names no database: in a trial only the account's own rights count. */
     if (my.mysql_real_connect(&c->mysql, host, as->user, as->password, NULL, (unsigned)t->port,
                               NULL, CLIENT_FOUND_ROWS))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sql/certificate.h"
 #include "sql/pool_priv.h"
 
 #include "base/fault.h"
@@ -12,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #define WAIT_MS 5000  /* for another caller's connection to become free */
 #define FIRST_MS 500  /* for the outcome of a first connection that another caller makes */
@@ -34,7 +36,8 @@ struct stw_pool {
     pthread_cond_t cond;
     struct stw_breaker breaker;
     unsigned connecting;
-    bool proven; /* the last connection attempt succeeded */
+    bool proven;           /* the last connection attempt succeeded */
+    struct stw_hash files; /* of the last attempt */
     bool cancelled;
     char last[512]; /* why the last attempt failed */
     size_t count;
@@ -217,17 +220,47 @@ static int refuse_open(struct stw_pool *p, struct stw_fault *f)
                          "%s (not tried again for %u s)", p->last, (unsigned)((wait + 999) / 1000));
 }
 
+/* Changes with the files that a login reads. */
+static struct stw_hash look_at_files(const struct stw_target *t)
+{
+    const char *const paths[] = {t->password_file, t->certificate_file, t->key_file};
+    int64_t seen[STW_COUNT(paths)][4] = {{0}};
+    for (size_t i = 0; i < STW_COUNT(paths); i++) {
+        struct stat st;
+        if (!paths[i] || stat(paths[i], &st) != 0)
+            continue;
+        seen[i][0] = st.st_mtim.tv_sec;
+        seen[i][1] = st.st_mtim.tv_nsec;
+        seen[i][2] = (int64_t)st.st_ino;
+        seen[i][3] = st.st_size;
+    }
+    return stw_hash_bytes(seen, sizeof(seen));
+}
+
+/* A login was refused, and what it reads has been renewed since. */
+static void try_new_files(struct stw_pool *p)
+{
+    struct stw_hash now = look_at_files(p->config.target);
+    if (stw_hash_equal(p->files, now))
+        return;
+    p->files = now;
+    stw_breaker_poke(&p->breaker);
+}
+
 static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *database,
                                               struct stw_fault *f)
 {
     const struct stw_target *t = p->config.target;
     struct stw_conn *conn = NULL;
+    bool has_password = stw_target_has_password(t);
     struct stw_buf password = STW_BUF_INIT(4096);
     password.secret = true;
-    if (p->config.password(p->config.ctx, t, &password, &f->err) != 0) {
+    if (stw_certificate_check(t, &f->err) != 0 ||
+        (has_password && p->config.password(p->config.ctx, t, &password, &f->err) != 0)) {
         f->trouble = STW_SQL_AUTH;
         f->step = STW_SQL_STEP_CONNECT;
-    } else if (password.len == 0 || password.failed || memchr(password.data, '\0', password.len)) {
+    } else if ((has_password && password.len == 0) || password.failed ||
+               memchr(stw_buf_str(&password), '\0', password.len)) {
         (void)set_target_fault(p, f, STW_SQL_AUTH,
                                "the admin's password is empty, too long, or holds a NUL");
     } else {
@@ -235,7 +268,7 @@ static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *da
             p->ops->open(&(struct stw_login_as){.target = t,
                                                 .user = t->admin_user,
                                                 .database = database ? database : t->admin_database,
-                                                .password = password.data},
+                                                .password = stw_buf_str(&password)},
                          f);
     }
     stw_buf_done(&password);
@@ -316,6 +349,7 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     assert(!s->taken && !s->conn);
     s->taken = true;
     p->connecting++;
+    p->files = look_at_files(p->config.target);
     (void)pthread_mutex_unlock(&p->lock);
     char *name = database ? strdup(database) : NULL;
     struct stw_conn *conn = NULL;
@@ -359,6 +393,8 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
         s->taken = true;
         return s->conn;
     }
+    if (p->breaker.open)
+        try_new_files(p);
     if (p->breaker.open && stw_breaker_wait_ms(&p->breaker, now) > 1) {
         (void)refuse_open(p, f);
         return NULL;

@@ -154,15 +154,18 @@ static void write_hosts(const char *host, const struct stw_addresses *a, struct 
  * option for that.  libpq from 13 on can only be required to bind the proof of the password to the
  * server's certificate, which needs SCRAM on the server; an older one does not know the option, and
  * does not connect.  Without TLS, libpq before 16 cannot refuse (see tls.mode Disable). */
-static void ask_for_proof(const struct stw_target *t, bool verified, const char *ret[2])
+static void ask_for_proof(const struct stw_login_as *as, bool verified, bool certificate,
+                          const char *ret[2])
 {
+    const struct stw_target *t = as->target;
     int version = pq.PQlibVersion();
     ret[0] = ret[1] = NULL;
-    if (verified)
+    if (verified || as->password[0] == '\0')
         return;
     if (version >= 160000) {
         ret[0] = "require_auth";
-        ret[1] = "scram-sha-256,md5";
+        /* With a certificate the server may ask for no password. */
+        ret[1] = certificate ? "scram-sha-256,md5,none" : "scram-sha-256,md5";
     } else if (t->tls_mode == STW_TLS_REQUIRE) {
         ret[0] = "channel_binding";
         ret[1] = "require";
@@ -183,7 +186,8 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
     char port[24];
     bool verify = t->tls_mode == STW_TLS_VERIFY_CA || t->tls_mode == STW_TLS_VERIFY_FULL;
     char name[STW_TAKEOVER_NAME_MAX];
-    ask_for_proof(t, verify, proof);
+    bool certificate = t->certificate_file && !as->trial;
+    ask_for_proof(as, verify, certificate, proof);
     /* "require" with a CA would be "verify-ca", so this names a file that does not exist. */
     const char *const names[] = {"host",     "port",     "user",        "password",
                                  "dbname",   "sslmode",  "sslrootcert", "application_name",
@@ -206,8 +210,8 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   "disable",
                                   "UTF8",
                                   stw_buf_str(&numbers),
-                                  "/nonexistent/crt",
-                                  "/nonexistent/key",
+                                  certificate ? t->certificate_file : "/nonexistent/crt",
+                                  certificate ? t->key_file : "/nonexistent/key",
                                   "any",
                                   proof[1],
                                   NULL};

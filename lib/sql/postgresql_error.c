@@ -120,6 +120,11 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
         stw_pg_fault(f, state, NULL, NULL, STW_SQL_STEP_CONNECT);
         return;
     }
+    if (strstr(message, "no password supplied")) {
+        (void)stw_fault_set(f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT,
+                            "the server asks for a password, and the target has none");
+        return;
+    }
     if (strstr(message, "channel binding") ||
         strstr(message, "authentication method requirement")) {
         (void)stw_fault_set(

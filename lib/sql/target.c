@@ -38,7 +38,7 @@ struct secret {
 };
 
 struct admin {
-    const char *user, *database, *password_file;
+    const char *user, *database, *password_file, *certificate_file, *key_file;
     struct secret secret;
 };
 
@@ -151,6 +151,18 @@ static const struct stw_field admin_rows[] = {
      .min = 1,
      .max = 4095,
      .check = check_path},
+    {.name = "certificateFile",
+     STW_FIELD(STW_T_STRING, struct admin, certificate_file),
+     .has_range = true,
+     .min = 1,
+     .max = 4095,
+     .check = check_path},
+    {.name = "keyFile",
+     STW_FIELD(STW_T_STRING, struct admin, key_file),
+     .has_range = true,
+     .min = 1,
+     .max = 4095,
+     .check = check_path},
     {0},
 };
 
@@ -216,7 +228,8 @@ static const struct stw_field rows[] = {
     {.name = "admin",
      WRITTEN(STW_T_OBJECT, admin),
      .required = true,
-     .type_text = "must be an object {user, passwordSecret} or {user, passwordFile}",
+     .type_text = "must be an object {user, passwordSecret}, {user, passwordFile} or {user, "
+                  "certificateFile, keyFile}",
      .fields = admin_rows},
     {.name = "tls", WRITTEN(STW_T_OBJECT, tls), .fields = tls_rows},
     {.name = "allowedNamespaces",
@@ -345,6 +358,8 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .secret_name = w->admin.secret.name,
         .secret_key = w->admin.secret.name ? w->admin.secret.key : NULL,
         .password_file = w->admin.password_file,
+        .certificate_file = w->admin.certificate_file,
+        .key_file = w->admin.key_file,
         .tls_mode = mode < 0 ? STW_TLS_VERIFY_FULL : (enum stw_tls_mode)mode,
         .tls_ca_file = w->tls.ca_file,
         .allowed_namespaces = copy_list(p, w->allowed_namespaces),
@@ -377,16 +392,28 @@ static void path_to(char *out, size_t size, size_t index, const char *field)
     stw_format(out, size, "targets[%zu].%s", index, field);
 }
 
-static void check_password(struct parser *p, size_t index, struct stw_json admin)
+static void check_credentials(struct parser *p, size_t index, struct stw_json admin,
+                              enum stw_tls_mode mode)
 {
     char path[64];
     bool secret = stw_json_there(stw_json_get(admin, "passwordSecret"));
     bool file = stw_json_there(stw_json_get(admin, "passwordFile"));
-    if (secret != file || stw_json_type(admin) != STW_JSON_OBJECT)
+    bool certificate = stw_json_there(stw_json_get(admin, "certificateFile"));
+    bool key = stw_json_there(stw_json_get(admin, "keyFile"));
+    if (stw_json_type(admin) != STW_JSON_OBJECT)
         return;
     path_to(path, sizeof(path), index, "admin");
-    stw_findings_add(p->f, path, STW_INVALID, NULL,
-                     "set exactly one of passwordSecret, passwordFile");
+    if (certificate != key)
+        stw_findings_add(p->f, path, STW_INVALID, NULL, "set both of certificateFile, keyFile");
+    else if (certificate && mode == STW_TLS_DISABLE)
+        stw_findings_add(p->f, path, STW_INVALID, NULL,
+                         "certificateFile needs TLS, and tls.mode is Disable");
+    if (secret && file)
+        stw_findings_add(p->f, path, STW_INVALID, NULL,
+                         "set only one of passwordSecret, passwordFile");
+    else if (!secret && !file && !certificate && !key)
+        stw_findings_add(p->f, path, STW_INVALID, NULL,
+                         "set one of passwordSecret, passwordFile, or certificateFile and keyFile");
 }
 
 static void check_privileges(struct parser *p, size_t index, const struct stw_target *t)
@@ -523,7 +550,7 @@ static void parse_one(struct parser *p, const struct stw_path *at, struct stw_js
     stw_check_fields(at, rows, v, p->targets->arena, p->f);
     (void)stw_fields_decode(rows, v, p->targets->arena, &w); /* wrong types are reported already */
     fill_target(p, &w, t);
-    check_password(p, at->index, stw_json_get(v, "admin"));
+    check_credentials(p, at->index, stw_json_get(v, "admin"), t->tls_mode);
     if (place_of(engine_names, w.engine) >= 0) {
         check_privileges(p, at->index, t);
         check_settings(p, at->index, t);
@@ -775,6 +802,11 @@ bool stw_target_allows_privilege(const struct stw_target *t, const char *privile
     return t->allowed_privileges ? stw_target_lists_privilege(t, privilege) : !p || !p->listed;
 }
 
+bool stw_target_has_password(const struct stw_target *t)
+{
+    return t->secret_name || t->password_file;
+}
+
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b)
 {
     return a->engine == b->engine && a->port == b->port && a->tls_mode == b->tls_mode &&
@@ -782,7 +814,9 @@ bool stw_target_same_login(const struct stw_target *a, const struct stw_target *
            stw_same(a->admin_database, b->admin_database) &&
            stw_same(a->secret_name, b->secret_name) && stw_same(a->secret_key, b->secret_key) &&
            stw_same(a->password_file, b->password_file) &&
-           stw_same(a->tls_ca_file, b->tls_ca_file) && a->max_connections == b->max_connections &&
+           stw_same(a->certificate_file, b->certificate_file) &&
+           stw_same(a->key_file, b->key_file) && stw_same(a->tls_ca_file, b->tls_ca_file) &&
+           a->max_connections == b->max_connections &&
            a->connect_timeout_seconds == b->connect_timeout_seconds &&
            a->statement_timeout_seconds == b->statement_timeout_seconds;
 }

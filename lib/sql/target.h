@@ -37,7 +37,9 @@ struct stw_target {
     const char *admin_database;           /* PostgreSQL: the one to log in to; default "postgres" */
     const char *secret_name, *secret_key; /* the admin's password: in a Secret in steward's
                                              namespace, or */
-    const char *password_file;            /* in a file, which is read at each login */
+    const char *password_file;            /* in a file, which is read at each login; or neither,
+                                             with */
+    const char *certificate_file, *key_file; /* of the admin, PEM, read at each login; NULL: none */
     enum stw_tls_mode tls_mode;
     const char *tls_ca_file;               /* PEM; NULL: the system's */
     const char *const *allowed_namespaces; /* ended by NULL; NULL: all */
@@ -101,6 +103,8 @@ bool stw_target_allows_setting(const struct stw_target *t, const char *setting);
 /* Whether allowedPrivileges has it. */
 bool stw_target_lists_privilege(const struct stw_target *t, const char *privilege);
 
+/* Whether the admin has a password; if not, it has a certificate. */
+bool stw_target_has_password(const struct stw_target *t);
 /* Whether all settings that a login depends on are equal, from host and port to the timeouts. */
 bool stw_target_same_login(const struct stw_target *a, const struct stw_target *b);
 

@@ -150,7 +150,9 @@ static void prepare(struct round *r, struct asked *a)
     a->password = STW_BUF_INIT(1u << 20);
     a->password.secret = true;
     if (lacks_file(a, t->password_file, "the file with the password") ||
-        lacks_file(a, t->tls_ca_file, "tls.caFile"))
+        lacks_file(a, t->tls_ca_file, "tls.caFile") ||
+        lacks_file(a, t->certificate_file, "admin.certificateFile") ||
+        lacks_file(a, t->key_file, "admin.keyFile"))
         return;
     a->quick = *t;
     a->quick.connect_timeout_seconds = STW_MIN(t->connect_timeout_seconds, (int64_t)ONE_S);
@@ -160,7 +162,8 @@ static void prepare(struct round *r, struct asked *a)
                                      .password = give_password,
                                      .ctx = a,
                                      .clock = &stw_clock_system};
-    if (stw_target_password(r->d->remote.client, r->d->ns, t, &a->password, &err) != 0 ||
+    if ((stw_target_has_password(t) &&
+         stw_target_password(r->d->remote.client, r->d->ns, t, &a->password, &err) != 0) ||
         stw_pool_create(&config, &a->pool, &err) != 0)
         stw_format(a->skipped, sizeof(a->skipped), "%s", err.text);
 }
@@ -197,9 +200,11 @@ static void report_late(struct doctor *d, const struct stw_target *t)
     report_unasked(d, t, why);
 }
 
-static const char *advise_trouble(enum stw_sql_trouble t)
+static const char *advise_trouble(enum stw_sql_trouble t, const struct stw_target *target)
 {
-    return t == STW_SQL_AUTH        ? "Correct the admin's user or password of the target."
+    return t == STW_SQL_AUTH && target->certificate_file
+               ? "Correct the admin's user, certificate or password of the target."
+           : t == STW_SQL_AUTH      ? "Correct the admin's user or password of the target."
            : t == STW_SQL_TLS       ? "Correct tls of the target, or the server's certificate."
            : t == STW_SQL_READ_ONLY ? "Point the target to the primary."
                                     : NULL;
@@ -208,7 +213,7 @@ static const char *advise_trouble(enum stw_sql_trouble t)
 static void report_trouble(struct doctor *d, const struct asked *a)
 {
     enum stw_sql_trouble trouble = a->server.trouble;
-    const char *advice = advise_trouble(trouble);
+    const char *advice = advise_trouble(trouble, a->target);
     if (!advice && trouble != STW_SQL_DENIED && trouble != STW_SQL_FAILED) {
         report_unasked(d, a->target, a->server.err.text);
         return;

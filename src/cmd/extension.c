@@ -292,6 +292,8 @@ static void list_files(const struct stw_host *h, void (*add)(void *ctx, const ch
     for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
         add(ctx, stw_targets_at(targets, i)->password_file);
         add(ctx, stw_targets_at(targets, i)->tls_ca_file);
+        add(ctx, stw_targets_at(targets, i)->certificate_file);
+        add(ctx, stw_targets_at(targets, i)->key_file);
     }
     stw_targets_unref(targets);
 }

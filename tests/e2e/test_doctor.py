@@ -13,7 +13,7 @@ import pytest
 import yaml
 from support import clock as clocks
 from support import cluster as k8s
-from support import databaseuser, myweb, paths, readme, wait
+from support import databaseuser, dbserver, myweb, paths, readme, wait
 from support import steward as stw
 
 DEPLOYMENT = "steward-controller-manager"
@@ -220,7 +220,7 @@ def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
     assert checks["leader"][0] == "ok"  # compared with the API server's clock
 
 
-def test_servers_of_targets(well, steward_binary, mariadb):
+def test_servers_of_targets(well, steward_binary, mariadb, tmp_path):
     """It logs in to each server: what answers, what the admin lacks with the statement that gives it, what
     no object has any more, and what could not be asked, within the time for all of them."""
     uid = well.get("namespace", "kube-system")["metadata"]["uid"]
@@ -231,9 +231,13 @@ def test_servers_of_targets(well, steward_binary, mariadb):
     targets = [main, {**main, "name": "low", "admin": low},
                {**main, "name": "wrong", "admin": {**low, "passwordSecret": {
                    "name": "sql-wrong", "key": "password"}}},
+               {**main, "name": "stale", "admin": {"user": "low", "certificateFile": f"{tmp_path}/tls.crt",
+                                                   "keyFile": f"{tmp_path}/tls.key"}},
                {**main, "name": "dead", "host": "127.0.0.1", "port": 9},
                {**main, "name": "silent", "port": silent.getsockname()[1], "connectTimeoutSeconds": 60},
                {**main, "name": "pod", "tls": {"caFile": "/nowhere/ca.pem"}}]
+    dbserver.make_ca(tmp_path)
+    dbserver.make_pair(tmp_path, tmp_path, days=0)
     mariadb.sql(f"CREATE USER low@'%' IDENTIFIED BY '{mariadb.admin_password}'; GRANT SELECT ON mysql.* TO "
                 "low@'%'; GRANT ALL ON steward.* TO low@'%'; CREATE DATABASE IF NOT EXISTS steward")
     well.apply([databaseuser.secret("sql-admin", stw.NAMESPACE, mariadb.admin_password),
@@ -260,6 +264,9 @@ def test_servers_of_targets(well, steward_binary, mariadb):
                 'changed', "GRANT CREATE USER ON *.* TO 'low'@'%'") in said
         assert [s for s in said if s[0] == "fail" and s[1].startswith(
             f'target "wrong" ({where}, account "low"): the server refused the login')], said
+        [stale] = [s for s in said if s[1].startswith('target "stale" ')]
+        assert stale[0] == "fail" and f"certificate: {tmp_path}/tls.crt expired at 20" in stale[1], stale
+        assert "certificate" in stale[2], stale
         for name, why in (("dead", "127.0.0.1:9"), ("silent", ""),
                           ("pod", "/nowhere/ca.pem, is not on this machine")):
             [one] = [s for s in said if s[1].startswith(f'"{name}" was not asked from here: ')]

@@ -16,7 +16,7 @@
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
- * Argument: a file with the JSON list of targets; each has its admin's password in passwordFile.
+ * Argument: a file with the JSON list of targets; each has its admin's password in passwordFile, or a certificate.
  * $SQL_PROBE_DIE_AFTER=N: kills itself with SIGKILL once N statements that may change a server have
  * been sent; $SQL_PROBE_PAUSE_AFTER=N: stops itself with SIGSTOP.
  * $SQL_PROBE_EPOCH=N: is the Nth leader. */

@@ -15,7 +15,9 @@ from . import dblogin, dbserver, sampled, scratch
 
 # psql in Debian's PATH is a Perl script that starts this program: five times as slow.
 PSQL = next((str(path) for path in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/psql"))), "psql")
-HBA = """local all all trust
+CERTIFIED = "certified"  # the role that logs in with a certificate, and no password
+HBA = f"""local all all trust
+hostssl all {CERTIFIED} 127.0.0.1/32 cert
 hostssl all all 127.0.0.1/32 scram-sha-256
 hostssl all all ::1/128 scram-sha-256
 """
@@ -97,8 +99,8 @@ class Postgres(dbserver.Server):
         """Starts it (again) and waits until it answers."""
         tls = self.folder / "tls"
         settings = ["fsync=off", "ssl=on", f"ssl_cert_file={tls}/tls.crt",
-                    f"ssl_key_file={tls}/tls.key", "log_statement=all", "max_connections=60",
-                    "max_prepared_transactions=4",
+                    f"ssl_key_file={tls}/tls.key", f"ssl_ca_file={self.ca}", "log_statement=all",
+                    "max_connections=60", "max_prepared_transactions=4",
                     "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}",
                     f"port={self.port}", "shared_buffers=16MB", *self.settings, *more]
         self.spawn([self.installed.program, "-D", self.folder / "data",

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `steward doctor` asks a database server: version, TLS, and the rights that the admin lacks."""
 
-import pytest
+import os
 
+import pytest
+from support import dbserver, postgres
 from support.sqlprobe import account
 
 
@@ -59,3 +61,71 @@ def test_what_keeps_doctor_from_asking(make_probe, server, tmp_path):
     assert report["result"] == -1 and report["trouble"] == "AUTH" and "wr0ng" not in str(report)
     report = make_probe(server.target("db", port=9)).ask("server")
     assert report["result"] == -1 and report["trouble"] == "CONNECT"
+
+
+def make_certified_admin(server):
+    """An admin without a password; its certificate has to have its name."""
+    name = postgres.CERTIFIED
+    server.sql(f"CREATE ROLE {name} SUPERUSER LOGIN" if is_pg(server) else
+               f"CREATE USER {name}@'%' REQUIRE SUBJECT '/CN={name}'; GRANT ALL ON *.* TO {name}@'%' WITH "
+               "GRANT OPTION")
+    return name
+
+
+def drop_certified_admin(server):
+    server.sql(f"DROP OWNED BY {postgres.CERTIFIED}; DROP ROLE {postgres.CERTIFIED}" if is_pg(server) else
+               f"DROP USER {postgres.CERTIFIED}@'%'")
+
+
+def make_admin_pair(server, folder, subject=f"/CN={postgres.CERTIFIED}", **more):
+    """A certificate and a key of the server's CA, as admin of a target names them."""
+    dbserver.make_pair(server.ca.parent, folder, subject=subject, **more)
+    os.chmod(folder / "tls.key", 0o600)
+    return {"user": postgres.CERTIFIED, "certificateFile": f"{folder}/tls.crt",
+            "keyFile": f"{folder}/tls.key"}
+
+
+@pytest.mark.every_version("the protocol of the login")
+def test_admin_logs_in_with_a_certificate(make_probe, server, tmp_path, user):
+    """Without a password; another certificate is refused, and the files are read again for each login."""
+    make_certified_admin(server)
+    admin = make_admin_pair(server, tmp_path / "pair")
+    try:
+        probe = make_probe(server.target("db", admin=admin))
+        assert probe.ask("server")["result"] == 0
+        probe.sync(**account(user))
+        probe.drop(**account(user))
+        make_admin_pair(server, tmp_path / "pair", subject="/CN=other")
+        probe = make_probe(server.target("db", admin=admin))
+        refused = probe.ask("server")
+        assert refused["trouble"] == "AUTH" and postgres.CERTIFIED in refused["error"], refused
+        assert probe.ask("server")["trouble"] == "CIRCUIT_OPEN"
+        make_admin_pair(server, tmp_path / "pair")
+        again = probe.ask("server")  # without a wait: the files are others
+        assert again["result"] == 0 and again["tls"] == "TLSv1.3", again
+        assert "PRIVATE" not in probe.heard()
+    finally:
+        drop_certified_admin(server)
+
+
+def test_what_is_wrong_with_the_certificate_of_an_admin(make_probe, server, tmp_path):
+    """The error names the file; the server is not asked."""
+    good = make_admin_pair(server, tmp_path / "good")
+    other = make_admin_pair(server, tmp_path / "other")
+    stale = make_admin_pair(server, tmp_path / "stale", days=0)
+    wide = make_admin_pair(server, tmp_path / "wide")
+    os.chmod(wide["keyFile"], 0o644)
+    (tmp_path / "text").write_text("not PEM")
+    text = str(tmp_path / "text")
+    cases = {"other": ({**good, "keyFile": other["keyFile"]},
+                       f"{other['keyFile']} is not the key of {good['certificateFile']}"),
+             "stale": (stale, f"{stale['certificateFile']} expired at 20"),
+             "missing": ({**good, "keyFile": "/nowhere/tls.key"}, "cannot open /nowhere/tls.key"),
+             "certificate": ({**good, "certificateFile": text}, f"{text} holds no certificate in PEM"),
+             "key": ({**good, "keyFile": text}, f"{text} holds no private key in PEM")}
+    if is_pg(server):
+        cases["wide"] = (wide, f"{wide['keyFile']} has mode 0644")
+    probe = make_probe(*(server.target(name, admin=admin) for name, (admin, _) in cases.items()))
+    for name, (_, why) in cases.items():
+        report = probe.ask("server", target=name)
+        assert report["trouble"] == "AUTH" and f"the admin's certificate: {why}" in report["error"], report

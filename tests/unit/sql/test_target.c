@@ -198,8 +198,9 @@ static void an_empty_list_allows_nothing(void **state)
 
 static void what_is_wrong(void **state)
 {
-    static const char exactly_one[] =
-        "targets[0].admin: Invalid value: set exactly one of passwordSecret, passwordFile\n";
+    static const char nothing_set[] =
+        "targets[0].admin: Invalid value: set one of passwordSecret, passwordFile, or "
+        "certificateFile and keyFile\n";
     static const struct {
         const char *text, *want;
     } cases[] = {
@@ -231,10 +232,16 @@ static void what_is_wrong(void **state)
         {WITH("\"tls\":{\"mode\":\"Require\"}"), "W: target \"orders\": TLS mode Require does not "
                                                  "check the server's identity; VerifyFull does\n"},
         /* a password from exactly one source */
-        {ONE(BASE ",\"admin\":{\"user\":\"u\"}"), exactly_one},
+        {ONE(BASE ",\"admin\":{\"user\":\"u\"}"), nothing_set},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"/f\",\"passwordSecret\":{"
                   "\"name\":\"s\"}}"),
-         exactly_one},
+         "targets[0].admin: Invalid value: set only one of passwordSecret, passwordFile\n"},
+        {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"/f\",\"keyFile\":\"/k\"}"),
+         "targets[0].admin: Invalid value: set both of certificateFile, keyFile\n"},
+        {ONE(BASE ",\"admin\":{\"user\":\"u\",\"certificateFile\":\"c\",\"keyFile\":\"/k\"},"
+                  "\"tls\":{\"mode\":\"Disable\"}"),
+         "targets[0].admin.certificateFile: Invalid value: \"c\": must be an absolute path\n"
+         "targets[0].admin: Invalid value: certificateFile needs TLS, and tls.mode is Disable\n"},
         {ONE(BASE ",\"admin\":{\"passwordFile\":\"/f\"}"),
          "targets[0].admin.user: Required value\n"},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"f\"}"),
@@ -247,8 +254,8 @@ static void what_is_wrong(void **state)
          "digits, '-', '_' and '.'\n"},
         /* which never appears in a message */
         {ONE(BASE ",\"admin\":\"hunter2\""),
-         "targets[0].admin: Invalid value: must be an object {user, passwordSecret} or {user, "
-         "passwordFile}\n"},
+         "targets[0].admin: Invalid value: must be an object {user, passwordSecret}, {user, "
+         "passwordFile} or {user, certificateFile, keyFile}\n"},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordSecret\":\"hunter2\"}"),
          "targets[0].admin.passwordSecret: Invalid value: must be an object {name, key} that names "
          "a Secret in steward's namespace\n"},
@@ -364,6 +371,9 @@ static void who_logs_in_elsewhere(void **state)
         {ONE("\"name\":\"orders\",\"engine\":\"mysql\",\"host\":\"db\"," ADMIN), false},
         {ONE(BASE ",\"admin\":{\"user\":\"boss\",\"passwordFile\":\"/run/pw\"}"), false},
         {ONE(BASE ",\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/run/p\"}"), false},
+        {ONE(BASE ",\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/run/pw\",\"certificateFile\":"
+                  "\"/c\",\"keyFile\":\"/k\"}"),
+         false},
         {ONE(BASE ",\"admin\":{\"user\":\"chief\",\"passwordSecret\":{\"name\":\"s\"}}"), false},
     };
     struct stw_targets *one = good(ONE(BASE "," ADMIN));
