@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
+#include "sql/dialect.h"
 
 #include <assert.h>
 
@@ -91,10 +92,26 @@ static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
 
 static int add_roles(const struct dbuser *d, struct dbu_desired *w)
 {
-    if (stw_json_size(d->spec.roles) == 0)
+    static const char *const of_iam[] = {STW_IAM_ROLE, NULL};
+    size_t count = stw_json_size(d->spec.roles);
+    bool iam = w->account.iam && d->target && d->target->engine == STW_ENGINE_POSTGRESQL;
+    if (count == 0) {
+        w->account.roles = iam ? of_iam : NULL;
         return 0;
-    w->account.roles = add_list(w, d->spec.roles);
-    return w->account.roles ? 0 : -1;
+    }
+    if (!(w->account.roles = add_list(w, d->spec.roles)))
+        return -1;
+    if (!iam)
+        return 0;
+    const char **all = calloc(count + 2, sizeof(*all));
+    if (!all)
+        return -1;
+    w->blocks[w->block_count++] = all;
+    all[0] = STW_IAM_ROLE;
+    for (size_t i = 0; i < count && w->account.roles[i]; i++)
+        all[i + 1] = w->account.roles[i];
+    w->account.roles = all;
+    return 0;
 }
 
 bool dbu_wants_adoption(const struct dbuser *d)
@@ -144,6 +161,7 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
             .max_updates_per_hour = spec->limits.max_updates_per_hour,
             .max_connections_per_hour = spec->limits.max_connections_per_hour,
             .auth_plugin = spec->auth_plugin,
+            .iam = stw_databaseuser_is_iam(spec),
             .reassign_owned_to = spec->reassign_owned_to,
             .valid_until = spec->valid_until,
             .target = d->target,
@@ -154,11 +172,11 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
             .settled = d->settled,
             .adopt = dbu_wants_adoption(d),
         }};
-    if (d->secret.state == DBU_SECRET_FOUND)
+    if (d->secret.state == DBU_SECRET_FOUND && !ret->account.iam)
         ret->account.password =
             (struct stw_sql_secret){.data = d->secret.value.data, .len = d->secret.value.len};
     ret->grants = calloc(grants + 1, sizeof(*ret->grants));
-    ret->blocks = calloc(grants + 3, sizeof(*ret->blocks)); /* and hosts, roles, settings */
+    ret->blocks = calloc(grants + 4, sizeof(*ret->blocks)); /* and hosts, two of roles, settings */
     if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0 &&
         add_roles(d, ret) == 0 && add_settings(d, ret) == 0)
         return 0;

@@ -43,6 +43,11 @@ static void take_password(struct dbuser *d)
 static void read_password(struct dbuser *d)
 {
     d->settled = (struct stw_hash){0};
+    if (stw_databaseuser_is_iam(&d->spec)) {
+        d->secret.state = DBU_SECRET_FOUND; /* all that is needed is known */
+        dbu_observe_password(d);
+        return;
+    }
     if (dbu_password_is_generated(&d->object))
         dbu_password_ensure(d);
     else
@@ -109,7 +114,8 @@ static void call_one(struct dbuser *d, struct stw_pool *pool, const struct one *
     a->if_exists = o->if_exists;
     a->wait_sessions = o->wait_sessions;
     a->settled = (struct stw_hash){0};
-    a->password = (struct stw_sql_secret){stw_buf_str(&password), password.len};
+    if (!a->iam)
+        a->password = (struct stw_sql_secret){stw_buf_str(&password), password.len};
     if (d->view.owner_role && o->which != DBU_LOGIN_BASE)
         dbu_desired_limit_to_membership(a, d->spec.user);
     (void)stw_account_sync(pool, a, r);

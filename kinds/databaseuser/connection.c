@@ -57,8 +57,10 @@ static void put_uri(const struct stw_connection *c, struct stw_buf *out)
     bool postgresql = c->target->engine == STW_ENGINE_POSTGRESQL;
     stw_buf_adds(out, postgresql ? "postgresql://" : "mysql://");
     stw_url_escape(c->user, out);
-    stw_buf_addc(out, ':');
-    stw_url_escape(c->password, out);
+    if (*c->password) {
+        stw_buf_addc(out, ':');
+        stw_url_escape(c->password, out);
+    }
     stw_buf_addc(out, '@');
     put_host(c, out);
     stw_buf_addc(out, '/');
@@ -73,6 +75,8 @@ static void put_jdbc_url(const struct stw_connection *c, struct stw_buf *out)
     stw_url_escape(c->database, out);
     stw_buf_adds(out, "?user=");
     stw_url_escape(c->user, out);
+    if (!*c->password)
+        return;
     stw_buf_adds(out, "&password=");
     stw_url_escape(c->password, out);
 }
@@ -232,7 +236,7 @@ static int add_template(const struct stw_connection *c, json_t *data, const char
 static int add_standard(const struct stw_connection *c, json_t *data)
 {
     for (int i = 0; i < VALUES; i++)
-        if ((i != CA || *c->ca) &&
+        if ((i != CA || *c->ca) && (i != PASSWORD || *c->password) &&
             add_value(c, data, i == CA ? "ca.crt" : stw_connection_names[i], i) != 0)
             return -1;
     return 0;

@@ -45,7 +45,8 @@ static void recall_password(struct dbuser *d)
 {
     char version[STW_RV_LEN];
     struct dbu_view *v = &d->view;
-    if (dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
+    if (!stw_databaseuser_is_iam(&d->spec) &&
+        dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
         dbu_connection_is_settled(d) && !changes_login(v) && !v->due)
         d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
     if (stw_hash_is_set(d->settled))
@@ -54,7 +55,8 @@ static void recall_password(struct dbuser *d)
 
 void dbu_remember_password(const struct dbuser *d)
 {
-    if (d->secret.state == DBU_SECRET_FOUND && stw_hash_is_set(d->report.stored))
+    if (d->secret.state == DBU_SECRET_FOUND && !stw_databaseuser_is_iam(&d->spec) &&
+        stw_hash_is_set(d->report.stored))
         dbu_compared_put(d->state->compared, d->run->key,
                          wanted_password(d, d->secret.resource_version), d->report.stored);
 }

@@ -245,8 +245,8 @@ static void hash_inputs(struct dbuser *d, const char *password_version, const ch
     stw_buf_add(&text, raw, len);
     stw_buf_addf(&text, "\n%s\n%lld\n%d\n%s\n%s\n%s\n%d\n%s\n%s\n%s", d->target->host,
                  (long long)d->target->port, (int)d->target->engine, dbu_login_name(d),
-                 d->spec.password.name, d->spec.password.key, d->spec.password.trim_newline,
-                 password_version, first_database(d), ca);
+                 d->spec.password.name ? d->spec.password.name : "", d->spec.password.key,
+                 d->spec.password.trim_newline, password_version, first_database(d), ca);
     struct stw_hash h = stw_hash_bytes(stw_buf_str(&text), text.len);
     stw_hex_encode((const unsigned char *)&h, sizeof(h), STW_HEX_LOWER, ret);
 }

@@ -22,6 +22,11 @@ void stw_databaseuser_account_key(const char *target, const char *user, struct s
     stw_buf_adds(out, user);
 }
 
+bool stw_databaseuser_is_iam(const struct stw_databaseuser *u)
+{
+    return u->authentication && stw_streq(u->authentication, STW_DATABASEUSER_IAM);
+}
+
 static const struct stw_field generate_fields[] = {
     {.name = "length",
      STW_FIELD(STW_T_INT, struct stw_databaseuser_generate, length),
@@ -252,6 +257,7 @@ static const struct stw_field role = {.name = "",
                                       .pattern = NO_CONTROL,
                                       .check = stw_databaseuser_check_user};
 
+static const char *const authentications[] = {"Password", STW_DATABASEUSER_IAM, NULL};
 static const char *const grants_policies[] = {"Managed", "Exact", "Additive", NULL};
 static const char *const tls_modes[] = {"None", "SSL", "X509", NULL};
 static const char *const deletion_policies[] = {"Delete", "Lock", "Retain", NULL};
@@ -271,10 +277,15 @@ static const struct stw_field spec_fields[] = {
      .pattern = NO_CONTROL,
      .check = stw_databaseuser_check_user,
      .cel = stw_databaseuser_cel_user},
+    {.name = "authentication",
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser, authentication),
+     .help =
+         "How the account logs in: Password, the default, or IAM, with tokens of AWS IAM and no "
+         "password, where the target allows it.  Cannot change.",
+     .values = authentications},
     {.name = "password",
      STW_FIELD(STW_T_OBJECT, struct stw_databaseuser, password),
-     .help = "Where the password is.",
-     .required = true,
+     .help = "Where the password is.  Required, except with authentication IAM.",
      .type_text = "must be an object {name, key} that names a Secret; plain-text passwords are not "
                   "accepted",
      .fields = password_fields},

@@ -105,8 +105,12 @@ int64_t stw_databaseuser_interval_s(const char *every);
 #define STW_DATABASEUSER_TWIN_A "_a"
 #define STW_DATABASEUSER_TWIN_B "_b"
 
+/* The value of `authentication` without a password. */
+#define STW_DATABASEUSER_IAM "IAM"
+
 struct stw_databaseuser {
     const char *user;
+    const char *authentication; /* "Password", "IAM"; NULL: Password */
     struct stw_databaseuser_password password;
     struct stw_json hosts;     /* list of strings; absent: ["%"] */
     struct stw_json grants;    /* list; absent: none */
@@ -128,6 +132,9 @@ struct stw_databaseuser {
 };
 
 extern const struct stw_kind stw_kind_databaseuser;
+
+/* Whether the account has no password, and logs in with tokens of IAM. */
+bool stw_databaseuser_is_iam(const struct stw_databaseuser *u);
 
 struct stw_target;
 struct stw_targets;

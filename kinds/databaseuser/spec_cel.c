@@ -100,7 +100,26 @@ const struct stw_cel stw_databaseuser_cel_every[] = {
     "'SHOW DATABASES', 'SHOW VIEW', 'SHOW_ROUTINE', 'SLAVE MONITOR', 'TEMPORARY', "                \
     "'TRIGGER', 'TRUNCATE', 'UPDATE', 'USAGE'"
 
+#define IS_IAM(object) "(has(" object ".authentication) && " object ".authentication == 'IAM')"
+#define NOT_IN_IAM(field)                                                                          \
+    {                                                                                              \
+        .at = field, .code = STW_FORBIDDEN, .rule = "!has(self." field ") || !" IS_IAM("self"),    \
+        .message = NOT_WITH_IAM,                                                                   \
+    }
+
 const struct stw_cel_rule stw_databaseuser_cel[] = {
+    {.at = "password",
+     .code = STW_REQUIRED,
+     .rule = "has(self.password) || " IS_IAM("self"),
+     .message = PASSWORD_OR_IAM},
+    NOT_IN_IAM("password"),
+    NOT_IN_IAM("rotation"),
+    NOT_IN_IAM("authPlugin"),
+    {.at = "authentication",
+     .type = STW_CEL_TRANSITION,
+     .code = STW_FORBIDDEN,
+     .rule = IS_IAM("self") " == " IS_IAM("oldSelf"),
+     .message = AUTHENTICATION_STAYS},
     {.at = "password.name",
      .code = STW_REQUIRED,
      .rule = "!has(self.password) || has(self.password.name) || has(self.password.generate)",

@@ -72,6 +72,9 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 #define RESERVED_KEY "reserved: steward, Kubernetes or Argo CD acts on keys of this domain"
 #define CERTIFICATE_NEEDS_X509 "needs requireTLS X509"
 #define SUBJECT_FORM "must be printable ASCII and start with '/', as in /O=Example/CN=app"
+#define PASSWORD_OR_IAM "set it, or authentication IAM"
+#define NOT_WITH_IAM "not with authentication IAM, which uses no password"
+#define AUTHENTICATION_STAYS "cannot change: the account would need, or lose, a password"
 #define ONE_OF_TABLE_ROUTINE "set only one of table, routine"
 #define TWINS_NEED_CONNECTION                                                                      \
     "must be set, because TwinAccounts changes the name of the login, which applications read "    \

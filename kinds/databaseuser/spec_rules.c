@@ -620,6 +620,28 @@ static bool is_generated(const struct stw_dbu_scene *s)
     return stw_json_there(stw_json_path(s->a->object, "spec.password.generate"));
 }
 
+static void check_authentication(const struct stw_dbu_scene *s)
+{
+    static const char *const fields[] = {"password", "rotation", "authPlugin"};
+    struct stw_json spec = stw_json_get(s->a->object, "spec");
+    bool iam = stw_databaseuser_is_iam(s->user);
+    if (s->old && stw_databaseuser_is_iam(s->old) != iam)
+        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL, AUTHENTICATION_STAYS);
+    if (!iam && !stw_json_there(stw_json_get(spec, "password")))
+        stw_databaseuser_add(s, "spec.password", STW_REQUIRED, NULL, PASSWORD_OR_IAM);
+    for (size_t i = 0; iam && i < STW_COUNT(fields); i++) {
+        char path[64];
+        stw_format(path, sizeof(path), "spec.%s", fields[i]);
+        if (stw_json_there(stw_json_get(spec, fields[i])))
+            stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, NOT_WITH_IAM);
+    }
+    if (iam && s->target && !s->target->allow_iam)
+        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL,
+                             "target \"%s\" does not allow accounts without a password; have "
+                             "allowIAM of the target set",
+                             s->target_name);
+}
+
 static void check_password(const struct stw_dbu_scene *s)
 {
     const char *name = s->user->password.name;
@@ -847,6 +869,7 @@ static void check_all(const struct stw_dbu_scene *s)
     if (*s->target_name)
         check_target(s);
     check_user(s);
+    check_authentication(s);
     check_password(s);
     check_connection(s);
     check_rotation(s);

@@ -128,6 +128,13 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
     if (d->secret.state == DBU_SECRET_UNREAD)
         return;
     init_aspect(a, SECRET);
+    if (stw_databaseuser_is_iam(&d->spec)) {
+        a->reason = "NoPassword";
+        STW_ASPECT_SAY(a,
+                       "the account logs in with tokens of IAM: it has no password, and no login "
+                       "is tried");
+        return;
+    }
     a->reason = "Resolved";
     STW_ASPECT_SAY(a, "the password is in Secret \"%s\"", name);
     switch (d->secret.state) {

@@ -153,6 +153,7 @@ static void note_login(struct work *w)
         w->r->can_login |= l->can_login;
         l->options_differ |= !keeps && l->can_login != yes;
         l->plugin_differs &= yes; /* the password is only for a new account */
+        l->stale &= !w->a->iam;
     }
 }
 
@@ -287,6 +288,8 @@ static int check_owners(struct work *w)
         if (!adopt || l->special || o == OTHERS)
             return refuse_owner(w, l, o);
         l->adopting = true;
+        if (w->a->iam && l->password == STW_PASSWORD_UNKNOWN)
+            l->password = STW_PASSWORD_DIFFERS; /* the one that it may have is removed */
     }
     return 0;
 }
@@ -452,7 +455,7 @@ static bool renews(const struct work *w, const struct stw_login *l)
 /* A plugin is set together with the password, which has to be known. */
 static bool sets_plugin(const struct work *w, const struct stw_login *l)
 {
-    bool alone = w->a->password.data && !w->r->plugin_waits && !w->r->password_waits;
+    bool alone = (w->a->password.data || w->a->iam) && !w->r->plugin_waits && !w->r->password_waits;
     return l->exists && l->plugin_differs && (alone || sets_password(w, l));
 }
 
@@ -477,7 +480,7 @@ static void write_login(struct work *w, struct stw_login *l)
         w->s.ops->alter(&w->s.facts, w->a, l, password || plugin || renew ? &w->verifier : NULL,
                         l->options_differ, &w->script);
     set_effect(w, from,
-               (password ? DID_PASSWORD : 0) | (plugin ? DID_PLUGIN : 0) |
+               (password ? w->a->iam ? DID_PLUGIN : DID_PASSWORD : 0) | (plugin ? DID_PLUGIN : 0) |
                    (l->options_differ || renew ? DID_OPTIONS : 0));
     if (is_second(w, l)) /* it never stops being valid */
         write_discard(w, l);
@@ -713,7 +716,8 @@ static int check_past(struct work *w)
 
 static int seal(struct work *w)
 {
-    return w->verifier.text.len > 0 ? 0 : w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
+    return w->a->iam || w->verifier.text.len > 0 ? 0
+                                                 : w->s.ops->seal(&w->s, w->a, &w->verifier, &w->f);
 }
 
 /* Checks and computes what the statements depend on. */
@@ -726,7 +730,7 @@ static int prepare_statements(struct work *w)
         password |= l->wanted && (sets_password(w, l) || sets_plugin(w, l) || renews(w, l));
         w->r->found |= l->wanted && l->exists;
     }
-    if (create && !w->a->password.data)
+    if (create && !w->a->password.data && !w->a->iam)
         return stw_fault_set(&w->f, STW_SQL_FAILED, STW_SQL_STEP_CREATE,
                              "it has no password yet, and is not made without one");
     if (!create && !password)

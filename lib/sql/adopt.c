@@ -54,6 +54,8 @@ static void check_right(const struct stw_facts *k, const struct stw_account *a,
 {
     const struct stw_target *t = a->target;
     char database[256];
+    if (r->level == STW_LEVEL_ROLE && a->iam && !r->option && stw_streq(r->name, STW_IAM_ROLE))
+        return;
     if (r->level == STW_LEVEL_ROLE)
         stw_adopt_note(excess, "membership of role \"%.64s\"", r->name);
     else if (r->level == STW_LEVEL_GLOBAL)

@@ -5,6 +5,12 @@
 #ifndef STW_SQL_DIALECT_H
 #define STW_SQL_DIALECT_H
 
+/* Logins with tokens of AWS IAM, as Amazon RDS and Aurora have them: members of this role of PostgreSQL;
+ * on MySQL and MariaDB accounts with this plugin, whose text is the same for all. */
+#define STW_IAM_ROLE "rds_iam"
+#define STW_IAM_PLUGIN "AWSAuthenticationPlugin"
+#define STW_IAM_TEXT "RDS"
+
 #include "sql/target.h"
 
 #include <stdbool.h>

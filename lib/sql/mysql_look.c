@@ -2,6 +2,7 @@
  *
  * One statement returns everything about an account of MySQL or MariaDB: its hosts, how it logs in,
  * its rights at every level, and the marks. */
+#include "sql/dialect.h"
 #include "sql/mysql_priv.h"
 #include "sql/mysql_privileges.h"
 #include "sql/password.h"
@@ -305,9 +306,14 @@ static bool is_plugin(const char *stored, const char *wanted)
 static void note_verifier(struct stw_login *l, const struct stw_account *a, const char *plugin,
                           const char *verifier, size_t len)
 {
-    enum stw_password_state state = stw_mysql_password_state(plugin, verifier, len, &a->password);
+    bool iam = strcasecmp(plugin, STW_IAM_PLUGIN) == 0 && stw_streq(verifier, STW_IAM_TEXT);
+    enum stw_password_state state =
+        !a->iam ? stw_mysql_password_state(plugin, verifier, len, &a->password)
+        : iam   ? STW_PASSWORD_SAME
+                : STW_PASSWORD_DIFFERS;
     if (l->password != STW_PASSWORD_SAME)
         l->password = state;
+    l->plugin_differs |= a->iam && !iam;
     l->plugin_differs |= a->auth_plugin && !is_plugin(plugin, a->auth_plugin);
     stw_format(l->plugin, sizeof(l->plugin), "%s", plugin);
     stw_sha256_hex(verifier, len, l->verifier_id);

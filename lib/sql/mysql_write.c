@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The statements of MySQL and MariaDB. */
+#include "sql/dialect.h"
 #include "sql/mysql_priv.h"
 #include "sql/password.h"
 #include "sql/quote.h"
@@ -129,6 +130,10 @@ static void put_password(struct stw_buf *out, const struct stw_facts *k,
                          const struct stw_account *a, const struct stw_login *l,
                          const struct stw_verifier *v)
 {
+    if (a->iam) {
+        stw_buf_adds(out, " IDENTIFIED WITH " STW_IAM_PLUGIN " AS '" STW_IAM_TEXT "'");
+        return;
+    }
     const char *plugin = stw_mysql_plugin(k, a, l);
     bool named = !v->plain || a->auth_plugin || !stw_streq(plugin, find_default_plugin(k));
     bool call = k->mariadb && v->plain && named;

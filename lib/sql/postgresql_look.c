@@ -174,6 +174,8 @@ static int read_role(struct pg_look *k, const struct stw_cell *c)
     if (k->facts->reads_verifiers)
         l->password =
             stw_pg_password_state(k->account->user, c[F].data, c[F].len, &k->account->password);
+    if (k->account->iam && k->facts->reads_verifiers)
+        l->password = c[F].data ? STW_PASSWORD_DIFFERS : STW_PASSWORD_SAME;
     l->stale =
         c[F].data && strncmp(c[F].data, "md5", 3) == 0 && strstr(get_cell_text(&c[C]), "scram");
     l->expired = !k->account->valid_until && strstr(get_cell_text(&c[C]), "expired");

@@ -24,8 +24,13 @@ static void put_options(struct stw_buf *out, const struct stw_account *a, bool c
     stw_pg_strz(out, a->valid_until);
 }
 
-static void put_password(struct stw_buf *out, const struct stw_verifier *v)
+static void put_password(struct stw_buf *out, const struct stw_account *a,
+                         const struct stw_verifier *v)
 {
+    if (a->iam) {
+        stw_buf_adds(out, " PASSWORD NULL");
+        return;
+    }
     if (v->text.len == 0) /* PASSWORD '' would be PASSWORD NULL */
         out->failed = true;
     stw_buf_adds(out, " PASSWORD ");
@@ -54,7 +59,7 @@ void stw_pg_create(const struct stw_facts *k, const struct stw_account *a,
     stw_buf_adds(out, "CREATE ROLE ");
     stw_pg_name(out, a->user);
     put_options(out, a, true);
-    put_password(out, v);
+    put_password(out, a, v);
     write_acts_as(s, STW_SQL_STEP_CREATE, a);
 }
 
@@ -69,7 +74,7 @@ void stw_pg_alter(const struct stw_facts *k, const struct stw_account *a, const 
     if (options)
         put_options(out, a, false);
     if (v)
-        put_password(out, v);
+        put_password(out, a, v);
     if (options)
         write_acts_as(s, STW_SQL_STEP_ALTER, a);
 }

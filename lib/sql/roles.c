@@ -50,6 +50,12 @@ static bool is_mark(const struct stw_cell *comment)
     return is;
 }
 
+/* The server's own, and nevertheless given. */
+static bool is_of_iam(const struct stw_account *a, const char *role)
+{
+    return a->iam && a->target->allow_iam && stw_streq(role, STW_IAM_ROLE);
+}
+
 static int read_role_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct role_check *k = ctx;
@@ -66,7 +72,8 @@ static int read_role_row(void *ctx, const struct stw_cell *c, unsigned count)
     k->roles[i].found = true;
     if (c[WHY].data && c[WHY].len > 0)
         stw_format(why, size, "%s", c[WHY].data);
-    else if (of && stw_engine_reserves_role(k->account->target, c[ROLE].data, of))
+    else if (of && !is_of_iam(k->account, of) &&
+             stw_engine_reserves_role(k->account->target, c[ROLE].data, of))
         stw_format(why, size, "is \"%.64s\" of the server, or a member of it", of);
     else if (count > COMMENT && is_mark(&c[COMMENT]))
         stw_format(why, size, "is an account that steward manages");
@@ -90,7 +97,8 @@ static void judge_roles(const struct role_check *k, struct stw_rights *want,
     const struct stw_account *a = k->account;
     for (size_t i = 0; i < ROLES_MAX && a->roles[i]; i++) {
         const char *role = a->roles[i], *why = k->roles[i].why;
-        bool found = k->roles[i].found, allowed = stw_target_allows_role(a->target, a->ns, role);
+        bool found = k->roles[i].found;
+        bool allowed = is_of_iam(a, role) || stw_target_allows_role(a->target, a->ns, role);
         if (found && allowed && why[0] == '\0')
             continue;
         take_out(want, role);

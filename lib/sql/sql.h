@@ -119,6 +119,9 @@ struct stw_account {
     bool password_is_new;
     const char *auth_plugin; /* MySQL and MariaDB: one of the engine's, which checks the password;
                                 NULL: the server's default, and an account keeps a better one */
+    /* It has no password, and logs in with tokens of IAM (dialect.h).  On PostgreSQL `roles` has
+     * STW_IAM_ROLE. */
+    bool iam;
     /* If set without a password: the password matched when the server stored these (`stored` of a
      * report). */
     struct stw_hash settled;

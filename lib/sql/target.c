@@ -54,7 +54,7 @@ struct written {
     struct stw_json allowed_namespaces, allowed_privileges, allowed_databases, allow_adoption,
         allowed_owners, allowed_roles, allowed_auth_plugins, allow_create, allowed_extensions,
         allowed_settings;
-    bool allow_all_databases, is_default;
+    bool allow_all_databases, allow_iam, is_default;
     int64_t max_users, max_connections, connect_timeout, statement_timeout;
 };
 
@@ -283,6 +283,7 @@ static const struct stw_field rows[] = {
      .max = SETTINGS_MAX,
      .item = &setting_row},
     {.name = "allowAllDatabases", WRITTEN(STW_T_BOOL, allow_all_databases), .def = "false"},
+    {.name = "allowIAM", WRITTEN(STW_T_BOOL, allow_iam), .def = "false"},
     {.name = "default", WRITTEN(STW_T_BOOL, is_default), .def = "false"},
     {.name = "maxUsers",
      WRITTEN(STW_T_INT, max_users),
@@ -373,6 +374,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .allowed_extensions = copy_list(p, w->allowed_extensions),
         .allowed_settings = copy_list(p, w->allowed_settings),
         .allow_all_databases = w->allow_all_databases,
+        .allow_iam = w->allow_iam,
         .is_default = w->is_default,
         .max_users = w->max_users,
         .max_connections = w->max_connections,

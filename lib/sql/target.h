@@ -47,6 +47,7 @@ struct stw_target {
         *allowed_privileges;  /* upper case; NULL: all that users may be given, but those that
                                               must be listed */
     bool allow_all_databases; /* grants on database "*" */
+    bool allow_iam;           /* accounts that log in with tokens of IAM */
     bool is_default;          /* for objects that name no target; at most one in a list */
     /* Patterns, see stw_target_allows_database; NULL-terminated.  NULL: the default, given at
      * each. */

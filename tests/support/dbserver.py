@@ -168,4 +168,4 @@ class Server:
         return {"name": name, "engine": self.engine, "host": "127.0.0.1", "port": self.port,
                 "admin": {"user": ADMIN, "passwordFile": str(self.admin_file)},
                 "tls": {"mode": "VerifyFull", "caFile": str(self.ca)},
-                "allowedDatabases": ["*"], "allowAdoption": ["*"], **more}
+                "allowedDatabases": ["*"], "allowAdoption": ["*"], "allowIAM": True, **more}

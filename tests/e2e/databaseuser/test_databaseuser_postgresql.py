@@ -2,6 +2,8 @@
 """DatabaseUsers on a real PostgreSQL: roles with LOGIN, the objects that they own, and rights on
 databases, schemas and tables."""
 
+import base64
+
 import pytest
 from support import databaseuser as dbu
 from support import wait
@@ -71,6 +73,33 @@ def test_both_logins_begin_with_the_settings_of_the_object(pg_scene, postgresql,
     pg_scene.patch("app", shop, settings=[{"name": "session_preload_libraries", "value": "x"}])
     pg_scene.wait_condition("app", shop, "Ready", "InvalidSpec")
     assert len(stored()) == 3
+
+
+def test_account_that_logs_in_with_tokens_has_no_password(pg_scene, postgresql, shop):
+    """Neither on the server nor in the connection Secret.  The role of the server comes late."""
+    user = dbu.manifest("tokens", shop, target="pg", grants=READS, authentication="IAM",
+                        connectionSecret={"name": "tokens-conn"})
+    del user["spec"]["password"]
+    pg_scene.cluster.apply(user)
+    pg_scene.wait_condition("tokens", shop, "GrantsSynced", "NoSuchObject")
+    postgresql.sql("CREATE ROLE rds_iam")
+    try:
+        pg_scene.poke("tokens", shop)
+        pg_scene.wait_ready("tokens", shop)
+        known = condition(pg_scene.get("tokens", shop), "SecretResolved")
+        assert known["reason"] == "NoPassword" and "no login is tried" in known["message"], known
+        assert postgresql.sql("SELECT rolpassword IS NULL, pg_has_role(oid, 'rds_iam', 'MEMBER') FROM pg_authid "
+                              "WHERE rolname = 'tokens'") == [["t", "t"]]
+        data = pg_scene.cluster.get("secret", "tokens-conn", shop)["data"]
+        assert "password" not in data and base64.b64decode(data["uri"]).decode() == \
+            f"postgresql://tokens@127.0.0.1:{postgresql.port}/shop"
+        postgresql.sql("ALTER ROLE tokens PASSWORD 'by-hand'")
+        pg_scene.poke("tokens", shop)
+        pg_scene.wait_event("tokens", shop, "DriftRepaired", "plugin")
+        pg_scene.delete("tokens", shop)
+        assert not postgresql.exists("tokens")
+    finally:
+        postgresql.sql("DROP ROLE rds_iam")
 
 
 def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):

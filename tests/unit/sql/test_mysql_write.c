@@ -67,6 +67,13 @@ static void test_create(void **state)
     wrote(&s, 10, "ALTER USER `b``ob`@`%`" LIMITS " ACCOUNT UNLOCK");
     stw_mysql_discard(&bob, &keeps, &s);
     wrote(&s, 11, "ALTER USER `b``ob`@`%` DISCARD OLD PASSWORD");
+    struct stw_account iam = bob;
+    iam.iam = true;
+    stw_mysql_create(&eight, &iam, &l, &v, &s);
+    wrote(&s, 12,
+          "CREATE USER `b``ob`@`%` IDENTIFIED WITH AWSAuthenticationPlugin AS 'RDS'" LIMITS);
+    stw_mysql_alter(&maria, &iam, &l, &v, false, &s);
+    wrote(&s, 13, "ALTER USER `b``ob`@`%` IDENTIFIED WITH AWSAuthenticationPlugin AS 'RDS'");
     stw_buf_done(&v.text);
     stw_buf_done(&plain.text);
 }

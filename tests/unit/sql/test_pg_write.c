@@ -46,6 +46,12 @@ static void test_create_and_mark(void **state)
     stw_pg_alter(&fifteen, &until, &l, NULL, true, &s);
     wrote(&s, 5,
           "ALTER ROLE \"b\"\"ob\" LOGIN CONNECTION LIMIT -1 VALID UNTIL '2030-01-31T12:00:00Z'");
+    struct stw_account iam = bob;
+    iam.iam = true;
+    stw_pg_create(&fifteen, &iam, &l, &v, &s);
+    wrote(&s, 6, "CREATE ROLE \"b\"\"ob\" LOGIN CONNECTION LIMIT -1 PASSWORD NULL");
+    stw_pg_alter(&fifteen, &iam, &l, &v, false, &s);
+    wrote(&s, 7, "ALTER ROLE \"b\"\"ob\" PASSWORD NULL");
     stw_buf_done(&v.text);
 }
 

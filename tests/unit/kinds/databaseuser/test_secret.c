@@ -175,6 +175,30 @@ static void test_wish(void **state)
     fixture_done(&f);
 }
 
+/* On PostgreSQL the role of such logins is one of its roles. */
+static void test_wish_of_iam(void **state)
+{
+    struct fixture f;
+    struct dbu_desired w;
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_equal(
+        fixture_init(&f, "{\"user\":\"app\",\"authentication\":\"IAM\",\"roles\":[\"r\"]}", ""), 0);
+    fixture_secret(&f, "s3cret");
+    assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
+    assert_true(w.account.iam);
+    assert_null(w.account.password.data);
+    assert_string_equal(w.account.roles[0], "r");
+    dbu_desired_done(&w);
+    f.target.engine = STW_ENGINE_POSTGRESQL;
+    assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
+    assert_string_equal(w.account.roles[0], "rds_iam");
+    assert_string_equal(w.account.roles[1], "r");
+    assert_null(w.account.roles[2]);
+    dbu_desired_done(&w);
+    fixture_done(&f);
+}
+
 static void test_wish_defaults(void **state)
 {
     struct fixture f;
@@ -191,6 +215,7 @@ static void test_wish_defaults(void **state)
     assert_false(w.account.certificate.given);
     assert_null(w.account.password.data); /* D10: never one of length 0 */
     assert_false(w.account.adopt);
+    assert_false(w.account.iam);
     dbu_desired_done(&w);
     f.d.object.adopt = true;
     assert_int_equal(dbu_desired_make(&f.d, &w, &err), 0);
@@ -260,11 +285,11 @@ static void test_compared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_no_value),
-        cmocka_unit_test(test_watch),     cmocka_unit_test(test_fingerprints),
-        cmocka_unit_test(test_wish),      cmocka_unit_test(test_wish_defaults),
-        cmocka_unit_test(test_made_user), cmocka_unit_test(test_account_text),
-        cmocka_unit_test(test_compared),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_no_value),
+        cmocka_unit_test(test_watch),        cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_wish),         cmocka_unit_test(test_wish_defaults),
+        cmocka_unit_test(test_wish_of_iam),  cmocka_unit_test(test_made_user),
+        cmocka_unit_test(test_account_text), cmocka_unit_test(test_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ static const char targets_json[] =
     "\"sha256_password\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"maria\",\"engine\":\"mariadb\",\"host\":\"h\",\"allowAllDatabases\":true,"
+    "\"allowIAM\":true,"
     "\"allowedDatabases\":[\"*\"],\"allowAdoption\":[\"*\"],\"allowCreateDatabases\":[\"*\"],"
     "\"admin\":{\"user\":\"chief\",\"passwordFile\":\"/f\"}},"
     "{\"name\":\"pg\",\"engine\":\"postgresql\",\"host\":\"h\",\"allowedDatabases\":[\"*\"],"
@@ -351,8 +352,10 @@ static void passwords(void **state)
         {ON("x", "\"user\":\"app\",\"password\":\"changeit\""), sentence},
         {ON("x", "\"user\":\"app\",\"password\":12345"), sentence},
         {ON("x", "\"user\":\"app\",\"password\":[\"changeit\"]"), sentence},
-        {ON("x", "\"user\":\"app\""), "spec.password: Required value\n"},
-        {ON("x", "\"user\":\"app\",\"password\":null"), "spec.password: Required value\n"},
+        {ON("x", "\"user\":\"app\""),
+         "spec.password: Required value: set it, or authentication IAM\n"},
+        {ON("x", "\"user\":\"app\",\"password\":null"),
+         "spec.password: Required value: set it, or authentication IAM\n"},
         {ON("x", "\"user\":\"app\",\"password\":{}"),
          "spec.password.name: Required value: set one of name, generate\n"},
         {ON("x", "\"user\":\"app\",\"password\":{\"name\":\"My\"}"),
@@ -841,6 +844,35 @@ static void tls(void **state)
                   ON("maria", GOOD ",\"requireCertificate\":{}"), &env,
                   "W: without requireCertificate, the account requires on the server what it does "
                   "now; set it to {} to remove that\n");
+}
+
+#define IAM "\"user\":\"app\",\"authentication\":\"IAM\",\"requireTLS\":\"SSL\""
+#define NOT_WITH_IAM ": Forbidden: not with authentication IAM, which uses no password\n"
+
+static void accounts_without_a_password(void **state)
+{
+    static const char stays[] = "spec.authentication: Forbidden: cannot change: the account would "
+                                "need, or lose, a password\n";
+    static const struct rule rules[] = {
+        {ON("maria", IAM), ""},
+        {ON("maria", IAM ",\"connectionSecret\":{\"name\":\"c\"}"), ""},
+        {ON("maria", GOOD ",\"authentication\":\"Password\""), ""},
+        {ON("maria", GOOD ",\"authentication\":\"iam\""),
+         "spec.authentication: Unsupported value: \"iam\": supported values: \"Password\", "
+         "\"IAM\"\n"},
+        {ON("my", IAM),
+         "spec.authentication: Forbidden: target \"my\" does not allow accounts without "
+         "a password; have allowIAM of the target set\n"},
+        {ON("maria", IAM ",\"password\":{\"name\":\"s\"},\"rotation\":{\"strategy\":\"InPlace\"}"),
+         "spec.password" NOT_WITH_IAM "spec.rotation" NOT_WITH_IAM},
+        {ON("none", IAM ",\"authPlugin\":\"parsec\""),
+         "spec.authPlugin" NOT_WITH_IAM MAY_USE
+         "W: target \"none\" is not configured; the account is created when it is\n"},
+    };
+    (void)state;
+    ASSERT_RULES(rules, &env);
+    assert_answer(&stw_kind_databaseuser, ON("maria", IAM), ON("maria", GOOD), &env, stays);
+    assert_answer(&stw_kind_databaseuser, ON("maria", GOOD), ON("maria", IAM), &env, stays);
 }
 
 static void the_rest(void **state)
@@ -1725,6 +1757,7 @@ int main(void)
         cmocka_unit_test(databases),
         cmocka_unit_test(what_can_never_work),
         cmocka_unit_test(tls),
+        cmocka_unit_test(accounts_without_a_password),
         cmocka_unit_test(the_rest),
         cmocka_unit_test(what_is_said_of_the_secret),
         cmocka_unit_test(when_the_secret_is_looked_at),
