@@ -108,6 +108,22 @@ def test_admin_logs_in_with_a_certificate(make_probe, server, tmp_path, user):
         drop_certified_admin(server)
 
 
+@pytest.mark.every_version("the protocol of the login")
+def test_certificate_of_the_admin_is_not_shown_for_an_account(make_probe, pg, tmp_path, user):
+    """An admin that may not read passwords compares one by a login.  With the admin's certificate, the
+    server would let any password in, and a new one would not be set."""
+    low = f"low{user}"
+    pg.sql(f"CREATE ROLE {low} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'; GRANT pg_signal_backend "
+           f"TO {low}")
+    admin = {**make_admin_pair(pg, tmp_path), "user": low, "passwordFile": str(pg.admin_file)}
+    probe = make_probe(pg.target("db", admin=admin))
+    probe.sync(**account(postgres.CERTIFIED))
+    report = probe.sync(**account(postgres.CERTIFIED, "0ther-Pa55"), password_is_new=True)
+    assert report["password_changed"], report
+    probe.drop(**account(postgres.CERTIFIED))
+    pg.sql(f"DROP OWNED BY {low} CASCADE; DROP ROLE {low}")
+
+
 def test_what_is_wrong_with_the_certificate_of_an_admin(make_probe, server, tmp_path):
     """The error names the file; the server is not asked."""
     good = make_admin_pair(server, tmp_path / "good")

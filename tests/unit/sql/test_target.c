@@ -140,6 +140,8 @@ static void what_is_left_out(void **state)
     assert_null(t->allowed_namespaces);
     assert_null(t->allowed_privileges);
     assert_false(t->allow_all_databases);
+    assert_false(t->allow_iam);
+    assert_null(t->certificate_file);
     assert_null(stw_targets_default(list));
     assert_int_equal(t->max_users, 0);
     assert_int_equal(t->max_connections, 4);
@@ -163,7 +165,7 @@ static void what_is_said(void **state)
             "\"admin\":{\"user\":\"u\",\"database\":\"admin\",\"passwordSecret\":{\"name\":\"s\","
             "\"key\":\"k\"}},\"tls\":{\"mode\":\"VerifyCA\",\"caFile\":\"/ca.pem\"},"
             "\"allowedNamespaces\":[\"a\",\"b\"],\"allowedPrivileges\":[\"SELECT\","
-            "\"GRANT OPTION\"],\"maxUsers\":9,\"maxConnections\":1,"
+            "\"GRANT OPTION\"],\"allowIAM\":true,\"maxUsers\":9,\"maxConnections\":1,"
             "\"connectTimeoutSeconds\":2,\"statementTimeoutSeconds\":3"));
     const struct stw_target *t = stw_targets_at(list, 0);
     (void)state;
@@ -176,6 +178,7 @@ static void what_is_said(void **state)
     assert_null(t->allowed_namespaces[2]);
     assert_string_equal(t->allowed_privileges[1], "GRANT OPTION");
     assert_null(t->allowed_privileges[2]);
+    assert_true(t->allow_iam);
     assert_int_equal(t->max_users, 9);
     assert_int_equal(t->max_connections, 1);
     assert_int_equal(t->connect_timeout_seconds, 2);
@@ -241,7 +244,8 @@ static void what_is_wrong(void **state)
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"certificateFile\":\"c\",\"keyFile\":\"/k\"},"
                   "\"tls\":{\"mode\":\"Disable\"}"),
          "targets[0].admin.certificateFile: Invalid value: \"c\": must be an absolute path\n"
-         "targets[0].admin: Invalid value: certificateFile needs TLS, and tls.mode is Disable\n"},
+         "targets[0].admin: Invalid value: certificateFile needs TLS, and tls.mode is Disable\n"
+         "W: target \"orders\": without TLS, passwords can be read on the network\n"},
         {ONE(BASE ",\"admin\":{\"passwordFile\":\"/f\"}"),
          "targets[0].admin.user: Required value\n"},
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"passwordFile\":\"f\"}"),
