@@ -6,7 +6,7 @@ import base64
 
 import pytest
 from support import databaseuser as dbu
-from support import wait
+from support import dbserver, postgres, wait
 from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -100,6 +100,24 @@ def test_account_that_logs_in_with_tokens_has_no_password(pg_scene, postgresql, 
         assert not postgresql.exists("tokens")
     finally:
         postgresql.sql("DROP ROLE rds_iam")
+
+
+def test_steward_logs_in_with_a_certificate(pg_scene, postgresql, shop):
+    """The client library reads the files inside the sandbox."""
+    name, folder = postgres.CERTIFIED, pg_scene.folder / "admin"
+    dbserver.make_pair(postgresql.ca.parent, folder, subject=f"/CN={name}")
+    (folder / "tls.key").chmod(0o600)
+    postgresql.sql(f"CREATE ROLE {name} SUPERUSER LOGIN")
+    admin = {"user": name, "certificateFile": f"{folder}/tls.crt", "keyFile": f"{folder}/tls.key"}
+    usual = postgresql.target("pg")
+    pg_scene.write_targets(usual, {**usual, "name": "certified", "admin": admin})
+    try:
+        create(pg_scene, "app", shop, target="certified")
+        assert postgresql.login("app", FIRST)
+        pg_scene.delete("app", shop)
+    finally:
+        pg_scene.write_targets(usual)
+        postgresql.sql(f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
 def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
