@@ -110,6 +110,7 @@ static void call_one(struct dbuser *d, struct stw_pool *pool, const struct one *
     struct stw_account *a = &desired.account;
     dbu_login_make(d->spec.user, o->which, name);
     a->user = name;
+    a->base = o->which == DBU_LOGIN_BASE ? NULL : d->spec.user;
     a->login = o->login;
     a->if_exists = o->if_exists;
     a->wait_sessions = o->wait_sessions;
@@ -223,6 +224,7 @@ static void sync_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
     struct stw_account *a = &desired.account;
     dbu_login_make(d->spec.user, s->login, name);
     a->user = name;
+    a->base = s->login == DBU_LOGIN_BASE ? NULL : d->spec.user;
     a->password_is_new = s->password_is_new;
     a->keep_old = s->keep_old;
     a->set_later = s->set_later;

@@ -88,9 +88,10 @@ struct stw_login {
     bool special;      /* never adopted: a superuser, a role, ... */
     bool can_login;    /* it is not locked; PostgreSQL: LOGIN */
     bool options_differ;
-    struct stw_requirement require; /* MySQL and MariaDB: of the connections */
-    char loosened
-        [STW_LOOSENED_SIZE]; /* the part of it that the wanted one does not have: "REQUIRE SSL" */
+    struct stw_requirement require,
+        base; /* MySQL and MariaDB: of the connections; of the base account */
+    /* The part of `require` that the wanted one does not have: "REQUIRE SSL". */
+    char loosened[STW_LOOSENED_SIZE];
     struct stw_rights defaults; /* MySQL and MariaDB: roles that a login activates */
     enum stw_password_state password;
     bool

@@ -166,6 +166,22 @@ static void write_old_passwords(struct stw_buf *out, const char *user)
                  user);
 }
 
+#define OF_PRIV(name) "CAST(JSON_VALUE(Priv,'$." name "') AS BINARY),"
+
+/* Of the account whose requirements this one has as well. */
+static void write_base(struct stw_buf *out, const struct stw_facts *k, const char *base)
+{
+    static const char of_mariadb[] = OF_PRIV("x509_subject") OF_PRIV("x509_issuer")
+        OF_PRIV("ssl_cipher") "NULL,NULL FROM mysql.global_priv WHERE "
+                              "JSON_VALUE(Priv,'$.ssl_type')=3 AND User=";
+    static const char of_mysql[] =
+        "CAST(x509_subject AS BINARY),CAST(x509_issuer AS BINARY),CAST(ssl_cipher AS BINARY),"
+        "NULL,NULL FROM mysql.user WHERE ssl_type='SPECIFIED' AND User=";
+    stw_buf_adds(out, " UNION ALL " HEAD("y"));
+    stw_buf_adds(out, k->mariadb ? of_mariadb : of_mysql);
+    stw_mysql_strz(out, base, k->no_backslash);
+}
+
 /* MariaDB has them in JSON. */
 static void write_certificates(struct stw_buf *out, const char *user)
 {
@@ -255,6 +271,8 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         write_old_passwords(out, user);
     if (!k->mariadb)
         write_certificates(out, user);
+    if (a->base)
+        write_base(out, k, a->base);
     write_rights(out, k, user);
     write_databases(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
@@ -355,6 +373,12 @@ static int keep_text(const struct stw_cell *c, char **ret)
     if (c->len > 0 && !*ret && !(*ret = strdup(c->data)))
         return -1;
     return 0;
+}
+
+static int keep_texts(const struct stw_cell *c, struct stw_requirement *r)
+{
+    return keep_text(&c[A], &r->subject) | keep_text(&c[B], &r->issuer) |
+           keep_text(&c[C], &r->cipher);
 }
 
 static int keep_json_text(struct stw_json v, char **ret)
@@ -520,6 +544,18 @@ static void read_old_password(struct stw_login *l, const struct stw_account *a,
         stw_mysql_password_state(plugin, verifier, c[B].len, &a->published) == STW_PASSWORD_SAME;
 }
 
+/* Only of hosts that are wanted, which the list has already. */
+static int read_base(struct mysql_look *k, const struct stw_cell *c)
+{
+    int r = 0;
+    if (!stw_streq(get_cell_text(&c[USER]), k->account->base))
+        return 0;
+    for (size_t i = 0; i < k->seen->count; i++)
+        if (stw_streq(k->seen->logins[i].host, get_cell_text(&c[HOST])))
+            r |= keep_texts(c, &k->seen->logins[i].base);
+    return r;
+}
+
 static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct mysql_look *k = ctx;
@@ -533,6 +569,8 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
     }
     if (kind == 'b')
         return stw_names_add(&k->seen->all_databases, &k->seen->all_count, get_cell_text(&c[A]));
+    if (kind == 'y')
+        return read_base(k, c);
     /* The server compares without trailing blanks, and perhaps without case. */
     if (!stw_streq(get_cell_text(&c[USER]), k->account->user))
         return 0;
@@ -542,8 +580,7 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
     if (kind == 'u')
         return read_account(k, l, c);
     if (kind == 'x')
-        return keep_text(&c[A], &l->require.subject) | keep_text(&c[B], &l->require.issuer) |
-               keep_text(&c[C], &l->require.cipher);
+        return keep_texts(c, &l->require);
     if (kind == 'o') {
         read_old_password(l, k->account, c);
         return 0;

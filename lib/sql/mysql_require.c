@@ -16,10 +16,11 @@ struct wanted {
 /* A cipher is an administrator's, and stays.  The server cannot require it together with X509. */
 static struct wanted find_wanted(const struct stw_account *a, const struct stw_login *l)
 {
+    const struct stw_requirement *own = &l->require, *base = &l->base;
     struct wanted r = {.mode = a->require_tls,
-                       .subject = l->require.subject,
-                       .issuer = l->require.issuer,
-                       .cipher = l->require.cipher};
+                       .subject = base->subject ? base->subject : own->subject,
+                       .issuer = base->issuer ? base->issuer : own->issuer,
+                       .cipher = base->cipher ? base->cipher : own->cipher};
     if (a->certificate.given) {
         r.subject = a->certificate.subject;
         r.issuer = a->certificate.issuer;

@@ -14,6 +14,13 @@ static void names_done(char **names, size_t count)
     free(names);
 }
 
+static void requirement_done(struct stw_requirement *r)
+{
+    free(r->subject);
+    free(r->issuer);
+    free(r->cipher);
+}
+
 void stw_seen_done(struct stw_seen *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -23,9 +30,8 @@ void stw_seen_done(struct stw_seen *s)
         stw_rights_done(&s->logins[i].settings_wanted);
         stw_rights_done(&s->logins[i].settings);
         stw_rights_done(&s->logins[i].settable);
-        free(s->logins[i].require.subject);
-        free(s->logins[i].require.issuer);
-        free(s->logins[i].require.cipher);
+        requirement_done(&s->logins[i].require);
+        requirement_done(&s->logins[i].base);
     }
     free(s->logins);
     names_done(s->databases, s->database_count);

@@ -135,6 +135,9 @@ struct stw_account {
     enum stw_grants_policy grants_policy;
     enum stw_require_tls require_tls;
     struct stw_required_certificate certificate; /* a part of it needs STW_ACCOUNT_TLS_X509 */
+    /* MySQL and MariaDB: an account whose REQUIRE SUBJECT, ISSUER and CIPHER are as well those of this one,
+     * unless `certificate` says otherwise; NULL: none. */
+    const char *base;
     int64_t max_user_connections, max_queries_per_hour, max_updates_per_hour,
         max_connections_per_hour; /* 0: no limit */
     /* Dual passwords, MySQL 8.0.14 and later.  The password is a new one, and leaves the current one

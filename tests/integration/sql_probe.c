@@ -176,6 +176,7 @@ static void read_account(struct command *c)
     a->wait_sessions = stw_json_bool(stw_json_get(c->root, "wait_sessions"), false);
     a->auth_plugin = kept(c, stw_json_get(c->root, "auth_plugin"));
     a->old_stays = stw_json_bool(stw_json_get(c->root, "old_stays"), false);
+    a->base = kept(c, stw_json_get(c->root, "base"));
     a->iam = stw_json_bool(stw_json_get(c->root, "iam"), false);
     a->acts_as = kept(c, stw_json_get(c->root, "acts_as"));
     a->login = (enum stw_account_login)number(stw_json_get(c->root, "login"));

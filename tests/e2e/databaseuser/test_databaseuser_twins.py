@@ -182,6 +182,17 @@ def test_transition_there_and_back(twins, server, shop):
         server.sql("DROP TABLE shop.made")
 
 
+@databases.on(databases.newest(databases.MariaDB))
+def test_twins_require_the_certificate_that_the_account_does(twins, server, shop):
+    """An administrator asked for it before the object got two logins."""
+    create(twins, server, shop, rotation=None)
+    server.sql("ALTER USER app@'%' REQUIRE SUBJECT '/CN=one'")
+    twins.patch("app", shop, rotation={"strategy": "TwinAccounts", "overlapSeconds": 3600})
+    twins.wait_condition("app", shop, "RotationComplete", "Overlap")
+    assert "REQUIRE SUBJECT '/CN=one'" in server.sql("SHOW CREATE USER app_a@'%'")[0][0]
+    assert not server.login("app_a", FIRST)
+
+
 def test_known_password_ends_at_once(twins, server, shop):
     """InPlace with a new password ends all others, also those of twins in their overlap."""
     create(twins, server, shop)

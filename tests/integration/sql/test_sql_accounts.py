@@ -51,11 +51,12 @@ def age(server, user, days):
     server.sql("FLUSH PRIVILEGES")
 
 
-def required(server, user):
+def required(server, user, host="%"):
     """REQUIRE of the account, as the server shows it."""
-    rows = server.sql(f"SHOW CREATE USER '{user}'@'%'")  # a verifier may hold line breaks
+    rows = server.sql(f"SHOW CREATE USER '{user}'@'{host}'")  # a verifier may hold line breaks
     text = "\n".join("\t".join(row) for row in rows)
-    return re.search(r" REQUIRE (.*?)( WITH| PASSWORD| ACCOUNT|$)", text)[1]
+    found = re.search(r" REQUIRE (.*?)( WITH| PASSWORD| ACCOUNT|$)", text)
+    return found[1] if found else "NONE"  # MariaDB shows no NONE
 
 
 def drop_by_hand(server, user):
@@ -474,6 +475,27 @@ def test_adoption_does_not_loosen_what_is_required(make_probe, hosted, user):
         assert probe.sync(**account(name, adopt=True, **same))["adopted"]
         assert required(hosted, name) == before
         probe.drop(**account(name))
+
+
+@pytest.mark.every_version("how a certificate is required")
+def test_second_login_requires_what_the_first_does(make_probe, hosted, user):
+    """With two logins, a certificate that an administrator has asked for is not lost."""
+    probe = make_probe(hosted.target("db"))
+    hosts = ["10.%", "%"]
+    probe.sync(**account(user, hosts=hosts))
+    hosted.sql(f"ALTER USER '{user}'@'%' REQUIRE SUBJECT '/O=It''s/CN=one' AND CIPHER 'AES256-SHA'")
+    wanted = account(f"{user}_a", hosts=hosts, base=user, limits=[7, 0, 0, 0])
+    probe.sync(**wanted)
+    assert required(hosted, f"{user}_a") == required(hosted, user) != "NONE"
+    assert required(hosted, f"{user}_a", "10.%") == "NONE"
+    assert probe.sync(**wanted)["statements"] == 1
+    hosted.sql(f"ALTER USER '{user}_a'@'%' REQUIRE SSL")
+    assert probe.sync(**wanted)["options_changed"]
+    assert required(hosted, f"{user}_a") == required(hosted, user)
+    assert probe.sync(**wanted, tls=2, certificate={"subject": "/CN=two"})["options_changed"]
+    assert "/CN=two" in required(hosted, f"{user}_a")
+    for name in (user, f"{user}_a"):
+        probe.drop(**account(name, hosts=hosts))
 
 
 @pytest.mark.every_version("how an expiry is stored")
