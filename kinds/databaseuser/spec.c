@@ -209,7 +209,8 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
      .check = stw_databaseuser_check_text},
     {.name = "schema",
      STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, schema),
-     .help = "PostgreSQL: schema that the rights are for; when absent, the database itself.",
+     .help = "PostgreSQL: schema that the rights are for, * for every one, also later ones; when "
+             "absent, the database itself.",
      STW_RANGE(1, 63),
      .pattern = NO_CONTROL,
      .check = stw_databaseuser_check_text},

@@ -216,6 +216,10 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
               "two are for the same; put the privileges into one list"),
     OF_GRANTS(STW_FORBIDDEN, "!has(g.table) || !has(g.routine)", ONE_OF_TABLE_ROUTINE),
     OF_GRANTS(STW_INVALID,
+              "!has(g.schema) || g.schema != '*' || ((!has(g.table) || g.table == '*') && "
+              "(!has(g.routine) || g.routine == '*'))",
+              NOT_IN_EVERY_SCHEMA),
+    OF_GRANTS(STW_INVALID,
               "!has(g.privileges) || size(g.privileges) == 1 || !('ALL' in g.privileges)",
               "the other privileges must be left out, because ALL is in the list"),
     OF_GRANTS(STW_INVALID, "!has(g.privileges) || g.privileges.all(p, p in [" PRIVILEGES "])",

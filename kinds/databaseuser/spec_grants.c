@@ -77,6 +77,18 @@ static void check_all_databases(const struct subject *g)
                          "must be left out when database is \"*\"");
 }
 
+/* Also where the engine is unknown, as in CEL. */
+static void check_every_schema(const struct subject *g)
+{
+    char path[PATH_MAX_BYTES];
+    bool one = (g->grant.table && !is_all(g->grant.table)) ||
+               (g->grant.routine && !is_all(g->grant.routine));
+    if (!is_all(g->grant.schema) || !one || (g->s->engine && !g->s->engine->has_schemas))
+        return;
+    path_to(g, ".schema", path);
+    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema, NOT_IN_EVERY_SCHEMA);
+}
+
 static void check_schema(const struct subject *g)
 {
     char path[PATH_MAX_BYTES];
@@ -84,9 +96,6 @@ static void check_schema(const struct subject *g)
     path_to(g, ".schema", path);
     if (g->grant.schema && !engine->has_schemas)
         stw_databaseuser_add_unsupported(g->s, path, g->grant.schema);
-    else if (is_all(g->grant.schema))
-        stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema,
-                             "not supported on %s; name each schema", engine->name);
     else if (g->grant.table && !g->grant.schema && engine->has_schemas)
         stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a table of %s is in a schema",
                              engine->name);
@@ -279,6 +288,7 @@ static void check_option(const struct subject *g)
 static void check_grant(const struct subject *g)
 {
     check_routine(g);
+    check_every_schema(g);
     if (g->s->engine) {
         check_names(g);
         check_reserved(g);

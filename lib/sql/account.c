@@ -540,6 +540,16 @@ static void check_databases(struct work *w)
     }
 }
 
+static void check_schemas(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].beyond[0] != '\0' && w->refused.trouble == STW_SQL_FINE)
+            (void)stw_fault_set(&w->refused, STW_SQL_UNSUPPORTED, STW_SQL_STEP_GRANT,
+                                "%s: rights on every schema are given on %u of them, the oldest of "
+                                "each owner; name the schemas in spec.grants",
+                                w->seen.logins[i].beyond, STW_SQL_SCHEMAS_MAX);
+}
+
 static void check_expiry(struct work *w)
 {
     for (size_t i = 0; i < w->seen.count; i++)
@@ -1016,6 +1026,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
     check_settings(w);
     check_expiry(w);
     check_databases(w);
+    check_schemas(w);
     report_login(w);
     write_report(w);
     w->f = w->refused;

@@ -118,6 +118,8 @@ struct stw_login {
     /* PostgreSQL: of a wanted right on all tables or functions, one that it is not on: "SELECT on
      * public.orders of the role owner" */
     char missing[STW_MISSING_SIZE];
+    /* PostgreSQL: of a wanted right on all schemas, why it is not on all: "the database x has 2000 schemas". */
+    char beyond[STW_MISSING_SIZE];
 };
 
 #define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */

@@ -22,27 +22,28 @@ static void put_objects(struct stw_buf *out, const struct stw_right *r)
 {
     bool column = r->level == STW_LEVEL_COLUMN;
     if (r->level == STW_LEVEL_DATABASE) {
-        stw_buf_adds(out, "SELECT format('%I', d.datname) AS n, d.datdba AS owner, d.datacl AS acl "
-                          "FROM pg_database d WHERE d.datname = ");
+        stw_buf_adds(out, "SELECT format('%I', d.datname) AS n, d.datdba AS owner, d.datacl AS "
+                          "acl, true AS within FROM pg_database d WHERE d.datname = ");
         stw_pg_strz(out, r->database);
         return;
     }
     if (r->level == STW_LEVEL_SCHEMA) {
         stw_buf_adds(out, "SELECT format('%I', s.nspname) AS n, s.nspowner AS owner, s.nspacl AS "
-                          "acl FROM pg_namespace s WHERE s.nspname = ");
-        stw_pg_strz(out, r->schema);
+                          "acl, s.within FROM ");
+        stw_pg_put_schemas(out, r);
+        stw_buf_adds(out, " s");
         return;
     }
     stw_buf_addf(out,
                  "SELECT format('%%I.%%I', s.nspname, c.relname) AS n, c.relowner AS owner, "
-                 "%s.%s AS acl FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace%s "
-                 "WHERE c.relkind IN (%s) AND s.nspname = ",
+                 "%s.%s AS acl, s.within FROM pg_class c%s JOIN ",
                  column ? "t" : "c", column ? "attacl" : "relacl",
-                 column ? " JOIN pg_attribute t ON t.attrelid = c.oid" : "",
+                 column ? " JOIN pg_attribute t ON t.attrelid = c.oid" : "");
+    stw_pg_put_schemas(out, r);
+    stw_buf_addf(out, " s ON s.oid = c.relnamespace WHERE c.relkind IN (%s)",
                  stw_pg_what(r) == STW_PG_SEQUENCES ? "'S'"
                  : stw_pg_is_all_tables(r)          ? "'r', 'v', 'm', 'p', 'f'"
                                                     : "'r', 'v', 'm', 'p', 'f', 'S'");
-    stw_pg_strz(out, r->schema);
     if (stw_pg_is_all_tables(r))
         return;
     stw_buf_adds(out, " AND c.relname = ");
@@ -70,7 +71,7 @@ static void put_missing(struct stw_buf *out, const struct stw_pg_acl *p)
     stw_pg_put_owner_role(out, "q.owner");
     stw_buf_adds(out, " AS role, q.n FROM (");
     put_objects(out, p->scope);
-    stw_buf_adds(out, ") q WHERE (SELECT count(DISTINCT x.privilege_type) FROM ");
+    stw_buf_adds(out, ") q WHERE q.within AND (SELECT count(DISTINCT x.privilege_type) FROM ");
     put_its_grants(out, p);
     stw_buf_addf(out, ") < %zu", p->count);
 }
@@ -105,15 +106,20 @@ void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
                       const struct stw_pg_acl *p)
 {
     struct stw_buf body = STW_BUF_INIT(BODY_MAX_BYTES), rows = STW_BUF_INIT(BODY_MAX_BYTES);
-    struct stw_buf *out =
-        &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database)->text;
+    struct stw_statement *st =
+        stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
+    bool all = stw_pg_is_all_schemas(p->scope);
+    st->own = all;
     if (give)
         put_missing(&rows, p);
     else
         put_present(&rows, p);
-    stw_buf_adds(&body,
-                 "DECLARE me name := current_user; turn record; item text; lent boolean; BEGIN ");
-    if (give)
+    stw_buf_adds(&body, "DECLARE me name := current_user; turn record; item text; lent boolean; ");
+    if (all)
+        stw_buf_addf(&body, "till timestamptz := clock_timestamp() + interval '%u ms'; ",
+                     p->time_ms);
+    stw_buf_adds(&body, "BEGIN ");
+    if (give && !all)
         put_check(&body, p);
     stw_buf_addf(&body,
                  NO_WARNINGS
@@ -121,7 +127,8 @@ void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
                  "f.role LOOP BEGIN ",
                  stw_buf_str(&rows));
     stw_pg_put_become(&body, "turn.role");
-    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP BEGIN EXECUTE ");
+    stw_buf_addf(&body, "FOREACH item IN ARRAY turn.items LOOP %sBEGIN EXECUTE ",
+                 all ? "EXIT WHEN clock_timestamp() > till; " : "");
     stw_pg_string(&body, stw_buf_str(&p->before), p->before.len);
     stw_buf_adds(&body, " || item || ");
     stw_pg_string(&body, stw_buf_str(&p->after), p->after.len);
@@ -130,7 +137,7 @@ void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
     stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
     body.failed |=
         rows.failed || p->before.failed || p->after.failed || p->plain.failed || p->names.failed;
-    stw_pg_put_do(out, &body);
+    stw_pg_put_do(&st->text, &body);
     stw_buf_done(&rows);
     stw_buf_done(&body);
 }

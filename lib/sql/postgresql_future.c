@@ -30,18 +30,23 @@ const char *stw_pg_future_type(const struct stw_right *r)
     return kinds[stw_pg_what(r)].type;
 }
 
-/* The creators of tables in the schema `n` that the role `me` can become, but not the role `user`. */
+/* Rows {nsp, nspname, oid, rolname}: the creators of tables in the schemas of the right that the role `me` can
+ * become, but not the role `user`. */
 static void put_creators(struct stw_buf *out, const struct stw_right *r, const char *me,
                          const char *user)
 {
-    stw_buf_adds(out, "(SELECT r.oid, r.rolname FROM pg_roles r, pg_database b WHERE b.datname = "
-                      "current_database() AND ");
-    stw_pg_put_reachable(out, me, "r.oid");
+    stw_buf_adds(out, "(WITH n AS (SELECT s.* FROM ");
+    stw_pg_put_schemas(out, r);
     stw_buf_adds(
-        out, " AND r.rolname !~ '^pg_' AND (r.oid IN (b.datdba, n.nspowner) OR EXISTS (SELECT FROM "
-             "aclexplode(n.nspacl) x WHERE x.grantee = r.oid AND x.privilege_type = 'CREATE') "
-             "OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relowner = "
-             "r.oid)) AND r.rolname <> ");
+        out,
+        " s WHERE s.within), k AS (SELECT n.oid AS nsp, n.nspname, b.datdba AS role FROM n, "
+        "pg_database b WHERE b.datname = current_database() UNION SELECT n.oid, n.nspname, "
+        "n.nspowner FROM n UNION SELECT n.oid, n.nspname, x.grantee FROM n, aclexplode(n.nspacl) x "
+        "WHERE x.privilege_type = 'CREATE' UNION SELECT n.oid, n.nspname, c.relowner FROM "
+        "pg_class c JOIN n ON n.oid = c.relnamespace) SELECT k.nsp, k.nspname, r.oid, r.rolname "
+        "FROM k JOIN pg_roles r ON r.oid = k.role WHERE ");
+    stw_pg_put_reachable(out, me, "r.oid");
+    stw_buf_adds(out, " AND r.rolname !~ '^pg_' AND r.rolname <> ");
     stw_pg_strz(out, user);
     if (stw_pg_what(r) == STW_PG_ROUTINES) {
         stw_buf_adds(out, " AND NOT ");
@@ -50,89 +55,114 @@ static void put_creators(struct stw_buf *out, const struct stw_right *r, const c
     stw_buf_addc(out, ')');
 }
 
-/* Whether `acl`, a row of pg_default_acl, gives the right to the role `oid`. */
+/* Whether `d`, a row of pg_default_acl, gives the right to the role `oid`. */
 static void put_gives(struct stw_buf *out, const struct stw_right *r, const char *oid)
 {
     stw_buf_addf(out,
-                 "d.defaclnamespace = n.oid AND d.defaclobjtype = '%s' AND EXISTS (SELECT FROM "
-                 "aclexplode(d.defaclacl) x WHERE x.grantee = %s AND x.privilege_type = '%s'%s)",
+                 "d.defaclobjtype = '%s' AND EXISTS (SELECT FROM aclexplode(d.defaclacl) x WHERE "
+                 "x.grantee = %s AND x.privilege_type = '%s'%s)",
                  stw_pg_future_type(r), oid, r->privilege, r->option ? " AND x.is_grantable" : "");
+}
+
+/* Whether a role gives the right in one of the schemas; `of_privileged`: one that is privileged. */
+static void put_any(struct stw_buf *out, const struct stw_right *r, const char *oid,
+                    bool of_privileged)
+{
+    stw_buf_adds(out, "EXISTS (SELECT FROM pg_default_acl d JOIN ");
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n ON n.oid = d.defaclnamespace WHERE ");
+    put_gives(out, r, oid);
+    if (of_privileged) {
+        stw_buf_adds(out, " AND ");
+        stw_pg_put_privileged(out, "d.defaclrole");
+    }
+    stw_buf_addc(out, ')');
+}
+
+/* Whether the creator `o` gives the right in its schema. */
+static void put_given(struct stw_buf *out, const struct stw_right *r, const char *oid)
+{
+    stw_buf_adds(out, "EXISTS (SELECT FROM pg_default_acl d WHERE d.defaclrole = o.oid AND "
+                      "d.defaclnamespace = o.nsp AND ");
+    put_gives(out, r, oid);
+    stw_buf_addc(out, ')');
 }
 
 void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const char *user,
                        const char *oid, bool all)
 {
     if (!all) {
-        stw_buf_adds(out, "EXISTS (SELECT FROM pg_default_acl d WHERE ");
-        put_gives(out, r, oid);
-        stw_buf_addc(out, ')');
+        put_any(out, r, oid, false);
         return;
     }
     stw_buf_adds(out, "NOT EXISTS (SELECT FROM ");
     put_creators(out, r, "current_user", user);
-    stw_buf_adds(out,
-                 " o WHERE NOT EXISTS (SELECT FROM pg_default_acl d WHERE d.defaclrole = o.oid "
-                 "AND ");
-    put_gives(out, r, oid);
-    stw_buf_adds(out, "))");
+    stw_buf_adds(out, " o WHERE NOT ");
+    put_given(out, r, oid);
+    stw_buf_addc(out, ')');
     if (stw_pg_what(r) != STW_PG_ROUTINES)
         return;
-    stw_buf_adds(out, " AND NOT EXISTS (SELECT FROM pg_default_acl d WHERE ");
-    put_gives(out, r, oid);
-    stw_buf_adds(out, " AND ");
-    stw_pg_put_privileged(out, "d.defaclrole");
-    stw_buf_addc(out, ')');
+    stw_buf_adds(out, " AND NOT ");
+    put_any(out, r, oid, true);
 }
 
-/* The roles whose default privileges are to be changed. */
-static void put_loop(struct stw_buf *out, bool give, const char *user, const struct stw_right *r)
+enum loop { GIVE, TAKE, TAKE_OF_PRIVILEGED };
+
+/* The roles whose default privileges are to be changed, each with a schema: {rolname, nspname}. */
+static void put_turns(struct stw_buf *out, enum loop what, const char *user,
+                      const struct stw_right *r)
 {
-    stw_buf_adds(out,
-                 "DECLARE me name := current_user; lent boolean; o name; BEGIN FOR o IN SELECT "
-                 "q.rolname FROM pg_namespace n, LATERAL ");
-    if (give) {
+    if (what == GIVE) {
+        stw_buf_adds(out, "SELECT q.rolname, q.nspname FROM ");
         put_creators(out, r, "me", user);
         stw_buf_adds(out, " q");
-    } else {
-        stw_buf_addf(out,
-                     "(SELECT c.oid, c.rolname FROM pg_default_acl d JOIN pg_roles c ON c.oid = "
-                     "d.defaclrole WHERE d.defaclnamespace = n.oid AND d.defaclobjtype = '%s' AND ",
-                     stw_pg_future_type(r));
-        stw_pg_put_reachable(out, "me", "c.oid");
-        stw_buf_adds(out, ") q");
+        return;
     }
-    stw_buf_adds(out, " WHERE n.nspname = ");
-    stw_pg_strz(out, r->schema);
+    stw_buf_adds(out,
+                 "SELECT q.rolname, n.nspname FROM pg_default_acl d JOIN pg_roles q ON q.oid = "
+                 "d.defaclrole JOIN ");
+    stw_pg_put_schemas(out, r);
+    stw_buf_addf(out,
+                 " n ON n.oid = d.defaclnamespace WHERE d.defaclobjtype = '%s' AND EXISTS (SELECT "
+                 "FROM aclexplode(d.defaclacl) x JOIN pg_roles u ON u.oid = x.grantee WHERE "
+                 "u.rolname = ",
+                 stw_pg_future_type(r));
+    stw_pg_strz(out, user);
+    stw_buf_adds(out, ") AND ");
+    stw_pg_put_reachable(out, "me", "q.oid");
+    if (what == TAKE)
+        return;
+    stw_buf_adds(out, " AND ");
+    stw_pg_put_privileged(out, "q.oid");
 }
 
-static void write_loop(struct stw_script *s, bool give, bool of_privileged, const char *user,
+static void write_loop(struct stw_script *s, enum loop what, const char *user,
                        const struct stw_right *r, const char *privileges)
 {
     struct stw_buf body = STW_BUF_INIT(64u << 10);
-    struct stw_buf *out =
-        &stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database)->text;
-    put_loop(&body, give, user, r);
-    if (of_privileged) {
-        stw_buf_adds(&body, " AND ");
-        stw_pg_put_privileged(&body, "q.oid");
-    }
-    stw_buf_adds(&body, " LOOP ");
-    stw_pg_put_become(&body, "o");
+    bool give = what == GIVE;
+    struct stw_statement *st =
+        stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
+    st->own = stw_pg_is_all_schemas(r);
+    stw_buf_adds(&body, "DECLARE me name := current_user; lent boolean; o record; BEGIN FOR o IN ");
+    put_turns(&body, what, user, r);
+    stw_buf_adds(&body, " LOOP BEGIN ");
+    stw_pg_put_become(&body, "o.rolname");
     stw_buf_addf(&body,
                  "EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I IN SCHEMA %%I %s %s ON "
-                 "%s %s %%I%s', o, ",
-                 give                          ? "GRANT"
-                 : r->option && !of_privileged ? "REVOKE GRANT OPTION FOR"
-                                               : "REVOKE",
+                 "%s %s %%I%s', o.rolname, o.nspname, ",
+                 give                        ? "GRANT"
+                 : r->option && what == TAKE ? "REVOKE GRANT OPTION FOR"
+                                             : "REVOKE",
                  privileges, kinds[stw_pg_what(r)].name, give ? "TO" : "FROM",
                  give && r->option ? " WITH GRANT OPTION" : "");
-    stw_pg_strz(&body, r->schema);
-    stw_buf_adds(&body, ", ");
     stw_pg_strz(&body, user);
     stw_buf_adds(&body, "); ");
-    stw_pg_put_return(&body, "o");
-    stw_buf_adds(&body, "END LOOP; END");
-    stw_pg_put_do(out, &body);
+    stw_pg_put_return(&body, "o.rolname");
+    /* Another client has just dropped the schema or the role. */
+    stw_buf_adds(&body, "EXCEPTION WHEN invalid_schema_name OR undefined_object THEN NULL; END; "
+                        "END LOOP; END");
+    stw_pg_put_do(&st->text, &body);
     stw_buf_done(&body);
 }
 
@@ -141,6 +171,6 @@ void stw_pg_write_future(struct stw_script *s, bool give, const char *user,
                          const struct stw_right *r, const char *privileges)
 {
     if (give && stw_pg_what(r) == STW_PG_ROUTINES)
-        write_loop(s, false, true, user, r, privileges);
-    write_loop(s, give, false, user, r, privileges);
+        write_loop(s, TAKE_OF_PRIVILEGED, user, r, privileges);
+    write_loop(s, give ? GIVE : TAKE, user, r, privileges);
 }

@@ -32,6 +32,13 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
 /* Also all sequences or functions: what a right at the level of tables is on follows from its
  * privilege. */
 bool stw_pg_is_all_tables(const struct stw_right *r);
+bool stw_pg_is_all_schemas(const struct stw_right *r);
+/* The schemas that the right is on, as a table {oid, nspname, nspowner, nspacl, within}.  All schemas are
+ * those that are neither the server's nor an extension's; `within` are as many as rights are given on, of
+ * each owner the oldest ones: one's schemas do not take the place of another's. */
+void stw_pg_put_schemas(struct stw_buf *out, const struct stw_right *r);
+/* A condition: the schema with this oid is an extension's. */
+void stw_pg_put_of_extension(struct stw_buf *out, const char *oid);
 enum stw_pg_what { STW_PG_TABLES, STW_PG_SEQUENCES, STW_PG_ROUTINES, STW_PG_WHATS };
 enum stw_pg_what stw_pg_what(const struct stw_right *r);
 
@@ -49,8 +56,8 @@ void stw_pg_write_routines(struct stw_script *s, bool give, const char *user,
                            const struct stw_right *r);
 
 /* postgresql_future.c: rights on the tables, sequences or functions that a schema will have. */
-/* A condition on the schema `n`: whether all who may create a table there, or any role, give the
- * right to the role `user` with this oid. */
+/* A condition: whether all who may create a table in the schemas of the right, or any role, give the right
+ * there to the role `user` with this oid. */
 void stw_pg_put_future(struct stw_buf *out, const struct stw_right *r, const char *user,
                        const char *oid, bool all);
 /* pg_default_acl.defaclobjtype of these. */
@@ -109,6 +116,7 @@ struct stw_pg_acl {
     const struct stw_right *scope; /* and the option */
     size_t count;                  /* of the privileges */
     bool all_grantors;             /* takes also what others than the owner and the admin gave */
+    unsigned time_ms;              /* on all schemas: when it stops, and the rest waits */
     struct stw_buf names;          /* "'SELECT','INSERT'" */
     struct stw_buf plain;          /* the statement for the whole scope */
     struct stw_buf before, after;  /* the name of one object */

@@ -5,7 +5,8 @@
  * those on types and languages.  Rights on functions count only where a grant or the mark has them.
  *
  * A grant on the table "*" is on all existing tables, or, for USAGE, on all sequences, or, for
- * EXECUTE, on all functions, and on later ones by default privileges (postgresql_future.c).  A mark has it as "*". */
+ * EXECUTE, on all functions, and on later ones by default privileges (postgresql_future.c).  The schema "*" is
+ * all schemas; later ones get the right when the account is next looked up.  A mark has both as "*". */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 #include "sql/roles.h"
@@ -35,6 +36,40 @@ static const struct privilege {
 bool stw_pg_is_all_tables(const struct stw_right *r)
 {
     return r->level == STW_LEVEL_TABLE && stw_streq(r->name, "*");
+}
+
+bool stw_pg_is_all_schemas(const struct stw_right *r)
+{
+    return (r->level == STW_LEVEL_TABLE || r->level == STW_LEVEL_SCHEMA) &&
+           stw_streq(r->schema, "*");
+}
+
+void stw_pg_put_of_extension(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out,
+                 "EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_namespace'::regclass AND "
+                 "e.objid = %s AND e.deptype = 'e')",
+                 oid);
+}
+
+void stw_pg_put_schemas(struct stw_buf *out, const struct stw_right *r)
+{
+    if (!stw_pg_is_all_schemas(r)) {
+        stw_buf_adds(out, "(SELECT a.oid, a.nspname, a.nspowner, a.nspacl, true AS within FROM "
+                          "pg_namespace a WHERE a.nspname = ");
+        stw_pg_strz(out, r->schema);
+        stw_buf_addc(out, ')');
+        return;
+    }
+    stw_buf_addf(out,
+                 "(SELECT b.oid, b.nspname, b.nspowner, b.nspacl, row_number() OVER (ORDER BY "
+                 "b.place, b.oid) <= %u AS within FROM (SELECT a.oid, a.nspname, a.nspowner, "
+                 "a.nspacl, row_number() OVER (PARTITION BY a.nspowner ORDER BY a.oid) AS "
+                 "place FROM pg_namespace a WHERE a.nspname !~ '^pg_' AND a.nspname <> "
+                 "'information_schema' AND NOT ",
+                 STW_SQL_SCHEMAS_MAX);
+    stw_pg_put_of_extension(out, "a.oid");
+    stw_buf_adds(out, ") b)");
 }
 
 enum stw_pg_what stw_pg_what(const struct stw_right *r)
@@ -108,8 +143,10 @@ static int expand_in(const struct stw_grant *g, const char *database, const stru
                           .database = database,
                           .schema = name && !g->schema ? "public" : g->schema,
                           .name = name};
-    if (g->schema && stw_streq(g->schema, "*"))
-        return stw_fail(err, STW_ERR_INVALID, "a schema must be named: \"*\" is not a schema");
+    if (stw_pg_is_all_schemas(&r) && name && !stw_streq(name, "*"))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "with the schema \"*\", \"%s\" cannot be named: \"*\" is all in them",
+                        name);
     for (const char *const *p = g->privileges; *p; p++)
         if (add_privilege(g, r, *p, k, ret, err) != 0)
             return -1;
@@ -149,12 +186,18 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
 #define OTHER_GRANTOR(owner)                                                                       \
     "CASE WHEN x.grantor <> " owner " THEN pg_get_userbyid(x.grantor)::text END"
 
-/* Kind, schema, name, column, privilege, option, another grantor than the owner. */
+/* Kind, schema, name, column, privilege, option, another grantor than the owner.  The kind is a capital in a
+ * schema of an extension. */
 static void write_have(struct stw_buf *out, const char *oid)
 {
+    stw_buf_adds(out, "SELECT CASE WHEN ");
+    stw_pg_put_of_extension(out, "(SELECT z.oid FROM pg_namespace z WHERE z.nspname = h.schema)");
+    stw_buf_adds(out, " THEN upper(h.kind) ELSE h.kind END, h.schema, h.name, h.col, "
+                      "h.privilege, h.option, h.grantor FROM (");
     stw_buf_addf(out,
-                 "SELECT 's', o.nspname::text, NULL::text, NULL::text, x.privilege_type, "
-                 "x.is_grantable::text, " OTHER_GRANTOR("o.nspowner") FROM_DEPENDENCIES(
+                 "SELECT 's' AS kind, o.nspname::text AS schema, NULL::text AS name, NULL::text "
+                 "AS col, x.privilege_type AS privilege, x.is_grantable::text AS "
+                 "option, " OTHER_GRANTOR("o.nspowner") " AS grantor" FROM_DEPENDENCIES(
                      "pg_namespace", "pg_namespace") " CROSS JOIN LATERAL aclexplode(o.nspacl) "
                                                      "x" WHERE_DEPENDENCIES("pg_namespace"),
                  oid, oid);
@@ -176,7 +219,7 @@ static void write_have(struct stw_buf *out, const char *oid)
             "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace JOIN pg_attribute t ON "
                         "t.attrelid = o.oid AND t.attnum = s.objsubid CROSS JOIN LATERAL "
                         "aclexplode(t.attacl) x" WHERE_DEPENDENCIES(
-                            "pg_class") " AND s.objsubid > 0",
+                            "pg_class") " AND s.objsubid > 0) h",
         oid, oid);
 }
 
@@ -202,18 +245,45 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
     stw_buf_adds(out, ")::text, (q.part OR ");
     stw_pg_put_future(out, r, user, oid, false);
     stw_buf_addf(out,
-                 ")::text, '%s', '%s', q.missing FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
-                 "coalesce(bool_and(h.has), true) AS whole, coalesce(bool_or(h.has), false) AS "
-                 "part, min(format('%%I.%%I of the role %%I', n.nspname, h.name, "
-                 "pg_get_userbyid(h.owner))) FILTER (WHERE NOT h.has) AS missing FROM (SELECT "
-                 "c.relname AS name, c.relowner AS owner, c.relowner = %s OR EXISTS (SELECT FROM "
-                 "aclexplode(c.relacl) x "
-                 "WHERE x.grantee = %s AND x.privilege_type = '%s'%s) AS has FROM pg_class c WHERE "
-                 "c.relnamespace = n.oid AND c.relkind %s) h) q WHERE n.nspname = ",
+                 ")::text, '%s', '%s', q.missing FROM (SELECT coalesce(bool_and(h.has OR NOT "
+                 "h.within), true) AS whole, coalesce(bool_or(h.has), false) AS part, "
+                 "min(format('%%I.%%I of the role %%I', h.schema, h.name, "
+                 "pg_get_userbyid(h.owner))) FILTER (WHERE h.within AND NOT h.has) AS missing FROM "
+                 "(SELECT n.nspname AS schema, n.within, c.relname AS name, c.relowner AS owner, "
+                 "c.relowner = %s OR EXISTS (SELECT FROM aclexplode(c.relacl) x WHERE x.grantee = "
+                 "%s AND x.privilege_type = '%s'%s) AS has FROM pg_class c JOIN ",
                  r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
-                 r->option ? " AND x.is_grantable" : "",
+                 r->option ? " AND x.is_grantable" : "");
+    stw_pg_put_schemas(out, r);
+    stw_buf_addf(out,
+                 " n ON n.oid = c.relnamespace WHERE c.relkind %s) h) q WHERE EXISTS (SELECT FROM ",
                  sequences ? "= 'S'" : "IN ('r', 'v', 'm', 'p', 'f')");
-    stw_pg_strz(out, r->schema);
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n)");
+}
+
+static void write_all_schemas(struct stw_buf *out, const struct stw_right *r, const char *oid)
+{
+    stw_buf_addf(out,
+                 " UNION ALL SELECT 'n', '*', q.whole::text, q.part::text, '%s', '%s', q.missing "
+                 "FROM (SELECT coalesce(bool_and(h.has OR NOT h.within), true) AS whole, "
+                 "coalesce(bool_or(h.has), false) AS part, min(format('the schema %%I of the role "
+                 "%%I', h.nspname, pg_get_userbyid(h.nspowner))) FILTER (WHERE h.within AND NOT "
+                 "h.has) AS missing FROM (SELECT n.nspname, n.nspowner, n.within, n.nspowner = %s "
+                 "OR EXISTS (SELECT FROM aclexplode(n.nspacl) x WHERE x.grantee = %s AND "
+                 "x.privilege_type = '%s'%s) AS has FROM ",
+                 r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
+                 r->option ? " AND x.is_grantable" : "");
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n) h) q");
+}
+
+/* 'l', number of schemas: only when there are more than rights are given on. */
+static void write_count(struct stw_buf *out, const struct stw_right *r)
+{
+    stw_buf_adds(out, " UNION ALL SELECT 'l', count(*)::text, NULL, NULL, NULL, NULL, NULL FROM ");
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n HAVING NOT bool_and(n.within)");
 }
 
 struct pg_rights_look {
@@ -221,6 +291,7 @@ struct pg_rights_look {
     const struct stw_rights *want, *recorded;
     struct stw_rights *have;
     char *missing; /* see struct stw_login */
+    char *beyond;  /* the same */
     bool adopting; /* all rights must be known */
     bool unknown;  /* there are some that `have` cannot represent */
 };
@@ -228,6 +299,15 @@ struct pg_rights_look {
 static const char *get_cell_text(const struct stw_cell *c)
 {
     return c->data ? c->data : "";
+}
+
+/* Whether the right is wanted and not in the mark, while one that includes it is: it is given again, so that it
+ * gets into the mark. */
+static bool is_given_again(const struct pg_rights_look *k, const struct stw_right *r,
+                           const struct stw_right *all)
+{
+    return stw_rights_has(k->want, r) && stw_rights_has(k->recorded, all) &&
+           !stw_rights_has(k->recorded, r);
 }
 
 /* A right on all tables of a schema, of a row with the schema, the privilege and the option. */
@@ -242,17 +322,24 @@ static struct stw_right read_right_on_all(const struct pg_rights_look *k, const 
                               .option = stw_streq(get_cell_text(&c[5]), "true")};
 }
 
-/* '*', schema, all have it, some have it, privilege, option, one without.  A wanted right is present when all
+/* '*' or for schemas 'n', schema, all have it, some have it, privilege, option, one without.  A wanted right is present when all
  * tables have it; one that is only in the mark, as long as one table has it.  A right that is not
  * in the mark yet is granted in any case: grants on each of the tables do not cover later ones. */
 static void read_all_tables(struct pg_rights_look *k, const struct stw_cell *c)
 {
-    struct stw_right r = read_right_on_all(k, c);
+    struct stw_right r = read_right_on_all(k, c), everywhere = r;
+    everywhere.schema = "*";
+    if (stw_streq(c[0].data, "n")) {
+        r.level = STW_LEVEL_SCHEMA;
+        r.name = "";
+    }
     const struct stw_cell *has = stw_rights_has(k->want, &r) ? &c[2] : &c[3];
-    if (stw_streq(get_cell_text(has), "true"))
+    if (!stw_streq(get_cell_text(has), "true")) {
+        if (c[6].data && k->missing[0] == '\0')
+            stw_format(k->missing, STW_MISSING_SIZE, "%s on %s", r.privilege, c[6].data);
+    } else if (stw_pg_is_all_schemas(&r) || !is_given_again(k, &r, &everywhere)) {
         stw_rights_add(k->have, &r);
-    else if (c[6].data && k->missing[0] == '\0')
-        stw_format(k->missing, STW_MISSING_SIZE, "%s on %s", r.privilege, c[6].data);
+    }
 }
 
 /* 'x', schema, all have it, one has it, name, option, one without; as above. */
@@ -268,21 +355,32 @@ static void read_routines(struct pg_rights_look *k, const struct stw_cell *c)
         stw_format(k->missing, STW_MISSING_SIZE, "EXECUTE on %s", c[6].data);
 }
 
-/* Whether a right on one table is only a part of our right on all tables.  Then it does not count
- * by itself; when the object starts to request it, it is granted again, so that it gets into the
- * mark. */
+static bool is_part_of(const struct pg_rights_look *k, const struct stw_right *r,
+                       const struct stw_right *all)
+{
+    if (stw_pg_what(r) == STW_PG_ROUTINES) /* a row of all functions with this name */
+        return stw_rights_has(k->recorded, r) || stw_rights_has(k->recorded, all);
+    if (stw_rights_has(k->want, r))
+        return is_given_again(k, r, all);
+    return stw_rights_has(k->want, all) || stw_rights_has(k->recorded, all);
+}
+
+/* Whether a right on one table or schema is only a part of our right on all of them.  Then it does not
+ * count by itself.  A right on all schemas does not include those of extensions. */
 static bool is_covered(const struct pg_rights_look *k, const struct stw_right *r,
-                       enum stw_pg_what what)
+                       enum stw_pg_what what, bool of_extension)
 {
     struct stw_right all = *r;
-    all.name = "*";
-    if (r->level != STW_LEVEL_TABLE || what != stw_pg_what(r))
+    if (r->level == STW_LEVEL_TABLE && what == stw_pg_what(r)) {
+        all.name = "*";
+        if (is_part_of(k, r, &all))
+            return true;
+    } else if (r->level != STW_LEVEL_SCHEMA) {
         return false;
-    if (what == STW_PG_ROUTINES) /* a row of all functions with this name */
-        return stw_rights_has(k->recorded, r) || stw_rights_has(k->recorded, &all);
-    if (stw_rights_has(k->want, r))
-        return stw_rights_has(k->recorded, &all) && !stw_rights_has(k->recorded, r);
-    return stw_rights_has(k->want, &all) || stw_rights_has(k->recorded, &all);
+    }
+    all.schema = "*";
+    return !of_extension && strncmp(r->schema, "pg_", 3) != 0 &&
+           !stw_streq(r->schema, "information_schema") && is_part_of(k, r, &all);
 }
 
 /* 'f', schema or NULL, kind of object, nothing, privilege, option.  Those of one schema count as a
@@ -292,7 +390,7 @@ static void read_future(struct pg_rights_look *k, const struct stw_cell *c)
     struct stw_right r = read_right_on_all(k, c);
     bool routines = stw_pg_what(&r) == STW_PG_ROUTINES;
     if (!c[1].data || !stw_streq(get_cell_text(&c[2]), stw_pg_future_type(&r)) ||
-        (routines && !is_covered(k, &r, STW_PG_ROUTINES)))
+        (routines && !is_covered(k, &r, STW_PG_ROUTINES, false)))
         k->unknown = true;
     else if (routines)
         return; /* a row of all functions */
@@ -305,9 +403,15 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
     struct pg_rights_look *k = ctx;
     if (count < 7 || !c[0].data)
         return -1;
-    char kind = c[0].data[0];
-    if (kind == '*') {
+    bool of_extension = c[0].data[0] >= 'A' && c[0].data[0] <= 'Z';
+    char kind = (char)(of_extension ? c[0].data[0] - 'A' + 'a' : c[0].data[0]);
+    if (kind == '*' || kind == 'n') {
         read_all_tables(k, c);
+        return 0;
+    }
+    if (kind == 'l') {
+        stw_format(k->beyond, STW_MISSING_SIZE, "the database \"%s\" has %s schemas", k->database,
+                   get_cell_text(&c[1]));
         return 0;
     }
     if (kind == 'f') {
@@ -332,13 +436,19 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
                             : kind == 'p' ? STW_PG_ROUTINES
                                           : STW_PG_TABLES;
     if (kind == 'p') { /* of others: it may be on a function that steward does not give */
-        k->unknown |= !is_covered(k, &r, what);
+        k->unknown |= !is_covered(k, &r, what, of_extension);
         return 0;
     }
-    if (!is_covered(k, &r, what))
+    /* On something whose name is "*": it is not the right on all. */
+    if ((stw_pg_is_all_tables(&r) || stw_pg_is_all_schemas(&r)) &&
+        (stw_rights_has(k->want, &r) || stw_rights_has(k->recorded, &r))) {
+        k->unknown = true;
+        return 0;
+    }
+    if (!is_covered(k, &r, what, of_extension))
         stw_rights_add(k->have, &r);
     r.option = true;
-    if (option && !is_covered(k, &r, what))
+    if (option && !is_covered(k, &r, what, of_extension))
         stw_rights_add(k->have, &r);
     return 0;
 }
@@ -354,7 +464,19 @@ static void write_all(struct stw_buf *out, const struct stw_rights *rights, cons
             stw_pg_write_routines_look(out, r, user, oid);
         else if (stw_pg_is_all_tables(r))
             write_all_tables(out, r, user, oid);
+        else if (stw_pg_is_all_schemas(r))
+            write_all_schemas(out, r, oid);
     }
+}
+
+static void write_limit(struct stw_buf *out, const struct stw_rights *want, const char *database)
+{
+    for (size_t i = 0; i < want->count; i++)
+        if (stw_streq(want->items[i].database, database) &&
+            stw_pg_is_all_schemas(&want->items[i])) {
+            write_count(out, &want->items[i]);
+            return;
+        }
 }
 
 /* An owner has all rights, whether they are granted or not. */
@@ -365,7 +487,8 @@ static void write_owned(struct stw_buf *out, const struct stw_rights *want, cons
         const struct stw_right *r = &want->items[i];
         bool table = r->level == STW_LEVEL_TABLE;
         if (!stw_streq(r->database, database) || stw_pg_is_all_tables(r) ||
-            stw_pg_what(r) == STW_PG_ROUTINES || (!table && r->level != STW_LEVEL_SCHEMA))
+            stw_pg_is_all_schemas(r) || stw_pg_what(r) == STW_PG_ROUTINES ||
+            (!table && r->level != STW_LEVEL_SCHEMA))
             continue;
         stw_buf_addf(out,
                      " UNION ALL SELECT '%s', n.nspname::text, %s, NULL, '%s', '%s', NULL FROM "
@@ -413,6 +536,7 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
     }
     write_all(&st->text, k->recorded, k->database, k->user, oid);
     write_owned(&st->text, k->want, k->database, oid);
+    write_limit(&st->text, k->want, k->database);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)
         return 0;
@@ -454,6 +578,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                                .recorded = &l->mark.rights,
                                .have = &l->have,
                                .missing = l->missing,
+                               .beyond = l->beyond,
                                .adopting = l->adopting};
     char **names = NULL;
     size_t count = 0;

@@ -35,11 +35,18 @@ static void put_may(struct stw_buf *out)
     stw_buf_adds(out, "))");
 }
 
-/* The functions of the right, among pg_proc p and pg_namespace n. */
+/* pg_proc p and the schemas n of the right. */
+static void put_from(struct stw_buf *out, const struct stw_right *r)
+{
+    stw_buf_adds(out, " FROM pg_proc p, ");
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n WHERE ");
+}
+
+/* The functions of the right among them. */
 static void put_named(struct stw_buf *out, const struct stw_right *r)
 {
-    stw_buf_adds(out, "p.pronamespace = n.oid AND n.nspname = ");
-    stw_pg_strz(out, r->schema);
+    stw_buf_adds(out, "p.pronamespace = n.oid");
     if (stw_pg_is_all_tables(r))
         return;
     stw_buf_adds(out, " AND p.proname = ");
@@ -66,21 +73,24 @@ void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, 
     stw_pg_strz(out, r->name);
     stw_buf_addf(
         out,
-        ", '%s', q.missing FROM pg_namespace n CROSS JOIN LATERAL (SELECT "
-        "coalesce(bool_and(h.own OR CASE WHEN h.may THEN h.has ELSE NOT h.any END), true)%s "
+        ", '%s', q.missing FROM (SELECT coalesce(bool_and(NOT h.within OR h.own OR CASE WHEN "
+        "h.may THEN h.has ELSE NOT h.any END), true)%s "
         "AS whole, coalesce(bool_or(h.own OR h.has), false) AS part, min(format('%%s of the "
-        "role %%I', h.name, pg_get_userbyid(h.owner))) FILTER (WHERE h.may AND NOT h.own AND "
-        "NOT h.has) AS missing FROM (SELECT p.oid::regprocedure::text AS name, p.proowner "
+        "role %%I', h.name, pg_get_userbyid(h.owner))) FILTER (WHERE h.within AND h.may AND "
+        "NOT h.own AND NOT h.has) AS missing FROM (SELECT n.within, p.oid::regprocedure::text AS "
+        "name, p.proowner "
         "AS owner, p.proowner = %s AS own, EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE "
         "x.grantee = %s%s) AS has, "
         "EXISTS (SELECT FROM aclexplode(p.proacl) x WHERE x.grantee = %s) AS any, ",
         r->option ? "true" : "false", all ? "" : " AND coalesce(bool_or(h.own OR h.may), false)",
         oid, oid, r->option ? " AND x.is_grantable" : "", oid);
     put_may(out);
-    stw_buf_adds(out, " AS may FROM pg_proc p WHERE ");
+    stw_buf_adds(out, " AS may");
+    put_from(out, r);
     put_named(out, r);
-    stw_buf_adds(out, ") h) q WHERE n.nspname = ");
-    stw_pg_strz(out, r->schema);
+    stw_buf_adds(out, ") h) q WHERE EXISTS (SELECT FROM ");
+    stw_pg_put_schemas(out, r);
+    stw_buf_adds(out, " n)");
 }
 
 void stw_pg_write_routines_have(struct stw_buf *out, const char *oid)
@@ -124,14 +134,15 @@ static void put_select(struct stw_buf *out, const struct stw_right *r, const cha
     put_given(out, user);
     stw_buf_adds(out, " AS has, ");
     put_may(out);
-    stw_buf_adds(out, " AS may FROM pg_proc p, pg_namespace n WHERE ");
+    stw_buf_adds(out, " AS may, n.within");
+    put_from(out, r);
     put_named(out, r);
     stw_buf_adds(out, " LOOP ");
 }
 
 static void put_give(struct stw_buf *out, const struct stw_right *r, const char *user)
 {
-    stw_buf_adds(out, "IF o.may THEN given := given + 1; ");
+    stw_buf_adds(out, "IF o.may AND o.within THEN given := given + 1; ");
     put_execute(out, "GRANT", r->option ? "TO %I WITH GRANT OPTION" : "TO %I", user);
     stw_buf_adds(out, "END IF; END LOOP;");
 }
@@ -153,7 +164,8 @@ static void put_take(struct stw_buf *out, const struct stw_right *r, const char 
 /* A grant on a name that no function has, or only functions that may not be given, is an error. */
 static void put_missing(struct stw_buf *out, const struct stw_right *r)
 {
-    stw_buf_adds(out, " IF given = 0 THEN IF EXISTS (SELECT FROM pg_proc p, pg_namespace n WHERE ");
+    stw_buf_adds(out, " IF given = 0 THEN IF EXISTS (SELECT");
+    put_from(out, r);
     put_named(out, r);
     stw_buf_adds(out, ") THEN RAISE EXCEPTION USING ERRCODE = '" STW_PG_STATE_WITHHELD
                       "', MESSAGE = 'withheld'; END IF; RAISE EXCEPTION USING ERRCODE = "
@@ -169,6 +181,7 @@ static void add_block(struct stw_script *s, enum what what, const char *user,
     struct stw_statement *st =
         stw_script_add(s, what == GIVE ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
     st->alone = what == TAKE_WITHHELD;
+    st->own = stw_pg_is_all_schemas(r);
     put_select(&body, r, user);
     if (what == GIVE)
         put_give(&body, r, user);

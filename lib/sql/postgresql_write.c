@@ -234,13 +234,15 @@ static void write_end_of_membership(const struct pg_writer *w, const struct stw_
 static void write_acl(const struct pg_writer *w, const struct stw_right *r, size_t count,
                       const struct stw_right *first)
 {
-    struct stw_pg_acl p = {.user = w->a->user,
-                           .scope = first,
-                           .all_grantors = w->a->grants_policy == STW_GRANTS_EXACT,
-                           .names = STW_BUF_INIT(4096),
-                           .plain = STW_BUF_INIT(16u << 10),
-                           .before = STW_BUF_INIT(16u << 10),
-                           .after = STW_BUF_INIT(4096)};
+    struct stw_pg_acl p = {
+        .user = w->a->user,
+        .scope = first,
+        .all_grantors = w->a->grants_policy == STW_GRANTS_EXACT,
+        .time_ms = w->a->target ? (unsigned)w->a->target->statement_timeout_seconds * 333 : 0,
+        .names = STW_BUF_INIT(4096),
+        .plain = STW_BUF_INIT(16u << 10),
+        .before = STW_BUF_INIT(16u << 10),
+        .after = STW_BUF_INIT(4096)};
     for (size_t i = 0; i < count; i++) {
         if (!goes_with(first, &r[i]))
             continue;
@@ -266,7 +268,7 @@ static void write_some(const struct pg_writer *w, const struct stw_right *r, siz
     if (r->level == STW_LEVEL_ROLE && !w->give && first->grantor[0] != '\0' &&
         w->a->grants_policy == STW_GRANTS_EXACT)
         write_end_of_membership(w, first);
-    else if (r->level == STW_LEVEL_ROLE || w->k->superuser)
+    else if (r->level == STW_LEVEL_ROLE || (w->k->superuser && !stw_pg_is_all_schemas(r)))
         put_statement(
             add_statement(w->s, w->give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database_of(r)),
             w, r, count, first);
@@ -320,17 +322,28 @@ static void write_rights(struct pg_writer *w, bool give, const char *database,
     }
 }
 
-/* Revoking a right on all tables also revokes it on those that should keep it. */
+/* Whether the right is on one table or in one schema, and one on all of them is in `take`. */
+static bool is_taken_with(const struct stw_right *r, const struct stw_rights *take)
+{
+    struct stw_right all = *r;
+    if (r->level == STW_LEVEL_TABLE)
+        all.name = "*";
+    else if (r->level != STW_LEVEL_SCHEMA)
+        return false;
+    if (!stw_pg_is_all_tables(r) && stw_pg_is_all_tables(&all) && stw_rights_has(take, &all))
+        return true;
+    all.schema = "*";
+    return !stw_pg_is_all_schemas(r) && stw_rights_has(take, &all);
+}
+
+/* Revoking a right on all tables or schemas also revokes it on those that should keep it. */
 static void write_again(struct pg_writer *w, const char *database, const struct stw_rights *want,
                         const struct stw_rights *take)
 {
     w->give = true;
     for (size_t i = 0; i < want->count; i++) {
         const struct stw_right *r = &want->items[i];
-        struct stw_right all = *r;
-        all.name = "*";
-        if (r->level == STW_LEVEL_TABLE && is_in(r, database) && !stw_pg_is_all_tables(r) &&
-            stw_rights_has(take, &all))
+        if (is_in(r, database) && is_taken_with(r, take))
             write_one(w, r, 1, r);
     }
 }
@@ -353,7 +366,7 @@ static void divide_taken(const struct stw_facts *k, const struct stw_account *a,
     for (size_t i = 0; i < all->count; i++) {
         const struct stw_right *r = &all->items[i];
         bool single = r->level != STW_LEVEL_ROLE && !stw_pg_is_all_tables(r) &&
-                      stw_pg_what(r) != STW_PG_ROUTINES;
+                      !stw_pg_is_all_schemas(r) && stw_pg_what(r) != STW_PG_ROUTINES;
         bool others = r->grantor[0] != '\0' || !k->superuser;
         stw_rights_add(a->grants_policy == STW_GRANTS_EXACT && single && others ? swept : take, r);
     }

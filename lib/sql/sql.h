@@ -64,9 +64,12 @@ struct stw_sql_secret {
     size_t len;
 };
 
+/* Of one database, that rights on all schemas are given on. */
+#define STW_SQL_SCHEMAS_MAX 1000U
+
 struct stw_grant {
     const char *database; /* "*": all */
-    const char *schema;   /* PostgreSQL; NULL: rights on the database itself */
+    const char *schema;   /* PostgreSQL; NULL: rights on the database itself; "*": on all schemas */
     const char *table;    /* NULL: on the database or schema itself; "*": on all tables in it */
     const char *const *privileges; /* upper case, ended by NULL */
     bool grant_option;

@@ -115,3 +115,117 @@ def test_an_admin_without_the_creators_role(make_probe, make_postgres, user):
     assert not may(pg, "mixed", user, "SELECT", "s", "later")
     assert probe.sync(**account(user, grants=grants))["given"] == 1
     assert may(pg, "mixed", user, "SELECT", "s", "later")
+
+
+def everywhere(database, routines=False):
+    """Rights on all that is in every schema."""
+    found = [grant(database, "USAGE", schema="*"), grant(database, "SELECT", schema="*", table="*"),
+             grant(database, "USAGE", schema="*", table="*")]
+    return [*found, {**grant(database, "EXECUTE", schema="*"), "routine": "*"}] if routines else found
+
+
+def enters(pg, database, user, schema):
+    """Whether the role has USAGE on the schema."""
+    text = schema.replace("'", "''").replace("\\", "\\\\")
+    return pg.sql(f"SELECT has_schema_privilege('{user}', E'{text}', 'USAGE')", database) == [["t"]]
+
+
+@pytest.mark.every_version("default privileges")
+def test_rights_on_every_schema_are_on_later_ones_at_the_next_check(post, pg, user, team):
+    """Of any owner, and not on those of the server or of an extension; from all schemas to one, and to none."""
+    grants = everywhere(team, routines=True)
+    pg.sql("CREATE EXTENSION pageinspect; CREATE SCHEMA lone; ALTER EXTENSION pageinspect ADD SCHEMA lone; "
+           f"CREATE TABLE lone.t (i serial); CREATE FUNCTION {quoted(SCHEMA)}.f() RETURNS int LANGUAGE sql AS "
+           f"'SELECT 1'; REVOKE EXECUTE ON FUNCTION {quoted(SCHEMA)}.f() FROM PUBLIC", team)
+    make(pg, team, f"maker{user}", SCHEMA, "t")
+    make(pg, team, None, "other", "t")
+    report = post.sync(**account(user, grants=grants))
+    assert f"EXECUTE, SELECT, USAGE ON {team}.*.*" in report["granted"], report
+    for schema in (SCHEMA, "other"):
+        assert enters(pg, team, user, schema)
+        assert may(pg, team, user, "SELECT", schema, "t") and may(pg, team, user, "USAGE", schema, "t")
+    assert pg.sql(f"SELECT has_function_privilege('{user}', p.oid, 'EXECUTE') FROM pg_proc p WHERE proname = "
+                  f"'f' AND prorettype = 'int'::regtype", team) == [["t"]]
+    assert not enters(pg, team, user, "lone") and not may(pg, team, user, "SELECT", "lone", "t")
+    assert not may(pg, team, user, "SELECT", "pg_catalog", "pg_authid")
+    make(pg, team, f"late{user}", SCHEMA, "at_once")
+    assert may(pg, team, user, "SELECT", SCHEMA, "at_once")
+    assert post.sync(**account(user, grants=grants, policy="Exact"))["statements"] == 2
+
+    pg.sql(f"CREATE SCHEMA later AUTHORIZATION late{user}; GRANT SELECT ON pg_authid TO {user}; "
+           f"GRANT SELECT ON lone.t TO {user}", team)
+    make(pg, team, f"late{user}", "later", "t")
+    assert not enters(pg, team, user, "later")
+    report = post.sync(**account(user, grants=grants, policy="Exact"))
+    assert report["given"] == 4 and report["revoked"] == 2, report
+    assert enters(pg, team, user, "later") and may(pg, team, user, "SELECT", "later", "t")
+    assert not may(pg, team, user, "SELECT", "lone", "t")
+    assert not may(pg, team, user, "SELECT", "pg_catalog", "pg_authid")
+    make(pg, team, f"late{user}", "later", "next")
+    assert may(pg, team, user, "SELECT", "later", "next")
+
+    named = [grant(team, "USAGE", schema="other"), grant(team, "SELECT", schema="other", table="*"),
+             grant(team, "SELECT", schema="later", table="t")]
+    assert post.sync(**account(user, grants=[*grants, *named]))["given"] == 3
+    post.sync(**account(user, grants=named))
+    assert enters(pg, team, user, "other") and may(pg, team, user, "SELECT", "other", "t")
+    assert may(pg, team, user, "SELECT", "later", "t") and not may(pg, team, user, "SELECT", "later", "next")
+    assert not enters(pg, team, user, "later") and not enters(pg, team, user, SCHEMA)
+    assert not may(pg, team, user, "SELECT", SCHEMA, "t") and not may(pg, team, user, "USAGE", "other", "t")
+    assert post.sync(**account(user, grants=named))["statements"] == 2
+    post.sync(**account(user, grants=grants))
+    post.sync(**account(user))
+    assert defaults(pg, team) == "0" and post.sync(**account(user))["statements"] == 1
+    report = post.fails("sync", "UNSUPPORTED", **account(user, grants=[
+        grant(team, "SELECT", schema="*", table="one")]))
+    assert '"one" cannot be named' in report["error"], report
+
+
+@pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
+def test_refused_schema_takes_no_other_away(make_probe, make_postgres, user):
+    """The admin, without SUPERUSER, acts as the owners that it can act as, and names the other schema."""
+    pg = make_postgres()
+    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE; CREATE ROLE alien SUPERUSER NOLOGIN')
+    pg.sql('CREATE DATABASE mixed OWNER "steward-admin"')
+    pg.sql("CREATE SCHEMA aliens AUTHORIZATION alien; CREATE TABLE aliens.t (i serial)", "mixed")
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(f"{user}m", grants=[grant("mixed", "CREATE")]))
+    pg.sql(f"CREATE SCHEMA mine AUTHORIZATION {user}m; SET ROLE {user}m; CREATE TABLE mine.t (i serial)", "mixed")
+    for _ in range(2):
+        report = probe.fails("sync", "DENIED", **account(user, grants=everywhere("mixed")))
+        assert "the schema aliens of the role alien" in report["error"], report
+        assert enters(pg, "mixed", user, "mine") and may(pg, "mixed", user, "SELECT", "mine", "t")
+        assert may(pg, "mixed", user, "USAGE", "mine", "t") and not enters(pg, "mixed", user, "aliens")
+    pg.sql('ALTER SCHEMA aliens OWNER TO "steward-admin"; ALTER TABLE aliens.t OWNER TO "steward-admin"', "mixed")
+    probe.sync(**account(user, grants=everywhere("mixed")))
+    assert probe.sync(**account(user, grants=everywhere("mixed")))["given"] == 0
+
+
+def test_schemas_of_an_attacker_take_no_place_of_others(post, pg, user, team):
+    """He makes more than rights are given on; the oldest of each owner have them, and the message tells."""
+    grants = everywhere(team)[:2]
+    post.sync(**account(user, grants=grants))
+    pg.sql(f"""DO $$ BEGIN FOR i IN 1..1100 LOOP EXECUTE format('CREATE SCHEMA x%s AUTHORIZATION late{user}', i);
+        END LOOP; END $$; CREATE TABLE other.t (i serial); CREATE SCHEMA victim AUTHORIZATION maker{user};
+        CREATE TABLE victim.t (i serial)""", team)
+    for _ in range(2):
+        report = post.fails("sync", "UNSUPPORTED", **account(user, grants=grants))
+        assert f'the database "{team}" has 1104 schemas' in report["error"], report
+    assert enters(pg, team, user, "victim") and may(pg, team, user, "SELECT", "victim", "t")
+    assert may(pg, team, user, "SELECT", "other", "t")
+    assert pg.sql(f"SELECT count(*) FROM pg_namespace WHERE has_schema_privilege('{user}', oid, 'USAGE') AND "
+                  "nspname !~ '^(pg_|information_schema)'", team) == [["1000"]]
+    pg.sql("DROP SCHEMA x1", team)
+    post.sync(**account(user))
+    assert defaults(pg, team) == "0" and not enters(pg, team, user, "x2")
+
+
+def test_something_named_like_all_is_not_all(post, pg, user, team):
+    """An attacker's table or schema named "*", on which he gives a right."""
+    grants = [grant(team, "SELECT", schema="*", table="*"), grant(team, "SELECT", schema="other", table="*")]
+    post.sync(**account(user, grants=grants))
+    make(pg, team, None, "other", "t")
+    pg.sql(f'REVOKE SELECT ON other.t FROM {user}; CREATE SCHEMA "*"; CREATE TABLE other."*" (i int); '
+           f'CREATE TABLE "*"."*" (i int); GRANT SELECT ON other."*", "*"."*" TO {user}', team)
+    assert post.sync(**account(user, grants=grants))["given"] == 2
+    assert may(pg, team, user, "SELECT", "other", "t")

@@ -796,10 +796,22 @@ static void what_can_never_work(void **state)
         {ON("maria",
             "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"hosts\":[\"10.0.0.0/255.0.0.0\"]"),
          ""},
-        {ON("listed", "\"user\":\"app\",\"password\":{\"name\":\"s\"},\"grants\":[{\"database\":"
-                      "\"shared\",\"schema\":\"*\",\"table\":\"*\",\"privileges\":[\"SELECT\"]}]"),
-         "spec.grants[0].schema: Invalid value: \"*\": not supported on postgresql; name each "
-         "schema\n"},
+        {ON("listed",
+            PG_GRANTS("{\"database\":\"shared\",\"schema\":\"*\",\"table\":\"*\",\"privileges\":"
+                      "[\"SELECT\"]},{\"database\":\"shared\",\"schema\":\"*\",\"privileges\":"
+                      "[\"USAGE\"]},{\"database\":\"shared\",\"schema\":\"*\",\"routine\":\"*\","
+                      "\"privileges\":[\"EXECUTE\"]}")),
+         ""},
+        {ON("listed",
+            PG_GRANTS("{\"database\":\"shared\",\"schema\":\"*\",\"table\":\"t\",\"privileges\":"
+                      "[\"SELECT\"]},{\"database\":\"shared\",\"schema\":\"*\",\"routine\":\"f\","
+                      "\"privileges\":[\"EXECUTE\"]}")),
+         "spec.grants[0].schema: Invalid value: \"*\": in every schema, table or routine is \"*\" "
+         "or "
+         "absent; name the schema of a single one\n"
+         "spec.grants[1].schema: Invalid value: \"*\": in every schema, table or routine is \"*\" "
+         "or "
+         "absent; name the schema of a single one\n"},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
