@@ -3,6 +3,7 @@
 
 import pytest
 
+from support import dbserver
 from support.sqlprobe import account, grant
 
 SCHEMA = "o'ne \\ \"two\" $guard$ %I"  # in every kind of quotation mark
@@ -182,23 +183,23 @@ def test_rights_on_every_schema_are_on_later_ones_at_the_next_check(post, pg, us
 
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
-def test_refused_schema_takes_no_other_away(make_probe, make_postgres, user):
+def test_refused_schema_takes_no_other_away(make_probe, pg, user):
     """The admin, without SUPERUSER, acts as the owners that it can act as, and names the other schema."""
-    pg = make_postgres()
-    pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE; CREATE ROLE alien SUPERUSER NOLOGIN')
-    pg.sql('CREATE DATABASE mixed OWNER "steward-admin"')
-    pg.sql("CREATE SCHEMA aliens AUTHORIZATION alien; CREATE TABLE aliens.t (i serial)", "mixed")
-    probe = make_probe(pg.target("db"))
-    probe.sync(**account(f"{user}m", grants=[grant("mixed", "CREATE")]))
-    pg.sql(f"CREATE SCHEMA mine AUTHORIZATION {user}m; SET ROLE {user}m; CREATE TABLE mine.t (i serial)", "mixed")
+    mixed, limited = f"mixed{user}", f"{user}_admin"
+    pg.sql(f"CREATE ROLE {limited} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'; CREATE ROLE alien{user} "
+           f"SUPERUSER; CREATE DATABASE {mixed} OWNER {limited}")
+    pg.sql(f"CREATE SCHEMA aliens AUTHORIZATION alien{user}; CREATE TABLE aliens.t (i serial); DROP SCHEMA public", mixed)
+    probe = make_probe(pg.target("db", admin={"user": limited, "passwordFile": str(pg.admin_file)}))
+    probe.sync(**account(f"{user}m", grants=[grant(mixed, "CREATE")]))
+    pg.sql(f"CREATE SCHEMA mine AUTHORIZATION {user}m; SET ROLE {user}m; CREATE TABLE mine.t (i serial)", mixed)
     for _ in range(2):
-        report = probe.fails("sync", "DENIED", **account(user, grants=everywhere("mixed")))
-        assert "the schema aliens of the role alien" in report["error"], report
-        assert enters(pg, "mixed", user, "mine") and may(pg, "mixed", user, "SELECT", "mine", "t")
-        assert may(pg, "mixed", user, "USAGE", "mine", "t") and not enters(pg, "mixed", user, "aliens")
-    pg.sql('ALTER SCHEMA aliens OWNER TO "steward-admin"; ALTER TABLE aliens.t OWNER TO "steward-admin"', "mixed")
-    probe.sync(**account(user, grants=everywhere("mixed")))
-    assert probe.sync(**account(user, grants=everywhere("mixed")))["given"] == 0
+        report = probe.fails("sync", "DENIED", **account(user, grants=everywhere(mixed)))
+        assert f"the schema aliens of the role alien{user}" in report["error"], report
+        assert enters(pg, mixed, user, "mine") and may(pg, mixed, user, "SELECT", "mine", "t")
+        assert may(pg, mixed, user, "USAGE", "mine", "t") and not enters(pg, mixed, user, "aliens")
+    pg.sql(f"ALTER SCHEMA aliens OWNER TO {limited}; ALTER TABLE aliens.t OWNER TO {limited}", mixed)
+    probe.sync(**account(user, grants=everywhere(mixed)))
+    assert probe.sync(**account(user, grants=everywhere(mixed)))["given"] == 0
 
 
 def test_schemas_of_an_attacker_take_no_place_of_others(post, pg, user, team):
