@@ -42,6 +42,7 @@ static int add_from_spec(struct dbuser *d, struct stw_json one)
     *item = (struct stw_database){.name = db.name,
                                   .extensions = copy_list(d->arena, db.extensions),
                                   .schemas = copy_list(d->arena, db.schemas),
+                                  .owner = db.owner,
                                   .character_set = db.character_set,
                                   .collation = db.collation};
     all->policies[all->count++] = db.deletion_policy;
@@ -280,19 +281,24 @@ bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool)
 
 bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool)
 {
-    bool added = false;
+    bool added = false, owner = false;
     enum stw_sql_trouble t = d->report.trouble;
     struct stw_databases want = of_run(d, 0, d->databases.in_spec);
     if (want.count == 0 || (t != STW_SQL_FINE && t != STW_SQL_NO_OBJECT))
         return false;
     (void)stw_databases_add_schemas(pool, &want, d->databases.reports);
     for (size_t i = 0; i < want.count; i++) {
-        if (!d->databases.reports[i].schemas_added)
-            continue;
-        added = true;
-        post_event(d, false, "DatabaseUpdated", want.items[i].name, "has new schemas");
+        const struct stw_database_report *r = &d->databases.reports[i];
+        added |= r->schemas_added;
+        owner |= r->owner_changed;
+        if (r->schemas_added)
+            post_event(d, false, "DatabaseUpdated", want.items[i].name, "has new schemas");
+        if (r->owner_changed)
+            post_event(d, false, "DatabaseUpdated", want.items[i].name,
+                       want.items[i].owner ? "has the account as its owner"
+                                           : "has the admin account as its owner again");
     }
-    return added && t == STW_SQL_NO_OBJECT;
+    return owner || (added && t == STW_SQL_NO_OBJECT);
 }
 
 /* --- status */

@@ -78,6 +78,7 @@ struct stw_databaseuser_database {
     struct stw_json extensions, schemas;   /* lists of strings */
     const char *character_set, *collation; /* NULL: the server's default */
     const char *deletion_policy;           /* "Retain", "Delete" */
+    bool owner;                            /* PostgreSQL */
 };
 extern const struct stw_field stw_databaseuser_database_fields[];
 

@@ -120,6 +120,11 @@ const struct stw_field stw_databaseuser_database_fields[] = {
      STW_RANGE(1, 64),
      .pattern = "^[-_.@a-zA-Z0-9]+$",
      .check = check_collation},
+    {.name = "owner",
+     MEMBER(STW_T_BOOL, owner),
+     .help = "PostgreSQL: whether the account owns the database.  Until its end: then the admin "
+             "account owns it again.",
+     .def = "false"},
     {.name = "deletionPolicy",
      MEMBER(STW_T_STRING, deletion_policy),
      .help = "What happens to the database when this object or the entry is deleted: Retain keeps "
@@ -242,6 +247,21 @@ static void check_same_name(const struct checked_database *all, uint32_t index)
     }
 }
 
+static void check_owned(const struct checked_database *d)
+{
+    char path[PATH_MAX_BYTES];
+    path_to(d, ".owner", path);
+    if (!d->db.owner)
+        return;
+    if (!d->s->engine->has_schemas)
+        stw_databaseuser_add_unsupported(d->s, path, "true");
+    else
+        stw_findings_warn(d->s->f,
+                          "%s: the account may drop the database, change its settings, and give "
+                          "others rights on it",
+                          path);
+}
+
 static void warn_of_deletion(const struct checked_database *d)
 {
     if (d->db.deletion_policy && stw_streq(d->db.deletion_policy, "Delete"))
@@ -264,6 +284,7 @@ static void check_one(const struct checked_database *all, uint32_t i)
     check_name(d);
     check_extensions(d);
     check_schemas(d);
+    check_owned(d);
     check_locale(d);
 }
 

@@ -227,6 +227,7 @@ static int finish_creation(struct database_work *w)
 {
     struct stw_fault first;
     w->r->owned = true;
+    w->r->of_account = w->seen.of_account;
     int r = w->seen.exists ? alter_database(w) : 0;
     first = w->f;
     if (r != 0 && !w->r->immutable)

@@ -3,8 +3,8 @@
  * Databases that steward creates for an object.  The object's mark on the server makes a database
  * its own; one without that mark is neither changed nor dropped.
  *
- * PostgreSQL keeps the mark as the comment of the database, which only its owner, the admin, and
- * superusers can change.  MySQL and MariaDB have the table steward.databases. */
+ * PostgreSQL keeps the mark as the comment of the database, which only its owner and superusers can change:
+ * the admin, or the account of the very object that the mark names.  MySQL and MariaDB have the table steward.databases. */
 #ifndef STW_SQL_DATABASES_H
 #define STW_SQL_DATABASES_H
 
@@ -18,6 +18,7 @@ struct stw_database {
     const char *name;
     const char *const *extensions, *const *schemas; /* PostgreSQL */
     const char *character_set, *collation;          /* NULL: the server's default */
+    bool owner; /* PostgreSQL: the account owns it; else the admin does */
     bool
         keep; /* for a drop: only what an interrupted creation has left is dropped, and the mark says
                   that the rest stays on purpose */
@@ -39,7 +40,8 @@ struct stw_database_report {
     struct stw_error err;
     bool owned;     /* it has the mark of this object */
     bool immutable; /* `trouble` is about a property that cannot change */
-    bool created, changed, extended, schemas_added, dropped;
+    bool created, changed, extended, schemas_added, owner_changed, dropped;
+    bool of_account; /* PostgreSQL: the account owned it before */
 };
 
 /* Creates what is missing, and extensions.  Returns 0 when all are as wanted, else -1.  After a
@@ -47,7 +49,7 @@ struct stw_database_report {
  * again. */
 int stw_databases_create(struct stw_pool *p, const struct stw_databases *want,
                          struct stw_database_report *each);
-/* Creates the schemas of those that are owned.  The account must exist. */
+/* Creates the schemas of those that are owned, and gives them their owner.  The account must exist. */
 int stw_databases_add_schemas(struct stw_pool *p, const struct stw_databases *want,
                               struct stw_database_report *each);
 /* Drops each database that has the mark of this object, with all its data.  Others, and missing

@@ -11,6 +11,7 @@ struct stw_database_seen {
     bool exists, empty;
     bool unfinished; /* PostgreSQL: a new one without its name is left of an interrupted creation */
     bool foreign;    /* PostgreSQL: its owner could have written the mark */
+    bool of_account; /* PostgreSQL: its owner is the account of the object */
     enum stw_mark_place place;
     bool character_set_differs, collation_differs;
     struct stw_mark mark;

@@ -362,6 +362,8 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     if (!conn)
         name_login(p, database, f);
     record_connect_result(p, conn != NULL, database, f);
+    if (!conn && f->trouble == STW_SQL_CONNECT && is_of_database(f, database))
+        f->trouble = STW_SQL_FAILED;
     if (conn) {
         s->conn = conn;
         s->term = stw_fence_current().term;

@@ -2,7 +2,9 @@
  *
  * Databases of PostgreSQL.  A database is created under another name, is marked by its comment, and
  * then gets its name in the same transaction.  So one with the name has its mark, wherever a
- * creation is interrupted.  The admin stays its owner: an owner could drop it and change its mark. */
+ * creation is interrupted.  The admin stays its owner, since an owner could drop it and change its mark, unless
+ * the object wants its account as the owner.  Then a mark of another object counts for nothing, and before the
+ * end of the account the admin becomes the owner again. */
 #include "sql/databases_priv.h"
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
@@ -41,7 +43,7 @@ static int check_names(const struct stw_database *db, struct stw_fault *f)
                                "a name is empty, longer than 63 bytes, or the server's own");
 }
 
-enum { NEW, COMMENT, FOREIGN, SET, COLLATION, CELLS };
+enum { NEW, COMMENT, FOREIGN, SET, COLLATION, OF_ACCOUNT, CELLS };
 
 /* Names of locales differ in case and hyphens only. */
 #define LOCALE(column) "lower(replace(" column ",'-','')) <> lower(replace("
@@ -68,7 +70,9 @@ static void write_database_lookup(struct stw_buf *out, const struct stw_database
     stw_pg_strz(out, fresh);
     stw_buf_adds(out,
                  ")::text, left(shobj_description(d.oid, 'pg_database'), 1048577), (o.rolname <> "
-                 "current_user AND NOT o.rolsuper)::text, ");
+                 "current_user AND NOT o.rolsuper AND o.rolname <> ");
+    stw_pg_strz(out, want->user);
+    stw_buf_adds(out, ")::text, ");
     if (db->character_set) {
         stw_buf_adds(out, "(encoding <> pg_char_to_encoding(");
         stw_pg_strz(out, db->character_set);
@@ -77,7 +81,10 @@ static void write_database_lookup(struct stw_buf *out, const struct stw_database
         stw_buf_adds(out, "'false', ");
     }
     put_locale_differs(out, db->collation);
-    stw_buf_adds(out, " FROM pg_database d JOIN pg_roles o ON o.oid = d.datdba WHERE datname IN (");
+    stw_buf_adds(out, ", (o.rolname <> current_user AND o.rolname = ");
+    stw_pg_strz(out, want->user);
+    stw_buf_adds(
+        out, ")::text FROM pg_database d JOIN pg_roles o ON o.oid = d.datdba WHERE datname IN (");
     stw_pg_strz(out, db->name);
     stw_buf_addc(out, ',');
     stw_pg_strz(out, fresh);
@@ -100,6 +107,7 @@ static int read_database_row(void *ctx, const struct stw_cell *c, unsigned count
     }
     seen->exists = true;
     seen->foreign = is_true(&c[FOREIGN]);
+    seen->of_account = is_true(&c[OF_ACCOUNT]);
     seen->character_set_differs = is_true(&c[SET]);
     seen->collation_differs = is_true(&c[COLLATION]);
     return stw_mark_parse(c[COMMENT].data ? c[COMMENT].data : "", c[COMMENT].len, &seen->mark);
@@ -127,13 +135,55 @@ static struct stw_buf *add_alone(struct stw_script *s, enum stw_sql_step step)
     return &st->text;
 }
 
-static void put_comment(struct stw_script *s, const struct stw_databases *want, const char *name,
+/* A statement of the owner. */
+static void write_as_owner(struct stw_script *s, enum stw_sql_step step, const struct stw_facts *k,
+                           const struct stw_databases *want, bool of_account,
+                           const struct stw_buf *text)
+{
+    const char *const roles[] = {of_account ? want->user : NULL, NULL};
+    stw_pg_write_as_member(s, step, NULL, k, roles, false, text);
+}
+
+/* The admin must still get in. */
+static void write_owner(struct stw_script *s, const struct stw_facts *k,
+                        const struct stw_databases *want, const char *name, bool of_account)
+{
+    const char *admin = want->target->admin_user;
+    struct stw_buf text = STW_BUF_INIT(4096);
+    stw_buf_adds(&text, "ALTER DATABASE ");
+    stw_pg_name(&text, name);
+    stw_buf_adds(&text, " OWNER TO ");
+    stw_pg_name(&text, of_account ? want->user : admin);
+    write_as_owner(s, STW_SQL_STEP_ALTER, k, want, true, &text);
+    stw_buf_clear(&text);
+    stw_buf_adds(&text, "GRANT ALL ON DATABASE ");
+    stw_pg_name(&text, name);
+    stw_buf_adds(&text, " TO ");
+    stw_pg_name(&text, admin);
+    if (!k->superuser)
+        write_as_owner(s, STW_SQL_STEP_ALTER, k, want, of_account, &text);
+    stw_buf_done(&text);
+}
+
+/* Before the end: whatever the owner has set, the admin owns it again, and gets in. */
+static void take_back(struct stw_script *s, const struct stw_facts *k,
+                      const struct stw_databases *want, const char *name)
+{
+    write_owner(s, k, want, name, false);
+    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_ALTER, NULL)->text;
+    stw_buf_adds(out, "ALTER DATABASE ");
+    stw_pg_name(out, name);
+    stw_buf_adds(out, " ALLOW_CONNECTIONS true");
+}
+
+static void put_comment(struct stw_script *s, const struct stw_facts *k,
+                        const struct stw_databases *want, const char *name, bool of_account,
                         bool kept)
 {
     static const struct stw_mark none = {0};
     static const struct stw_rights no_rights = {0};
     struct stw_buf json = STW_BUF_INIT(STW_MARK_MAX_BYTES);
-    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
+    struct stw_buf text = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES), *out = &text;
     struct stw_mark_id id = stw_databases_mark_id(want);
     stw_mark_json(&none, &id, kept, &no_rights, &json);
     s->failed |= json.failed;
@@ -141,6 +191,8 @@ static void put_comment(struct stw_script *s, const struct stw_databases *want, 
     stw_pg_name(out, name);
     stw_buf_adds(out, " IS ");
     stw_pg_strz(out, stw_buf_str(&json));
+    write_as_owner(s, STW_SQL_STEP_CREATE, k, want, of_account, &text);
+    stw_buf_done(&text);
     stw_buf_done(&json);
 }
 
@@ -174,7 +226,7 @@ static void write_create(const struct stw_facts *k, const struct stw_databases *
     stw_buf_adds(out, "CREATE DATABASE ");
     stw_pg_name(out, fresh);
     put_properties(out, k, db);
-    put_comment(s, want, fresh, false);
+    put_comment(s, k, want, fresh, false, false);
     out = &stw_script_add(s, STW_SQL_STEP_CREATE, NULL)->text;
     stw_buf_adds(out, "REVOKE CONNECT, TEMPORARY ON DATABASE ");
     stw_pg_name(out, fresh);
@@ -190,9 +242,10 @@ static void write_mark(const struct stw_facts *k, const struct stw_databases *wa
                        const struct stw_database *db, const struct stw_database_seen *seen,
                        enum stw_mark_state state, struct stw_script *s)
 {
-    (void)k;
-    (void)seen;
-    put_comment(s, want, db->name, state == STW_MARK_KEPT);
+    bool kept = state == STW_MARK_KEPT;
+    if (kept && seen->of_account)
+        take_back(s, k, want, db->name);
+    put_comment(s, k, want, db->name, !kept && seen->of_account, kept);
 }
 
 static void write_clear(const struct stw_facts *k, const struct stw_databases *want,
@@ -210,9 +263,10 @@ static void write_drop(const struct stw_facts *k, const struct stw_databases *wa
                        const struct stw_database *db, const struct stw_database_seen *seen,
                        struct stw_script *s)
 {
-    (void)want;
     if (!seen->exists)
         return;
+    if (seen->of_account)
+        take_back(s, k, want, db->name);
     struct stw_buf *out = add_alone(s, STW_SQL_STEP_DROP);
     stw_buf_adds(out, "DROP DATABASE ");
     stw_pg_name(out, db->name);
@@ -423,14 +477,18 @@ static int check_script(struct stw_session *s, const struct stw_database *db,
     return 0;
 }
 
-static int create_extension(struct stw_session *s, const struct stw_database *db,
+static int create_extension(struct stw_session *s, const struct stw_databases *want,
+                            const struct stw_database *db, bool of_account,
                             const struct database_extension *e, struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
-    struct stw_buf *out = &stw_script_add(&script, STW_SQL_STEP_ALTER, db->name)->text;
-    stw_buf_adds(out, "CREATE EXTENSION IF NOT EXISTS ");
-    stw_pg_name(out, e->name);
-    stw_buf_adds(out, e->fixed_schema ? "" : " SCHEMA public");
+    const char *const roles[] = {of_account ? want->user : NULL, NULL};
+    struct stw_buf text = STW_BUF_INIT(4096);
+    stw_buf_adds(&text, "CREATE EXTENSION IF NOT EXISTS ");
+    stw_pg_name(&text, e->name);
+    stw_buf_adds(&text, e->fixed_schema ? "" : " SCHEMA public");
+    stw_pg_write_as_member(&script, STW_SQL_STEP_ALTER, db->name, &s->facts, roles, false, &text);
+    stw_buf_done(&text);
     if (stw_session_run(s, &script, f) == 0)
         return 0;
     if (stw_streq(f->state, "42704"))
@@ -453,7 +511,7 @@ static int create_extensions(struct stw_session *s, const struct stw_databases *
     for (size_t i = 0; i < missing.count; i++) {
         const struct database_extension *e = &missing.items[i];
         if (check_extension(want, e, f) != 0 || (!e->trusted && check_script(s, db, e, f) != 0) ||
-            create_extension(s, db, e, f) != 0)
+            create_extension(s, want, db, r->of_account, e, f) != 0)
             return -1;
         r->extended = true;
     }
@@ -529,6 +587,41 @@ static void write_schema_lookup(struct stw_buf *out, const struct stw_databases 
     stw_buf_adds(out, " LEFT JOIN pg_namespace n ON n.nspname = x.name ORDER BY x.nr");
 }
 
+/* The database: {owned by the account, the account exists}. */
+static int read_owner_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    bool *is = ctx;
+    if (count < 2)
+        return -1;
+    is[0] = is_true(&c[0]);
+    is[1] = is_true(&c[1]);
+    return 0;
+}
+
+static int set_owner(struct stw_session *s, const struct stw_databases *want,
+                     const struct stw_database *db, struct stw_database_report *r,
+                     struct stw_fault *f)
+{
+    stw_autoscript struct stw_script query = {0}, script = {0};
+    struct stw_statement *st;
+    bool is[2] = {r->of_account};
+    if (!db->owner && !r->of_account)
+        return 0;
+    st = stw_script_add(&query, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(&st->text, "SELECT (r.oid = d.datdba)::text, (r.oid IS NOT NULL)::text FROM "
+                            "pg_database d LEFT JOIN pg_roles r ON r.rolname = ");
+    stw_pg_strz(&st->text, want->user);
+    stw_buf_adds(&st->text, " WHERE d.datname = ");
+    stw_pg_strz(&st->text, db->name);
+    if (stw_session_ask(s, st, read_owner_row, is, f) != 0)
+        return -1;
+    if (!is[1] || is[0] == db->owner)
+        return 0;
+    write_owner(&script, &s->facts, want, db->name, db->owner);
+    r->owner_changed = stw_session_run(s, &script, f) == 0;
+    return r->owner_changed ? 0 : -1;
+}
+
 static int add_schemas(struct stw_session *s, const struct stw_databases *want,
                        const struct stw_database *db, struct stw_database_report *r,
                        struct stw_fault *f)
@@ -536,6 +629,8 @@ static int add_schemas(struct stw_session *s, const struct stw_databases *want,
     stw_autoscript struct stw_script query = {0}, script = {0};
     struct stw_fault conflict = {0};
     struct schema_look k = {want, &script, db->name, &conflict, &s->facts};
+    if (set_owner(s, want, db, r, f) != 0)
+        return -1;
     if (!db->schemas || !db->schemas[0])
         return 0;
     struct stw_statement *st = stw_script_add(&query, STW_SQL_STEP_LOOKUP, db->name);

@@ -113,6 +113,15 @@ static void name_statement(const struct stw_session *s, const struct stw_stateme
         (void)stw_error_wrap(&f->err, "%s", scope);
 }
 
+/* What the server says of a connection to another database than the admin's can be set by the owner of the
+ * database: read-only, or the end of idle sessions.  The next look at the account, which is in the admin's
+ * database, finds out whether it is the whole server. */
+static bool is_of_its_database(const struct stw_fault *f)
+{
+    bool said = f->state[0] != '\0' && strncmp(f->state, "08", 2) != 0;
+    return said && (f->trouble == STW_SQL_READ_ONLY || f->trouble == STW_SQL_CONNECT);
+}
+
 static int send_some(struct stw_session *s, const struct stw_statement *st, size_t count,
                      stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
@@ -127,6 +136,8 @@ static int send_some(struct stw_session *s, const struct stw_statement *st, size
     stw_pool_count(s->pool, (unsigned)count, r == 0);
     if (r < 0 && !stw_pool_blame_database(f, s->database, st->step))
         name_statement(s, st, count, f);
+    if (r < 0 && s->database && is_of_its_database(f))
+        f->trouble = STW_SQL_FAILED;
     if (r < 0 && f->trouble == STW_SQL_READ_ONLY)
         stw_session_leave_server(s);
     else if (r < 0 && f->lost)

@@ -10,7 +10,7 @@
  *      "auth_plugin": NAME, "old_stays": BOOL, "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
  *     {"op": "databases" | "schemas" | "undatabases", "target": NAME, "user": ..., "owner": ...,
  *      "uid": ..., "cluster": ..., "adopt": BOOL, "databases": [{"name", "extensions", "schemas", "characterSet", "collation",
- *      "keep"}]}
+ *      "keep", "owner"}]}
  *     {"op": "server", "target": NAME}
  *     {"op": "marks", "target": NAME, "cluster": ...}
  *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
@@ -344,6 +344,7 @@ static size_t read_databases(struct command *c)
             .character_set = kept(c, stw_json_get(d, "characterSet")),
             .collation = kept(c, stw_json_get(d, "collation")),
             .keep = stw_json_bool(stw_json_get(d, "keep"), false),
+            .owner = stw_json_bool(stw_json_get(d, "owner"), false),
         };
         n++;
     }
@@ -361,6 +362,7 @@ static void put_database(struct stw_buf *out, const struct stw_database_report *
     put_flag(out, "changed", r->changed);
     put_flag(out, "extended", r->extended);
     put_flag(out, "schemas_added", r->schemas_added);
+    put_flag(out, "owner_changed", r->owner_changed);
     put_flag(out, "dropped", r->dropped);
     stw_buf_addc(out, '}');
 }

@@ -498,6 +498,117 @@ def test_schemas(make_probe, pg, user, admin):
     probe.drop(**account(user))
 
 
+def target_of(pg, user, admin):
+    """A target that allows all databases, with an admin that is a superuser or not."""
+    if admin == "superuser":
+        return pg.target("db", **ALL, allowedExtensions=["pg_trgm", "citext"])
+    pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE CREATEDB PASSWORD '{dbserver.ADMIN_PASSWORD}'; "
+           f"GRANT pg_signal_backend TO low{user}")
+    return pg.target("db", **ALL, allowedExtensions=["pg_trgm", "citext"],
+                     admin={"user": f"low{user}", "passwordFile": str(pg.admin_file)})
+
+
+def owner_of(pg, name):
+    """The role that owns the database."""
+    return pg.sql(f"SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = '{name}'")[0][0]
+
+
+@pytest.mark.every_version("owners of databases")
+@pytest.mark.parametrize("admin", ["superuser", "createrole"])
+def test_account_owns_its_database_until_its_end(make_probe, pg, user, admin):
+    """The role that stays while its logins change; another account gets rights there; the admin is its owner
+    again when the database is kept, when the object no longer asks for it, and to drop it."""
+    target, name, object_name = target_of(pg, user, admin), f"{user}_d", f"ns{user}/{user}"
+    probe, admins = make_probe(target), target["admin"]["user"]
+    wanted = wants(user, {"name": name, "owner": True, "extensions": ["pg_trgm"]}, owner=object_name)
+    mine = account(user, uid=f"uid-{user}", owner=object_name, policy="Exact",
+                   grants=[grant(name, "CONNECT", "CREATE")])
+    assert one(probe, "databases", wanted)["created"]
+    assert not one(probe, "schemas", wanted)["owner_changed"]  # there is no account yet
+    probe.sync(**mine)
+    assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == user
+    assert not one(probe, "schemas", wanted)["owner_changed"]
+    report = probe.sync(**mine)
+    assert report["given"] == report["revoked"] == 0 and report["foreign"] == "", report
+    assert marks(pg) != "0" and one(probe, "databases", wanted)["owned"]
+
+    probe.sync(**account(f"{user}_a", uid=f"uid-{user}", acts_as=user, owner=object_name))
+    pg.run_client("CREATE SCHEMA s; CREATE TABLE s.t (i int); ALTER DATABASE " + name + " SET search_path = s",
+                  user=f"{user}_a", password="s3cret-Pa55", database=name, tcp=True)
+    probe.sync(**account(f"{user}r", grants=[grant(name, "CONNECT"), grant(name, "USAGE", schema="s"),
+                                             grant(name, "SELECT", schema="s", table="*")]))
+    assert pg.sql(f"SELECT has_table_privilege('{user}r', 's.t', 'SELECT')", name) == [["t"]]
+    probe.drop(**account(f"{user}_a", uid=f"uid-{user}", acts_as=user, owner=object_name))
+    assert owner_of(pg, name) == user
+
+    wanted["databases"][0]["extensions"] = ["pg_trgm", "citext"]
+    report = one(probe, "schemas", wanted)
+    assert report["trouble"] == "FINE" and "citext" in extensions(pg, name), report
+    wanted["databases"][0]["owner"] = False
+    assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == admins
+    wanted["databases"][0]["owner"] = True
+    assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == user
+    assert not one(probe, "undatabases", wants(user, {"name": name, "keep": True}, owner=object_name))["dropped"]
+    assert owner_of(pg, name) == admins
+    probe.drop(**mine)
+    assert not pg.exists(user) and owner_of(pg, name) == admins
+    probe.sync(**account(user, uid="uid-2", owner=object_name))
+    wanted["uid"] = "uid-2"
+    assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == user
+    probe.drop(**account(f"{user}r"))
+    wait.until("the end of psql's session", lambda: one(probe, "undatabases", wanted)["dropped"])
+    probe.drop(**account(user, uid="uid-2", owner=object_name))
+
+
+@pytest.mark.every_version("settings of databases")
+@pytest.mark.parametrize("admin", ["superuser", "createrole"])
+def test_owner_of_a_database_harms_only_its_own(make_probe, pg, user, admin):
+    """It is read-only, ends sessions at once, or takes none: others are served, and the end comes all the same.
+    With another mark or none it stays, and its owner becomes the role without rights."""
+    name, mine = f"{user}_d", {"uid": f"uid-{user}", "owner": f"ns{user}/{user}"}
+    probe = make_probe(target_of(pg, user, admin))
+    wanted = wants(user, {"name": name, "owner": True}, owner=mine["owner"])
+    mine = account(user, **mine, grants=[grant(name, "USAGE", schema="public")])
+    one(probe, "databases", wanted)
+    probe.sync(**mine)
+    assert one(probe, "schemas", wanted)["owner_changed"]
+    number = int(pg.sql("SHOW server_version_num")[0][0])
+    attacks = [f"ALTER DATABASE {name} SET default_transaction_read_only = on",
+               f"ALTER DATABASE {name} SET idle_session_timeout = 1",
+               f"ALTER DATABASE {name} SET role = {user}",
+               f"ALTER DATABASE {name} CONNECTION LIMIT 0",
+               *([f"ALTER DATABASE {name} SET transaction_timeout = 1"] if number >= 170000 else []),
+               f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"]
+    for number, attack in enumerate(attacks):
+        pg.run_client(attack, user=user, password="s3cret-Pa55", database="postgres", tcp=True)
+        pg.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+        report = probe.ask("sync", **{**mine, "grants": [
+            grant(name, "CREATE" if number % 2 else "USAGE", schema="public")]})
+        assert report["trouble"] not in ("CONNECT", "READ_ONLY", "CIRCUIT_OPEN") and report["login_done"], (
+            attack, report["trouble"], report["error"])
+        report = probe.sync(**account(f"{user}o", password=f"s3cret-Pa5{number}"))
+        assert probe.ask("retry")["ms"] == 0, (attack, report)
+        pg.sql(f"ALTER DATABASE {name} RESET ALL; ALTER DATABASE {name} CONNECTION LIMIT -1")
+    assert probe.metric("steward_sql_circuit_open")[-1].endswith(" 0")
+    assert one(probe, "undatabases", wanted)["dropped"] and name not in names(pg)
+
+    one(probe, "databases", wanted)
+    one(probe, "databases", wants(f"{user}v", f"{user}_v"))
+    assert one(probe, "schemas", wanted)["owner_changed"]
+    mark = pg.sql(f"SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = '{user}_v'")
+    for text, victim in ((literal(mark[0][0]), "NOT_OURS"), ("NULL", "EXISTS")):
+        pg.run_client(f"COMMENT ON DATABASE {name} IS {text}", user=user, password="s3cret-Pa55", database=name,
+                      tcp=True)
+        assert one(probe, "databases", wanted)["trouble"] == victim
+        assert one(probe, "databases", wants(f"{user}v", name))["trouble"] == "EXISTS"
+        assert not one(probe, "undatabases", wants(f"{user}v", name))["dropped"]
+        assert not one(probe, "undatabases", wanted)["dropped"]
+    probe.drop(**mine)
+    assert not pg.exists(user) and owner_of(pg, name) == f"steward_heir_ns{user}"
+    for left in (name, f"{user}_v"):
+        pg.sql(f"DROP DATABASE {left}")
+
+
 @pytest.mark.every_version("sessions in the way of a drop")
 @pytest.mark.parametrize("session", ["superuser", "account"])
 def test_a_drop_that_a_session_prevents(make_probe, pg, user, session):

@@ -1718,6 +1718,12 @@ static void test_databases(void **state)
          "spec.databases[1].schemas[0]: Invalid value: \"y\": not supported on mariadb\n"
          "spec.databases[1].collation: Invalid value: \"en_US.UTF-8\": must consist of letters, "
          "digits and '_' on mariadb\n"},
+        {ON("pg", PG_DATABASES(DATABASE("\"shop\",\"owner\":true"))),
+         "W: spec.databases[0].owner: the account may drop the database, change its settings, and "
+         "give others rights on it\n"},
+        {ON("maria", DATABASES(DATABASE("\"shop\",\"owner\":true"))),
+         "spec.databases[0].owner: Invalid value: \"true\": not supported on mariadb\n"},
+        {ON("maria", DATABASES(DATABASE("\"shop\",\"owner\":false"))), ""},
     };
     (void)state;
     ASSERT_RULES(rules, &env);
