@@ -148,6 +148,27 @@ def test_promtool_takes_the_alerts(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_alert_of_orphans_begins_and_ends(tmp_path):
+    """One account has no object for half an hour, on two replicas of which one leads."""
+    promtool = shutil.which("promtool")
+    if not promtool:
+        pytest.skip("promtool is not installed")
+    series = [{"series": f'steward_database_orphans{{target="main",type="account",pod="{pod}"}}', "values": values}
+              for pod, values in (("a", "0x10 1x30 0x20"), ("b", "0x60"))]
+    fired = {"exp_labels": {"severity": "warning", "target": "main", "type": "account"}}
+    asked = [{"eval_time": at, "alertname": "StewardDatabaseOrphans", "exp_alerts": alerts_then}
+             for at, alerts_then in (("20m", []), ("30m", [fired]), ("50m", []))]
+    rule = [r for group in alerts()["groups"] for r in group["rules"] if r["alert"] == "StewardDatabaseOrphans"]
+    fired["exp_annotations"] = {**rule[0]["annotations"], "summary":
+                                "On target main 1 account(s) of steward have no object."}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(alerts()), "utf-8")
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [
+        {"interval": "1m", "input_series": series, "alert_rule_test": asked}]}), "utf-8")
+    result = subprocess.run([promtool, "test", "rules", str(tmp_path / "test.yaml")], text=True,
+                            capture_output=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_probes_name_their_checks(busy):
     status, text = busy.readyz()
     assert status == 200
