@@ -68,12 +68,15 @@ static int add_grants(const struct dbuser *d, struct dbu_desired *w)
         if (stw_fields_decode(stw_databaseuser_grant_fields, one, d->arena, &g) != 0)
             return -1;
         const char *const *privileges = add_list(w, g.privileges);
-        if (!privileges)
+        bool columns = stw_json_size(g.columns) > 0;
+        const char *const *names = columns ? add_list(w, g.columns) : NULL;
+        if (!privileges || (columns && !names))
             return -1;
         w->grants[w->account.grant_count++] = (struct stw_grant){.database = g.database,
                                                                  .schema = g.schema,
                                                                  .table = g.table,
                                                                  .routine = g.routine,
+                                                                 .columns = names,
                                                                  .privileges = privileges,
                                                                  .grant_option = g.grant_option};
     }
@@ -176,7 +179,8 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
         ret->account.password =
             (struct stw_sql_secret){.data = d->secret.value.data, .len = d->secret.value.len};
     ret->grants = calloc(grants + 1, sizeof(*ret->grants));
-    ret->blocks = calloc(grants + 4, sizeof(*ret->blocks)); /* and hosts, two of roles, settings */
+    /* Privileges and columns of each, hosts, two of roles, settings. */
+    ret->blocks = calloc(2 * grants + 4, sizeof(*ret->blocks));
     if (ret->grants && ret->blocks && add_grants(d, ret) == 0 && add_hosts(d, ret) == 0 &&
         add_roles(d, ret) == 0 && add_settings(d, ret) == 0)
         return 0;

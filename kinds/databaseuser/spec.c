@@ -199,6 +199,13 @@ static const struct stw_field privilege = {.name = "",
                                            STW_RANGE(1, 64),
                                            .pattern = "^[A-Z]+([ _][A-Z]+)*$"};
 
+static const struct stw_field column = {.name = "",
+                                        .type = STW_T_STRING,
+                                        .required = true,
+                                        STW_RANGE(1, 64),
+                                        .pattern = NO_CONTROL,
+                                        .check = stw_databaseuser_check_text};
+
 const struct stw_field stw_databaseuser_grant_fields[] = {
     {.name = "database",
      STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, database),
@@ -223,11 +230,18 @@ const struct stw_field stw_databaseuser_grant_fields[] = {
      .check = stw_databaseuser_check_text},
     {.name = "routine",
      STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, routine),
-     .help = "PostgreSQL: function or procedure that EXECUTE is for, with all of its signatures; * "
+     .help = "Function or procedure that EXECUTE is for, on PostgreSQL with all of its signatures, "
+             "and * "
              "for every one in the schema, also later ones.  Instead of table.",
-     STW_RANGE(1, 63),
+     STW_RANGE(1, 64),
      .pattern = NO_CONTROL,
      .check = stw_databaseuser_check_text},
+    {.name = "columns",
+     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, columns),
+     .help = "Columns of the table that the rights are for; when absent, the whole table.",
+     .unique = true,
+     STW_RANGE(1, STW_DATABASEUSER_COLUMNS_MAX),
+     .item = &column},
     {.name = "privileges",
      STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, privileges),
      .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",

@@ -13,7 +13,8 @@
 #define STW_DATABASEUSER_TARGET_LABEL "target"
 #define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
 #define STW_DATABASEUSER_GRANTS_MAX 100
-#define STW_DATABASEUSER_PLUGIN_MAX 64 /* as the servers' */
+#define STW_DATABASEUSER_COLUMNS_MAX 50 /* of one grant */
+#define STW_DATABASEUSER_PLUGIN_MAX 64  /* as the servers' */
 
 #define STW_DATABASEUSER_LENGTH_MAX 128 /* of a generated password */
 #define STW_DATABASEUSER_ALPHABET                                                                  \
@@ -52,8 +53,9 @@ struct stw_databaseuser_certificate {
 struct stw_databaseuser_grant {
     const char *database; /* "*": all */
     const char *schema;   /* PostgreSQL; NULL: the database itself */
-    const char *routine;  /* PostgreSQL, instead of `table`; NULL: none; "*": all in the schema */
+    const char *routine;  /* instead of `table`; NULL: none; PostgreSQL, "*": all in the schema */
     const char *table;    /* NULL: the database or schema itself; "*": all tables in it */
+    struct stw_json columns;    /* list of strings; absent: the whole table */
     struct stw_json privileges; /* list of strings, in upper case */
     bool grant_option;
 };

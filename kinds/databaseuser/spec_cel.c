@@ -211,10 +211,12 @@ const struct stw_cel_rule stw_databaseuser_cel[] = {
      .rule = "!has(self.reassignOwnedTo) || !has(self.user) || self.reassignOwnedTo != self.user",
      .message = "must be another role than spec.user"},
     OF_GRANTS(STW_DUPLICATE,
-              "self.grants.exists_one(h, " SAME("database") " && " SAME("schema") " && " SAME(
-                  "table") " && " SAME("routine") ")",
+              "has(g.columns) || self.grants.exists_one(h, !has(h.columns) && " SAME(
+                  "database") " && " SAME("schema") " && " SAME("table") " && " SAME("routine") ")",
               "two are for the same; put the privileges into one list"),
     OF_GRANTS(STW_FORBIDDEN, "!has(g.table) || !has(g.routine)", ONE_OF_TABLE_ROUTINE),
+    OF_GRANTS(STW_FORBIDDEN, "!has(g.columns) || (has(g.table) && g.table != '*')",
+              COLUMNS_NEED_TABLE),
     OF_GRANTS(STW_INVALID,
               "!has(g.schema) || g.schema != '*' || ((!has(g.table) || g.table == '*') && "
               "(!has(g.routine) || g.routine == '*'))",

@@ -7,6 +7,7 @@
 #include "base/util.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #define PATH_MAX_BYTES 96
 #define ALL_DATABASES "*"
@@ -32,8 +33,10 @@ static bool is_all(const char *text)
 
 static unsigned find_grant_place(const struct subject *g)
 {
-    if (g->grant.routine && g->s->engine->has_schemas)
+    if (g->grant.routine)
         return STW_ON_ROUTINE;
+    if (stw_json_size(g->grant.columns) > 0)
+        return STW_ON_COLUMN;
     if (g->grant.table && !(is_all(g->grant.table) && !g->s->engine->has_schemas))
         return STW_ON_TABLE;
     if (g->grant.schema && g->s->engine->has_schemas)
@@ -70,11 +73,13 @@ static void check_all_databases(const struct subject *g)
         stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
                              "target \"%s\" does not allow grants on all databases",
                              g->s->target_name);
-    if (!g->grant.table)
-        return;
-    path_to(g, ".table", path);
-    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.table,
-                         "must be left out when database is \"*\"");
+    const char *const parts[][2] = {{".table", g->grant.table}, {".routine", g->grant.routine}};
+    for (size_t i = 0; i < STW_COUNT(parts); i++) {
+        path_to(g, parts[i][0], path);
+        if (parts[i][1])
+            stw_databaseuser_add(g->s, path, STW_INVALID, parts[i][1],
+                                 "must be left out when database is \"*\"");
+    }
 }
 
 /* Also where the engine is unknown, as in CEL. */
@@ -119,13 +124,59 @@ static void check_routine(const struct subject *g)
         return;
     (void)stw_databaseuser_check_name(g->s, path, g->grant.routine, engine->name_max);
     if (!engine->has_schemas) {
-        stw_databaseuser_add_unsupported(g->s, path, g->grant.routine);
+        if (is_all(g->grant.routine) && !is_all(g->grant.database))
+            stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.routine,
+                                 "leave routine out for all routines of a database");
         return;
     }
     path_to(g, ".schema", path);
     if (!g->grant.schema)
         stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a function of %s is in a schema",
                              engine->name);
+}
+
+/* Column names of MySQL and MariaDB differ in more than case. */
+static bool is_again(const struct subject *g, uint32_t index, const char *name)
+{
+    char other[65 * 4];
+    for (uint32_t i = 0; i < index; i++)
+        if (stw_json_strcpy(stw_json_at(g->grant.columns, i), other, sizeof(other)) == 0 &&
+            strcasecmp(name, other) == 0 && !stw_streq(name, other))
+            return true;
+    return false;
+}
+
+static void check_columns(const struct subject *g)
+{
+    char path[PATH_MAX_BYTES], name[65 * 4];
+    const struct stw_engine_info *engine = g->s->engine;
+    uint32_t count = stw_json_size(g->grant.columns);
+    path_to(g, ".columns", path);
+    if (count > 0 && (!g->grant.table || is_all(g->grant.table)))
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, COLUMNS_NEED_TABLE);
+    if (count == 0 || !engine)
+        return;
+    if (g->grant.grant_option && !engine->has_schemas)
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
+                             "%s has no grantOption of columns, only of their table", engine->name);
+    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_COLUMNS_MAX); i++) {
+        stw_format(path, sizeof(path), "spec.grants[%u].columns[%u]", g->index, i);
+        if (stw_json_strcpy(stw_json_at(g->grant.columns, i), name, sizeof(name)) != 0 || !*name)
+            continue; /* the field table reports it */
+        if (stw_databaseuser_check_name(g->s, path, name, engine->name_max) &&
+            !engine->has_schemas && is_again(g, i, name))
+            stw_databaseuser_add(g->s, path, STW_DUPLICATE, name, "%s", "");
+    }
+}
+
+/* In a grant of MySQL such a name is a pattern, which steward writes as a name. */
+static void warn_of_pattern(const struct subject *g)
+{
+    if (g->s->engine->has_all_databases && g->grant.database && strchr(g->grant.database, '%'))
+        stw_findings_warn(g->s->f,
+                          "spec.grants[%u].database: \"%%\" is part of the name of one database, "
+                          "not a pattern",
+                          g->index);
 }
 
 static void check_names(const struct subject *g)
@@ -289,10 +340,12 @@ static void check_grant(const struct subject *g)
 {
     check_routine(g);
     check_every_schema(g);
+    check_columns(g);
     if (g->s->engine) {
         check_names(g);
         check_reserved(g);
         check_schema(g);
+        warn_of_pattern(g);
         if (is_all(g->grant.database))
             check_all_databases(g);
         else
@@ -306,10 +359,13 @@ static void check_duplicate(const struct subject *all, uint32_t index)
 {
     char path[PATH_MAX_BYTES];
     const struct stw_databaseuser_grant *g = &all[index].grant, *other;
+    if (stw_json_size(g->columns) > 0)
+        return;
     for (uint32_t i = 0; i < index && g->database; i++) {
         other = &all[i].grant;
         if (!stw_same(g->database, other->database) || !stw_same(g->schema, other->schema) ||
-            !stw_same(g->table, other->table) || !stw_same(g->routine, other->routine))
+            !stw_same(g->table, other->table) || !stw_same(g->routine, other->routine) ||
+            stw_json_size(other->columns) > 0)
             continue;
         path_to(&all[index], "", path);
         stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, NULL,

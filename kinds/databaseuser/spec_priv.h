@@ -76,6 +76,7 @@ void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char 
 #define NOT_WITH_IAM "not with authentication IAM, which uses no password"
 #define AUTHENTICATION_STAYS "cannot change: the account would need, or lose, a password"
 #define ONE_OF_TABLE_ROUTINE "set only one of table, routine"
+#define COLUMNS_NEED_TABLE "needs table, the name of one table"
 #define NOT_IN_EVERY_SCHEMA                                                                        \
     "in every schema, table or routine is \"*\" or absent; name the schema of a single one"
 #define TWINS_NEED_CONNECTION                                                                      \

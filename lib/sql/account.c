@@ -136,7 +136,10 @@ static bool has_wide_names(const struct stw_account *a)
     bool wide = stw_sql_is_wide(a->user) || stw_sql_is_wide(a->reassign_owned_to);
     for (size_t i = 0; i < a->grant_count && !wide; i++)
         wide = stw_sql_is_wide(a->grants[i].database) || stw_sql_is_wide(a->grants[i].schema) ||
-               stw_sql_is_wide(a->grants[i].table);
+               stw_sql_is_wide(a->grants[i].table) || stw_sql_is_wide(a->grants[i].routine);
+    for (size_t i = 0; i < a->grant_count && !wide; i++)
+        for (const char *const *c = a->grants[i].columns; c && *c; c++)
+            wide |= stw_sql_is_wide(*c);
     for (size_t i = 0; a->roles && a->roles[i] && !wide; i++)
         wide = stw_sql_is_wide(a->roles[i]);
     return wide;
@@ -538,6 +541,13 @@ static void check_databases(struct work *w)
                 "when it is created",
                 g->database);
     }
+}
+
+static void check_gone(struct work *w)
+{
+    if (w->seen.gone[0] != '\0' && w->refused.trouble == STW_SQL_FINE)
+        (void)stw_fault_set(&w->refused, w->seen.withheld ? STW_SQL_DENIED : STW_SQL_NO_OBJECT,
+                            STW_SQL_STEP_GRANT, "%s", w->seen.gone);
 }
 
 static void check_schemas(struct work *w)
@@ -1027,6 +1037,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
     check_expiry(w);
     check_databases(w);
     check_schemas(w);
+    check_gone(w);
     report_login(w);
     write_report(w);
     w->f = w->refused;

@@ -11,6 +11,7 @@
 #define SCHEMA STW_ON_SCHEMA
 #define TABLE STW_ON_TABLE
 #define ROUTINE STW_ON_ROUTINE
+#define COLUMN STW_ON_COLUMN
 
 /* From "Privileges Provided by MySQL", with the levels at which GRANT accepts each.  Privileges
  * that reach beyond the data (FILE, SUPER, CREATE USER, GRANT OPTION by itself, ...)  are left to
@@ -18,7 +19,7 @@
  * (SYSTEM_USER, SET_USER_ID, SET_ANY_DEFINER, ROLE_ADMIN, SYSTEM_VARIABLES_ADMIN ...), change what
  * is replicated, or end sessions of others. */
 static const struct stw_engine_privilege mysql_privileges[] = {
-    {"ALL", DATABASE | TABLE},
+    {"ALL", DATABASE | TABLE | COLUMN},
     {"ALTER", ALL | DATABASE | TABLE},
     {"ALTER ROUTINE", ALL | DATABASE},
     {"BACKUP_ADMIN", ALL, true},
@@ -29,28 +30,28 @@ static const struct stw_engine_privilege mysql_privileges[] = {
     {"DELETE", ALL | DATABASE | TABLE},
     {"DROP", ALL | DATABASE | TABLE},
     {"EVENT", ALL | DATABASE},
-    {"EXECUTE", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE | ROUTINE},
     {"FLUSH_TABLES", ALL, true},
     {"INDEX", ALL | DATABASE | TABLE},
     {"INNODB_REDO_LOG_ARCHIVE", ALL, true},
-    {"INSERT", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE | COLUMN},
     {"LOCK TABLES", ALL | DATABASE},
     {"PROCESS", ALL},
-    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REFERENCES", ALL | DATABASE | TABLE | COLUMN},
     {"REPLICATION CLIENT", ALL},
     {"REPLICATION SLAVE", ALL},
-    {"SELECT", ALL | DATABASE | TABLE},
+    {"SELECT", ALL | DATABASE | TABLE | COLUMN},
     {"SHOW DATABASES", ALL},
     {"SHOW VIEW", ALL | DATABASE | TABLE},
     {"SHOW_ROUTINE", ALL, true},
     {"TRIGGER", ALL | DATABASE | TABLE},
-    {"UPDATE", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE | COLUMN},
     {0},
 };
 
 /* As above, with MariaDB 10.11's own privileges. */
 static const struct stw_engine_privilege mariadb_privileges[] = {
-    {"ALL", DATABASE | TABLE},
+    {"ALL", DATABASE | TABLE | COLUMN},
     {"ALTER", ALL | DATABASE | TABLE},
     {"ALTER ROUTINE", ALL | DATABASE},
     {"BINLOG MONITOR", ALL},
@@ -62,38 +63,38 @@ static const struct stw_engine_privilege mariadb_privileges[] = {
     {"DELETE HISTORY", ALL | DATABASE | TABLE},
     {"DROP", ALL | DATABASE | TABLE},
     {"EVENT", ALL | DATABASE},
-    {"EXECUTE", ALL | DATABASE},
+    {"EXECUTE", ALL | DATABASE | ROUTINE},
     {"INDEX", ALL | DATABASE | TABLE},
-    {"INSERT", ALL | DATABASE | TABLE},
+    {"INSERT", ALL | DATABASE | TABLE | COLUMN},
     {"LOCK TABLES", ALL | DATABASE},
     {"PROCESS", ALL},
-    {"REFERENCES", ALL | DATABASE | TABLE},
+    {"REFERENCES", ALL | DATABASE | TABLE | COLUMN},
     {"REPLICATION SLAVE", ALL},
-    {"SELECT", ALL | DATABASE | TABLE},
+    {"SELECT", ALL | DATABASE | TABLE | COLUMN},
     {"SHOW DATABASES", ALL},
     {"SHOW VIEW", ALL | DATABASE | TABLE},
     {"SLAVE MONITOR", ALL},
     {"TRIGGER", ALL | DATABASE | TABLE},
-    {"UPDATE", ALL | DATABASE | TABLE},
+    {"UPDATE", ALL | DATABASE | TABLE | COLUMN},
     {0},
 };
 
 /* PostgreSQL 18, "Privileges", table 5.2.  USAGE at the level of tables is for sequences, which
  * share their names; MAINTAIN is new in 17. */
 static const struct stw_engine_privilege postgresql_privileges[] = {
-    {"ALL", DATABASE | SCHEMA | TABLE | ROUTINE},
+    {"ALL", DATABASE | SCHEMA | TABLE | COLUMN | ROUTINE},
     {"CONNECT", DATABASE},
     {"CREATE", DATABASE | SCHEMA},
     {"DELETE", TABLE},
     {"EXECUTE", ROUTINE},
-    {"INSERT", TABLE},
+    {"INSERT", TABLE | COLUMN},
     {"MAINTAIN", TABLE},
-    {"REFERENCES", TABLE},
-    {"SELECT", TABLE},
+    {"REFERENCES", TABLE | COLUMN},
+    {"SELECT", TABLE | COLUMN},
     {"TEMPORARY", DATABASE},
     {"TRIGGER", TABLE},
     {"TRUNCATE", TABLE},
-    {"UPDATE", TABLE},
+    {"UPDATE", TABLE | COLUMN},
     {"USAGE", SCHEMA | TABLE},
     {0},
 };

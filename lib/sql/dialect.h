@@ -23,7 +23,8 @@ enum stw_engine_place {
     STW_ON_DATABASE = 2,
     STW_ON_SCHEMA = 4,
     STW_ON_TABLE = 8,
-    STW_ON_ROUTINE = 16, /* PostgreSQL */
+    STW_ON_ROUTINE = 16,
+    STW_ON_COLUMN = 32,
 };
 
 /* A privilege that users may be given.  None of them lets an account become an admin. */

@@ -144,6 +144,13 @@ struct stw_seen {
     char **
         all_databases; /* that accept connections; MySQL and MariaDB: those of the grants that exist */
     size_t all_count;
+    /* MySQL and MariaDB: the routines of the grants, as values of "<grant>:<type>:<name in lower case>". */
+    char **routines;
+    size_t routine_count;
+    /* MySQL and MariaDB: a wanted column or routine that does not exist, or, `withheld`, a routine that is not
+     * given; "": none. */
+    char gone[STW_MISSING_SIZE];
+    bool withheld;
     bool owns;                   /* the role owns something; set only before a drop */
     char heir[STW_PG_NAME_SIZE]; /* the role that will own it */
     bool heir_exists;

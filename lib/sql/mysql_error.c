@@ -117,7 +117,9 @@ void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, co
         k = find_error_by_number(2013);
     if (number == 1053 || number == 1927)
         k = (struct known){number, STW_SQL_CONNECT, "the server is shutting down"};
-    if (number == 1054 && step != STW_SQL_STEP_LOOKUP) /* only those of steward are written to */
+    if (number == 1054 && step == STW_SQL_STEP_GRANT && !strstr(message, "'cluster'"))
+        k = (struct known){number, STW_SQL_NO_OBJECT, "the column does not exist"};
+    else if (number == 1054 && step != STW_SQL_STEP_LOOKUP) /* of the tables of steward */
         k = (struct known){number, STW_SQL_DENIED,
                            "the admin account may not add the column \"cluster\" to the tables of "
                            "the database steward: give it ALL PRIVILEGES ON steward.*"};

@@ -70,6 +70,11 @@ static int check_grant(const struct stw_grant *g, struct stw_error *err)
         return stw_fail(err, STW_ERR_INVALID, "only PostgreSQL has schemas");
     if (check_mysql_name("name of a database", g->database, err) < 0)
         return -1;
+    for (const char *const *c = g->columns; c && *c; c++)
+        if (check_mysql_name("name of a column", *c, err) < 0)
+            return -1;
+    if (g->routine && check_mysql_name("name of a routine", g->routine, err) < 0)
+        return -1;
     return g->table ? check_mysql_name("name of a table", g->table, err) : 0;
 }
 
@@ -207,7 +212,7 @@ static void write_rights(struct stw_buf *out, const struct stw_facts *k, const c
                                                              "User=%s",
                  user);
     stw_buf_addf(out,
-                 " UNION ALL " HEAD("p") BYTES("Db") "," BYTES("Routine_name") "," BYTES(
+                 " UNION ALL " HEAD("p") BYTES("Db") "," BYTES("LOWER(Routine_name)") "," BYTES(
                      "Routine_type") "," BYTES("Proc_priv") ",NULL FROM mysql.procs_priv WHERE "
                                                             "User=%s",
                  user);
@@ -253,6 +258,58 @@ static void write_databases(struct stw_buf *out, const struct stw_facts *k,
     stw_buf_adds(out, some ? ")" : "");
 }
 
+/* Whether the definer of `x` has a right on all databases, or on one of the server's own: what it runs is the
+ * server's.  The host is not compared. */
+#define DEFINER_NAME                                                                               \
+    "LEFT(x.definer,CHAR_LENGTH(x.definer)-CHAR_LENGTH(SUBSTRING_INDEX(x.definer,'@',-1))-1)"
+
+static void put_privileged(struct stw_buf *out, const struct stw_facts *k)
+{
+    stw_buf_adds(out, "(EXISTS (SELECT 1 FROM mysql.db w WHERE w.User=" DEFINER_NAME
+                      " AND ('mysql' LIKE w.Db OR 'steward' LIKE w.Db OR 'sys' LIKE w.Db)) OR "
+                      "EXISTS (SELECT 1 FROM ");
+    if (k->mariadb) {
+        stw_buf_adds(out, "mysql.global_priv v WHERE v.User=" DEFINER_NAME
+                          " AND JSON_VALUE(v.Priv,'$.access')>0))");
+        return;
+    }
+    stw_buf_adds(out, "mysql.user v WHERE v.User=" DEFINER_NAME " AND LENGTH(");
+    write_bits(out, k, STW_ON_GLOBAL);
+    stw_buf_adds(out, ")>0)");
+    if (k->number >= 80000)
+        stw_buf_adds(
+            out, " OR EXISTS (SELECT 1 FROM mysql.global_grants g WHERE g.USER=" DEFINER_NAME ")");
+    stw_buf_addc(out, ')');
+}
+
+/* 'q', number of the grant, type, name in lower case, whether a privileged account is the definer, and it
+ * runs with that one's rights. */
+static void write_routines(struct stw_buf *out, const struct stw_facts *k,
+                           const struct stw_account *a)
+{
+    bool tables = k->mariadb || k->number < 80000;
+    for (size_t i = 0; i < a->grant_count; i++) {
+        const struct stw_grant *g = &a->grants[i];
+        if (!g->routine)
+            continue;
+        stw_buf_addf(out,
+                     " UNION ALL SELECT 'q','','',CONCAT(%zu)," BYTES("x.type") "," BYTES(
+                         "LOWER(x.name)") ",IF(x.security='DEFINER' AND ",
+                     i);
+        put_privileged(out, k);
+        stw_buf_addf(out, ",'Y','N'),NULL FROM (SELECT %s WHERE %s=",
+                     tables ? "type,name,security_type AS security,definer FROM mysql.proc"
+                            : "ROUTINE_TYPE AS type,ROUTINE_NAME AS name,SECURITY_TYPE AS "
+                              "security,DEFINER AS definer FROM information_schema.ROUTINES",
+                     tables ? "db" : "ROUTINE_SCHEMA");
+        stw_mysql_strz(out, g->database, k->no_backslash);
+        stw_buf_adds(out, tables ? " AND name=" : " AND ROUTINE_NAME=");
+        stw_mysql_strz(out, g->routine, k->no_backslash);
+        stw_buf_addf(out, " AND %s IN ('FUNCTION','PROCEDURE')) x",
+                     tables ? "type" : "ROUTINE_TYPE");
+    }
+}
+
 bool stw_mysql_needs_place(const struct stw_fault *f, enum stw_mark_place *ret)
 {
     *ret = f->number == 1054 ? STW_PLACE_FORMER : STW_PLACE_MISSING; /* no column, or no table */
@@ -275,6 +332,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         write_base(out, k, a->base);
     write_rights(out, k, user);
     write_databases(out, k, a);
+    write_routines(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
     if (place != STW_PLACE_MISSING)
         stw_buf_addf(
@@ -556,6 +614,26 @@ static int read_base(struct mysql_look *k, const struct stw_cell *c)
     return r;
 }
 
+static int read_routine(struct mysql_look *k, const struct stw_cell *c)
+{
+    struct stw_seen *seen = k->seen;
+    char text[512];
+    size_t index = strtoul(get_cell_text(&c[A]), NULL, 10);
+    const struct stw_grant *g = index < k->account->grant_count ? &k->account->grants[index] : NULL;
+    bool withheld = stw_streq(get_cell_text(&c[D]), "Y");
+    stw_format(text, sizeof(text), "%s:%s:%s", get_cell_text(&c[A]), get_cell_text(&c[B]),
+               get_cell_text(&c[C]));
+    if (!withheld || !g)
+        return stw_names_add(&seen->routines, &seen->routine_count, text);
+    seen->withheld = true;
+    stw_format(
+        seen->gone, sizeof(seen->gone),
+        "the routine \"%.64s\".\"%.64s\" is not given: it runs with the rights of a privileged "
+        "account; have it created with SQL SECURITY INVOKER, or with another definer",
+        g->database, g->routine);
+    return 0;
+}
+
 static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
 {
     struct mysql_look *k = ctx;
@@ -571,6 +649,8 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
         return stw_names_add(&k->seen->all_databases, &k->seen->all_count, get_cell_text(&c[A]));
     if (kind == 'y')
         return read_base(k, c);
+    if (kind == 'q')
+        return read_routine(k, c);
     /* The server compares without trailing blanks, and perhaps without case. */
     if (!stw_streq(get_cell_text(&c[USER]), k->account->user))
         return 0;
@@ -616,6 +696,80 @@ static int send_lookup(struct stw_session *s, const struct stw_account *a,
     return stw_session_ask(s, st, read_login_row, &k, f);
 }
 
+static void note_missing_routine(const struct stw_account *a, struct stw_seen *seen)
+{
+    for (size_t i = 0; i < a->grant_count && seen->gone[0] == '\0'; i++) {
+        char head[32];
+        bool found = !a->grants[i].routine;
+        stw_format(head, sizeof(head), "%zu:", i);
+        for (size_t n = 0; n < seen->routine_count && !found; n++)
+            found = strncmp(seen->routines[n], head, strlen(head)) == 0;
+        if (!found)
+            stw_format(seen->gone, sizeof(seen->gone),
+                       "the routine \"%.64s\".\"%.64s\" does not exist", a->grants[i].database,
+                       a->grants[i].routine);
+    }
+}
+
+/* --- columns
+ *
+ * A server keeps the right on a column that was dropped.  What names columns waits for a table that another
+ * session alters: this comes after the password. */
+
+struct column_look {
+    char **names;
+    size_t count;
+};
+
+static int read_column_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct column_look *k = ctx;
+    return count < 1 || !c[0].data ? -1 : stw_names_add(&k->names, &k->count, c[0].data);
+}
+
+static int look_columns(struct stw_session *s, const struct stw_grant *g, struct stw_seen *seen,
+                        struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    struct column_look k = {0};
+    stw_buf_adds(&st->text, "SELECT CAST(COLUMN_NAME AS BINARY) FROM information_schema.COLUMNS "
+                            "WHERE TABLE_SCHEMA=");
+    stw_mysql_strz(&st->text, g->database, s->facts.no_backslash);
+    stw_buf_adds(&st->text, " AND TABLE_NAME=");
+    stw_mysql_strz(&st->text, g->table, s->facts.no_backslash);
+    for (const char *const *c = g->columns; *c; c++) {
+        stw_buf_adds(&st->text, c == g->columns ? " AND COLUMN_NAME IN (" : ",");
+        stw_mysql_strz(&st->text, *c, s->facts.no_backslash);
+    }
+    stw_buf_adds(&st->text, ")");
+    int r = stw_session_ask(s, st, read_column_row, &k, f);
+    for (const char *const *c = g->columns; r == 0 && *c && seen->gone[0] == '\0'; c++) {
+        bool found = false;
+        for (size_t i = 0; i < k.count && !found; i++)
+            found = strcasecmp(k.names[i], *c) == 0;
+        if (!found)
+            stw_format(seen->gone, sizeof(seen->gone),
+                       "the column \"%.64s\" of the table \"%.64s\".\"%.64s\" does not exist", *c,
+                       g->database, g->table);
+    }
+    for (size_t i = 0; i < k.count; i++)
+        free(k.names[i]);
+    free(k.names);
+    return r;
+}
+
+int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
+                          const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
+{
+    (void)want;
+    for (size_t i = 0; i < a->grant_count; i++)
+        if (a->grants[i].columns && a->grants[i].columns[0] &&
+            look_columns(s, &a->grants[i], seen, f) != 0)
+            return -1;
+    return 0;
+}
+
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f)
 {
@@ -632,6 +786,7 @@ int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct st
             "the admin account needs SELECT on mysql.* and ALL on steward.*, where "
             "the marks are kept (error %u)",
             f->number);
+    note_missing_routine(a, seen);
     for (size_t i = 0; i < seen->count; i++) {
         stw_rights_sort(&seen->logins[i].have);
         stw_rights_sort(&seen->logins[i].defaults);

@@ -30,6 +30,11 @@ int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a,
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f);
 
+/* Whether the columns of the grants exist. */
+int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
+                          const struct stw_rights *want, struct stw_seen *seen,
+                          struct stw_fault *f);
+
 /* mysql_adopt.c */
 int stw_mysql_look_adoption(struct stw_session *s, const struct stw_account *a,
                             const struct stw_seen *seen, struct stw_buf *excess,

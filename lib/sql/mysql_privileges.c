@@ -9,14 +9,16 @@
 #define G STW_ON_GLOBAL
 #define GD (STW_ON_GLOBAL | STW_ON_DATABASE)
 #define GDT (STW_ON_GLOBAL | STW_ON_DATABASE | STW_ON_TABLE)
+#define COLUMN STW_ON_COLUMN_OF
+#define ROUTINE STW_ON_ROUTINE_OF
 #define MARIADB STW_ONLY_MARIADB
 #define MYSQL8 STW_ONLY_MYSQL8
 
 /* Bits: MariaDB 10.5 and later, its sql/privilege.h. */
 const struct stw_mysql_privilege stw_mysql_privileges[] = {
-    {"SELECT", "Select", 0, GDT},
-    {"INSERT", "Insert", 1, GDT},
-    {"UPDATE", "Update", 2, GDT},
+    {"SELECT", "Select", 0, GDT | COLUMN},
+    {"INSERT", "Insert", 1, GDT | COLUMN},
+    {"UPDATE", "Update", 2, GDT | COLUMN},
     {"DELETE", "Delete", 3, GDT},
     {"CREATE", "Create", 4, GDT},
     {"DROP", "Drop", 5, GDT},
@@ -25,14 +27,14 @@ const struct stw_mysql_privilege stw_mysql_privileges[] = {
     {"PROCESS", "Process", 8, G},
     {"FILE", "File", 9, G},
     {"GRANT OPTION", "Grant", 10, GDT},
-    {"REFERENCES", "References", 11, GDT},
+    {"REFERENCES", "References", 11, GDT | COLUMN},
     {"INDEX", "Index", 12, GDT},
     {"ALTER", "Alter", 13, GDT},
     {"SHOW DATABASES", "Show_db", 14, G},
     {"SUPER", "Super", 15, G},
     {"CREATE TEMPORARY TABLES", "Create_tmp_table", 16, GD},
     {"LOCK TABLES", "Lock_tables", 17, GD},
-    {"EXECUTE", "Execute", 18, GD},
+    {"EXECUTE", "Execute", 18, GD | ROUTINE},
     {"REPLICATION SLAVE", "Repl_slave", 19, G},
     {"REPLICATION CLIENT", "Repl_client", 20, G},
     {"CREATE VIEW", "Create_view", 21, GDT},
@@ -216,16 +218,53 @@ static int add_one(struct stw_right r, const char *text, const struct stw_facts 
         r.privilege = text;
     else if (!r.privilege || !is_known_privilege(r.privilege, k, on))
         return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of this server", text,
-                        on == STW_ON_TABLE      ? "a table"
-                        : on == STW_ON_DATABASE ? "a database"
-                                                : "all databases");
+                        on == STW_ON_TABLE        ? "a table"
+                        : on == STW_ON_COLUMN_OF  ? "a column"
+                        : on == STW_ON_ROUTINE_OF ? "a routine"
+                        : on == STW_ON_DATABASE   ? "a database"
+                                                  : "all databases");
     stw_rights_add(ret, &r);
     return 0;
 }
 
-static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
-                        struct stw_rights *ret, struct stw_error *err)
+/* The grant of a privilege on each column, or, of those that the lookup has found, on each routine. */
+static int expand_parts(const struct stw_facts *k, const struct stw_grant *g, size_t index,
+                        const struct stw_seen *seen, struct stw_right r, struct stw_rights *ret,
+                        struct stw_error *err)
 {
+    char head[32];
+    size_t len;
+    unsigned on = g->routine ? STW_ON_ROUTINE_OF : STW_ON_COLUMN_OF;
+    size_t count = g->routine ? seen->routine_count : 0;
+    int bad = 0;
+    stw_format(head, sizeof(head), "%zu:", index);
+    len = strlen(head);
+    while (!g->routine && g->columns[count])
+        count++;
+    for (size_t i = 0; i < count; i++) {
+        char type[16] = "";
+        r.column = g->routine ? type : g->columns[i];
+        if (g->routine) {
+            const char *found = seen->routines[i], *colon;
+            if (strncmp(found, head, len) != 0 || !(colon = strchr(found + len, ':')))
+                continue;
+            stw_format(type, sizeof(type), "%.*s", (int)(colon - found - (ptrdiff_t)len),
+                       found + len);
+            r.name = colon + 1;
+        }
+        for (const char *const *p = g->privileges; *p && !bad; p++)
+            bad = add_one(r, *p, k, on, ret, err);
+        r.privilege = "GRANT OPTION";
+        if (g->grant_option && !bad)
+            stw_rights_add(ret, &r);
+    }
+    return bad;
+}
+
+static int expand_grant(const struct stw_facts *k, const struct stw_grant *g, size_t index,
+                        const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err)
+{
+    bool columns = g->columns && g->columns[0];
     bool global = stw_streq(g->database, "*");
     bool table = g->table && !stw_streq(g->table, "*");
     unsigned on = global ? STW_ON_GLOBAL : table ? STW_ON_TABLE : STW_ON_DATABASE;
@@ -236,9 +275,14 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
                                    : table ? STW_LEVEL_TABLE
                                            : STW_LEVEL_DATABASE};
     int bad = 0;
-    if (global && table)
-        return stw_fail(err, STW_ERR_INVALID, "a table cannot be named without its database");
-    if (table)
+    if (global && (table || g->routine))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "a table or routine cannot be named without its database");
+    if (columns && (!table || g->grant_option))
+        return stw_fail(
+            err, STW_ERR_INVALID,
+            "columns need the name of their table, and are not given with grant option");
+    if (table || g->routine)
         stw_buf_adds(&pattern, g->database);
     else if (!global)
         stw_mysql_pattern(&pattern, g->database, k);
@@ -252,6 +296,10 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
     }
     r.database = database;
     r.name = name;
+    if (columns || g->routine) {
+        r.level = columns ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
+        return expand_parts(k, g, index, seen, r, ret, err);
+    }
     for (const char *const *p = g->privileges; *p && !bad; p++)
         bad = add_one(r, *p, k, on, ret, err);
     r.privilege = "GRANT OPTION";
@@ -263,9 +311,8 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g,
 int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,
                      const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err)
 {
-    (void)seen;
     for (size_t i = 0; i < a->grant_count; i++)
-        if (expand_grant(k, &a->grants[i], ret, err) != 0)
+        if (expand_grant(k, &a->grants[i], i, seen, ret, err) != 0)
             return -1;
     if (a->roles && a->roles[0] && !k->mariadb && k->number < 80000)
         return stw_fail(err, STW_ERR_INVALID, "roles need MySQL 8.0 or newer");

@@ -13,6 +13,8 @@
 #define STW_ON_TABLE 4u
 #define STW_ONLY_MARIADB 8u
 #define STW_ONLY_MYSQL8 16u
+#define STW_ON_COLUMN_OF 32u
+#define STW_ON_ROUTINE_OF 64u
 
 struct stw_mysql_privilege {
     const char *name;

@@ -265,11 +265,30 @@ static void write_default_roles(const struct stw_facts *k, const struct stw_acco
     put_account(out, a, l);
 }
 
+/* Revoking a right on a table also revokes it on those columns that should keep it. */
+static void write_again(const struct stw_account *a, const struct stw_login *l,
+                        const struct stw_rights *want, const struct stw_grants_plan *p,
+                        struct stw_script *s)
+{
+    stw_autorights struct stw_rights again = {0};
+    for (size_t i = 0; i < want->count; i++) {
+        struct stw_right table = want->items[i];
+        table.level = STW_LEVEL_TABLE;
+        table.column = "";
+        if (want->items[i].level == STW_LEVEL_COLUMN && stw_rights_has(&p->take, &table) &&
+            !stw_rights_has(&p->give, &want->items[i]))
+            stw_rights_add(&again, &want->items[i]);
+    }
+    s->failed |= again.failed;
+    write_rights(a, l, true, &again, s);
+}
+
 void stw_mysql_rights(const struct stw_facts *k, const struct stw_account *a,
                       const struct stw_login *l, const struct stw_rights *want,
                       const struct stw_grants_plan *p, struct stw_script *s)
 {
     write_rights(a, l, false, &p->take, s);
+    write_again(a, l, want, p, s);
     write_rights(a, l, true, &p->give, s);
     write_default_roles(k, a, l, want, &p->take, s);
 }

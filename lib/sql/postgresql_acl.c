@@ -12,6 +12,7 @@
 /* Errors of one object: it has gone, or the role cannot be lent, or lacks the right after all. */
 #define SKIP                                                                                       \
     "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation OR undefined_table OR "      \
+    "undefined_column OR "                                                                         \
     "undefined_object OR undefined_function OR invalid_schema_name THEN NULL; END; "
 /* Rights that the role that gives them has in part are given in part, with a warning. */
 #define NO_WARNINGS "PERFORM set_config('client_min_messages', 'error', true); "

@@ -40,6 +40,14 @@ static int check_role(const char *name, struct stw_error *err)
     return check_pg_name("user", name, err);
 }
 
+static int check_columns(const char *const *columns, struct stw_error *err)
+{
+    for (; columns && *columns; columns++)
+        if (check_pg_name("name of a column", *columns, err) < 0)
+            return -1;
+    return 0;
+}
+
 int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err)
 {
     (void)k;
@@ -66,6 +74,7 @@ int stw_pg_check(const struct stw_facts *k, const struct stw_account *a, struct 
         if (check_pg_name("name of a database", g->database, err) < 0 ||
             (g->schema && check_pg_name("name of a schema", g->schema, err) < 0) ||
             (g->table && check_pg_name("name of a table", g->table, err) < 0) ||
+            check_columns(g->columns, err) < 0 ||
             (g->routine && check_pg_name("name of a function", g->routine, err) < 0))
             return -1;
     }

@@ -18,18 +18,25 @@
 #define ON_TABLE 4u
 #define ON_SEQUENCE 8u
 #define ON_ROUTINE 16u
+#define ON_COLUMN 32u
 
 static const struct privilege {
     const char *name;
     unsigned on;
     unsigned since; /* server_version_num */
 } privileges[] = {
-    {"CONNECT", ON_DATABASE, 0},   {"CREATE", ON_DATABASE | ON_SCHEMA, 0},
-    {"TEMPORARY", ON_DATABASE, 0}, {"USAGE", ON_SCHEMA | ON_SEQUENCE, 0},
-    {"SELECT", ON_TABLE, 0},       {"INSERT", ON_TABLE, 0},
-    {"UPDATE", ON_TABLE, 0},       {"DELETE", ON_TABLE, 0},
-    {"TRUNCATE", ON_TABLE, 0},     {"REFERENCES", ON_TABLE, 0},
-    {"TRIGGER", ON_TABLE, 0},      {"MAINTAIN", ON_TABLE, 170000},
+    {"CONNECT", ON_DATABASE, 0},
+    {"CREATE", ON_DATABASE | ON_SCHEMA, 0},
+    {"TEMPORARY", ON_DATABASE, 0},
+    {"USAGE", ON_SCHEMA | ON_SEQUENCE, 0},
+    {"SELECT", ON_TABLE | ON_COLUMN, 0},
+    {"INSERT", ON_TABLE | ON_COLUMN, 0},
+    {"UPDATE", ON_TABLE | ON_COLUMN, 0},
+    {"DELETE", ON_TABLE, 0},
+    {"TRUNCATE", ON_TABLE, 0},
+    {"REFERENCES", ON_TABLE | ON_COLUMN, 0},
+    {"TRIGGER", ON_TABLE, 0},
+    {"MAINTAIN", ON_TABLE, 170000},
     {"EXECUTE", ON_ROUTINE, 0},
 };
 
@@ -83,13 +90,16 @@ enum stw_pg_what stw_pg_what(const struct stw_right *r)
 
 static const char *const places[] = {[STW_LEVEL_DATABASE] = "a database",
                                      [STW_LEVEL_SCHEMA] = "a schema",
-                                     [STW_LEVEL_TABLE] = "a table or sequence"};
+                                     [STW_LEVEL_TABLE] = "a table or sequence",
+                                     [STW_LEVEL_COLUMN] = "a column"};
 
 /* ALL on tables does not include the right on sequences. */
 static unsigned on_of(const struct stw_grant *g, uint8_t level, bool all)
 {
     if (g->routine)
         return ON_ROUTINE;
+    if (level == STW_LEVEL_COLUMN)
+        return ON_COLUMN;
     return level == STW_LEVEL_DATABASE ? ON_DATABASE
            : level == STW_LEVEL_SCHEMA ? ON_SCHEMA
            : all                       ? ON_TABLE
@@ -147,9 +157,16 @@ static int expand_in(const struct stw_grant *g, const char *database, const stru
         return stw_fail(err, STW_ERR_INVALID,
                         "with the schema \"*\", \"%s\" cannot be named: \"*\" is all in them",
                         name);
-    for (const char *const *p = g->privileges; *p; p++)
-        if (add_privilege(g, r, *p, k, ret, err) != 0)
-            return -1;
+    const char *const *c = g->columns && g->columns[0] ? g->columns : NULL;
+    if (c && (!g->table || stw_streq(g->table, "*")))
+        return stw_fail(err, STW_ERR_INVALID, "columns need the name of their table");
+    do {
+        r.level = c ? STW_LEVEL_COLUMN : r.level;
+        r.column = c ? *c : NULL;
+        for (const char *const *p = g->privileges; *p; p++)
+            if (add_privilege(g, r, *p, k, ret, err) != 0)
+                return -1;
+    } while (c && *++c);
     return 0;
 }
 
@@ -485,23 +502,31 @@ static void write_owned(struct stw_buf *out, const struct stw_rights *want, cons
 {
     for (size_t i = 0; i < want->count; i++) {
         const struct stw_right *r = &want->items[i];
-        bool table = r->level == STW_LEVEL_TABLE;
+        bool column = r->level == STW_LEVEL_COLUMN;
+        bool table = r->level == STW_LEVEL_TABLE || column;
         if (!stw_streq(r->database, database) || stw_pg_is_all_tables(r) ||
             stw_pg_is_all_schemas(r) || stw_pg_what(r) == STW_PG_ROUTINES ||
             (!table && r->level != STW_LEVEL_SCHEMA))
             continue;
         stw_buf_addf(out,
-                     " UNION ALL SELECT '%s', n.nspname::text, %s, NULL, '%s', '%s', NULL FROM "
-                     "pg_namespace n%s WHERE n.nspname = ",
+                     " UNION ALL SELECT '%s', n.nspname::text, %s, %s, '%s', '%s', NULL FROM "
+                     "pg_namespace n%s%s WHERE n.nspname = ",
                      !table                               ? "s"
+                     : column                             ? "c"
                      : stw_pg_what(r) == STW_PG_SEQUENCES ? "q"
                                                           : "t",
-                     table ? "c.relname::text" : "NULL", r->privilege, r->option ? "true" : "false",
-                     table ? " JOIN pg_class c ON c.relnamespace = n.oid" : "");
+                     table ? "c.relname::text" : "NULL", column ? "t.attname::text" : "NULL",
+                     r->privilege, r->option ? "true" : "false",
+                     table ? " JOIN pg_class c ON c.relnamespace = n.oid" : "",
+                     column ? " JOIN pg_attribute t ON t.attrelid = c.oid" : "");
         stw_pg_strz(out, r->schema);
         if (table) {
             stw_buf_adds(out, " AND c.relname = ");
             stw_pg_strz(out, r->name);
+        }
+        if (column) {
+            stw_buf_adds(out, " AND t.attname = ");
+            stw_pg_strz(out, r->column);
         }
         stw_buf_addf(out, " AND %s = %s", table ? "c.relowner" : "n.nspowner", oid);
     }
@@ -545,8 +570,11 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
         return 0;
     }
     if (f->step == STW_SQL_STEP_CONNECT && f->trouble == STW_SQL_NO_OBJECT)
-        return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_GRANT,
-                             "the database \"%s\" does not exist", k->database);
+        return stw_fault_set(f, STW_SQL_NO_OBJECT, STW_SQL_STEP_GRANT, "the database \"%s\" %s",
+                             k->database,
+                             stw_streq(f->state, "55000")
+                                 ? "takes no connections (ALTER DATABASE ... ALLOW_CONNECTIONS)"
+                                 : "does not exist");
     return -1;
 }
 

@@ -322,11 +322,18 @@ static void write_rights(struct pg_writer *w, bool give, const char *database,
     }
 }
 
-/* Whether the right is on one table or in one schema, and one on all of them is in `take`. */
+/* Whether one that includes the right is in `take`: on the table of the column, on all tables of the schema, or
+ * on all schemas. */
 static bool is_taken_with(const struct stw_right *r, const struct stw_rights *take)
 {
     struct stw_right all = *r;
-    if (r->level == STW_LEVEL_TABLE)
+    if (r->level == STW_LEVEL_COLUMN) {
+        all.level = STW_LEVEL_TABLE;
+        all.column = "";
+        if (stw_rights_has(take, &all))
+            return true;
+    }
+    if (all.level == STW_LEVEL_TABLE)
         all.name = "*";
     else if (r->level != STW_LEVEL_SCHEMA)
         return false;

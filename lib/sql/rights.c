@@ -203,6 +203,10 @@ static void json_privileges(const struct stw_right *r, size_t count, bool option
     stw_buf_addc(out, ']');
 }
 
+/* Of the levels whose scopes have one more part. */
+static const char *const kinds[STW_LEVELS] = {
+    [STW_LEVEL_COLUMN] = "column", [STW_LEVEL_ROUTINE] = "routine", [STW_LEVEL_ROLE] = "role"};
+
 void stw_rights_json(const struct stw_rights *s, struct stw_buf *out)
 {
     stw_buf_addc(out, '[');
@@ -219,8 +223,8 @@ void stw_rights_json(const struct stw_rights *s, struct stw_buf *out)
         json_privileges(r, n, false, out);
         stw_buf_addc(out, ',');
         json_privileges(r, n, true, out);
-        if (r->level == STW_LEVEL_ROLE) {
-            stw_buf_adds(out, ",\"role\",");
+        if (kinds[r->level]) {
+            stw_buf_addf(out, ",\"%s\",", kinds[r->level]);
             json_name(out, r->column);
         }
         stw_buf_addc(out, ']');
@@ -261,12 +265,17 @@ static uint8_t level_of(const struct stw_right *r)
 /* The level that the sixth element names; -1: unknown. */
 static int read_level(struct stw_json scope, struct stw_right *r)
 {
-    bool role = stw_json_is(stw_json_at(scope, 5), "role");
-    if (stw_json_size(scope) > 5 && !role)
+    unsigned level = stw_json_size(scope) > 5 ? 0 : STW_LEVELS;
+    while (level < STW_LEVELS &&
+           !(kinds[level] && stw_json_is(stw_json_at(scope, 5), kinds[level])))
+        level++;
+    if (stw_json_size(scope) > 5 && level == STW_LEVELS)
         return -1;
-    r->level = role ? STW_LEVEL_ROLE : level_of(r);
-    if (role)
+    r->level = level < STW_LEVELS ? (uint8_t)level : level_of(r);
+    if (level == STW_LEVEL_ROLE)
         return r->database[0] == '\0' && r->schema[0] == '\0' && r->name[0] != '\0' ? 0 : -1;
+    if (level < STW_LEVELS && (r->name[0] == '\0' || r->column[0] == '\0'))
+        return -1;
     return r->database[0] != '\0' ? 0 : -1;
 }
 

@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a right is on.  Marks never contain columns and routines: steward does not grant
- * them. */
+/* What a right is on. */
 enum stw_right_level {
     STW_LEVEL_GLOBAL,   /* MySQL *.* */
     STW_LEVEL_DATABASE, /* MySQL db.*; PostgreSQL DATABASE db */
@@ -78,7 +77,9 @@ void stw_rights_union(const struct stw_rights *a, const struct stw_rights *b,
 
 /* In a mark: [[database, schema, table, [privileges], [those with grant option]], ...]; schema and
  * table are null where they do not apply, and "*" as a MySQL database is *.*.  The membership of a
- * role is [null, null, role, ["MEMBER"], [], "role", host]. */
+ * role is [null, null, role, ["MEMBER"], [], "role", host], that on a column [database, schema, table,
+ * [privileges], [], "column", name], that on a routine of MySQL [database, null, name, ["EXECUTE"], [],
+ * "routine", type]. */
 void stw_rights_json(const struct stw_rights *s, struct stw_buf *out);
 /* 0, or -1 when `list` is not in the form above. */
 int stw_rights_parse(struct stw_json list, struct stw_rights *ret);

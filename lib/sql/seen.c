@@ -37,6 +37,7 @@ void stw_seen_done(struct stw_seen *s)
     names_done(s->databases, s->database_count);
     names_done(s->own_databases, s->own_count);
     names_done(s->all_databases, s->all_count);
+    names_done(s->routines, s->routine_count);
     *s = (struct stw_seen){0};
 }
 

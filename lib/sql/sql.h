@@ -73,8 +73,9 @@ struct stw_grant {
     const char *table;    /* NULL: on the database or schema itself; "*": on all tables in it */
     const char *const *privileges; /* upper case, ended by NULL */
     bool grant_option;
-    const char *routine; /* PostgreSQL, instead of `table`: a function or procedure, "*": all in the
+    const char *routine; /* instead of `table`: a function or procedure; PostgreSQL, "*": all in the
                             schema */
+    const char *const *columns; /* of the table, ended by NULL; NULL: the whole table */
 };
 
 /* PostgreSQL: ALTER ROLE ... SET. */

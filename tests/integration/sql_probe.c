@@ -4,7 +4,7 @@
  * input, one JSON object a line, and answers each with one line of JSON.
  *
  *     {"op": "sync" | "drop" | "lock" | "release" | "end sessions", "target": NAME, "user": ..., "hosts": [...],
- *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "privileges", "option"}],
+ *      "password": BASE64, "grants": [{"database", "schema", "table", "routine", "columns", "privileges", "option"}],
  *      "policy": "Managed" | "Exact" | "Additive", "tls": 0..2, "limits": [4], "reassign": ROLE,
  *      "owner": ..., "roles": [...], "uid": ..., "cluster": ..., "adopt": BOOL, "login": 0..2, "if_exists": BOOL,
  *      "auth_plugin": NAME, "old_stays": BOOL, "wait_sessions": BOOL, "acts_as": ROLE, "id": N, "async": BOOL}
@@ -62,6 +62,7 @@ struct command {
     struct stw_grant grants[LIST_MAX];
     const char *roles[LIST_MAX + 1];
     const char *privileges[LIST_MAX][LIST_MAX + 1];
+    const char *columns[LIST_MAX][LIST_MAX + 1];
     struct stw_database databases[LIST_MAX];
 };
 
@@ -119,6 +120,7 @@ static void read_grants(struct command *c)
             .table = kept(c, stw_json_get(g, "table")),
             .routine = kept(c, stw_json_get(g, "routine")),
             .privileges = c->privileges[n],
+            .columns = list(c, stw_json_get(g, "columns"), c->columns[n]) ? c->columns[n] : NULL,
             .grant_option = stw_json_bool(stw_json_get(g, "option"), false),
         };
         n++;

@@ -188,7 +188,8 @@ def test_refused_schema_takes_no_other_away(make_probe, pg, user):
     mixed, limited = f"mixed{user}", f"{user}_admin"
     pg.sql(f"CREATE ROLE {limited} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'; CREATE ROLE alien{user} "
            f"SUPERUSER; CREATE DATABASE {mixed} OWNER {limited}")
-    pg.sql(f"CREATE SCHEMA aliens AUTHORIZATION alien{user}; CREATE TABLE aliens.t (i serial); DROP SCHEMA public", mixed)
+    pg.sql(f"CREATE SCHEMA aliens AUTHORIZATION alien{user}; CREATE TABLE aliens.t (i serial); "
+           "DROP SCHEMA public", mixed)
     probe = make_probe(pg.target("db", admin={"user": limited, "passwordFile": str(pg.admin_file)}))
     probe.sync(**account(f"{user}m", grants=[grant(mixed, "CREATE")]))
     pg.sql(f"CREATE SCHEMA mine AUTHORIZATION {user}m; SET ROLE {user}m; CREATE TABLE mine.t (i serial)", mixed)

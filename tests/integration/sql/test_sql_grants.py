@@ -48,16 +48,20 @@ def test_levels_on_mariadb(my, maria, user):
     assert maria.grants(user) == [] and maria.marks(user)["%"][4] == "[]"
 
 
-def test_wildcards_are_names(my, maria, user):
-    """A database name in a grant is a pattern: "a_b" must not match "axb"."""
-    maria.sql("CREATE DATABASE IF NOT EXISTS a_b; CREATE DATABASE IF NOT EXISTS axb; "
-              "CREATE TABLE IF NOT EXISTS a_b.t (i INT); CREATE TABLE IF NOT EXISTS axb.t (i INT)")
-    maria.sql("CREATE DATABASE IF NOT EXISTS `50%`; CREATE DATABASE IF NOT EXISTS `back\\slash`")
+@pytest.mark.every_version("names of databases in grants")
+def test_wildcards_are_names(make_probe, hosted, user):
+    """A database name in a grant is a pattern: "a_b" must not match "axb", and "50%" not "500"."""
+    probe = make_probe(hosted.target("db"))
+    for name in ("a_b", "axb", "50%", "500"):
+        hosted.sql(f"CREATE DATABASE IF NOT EXISTS `{name}`; CREATE TABLE IF NOT EXISTS `{name}`.t (i INT)")
+    hosted.sql("CREATE DATABASE IF NOT EXISTS `back\\slash`")
     grants = [grant("a_b", "SELECT"), grant("50%", "SELECT"), grant("back\\slash", "SELECT")]
-    my.sync(**account(user, grants=grants))
-    assert my.sync(**account(user, grants=grants))["statements"] == 1
-    assert maria.logs_in(user, "s3cret-Pa55", "SELECT * FROM a_b.t")
-    assert not maria.logs_in(user, "s3cret-Pa55", "SELECT * FROM axb.t")
+    probe.sync(**account(user, grants=grants))
+    assert probe.sync(**account(user, grants=grants))["statements"] == 1
+    for name in ("a_b", "50%"):
+        assert hosted.logs_in(user, "s3cret-Pa55", f"SELECT * FROM `{name}`.t")
+    for name in ("axb", "500"):
+        assert not hosted.logs_in(user, "s3cret-Pa55", f"SELECT * FROM `{name}`.t")
 
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
@@ -329,7 +333,7 @@ def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user
     hba.write_text(hba.read_text().split("\n", 1)[1])
     pg.sql("SELECT pg_reload_conf()")
     for _ in range(5):
-        assert probe.ask("sync", **bad)["trouble"] == "CONNECT"
+        assert "takes no connections" in probe.fails("sync", "NO_OBJECT", **bad)["error"]
         probe.sync(**account(user))
 
 
@@ -354,3 +358,120 @@ def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     assert not pg.exists(user)
     assert pg.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'mine'", "theirs") == [
         ["steward_heir_shop"]]
+
+
+def on_columns(database, columns, *privileges, **more):
+    """A grant on columns of a table."""
+    return {**grant(database, *privileges, **more), "columns": columns}
+
+
+@pytest.mark.every_version("columns of the catalogue, and what goes with a right on the table")
+def test_rights_on_columns(make_probe, server, user):
+    """Given, repaired, taken, kept when the right on the whole table goes, and alone with Exact; a dropped column
+    is told, and all else is done."""
+    pg, shop = server.engine == "postgresql", f"{user}d"
+    place = {"table": "people", "schema": "public" if pg else None}
+    server.sql(f"CREATE DATABASE {shop}")
+
+    def run(text):
+        return server.sql(text, shop) if pg else server.sql(f"USE {shop}; {text}")
+
+    def may(column, privilege="SELECT"):
+        read = privilege == "SELECT"
+        text = f"SELECT {column} FROM people" if read else f"UPDATE people SET {column} = {column}"
+        if pg:
+            return server.run_client(text, check=False, user=user, password="s3cret-Pa55", database=shop,
+                                     tcp=True).returncode == 0
+        return server.logs_in(user, "s3cret-Pa55", f"USE {shop}; {text}")
+
+    run("CREATE TABLE people (id int, name int, salary int, `odd \"one` int)".replace("`odd \"one`", '"odd ""one"')
+        if pg else "CREATE TABLE people (id int, name int, salary int, `odd \"one` int)")
+    connect = [grant(shop, "CONNECT"), grant(shop, "USAGE", schema="public")] if pg else []
+    some = [*connect, on_columns(shop, ["id", "name", 'odd "one'], "SELECT", **place),
+            on_columns(shop, ["name"], "UPDATE", **place)]
+    probe = make_probe(server.target("db"))
+    report = probe.sync(**account(user, grants=some))
+    place_text = f"{shop}.public.people" if pg else f"{shop}.people"
+    assert f"SELECT, UPDATE ON {place_text}(name)" in report["granted"], report
+    assert may("id, name") and not may("salary") and not may("id", "UPDATE")
+    settled = probe.sync(**account(user, grants=some, policy="Exact"))
+    assert settled["given"] == settled["revoked"] == 0 and settled["foreign"] == "", settled
+
+    to = user if pg else f"'{user}'@'%'"
+    run(f"GRANT SELECT (salary), INSERT (id) ON people TO {to}; REVOKE SELECT (id) ON people FROM {to}")
+    assert may("salary") and not may("id")
+    report = probe.sync(**account(user, grants=some, policy="Exact"))
+    assert (report["given"], report["revoked"]) == (1, 2), report
+    assert may("id, name") and not may("salary")
+    whole = [*some, grant(shop, "SELECT", **place)]
+    probe.sync(**account(user, grants=whole))
+    assert may("salary")
+    probe.sync(**account(user, grants=some))
+    assert may("id, name") and not may("salary")
+    assert probe.sync(**account(user, grants=some))["given"] == 0
+
+    run("ALTER TABLE people DROP COLUMN name")
+    for _ in range(2):
+        report = probe.fails("sync", "NO_OBJECT", **account(user, grants=some))
+        assert "name" in report["error"] and "column" in report["error"] and report["login_done"], report
+    assert may("id") and not may("salary")
+    for bad in (on_columns(shop, ["id"], "DELETE", **place), on_columns(shop, ["id"], "SELECT")):
+        probe.fails("sync", "UNSUPPORTED", **account(user, grants=[bad]))
+    probe.sync(**account(user, grants=connect))
+    assert not may("id") and probe.sync(**account(user, grants=connect))["statements"] <= 2
+    probe.drop(**account(user))
+
+
+@pytest.mark.every_version("tables of routines and of their definers")
+def test_routines_of_mysql_and_mariadb(make_probe, hosted, user):
+    """A function and a procedure of one name; none that runs with the rights of a privileged account, also when
+    it becomes one later."""
+    shop = f"{user}d"
+    probe = make_probe(hosted.target("db"))
+
+    def routine(name, *privileges, **more):
+        return {**grant(shop, *(privileges or ("EXECUTE",)), **more), "routine": name}
+
+    def runs(call):
+        return hosted.logs_in(user, "s3cret-Pa55", f"{call[0]} {shop}.{call[1]}()")
+
+    def create(what, name, definer, security):
+        body = "RETURNS INT DETERMINISTIC RETURN 1" if what == "FUNCTION" else "SELECT 1"
+        body = body.replace("RETURNS INT DETERMINISTIC ", f"RETURNS INT DETERMINISTIC SQL SECURITY {security} ") \
+            if what == "FUNCTION" else f"SQL SECURITY {security} {body}"
+        hosted.sql(f"CREATE DEFINER={definer} {what} {shop}.{name}() {body}")
+
+    hosted.sql(f"CREATE DATABASE {shop}; CREATE USER {user}_plain@'%' IDENTIFIED BY 'x-Pa55-x'; "
+               f"GRANT ALL ON {shop}.* TO {user}_plain@'%'")
+    create("FUNCTION", "Both", f"{user}_plain@'%'", "DEFINER")
+    create("PROCEDURE", "Both", f"'{dbserver.ADMIN}'@'%'", "INVOKER")
+    create("PROCEDURE", "admins", f"'{dbserver.ADMIN}'@'%'", "DEFINER")
+    wanted = account(user, grants=[routine("both")], policy="Exact")
+    report = probe.sync(**wanted)
+    assert f"EXECUTE ON FUNCTION {shop}.both" in report["granted"], report
+    assert runs(("SELECT", "both")) and runs(("CALL", "BOTH")) and not runs(("CALL", "admins"))
+    settled = probe.sync(**wanted)
+    assert settled["given"] == settled["revoked"] == 0, settled
+
+    withheld = account(user, grants=[routine("both"), routine("admins")], policy="Exact")
+    for _ in range(2):
+        report = probe.fails("sync", "DENIED", **withheld)
+        assert "privileged" in report["error"] and "admins" in report["error"] and report["login_done"], report
+        assert runs(("SELECT", "both")) and not runs(("CALL", "admins"))
+    for right in ("CREATE USER ON *.*", "SELECT ON mysql.*",
+                  "CONNECTION_ADMIN ON *.*" if hosted.engine == "mysql" else "CONNECTION ADMIN ON *.*"):
+        hosted.sql(f"GRANT {right} TO {user}_plain@'%'")
+        probe.fails("sync", "DENIED", **withheld)
+        assert not runs(("SELECT", "both")) and runs(("CALL", "both")), right
+        hosted.sql(f"REVOKE {right} FROM {user}_plain@'%'")
+        probe.fails("sync", "DENIED", **withheld)
+        assert runs(("SELECT", "both")), right
+    hosted.sql(f"DROP PROCEDURE {shop}.Both; GRANT EXECUTE ON "
+               f"PROCEDURE {shop}.admins TO '{user}'@'%'")
+    report = probe.sync(**wanted)
+    assert runs(("SELECT", "both")) and not runs(("CALL", "admins")), report
+    report = probe.fails("sync", "NO_OBJECT", **account(user, grants=[routine("nowhere")]))
+    assert f'the routine "{shop}"."nowhere" does not exist' in report["error"], report
+    assert not runs(("SELECT", "both")) and hosted.grants(user) == []
+    probe.fails("sync", "UNSUPPORTED", **account(user, grants=[routine("both", "SELECT")]))
+    probe.drop(**account(user))

@@ -115,20 +115,28 @@ static void test_rows(void **state)
 {
     struct stw_mark m = {0};
     static const char text[] = "[[\"*\",null,null,[\"PROCESS\"],[]],[\"a\",null,\"t\",[\"S\"],[]],"
+                               "[\"a\",\"s\",\"t\",[\"S\"],[],\"column\",\"c\"],"
+                               "[\"a\",null,\"f\",[\"EXECUTE\"],[],\"routine\",\"FUNCTION\"],"
                                "[null,null,\"r\",[\"MEMBER\"],[],\"role\",null],"
                                "[null,null,\"r\",[\"MEMBER\"],[],\"role\",\"%\"]]";
     static const char *const bad[] = {"[[null,null,\"r\",[\"MEMBER\"],[]]]",
                                       "[[null,null,null,[\"MEMBER\"],[],\"role\"]]",
                                       "[[\"d\",null,\"r\",[\"MEMBER\"],[],\"role\"]]",
                                       "[[\"d\",null,\"r\",[\"MEMBER\"],[],\"other\"]]",
+                                      "[[\"d\",null,\"t\",[\"S\"],[],\"column\"]]",
+                                      "[[\"d\",null,null,[\"S\"],[],\"column\",\"c\"]]",
+                                      "[[null,null,\"f\",[\"S\"],[],\"routine\",\"FUNCTION\"]]",
+                                      "[[\"d\",null,\"t\",[\"S\"],[],\"table\",\"c\"]]",
                                       "[[null,null,\"r\",[\"MEMBER\"],[],\"role\",5]]"};
     stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
     (void)state;
     assert_int_equal(stw_mark_parse_rights(text, strlen(text), &m), 0);
     assert_int_equal(m.rights.items[0].level, STW_LEVEL_GLOBAL);
     assert_int_equal(m.rights.items[1].level, STW_LEVEL_TABLE);
-    assert_int_equal(m.rights.items[2].level, STW_LEVEL_ROLE);
-    assert_string_equal(m.rights.items[3].column, "%");
+    assert_int_equal(m.rights.items[2].level, STW_LEVEL_COLUMN);
+    assert_int_equal(m.rights.items[3].level, STW_LEVEL_ROUTINE);
+    assert_int_equal(m.rights.items[4].level, STW_LEVEL_ROLE);
+    assert_string_equal(m.rights.items[5].column, "%");
     stw_rights_json(&m.rights, &out);
     assert_string_equal(stw_buf_str(&out), text);
     assert_int_equal(stw_mark_parse_rights("{}", 2, &m), -1);

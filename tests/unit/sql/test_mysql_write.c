@@ -217,7 +217,7 @@ static void test_rights(void **state)
         stw_rights_add(&p.take, &list[i]);
     stw_rights_sort(&p.take);
     stw_rights_add(&p.give, &list[0]);
-    stw_mysql_rights(&maria, &bob, &l, NULL, &p, &s);
+    stw_mysql_rights(&maria, &bob, &l, &(struct stw_rights){0}, &p, &s);
     assert_int_equal(s.count, STW_COUNT(expected));
     for (size_t i = 0; i < s.count; i++)
         assert_string_equal(stw_buf_str(&s.items[i].text), expected[i]);

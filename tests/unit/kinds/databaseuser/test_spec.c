@@ -624,10 +624,51 @@ static void grants_by_engine(void **state)
         {ON("pg", PG_GRANTS("{\"database\":\"a\",\"schema\":\"s\",\"privileges\":[\"SELECT\"]}")),
          "spec.grants[0].privileges[0]: Unsupported value: \"SELECT\": supported values: \"ALL\", "
          "\"CREATE\", \"USAGE\"\n"},
+        /* columns and routines */
+        {ON("maria",
+            GRANTS(
+                "{\"database\":\"a\",\"table\":\"t\",\"columns\":[\"c\",\"d\"],\"privileges\":"
+                "[\"SELECT\",\"INSERT\"]},{\"database\":\"a\",\"table\":\"t\",\"columns\":[\"c\"],"
+                "\"privileges\":[\"UPDATE\"]},{\"database\":\"a\",\"table\":\"t\",\"privileges\":"
+                "[\"DELETE\"]},{\"database\":\"a\",\"routine\":\"f\",\"privileges\":[\"EXECUTE\"]"
+                "}")),
+         ""},
+        {ON("maria",
+            GRANTS("{\"database\":\"a\",\"columns\":[\"c\",\"C\",\"d \"],\"privileges\":[\"DROP\"],"
+                   "\"grantOption\":true},{\"database\":\"*\",\"routine\":\"f\",\"privileges\":"
+                   "[\"EXECUTE\"]},{\"database\":\"a\",\"routine\":\"*\",\"privileges\":["
+                   "\"SELECT\"]}")),
+         "spec.grants[0].columns: Forbidden: needs table, the name of one table\n"
+         "spec.grants[0].columns: Forbidden: mariadb has no grantOption of columns, only of their "
+         "table\n"
+         "spec.grants[0].columns[1]: Duplicate value: \"C\"\n"
+         "spec.grants[0].columns[2]: Invalid value: \"d \": must not end with a blank on mariadb\n"
+         "spec.grants[0].privileges[0]: Unsupported value: \"DROP\": supported values: \"ALL\", "
+         "\"INSERT\", \"REFERENCES\", \"SELECT\", \"UPDATE\"\n"
+         "spec.grants[1].routine: Invalid value: \"f\": must be left out when database is \"*\"\n"
+         "spec.grants[2].routine: Invalid value: \"*\": leave routine out for all routines of a "
+         "database\n"
+         "spec.grants[2].privileges[0]: Unsupported value: \"SELECT\": supported values: "
+         "\"EXECUTE\"\n"
+         "W: spec.grants[0].grantOption: the account may give these rights to others\n"},
+        {ON("pg",
+            PG_GRANTS(
+                "{\"database\":\"a\",\"schema\":\"s\",\"table\":\"*\",\"columns\":[\"c\"],"
+                "\"privileges\":[\"SELECT\"]},{\"database\":\"a\",\"schema\":\"s\",\"table\":"
+                "\"t\",\"columns\":[\"c\",\"C\"],\"privileges\":[\"TRUNCATE\"],\"grantOption\":"
+                "true}")),
+         "spec.grants[0].columns: Forbidden: needs table, the name of one table\n"
+         "spec.grants[1].privileges[0]: Unsupported value: \"TRUNCATE\": supported values: "
+         "\"ALL\", "
+         "\"INSERT\", \"REFERENCES\", \"SELECT\", \"UPDATE\"\n"
+         "W: spec.grants[1].grantOption: the account may give these rights to others\n"},
+        {ON("maria", GRANTS(GRANT("50%", "\"SELECT\""))),
+         "W: spec.grants[0].database: \"%\" is part of the name of one database, not a pattern\n"},
         /* what the target allows */
         {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"INSERT\""))), ""},
         {ON("narrow", GRANTS("{\"database\":\"a\",\"routine\":\"f\",\"privileges\":[\"SELECT\"]}")),
-         "spec.grants[0].routine: Invalid value: \"f\": not supported on mariadb\n"},
+         "spec.grants[0].privileges[0]: Unsupported value: \"SELECT\": supported values: "
+         "\"EXECUTE\"\n"},
         {ON("narrow", GRANTS(GRANT("a", "\"SELECT\",\"DELETE\""))),
          "spec.grants[0].privileges[1]: Forbidden: target \"narrow\" does not allow DELETE\n"},
         {ON("narrow", GRANTS("{\"database\":\"a\",\"privileges\":[\"SELECT\"],"
@@ -773,7 +814,9 @@ static void databases(void **state)
         {ON_DATABASE("own", "Shop"), REFUSED("Shop")},
         {ON_DATABASE("own", "sho"), REFUSED("sho")},
         {ON_DATABASE("own", "hr"), REFUSED("hr")},
-        {ON_DATABASE("own", "shop%"), REFUSED("shop%")},
+        {ON_DATABASE("own", "shop%"),
+         REFUSED("shop%") "W: spec.grants[0].database: \"%\" is part of the name of one database, "
+                          "not a pattern\n"},
         {ON_DATABASE("own", "mysql"),
          "spec.grants[0].database: Forbidden: \"mysql\" is reserved on mariadb\n"},
         {PG_DATABASE("shared"), ""},
