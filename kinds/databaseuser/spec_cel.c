@@ -103,7 +103,7 @@ const struct stw_cel stw_databaseuser_cel_every[] = {
 #define IS_IAM(object) "(has(" object ".authentication) && " object ".authentication == 'IAM')"
 #define NOT_IN_IAM(field)                                                                          \
     {                                                                                              \
-        .at = field, .code = STW_FORBIDDEN, .rule = "!has(self." field ") || !" IS_IAM("self"),    \
+        .at = "" field, .code = STW_FORBIDDEN, .rule = "!has(self." field ") || !" IS_IAM("self"), \
         .message = NOT_WITH_IAM,                                                                   \
     }
 
