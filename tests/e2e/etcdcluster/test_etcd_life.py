@@ -159,3 +159,29 @@ def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
     other.wait_no_pods()
     stage.cluster.wait_list("its claims to be gone", "pvc", other.namespace, lambda claims: not claims, 120,
                             f"etcd_cluster={other.name}")
+
+
+@pytest.mark.skipif(not os.environ.get("STEWARD_TEST_LONG"), reason="e2e/test_adoption.py has it without etcd")
+def test_services_of_another_etcd_move_when_the_members_serve(stage):
+    """The members find each other although their headless Service has other endpoints at first."""
+    cluster, ns, one, names = stage.cluster, stage.namespace, stage.etcd("kv"), ("kv", "kv-client")
+    ports = [{"name": "client", "port": 2379}]
+    for name, more in zip(names, ({"clusterIP": "None"}, {})):
+        cluster.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": ns},
+                       "spec": {"selector": {"app": "old-etcd"}, "ports": ports, **more}})
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [
+        {"name": "old", "image": "nginx:1.22"}]}, "metadata": {
+            "name": "old", "namespace": ns, "labels": {"app": "old-etcd"}}})
+
+    def count(endpoints):
+        return sum(len(s.get("addresses", [])) for s in endpoints.get("subsets", []))
+    before = [cluster.wait_for("endpoints", name, ns, lambda o: count(o) == 1) for name in names]
+    one.apply(size=3, annotations={"steward.dev/adopt": "true"})
+    one.wait_settled(3)
+    one.wait(lambda o: not condition(o, "Adopting"), "the adoption of the Services")
+    for name, first in zip(names, before):
+        path = f"/api/v1/namespaces/{ns}/endpoints?fieldSelector=metadata.name%3D{name}&timeoutSeconds=1"
+        seen = [count(o) for _, o in cluster.api.watch(path, first["metadata"]["resourceVersion"])]
+        assert seen and min(seen) > 0 and seen[-1] == 3, (name, seen)
+        assert cluster.get("service", name, ns)["spec"]["selector"]["app.kubernetes.io/instance"] == "kv"
+    one.delete()
