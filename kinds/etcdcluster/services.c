@@ -81,6 +81,7 @@ static bool was_applied(const struct ec *e, int child)
 
 static void begin_child(struct ec *e, int child, const struct stw_watch *watch, json_t *desired)
 {
+    json_decref(e->desired[child]);
     e->desired[child] = desired;
     e->children[child] = (struct stw_child){
         .watch = watch,
@@ -108,13 +109,29 @@ static void hold_services(struct ec *e)
         e->children[EC_CLIENT].adoption.until = e->quorum_text;
 }
 
+static void begin_budget(struct ec *e)
+{
+    const struct stw_resource *r =
+        stw_informer_resource(stw_run_cache(e->run, &stw_watch_disruption_budgets));
+    begin_child(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
+}
+
+/* All children, also the budget, which is written only when there are voters. */
+static void check_adoption(struct ec *e)
+{
+    const bool budget = e->spec.pdb.enabled && e->spec.size > 1;
+    if (budget)
+        begin_budget(e);
+    stw_children_check_adoption(e->run, &e->owner, e->children, budget ? EC_CHILDREN : EC_BUDGET);
+    hold_services(e);
+}
+
 void ec_ensure_services(struct ec *e)
 {
     begin_child(e, EC_HEADLESS, &stw_watch_services, ec_service_headless(e));
     begin_child(e, EC_CLIENT, &stw_watch_services, ec_service_client(e));
-    stw_children_check_adoption(e->run, &e->owner, e->children, 2);
     if (e->owner.adopt)
-        hold_services(e);
+        check_adoption(e);
     ensure_child(e, EC_HEADLESS);
     ensure_child(e, EC_CLIENT);
 }
@@ -123,12 +140,14 @@ void ec_ensure_budget(struct ec *e)
 {
     struct stw_child *c = &e->children[EC_BUDGET];
     struct ec_quorum q = ec_quorum_of(&e->view);
+    const struct stw_adoption adoption = c->adoption;
+    const struct stw_error refusal = c->err;
     *c = (struct stw_child){
         .watch = &stw_watch_disruption_budgets, .name = e->owner.name, .state = STW_CHILD_ABSENT};
     if (e->spec.pdb.enabled && q.voters > 1) {
-        const struct stw_resource *r =
-            stw_informer_resource(stw_run_cache(e->run, &stw_watch_disruption_budgets));
-        begin_child(e, EC_BUDGET, &stw_watch_disruption_budgets, ec_budget(e, r));
+        begin_budget(e);
+        c->adoption = adoption;
+        c->err = refusal;
         ensure_child(e, EC_BUDGET);
     } else if (!e->spec.pdb.enabled || (e->view.listed && q.voters == 1)) {
         stw_child_remove(e->run, &e->owner, c);

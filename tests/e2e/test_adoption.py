@@ -431,6 +431,23 @@ def test_services_of_an_etcdcluster_are_adopted_together_or_not_at_all(controlle
     assert installed.get("service", "kv-client", namespace) == before
     installed.wait_event("kv", namespace, "AdoptionRefused", 'Service "kv" cannot be')
 
+    # The same if the budget, which is written later, is another one's.
+    holder = installed.get("service", "kv-client", namespace)["metadata"]["uid"]
+    installed.apply({"kind": "PodDisruptionBudget", "metadata": {
+        "name": "kv", "namespace": namespace, "ownerReferences": [{
+            "apiVersion": "v1", "kind": "Service", "name": "kv-client", "uid": holder, "controller": True}]},
+        "apiVersion": "policy/v1" if installed.minor() >= 21 else "policy/v1beta1",
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "old-etcd"}}}})
+    installed.patch(etcdcluster.KIND, "kv", namespace, {"spec": {"size": 3}})
+    installed.wait_for(etcdcluster.KIND, "kv", namespace, lambda o: condition(
+        o, "Stalled").get("observedGeneration") == o["metadata"]["generation"])
+    installed.delete("service", "kv", namespace)
+    installed.annotate(etcdcluster.KIND, "kv", namespace, {"steward.dev/reconcile-at": "now"})
+    wait.until("the refusal", lambda: 'PodDisruptionBudget "kv" cannot be' in condition(
+        installed.get(etcdcluster.KIND, "kv", namespace), "Stalled").get("message", ""))
+    assert installed.get("service", "kv-client", namespace) == before
+    assert installed.get("service", "kv", namespace) is None
+
 
 def old_member(namespace, name):
     """A pod of an etcd that is not steward's."""
