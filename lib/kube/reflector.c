@@ -38,18 +38,18 @@ static const char *const accept_list =
 static const char *const accept_watch = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;"
                                         "v=v1,application/json";
 
-uint64_t stw_reflector_wait_max_ms(const struct stw_error *err)
+/* 800 ms doubled for each failure up to the maximum, plus up to half of that.  The first answer of a
+ * server that was away begins with the shortest: it is often 429, while it starts. */
+uint64_t stw_reflector_wait_ms(struct stw_reflector *r, const struct stw_error *err)
 {
     bool away = err->code == STW_ERR_UNAVAILABLE && err->http == 0;
-    return away ? BACKOFF_AWAY_MAX_MS : BACKOFF_MAX_MS;
-}
-
-/* 800 ms doubled for each failure up to the maximum, plus up to half of that. */
-static uint64_t backoff_ms(struct stw_reflector *r, const struct stw_error *err)
-{
-    uint64_t base =
-        stw_backoff(r->inf->config.backoff_ms, r->failures - 1, stw_reflector_wait_max_ms(err));
-    return base + stw_random() % (base / 2 + 1);
+    if (away != r->away)
+        r->waits = 0;
+    r->away = away;
+    uint64_t base = stw_backoff(r->inf->config.backoff_ms, r->waits++,
+                                away ? BACKOFF_AWAY_MAX_MS : BACKOFF_MAX_MS);
+    uint64_t wait = base + stw_random() % (base / 2 + 1);
+    return STW_MAX(wait, (uint64_t)err->retry_after_ms);
 }
 
 /* --- memory */
@@ -282,8 +282,7 @@ static uint64_t record_failure(struct stw_reflector *r, const char *what,
     log_failure(r, what, err);
     stw_format(text, sizeof(text), "%s: %.180s", r->inf->config.resource->plural, err->text);
     stw_informer_set_problem(r, text, err->code == STW_ERR_FORBIDDEN);
-    uint64_t wait = backoff_ms(r, err);
-    return STW_MAX(wait, (uint64_t)err->retry_after_ms);
+    return stw_reflector_wait_ms(r, err);
 }
 
 static void record_recovery(struct stw_reflector *r)
@@ -293,7 +292,7 @@ static void record_recovery(struct stw_reflector *r)
                 STW_STR("resource", r->inf->config.resource->plural),
                 STW_STR("namespace", r->scope.ns), STW_INT("failures", r->failures),
                 STW_INT("failedForMs", failing_ms(r)));
-    r->failures = r->watch_failures = 0;
+    r->failures = r->waits = r->watch_failures = 0;
 }
 
 /* --- objects that cannot be read */
@@ -431,7 +430,7 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
                 STW_STR("namespace", r->scope.ns));
     else
         stw_footprint_drop_code(); /* often the only request in 15 s; it needs 3 MiB of code */
-    r->failures = r->watch_failures = 0;
+    r->failures = r->waits = r->watch_failures = 0;
     report_vanished(r);
     stw_items_done(&r->items);
     stw_informer_gauges(inf);

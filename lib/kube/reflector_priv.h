@@ -41,7 +41,9 @@ struct stw_reflector {
     size_t page_bytes;     /* and bytes */
     size_t held;           /* bytes of unfinished objects, counted against the share of answers */
     bool waits_for_room;   /* for what arrives, in STW_SHARE_ANSWERS */
-    unsigned failures;     /* in a row; determines the backoff */
+    unsigned failures;     /* in a row */
+    unsigned waits;        /* in a row, after failures of one sort; determines the backoff */
+    bool away;             /* the last failure: no server was reached */
     uint64_t failing_since_ms; /* of the first of them */
     unsigned watch_failures;   /* in a row, of watches at one resourceVersion */
     uint64_t began_ms;         /* of this watch */
@@ -83,8 +85,8 @@ int stw_reflector_init(struct stw_reflector *r, struct stw_informer *inf, const 
                        struct stw_error *err) STW_MUST_CHECK;
 void stw_reflector_done(struct stw_reflector *r);
 void stw_reflector_start(struct stw_reflector *r);
-/* The longest wait after such a failure, without its random part. */
-uint64_t stw_reflector_wait_max_ms(const struct stw_error *err);
+/* How long to wait after this failure. */
+uint64_t stw_reflector_wait_ms(struct stw_reflector *r, const struct stw_error *err);
 
 /* --- informer_feed.c: what a reflector reports */
 

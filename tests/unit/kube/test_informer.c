@@ -1073,24 +1073,25 @@ static void not_optional(void **state)
     end(&f);
 }
 
-/* An API server that comes back is watched again within seconds; one that answers with errors, or not in
- * time, gets longer pauses. */
+/* An API server that comes back is watched again within seconds, also if its first answers are 429; one
+ * that answers with errors, or not in time, gets longer pauses. */
 static void waits_are_short_while_no_server_is_reached(void **state)
 {
-    static const struct {
-        enum stw_err code;
-        int http;
-        uint64_t max_ms;
-    } rows[] = {{STW_ERR_UNAVAILABLE, 0, 5000},
-                {STW_ERR_UNAVAILABLE, 503, 30000},
-                {STW_ERR_TIMEOUT, 0, 30000},
-                {STW_ERR_THROTTLED, 429, 30000},
-                {STW_ERR_FORBIDDEN, 403, 30000}};
+    static const struct stw_error refused = {.code = STW_ERR_UNAVAILABLE},
+                                  busy = {.code = STW_ERR_THROTTLED, .http = 429},
+                                  broken = {.code = STW_ERR_UNAVAILABLE, .http = 503},
+                                  late = {.code = STW_ERR_TIMEOUT};
+    struct stw_informer inf = {.config = {.backoff_ms = 800}};
+    struct stw_reflector r = {.inf = &inf};
     (void)state;
-    for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        const struct stw_error err = {.code = rows[i].code, .http = rows[i].http};
-        assert_int_equal(stw_reflector_wait_max_ms(&err), rows[i].max_ms);
-    }
+    for (int i = 0; i < 20; i++)
+        assert_in_range(stw_reflector_wait_ms(&r, &refused), i < 3 ? 800 : 5000, 7500);
+    assert_in_range(stw_reflector_wait_ms(&r, &busy), 800, 1200);
+    assert_in_range(stw_reflector_wait_ms(&r, &late), 1600, 2400);
+    for (int i = 0; i < 20; i++)
+        (void)stw_reflector_wait_ms(&r, &broken);
+    assert_in_range(stw_reflector_wait_ms(&r, &late), 30000, 45000);
+    assert_in_range(stw_reflector_wait_ms(&r, &refused), 800, 1200);
 }
 
 int main(void)
