@@ -93,6 +93,7 @@ static void put_lend(struct stw_buf *out, const struct stw_facts *k, size_t i, c
 static const struct {
     const char *catalog, *schema, *owner;
 } owned[] = {
+    {"pg_class", "relnamespace", "relowner"}, /* only for one table after the other */
     {"pg_proc", "pronamespace", "proowner"},          {"pg_operator", "oprnamespace", "oprowner"},
     {"pg_opclass", "opcnamespace", "opcowner"},       {"pg_opfamily", "opfnamespace", "opfowner"},
     {"pg_collation", "collnamespace", "collowner"},   {"pg_conversion", "connamespace", "conowner"},
@@ -116,8 +117,9 @@ static void put_each_schema(struct stw_buf *out, const char *verb, const char *t
                  then);
 }
 
-static void put_open_schemas(struct stw_buf *out, const char *role, const char *heir)
+static void put_open_schemas(struct stw_buf *out, const char *role, const char *heir, bool tables)
 {
+    size_t first = tables ? 0 : 1;
     stw_buf_adds(out, "FOR turn IN SELECT s.nspname, ");
     stw_pg_put_owner_role(out, "s.nspowner");
     stw_buf_adds(out, " AS role FROM pg_namespace s, pg_roles r WHERE r.rolname = ");
@@ -125,9 +127,10 @@ static void put_open_schemas(struct stw_buf *out, const char *role, const char *
     stw_buf_adds(out, " AND NOT has_schema_privilege(");
     stw_pg_strz(out, heir);
     stw_buf_adds(out, ", s.oid, 'CREATE') AND s.oid IN (");
-    for (size_t i = 0; i < STW_COUNT(owned); i++)
-        stw_buf_addf(out, "%sSELECT c.%s FROM %s c WHERE c.%s = r.oid", i ? " UNION ALL " : "",
-                     owned[i].schema, owned[i].catalog, owned[i].owner);
+    for (size_t i = first; i < STW_COUNT(owned); i++)
+        stw_buf_addf(out, "%sSELECT c.%s FROM %s c WHERE c.%s = r.oid",
+                     i > first ? " UNION ALL " : "", owned[i].schema, owned[i].catalog,
+                     owned[i].owner);
     stw_buf_addc(out, ')');
     put_each_schema(out, "GRANT", "TO", heir, "opened := opened || turn.nspname::text; ");
 }
@@ -143,8 +146,8 @@ static void put_close_schemas(struct stw_buf *out, const char *heir)
 }
 
 void stw_pg_write_as_member(struct stw_script *s, enum stw_sql_step step, const char *database,
-                            const struct stw_facts *k, const char *const *roles, bool reassigns,
-                            const struct stw_buf *statement)
+                            const struct stw_facts *k, const char *const *roles,
+                            enum stw_pg_reassigns reassigns, const struct stw_buf *statement)
 {
     struct stw_statement *st = stw_script_add(s, step, database);
     struct stw_buf body = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
@@ -161,13 +164,13 @@ void stw_pg_write_as_member(struct stw_script *s, enum stw_sql_step step, const 
     stw_buf_adds(&body, "BEGIN ");
     for (size_t i = 0; roles[i]; i++)
         put_lend(&body, k, i, roles[i]);
-    if (reassigns)
-        put_open_schemas(&body, roles[0], roles[1]);
+    if (reassigns != STW_PG_REASSIGNS_NOTHING)
+        put_open_schemas(&body, roles[0], roles[1], reassigns == STW_PG_REASSIGNS_TABLES);
     stw_buf_adds(&body, "EXECUTE ");
     body.failed |= statement->failed;
     stw_pg_string(&body, stw_buf_str(statement), statement->len);
     stw_buf_adds(&body, "; ");
-    if (reassigns)
+    if (reassigns != STW_PG_REASSIGNS_NOTHING)
         put_close_schemas(&body, roles[1]);
     for (size_t i = 0; roles[i]; i++) {
         stw_buf_addf(&body, "IF lent%zu THEN EXECUTE format('REVOKE %%I FROM %%I', ", i);

@@ -540,8 +540,8 @@ static void write_schema(const struct schema_look *k, const char *verb, const ch
     stw_pg_name(&text, name);
     stw_buf_adds(&text, to);
     stw_pg_name(&text, k->want->user);
-    stw_pg_write_as_member(k->script, STW_SQL_STEP_CREATE, k->database, k->facts, roles, false,
-                           &text);
+    stw_pg_write_as_member(k->script, STW_SQL_STEP_CREATE, k->database, k->facts, roles,
+                           STW_PG_REASSIGNS_NOTHING, &text);
     stw_buf_done(&text);
 }
 

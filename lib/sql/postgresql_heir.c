@@ -8,6 +8,7 @@
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 
 #include <stdio.h>
@@ -134,14 +135,6 @@ static int look_heir(struct stw_session *s, const struct stw_account *a, struct 
     return 0;
 }
 
-int stw_pg_look_drop(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
-                     struct stw_fault *f)
-{
-    if (!seen->logins[0].exists)
-        return 0;
-    return look_heir(s, a, seen, f) != 0 ? -1 : stw_pg_shed(s, a, seen, f);
-}
-
 /* Both may fail: another drop in this namespace may create the role at the same moment. */
 void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
                        struct stw_script *s)
@@ -158,4 +151,99 @@ void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
     stw_buf_adds(&st->text, "COMMENT ON ROLE ");
     stw_pg_name(&st->text, seen->heir);
     stw_buf_adds(&st->text, " IS 'owns what dropped accounts left; created by steward'");
+}
+
+/* --- many tables
+ *
+ * REASSIGN OWNED locks all tables until it ends, with their indexes.  A server has room for some thousand
+ * locks of all transactions together, so that it would fail, and all others with it: the tables of a role
+ * with many go one after the other before, some in each transaction. */
+
+#define TABLES_FEW 500
+#define TABLES_AT_A_TIME 200
+
+static void put_tables(struct stw_buf *out, const char *oid, unsigned most)
+{
+    stw_buf_addf(out,
+                 "SELECT format('%%I.%%I', n.nspname, c.relname) AS name FROM pg_class c JOIN "
+                 "pg_namespace n ON n.oid = c.relnamespace WHERE c.relowner = %s AND c.relkind IN "
+                 "('r', 'p', 'v', 'm', 'f', 'S') AND n.nspname !~ '^pg_' AND NOT EXISTS (SELECT "
+                 "FROM pg_depend d WHERE c.relkind = 'S' AND d.classid = 'pg_class'::regclass AND "
+                 "d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', "
+                 "'i')) LIMIT %u",
+                 oid, most);
+}
+
+static void write_tables(struct stw_script *s, const struct stw_facts *k,
+                         const struct stw_account *a, const struct stw_seen *seen,
+                         const char *database)
+{
+    const char *const roles[] = {a->user, seen->heir, NULL};
+    struct stw_buf body = STW_BUF_INIT(8192), text = STW_BUF_INIT(16384);
+    stw_buf_adds(&body, "DECLARE o text; BEGIN FOR o IN ");
+    put_tables(&body, seen->role_oid, TABLES_AT_A_TIME);
+    stw_buf_adds(&body, " LOOP EXECUTE format('ALTER TABLE %s OWNER TO %I', o, ");
+    stw_pg_strz(&body, seen->heir);
+    stw_buf_adds(&body, "); END LOOP; END");
+    stw_pg_put_do(&text, &body);
+    stw_pg_write_as_member(s, STW_SQL_STEP_DROP, database, k, roles, STW_PG_REASSIGNS_TABLES,
+                           &text);
+    stw_buf_done(&text);
+    stw_buf_done(&body);
+}
+
+static int count_row(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    unsigned *n = ctx;
+    (void)c;
+    (void)count;
+    (*n)++;
+    return 0;
+}
+
+static int count_tables(struct stw_session *s, const struct stw_seen *seen, const char *database,
+                        unsigned *ret, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    *ret = 0;
+    put_tables(&stw_script_add(&script, STW_SQL_STEP_LOOKUP, database)->text, seen->role_oid,
+               TABLES_FEW + 1);
+    return stw_session_ask(s, &script.items[0], count_row, ret, f);
+}
+
+static int hand_over_tables(struct stw_session *s, const struct stw_account *a,
+                            struct stw_seen *seen, const char *database, struct stw_fault *f)
+{
+    unsigned count;
+    uint64_t until_ms = stw_now_ms(&stw_clock_system) +
+                        (uint64_t)stw_session_target(s)->statement_timeout_seconds * 1000;
+    while (count_tables(s, seen, database, &count, f) == 0) {
+        stw_autoscript struct stw_script script = {0};
+        if (count <= TABLES_FEW)
+            return 0;
+        if (stw_now_ms(&stw_clock_system) >= until_ms)
+            return stw_fault_set(f, STW_SQL_FAILED, STW_SQL_STEP_DROP,
+                                 "it has very many tables, which go to the role \"%s\" one after "
+                                 "the other: more than %d are left",
+                                 seen->heir, TABLES_FEW);
+        stw_pg_write_heir(a, seen, &script);
+        write_tables(&script, &s->facts, a, seen, database);
+        if (stw_session_run(s, &script, f) != 0)
+            return -1;
+        seen->heir_exists = true;
+    }
+    return -1;
+}
+
+int stw_pg_look_drop(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
+                     struct stw_fault *f)
+{
+    if (!seen->logins[0].exists)
+        return 0;
+    if (look_heir(s, a, seen, f) != 0 || stw_pg_shed(s, a, seen, f) != 0)
+        return -1;
+    for (size_t i = 0; i < seen->database_count; i++)
+        if (hand_over_tables(s, a, seen, seen->databases[i], f) != 0)
+            return -1;
+    return 0;
 }

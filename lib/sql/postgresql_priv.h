@@ -104,11 +104,12 @@ void stw_pg_put_become(struct stw_buf *out, const char *role);
 void stw_pg_put_return(struct stw_buf *out, const char *role);
 /* DO with this body. */
 void stw_pg_put_do(struct stw_buf *out, const struct stw_buf *body);
-/* A statement that the admin runs itself, as a member of all of these roles, ended by NULL; `reassigns`:
- * what the first one owns goes to the second. */
+/* What the first of the roles owns that goes to the second. */
+enum stw_pg_reassigns { STW_PG_REASSIGNS_NOTHING, STW_PG_REASSIGNS_ALL, STW_PG_REASSIGNS_TABLES };
+/* A statement that the admin runs itself, as a member of all of these roles, ended by NULL. */
 void stw_pg_write_as_member(struct stw_script *s, enum stw_sql_step step, const char *database,
-                            const struct stw_facts *k, const char *const *roles, bool reassigns,
-                            const struct stw_buf *statement);
+                            const struct stw_facts *k, const char *const *roles,
+                            enum stw_pg_reassigns reassigns, const struct stw_buf *statement);
 
 /* postgresql_acl.c */
 struct stw_pg_acl {

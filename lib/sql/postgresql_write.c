@@ -417,14 +417,15 @@ static void write_hand_over(struct stw_script *s, const struct stw_facts *k,
         stw_pg_name(&text, a->user);
         stw_buf_adds(&text, " TO ");
         stw_pg_name(&text, seen->heir);
-        stw_pg_write_as_member(s, STW_SQL_STEP_DROP, database, k, roles, !a->reassign_owned_to,
-                               &text);
+        stw_pg_write_as_member(
+            s, STW_SQL_STEP_DROP, database, k, roles,
+            a->reassign_owned_to ? STW_PG_REASSIGNS_NOTHING : STW_PG_REASSIGNS_ALL, &text);
         stw_buf_clear(&text);
     }
     stw_buf_adds(&text, "DROP OWNED BY ");
     stw_pg_name(&text, a->user);
     stw_pg_write_as_member(s, STW_SQL_STEP_DROP, database, k, (const char *const[]){a->user, NULL},
-                           false, &text);
+                           STW_PG_REASSIGNS_NOTHING, &text);
     stw_buf_done(&text);
 }
 

@@ -1035,6 +1035,29 @@ def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_pr
     probe.drop(**accomplice)
 
 
+def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, pg, user):
+    """The locks of very many have no room in the server at a time, which would fail for all of its clients:
+    20,000 tables are too many for a server as it is installed.  Sequences of columns go with their tables."""
+    probe = make_probe(pg.target("db"))
+    database = f"{user}_d"
+    pg.sql(f"CREATE DATABASE {database}")
+    statements = []
+    for tables in (10, 11, 1100):  # the first one makes the new owner
+        probe.sync(**account(user, grants=[grant(database, "CONNECT", "CREATE")]))
+        pg.sql(f"CREATE SCHEMA s{tables} AUTHORIZATION {user}; SET ROLE {user}; CREATE SEQUENCE s{tables}.own; "
+               f"CREATE VIEW s{tables}.shown AS SELECT 1; "
+               f"SELECT format('CREATE TABLE s{tables}.t%s (i %s)', i, CASE WHEN i < 9 THEN 'serial' ELSE 'int' END) "
+               f"FROM generate_series(1, {tables}) i \\gexec", database)
+        report = probe.ask("drop", **account(user))
+        assert report["result"] == 0 and not pg.exists(user), report
+        statements.append(report["statements"])
+    assert statements[2] - statements[1] == 2 * 4  # four times 200, and as many counts
+    assert pg.sql("SELECT pg_get_userbyid(relowner), count(*) FROM pg_class WHERE relnamespace = "
+                  "'s1100'::regnamespace AND relkind IN ('r', 'S', 'v') GROUP BY 1", database) == [
+                      ["steward_heir_shop", "1110"]]
+    pg.sql(f"DROP DATABASE {database} WITH (FORCE)")
+
+
 # --- the locks that name the sessions of leaders
 
 
