@@ -155,7 +155,9 @@ void stw_pg_unmark(const struct stw_facts *k, const struct stw_account *a,
 void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s);
 /* postgresql_sessions.c */
-void stw_pg_write_end_of_sessions(const struct stw_account *a, struct stw_script *s);
+struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
+                                                   const struct stw_account *a,
+                                                   struct stw_script *s);
 int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
 int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
                    struct stw_fault *f);

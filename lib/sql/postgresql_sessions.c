@@ -15,19 +15,44 @@ int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count)
     return 0;
 }
 
-void stw_pg_write_end_of_sessions(const struct stw_account *a, struct stw_script *s)
+static void put_terminate(struct stw_buf *out, const char *verb, const char *user)
+{
+    stw_buf_addf(out,
+                 "%s pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+                 "pg_backend_pid() AND usename = %s",
+                 verb, user);
+}
+
+/* An admin without pg_signal_backend ends them as the role itself. */
+struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
+                                                   const struct stw_account *a,
+                                                   struct stw_script *s)
 {
     struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
-    st->may_fail = true;
-    stw_buf_adds(&st->text, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
-                            "pid <> pg_backend_pid() AND usename = ");
-    stw_pg_strz(&st->text, a->user);
+    stw_autobuf struct stw_buf user = STW_BUF_INIT(1024), body = STW_BUF_INIT(16384);
+    stw_pg_strz(&user, a->user);
+    stw_buf_adds(&user, "::name");
+    if (k->superuser) {
+        put_terminate(&st->text, "SELECT", stw_buf_str(&user));
+    } else {
+        stw_buf_adds(&body, "DECLARE me name := current_user; lent boolean; BEGIN BEGIN ");
+        put_terminate(&body, "PERFORM", stw_buf_str(&user));
+        stw_buf_adds(&body, "; EXCEPTION WHEN insufficient_privilege THEN ");
+        stw_pg_put_become(&body, stw_buf_str(&user));
+        put_terminate(&body, "PERFORM", stw_buf_str(&user));
+        stw_buf_adds(&body, "; ");
+        stw_pg_put_return(&body, stw_buf_str(&user));
+        stw_buf_adds(&body, "END; END");
+        stw_pg_put_do(&st->text, &body);
+    }
+    st->text.failed |= user.failed;
+    return st;
 }
 
 int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
-    stw_pg_write_end_of_sessions(a, &script);
+    (void)stw_pg_write_end_of_sessions(&s->facts, a, &script);
     return stw_session_run(s, &script, f);
 }
 

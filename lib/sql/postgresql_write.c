@@ -433,12 +433,11 @@ void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const s
                  struct stw_script *s)
 {
     struct stw_buf *out = add_statement(s, STW_SQL_STEP_DROP, NULL);
-    (void)k;
     (void)l;
     stw_buf_adds(out, "ALTER ROLE ");
     stw_pg_name(out, a->user);
     stw_buf_adds(out, " NOLOGIN");
-    stw_pg_write_end_of_sessions(a, s);
+    stw_pg_write_end_of_sessions(k, a, s)->may_fail = true;
 }
 
 /* The role is locked.  In every database where it has something, what it owns gets the new owner, and

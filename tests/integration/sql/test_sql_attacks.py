@@ -1058,6 +1058,23 @@ def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, 
     pg.sql(f"DROP DATABASE {database} WITH (FORCE)")
 
 
+@pytest.mark.every_version("who may end the sessions of another role")
+@pytest.mark.parametrize("how", ("end sessions", "lock", "drop"))
+def test_admin_without_a_right_on_sessions_ends_those_of_its_accounts(make_probe, pg, user, how):
+    """Without pg_signal_backend it ends them as the account, and is a member of it only in that transaction."""
+    pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    probe = make_probe(pg.target("db", admin={"user": f"low{user}", "passwordFile": str(pg.admin_file)}))
+    probe.sync(**account(user))
+    with dblogin.Session(pg, user, PASSWORD, "postgres") as session:
+        assert probe.ask(how, **account(user))["result"] == 0
+        wait.until("the end of the session", lambda: not session.works())
+    assert not pg.sql("SELECT 1 FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid WHERE "
+                      f"r.rolname = '{user}' AND NOT m.admin_option")
+    probe.drop(**account(user))
+    probe.close()
+    pg.sql(f"DROP ROLE low{user}")
+
+
 # --- the locks that name the sessions of leaders
 
 
