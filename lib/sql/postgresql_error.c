@@ -89,9 +89,9 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
     (void)stw_fault_set(f, k->trouble, step, "%s%s%s (SQLSTATE %.5s)",
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
     stw_format(f->state, sizeof(f->state), "%.5s", state);
-    if (step != STW_SQL_STEP_CONNECT &&
-        strncmp(state, "53", 2) == 0) /* a statement needs too much */
-        f->trouble = STW_SQL_FAILED;
+    if (step != STW_SQL_STEP_CONNECT && k->trouble == STW_SQL_CONNECT &&
+        strncmp(state, "53", 2) == 0)
+        f->trouble = STW_SQL_FAILED; /* one statement needs too much */
     f->lost = strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0;
     /* "tuple concurrently updated": two grants on one object, of which one was rolled back. */
     f->again = strncmp(state, "40", 2) == 0 ||

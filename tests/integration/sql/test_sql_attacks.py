@@ -1046,7 +1046,8 @@ def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, 
         probe.sync(**account(user, grants=[grant(database, "CONNECT", "CREATE")]))
         pg.sql(f"CREATE SCHEMA s{tables} AUTHORIZATION {user}; SET ROLE {user}; CREATE SEQUENCE s{tables}.own; "
                f"CREATE VIEW s{tables}.shown AS SELECT 1; "
-               f"SELECT format('CREATE TABLE s{tables}.t%s (i %s)', i, CASE WHEN i < 9 THEN 'serial' ELSE 'int' END) "
+               f"SELECT format('CREATE TABLE s{tables}.t%s (i %s)', i, "
+               "CASE WHEN i < 9 THEN 'serial' ELSE 'int' END) "
                f"FROM generate_series(1, {tables}) i \\gexec", database)
         report = probe.ask("drop", **account(user))
         assert report["result"] == 0 and not pg.exists(user), report

@@ -80,6 +80,8 @@ static void test_postgresql(void **state)
         {"42601", "syntax error", STW_SQL_FAILED, false, false},
         {"22023", "password is too short", STW_SQL_POLICY, false, false},
         {"53300", "m", STW_SQL_BUSY, false, false},
+        {"53200", "m", STW_SQL_FAILED, false, false},
+        {"53100", "m", STW_SQL_FAILED, false, false},
         {"57P01", "m", STW_SQL_CONNECT, true, false},
         {"57014", "m", STW_SQL_LOCKED, false, false},
         {"55P03", "m", STW_SQL_LOCKED, false, false},
