@@ -82,17 +82,22 @@ def listed(user):
 
 def test_created_and_retained(making, server, shop):
     """The account works in it at once.  The object is deleted without a confirmation: the database
-    stays, and goes to the object that is created again."""
-    user = making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete"))
+    stays, and goes to the object that is created again.  On PostgreSQL the account owns it meanwhile."""
+    owner = {"owner": True} if is_pg(server) else {}
+    user = making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete", **owner))
     assert listed(user) == [shop] and condition(user, "DatabasesSynced")["status"] == "True"
     assert can_make(server, shop)
+    if owner:  # it comes after the rights
+        wait.until("the owner", lambda: server.login("app", FIRST, "CREATE SCHEMA of_the_owner", database=shop))
     making.wait_event("app", shop, "DatabaseCreated", shop)
     confirm(making, shop, f"{shop}_other", "app")
     making.delete("app", shop)
     making.wait_event("app", shop, "DatabaseRetained", shop)
     assert shop in names(server) and not server.login("app", FIRST, database=shop)
-    making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete"))
+    making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete", **owner))
     assert can_make(server, shop, table="second")
+    if owner:
+        wait.until("the owner again", lambda: server.login("app", FIRST, "CREATE SCHEMA of_the_next", database=shop))
     confirm(making, shop, f"{shop}_other", shop)
     warned = making.delete("app", shop)
     making.wait_event("app", shop, "DatabaseDropped", shop)

@@ -52,6 +52,12 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
     pg_scene.patch("app", shop, grants=READS[:2])
     wait.until("fewer rights", lambda: not postgresql.login("app", SECOND, "SELECT * FROM orders"))
     pg_scene.wait_ready("app", shop)
+    pg_scene.patch("app", shop, grants=[
+        READS[0], {"database": "shop", "schema": "*", "privileges": ["USAGE"]},
+        {**READS[2], "columns": ["n"], "privileges": ["SELECT"]}])
+    wait.until("a column", lambda: postgresql.login("app", SECOND, "SELECT n FROM orders"))
+    assert not postgresql.login("app", SECOND, "INSERT INTO orders VALUES (3)")
+    pg_scene.wait_ready("app", shop)
     pg_scene.delete("app", shop)
     assert not postgresql.exists("app")
     pg_scene.wait_event("app", shop, "Deleted")
