@@ -58,3 +58,9 @@ int stw_cluster_id_get(struct stw_cluster_id *c, struct stw_client *client, cons
     *ret = c->uid;
     return 0;
 }
+
+const char *stw_cluster_id_known(struct stw_cluster_id *c)
+{
+    STW_LOCKED(&c->lock);
+    return *c->uid ? c->uid : NULL;
+}

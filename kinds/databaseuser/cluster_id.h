@@ -19,5 +19,7 @@ void stw_cluster_id_destroy(struct stw_cluster_id *c); /* `c` may be NULL */
 /* The first call that succeeds reads it from the API server.  `ret` is valid as long as `c`. */
 int stw_cluster_id_get(struct stw_cluster_id *c, struct stw_client *client, const char **ret,
                        struct stw_error *err) STW_MUST_CHECK;
+/* What it has read; NULL: nothing yet. */
+const char *stw_cluster_id_known(struct stw_cluster_id *c);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/turns.h"
 #include "base/util.h"
 #include "kube/resource.h"
+#include "sql/mark.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -226,12 +227,15 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     struct stw_pool *pool;
     struct stw_pool_config config = {.target = target,
                                      .targets = targets,
+                                     .cluster = p->config.cluster(p->config.ctx),
                                      .password = p->config.password,
                                      .ctx = p->config.ctx,
                                      .clock = p->config.clock,
                                      .metrics = p->config.metrics};
     if (e->pool && stw_target_same_login(e->target, target))
         return 0;
+    if (!config.cluster)
+        return stw_fail(err, STW_ERR_UNAVAILABLE, STW_MARK_NO_ID);
     if (stw_pool_create(&config, &pool, err) != 0)
         return -1;
     if (e->pool)

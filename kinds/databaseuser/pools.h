@@ -29,7 +29,9 @@ struct stw_pools_config {
     void (*wake)(void *ctx, const char *key);
     /* The server of a target responds again. */
     void (*recovered)(void *ctx, const char *target);
-    void *ctx; /* for the three */
+    /* The identity of the cluster (sql/mark.h); NULL: not known yet, and no visit can begin. */
+    const char *(*cluster)(void *ctx);
+    void *ctx; /* for the four */
 };
 
 /* NULL: no memory. */

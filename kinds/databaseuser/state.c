@@ -81,6 +81,12 @@ void dbu_state_secret_changed(void *state, const char *key)
     stw_targets_unref(targets);
 }
 
+static const char *find_cluster(void *ctx)
+{
+    const struct dbu_state *s = ctx;
+    return stw_cluster_id_known(s->cluster);
+}
+
 /* The list was replaced: wakes all objects on a target of the old or the new list. */
 static void targets_changed(void *ctx, struct stw_targets *now)
 {
@@ -128,6 +134,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                                      .password = admin_password,
                                      .wake = wake_one,
                                      .recovered = wake_target,
+                                     .cluster = find_cluster,
                                      .ctx = s};
     s->pools = stw_pools_create(&pools);
     s->fingerprints = stw_fingerprints_create(config->lease_ns);

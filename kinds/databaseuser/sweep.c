@@ -242,17 +242,10 @@ static void keep(const struct dbu_sweeps *s, struct swept *one, struct sweep *w)
     stw_series_set(one->databases, w->databases);
 }
 
-static void visit(struct sweep *w, struct swept *one, struct stw_pool *pool,
+static void visit(struct sweep *w, struct swept *one, const char *cluster, struct stw_pool *pool,
                   enum stw_sql_trouble *ret_trouble, struct stw_result *result)
 {
-    struct dbu_state *state = w->run->state;
     struct stw_marks_report report = {0};
-    struct stw_error err = {0};
-    const char *cluster;
-    if (stw_cluster_id_get(state->cluster, w->run->client, &cluster, &err) != 0) {
-        *ret_trouble = STW_SQL_BUSY; /* the server was not asked */
-        return;
-    }
     int rc = stw_marks_list(pool, cluster, look_at_mark, w, &report);
     *ret_trouble = report.trouble;
     if (rc != 0) {
@@ -274,7 +267,9 @@ static void sweep_target(struct sweep *w, const char *name, struct stw_result *r
     struct stw_error err = {0};
     struct swept *one;
     enum stw_sql_trouble trouble = STW_SQL_FINE;
-    if (find_or_make(state->sweeps, name, &one) != 0 ||
+    const char *cluster;
+    if (stw_cluster_id_get(state->cluster, w->run->client, &cluster, &err) != 0 ||
+        find_or_make(state->sweeps, name, &one) != 0 ||
         !(w->strays = calloc(STRAYS_MAX, sizeof(*w->strays))))
         return;
     w->before = one;
@@ -285,7 +280,7 @@ static void sweep_target(struct sweep *w, const char *name, struct stw_result *r
     case STW_POOLS_FAILED:
         break;
     case STW_POOLS_IN:
-        visit(w, one, at.pool, &trouble, result);
+        visit(w, one, cluster, at.pool, &trouble, result);
         stw_pools_leave(state->pools, &at, trouble);
         break;
     }

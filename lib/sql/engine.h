@@ -193,6 +193,7 @@ struct stw_login_as {
     const struct stw_target *target;
     const char *user, *database;
     const char *password; /* NUL-terminated */
+    const char *cluster;  /* of the pool; in the names of its sessions (takeover.h) */
     bool trial;           /* only tests whether the login works */
 };
 

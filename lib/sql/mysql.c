@@ -345,26 +345,27 @@ static int take_id(void *ctx, const struct stw_cell *cells, unsigned count)
     return 0;
 }
 
-static int ask_former(struct stw_conn *c, const struct stw_target *t, struct former *ret,
+static int ask_former(struct stw_conn *c, const struct stw_login_as *as, struct former *ret,
                       struct stw_fault *f)
 {
     struct stw_statement st = {.step = STW_SQL_STEP_CONNECT,
                                .text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX)};
     *ret = (struct former){0};
-    stw_takeover_mysql_former((size_t)t->max_connections, !c->facts.no_secret, &st.text);
+    stw_takeover_mysql_former(as->cluster, (size_t)as->target->max_connections, !c->facts.no_secret,
+                              &st.text);
     int r = st.text.len > 0 ? run_one(c, &st, take_id, ret, f) : 0;
     stw_buf_done(&st.text);
     return r;
 }
 
 /* Takes the lock that this session is known by.  1: there is none of such a name. */
-static int take_lock(struct stw_conn *c, const struct stw_target *t, bool secret,
+static int take_lock(struct stw_conn *c, const struct stw_login_as *as, bool secret,
                      struct stw_fault *f)
 {
     struct stw_statement st = {.step = STW_SQL_STEP_CONNECT,
                                .text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX)};
     struct former rows = {0};
-    stw_takeover_mysql_lock((size_t)t->max_connections, secret, &st.text);
+    stw_takeover_mysql_lock(as->cluster, (size_t)as->target->max_connections, secret, &st.text);
     int r = st.text.len == 0 ? 1 : run_one(c, &st, take_id, &rows, f);
     stw_buf_done(&st.text);
     return r == 0 && rows.count == 0 ? 1 : r;
@@ -372,23 +373,22 @@ static int take_lock(struct stw_conn *c, const struct stw_target *t, bool secret
 
 /* A session ends a moment after KILL and then releases its lock.  A session that has already ended
  * cannot be killed, which is not an error. */
-static int end_former(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
+static int end_former(struct stw_conn *c, const struct stw_login_as *as, struct stw_fault *f)
 {
-    char name[STW_TAKEOVER_NAME_MAX];
     struct former o;
-    if (!stw_takeover_name(name))
+    if (!stw_takeover_needed())
         return 0;
-    c->facts.no_secret = take_lock(c, t, true, f) != 0;
+    c->facts.no_secret = take_lock(c, as, true, f) != 0;
     if (f->lost)
         return -1;
     *f = (struct stw_fault){0};
-    if (c->facts.no_secret && take_lock(c, t, false, f) < 0) {
+    if (c->facts.no_secret && take_lock(c, as, false, f) < 0) {
         if (f->lost)
             return -1;
         *f = (struct stw_fault){0}; /* a cluster that forbids GET_LOCK: only the lease protects */
         return 0;
     }
-    while (ask_former(c, t, &o, f) == 0) {
+    while (ask_former(c, as, &o, f) == 0) {
         if (o.count == 0)
             return 0;
         if (time_left_ms(c) == 0)
@@ -513,7 +513,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
     if (r == 0 && !as->trial)
         r = set_up_mysql_connection(c, t, f);
     if (r == 0 && !as->trial)
-        r = end_former(c, t, f);
+        r = end_former(c, as, f);
     c->opening = false;
     c->limit_ms = ((uint64_t)t->statement_timeout_seconds + 2) * 1000;
     if (r == 0)

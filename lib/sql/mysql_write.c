@@ -21,9 +21,8 @@ static void put_account(struct stw_buf *out, const struct stw_account *a, const 
 /* Without it the names of locks have no secret, so that a failure keeps nothing from being done. */
 static void write_secret(struct stw_script *s)
 {
-    char name[STW_TAKEOVER_NAME_MAX];
     unsigned char random[32];
-    if (!stw_takeover_name(name) || RAND_bytes(random, sizeof(random)) != 1)
+    if (!stw_takeover_needed() || RAND_bytes(random, sizeof(random)) != 1)
         return;
     struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_CREATE, NULL);
     st->may_fail = true;

@@ -31,6 +31,7 @@ struct stw_pool {
     atomic_uint refs;
     struct stw_pool_config config;
     const struct stw_engine_ops *ops;
+    char cluster[STW_MARK_CLUSTER_LEN];
     struct stw_series *ok, *error, *open, *circuit;
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -81,6 +82,7 @@ int stw_pool_make(const struct stw_pool_config *config, const struct stw_engine_
                         config->target->name);
     atomic_init(&p->refs, 1);
     p->config = *config;
+    stw_format(p->cluster, sizeof(p->cluster), "%s", config->cluster ? config->cluster : "");
     p->ops = ops;
     p->count = count;
     (void)stw_targets_ref(config->targets);
@@ -268,7 +270,8 @@ static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *da
             p->ops->open(&(struct stw_login_as){.target = t,
                                                 .user = t->admin_user,
                                                 .database = database ? database : t->admin_database,
-                                                .password = stw_buf_str(&password)},
+                                                .password = stw_buf_str(&password),
+                                                .cluster = p->cluster},
                          f);
     }
     stw_buf_done(&password);

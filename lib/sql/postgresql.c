@@ -60,7 +60,8 @@ struct stw_conn {
     int wake;                /* an eventfd that ends all waiting, for other threads */
     char warned[6];          /* the SQLSTATE of a grant that only caused a warning */
     struct stw_intake intake;
-    char settings[384]; /* statements at the start of each transaction */
+    char settings[384];  /* statements at the start of each transaction */
+    const char *cluster; /* of the pool */
 };
 
 static uint64_t now_ms(void)
@@ -204,7 +205,8 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   as->database,
                                   modes[t->tls_mode],
                                   verify ? ca_of(t) : "/nonexistent/ca",
-                                  stw_takeover_name(name) ? name : "steward",
+                                  !as->trial && stw_takeover_name(as->cluster, name) ? name
+                                                                                     : "steward",
                                   "",
                                   "/dev/null",
                                   "disable",
@@ -448,7 +450,7 @@ static int end_former(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
     uint64_t statement_ms = c->timeout_ms;
     int r = 0;
-    stw_takeover_pg_former(&text);
+    stw_takeover_pg_former(c->cluster, &text);
     for (unsigned left = 1; r == 0 && text.len > 0 && left > 0;) {
         uint64_t now = now_ms();
         left = 0;
@@ -492,6 +494,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         (void)stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
         return NULL;
     }
+    c->cluster = as->cluster;
     /* The server's messages come in its language; its SQLSTATE does not. */
     (void)pq.PQsetErrorVerbosity(c->pg, PQERRORS_SQLSTATE);
     (void)pq.PQsetNoticeReceiver(c->pg, receive_notice, c);
@@ -541,7 +544,7 @@ static const struct stw_facts *conn_facts(const struct stw_conn *c)
 static int ask_guard(struct stw_conn *c, enum stw_sql_step step, struct stw_fault *f)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_TAKEOVER_TEXT_MAX);
-    stw_takeover_pg_guard(&text);
+    stw_takeover_pg_guard(c->cluster, &text);
     return text.len > 0 ? run_query(c, stw_buf_str(&text), step, NULL, NULL, f) : 0;
 }
 
@@ -553,7 +556,7 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
     if (st->alone && ask_guard(c, st->step, f) != 0)
         return -1;
     if (!row && !st->alone) /* in the same transaction as the changes */
-        stw_takeover_pg_guard(&text);
+        stw_takeover_pg_guard(c->cluster, &text);
     for (size_t i = 0; i < count; i++) {
         stw_buf_add(&text, st[i].text.data, st[i].text.len);
         stw_buf_adds(&text, count > 1 ? ";\n" : "");

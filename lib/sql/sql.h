@@ -218,6 +218,8 @@ typedef int stw_sql_password_fn(void *ctx, const struct stw_target *t, struct st
 struct stw_pool_config {
     const struct stw_target *target; /* in `targets`, which the pool keeps a reference to */
     struct stw_targets *targets;
+    const char
+        *cluster; /* that of the accounts, copied; part of the names of sessions.  NULL: none */
     stw_sql_password_fn *password;
     void *ctx;
     const struct stw_clock *clock;

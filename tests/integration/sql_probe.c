@@ -526,6 +526,7 @@ static int setup(const char *path, struct stw_error *err)
     for (size_t i = 0; r == 0 && i < stw_targets_count(probe.targets) && i < TARGETS_MAX; i++)
         r = stw_pool_create(&(struct stw_pool_config){.target = stw_targets_at(probe.targets, i),
                                                       .targets = probe.targets,
+                                                      .cluster = getenv("SQL_PROBE_CLUSTER"),
                                                       .password = password_of,
                                                       .clock = &stw_clock_system,
                                                       .metrics = probe.metrics,

@@ -33,14 +33,15 @@ def grant(database, *privileges, schema=None, table=None, option=False):
 class Probe:
     """One probe process on a list of targets."""
 
-    def __init__(self, folder, *targets, die_after=None, pause_after=None, epoch=None):
+    def __init__(self, folder, *targets, die_after=None, pause_after=None, epoch=None,
+                 cluster=CLUSTER):
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "targets.json"
         file.write_text(json.dumps(list(targets)))
         self.default = targets[0]["name"]
         self.stderr = open(folder / "stderr", "ab")
         self.stderr_path = folder / "stderr"
-        env = dict(os.environ)
+        env = {**os.environ, "SQL_PROBE_CLUSTER": cluster}
         if epoch:
             env["SQL_PROBE_EPOCH"] = str(epoch)
         if die_after:

@@ -20,6 +20,7 @@ from support.sqlprobe import account, grant
 
 PASSWORD = "s3cret-Pa55"
 ACCOMPLICE = "acc0mplice-Pa55"
+OTHER_CLUSTER = "5a7e0000-0000-4000-8000-000000000002"
 
 
 # --- H1: code owned by a dropped role never runs with the rights of another role
@@ -1079,10 +1080,16 @@ def test_admin_without_a_right_on_sessions_ends_those_of_its_accounts(make_probe
 # --- the locks that name the sessions of leaders
 
 
+# With the hash of "steward-system/steward.steward.dev", the Lease of the probe.
+FORMER_NAME = "steward/1de8ee4a0ed708d5/"
+
+
 def lock_names(server):
-    """The prefix of the locks of GET_LOCK, which a tenant can guess."""
+    """The prefixes of the locks of GET_LOCK, which a tenant can guess: of this and of the former version."""
     log = (server.folder / "general.log").read_text("utf-8", "replace")
-    return re.findall(r"_LOCK\('(steward/[0-9a-f]{16}/)", log)[-1]
+    names = set(re.findall(r"_LOCK\('(steward/[0-9a-f]{16}/)", log[log.rindex("SELECT p.ID"):]))
+    assert len(names) == 2 and FORMER_NAME in names
+    return names
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
@@ -1090,9 +1097,10 @@ def test_locks_of_a_stranger_do_not_keep_a_leader_out(make_probe, hosted, user):
     """Any account may hold a lock of this name, without a right; its session is left as it is."""
     first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
     first.sync(**account(user))
-    prefix = lock_names(hosted)
+    prefixes = lock_names(hosted)
     with dblogin.Session(hosted, user, PASSWORD) as held:
-        held.run(f"SELECT GET_LOCK('{prefix}6/0', 0)")
+        for prefix in prefixes:
+            held.run(f"SELECT GET_LOCK('{prefix}6/0', 0)")
         later = make_probe(hosted.target("db", maxConnections=1), epoch=8)
         assert later.ask("sync", **account(user, "0ther-Pa55"))["result"] == 0
         assert held.works()
@@ -1105,9 +1113,10 @@ def test_locks_of_a_stranger_do_not_hide_a_leader(make_probe, hosted, user):
     """It holds the locks of the coming leader, whose session the next one ends all the same."""
     first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
     first.sync(**account(user))
-    prefix = lock_names(hosted)
+    prefixes = lock_names(hosted)
     with dblogin.Session(hosted, user, PASSWORD) as held:
-        held.run(f"SELECT GET_LOCK('{prefix}8/0', 0)")
+        for prefix in prefixes:
+            held.run(f"SELECT GET_LOCK('{prefix}8/0', 0)")
         for epoch in (8, 9):
             later = make_probe(hosted.target("db", maxConnections=1), epoch=epoch)
             assert later.ask("sync", **account(user))["result"] == 0
@@ -1120,12 +1129,73 @@ def test_locks_of_a_stranger_do_not_hide_a_leader(make_probe, hosted, user):
 @pytest.mark.every_version("the takeover from an earlier leader")
 def test_session_of_an_earlier_leader_is_ended(make_probe, server, user):
     """Its connection is open when a later leader connects, which ends it before its own first change."""
-    first = make_probe(server.target("db", maxConnections=1), epoch=7)
+    first = make_probe(server.target("db", maxConnections=1), epoch=37)
     first.sync(**account(user))
-    later = make_probe(server.target("db", maxConnections=1), epoch=8)
+    later = make_probe(server.target("db", maxConnections=64), epoch=38)  # the longest statements
     assert later.ask("sync", **account(user, "0ther-Pa55"))["result"] == 0
     assert sessions_of_admin(server) == 1
     later.drop(**account(user))
+
+
+@pytest.mark.every_version("the takeover from an earlier leader")
+def test_leaders_of_two_clusters_do_not_end_each_other(make_probe, server, user):
+    """Both use the same name of the Lease, the same admin and the same server.  The one whose Lease had fewer
+    holders keeps its session, and writes with it."""
+    first = make_probe(server.target("db", maxConnections=1), epoch=7)
+    other = make_probe(server.target("db", maxConnections=1), epoch=8, cluster=OTHER_CLUSTER)
+    first.sync(**account(user))
+    before = admin_sessions(server)
+    other.sync(**account(f"{user}o", cluster=OTHER_CLUSTER))
+    assert len(admin_sessions(server)) == 2
+    first.sync(**account(user, "0ther-Pa55"))
+    assert before < admin_sessions(server)
+    later = make_probe(server.target("db", maxConnections=1), epoch=9, cluster=OTHER_CLUSTER)
+    later.drop(**account(f"{user}o", cluster=OTHER_CLUSTER))
+    assert before < admin_sessions(server) and len(admin_sessions(server)) == 2
+    first.drop(**account(user))
+
+
+@pytest.mark.every_version("the takeover from an earlier leader")
+def test_session_of_an_earlier_leader_of_the_former_version_is_ended(make_probe, server, user):
+    """Former versions named their sessions without the cluster."""
+    with former_leader(server, 6) as former:
+        later = make_probe(server.target("db", maxConnections=1), epoch=7)
+        assert later.ask("sync", **account(user))["result"] == 0
+        assert not former.works()
+        later.drop(**account(user))
+
+
+@pytest.mark.every_version("the sessions of leaders, and when they began")
+def test_leader_stops_at_a_later_one_of_the_former_version(make_probe, pg, user):
+    """After the way back to a former version its leader has connected.  A connection that began later is
+    not stopped: that leader would be one of another cluster."""
+    first = make_probe(pg.target("db", maxConnections=1), epoch=7)
+    first.sync(**account(user))
+    with former_leader(pg, 8) as former:
+        first.fails("sync", "CONNECT", **account(user, "0ther-Pa55"))
+        assert pg.logs_in(user, PASSWORD)
+        first.sync(**account(user, "0ther-Pa55"))
+        assert former.works() and pg.logs_in(user, "0ther-Pa55")
+        first.drop(**account(user))
+
+
+@contextlib.contextmanager
+def former_leader(server, epoch):
+    """A session of the admin with the name that former versions gave it."""
+    name = f"{FORMER_NAME}{epoch}"
+    with dblogin.Session(server, dbserver.ADMIN, dbserver.ADMIN_PASSWORD) as held:
+        held.run(f"SET application_name = '{name}'" if server.engine == "postgresql" else
+                 f"SELECT GET_LOCK('{name}/0', 0)")
+        yield held
+
+
+def admin_sessions(server):
+    """The numbers of the admin's sessions."""
+    if server.engine == "postgresql":
+        query = f"SELECT pid FROM pg_stat_activity WHERE usename = '{dbserver.ADMIN}'"
+    else:
+        query = f"SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{dbserver.ADMIN}'"
+    return {int(row[0]) for row in server.sql(query)}
 
 
 def sessions_of_admin(server):

@@ -71,6 +71,7 @@ struct scene {
     struct stw_targets *targets;
     char woken[64]; /* keys, each followed by a blank */
     char recovered[64];
+    bool unidentified; /* the identity of the cluster is not known */
 };
 
 static void note(char *words, size_t size, const char *word)
@@ -107,12 +108,22 @@ static struct stw_targets *targets_of(const char *list)
 #define TWO "[" T("one", "3306") "," T("two", "3307") "]"
 #define FOUR "[" T("one", "3306") "," T("two", "3307") "," T("three", "3308") "," T("four", "1") "]"
 
+static const char *name_cluster(void *ctx)
+{
+    const struct scene *s = ctx;
+    return s->unidentified ? NULL : "cluster-uid";
+}
+
 static void begin(struct scene *s, const char *list)
 {
     *s = (struct scene){.now = {1000}};
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
-    struct stw_pools_config config = {
-        .clock = &s->clock, .workers = 4, .wake = wake, .recovered = recover, .ctx = s};
+    struct stw_pools_config config = {.clock = &s->clock,
+                                      .workers = 4,
+                                      .wake = wake,
+                                      .recovered = recover,
+                                      .cluster = name_cluster,
+                                      .ctx = s};
     s->pools = stw_pools_create(&config);
     s->targets = targets_of(list);
     pools_made = 0;
@@ -372,6 +383,9 @@ static void test_refusals(void **state)
     (void)state;
     begin(&s, FOUR);
     assert_int_equal(enter(&s, "four", "a", &v), STW_POOLS_FAILED);
+    s.unidentified = true;
+    assert_int_equal(enter(&s, "one", "a", &v), STW_POOLS_FAILED);
+    s.unidentified = false;
     IN(&s, "one", "a", &v);
     pokes = 0;
     stw_pools_poke(s.pools, "ONE");
