@@ -545,15 +545,17 @@ static void write_schema(const struct schema_look *k, const char *verb, const ch
     stw_buf_done(&text);
 }
 
-/* A schema of an account that was dropped goes to the next one: its namespace is the same. */
+/* A schema of an account that was dropped goes to the next one: its namespace is the same.  The database has
+ * the mark of this object, so that it is the same cluster too. */
 static void judge_owner(const struct schema_look *k, const char *name, const char *owner)
 {
-    char heir[STW_PG_NAME_SIZE];
-    stw_pg_name_heir(k->want->ns, heir);
+    char heir[STW_PG_NAME_SIZE], former[STW_PG_NAME_SIZE];
+    stw_pg_name_heir(k->want->cluster, k->want->ns, heir);
+    stw_pg_name_former_heir(k->want->ns, former);
     if (stw_streq(owner, k->want->user))
         return;
-    if (stw_streq(owner, heir)) {
-        write_schema(k, "ALTER SCHEMA ", name, " OWNER TO ", heir);
+    if (stw_streq(owner, heir) || stw_streq(owner, former)) {
+        write_schema(k, "ALTER SCHEMA ", name, " OWNER TO ", owner);
     } else if (k->f->trouble == STW_SQL_FINE) {
         (void)stw_fault_set(k->f, STW_SQL_EXISTS, STW_SQL_STEP_CREATE,
                             "the schema \"%s\" exists and belongs to the role \"%s\"; have its "

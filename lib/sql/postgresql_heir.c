@@ -2,8 +2,8 @@
  *
  * The new owner of what a role of PostgreSQL owns when it is dropped.  Functions with SECURITY
  * DEFINER, views, rules and index expressions of the dropped role run with the rights of the new
- * owner.  So that is a role without rights: one per namespace, since an owner can also read what
- * else it owns.  Another role must be in the target's list, and must not be privileged or a member
+ * owner.  So that is a role without rights: one per namespace of a cluster, since an owner can also
+ * read what else it owns.  Another role must be in the target's list, and must not be privileged or a member
  * of other roles. */
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
@@ -16,8 +16,17 @@
 #define PLAIN_MAX 50 /* with the prefix as long as a name can be */
 #define CUT_TO 33    /* and so is this with an underscore and 16 digits */
 
-/* Names of namespaces have no underscore, so that two of them never share an heir. */
-void stw_pg_name_heir(const char *ns, char out[STW_PG_NAME_SIZE])
+/* The hash tells apart the same namespace in two clusters, and long names. */
+void stw_pg_name_heir(const char *cluster, const char *ns, char out[STW_PG_NAME_SIZE])
+{
+    char text[STW_MARK_CLUSTER_LEN + STW_PG_NAME_SIZE];
+    stw_format(text, sizeof(text), "%s/%s", cluster, ns);
+    stw_format(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%.*s_%016llx", CUT_TO, ns,
+               (unsigned long long)stw_hash_bytes(text, strlen(text)).lo);
+}
+
+/* Names of namespaces have no underscore. */
+void stw_pg_name_former_heir(const char *ns, char out[STW_PG_NAME_SIZE])
 {
     if (strlen(ns) <= PLAIN_MAX)
         stw_format(out, STW_PG_NAME_SIZE, STW_PG_HEIR_PREFIX "%s", ns);
@@ -119,7 +128,7 @@ static int look_heir(struct stw_session *s, const struct stw_account *a, struct 
     if (a->reassign_owned_to)
         stw_format(seen->heir, sizeof(seen->heir), "%s", a->reassign_owned_to);
     else
-        stw_pg_name_heir(a->ns, seen->heir);
+        stw_pg_name_heir(a->cluster, a->ns, seen->heir);
     write_lookup(&st->text, seen->heir, seen->role_oid);
     if (stw_session_ask(s, st, read_heir_row, &k, f) < 0)
         return -1;
@@ -141,6 +150,7 @@ void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
 {
     if (!seen->owns || a->reassign_owned_to || seen->heir_exists)
         return;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(1024);
     struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
     st->may_fail = true;
     stw_buf_adds(&st->text, "CREATE ROLE ");
@@ -150,7 +160,14 @@ void stw_pg_write_heir(const struct stw_account *a, const struct stw_seen *seen,
     st->may_fail = true;
     stw_buf_adds(&st->text, "COMMENT ON ROLE ");
     stw_pg_name(&st->text, seen->heir);
-    stw_buf_adds(&st->text, " IS 'owns what dropped accounts left; created by steward'");
+    stw_buf_adds(&st->text, " IS ");
+    stw_buf_addf(
+        &text,
+        "owns what dropped accounts of the namespace %s left, of the cluster whose kube-system "
+        "has the UID %s; created by steward",
+        a->ns, a->cluster);
+    stw_pg_strz(&st->text, stw_buf_str(&text));
+    st->text.failed |= text.failed;
 }
 
 /* --- many tables

@@ -84,7 +84,9 @@ int stw_pg_look_adoption(struct stw_session *s, const struct stw_account *a,
 /* postgresql_heir.c: the new owner of what a role owns. */
 #define STW_PG_HEIR_PREFIX "steward_heir_"
 /* The role of a namespace that gets what its dropped accounts own. */
-void stw_pg_name_heir(const char *ns, char out[STW_PG_NAME_SIZE]);
+void stw_pg_name_heir(const char *cluster, const char *ns, char out[STW_PG_NAME_SIZE]);
+/* As former versions named it, in every cluster. */
+void stw_pg_name_former_heir(const char *ns, char out[STW_PG_NAME_SIZE]);
 /* Before a drop: finds and checks the new owner, and fails with OWNS_OBJECTS if it cannot be one.
  * After that takes the rights of the role. */
 int stw_pg_look_drop(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,

@@ -3,6 +3,7 @@
 own.  It refuses to run as root: if the tests do, it runs as the user postgres or nobody."""
 
 import atexit
+import ctypes
 import functools
 import os
 import pathlib
@@ -70,6 +71,18 @@ def _template(installed):
 def quote(text):
     """A string of the dialect, for statements of tests."""
     return "'" + text.replace("'", "''") + "'"
+
+
+class _Hash(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def heir(cluster, namespace):
+    """The role that gets what dropped accounts of this namespace own."""
+    hashed = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    hashed.restype, hashed.argtypes = _Hash, [ctypes.c_char_p, ctypes.c_size_t]
+    text = f"{cluster}/{namespace}".encode()
+    return f"steward_heir_{namespace[:33]}_{hashed(text, len(text)).low:016x}"
 
 
 def name(text):

@@ -9,6 +9,7 @@ import pytest
 from support import cluster as k8s
 from support import databases
 from support import databaseuser as dbu
+from support import postgres
 from support import steward as stw
 from support import wait
 
@@ -131,5 +132,6 @@ def test_superuser_by_deletion(plain, tenant, pg):
     wait.until("the role to be gone", lambda: not pg.exists("maker"))
     assert not pg.login("accomplice", "acc0mplice-Pa55", "SELECT up()", mine)
     assert pg.sql("SELECT rolsuper FROM pg_roles WHERE rolname = 'accomplice'") == [["f"]]
+    system = plain.cluster.get("namespaces", "kube-system")
     owner = pg.sql("SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'up'", mine)
-    assert owner[0][0].strip('"') == f"steward_heir_{tenant}"
+    assert owner[0][0].strip('"') == postgres.heir(system["metadata"]["uid"], tenant)

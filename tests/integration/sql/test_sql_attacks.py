@@ -14,9 +14,10 @@ import time
 import pytest
 
 from support import dblogin, dbserver, pooler, wait
+from support.postgres import heir
 from support.postgres import name as pg_name
 from support.postgres import quote as pg_quote
-from support.sqlprobe import account, grant
+from support.sqlprobe import CLUSTER, account, grant
 
 PASSWORD = "s3cret-Pa55"
 ACCOMPLICE = "acc0mplice-Pa55"
@@ -29,8 +30,8 @@ OTHER_CLUSTER = "5a7e0000-0000-4000-8000-000000000002"
 class Tenant:
     """A PostgreSQL database, a tenant who may create objects in it, and an accomplice who stays."""
 
-    def __init__(self, pg, probe, user, namespace="shop"):
-        self.pg, self.probe, self.user = pg, probe, user
+    def __init__(self, pg, probe, user, namespace="shop", cluster=CLUSTER):
+        self.pg, self.probe, self.user, self.cluster = pg, probe, user, cluster
         self.database, self.accomplice = f"db_{user}", f"acc_{user}"
         self.owner = f"{namespace}/{user}"
         if not pg.sql(f"SELECT 1 FROM pg_database WHERE datname = '{self.database}'"):
@@ -43,7 +44,7 @@ class Tenant:
     def account(self, **more):
         """The tenant's own account."""
         return account(self.user, grants=self.grants, owner=self.owner, uid=f"uid-{self.user}",
-                       **more)
+                       cluster=self.cluster, **more)
 
     def run(self, text, database=None):
         """Runs statements as the tenant; they must succeed."""
@@ -122,19 +123,22 @@ def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
     tenant.probe.drop(**tenant.account())
     assert not pg.exists(user)
     for database in (tenant.database, second):
-        assert tenant.heirs(database) == {"steward_heir_shop"}
+        assert tenant.heirs(database) == {heir(CLUSTER, "shop")}
         tenant.check_harmless(database)
-    assert rights_of_role(pg, "steward_heir_shop") == [["f", "f", "f"]]
-    assert tenant.accomplice_runs("SELECT who()") == "steward_heir_shop"
+    assert rights_of_role(pg, heir(CLUSTER, "shop")) == [["f", "f", "f"]]
+    assert tenant.accomplice_runs("SELECT who()") == heir(CLUSTER, "shop")
     # A later drop uses the same role; a drop of a role without objects needs none.
     assert tenant.probe.drop(**tenant.account())["statements"] == 1
 
 
-def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
-    """H1: objects left by one namespace cannot read those left by another one."""
+@pytest.mark.every_version("who owns, and who is a member of whom")
+@pytest.mark.parametrize("namespace,cluster", [("attacker", CLUSTER), ("victim", OTHER_CLUSTER)])
+def test_heirs_of_two_namespaces_are_two(pg, make_probe, user, namespace, cluster):
+    """H1: objects left by one namespace cannot read those left by another one, nor by the same one of another
+    cluster."""
     probe = make_probe(pg.target("db"))
     victim = Tenant(pg, probe, user, "victim")
-    attacker = Tenant(pg, probe, user + "x", "attacker")
+    attacker = Tenant(pg, probe, user + "x", namespace, cluster)
     attacker.grants = [grant(victim.database, "CONNECT", "CREATE"),
                        grant(victim.database, "CREATE", "USAGE", schema="public")]
     probe.sync(**attacker.account())
@@ -145,34 +149,35 @@ def test_heirs_of_two_namespaces_are_two(pg, make_probe, user):
     probe.drop(**victim.account())
     probe.drop(**attacker.account())
     assert attacker.accomplice_runs("SELECT spy()", victim.database) is None
-    assert victim.heirs() == {"steward_heir_victim", "steward_heir_attacker"}
+    assert victim.heirs() == {heir(CLUSTER, "victim"), heir(cluster, namespace)}
+    assert cluster in pg.comment(heir(cluster, namespace))
 
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("kind", ["superuser", "admin", "member", "managed", "unlisted", "reader"])
 def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
     """H1: spec.reassignOwnedTo must be listed by the target, and must not have rights."""
-    heir = f"heir_{user}"
+    named = f"heir_{user}"
     probe = make_probe(pg.target("db", allowedOwners=[] if kind == "unlisted" else ["heir_*",
                                                                                    "steward-*"]))
     tenant = Tenant(pg, probe, user)
     if kind == "managed":
-        probe.sync(**account(heir, uid="uid-other", owner="other/heir"))
+        probe.sync(**account(named, uid="uid-other", owner="other/heir"))
     elif kind == "admin":
-        heir = "steward-admin"
+        named = "steward-admin"
     else:
-        pg.sql(f"CREATE ROLE {heir} NOLOGIN NOINHERIT {'SUPERUSER' if kind == 'superuser' else ''}")
+        pg.sql(f"CREATE ROLE {named} NOLOGIN NOINHERIT {'SUPERUSER' if kind == 'superuser' else ''}")
     if kind == "member":
-        pg.sql(f"CREATE ROLE boss_{user} SUPERUSER NOLOGIN; GRANT boss_{user} TO {heir}")
+        pg.sql(f"CREATE ROLE boss_{user} SUPERUSER NOLOGIN; GRANT boss_{user} TO {named}")
     if kind == "reader":
-        pg.sql(f"GRANT pg_read_all_data TO {heir}")
+        pg.sql(f"GRANT pg_read_all_data TO {named}")
     tenant.plant()
-    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account(reassign=heir))
-    assert heir in report["error"]
+    report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account(reassign=named))
+    assert named in report["error"]
     assert pg.exists(user) and tenant.heirs() == {user}
     # Nothing else changed: without spec.reassignOwnedTo the same account is dropped.
     tenant.probe.drop(**tenant.account())
-    assert tenant.heirs() == {"steward_heir_shop"}
+    assert tenant.heirs() == {heir(CLUSTER, "shop")}
     tenant.check_harmless()
 
 
@@ -191,17 +196,17 @@ def test_an_owner_from_the_list(pg, make_probe, user):
 def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute):
     """H1: a role of the heir's name that has rights is not used."""
     namespace = f"odd-{user}"
-    heir = f"steward_heir_{namespace}"
+    role = heir(CLUSTER, namespace)
     tenant = Tenant(pg, make_probe(pg.target("db")), user, namespace)
     tenant.plant()
-    make = {"member": f"CREATE ROLE {pg_name(heir)} NOINHERIT; "
-                      f"GRANT pg_read_all_data TO {pg_name(heir)}"}
-    pg.sql(make.get(attribute, f"CREATE ROLE {pg_name(heir)} NOINHERIT {attribute}"))
+    make = {"member": f"CREATE ROLE {pg_name(role)} NOINHERIT; "
+                      f"GRANT pg_read_all_data TO {pg_name(role)}"}
+    pg.sql(make.get(attribute, f"CREATE ROLE {pg_name(role)} NOINHERIT {attribute}"))
     report = tenant.probe.fails("drop", "OWNS_OBJECTS", **tenant.account())
-    assert heir in report["error"] and tenant.heirs() == {user}
-    pg.sql(f"DROP OWNED BY {pg_name(heir)}; DROP ROLE {pg_name(heir)}")
+    assert role in report["error"] and tenant.heirs() == {user}
+    pg.sql(f"DROP OWNED BY {pg_name(role)}; DROP ROLE {pg_name(role)}")
     tenant.probe.drop(**tenant.account())
-    assert tenant.heirs() == {heir}
+    assert tenant.heirs() == {role}
 
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
@@ -230,8 +235,8 @@ def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
                    "CREATE VIEW secrets AS SELECT rolname, rolpassword FROM pg_authid; "
                    "GRANT ALL ON secrets TO PUBLIC")
         probe.drop(**tenant.account())
-        assert tenant.heirs() - {admin} == {f"steward_heir_{namespace}"}
-        assert rights_of_role(pg, f"steward_heir_{namespace}") == [["f", "f", "f"]]
+        assert tenant.heirs() - {admin} == {heir(CLUSTER, namespace)}
+        assert rights_of_role(pg, heir(CLUSTER, namespace)) == [["f", "f", "f"]]
         assert tenant.accomplice_runs("SELECT * FROM secrets") is None
         assert tenant.accomplice_runs("SELECT count(*) FROM notes") == "0"
         pg.sql("DROP VIEW secrets; DROP TABLE notes", tenant.database)

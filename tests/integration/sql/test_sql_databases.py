@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from support import dblogin, dbserver, pause, postgres, scratch, wait
-from support.sqlprobe import account, grant
+from support.sqlprobe import CLUSTER, account, grant
 
 ALL = {"allowCreateDatabases": ["*"]}
 HARD = "da'ta \"%` \\ *{}"  # in every kind of quotation mark
@@ -472,30 +472,38 @@ def test_session_in_template1_does_not_block_the_creation_of_databases(make_prob
 @pytest.mark.every_version("schemas")
 @pytest.mark.parametrize("admin", ["superuser", "createrole"])
 def test_schemas(make_probe, pg, user, admin):
-    """The account owns them; one that belongs to another role stays its own."""
-    more = {}
+    """The account owns them, also those that a dropped account of the namespace left; one that belongs to
+    another role stays its own."""
+    more, maker, owner = {}, "root", f"n-{user}/app"
+    left = [postgres.heir(CLUSTER, f"n-{user}"), f"steward_heir_n-{user}"]  # of this version, and of former ones
     if admin == "createrole":
         pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE CREATEDB PASSWORD "
                f"'{dbserver.ADMIN_PASSWORD}'")
+        maker = f"low{user}"
         more["admin"] = {"user": f"low{user}", "passwordFile": str(pg.admin_file)}
     probe = make_probe(pg.target("db", **ALL, **more))
     hard = "sche'ma \"$guard$"
-    wanted = wants(user, {"name": f"{user}_d", "schemas": ["one", hard]})
+    wanted = wants(user, {"name": f"{user}_d", "schemas": ["one", hard]}, owner=owner)
     assert one(probe, "databases", wanted)["created"]
     assert not one(probe, "schemas", wanted)["schemas_added"]  # there is no account yet
-    probe.sync(**account(user))
+    probe.sync(**account(user, owner=owner))
     report = one(probe, "schemas", wanted)
     assert report["trouble"] == "FINE" and report["schemas_added"], report
     assert not one(probe, "schemas", wanted)["schemas_added"]
-    rows = pg.sql("SELECT nspname, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname IN "
-                  f"('one', {literal(hard)})", f"{user}_d")
-    assert sorted(rows) == sorted([["one", user], [hard, user]])
+    owners = "SELECT nspname, pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname IN " \
+             f"('one', {literal(hard)})"
+    assert sorted(pg.sql(owners, f"{user}_d")) == sorted([["one", user], [hard, user]])
     pg.sql("CREATE SCHEMA theirs", f"{user}_d")
-    report = one(probe, "schemas", wants(user, {"name": f"{user}_d", "schemas": ["theirs"]}))
+    for schema, role in zip(("one", hard), map(postgres.name, left)):
+        pg.sql(f"SET ROLE {maker}; CREATE ROLE {role} NOLOGIN NOINHERIT; RESET ROLE; "
+               f"ALTER SCHEMA {postgres.name(schema)} OWNER TO {role}", f"{user}_d")
+    assert one(probe, "schemas", wanted)["schemas_added"]
+    assert sorted(pg.sql(owners, f"{user}_d")) == sorted([["one", user], [hard, user]])
+    report = one(probe, "schemas", wants(user, {"name": f"{user}_d", "schemas": ["theirs"]}, owner=owner))
     assert report["trouble"] == "EXISTS" and "belongs to the role" in report["error"]
     # The server ends psql's session, of a superuser, a moment after psql.
     wait.until("the end of psql's session", lambda: one(probe, "undatabases", wanted)["dropped"])
-    probe.drop(**account(user))
+    probe.drop(**account(user, owner=owner))
 
 
 def target_of(pg, user, admin):

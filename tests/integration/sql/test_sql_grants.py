@@ -3,8 +3,8 @@
 
 import pytest
 
-from support import dbserver
-from support.sqlprobe import account, grant
+from support import dbserver, postgres
+from support.sqlprobe import CLUSTER, account, grant
 
 
 @pytest.fixture
@@ -357,7 +357,7 @@ def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
     probe.drop(**account(user))
     assert not pg.exists(user)
     assert pg.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'mine'", "theirs") == [
-        ["steward_heir_shop"]]
+        [postgres.heir(CLUSTER, "shop")]]
 
 
 def on_columns(database, columns, *privileges, **more):

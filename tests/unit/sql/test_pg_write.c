@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 static const struct stw_account bob = {
-    .user = "b\"ob", .owner = "shop/bob", .owner_uid = "u-1", .cluster = "c-1"};
+    .user = "b\"ob", .ns = "shop", .owner = "shop/bob", .owner_uid = "u-1", .cluster = "c-1"};
 static const struct stw_facts fifteen = {.number = 150018, .superuser = true};
 
 static void wrote(struct stw_script *s, size_t count, const char *last)
