@@ -764,7 +764,7 @@ static int run_script(struct work *w)
 {
     struct stw_script first = {0};
     if (w->script.count == 0)
-        return 0;
+        return w->script.failed ? stw_session_run(&w->s, &w->script, &w->f) : 0;
     if (w->seen.read_only) {
         stw_session_leave_server(&w->s);
         return stw_fault_set(&w->f, STW_SQL_READ_ONLY, w->script.items[0].step,
@@ -887,24 +887,57 @@ static void refuse_excess(struct work *w, const struct stw_rights *excess)
                         excess->count > 1 ? ", and others" : "", w->a->user);
 }
 
+/* Other clients gave it more rights than were read, or give it more at this moment. */
+static void refuse_more(struct work *w)
+{
+    if (w->refused.trouble == STW_SQL_FINE)
+        (void)stw_fault_set(&w->refused, STW_SQL_FAILED, STW_SQL_STEP_REVOKE,
+                            "other clients gave it more rights than are read and taken at once: %u "
+                            "were taken, and the next check goes on",
+                            w->r->grants_revoked);
+}
+
+static const struct stw_login *find_login(const struct stw_seen *seen, const char *host)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (stw_streq(seen->logins[i].host, host))
+            return &seen->logins[i];
+    return NULL;
+}
+
+/* `stay`: of what it had before and was to be taken. */
 static int read_back_login(struct work *w, struct stw_login *l)
 {
-    stw_autorights struct stw_rights missing = {0}, excess = {0};
+    static const struct stw_rights nothing = {0};
+    const struct stw_login *before = find_login(&w->seen, l->host);
+    bool exact = w->a->grants_policy == STW_GRANTS_EXACT;
+    stw_autorights struct stw_rights missing = {0}, excess = {0}, stay = {0};
     stw_rights_minus(&w->want, &l->have, &missing);
-    if (w->a->grants_policy == STW_GRANTS_EXACT)
+    if (exact)
         stw_rights_minus(&l->have, &w->want, &excess);
-    if (missing.failed || excess.failed)
+    stw_rights_both(before ? &before->have : &nothing, &excess, &stay);
+    if (missing.failed || excess.failed || stay.failed)
         return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_GRANT, STW_RIGHTS_NO_MEMORY);
     w->r->grants_given -= STW_MIN(w->r->grants_given, (unsigned)missing.count);
-    w->r->grants_revoked -= STW_MIN(w->r->grants_revoked, (unsigned)excess.count);
+    w->r->grants_revoked -= STW_MIN(w->r->grants_revoked, (unsigned)stay.count);
     stw_rights_add_all(&w->foreign, &excess);
     if (w->refused.trouble != STW_SQL_FINE)
         return 0;
     if (missing.count > 0)
         refuse_missing(w, l, &missing);
-    else if (excess.count > 0)
-        refuse_excess(w, &excess);
+    else if (stay.count > 0)
+        refuse_excess(w, &stay);
+    else if (excess.count > 0 || (exact && l->sampled))
+        refuse_more(w);
     return 0;
+}
+
+static bool has_unknown_rights(const struct work *w)
+{
+    bool sampled = false;
+    for (size_t i = 0; i < w->seen.count; i++)
+        sampled |= w->seen.logins[i].wanted && w->seen.logins[i].sampled;
+    return sampled && w->a->grants_policy == STW_GRANTS_EXACT;
 }
 
 /* Statements for rights can succeed and do nothing, or leave out single objects: what the account has now
@@ -914,10 +947,13 @@ static int read_back(struct work *w)
     struct stw_account a = *w->a;
     struct stw_seen again = {0};
     a.password = (struct stw_sql_secret){0}; /* no login is tried */
-    if (w->r->grants_given == 0 && w->r->grants_revoked == 0)
+    if (w->r->grants_given == 0 && w->r->grants_revoked == 0) {
+        if (has_unknown_rights(w))
+            refuse_more(w);
         return 0;
+    }
     int r = w->s.ops->look(&w->s, &a, &again, &w->f);
-    if (r == 0 && w->s.ops->look_rights)
+    if (r == 0)
         r = w->s.ops->look_rights(&w->s, &a, &w->want, &again, &w->f);
     for (size_t i = 0; i < again.count && r == 0; i++)
         if (again.logins[i].wanted && again.logins[i].exists)
@@ -981,7 +1017,7 @@ static int look_at_rights(struct work *w)
             STW_SQL_STEP_GRANT, &err);
     if (stw_roles_check(&w->s, w->a, &w->want, &w->refused, &w->f) != 0)
         return lookup_failed(w);
-    if (ops->look_rights && ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)
+    if (ops->look_rights(&w->s, w->a, &w->want, &w->seen, &w->f) != 0)
         return w->f.step == STW_SQL_STEP_LOOKUP ? lookup_failed(w) : -1;
     return check_rights(w);
 }
@@ -1083,6 +1119,8 @@ static void write_end_of_mark(struct work *w, const struct stw_login *l, enum en
 {
     if (how == DROP)
         write_unmark(w, l);
+    else if (locks(w, l, how) && w->a->keep && l->mark.rights.failed)
+        w->script.failed = true; /* they would be lost */
     else if (locks(w, l, how) && w->a->keep && l->mark.state != STW_MARK_KEPT)
         w->s.ops->mark(&w->s.facts, w->a, l, STW_MARK_KEPT, "", &l->mark.rights, &w->script);
     else if (!locks(w, l, how))

@@ -84,9 +84,10 @@ struct stw_login {
     bool exists;
     bool mark_written; /* by the script that is being built */
     bool adopting;     /* it is not ours yet, and will be adopted */
-    bool more_rights;  /* it has some that `have` cannot represent */
-    bool special;      /* never adopted: a superuser, a role, ... */
-    bool can_login;    /* it is not locked; PostgreSQL: LOGIN */
+    bool more_rights;  /* it has some that `have` cannot represent, or that were not read */
+    bool sampled; /* other clients gave it more than STW_RIGHTS_SAMPLE: `have` lacks some of them */
+    bool special; /* never adopted: a superuser, a role, ... */
+    bool can_login; /* it is not locked; PostgreSQL: LOGIN */
     bool options_differ;
     struct stw_requirement require,
         base; /* MySQL and MariaDB: of the connections; of the base account */
@@ -222,7 +223,7 @@ struct stw_engine_ops {
     /* The requested rights, as this server will show them. */
     int (*expand)(const struct stw_facts *k, const struct stw_account *a,
                   const struct stw_seen *seen, struct stw_rights *ret, struct stw_error *err);
-    /* Looks up rights that `look` does not return; NULL: none. */
+    /* Looks up rights that `look` does not return. */
     int (*look_rights)(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
     /* Passes a row {role, why} to `row` for each wanted role that exists, and on PostgreSQL for each

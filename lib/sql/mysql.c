@@ -716,6 +716,7 @@ const struct stw_engine_ops stw_engine_mysql = {
     .check = stw_mysql_check,
     .look = stw_mysql_look,
     .expand = stw_mysql_expand,
+    .look_rights = stw_mysql_look_rights,
     .look_roles = stw_mysql_look_roles,
     .look_adoption = stw_mysql_look_adoption,
     .look_rights = stw_mysql_look_rights,

@@ -197,25 +197,57 @@ static void write_certificates(struct stw_buf *out, const char *user)
                  user);
 }
 
-static void write_rights(struct stw_buf *out, const struct stw_facts *k, const char *user)
+/* Of these rights anybody with GRANT OPTION can give any number. */
+static const struct place {
+    char kind;
+    uint8_t level;
+    const char *columns, *table, *names;
+} places[] = {
+    {'d', STW_LEVEL_DATABASE, NULL, "mysql.db", "Db"},
+    {'t', STW_LEVEL_TABLE, BYTES("Db") "," BYTES("Table_name") "," BYTES("Table_priv") ",NULL,NULL",
+     "mysql.tables_priv", "Db,Table_name"},
+    {'c', STW_LEVEL_COLUMN,
+     BYTES("Db") "," BYTES("Table_name") "," BYTES("Column_name") "," BYTES("Column_priv") ",NULL",
+     "mysql.columns_priv", "Db,Table_name,Column_name"},
+    {'p', STW_LEVEL_ROUTINE,
+     BYTES("Db") "," BYTES("LOWER(Routine_name)") "," BYTES("Routine_type") "," BYTES(
+         "Proc_priv") ",NULL",
+     "mysql.procs_priv", "Db,Routine_name,Routine_type"},
+};
+
+static void write_place(struct stw_buf *out, const struct stw_facts *k, const struct place *p,
+                        const char *user)
 {
-    stw_buf_adds(out, " UNION ALL " HEAD("d") BYTES("Db") ",");
-    write_bits(out, k, STW_ON_DATABASE);
-    stw_buf_addf(out, ",NULL,NULL,NULL FROM mysql.db WHERE User=%s", user);
-    stw_buf_addf(out,
-                 " UNION ALL " HEAD("t") BYTES("Db") "," BYTES("Table_name") "," BYTES(
-                     "Table_priv") ",NULL,NULL FROM mysql.tables_priv WHERE User=%s",
-                 user);
-    stw_buf_addf(out,
-                 " UNION ALL " HEAD("c") BYTES("Db") "," BYTES("Table_name") "," BYTES(
-                     "Column_name") "," BYTES("Column_priv") ",NULL FROM mysql.columns_priv WHERE "
-                                                             "User=%s",
-                 user);
-    stw_buf_addf(out,
-                 " UNION ALL " HEAD("p") BYTES("Db") "," BYTES("LOWER(Routine_name)") "," BYTES(
-                     "Routine_type") "," BYTES("Proc_priv") ",NULL FROM mysql.procs_priv WHERE "
-                                                            "User=%s",
-                 user);
+    stw_buf_addf(out, "SELECT '%c'," BYTES("User") "," BYTES("Host") ",", p->kind);
+    if (p->columns) {
+        stw_buf_adds(out, p->columns);
+    } else {
+        stw_buf_adds(out, BYTES("Db") ",");
+        write_bits(out, k, STW_ON_DATABASE);
+        stw_buf_adds(out, ",NULL,NULL,NULL");
+    }
+    stw_buf_addf(out, " FROM %s WHERE User=%s", p->table, user);
+}
+
+#define PRIVILEGES_MAX 32 /* on one object */
+
+/* How many rights are read: those of the object itself have their place. */
+static size_t limit_of(const struct stw_account *a)
+{
+    size_t hosts = 0;
+    for (const char *const *h = a->hosts; h && *h; h++)
+        hosts++;
+    return STW_MIN(STW_RIGHTS_SAMPLE + a->grant_count * hosts * PRIVILEGES_MAX, STW_RIGHTS_MAX / 2);
+}
+
+static void write_rights(struct stw_buf *out, const struct stw_facts *k, const char *user,
+                         size_t limit)
+{
+    for (size_t i = 0; i < STW_COUNT(places); i++) {
+        stw_buf_adds(out, " UNION ALL (");
+        write_place(out, k, &places[i], user);
+        stw_buf_addf(out, " LIMIT %zu)", limit + 1);
+    }
     if (k->mariadb) {
         stw_buf_addf(out,
                      " UNION ALL " HEAD("r") BYTES(
@@ -330,7 +362,7 @@ static void write_lookup(struct stw_statement *st, const struct stw_facts *k,
         write_certificates(out, user);
     if (a->base)
         write_base(out, k, a->base);
-    write_rights(out, k, user);
+    write_rights(out, k, user, limit_of(a));
     write_databases(out, k, a);
     write_routines(out, k, a);
     stw_buf_adds(out, " UNION ALL SELECT 'f','','',CONCAT(@@global.read_only),NULL,NULL,NULL,NULL");
@@ -350,6 +382,8 @@ struct mysql_look {
     const struct stw_facts *facts;
     const struct stw_account *account;
     struct stw_seen *seen;
+    size_t left;  /* rows that may still be read of rights that anybody gave */
+    bool sampled; /* there are more */
 };
 
 static const char *get_cell_text(const struct stw_cell *c)
@@ -555,40 +589,39 @@ static int read_mark(struct stw_mark *m, const struct stw_cell *c)
     return stw_mark_parse_rights(get_cell_text(&c[E]), c[E].len, m);
 }
 
-static int read_right(const struct stw_facts *k, struct stw_login *l, char kind,
-                      const struct stw_cell *c)
+static void read_place(struct mysql_look *k, struct stw_login *l, char kind,
+                       const struct stw_cell *c)
 {
-    struct stw_right r = {.database = get_cell_text(&c[A]), .name = get_cell_text(&c[B])};
-    switch (kind) {
-    case 'd':
+    struct stw_right r = {.database = get_cell_text(&c[A]),
+                          .name = kind == 'd' ? NULL : get_cell_text(&c[B])};
+    size_t before = l->have.count;
+    if (k->left == 0) {
+        k->sampled = true;
+        return;
+    }
+    if (kind == 'd') {
         r.level = STW_LEVEL_DATABASE;
-        r.name = NULL;
-        stw_mysql_rights_of_list(r, &c[B], k, &l->have);
-        return 0;
-    case 't':
+        stw_mysql_rights_of_list(r, &c[B], k->facts, &l->have);
+    } else if (kind == 't') {
         r.level = STW_LEVEL_TABLE;
-        stw_mysql_rights_of_list(r, &c[C], k, &l->have);
-        return 0;
-    case 'c':
-    case 'p':
+        stw_mysql_rights_of_list(r, &c[C], k->facts, &l->have);
+    } else {
         r.level = kind == 'c' ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
         r.column = get_cell_text(&c[C]);
-        stw_mysql_rights_of_list(r, &c[D], k, &l->have);
-        return 0;
-    case 'r':
-        r = (struct stw_right){
-            .level = STW_LEVEL_ROLE, .name = get_cell_text(&c[A]), .column = get_cell_text(&c[B])};
-        r.privilege = "MEMBER";
-        break;
-    case 'e':
-        add_default(l, get_cell_text(&c[A]), get_cell_text(&c[B]));
-        return 0;
-    default:
-        r = (struct stw_right){.level = STW_LEVEL_GLOBAL, .privilege = get_cell_text(&c[A])};
-        break;
+        stw_mysql_rights_of_list(r, &c[D], k->facts, &l->have);
     }
+    k->left -= STW_MIN(k->left, STW_MAX(l->have.count - before, (size_t)1));
+}
+
+static void read_right(struct stw_login *l, char kind, const struct stw_cell *c)
+{
+    struct stw_right r = {.level = STW_LEVEL_GLOBAL, .privilege = get_cell_text(&c[A])};
+    if (kind == 'r')
+        r = (struct stw_right){.level = STW_LEVEL_ROLE,
+                               .name = get_cell_text(&c[A]),
+                               .column = get_cell_text(&c[B]),
+                               .privilege = "MEMBER"};
     stw_rights_add(&l->have, &r);
-    return 0;
 }
 
 static void read_old_password(struct stw_login *l, const struct stw_account *a,
@@ -661,11 +694,17 @@ static int read_login_row(void *ctx, const struct stw_cell *c, unsigned count)
         return read_account(k, l, c);
     if (kind == 'x')
         return keep_texts(c, &l->require);
-    if (kind == 'o') {
+    if (kind == 'm')
+        return read_mark(&l->mark, c);
+    if (kind == 'o')
         read_old_password(l, k->account, c);
-        return 0;
-    }
-    return kind == 'm' ? read_mark(&l->mark, c) : read_right(k->facts, l, kind, c);
+    else if (kind == 'e')
+        add_default(l, get_cell_text(&c[A]), get_cell_text(&c[B]));
+    else if (strchr("dtcp", kind))
+        read_place(k, l, kind, c);
+    else
+        read_right(l, kind, c);
+    return 0;
 }
 
 static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
@@ -686,14 +725,70 @@ static int add_hosts(const struct stw_account *a, struct stw_seen *seen)
 static int send_lookup(struct stw_session *s, const struct stw_account *a,
                        enum stw_mark_place place, struct stw_seen *seen, struct stw_fault *f)
 {
-    struct mysql_look k = {&s->facts, a, seen};
+    struct mysql_look k = {&s->facts, a, seen, limit_of(a), false};
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     write_lookup(st, &s->facts, a, place);
     seen->place = place;
     if (add_hosts(a, seen) < 0)
         return stw_fault_set(f, STW_SQL_LOOKUP, STW_SQL_STEP_LOOKUP, "no memory");
-    return stw_session_ask(s, st, read_login_row, &k, f);
+    int r = stw_session_ask(s, st, read_login_row, &k, f);
+    for (size_t i = 0; i < seen->count; i++) {
+        seen->logins[i].sampled = k.sampled;
+        seen->logins[i].more_rights |= k.sampled;
+    }
+    return r;
+}
+
+/* The names of what the rights are on, as rows of a list.  Returns how many. */
+static size_t put_scopes(struct stw_buf *out, const struct stw_facts *k,
+                         const struct stw_rights *rights, uint8_t level, size_t count)
+{
+    for (size_t i = 0; i < rights->count; i += stw_rights_scope(rights, i)) {
+        const struct stw_right *r = &rights->items[i];
+        const char *const parts[] = {r->database, r->name, r->column};
+        size_t most = level == STW_LEVEL_DATABASE ? 1 : level == STW_LEVEL_TABLE ? 2 : 3;
+        if (r->level != level)
+            continue;
+        stw_buf_adds(out, count++ > 0 ? ",(" : "(");
+        for (size_t n = 0; n < most; n++) {
+            stw_buf_adds(out, n ? "," : "");
+            stw_mysql_strz(out, parts[n], k->no_backslash);
+        }
+        stw_buf_addc(out, ')');
+    }
+    return count;
+}
+
+/* The rights on what is wanted or in a mark, which the sample may lack. */
+int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
+                          const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
+{
+    struct mysql_look k = {&s->facts, a, seen, SIZE_MAX, false};
+    stw_autoscript struct stw_script script = {0};
+    stw_autobuf struct stw_buf user = STW_BUF_INIT(4096);
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    if (seen->count == 0 || !seen->logins[0].sampled)
+        return 0;
+    stw_mysql_strz(&user, a->user, s->facts.no_backslash);
+    for (size_t i = 0; i < STW_COUNT(places); i++) {
+        stw_autobuf struct stw_buf names = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+        size_t count = put_scopes(&names, &s->facts, want, places[i].level, 0);
+        for (size_t n = 0; n < seen->count; n++)
+            count =
+                put_scopes(&names, &s->facts, &seen->logins[n].mark.rights, places[i].level, count);
+        st->text.failed |= names.failed || user.failed;
+        if (count == 0)
+            continue;
+        stw_buf_adds(&st->text, st->text.len > 0 ? " UNION ALL " : "");
+        write_place(&st->text, &s->facts, &places[i], stw_buf_str(&user));
+        stw_buf_addf(&st->text, " AND (%s) IN (%s)", places[i].names, stw_buf_str(&names));
+    }
+    if (st->text.len > 0 && stw_session_ask(s, st, read_login_row, &k, f) != 0)
+        return -1;
+    for (size_t i = 0; i < seen->count; i++)
+        stw_rights_sort(&seen->logins[i].have);
+    return 0;
 }
 
 static void note_missing_routine(const struct stw_account *a, struct stw_seen *seen)

@@ -311,6 +311,8 @@ struct pg_rights_look {
     char *beyond;  /* the same */
     bool adopting; /* all rights must be known */
     bool unknown;  /* there are some that `have` cannot represent */
+    size_t left;   /* rows that may still be read of rights that anybody gave */
+    bool sampled;  /* there are more */
 };
 
 static const char *get_cell_text(const struct stw_cell *c)
@@ -448,6 +450,11 @@ static int read_right_row(void *ctx, const struct stw_cell *c, unsigned count)
                           .column = get_cell_text(&c[3]),
                           .privilege = get_cell_text(&c[4]),
                           .grantor = get_cell_text(&c[6])};
+    if (k->left == 0) {
+        k->sampled = true;
+        return 0;
+    }
+    k->left--;
     bool option = stw_streq(get_cell_text(&c[5]), "true");
     enum stw_pg_what what = kind == 'q'   ? STW_PG_SEQUENCES
                             : kind == 'p' ? STW_PG_ROUTINES
@@ -532,6 +539,121 @@ static void write_owned(struct stw_buf *out, const struct stw_rights *want, cons
     }
 }
 
+/* The names of what the rights of one level are on, as rows of a list: "('public','orders'),".  Returns how
+ * many. */
+static size_t put_scopes(struct stw_buf *out, const struct pg_rights_look *k, uint8_t level)
+{
+    const struct stw_rights *const sets[] = {k->want, k->recorded};
+    size_t count = 0;
+    for (size_t n = 0; n < STW_COUNT(sets); n++)
+        for (size_t i = 0; i < sets[n]->count; i += stw_rights_scope(sets[n], i)) {
+            const struct stw_right *r = &sets[n]->items[i];
+            if (r->level != level || !stw_streq(r->database, k->database))
+                continue;
+            stw_buf_adds(out, count++ > 0 ? ",(" : "(");
+            stw_pg_strz(out, r->schema);
+            stw_buf_adds(out, "::name");
+            for (int part = 0; part < 2 && level != STW_LEVEL_SCHEMA; part++) {
+                if (part == 1 && level != STW_LEVEL_COLUMN)
+                    break;
+                stw_buf_addc(out, ',');
+                stw_pg_strz(out, part ? r->column : r->name);
+                stw_buf_adds(out, "::name");
+            }
+            stw_buf_addc(out, ')');
+        }
+    return count;
+}
+
+/* A condition on the rows of write_have: it is only a part of a right on all tables or schemas (is_covered).
+ * What has the name of a wanted or marked one is none. */
+static void put_covered(struct stw_buf *out, const struct pg_rights_look *k)
+{
+    const struct stw_rights *const sets[] = {k->want, k->recorded};
+    stw_autobuf struct stw_buf tables = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    stw_autobuf struct stw_buf schemas = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    bool some_tables = put_scopes(&tables, k, STW_LEVEL_TABLE) > 0;
+    bool some_schemas = put_scopes(&schemas, k, STW_LEVEL_SCHEMA) > 0;
+    stw_buf_adds(out, "(FALSE");
+    for (size_t n = 0; n < STW_COUNT(sets); n++)
+        for (size_t i = 0; i < sets[n]->count; i++) {
+            const struct stw_right *r = &sets[n]->items[i];
+            if (!stw_streq(r->database, k->database) || stw_pg_what(r) == STW_PG_ROUTINES ||
+                !(stw_pg_is_all_tables(r) || stw_pg_is_all_schemas(r)))
+                continue;
+            /* Kinds of what an extension has made are in upper case. */
+            stw_buf_addf(out, " OR (h.kind = '%s' AND h.privilege = '%s'%s AND h.schema ",
+                         r->level == STW_LEVEL_SCHEMA         ? "s"
+                         : stw_pg_what(r) == STW_PG_SEQUENCES ? "q"
+                                                              : "t",
+                         r->privilege, r->option ? "" : " AND h.option = 'false'");
+            if (stw_pg_is_all_schemas(r)) {
+                stw_buf_adds(out, "!~ '^pg_' AND h.schema <> 'information_schema')");
+                continue;
+            }
+            stw_buf_adds(out, "= ");
+            stw_pg_strz(out, r->schema);
+            stw_buf_addc(out, ')');
+        }
+    stw_buf_adds(out, ")");
+    if (some_tables)
+        stw_buf_addf(out,
+                     " AND (h.kind = 's' OR (h.schema::name, h.name::name) NOT IN (VALUES %s))",
+                     stw_buf_str(&tables));
+    if (some_schemas)
+        stw_buf_addf(out, " AND (h.kind <> 's' OR h.schema::name NOT IN (VALUES %s))",
+                     stw_buf_str(&schemas));
+    out->failed |= tables.failed || schemas.failed;
+}
+
+/* A limited number of rights on single objects, most of which anybody may have given. */
+static void write_sample(struct stw_buf *out, const struct pg_rights_look *k, const char *oid)
+{
+    stw_buf_adds(out, "(SELECT * FROM (");
+    write_have(out, oid);
+    if (k->adopting) {
+        write_future(out, oid);
+        stw_pg_write_routines_have(out, oid);
+    }
+    stw_buf_adds(out, ") h(kind, schema, name, col, privilege, option, grantor) WHERE (");
+    put_covered(out, k);
+    stw_buf_addf(out, ") IS NOT TRUE LIMIT %zu)", k->left + 1);
+}
+
+/* The rights on what is wanted or in the mark. */
+static void write_named(struct stw_buf *out, const struct pg_rights_look *k, const char *oid)
+{
+    static const struct {
+        uint8_t level;
+        const char *query;
+    } queries[] = {
+        {STW_LEVEL_SCHEMA,
+         "'s', o.nspname::text, NULL, NULL, x.privilege_type, x.is_grantable::text, " OTHER_GRANTOR(
+             "o.nspowner") " FROM pg_namespace o CROSS JOIN LATERAL aclexplode(o.nspacl) x WHERE "
+                           "(o.nspname)"},
+        {STW_LEVEL_TABLE,
+         "CASE o.relkind WHEN 'S' THEN 'q' ELSE 't' END, n.nspname::text, o.relname::text, NULL, "
+         "x.privilege_type, x.is_grantable::text, " OTHER_GRANTOR(
+             "o.relowner") " FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace CROSS "
+                           "JOIN LATERAL aclexplode(o.relacl) x WHERE (n.nspname, o.relname)"},
+        {STW_LEVEL_COLUMN,
+         "'c', n.nspname::text, o.relname::text, t.attname::text, x.privilege_type, "
+         "x.is_grantable::text, " OTHER_GRANTOR(
+             "o.relowner") " FROM pg_class o JOIN pg_namespace n ON n.oid = o.relnamespace JOIN "
+                           "pg_attribute t ON t.attrelid = o.oid CROSS JOIN LATERAL "
+                           "aclexplode(t.attacl) x WHERE (n.nspname, o.relname, t.attname)"},
+    };
+    stw_buf_adds(out, "SELECT NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, "
+                      "NULL::text, NULL::text WHERE FALSE");
+    for (size_t i = 0; i < STW_COUNT(queries); i++) {
+        stw_autobuf struct stw_buf names = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+        if (put_scopes(&names, k, queries[i].level) > 0)
+            stw_buf_addf(out, " UNION ALL SELECT %s IN (VALUES %s) AND x.grantee = %s",
+                         queries[i].query, stw_buf_str(&names), oid);
+        out->failed |= names.failed;
+    }
+}
+
 static bool has_rights_inside_database(const struct stw_rights *rights, const char *database)
 {
     for (size_t i = 0; i < rights->count; i++)
@@ -549,22 +671,33 @@ static bool may_pass(const struct stw_fault *f, bool wanted)
            (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED);
 }
 
+/* The sample may lack them. */
+static int look_at_named(struct stw_session *s, struct pg_rights_look *k, const char *oid,
+                         struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
+    size_t left = k->left;
+    write_named(&st->text, k, oid);
+    write_owned(&st->text, k->want, k->database, oid);
+    k->left = SIZE_MAX;
+    int r = stw_session_ask(s, st, read_right_row, k, f);
+    k->left = left;
+    return r;
+}
+
 static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *oid,
                    struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, k->database);
-    write_have(&st->text, oid);
-    if (k->adopting) {
-        write_future(&st->text, oid);
-        stw_pg_write_routines_have(&st->text, oid);
-    }
+    write_sample(&st->text, k, oid);
     write_all(&st->text, k->recorded, k->database, k->user, oid);
     write_owned(&st->text, k->want, k->database, oid);
     write_limit(&st->text, k->want, k->database);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)
-        return 0;
+        return k->sampled ? look_at_named(s, k, oid, f) : 0;
     if (may_pass(f, wanted)) {
         *f = (struct stw_fault){0};
         return 0;
@@ -607,6 +740,7 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                                .have = &l->have,
                                .missing = l->missing,
                                .beyond = l->beyond,
+                               .left = STW_RIGHTS_SAMPLE + want->count * 2 + l->mark.rights.count,
                                .adopting = l->adopting};
     char **names = NULL;
     size_t count = 0;
@@ -628,7 +762,8 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
     for (size_t i = 0; i < count; i++)
         free(names[i]);
     free(names);
-    l->more_rights |= k.unknown;
+    l->more_rights |= k.unknown || k.sampled;
+    l->sampled = k.sampled;
     add_owned_databases(seen, want, &l->have);
     stw_rights_sort(&l->have);
     return r;

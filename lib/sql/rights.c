@@ -307,7 +307,7 @@ int stw_rights_parse(struct stw_json list, struct stw_rights *ret)
         if (parse_scope(value, ret) != 0)
             return -1;
     stw_rights_sort(ret);
-    return ret->failed ? -1 : 0;
+    return 0;
 }
 
 /* Whether a wildcard in it is not escaped. */

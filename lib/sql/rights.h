@@ -52,6 +52,9 @@ struct stw_rights {
 /* A run has up to five sets of what its account has. */
 #define STW_RIGHTS_MAX ((size_t)50000)
 #define STW_RIGHTS_MAX_BYTES ((size_t)8 << 20)
+/* How many rights of other clients are read, beside those that are wanted or in the mark: anybody on the server
+ * may give an account any number. */
+#define STW_RIGHTS_SAMPLE ((size_t)5000)
 #define stw_autorights __attribute__((cleanup(stw_rights_done)))
 
 void stw_rights_done(struct stw_rights *s);
@@ -81,7 +84,8 @@ void stw_rights_union(const struct stw_rights *a, const struct stw_rights *b,
  * [privileges], [], "column", name], that on a routine of MySQL [database, null, name, ["EXECUTE"], [],
  * "routine", type]. */
 void stw_rights_json(const struct stw_rights *s, struct stw_buf *out);
-/* 0, or -1 when `list` is not in the form above. */
+/* 0, or -1 when `list` is not in the form above.  A set that is too large, or for which there is no memory, has
+ * failed (above). */
 int stw_rights_parse(struct stw_json list, struct stw_rights *ret);
 
 /* For messages, one line per scope: "SELECT, INSERT ON app.*".  `patterns`: databases are MySQL's

@@ -91,7 +91,7 @@ def unfinished_backups(cluster, namespace, bucket):
 
 @pytest.fixture
 def full(installed, objects, postgresql, bucket, namespace, steward_binary, tmp_path):
-    """The same with DatabaseUsers to which another client has given 42,000 rights each, and with EtcdBackups
+    """The same with DatabaseUsers whose marks have 46,000 rights each, and with EtcdBackups
     whose store does not go on."""
     assert objects
     users = [f"hoarder{i}" for i in range(4)]
@@ -102,7 +102,7 @@ def full(installed, objects, postgresql, bucket, namespace, steward_binary, tmp_
         postgresql.sql("CREATE DATABASE sizes")
         for user in users:
             scene.create(user, namespace, target="pg", grants=[{"database": "sizes", "privileges": ["CONNECT"]}])
-        databaseuser.give_rights(postgresql, "sizes", users)
+        databaseuser.swell_marks(postgresql, users)
         for user in users:
             scene.poke(user, namespace)
         with unfinished_backups(installed, namespace, bucket):

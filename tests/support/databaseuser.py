@@ -2,6 +2,7 @@
 """DatabaseUsers in tests: manifests, a steward with targets, and what to wait for."""
 
 import contextlib
+import json
 import time
 
 import yaml
@@ -59,6 +60,18 @@ def give_rights(server, database, roles, columns=1500, tables=7):
     for table in range(tables):
         server.sql(f"CREATE TABLE wide.t{table} ({types}); "
                    f"GRANT {privileges} ON wide.t{table} TO {', '.join(roles)}", database)
+
+
+def swell_marks(server, roles, tables=3300):
+    """Puts 46,000 rights into the mark of each, as if steward had given them and they had gone since."""
+    privileges = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER"]
+    rights = json.dumps([["sizes", "wide", f"t{i:04}", privileges, privileges] for i in range(tables)],
+                        separators=(",", ":"))
+    for role in roles:
+        mark = json.loads(server.comment(role))
+        mark["rights"] = []
+        text = json.dumps(mark, separators=(",", ":")).replace('"rights":[]', f'"rights":{rights}')
+        server.sql(f"COMMENT ON ROLE {role} IS '{text}'")
 
 
 def running_scene(cluster, binary, folder, server, args=ONE_KIND):
