@@ -52,6 +52,14 @@ class _WithHosts(_Unruly):
             return set()
         return {f"{u}@{h}" for u, h in self.sql("SELECT user, host FROM steward.accounts")}
 
+    def limit_admin(self):
+        """Leaves the admin the rights of the page, without SUPER."""
+        admin, mysql = f"'{dbserver.ADMIN}'@'%'", self.engine == "mysql"
+        self.sql(f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {admin}; "
+                 f"GRANT CREATE USER, {'CONNECTION_ADMIN, PROCESS' if mysql else 'CONNECTION ADMIN'} ON *.* TO "
+                 f"{admin}; GRANT SELECT ON mysql.* TO {admin}; GRANT ALL ON steward.* TO {admin}; GRANT "
+                 f"SELECT, INSERT, CREATE, CREATE VIEW ON shop.* TO {admin} WITH GRANT OPTION")
+
     def rights(self, user, host="%"):
         """SHOW GRANTS without the line that all accounts have."""
         return self.grants(user, host)
@@ -86,6 +94,13 @@ class PostgreSQL(_Unruly, postgres.Postgres):
             return not dblogin.client(self, database).login(user, password)
         return self.run_client(sql, check=False, user=user, password=password, database=database,
                                tcp=True).returncode == 0
+
+    def limit_admin(self):
+        """Makes the admin what managed servers give: no superuser, and the owner of the database shop."""
+        admin = f'"{dbserver.ADMIN}"'
+        self.sql(f"ALTER ROLE {admin} NOSUPERUSER CREATEROLE CREATEDB; GRANT pg_signal_backend TO {admin}")
+        self.sql(f"ALTER DATABASE shop OWNER TO {admin}; ALTER SCHEMA public OWNER TO {admin}; "
+                 f"ALTER TABLE orders OWNER TO {admin}", "shop")
 
     def all_accounts(self):
         """Roles that are not part of the installation."""

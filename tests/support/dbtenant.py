@@ -5,10 +5,10 @@ others: rights by the thousand, open transactions, locks, sessions."""
 import collections
 import threading
 
-from . import dblogin
+from . import dblogin, dbserver
+from .replicas import long_run
 
 USER, PASSWORD = "tenant", "their-Passw0rd-1"
-TABLES, COLUMNS = 4, 400
 
 
 class Tenant:
@@ -20,6 +20,10 @@ class Tenant:
         self.postgresql = server.engine == "postgresql"
         self.done, self.refused = collections.Counter(), {}
         self.over, self.threads = threading.Event(), []
+        # 42,000 rights for each victim, or 3,200; a table of MySQL has at most 1017 columns.
+        full = (7, 1500, ("SELECT", "INSERT", "UPDATE", "REFERENCES")) if self.postgresql else \
+            (11, 1000, ("SELECT", "INSERT", "UPDATE", "REFERENCES"))
+        self.tables, self.columns, self.privileges = long_run((4, 400, ("SELECT", "INSERT")), full)
 
     def __enter__(self):
         for statement in _POSTGRESQL_SETUP if self.postgresql else _MARIADB_SETUP:
@@ -44,10 +48,11 @@ class Tenant:
         """(name, database, statements, seconds that the session then stays open)"""
         to = ", ".join(self.victims) if self.postgresql else \
             ", ".join(f"'{v}'@'%'" for v in self.victims)
-        columns = ", ".join(f"c{i}" for i in range(COLUMNS))
-        types = ", ".join(f"c{i} int" for i in range(COLUMNS))
-        tables = [f"theirs.t{i}" for i in range(TABLES)]
-        rights = [f"GRANT SELECT ({columns}), INSERT ({columns}) ON {t} TO {to}" for t in tables]
+        columns = ", ".join(f"c{i}" for i in range(self.columns))
+        types = ", ".join(f"c{i} bool" for i in range(self.columns))
+        tables = [f"theirs.t{i}" for i in range(self.tables)]
+        given = ", ".join(f"{privilege} ({columns})" for privilege in self.privileges)
+        rights = [f"GRANT {given} ON {t} TO {to}" for t in tables]
         yield "tables", "shop", [f"CREATE TABLE IF NOT EXISTS {t} ({types})" for t in tables], 5
         yield "rights", "shop", rights, 0.2
         yield "taken back", "shop", [r.replace("GRANT", "REVOKE").replace(" TO ", " FROM ")
@@ -87,7 +92,8 @@ class Tenant:
             lib.close(conn)
 
 
-_POSTGRESQL_SETUP = (f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'",
+# As steward's admin: the accounts of tenants are its own.
+_POSTGRESQL_SETUP = (f"SET ROLE \"{dbserver.ADMIN}\"; CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'",
                      f"CREATE SCHEMA theirs AUTHORIZATION {USER}",
                      f"GRANT CONNECT, TEMPORARY ON DATABASE shop TO {USER}")
 _POSTGRESQL_CLEANUP = (f"DROP OWNED BY {USER} CASCADE", f"DROP ROLE {USER}")

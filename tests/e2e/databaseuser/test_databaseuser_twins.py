@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TwinAccounts: rotation without a failed login on servers that have one password an account."""
 
+import contextlib
 import random
 import statistics
 import time
@@ -370,27 +371,47 @@ def timed_rotations(scene, shop, passwords, dice):
     return took
 
 
-def test_no_login_fails(twins, server, shop, record_property):
+def rotate_quietly_and_beside(scene, server, shop, passwords, victims):
+    """Rotations while applications log in; the last three quarters of them beside the tenant, in whose presence
+    a right is then taken, and the object deleted.  (applications, quiet times, other times, tenant)"""
+    dice, quiet = random.Random(19), long_run(2, 11)
+    with contextlib.ExitStack() as held:
+        with dblogin.Applications(scene.cluster, server, shop, "app-conn", long_run(40, 100)) as apps:
+            took = timed_rotations(scene, shop, passwords[:quiet], dice)
+            tenant = held.enter_context(dbtenant.Tenant(server, victims))
+            wait.until("its rights", lambda: tenant.done["rights"], 300)
+            beside = timed_rotations(scene, shop, passwords[quiet:], dice)
+        scene.wait_condition("app", shop, "RotationComplete", "Complete")
+        old, new = ["app_b", "app_a"] if scene.get("app", shop)["status"]["login"] == "app_a" \
+            else ["app_a", "app_b"]
+        assert server.login(new, passwords[-1]) and not server.login(old, passwords[-2])
+        insert = "INSERT INTO orders VALUES (2)"
+        assert server.login(new, passwords[-1], insert)
+        scene.patch("app", shop, grants=[{**g, "privileges": [p for p in g["privileges"] if p != "INSERT"]}
+                                         for g in grants(server)])
+        wait.until("the end of a right", lambda: not server.login(new, passwords[-1], insert), 120)
+        assert server.login(new, passwords[-1])
+        scene.delete("app", shop)
+        wait.until("the end of the accounts", lambda: names(server) == set(), 120)
+    return apps, took, beside, tenant
+
+
+@pytest.mark.parametrize("admin", [*long_run([], ["superuser"]), "limited"])
+def test_no_login_fails(twins, server, shop, admin, record_property):
     """Rotations while applications log in, with SIGKILL at random moments, and then beside a tenant who
-    does what he can on the same server: no login fails, and no rotation stands."""
-    dice = random.Random(19)
+    does what he can on the same server: no login fails, and no rotation stands.  The admin is not a
+    superuser, and has no SUPER."""
     passwords = [f"rotated-{n}-Passw0rd" for n in range(long_run(3, 61))]
-    quiet, beside = passwords[:long_run(2, 11)], passwords[long_run(2, 11):]
     victims = ["app", "app_a", "app_b"] if server.engine == "postgresql" else ["app_a", "app_b"]
+    if admin == "limited":
+        server.limit_admin()
+        twins.steward.kill()
+        twins.steward.start()
     create(twins, server, shop, 4)
-    with dblogin.Applications(twins.cluster, server, shop, "app-conn", long_run(40, 100)) as apps:
-        took = timed_rotations(twins, shop, quiet, dice)
-        with dbtenant.Tenant(server, victims) as tenant:
-            wait.until("its rights", lambda: tenant.done["rights"])
-            hostile = timed_rotations(twins, shop, beside, dice)
-    twins.wait_condition("app", shop, "RotationComplete", "Complete")
+    apps, took, beside, tenant = rotate_quietly_and_beside(twins, server, shop, passwords, victims)
     record_property("rotations", (
-        f"{server.engine} {server.installed.version}: {apps.logins} logins, {len(apps.failed)} failed, "
+        f"{server.engine} {server.installed.version}, {admin}: {apps.logins} logins, {len(apps.failed)} failed, "
         f"{dict(apps.users)}; {len(took)} quiet rotations, median {statistics.median(took):.2f} s; "
-        f"{len(hostile)} beside the tenant, median {statistics.median(hostile):.2f} s, longest "
-        f"{max(hostile):.2f} s; it did {dict(tenant.done)}, refused: {tenant.refused}"))
+        f"{len(beside)} beside the tenant, median {statistics.median(beside):.2f} s, longest "
+        f"{max(beside):.2f} s; it did {dict(tenant.done)}, refused: {tenant.refused}"))
     assert apps.failed == [] and apps.logins > 100, f"of {apps.logins}: {apps.failed[:5]}"
-    old, new = ["app_b", "app_a"] if twins.get("app", shop)["status"]["login"] == "app_a" \
-        else ["app_a", "app_b"]
-    assert server.login(new, passwords[-1])
-    assert not server.login(old, passwords[-2])
