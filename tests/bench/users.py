@@ -18,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from bench import versus  # noqa: E402
 from bench.fleet import say, steady_rss_kib  # noqa: E402
 from support import cluster as k8s  # noqa: E402
 from support import databases, databaseuser, paths, wait  # noqa: E402
@@ -28,6 +29,8 @@ STATEMENTS_MAX = 2
 GROWTH_MAX_KIB = 1.5
 FEW = 50  # exist before the run, so that steward has its connections; the baseline of memory
 NS = "users"
+PG_SHOP = [{"database": "shop", "privileges": ["CONNECT"]},
+           {"database": "shop", "schema": "public", "table": "*", "privileges": ["SELECT", "INSERT"]}]
 USERS = f"/apis/handsomeguy.cn/v1alpha1/namespaces/{NS}/databaseusers"
 SECRETS = f"/api/v1/namespaces/{NS}/secrets"
 LINE = re.compile(r"^(?:\d{6}\s+\d+:\d\d:\d\d)?\t\s*(\d+) (\w+)(?:\t(.*))?$")
@@ -36,13 +39,13 @@ LINE = re.compile(r"^(?:\d{6}\s+\d+:\d\d:\d\d)?\t\s*(\d+) (\w+)(?:\t(.*))?$")
 class Users:
     """A cluster, a MariaDB, and a steward between them."""
 
-    def __init__(self, cluster, folder, server):
+    def __init__(self, cluster, folder, server, binary=None):
         self.cluster, self.server = cluster, server
-        self.api = cluster.api
-        stw.install(cluster, paths.steward_binary())
+        self.api, binary = cluster.api, binary or paths.steward_binary()
+        stw.install(cluster, binary)
         cluster.kubeconfig_steward = cluster.kubeconfig_of(stw.ACCOUNT, folder / "kubeconfig")
         cluster.create_namespace(NS)
-        self.scene = databaseuser.Scene(cluster, paths.steward_binary(), folder, {"main": server})
+        self.scene = databaseuser.Scene(cluster, binary, folder, {"main": server})
         self.steward = self.scene.steward
         self.steward.args += ["--log-level", "warn"]
 
@@ -53,7 +56,8 @@ class Users:
             self.api.write_all(
                 ("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd"))
                 for name in names)
-            self.api.write_all(("POST", USERS, databaseuser.manifest(name, NS)) for name in names)
+            grants = PG_SHOP if self.server.engine == "postgresql" else databaseuser.SHOP
+            self.api.write_all(("POST", USERS, databaseuser.manifest(name, NS, grants=grants)) for name in names)
 
     def ready(self):
         """How many are ready, by steward's own metric."""
@@ -83,6 +87,10 @@ class Users:
         rss = steady_rss_kib(self.steward)
         self.steward.stop()
         return rss
+
+    def connections(self):
+        """Open connections to the database server."""
+        return int(self.steward.metric("steward_sql_connections", target="main"))
 
     def statements(self):
         """SQL statements sent so far."""
@@ -145,14 +153,19 @@ def replay(server, statements):
     return took
 
 
-def resync(users, count):
-    """(statements, writes to the API server) of one reconcile of each settled object."""
-    runs, sent, wrote = users.runs(), users.statements(), users.writes()
+def poke_all(users, count):
+    """Asks for one reconcile of each settled object."""
     now = str(time.monotonic_ns())
     for n in range(count):
         users.api.call("PATCH", f"{USERS}/steward-{n:05}",
                        {"metadata": {"annotations": {"steward.dev/reconcile-at": now}}},
                        "application/merge-patch+json")
+
+
+def resync(users, count):
+    """(statements, writes to the API server) of one reconcile of each settled object."""
+    runs, sent, wrote = users.runs(), users.statements(), users.writes()
+    poke_all(users, count)
     wait.until("a look at each", lambda: users.runs() - runs >= count, 300, every=0.1)
     return users.statements() - sent, users.writes() - wrote
 
@@ -196,13 +209,71 @@ def measure(cluster, folder, count):
         server.close()
 
 
+def measure_one(cluster, folder, binary, kind, count):
+    """Connections, statements and seconds of one program: until all accounts are made, and for a look at each."""
+    server = kind(*["log_connections=on"] * (kind is databases.PostgreSQL))
+    try:
+        users = Users(cluster, folder, server, binary)
+        users.create(0, count)
+        opened, most = connects(server), []
+        begin = users.start()
+
+        def ready():
+            most.append(users.connections())
+            return users.ready() >= count
+        wait.until(f"{count} to be ready", ready, 600)
+        took, sent, opened = time.monotonic() - begin, users.statements(), connects(server) - opened
+        begin = time.monotonic()
+        before = users.statements()
+        poke_all(users, count)  # a run that waits for a place at the server sends none, and comes again
+        wait.until("a look at each", lambda: users.statements() - before >= count, 300)
+        looked, look_s = users.statements() - before, time.monotonic() - begin
+        users.steward.stop()
+        return {"connections": max(most), "connections_made": opened, "statements": round(sent / count, 2),
+                "seconds": round(took, 2), "look_statements": round(looked / count, 2),
+                "look_seconds": round(look_s, 2)}
+    finally:
+        server.close()
+
+
+def connects(server):
+    """How often the admin has connected."""
+    if server.engine == "postgresql":
+        return server.log_text().count(f"connection authorized: user={databases.dbserver.ADMIN}")
+    log = (server.folder / "general.log").read_text("utf-8", "replace")
+    return len(re.findall(rf"Connect\t{databases.dbserver.ADMIN}@", log))
+
+
+def compare(reference, count):
+    """{engine: {program: figures}}"""
+    found = {}
+    for kind in (databases.MariaDB, databases.PostgreSQL):
+        for name, binary in versus.binaries(reference).items():
+            say(f"{count} DatabaseUsers on {kind.engine}: {name}")
+            cluster = f"bench-{os.getpid()}"
+            k8s.cluster_command(cluster, "up")
+            try:
+                with tempfile.TemporaryDirectory(prefix="steward-bench-") as folder:
+                    found.setdefault(kind.engine, {})[name] = measure_one(
+                        k8s.Cluster(k8s.cluster_env(cluster)), pathlib.Path(folder), binary, kind, count)
+            finally:
+                k8s.cluster_command(cluster, "down")
+    return found
+
+
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench users",
                                      description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--reference", metavar="COMMIT",
+                        help="only connections, statements and seconds on MariaDB and PostgreSQL, beside this "
+                             "one's steward")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     args = parser.parse_args()
+    if args.reference:
+        print(json.dumps(compare(args.reference, args.count), indent=1))
+        return 0
     name = os.environ.get("STEWARD_CLUSTER_NAME") or f"bench-{os.getpid()}"
     mine = "STEWARD_CLUSTER_NAME" not in os.environ
     say(f"Cluster {name}: starting")
