@@ -719,7 +719,6 @@ const struct stw_engine_ops stw_engine_mysql = {
     .look_rights = stw_mysql_look_rights,
     .look_roles = stw_mysql_look_roles,
     .look_adoption = stw_mysql_look_adoption,
-    .look_rights = stw_mysql_look_rights,
     .look_create = stw_mysql_look_create,
     .seal = compute_mysql_verifier,
     .prepare = stw_mysql_prepare,

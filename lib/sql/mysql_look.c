@@ -761,8 +761,8 @@ static size_t put_scopes(struct stw_buf *out, const struct stw_facts *k,
 }
 
 /* The rights on what is wanted or in a mark, which the sample may lack. */
-int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
-                          const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
+static int look_at_named(struct stw_session *s, const struct stw_account *a,
+                         const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
 {
     struct mysql_look k = {&s->facts, a, seen, SIZE_MAX, false};
     stw_autoscript struct stw_script script = {0};
@@ -857,7 +857,8 @@ static int look_columns(struct stw_session *s, const struct stw_grant *g, struct
 int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
                           const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f)
 {
-    (void)want;
+    if (look_at_named(s, a, want, seen, f) != 0)
+        return -1;
     for (size_t i = 0; i < a->grant_count; i++)
         if (a->grants[i].columns && a->grants[i].columns[0] &&
             look_columns(s, &a->grants[i], seen, f) != 0)

@@ -29,11 +29,7 @@ int stw_mysql_check(const struct stw_facts *k, const struct stw_account *a,
                     struct stw_error *err) STW_MUST_CHECK;
 int stw_mysql_look(struct stw_session *s, const struct stw_account *a, struct stw_seen *seen,
                    struct stw_fault *f);
-int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
-                          const struct stw_rights *want, struct stw_seen *seen,
-                          struct stw_fault *f);
-
-/* Whether the columns of the grants exist. */
+/* The rights on what is wanted or in a mark, and whether the columns of the grants exist. */
 int stw_mysql_look_rights(struct stw_session *s, const struct stw_account *a,
                           const struct stw_rights *want, struct stw_seen *seen,
                           struct stw_fault *f);

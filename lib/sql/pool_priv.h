@@ -16,8 +16,8 @@ struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database,
                                struct stw_fault *f) STW_MUST_CHECK;
 /* `lost`: it is closed.  `conn` may be NULL. */
 void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
-/* Who owns a database may refuse connections to it, or have them ended: the server is not in trouble.
- * False: it is. */
+/* Who owns a database may refuse connections to it, or have them ended: this says nothing about the
+ * server.  False: the fault is the server's. */
 bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step);
 void stw_pool_close_idle(struct stw_pool *p);
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);
