@@ -18,6 +18,7 @@
 #define BETWEEN_MAX_BYTES ((uint64_t)16 << 20)
 #define WORN_BYTES ((uint64_t)4 << 20)
 #define LOOK_NS 5000000
+#define SOCKET_BYTES (64 << 10)
 #define STACK_BYTES ((size_t)128 << 10)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -88,6 +89,8 @@ void stw_intake_open(struct stw_intake *i, int fd)
     if (i->fd > 0)
         (void)close(i->fd);
     i->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : 0;
+    if (i->fd > 0) /* so little that a library finds it empty again and again, and asks */
+        (void)setsockopt(i->fd, SOL_SOCKET, SO_RCVBUF, &(int){SOCKET_BYTES}, sizeof(int));
     i->rows = i->at_start = 0;
     set_limit(i, 0);
 }
