@@ -612,7 +612,7 @@ def test_owner_of_a_database_harms_only_its_own(make_probe, pg, user, admin):
         assert not one(probe, "undatabases", wants(f"{user}v", name))["dropped"]
         assert not one(probe, "undatabases", wanted)["dropped"]
     probe.drop(**mine)
-    assert not pg.exists(user) and owner_of(pg, name) == f"steward_heir_ns{user}"
+    assert not pg.exists(user) and owner_of(pg, name) == postgres.heir(CLUSTER, f"ns{user}")
     for left in (name, f"{user}_v"):
         pg.sql(f"DROP DATABASE {left}")
 
