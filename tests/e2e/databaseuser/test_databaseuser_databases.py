@@ -97,7 +97,8 @@ def test_created_and_retained(making, server, shop):
     making.create("app", shop, FIRST, **fields(server, shop, deletionPolicy="Delete", **owner))
     assert can_make(server, shop, table="second")
     if owner:
-        wait.until("the owner again", lambda: server.login("app", FIRST, "CREATE SCHEMA of_the_next", database=shop))
+        wait.until("the owner again",
+                   lambda: server.login("app", FIRST, "CREATE SCHEMA of_the_next", database=shop))
     confirm(making, shop, f"{shop}_other", shop)
     warned = making.delete("app", shop)
     making.wait_event("app", shop, "DatabaseDropped", shop)
