@@ -266,8 +266,9 @@ static void log_failure(struct stw_reflector *r, const char *what, const struct 
     /* A lasting fault is logged when it begins, and once more when it lasts; /readyz and the metrics
      * show it after that. */
     unsigned warn_at = err->code == STW_ERR_THROTTLED ? BUSY_TIMES : 1;
-    bool told = r->failures == warn_at || r->failures == warn_at + 1;
-    stw_log(told ? STW_LOG_WARN : STW_LOG_DEBUG, what,
+    bool tells = r->failures >= warn_at && r->told < 2;
+    r->told += tells;
+    stw_log(tells ? STW_LOG_WARN : STW_LOG_DEBUG, what,
             STW_STR("resource", inf->config.resource->plural), STW_STR("namespace", r->scope.ns),
             STW_STR("error", err->text), STW_INT("failures", r->failures),
             STW_INT("failingForMs", failing_ms(r)));
@@ -292,7 +293,7 @@ static void record_recovery(struct stw_reflector *r)
                 STW_STR("resource", r->inf->config.resource->plural),
                 STW_STR("namespace", r->scope.ns), STW_INT("failures", r->failures),
                 STW_INT("failedForMs", failing_ms(r)));
-    r->failures = r->waits = r->watch_failures = 0;
+    r->failures = r->told = r->waits = r->watch_failures = 0;
 }
 
 /* --- objects that cannot be read */
@@ -430,7 +431,7 @@ static void begin_absence(struct stw_reflector *r, const struct stw_error *err)
                 STW_STR("namespace", r->scope.ns));
     else
         stw_footprint_drop_code(); /* often the only request in 15 s; it needs 3 MiB of code */
-    r->failures = r->waits = r->watch_failures = 0;
+    r->failures = r->told = r->waits = r->watch_failures = 0;
     report_vanished(r);
     stw_items_done(&r->items);
     stw_informer_gauges(inf);

@@ -42,6 +42,7 @@ struct stw_reflector {
     size_t held;           /* bytes of unfinished objects, counted against the share of answers */
     bool waits_for_room;   /* for what arrives, in STW_SHARE_ANSWERS */
     unsigned failures;     /* in a row */
+    unsigned told;         /* of these, in the log as a warning */
     unsigned waits;        /* in a row, after failures of one sort; determines the backoff */
     bool away;             /* the last failure: no server was reached */
     uint64_t failing_since_ms; /* of the first of them */

@@ -381,9 +381,11 @@ def rotate_quietly_and_beside(scene, server, shop, passwords, victims):
             tenant = held.enter_context(dbtenant.Tenant(server, victims))
             wait.until("its rights", lambda: tenant.done["rights"], 300)
             beside = timed_rotations(scene, shop, passwords[quiet:], dice)
-        scene.wait_condition("app", shop, "RotationComplete", "Complete")
-        old, new = ["app_b", "app_a"] if scene.get("app", shop)["status"]["login"] == "app_a" \
-            else ["app_a", "app_b"]
+        new = connection(scene, shop)[0]
+        old = "app_b" if new == "app_a" else "app_a"
+        # The status follows the connection; until then it is that of the rotation before.
+        wait.until("the end of the overlap", lambda: _settled(scene, shop, passwords[-1]) and
+                   scene.get("app", shop)["status"]["login"] == new)
         assert server.login(new, passwords[-1]) and not server.login(old, passwords[-2])
         insert = "INSERT INTO orders VALUES (2)"
         assert server.login(new, passwords[-1], insert)
