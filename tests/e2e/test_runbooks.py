@@ -113,7 +113,7 @@ def test_a_leader_that_may_not_renew_its_lease(applied, leader, steward_binary):
         played.before(leader.metrics_text())
         change_rules(applied, "role", "steward-own-role", stw.NAMESPACE, without(["update"], "leases"))
         wait.until("it to step down", lambda: not leads(leader), 40)
-        played.fires(leader.metrics_text())
+        played.fires(leader.metrics_text)
         renewed = re.findall("renewTime: .*", played.kubectl("get lease"))
         assert len(renewed) == 1 and played.kubectl("auth can-i").strip() == "no"
         assert re.findall("renewTime: .*", played.kubectl("get lease")) == renewed
@@ -121,7 +121,7 @@ def test_a_leader_that_may_not_renew_its_lease(applied, leader, steward_binary):
         grant(applied, steward_binary)
         wait.until("it to lead again", lambda: leads(leader), 40)
         assert played.kubectl("auth can-i").strip() == "yes"
-        played.ends(leader.metrics_text())
+        played.ends(leader.metrics_text)
 
 
 @pytest.fixture
@@ -198,13 +198,13 @@ def test_a_certificate_that_is_not_renewed(applied, leader, steward_binary, tmp_
         applied.kubectl("-n", stw.NAMESPACE, "patch", "secret", certs.SECRET, "--field-manager=vault-agent",
                         "-p", json.dumps({"data": {"tls.crt": old}}))
         wait.until("it to be served", lambda: days_left(leader) < 6.1, 40)
-        played.fires(leader.metrics_text())
+        played.fires(leader.metrics_text)
         assert "vault-agent" in played.kubectl("get secret")
         wait.until("the reason in the log", lambda: re.search(
             r"certificate.*forbidden", leader.log_path.read_text("utf-8")), 70)
         grant(applied, steward_binary)
         wait.until("a new one", lambda: days_left(leader) > 80, 70)
-        played.ends(leader.metrics_text())
+        played.ends(leader.metrics_text)
 
 
 def test_objects_that_are_not_ready(applied, leader, namespace):
@@ -214,13 +214,13 @@ def test_objects_that_are_not_ready(applied, leader, namespace):
         applied.patch("myweb", "web", namespace, {"spec": {"image": myweb.NO_IMAGE, "replicas": 1}})
         name = f'steward_object_not_ready{{kind="MyWeb",namespace="{namespace}",name="web",reason="'
         wait.until("it to be named", lambda: name in leader.metrics_text())
-        played.fires(leader.metrics_text())
+        played.fires(leader.metrics_text)
         [row] = [r for r in played.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
         assert row.split()[5:6] == ["False"], row
         applied.patch("myweb", "web", namespace, {"spec": {"replicas": 0}})
         myweb.wait_settled(applied, "web", namespace)
         wait.until("the series to go", lambda: name not in leader.metrics_text())
-        played.ends(leader.metrics_text())
+        played.ends(leader.metrics_text)
 
 
 def test_a_log_that_nothing_reads(applied, make_door):
@@ -228,14 +228,14 @@ def test_a_log_that_nothing_reads(applied, make_door):
     with incident.played("StewardLogLinesDropped", applied) as played:
         played.before(one.metrics_text())
         door.deny(one)
-        played.fires(one.metrics_text())
+        played.fires(one.metrics_text)
         assert "steward-controller-manager-" in played.kubectl("get pods")
         dropped = one.metric("steward_log_lines_dropped_total")
         wait.until("how many are missing", lambda: sum(
             entry["lines"] for entry in one.log() if "were dropped" in entry["msg"]) == dropped)
         assert re.search("admission denied.*janejane", played.logs(one.log_text()))
         door.deny(one, 3)
-        played.ends(one.metrics_text())
+        played.ends(one.metrics_text)
 
 
 def test_no_memory_to_decide(applied, make_door):
@@ -249,11 +249,11 @@ def test_no_memory_to_decide(applied, make_door):
         resource.prlimit(one.process.pid, resource.RLIMIT_DATA, (1 << 20, resource.RLIM_INFINITY))
         assert one.post(body)[0] == 500
         resource.prlimit(one.process.pid, resource.RLIMIT_DATA, unlimited)
-        played.fires(one.metrics_text())
+        played.fires(one.metrics_text)
         [line] = [e for e in one.log() if "not answered with a decision" in played.logs(e["msg"])]
         assert line["code"] == 500 and "no memory" in line["error"], line
         assert one.post(body)[0] == 200
-        played.ends(one.metrics_text())
+        played.ends(one.metrics_text)
 
 
 def test_a_page_that_is_larger_than_the_memory_for_reconciles(applied, alone, namespace):
@@ -266,13 +266,13 @@ def test_a_page_that_is_larger_than_the_memory_for_reconciles(applied, alone, na
         refused = one.metric("steward_memory_share_refused_total")
         applied.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "now"})
         wait.until("another refusal", lambda: one.metric("steward_memory_share_refused_total") > refused)
-        played.fires(one.metrics_text())
+        played.fires(one.metrics_text)
         assert namespace not in played.kubectl("get events")  # no cache is full
         assert one.stop() == 0
         [limit] = re.findall(r"memory=(\d+)Mi", played.command("set resources")[-1])
         one = alone(f"--memory-limit={limit}")
         myweb.wait_settled(applied, "web", namespace)
-        played.ends(one.metrics_text())
+        played.ends(one.metrics_text)
         assert one.stop() == 0
 
 
@@ -305,7 +305,7 @@ def test_a_resource_that_may_not_be_listed_again(applied, alone, line, namespace
         service.drop()
         wait.until("the reason in the log", lambda: re.search(
             r'"services".*services is forbidden', played.logs(one.log_path.read_text("utf-8"))))
-        played.fires(of_services(one.metrics_text()), later=920)
+        played.fires(lambda: of_services(one.metrics_text()), later=920)
         assert one.readyz()[0] == 200
         doctor = k8s.run([steward_binary, "doctor", "--kubeconfig", applied.kubeconfig], check=False).stdout
         assert "may not list services, watch services" in doctor
@@ -338,7 +338,7 @@ def test_a_policy_that_does_not_answer(applied, leader, namespace):
         for name in names:
             applied.wait_for(myweb.KIND, name, namespace, lambda o: "policy.example.com" in o.get(
                 "status", {}).get("retry", {}).get("lastError", ""))
-        played.fires(leader.metrics_text())
+        played.fires(leader.metrics_text)
         assert re.search(r"reconcile failed.*policy\.example\.com", leader.log_path.read_text("utf-8"))
         rows = [r.split() for r in played.kubectl("get mywebs").splitlines() if r.startswith(namespace)]
         assert [r[5] for r in rows] == ["False"] * len(names), rows
@@ -348,4 +348,4 @@ def test_a_policy_that_does_not_answer(applied, leader, namespace):
             applied.annotate(myweb.KIND, name, namespace, {"steward.dev/reconcile-at": "now"})
         for name in names:
             myweb.wait_settled(applied, name, namespace)
-        played.ends(leader.metrics_text())
+        played.ends(leader.metrics_text)

@@ -30,4 +30,4 @@ def test_many_objects_of_one_namespace_hold_up_no_other(installed, namespace, ru
         more = run_steward("--workers=16")
         assert more.metric("controller_runtime_max_concurrent_reconciles", controller="myweb") == 16
         wait.until("the queue to be empty", lambda: not more.metric("workqueue_depth", controller="myweb"))
-        played.ends(more.metrics_text())
+        played.ends(more.metrics_text)

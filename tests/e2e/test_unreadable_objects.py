@@ -153,9 +153,9 @@ def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward
              "value": [{"name": "V", "value": LARGE}]}])
         about = myweb.wait_condition(installed, "web", namespace, "Ready", "ChildUnreadable", seconds=20)
         assert 'Deployment "web" cannot be read: it has more than 8 MiB of JSON' in about["message"]
-        played.fires(one.metrics_text())
+        played.fires(one.metrics_text)
         assert f"{namespace}/web" in played.logs(one.log_path.read_text("utf-8"))
         installed.delete("deployment", "web", namespace)
         myweb.wait_settled(installed, "web", namespace)
         wait.until("it to be forgotten", lambda: one.metric("steward_unreadable_objects") == 0)
-        played.ends(one.metrics_text())
+        played.ends(one.metrics_text)

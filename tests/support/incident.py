@@ -5,7 +5,7 @@ commands is typed.
     with incident.played("StewardHotLoop", cluster) as played:
         played.before(steward.metrics_text())
         ...                                      # the cause
-        played.fires(steward.metrics_text())
+        played.fires(steward.metrics_text)
         assert "web" in played.kubectl("get deployments")
         ...                                      # what the page advises, and its effect
 
@@ -22,7 +22,7 @@ import time
 
 import yaml
 
-from . import paths, readme
+from . import paths, readme, wait
 
 PAGE = "docs/runbooks.md"
 STEP = 30  # seconds between two samples
@@ -68,16 +68,24 @@ class Incident:
         self.before_text, self.before_at = text, time.monotonic()
         assert not self._firing(text), f"{self.alert} fires before the cause"
 
-    def fires(self, text, later=0):
+    def fires(self, metrics, later=0):
         """The alert fires when the metrics stay as they are now, and counters in a rate() go on to grow
-        as they did.  `later`: that many seconds from now, for one that waits for time to pass."""
-        assert self._firing(text, later), f"{self.alert} does not fire: {_samples(text, self.rule['expr'])}"
-        self.fired = True
+        as they did.  `metrics`: a text, or what returns it, which is called until the alert fires, since steward
+        counts after it has written.  `later`: that many seconds from now, for one that waits for time to pass."""
+        def look():
+            text = metrics() if callable(metrics) else metrics
+            assert self._firing(text, later), f"{self.alert} does not fire: {_samples(text, self.rule['expr'])}"
+            return True
+        self.fired = wait.until("the alert", look, 20 if callable(metrics) else 0, every=0.5)
 
-    def ends(self, text):
+    def ends(self, metrics):
         """It does not fire when the metrics stay as they are now."""
-        self.before_text, self.before_at = text, time.monotonic()
-        assert not self._firing(text), f"{self.alert} fires: {_samples(text, self.rule['expr'])}"
+        def look():
+            text = metrics() if callable(metrics) else metrics
+            self.before_text, self.before_at = text, time.monotonic()
+            assert not self._firing(text), f"{self.alert} fires: {_samples(text, self.rule['expr'])}"
+            return True
+        wait.until("the end of the alert", look, 20 if callable(metrics) else 0, every=0.5)
 
     def command(self, words):
         """The words of the only command of the page with this text, which is then typed."""

@@ -39,13 +39,13 @@ def test_server_down(scene, mariadb, shop, how):
         assert condition(user, "Reconciling") and not condition(user, "Stalled")
         assert user["status"]["retry"]["count"] >= 1
         wait.until("the alert", lambda: scene.steward.metric("steward_sql_circuit_open", target="main"))
-        played.fires(scene.steward.metrics_text())
+        played.fires(scene.steward.metrics_text)
         [row] = [r for r in played.kubectl("get databaseusers").splitlines() if r.startswith(shop)]
         assert "False" in row.split(), row
         mariadb.start()
         scene.wait_ready("app", shop, 90)
         assert mariadb.login("app", FIRST)
-        played.ends(scene.steward.metrics_text())
+        played.ends(scene.steward.metrics_text)
 
     getattr(mariadb, how)()
     scene.cluster.apply(dbu.secret("app", shop, SECOND))

@@ -107,7 +107,7 @@ def test_the_list_changes(scene, mariadb, several):
     with incident.played("StewardConfigRejected", scene.cluster) as played:
         played.before(scene.steward.metrics_text())
         scene.write_targets({**mariadb.target("main"), "prot": 5})
-        played.fires(scene.steward.metrics_text())
+        played.fires(scene.steward.metrics_text)
         mounted(scene)
         shown = played.kubectl("get configmap").splitlines()
         [[line, column]] = re.findall(r"yaml:(\d+):(\d+): targets\[0\]\.prot",
@@ -117,7 +117,7 @@ def test_the_list_changes(scene, mariadb, several):
         assert set(targets(scene, several)) == {"main", "more"}  # the old list
         scene.write_targets(mariadb.target("main", allowedNamespaces=[several]))
         wait.until("the shorter list", lambda: set(targets(scene, several)) == {"main"})
-        played.ends(scene.steward.metrics_text())
+        played.ends(scene.steward.metrics_text)
 
 
 def test_long_lists_are_cut(scene, mariadb, several):

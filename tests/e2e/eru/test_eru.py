@@ -280,7 +280,7 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
         installed.wait_event(name, namespace, "RolloutFailed")
     with incident.played("StewardRestartMissed", installed) as played:
         played.before(quiet)
-        played.fires(controller.metrics_text())
+        played.fires(controller.metrics_text)
         rows = {r.split()[1]: r for r in played.kubectl("get erus").splitlines() if r.startswith(namespace)}
         assert all("Failed" in rows[name] for name in ("deleted", "replaced", "slow")), rows
         kubelet.hold.clear()

@@ -182,7 +182,7 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
     with incident.played("StewardBackupFailed", installed) as played:
         played.before(controller.metrics_text())
         backup.apply().failed("SecretMissing" if data is None else "SecretInvalid")
-        played.fires(controller.metrics_text())
+        played.fires(controller.metrics_text)
         [row] = [r for r in played.kubectl("get etcdbackups").splitlines() if r.startswith(backup.namespace)]
         assert row.split()[-2] == "False", row
         assert not condition({"status": backup.status()}, "SourceReachable")

@@ -139,13 +139,13 @@ def test_how_long_they_last(controller, installed, namespace, pods_stay_pending,
         given.write()
         etcd.wait_condition("TLSReady", "False", "ExpiringSoon", seconds=20)
         wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") < 6.1, 20)
-        played.fires(controller.metrics_text())
+        played.fires(controller.metrics_text)
         assert re.search(rf"{namespace} +given", played.kubectl("get etcdclusters"))
         given.sign("first")
         given.write()
         etcd.wait_condition("TLSReady", "True", "Ready", seconds=20)
         wait.until("the metric to tell of it", lambda: days_left(controller, namespace, "given") > 7, 20)
-        played.ends(controller.metrics_text())
+        played.ends(controller.metrics_text)
 
 
 def days_left(steward, namespace, cluster="own"):

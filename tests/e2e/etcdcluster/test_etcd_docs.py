@@ -46,7 +46,7 @@ def lost_quorum(etcd, folder, played, steward):
     for name in lost:
         etcd.empty(name)
     etcd.wait_condition("QuorumLost", "True", seconds=120)
-    played.fires(steward.metrics_text())
+    played.fires(steward.metrics_text)
     [row] = [r for r in played.kubectl("get etcdclusters").splitlines() if r.startswith(etcd.namespace)]
     assert row.split()[1] == "orders" and "Failed" in row.split(), row
     assert all(name in played.kubectl("get pods") for name in (survivor, *lost))
@@ -63,7 +63,7 @@ def lost_quorum(etcd, folder, played, steward):
     wait.until("a cluster of the survivor's data", lambda: survivor in etcd.names() and
                not set(lost) & etcd.names(), 120)
     etcd.wait_settled(3, 180)
-    played.ends(steward.metrics_text())
+    played.ends(steward.metrics_text)
     assert etcd.served().get("greeting") == "hello"
 
 

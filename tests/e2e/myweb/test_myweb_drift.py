@@ -145,7 +145,7 @@ def test_a_fight_is_given_up(controller, installed, namespace):
         installed.get(myweb.KIND, "web", namespace), "Stalled")["message"]
     with incident.played("StewardHotLoop", installed) as played:
         played.before(quiet)
-        played.fires(controller.metrics_text())
+        played.fires(controller.metrics_text)
         shown = yaml.safe_load(played.kubectl("--show-managed-fields"))["items"]
         [page] = [o["metadata"] for o in shown if o["kind"] == "ConfigMap" and
                   (o["metadata"]["namespace"], o["metadata"]["name"]) == (namespace, "web")]
