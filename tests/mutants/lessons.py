@@ -16,7 +16,7 @@ _ROWS = [
     ("E1", "the kubelet starts it again", f"{CLUSTER}/pod.c", '"restartPolicy", "Always"',
      '"restartPolicy", "Never"', f"{POD}:arguments"),
     ("E1", "each has its own volume", f"{CLUSTER}/pod.c",
-     '"claimName",\n                         member);', '"claimName",\n e->owner.name);',
+     '"claimName",\n                             member);', '"claimName",\n e->owner.name);',
      f"{POD}:arguments"),
     ("E1", "the same name on the network", f"{CLUSTER}/pod.c", '"hostname", member',
      '"hostname", e->owner.name', f"{POD}:arguments"),
