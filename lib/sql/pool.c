@@ -289,8 +289,22 @@ static bool is_of_database(const struct stw_fault *f, const char *database)
     return database && !server;
 }
 
+/* A login waits for a lock on the database, which its owner can hold again and again (DROP DATABASE waits for
+ * sessions).  Whether the server answers is known from the admin's database. */
+static bool has_waited_for_database(const struct stw_fault *f, const char *database)
+{
+    return database && f->timeout;
+}
+
 bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step)
 {
+    if (has_waited_for_database(f, database) && f->step == STW_SQL_STEP_CONNECT) {
+        (void)stw_fault_set(f, STW_SQL_LOCKED, step,
+                            "no login to the database \"%s\" in time: another session holds a lock "
+                            "on it (DROP DATABASE or ALTER DATABASE), or the server is slow",
+                            database);
+        return true;
+    }
     if (f->trouble != STW_SQL_CONNECT || !is_of_database(f, database))
         return false;
     (void)stw_fault_set(f, STW_SQL_DENIED, step,
@@ -312,6 +326,8 @@ static bool counts_as_dead(const struct stw_fault *f, const char *database)
 static void record_connect_result(struct stw_pool *p, bool connected, const char *database,
                                   const struct stw_fault *f)
 {
+    if (!connected && has_waited_for_database(f, database) && !p->breaker.open)
+        return;
     if (connected || !counts_as_dead(f, database)) {
         stw_breaker_success(&p->breaker);
         p->proven = true;

@@ -55,6 +55,7 @@ struct stw_conn {
     PGconn *pg;
     struct stw_facts facts;
     bool read_only_database; /* ALTER DATABASE ... SET default_transaction_read_only */
+    bool role_of_database;   /* ALTER DATABASE ... SET role */
     bool own_encoding;       /* the server reads what we send as UTF-8 */
     uint64_t timeout_ms;     /* of a statement, on our side */
     int wake;                /* an eventfd that ends all waiting, for other threads */
@@ -377,9 +378,9 @@ static int run_query(struct stw_conn *c, const char *text, enum stw_sql_step ste
 static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 {
     struct stw_conn *c = ctx;
-    if (count < 8)
+    if (count < 9)
         return -1;
-    for (unsigned i = 0; i < 8; i++)
+    for (unsigned i = 0; i < 9; i++)
         if (!cells[i].data)
             return -1;
     stw_format(c->facts.version, sizeof(c->facts.version), "%s", cells[0].data);
@@ -388,6 +389,7 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
     c->facts.reads_verifiers = stw_streq(cells[3].data, "true");
     c->facts.inherits = stw_streq(cells[6].data, "true");
     c->read_only_database = stw_streq(cells[7].data, "true");
+    c->role_of_database = stw_streq(cells[8].data, "true");
     c->own_encoding = stw_streq(cells[4].data, "UTF8");
     c->facts.utf8 = c->own_encoding && stw_streq(cells[5].data, "UTF8");
     return 0;
@@ -398,12 +400,14 @@ static int read_facts(void *ctx, const struct stw_cell *cells, unsigned count)
 static void write_settings(struct stw_conn *c, const struct stw_target *t)
 {
     long long ms = (long long)t->statement_timeout_seconds * 1000;
-    stw_format(c->settings, sizeof(c->settings),
-               "%sSET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = %lld; "
-               "SET LOCAL lock_timeout = %lld; "
-               "SET LOCAL idle_in_transaction_session_timeout = %lld;\n",
-               c->read_only_database ? "SET LOCAL transaction_read_only = off; " : "", ms,
-               STW_MIN(ms, (long long)STW_SQL_LOCK_TIMEOUT_MS), ms);
+    stw_format(
+        c->settings, sizeof(c->settings),
+        "%s%sSET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL statement_timeout = %lld; "
+        "SET LOCAL lock_timeout = %lld; "
+        "SET LOCAL idle_in_transaction_session_timeout = %lld;\n",
+        c->read_only_database ? "SET LOCAL transaction_read_only = off; " : "",
+        c->role_of_database ? "SET LOCAL ROLE NONE; " : "", ms,
+        STW_MIN(ms, (long long)STW_SQL_LOCK_TIMEOUT_MS), ms);
 }
 
 static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
@@ -416,7 +420,11 @@ static int set_up_pg_connection(struct stw_conn *c, const struct stw_target *t,
         "current_setting('client_encoding'), current_setting('server_encoding'), "
         "(SELECT rolinherit::text FROM pg_roles WHERE rolname = current_user), "
         "(SELECT (setting = 'on' AND source = 'database' AND NOT pg_is_in_recovery())::text FROM "
-        "pg_settings WHERE name = 'default_transaction_read_only')";
+        "pg_settings WHERE name = 'default_transaction_read_only'), (SELECT (count(*) > 0 AND "
+        "bool_and(s.setrole = 0))::text FROM pg_db_role_setting s, pg_database d, "
+        "unnest(s.setconfig) x WHERE d.datname = current_database() AND x ~ '^role=' AND "
+        "((s.setdatabase = d.oid AND s.setrole = 0) OR (s.setdatabase IN (0, d.oid) AND s.setrole "
+        "= (SELECT oid FROM pg_roles WHERE rolname = session_user))))";
     uint64_t now = now_ms();
     write_settings(c, t);
     c->timeout_ms = deadline_ms - STW_MIN(now, deadline_ms);
@@ -548,6 +556,22 @@ static int ask_guard(struct stw_conn *c, enum stw_sql_step step, struct stw_faul
     return text.len > 0 ? run_query(c, stw_buf_str(&text), step, NULL, NULL, f) : 0;
 }
 
+/* Outside of a transaction a setting is the session's.  Any role can hold a lock on any database, by a setting of
+ * its own there. */
+static int run_alone(struct stw_conn *c, const char *text, enum stw_sql_step step, stw_row_fn *row,
+                     void *ctx, struct stw_fault *f)
+{
+    char limit[64];
+    struct stw_fault ignored = {0};
+    stw_format(limit, sizeof(limit), "SET lock_timeout = %d", STW_SQL_LOCK_TIMEOUT_MS);
+    if (send_query(c, limit, step, NULL, NULL, f) != 0)
+        return -1;
+    int r = send_query(c, text, step, row, ctx, f);
+    if (!f->lost)
+        (void)send_query(c, "RESET lock_timeout", step, NULL, NULL, &ignored);
+    return r;
+}
+
 static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t count,
                     stw_row_fn *row, void *ctx, struct stw_fault *f)
 {
@@ -565,7 +589,7 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
     if (text.failed)
         r = stw_fault_set(f, STW_SQL_FAILED, st->step, "the statements are too long");
     else if (st->alone)
-        r = send_query(c, text.data, st->step, row, ctx, f);
+        r = run_alone(c, text.data, st->step, row, ctx, f);
     else
         r = run_query(c, text.data, st->step, row, ctx, f);
     stw_buf_done(&text);

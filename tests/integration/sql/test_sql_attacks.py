@@ -1020,6 +1020,43 @@ def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("locks on databases")
+def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
+    """An owner lets each login to its database wait: DROP DATABASE waits for a session there.  Any role lets a drop
+    wait, by a setting of its own in that database.  No statement stays behind, and others are served."""
+    probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
+    victim = account(f"{user}v", owner="other/victim", uid="uid-v")
+    probe.sync(**account(user))
+    pg.sql(f"CREATE DATABASE {user}_d OWNER {user}")
+    locks = "FROM pg_locks WHERE locktype = 'object' AND mode = 'AccessExclusiveLock' AND objid = (SELECT oid " \
+        f"FROM pg_database WHERE datname = '{user}_d')"
+    droppers = [threading.Thread(target=pg.run_client, args=(f"DROP DATABASE {user}_d", False, user),
+                                 kwargs={"tcp": True, "password": PASSWORD}) for _ in range(4)]
+    with dblogin.Session(pg, user, PASSWORD, f"{user}_d"):
+        for one in droppers:
+            one.start()
+        wait.until("the locks", lambda: pg.sql(f"SELECT count(*) {locks}") == [["4"]])
+        report = probe.ask("sync", **account(user, "n3w-Pa55word", grants=[grant(f"{user}_d", "USAGE", schema="public")]))
+        assert report["trouble"] == "LOCKED" and f"{user}_d" in report["error"] and report["login_done"], report
+        assert probe.ask("retry")["ms"] == 0
+        probe.sync(**victim)
+    for one in droppers:
+        one.join(60)
+
+    wanted = {**victim, "databases": [{"name": f"{user}_v"}]}
+    probe.ask("databases", **wanted)
+    probe.sync(**account(user, PASSWORD))
+    with dblogin.Session(pg, user, PASSWORD, "postgres") as held:
+        held.run(f"BEGIN; ALTER ROLE {user} IN DATABASE {user}_v SET work_mem = '1MB'")
+        [report] = probe.ask("undatabases", **wanted)["each"]
+        assert report["trouble"] == "LOCKED" and not report["dropped"], report
+        assert not pg.sql(f"SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DROP DATABASE \"{user}_v%'")
+    wait.until("the drop", lambda: probe.ask("undatabases", **wanted)["each"][0]["dropped"])
+    assert all(line.endswith(" 0") for line in probe.metric("steward_sql_circuit_open"))
+    probe.drop(**victim)
+    probe.drop(**account(user))
+
+
 def open_by(pg, user, how):
     """A transaction in which the role has changed itself, and that stays open."""
     change = f"ALTER ROLE {user} PASSWORD 'their-Own-Pa55'"
