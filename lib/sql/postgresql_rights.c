@@ -236,7 +236,7 @@ static void write_have(struct stw_buf *out, const char *oid)
             "pg_class") " JOIN pg_namespace n ON n.oid = o.relnamespace JOIN pg_attribute t ON "
                         "t.attrelid = o.oid AND t.attnum = s.objsubid CROSS JOIN LATERAL "
                         "aclexplode(t.attacl) x" WHERE_DEPENDENCIES(
-                            "pg_class") " AND s.objsubid > 0) h",
+                            "pg_class") " AND s.objsubid <> 0) h", /* of the server's own columns it is negative */
         oid, oid);
 }
 

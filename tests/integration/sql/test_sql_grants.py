@@ -422,6 +422,22 @@ def test_rights_on_columns(make_probe, server, user):
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("the server's own columns")
+def test_rights_on_columns_of_the_server_itself_are_seen(make_probe, pg, user):
+    """They are given like others, and with Exact another client's are taken."""
+    probe = make_probe(pg.target("db"))
+    pg.sql(f"CREATE TABLE {user}_t (a int)")
+    held = f"SELECT has_column_privilege('{user}', '{user}_t', 'ctid', 'SELECT')"
+    mine = {**grant("postgres", "SELECT", schema="public", table=f"{user}_t"), "columns": ["ctid"]}
+    probe.sync(**account(user, grants=[mine]))
+    assert pg.sql(held) == [["t"]] and probe.sync(**account(user, grants=[mine]))["given"] == 0
+    assert probe.sync(**account(user))["revoked"] == 1 and pg.sql(held) == [["f"]]
+    pg.sql(f"GRANT SELECT (ctid) ON {user}_t TO {user}")
+    assert probe.sync(**account(user, policy="Exact"))["revoked"] == 1 and pg.sql(held) == [["f"]]
+    pg.sql(f"DROP TABLE {user}_t")
+    probe.drop(**account(user))
+
+
 @pytest.mark.every_version("tables of routines and of their definers")
 def test_routines_of_mysql_and_mariadb(make_probe, hosted, user):
     """A function and a procedure of one name; none that runs with the rights of a privileged account, also when
