@@ -290,27 +290,39 @@ static void write_databases(struct stw_buf *out, const struct stw_facts *k,
     stw_buf_adds(out, some ? ")" : "");
 }
 
-/* Whether the definer of `x` has a right on all databases, or on one of the server's own: what it runs is the
- * server's.  The host is not compared. */
+/* The definer of `x`; MariaDB writes a role without '@'. */
 #define DEFINER_NAME                                                                               \
-    "LEFT(x.definer,CHAR_LENGTH(x.definer)-CHAR_LENGTH(SUBSTRING_INDEX(x.definer,'@',-1))-1)"
+    "IF(LOCATE('@',x.definer)=0,x.definer,LEFT(x.definer,CHAR_LENGTH(x.definer)-CHAR_LENGTH("      \
+    "SUBSTRING_INDEX(x.definer,'@',-1))-1))"
+#define OF_SERVER(table) "SELECT User FROM mysql." table " w WHERE "
+#define ITS_TABLES "w.Db IN ('mysql','steward','sys')"
 
+/* Whether the definer of `x` has a right on all databases, or on one of the server's own, or is a member of a role
+ * that has: what it runs is the server's.  The host is not compared, and neither whether a role is active. */
 static void put_privileged(struct stw_buf *out, const struct stw_facts *k)
 {
-    stw_buf_adds(out, "(EXISTS (SELECT 1 FROM mysql.db w WHERE w.User=" DEFINER_NAME
-                      " AND ('mysql' LIKE w.Db OR 'steward' LIKE w.Db OR 'sys' LIKE w.Db)) OR "
-                      "EXISTS (SELECT 1 FROM ");
+    bool roles = k->mariadb || k->number >= 80000;
+    stw_buf_adds(out, DEFINER_NAME " IN (");
+    stw_buf_adds(out,
+                 roles ? "WITH RECURSIVE p(name) AS (SELECT CAST(d.User AS CHAR(255)) FROM (" : "");
+    stw_buf_adds(out, OF_SERVER("db") "'mysql' LIKE w.Db OR 'steward' LIKE w.Db OR 'sys' LIKE w.Db "
+                                      "UNION " OF_SERVER("tables_priv") ITS_TABLES
+                 " UNION " OF_SERVER("procs_priv") ITS_TABLES " UNION ");
     if (k->mariadb) {
-        stw_buf_adds(out, "mysql.global_priv v WHERE v.User=" DEFINER_NAME
-                          " AND JSON_VALUE(v.Priv,'$.access')>0))");
-        return;
+        stw_buf_adds(out, OF_SERVER("global_priv") "JSON_VALUE(w.Priv,'$.access')>0");
+    } else {
+        stw_buf_adds(out, "SELECT v.User FROM mysql.user v WHERE LENGTH(");
+        write_bits(out, k, STW_ON_GLOBAL);
+        stw_buf_adds(out, ")>0");
+        stw_buf_adds(out, roles ? " UNION SELECT g.USER FROM mysql.global_grants g" : "");
     }
-    stw_buf_adds(out, "mysql.user v WHERE v.User=" DEFINER_NAME " AND LENGTH(");
-    write_bits(out, k, STW_ON_GLOBAL);
-    stw_buf_adds(out, ")>0)");
-    if (k->number >= 80000)
-        stw_buf_adds(
-            out, " OR EXISTS (SELECT 1 FROM mysql.global_grants g WHERE g.USER=" DEFINER_NAME ")");
+    if (roles)
+        stw_buf_addf(out,
+                     ") d UNION SELECT CAST(e.%s AS CHAR(255)) FROM mysql.%s e JOIN p ON "
+                     "p.name=CAST(e.%s AS "
+                     "CHAR(255))) SELECT name FROM p",
+                     k->mariadb ? "User" : "TO_USER", k->mariadb ? "roles_mapping" : "role_edges",
+                     k->mariadb ? "Role" : "FROM_USER");
     stw_buf_addc(out, ')');
 }
 

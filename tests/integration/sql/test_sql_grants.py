@@ -474,7 +474,9 @@ def test_routines_of_mysql_and_mariadb(make_probe, hosted, user):
         report = probe.fails("sync", "DENIED", **withheld)
         assert "privileged" in report["error"] and "admins" in report["error"] and report["login_done"], report
         assert runs(("SELECT", "both")) and not runs(("CALL", "admins"))
-    for right in ("CREATE USER ON *.*", "SELECT ON mysql.*",
+    hosted.sql(f"CREATE ROLE {user}_all; GRANT SELECT ON *.* TO {user}_all; CREATE ROLE {user}_some; "
+               f"GRANT {user}_all TO {user}_some")
+    for right in ("CREATE USER ON *.*", "SELECT ON mysql.*", "SELECT ON mysql.user", f"{user}_some",
                   "CONNECTION_ADMIN ON *.*" if hosted.engine == "mysql" else "CONNECTION ADMIN ON *.*"):
         hosted.sql(f"GRANT {right} TO {user}_plain@'%'")
         probe.fails("sync", "DENIED", **withheld)
@@ -482,7 +484,11 @@ def test_routines_of_mysql_and_mariadb(make_probe, hosted, user):
         hosted.sql(f"REVOKE {right} FROM {user}_plain@'%'")
         probe.fails("sync", "DENIED", **withheld)
         assert runs(("SELECT", "both")), right
-    hosted.sql(f"DROP PROCEDURE {shop}.Both; GRANT EXECUTE ON "
+    if hosted.engine == "mariadb":  # a role as the definer
+        create("PROCEDURE", "roles", f"{user}_some", "DEFINER")
+        probe.fails("sync", "DENIED", **account(user, grants=[routine("both"), routine("roles")], policy="Exact"))
+        assert not runs(("CALL", "roles"))
+    hosted.sql(f"DROP ROLE {user}_some, {user}_all; DROP PROCEDURE {shop}.Both; GRANT EXECUTE ON "
                f"PROCEDURE {shop}.admins TO '{user}'@'%'")
     report = probe.sync(**wanted)
     assert runs(("SELECT", "both")) and not runs(("CALL", "admins")), report
