@@ -563,7 +563,8 @@ static int run_alone(struct stw_conn *c, const char *text, enum stw_sql_step ste
 {
     char limit[64];
     struct stw_fault ignored = {0};
-    stw_format(limit, sizeof(limit), "SET lock_timeout = %d", STW_SQL_LOCK_TIMEOUT_MS);
+    stw_format(limit, sizeof(limit), "%sSET lock_timeout = %d",
+               c->role_of_database ? "SET ROLE NONE; " : "", STW_SQL_LOCK_TIMEOUT_MS);
     if (send_query(c, limit, step, NULL, NULL, f) != 0)
         return -1;
     int r = send_query(c, text, step, row, ctx, f);

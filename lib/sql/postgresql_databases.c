@@ -165,15 +165,32 @@ static void write_owner(struct stw_script *s, const struct stw_facts *k,
     stw_buf_done(&text);
 }
 
+/* What an owner can set that keeps the admin from working there. */
+void stw_pg_write_open(struct stw_script *s, const struct stw_facts *k, const char *database)
+{
+    static const struct {
+        const char *text;
+        unsigned since;
+    } settings[] = {{"ALLOW_CONNECTIONS true", 0},
+                    {"RESET local_preload_libraries", 0},
+                    {"RESET idle_session_timeout", 140000},
+                    {"RESET transaction_timeout", 170000}};
+    for (size_t i = 0; i < STW_COUNT(settings); i++) {
+        if (k->number < settings[i].since)
+            continue;
+        struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_ALTER, NULL)->text;
+        stw_buf_adds(out, "ALTER DATABASE ");
+        stw_pg_name(out, database);
+        stw_buf_addf(out, " %s", settings[i].text);
+    }
+}
+
 /* Before the end: whatever the owner has set, the admin owns it again, and gets in. */
 static void take_back(struct stw_script *s, const struct stw_facts *k,
                       const struct stw_databases *want, const char *name)
 {
     write_owner(s, k, want, name, false);
-    struct stw_buf *out = &stw_script_add(s, STW_SQL_STEP_ALTER, NULL)->text;
-    stw_buf_adds(out, "ALTER DATABASE ");
-    stw_pg_name(out, name);
-    stw_buf_adds(out, " ALLOW_CONNECTIONS true");
+    stw_pg_write_open(s, k, name);
 }
 
 static void put_comment(struct stw_script *s, const struct stw_facts *k,

@@ -4,6 +4,7 @@
 #include "sql/postgresql_priv.h"
 #include "sql/quote.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 
 int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count)
@@ -86,10 +87,33 @@ static int read_prepared(void *ctx, const struct stw_cell *c, unsigned count)
     if (count < 2 || !c[0].data || !c[1].data)
         return -1;
     struct stw_statement *st = stw_script_add(&k->end, STW_SQL_STEP_DROP, c[0].data);
-    st->may_fail = st->alone = true;
+    st->alone = true;
     stw_buf_adds(&st->text, "ROLLBACK PREPARED ");
     stw_pg_strz(&st->text, c[1].data);
     return 0;
+}
+
+/* Each alone: the owner of its database may have closed that to all, and others go on. */
+static void end_each(struct stw_session *s, const struct stw_script *all)
+{
+    uint64_t until_ms = stw_now_ms(&stw_clock_system) +
+                        (uint64_t)stw_session_target(s)->statement_timeout_seconds * 1000;
+    for (size_t i = 0; i < all->count && stw_now_ms(&stw_clock_system) < until_ms; i++) {
+        const struct stw_statement *st = &all->items[i];
+        struct stw_fault f = {0};
+        for (int tries = 0; tries < 2; tries++) {
+            stw_autoscript struct stw_script one = {0}, open = {0};
+            struct stw_statement *end = stw_script_add(&one, st->step, st->database);
+            end->alone = true;
+            stw_buf_add(&end->text, st->text.data, st->text.len);
+            if (stw_session_run(s, &one, &f) == 0 || s->conn)
+                break;
+            stw_pg_write_open(&open, &s->facts, st->database);
+            f = (struct stw_fault){0};
+            if (stw_session_run(s, &open, &f) != 0)
+                break;
+        }
+    }
 }
 
 /* A prepared transaction has no session.  Only a superuser, or who prepared it, can end it. */
@@ -109,7 +133,7 @@ static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool
     stw_buf_adds(&st->text, " LIMIT 100");
     int r = stw_session_ask(s, st, read_prepared, &k, f);
     if (r == 0)
-        r = stw_session_run(s, &k.end, f);
+        end_each(s, &k.end);
     stw_script_done(&k.end);
     return r;
 }

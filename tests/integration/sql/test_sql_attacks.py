@@ -1060,18 +1060,24 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
 def open_by(pg, user, how):
     """A transaction in which the role has changed itself, and that stays open."""
     change = f"ALTER ROLE {user} PASSWORD 'their-Own-Pa55'"
-    session = dblogin.Session(pg, f"{user}a" if how == "function" else user, PASSWORD, "postgres")
+    session = dblogin.Session(pg, f"{user}a" if how == "function" else user, PASSWORD,
+                              f"{user}_d" if how == "closed" else "postgres")
     session.run(f"BEGIN; SELECT {user}_s.change()" if how == "function" else f"BEGIN; {change}")
-    if how == "prepared":
+    if how in ("prepared", "closed"):
         session.run(f"PREPARE TRANSACTION '{user}'")
+    if how == "closed":
+        pg.sql(f"SET ROLE {user}; ALTER DATABASE {user}_d SET role = {user}a; ALTER DATABASE {user}_d SET "
+               f"local_preload_libraries = 'none'; ALTER DATABASE {user}_d ALLOW_CONNECTIONS false")
     return session
 
 
 @pytest.mark.every_version("the locks of ALTER ROLE, and how prepared transactions are shown")
-@pytest.mark.parametrize("how, then", (("session", "sync"), ("function", "lock"), ("prepared", "drop")))
+@pytest.mark.parametrize("how, then", (("session", "sync"), ("function", "lock"), ("prepared", "drop"),
+                                       ("closed", "lock")))
 def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_probe, pg, user, how, then):
     """A role may change its own password: what steward changes then waits for the end of that transaction.
-    A function with SECURITY DEFINER does it for an accomplice.  Other sessions go on."""
+    A function with SECURITY DEFINER does it for an accomplice.  Its database may be closed to all, also to the
+    admin.  Other sessions go on."""
     probe = make_probe(pg.target("db"))
     accomplice = account(f"{user}a", owner="other/accomplice", uid="uid-a")
     probe.sync(**account(user))
@@ -1079,6 +1085,8 @@ def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_pr
     pg.sql(f"CREATE SCHEMA {user}_s AUTHORIZATION {user}; GRANT USAGE ON SCHEMA {user}_s TO {user}a; "
            f"SET ROLE {user}; CREATE FUNCTION {user}_s.change() RETURNS int LANGUAGE plpgsql SECURITY DEFINER "
            f"AS $$ BEGIN ALTER ROLE {user} PASSWORD 'their-Own-Pa55'; RETURN 1; END $$")
+    if how == "closed":
+        pg.sql(f"CREATE DATABASE {user}_d OWNER {user}")
     with dblogin.Session(pg, f"{user}a", PASSWORD, "postgres") as innocent, open_by(pg, user, how):
         innocent.run("BEGIN; CREATE TEMP TABLE t(i int)")
         report = probe.ask(then, **account(user, "n3w-Pa55word"))
@@ -1086,6 +1094,7 @@ def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_pr
         assert innocent.works()
         assert not pg.logs_in(user, PASSWORD)
         assert pg.logs_in(user, "n3w-Pa55word") == (then == "sync")
+    pg.sql(f"DROP DATABASE IF EXISTS {user}_d WITH (FORCE)")
     probe.drop(**account(user))
     probe.drop(**accomplice)
 
