@@ -31,11 +31,17 @@ static const struct stw_field secret_ref_fields[] = {
 
 static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 
+/* Without the value, which may hold a password. */
+#define VALUE_TEXT "must be a string without a NUL character"
+static const struct stw_field value_item = {
+    .name = "", .type = STW_T_TEXT, .type_text = VALUE_TEXT};
+
 static const struct stw_field config_fields[] = {
     {.name = "databaseUrl",
      STW_FIELD(STW_T_STRING, struct stw_app_config, database_url),
      .help = "Becomes DATABASE_URL: a URL such as postgres://host/db.  It is stored in a "
              "ConfigMap; a URL with a password belongs in a Secret, see databaseUrlSecretRef.",
+     .type_text = VALUE_TEXT,
      .cel = stw_app_cel_url,
      .cel_max = STW_APP_URL_MAX},
     {.name = "databaseUrlSecretRef",
@@ -51,7 +57,7 @@ static const struct stw_field config_fields[] = {
      STW_FIELD(STW_T_MAP, struct stw_app_config, environment),
      .help = "More environment variables; at most 1000, and 921600 bytes with their names.",
      STW_RANGE(0, 1000),
-     .item = &stw_core_text_item},
+     .item = &value_item},
     {0},
 };
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define PATH_MAX_BYTES 4096
+#define NUL_KEY_TEXT "must not have a key with a NUL character"
 
 struct checker {
     struct stw_arena *arena;
@@ -192,7 +193,7 @@ static bool check_raw(struct checker *c, const struct stw_path *p, struct stw_js
         add_finding(c, p, STW_INVALID, STW_JSON_NONE,
                     "must have fewer levels of objects and lists in each other");
     else if (stw_json_has_nul_key(v))
-        add_finding(c, p, STW_INVALID, STW_JSON_NONE, "must not have a key with a NUL character");
+        add_finding(c, p, STW_INVALID, STW_JSON_NONE, NUL_KEY_TEXT);
     else
         return true;
     return false;
@@ -309,7 +310,7 @@ static void check_map(struct checker *c, const struct stw_path *p, const struct 
         if (stw_findings_spent(c->f))
             return;
         if (stw_json_has_nul(at.key))
-            add_finding(c, p, STW_INVALID, at.key, "must not have a key with a NUL character");
+            add_finding(c, p, STW_INVALID, at.key, NUL_KEY_TEXT);
         else
             check_value(c, &at, row->item, value);
     }
@@ -389,7 +390,11 @@ static void check_members(struct checker *c, const struct stw_path *at,
     stw_json_foreach (object, member.key, value) {
         if (stw_findings_spent(c->f))
             return;
-        if (!stw_fields_have(rows, member.key) && (!raw || check_raw(c, &member, value)))
+        if (stw_fields_have(rows, member.key))
+            continue;
+        if (raw && stw_json_has_nul(member.key))
+            add_finding(c, at, STW_INVALID, STW_JSON_NONE, NUL_KEY_TEXT);
+        else if (!raw || check_raw(c, &member, value))
             stw_check_unknown(at, rows, member.key, raw, c->f);
     }
 }

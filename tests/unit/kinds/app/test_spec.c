@@ -199,8 +199,15 @@ static void configuration(void **state)
          "spec.config.environment[..]: Invalid value: \"..\": must not be '..'\n"},
         {CONFIG("\"environment\":{\"..a\":\"x\"}"),
          "spec.config.environment[..a]: Invalid value: \"..a\": must not start with '..'\n"},
+        /* Without the value, which may be a password. */
         {CONFIG("\"environment\":{\"A\":1}"),
-         "spec.config.environment[A]: Invalid value: 1: must be a string\n"},
+         "spec.config.environment[A]: Invalid value: must be a string without a NUL character\n"},
+        {CONFIG("\"environment\":{\"A\":\"secret\\u0000\"}"),
+         "spec.config.environment[A]: Invalid value: must be a string without a NUL character\n"},
+        {CONFIG("\"databaseUrl\":\"postgres://app:secret\\u0000@db/shop\""),
+         "spec.config.databaseUrl: Invalid value: must be a string without a NUL character\n"},
+        {CONFIG("\"databaseUrl\":[\"postgres://app:secret@db/shop\"]"),
+         "spec.config.databaseUrl: Invalid value: must be a string without a NUL character\n"},
         {CONFIG("\"environment\":{\"DATABASE_URL\":\"x\",\"LOG_LEVEL\":\"x\",\"PORT\":\"x\"}"),
          "spec.config.environment[DATABASE_URL]: Forbidden: is set by steward from "
          "spec.config.databaseUrl\n"
@@ -277,7 +284,11 @@ static void env(void **state)
         {SPEC("\"env\":[{\"name\":\"1A\"}]"),
          "spec.env[0].name: Invalid value: \"1A\": " NAME_TEXT "\n"},
         {SPEC("\"env\":[{\"name\":\"A\",\"value\":1}]"),
-         "spec.env[0].value: Invalid value: 1: must be a string\n"},
+         "spec.env[0].value: Invalid value: must be a string without a NUL character\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"secret\\u0000\"}]"),
+         "spec.env[0].value: Invalid value: must be a string without a NUL character\n"},
+        {SPEC("\"env\":[{\"name\":\"A\",\"later\\u0000\":1}]"),
+         "spec.env[0]: Invalid value: must not have a key with a NUL character\n"},
         {SPEC("\"env\":[{\"name\":\"A\"},{\"name\":\"A\",\"value\":\"1\"}]"),
          "spec.env[1]: Duplicate value: {\"name\":\"A\",\"value\":\"1\"}\n"},
         {SPEC("\"env\":[{\"name\":\"A\",\"value\":\"1\",\"valueFrom\":{\"x\":1}}]"),
@@ -489,6 +500,11 @@ static void behavior(void **state)
         {BEHAVIOR("\"scaleUp\":{\"later\":{\"a\":[1]}}"),
          "W: unknown field \"spec.autoscaling.behavior.scaleUp.later\", which is passed on "
          "unchanged\n"},
+        {BEHAVIOR("\"scaleUp\":{\"later\\u0000\":1}"),
+         "spec.autoscaling.behavior.scaleUp: Invalid value: must not have a key with a NUL "
+         "character\n"},
+        {BEHAVIOR("\"later\\u0000\":{}"),
+         "spec.autoscaling.behavior: Invalid value: must not have a key with a NUL character\n"},
         {BEHAVIOR("\"scaleUp\":{\"selectPolicy\":\"Disabled\"},\"scaleDown\":{"
                   "\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Percent\","
                   "\"value\":10,\"periodSeconds\":60}]}"),
