@@ -255,11 +255,49 @@ static int check_selector(struct stw_json live, struct stw_error *err)
                           "its expressions, and " STW_MANAGED_BY " is ours");
 }
 
-/* The port of the pods to which this port of the Service goes; 0: one with a name. */
-static int64_t target_of(struct stw_json port)
+/* The number of a port that containers of this list name; 0: none does. */
+static int64_t find_port(struct stw_json containers, const char *name)
+{
+    struct stw_json key, container, port;
+    int64_t n = 0;
+    stw_json_foreach (containers, key, container) {
+        struct stw_json ports = stw_json_get(container, "ports"), at;
+        stw_json_foreach (ports, at, port)
+            if (stw_json_is(stw_json_get(port, "name"), name) &&
+                stw_json_int(stw_json_get(port, "containerPort"), &n) == 0)
+                return n;
+    }
+    return 0;
+}
+
+/* The number of a port that the pods of the owner's Deployment name; 0: they name none, or there is no
+ * Deployment, for whose pods the Service waits; -1 with an error. */
+static int64_t find_pod_port(struct stw_run *run, const struct stw_owner *owner, const char *name,
+                             struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_error e = {0};
+    if (stw_kube_get(run->client, &stw_res_deployment, owner->ns, owner->name, &text, &e) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, &e) != 0) {
+        if (e.code == STW_ERR_NOT_FOUND || e.code == STW_ERR_FORBIDDEN)
+            return 0;
+        *err = e;
+        return -1;
+    }
+    struct stw_json spec = stw_json_path(stw_json_root(&doc), "spec.template.spec");
+    return find_port(stw_json_get(spec, "containers"), name);
+}
+
+/* The port of the pods to which this port of the Service goes; 0: unknown; -1 with an error. */
+static int64_t target_of(struct stw_run *run, const struct stw_owner *owner, struct stw_json port,
+                         struct stw_error *err)
 {
     int64_t n = 0;
+    char name[64] = "";
     struct stw_json target = stw_json_get(port, "targetPort");
+    if (stw_json_strcpy(target, name, sizeof(name)) == 0 && *name)
+        return find_pod_port(run, owner, name, err);
     (void)stw_json_int(stw_json_there(target) ? target : stw_json_get(port, "port"), &n);
     return n;
 }
@@ -302,23 +340,43 @@ static int check_rules(const json_t *desired, struct stw_json live, struct stw_e
         stw_res_ingress.kind);
 }
 
-/* The pods that run now listen where the Service sends requests now. */
-static int check_ports(const json_t *desired, struct stw_json live, struct stw_error *err)
+/* The pods that run now listen where the Service sends requests now, and an Ingress may name its port. */
+static int check_port(struct stw_run *run, const struct stw_owner *owner, const json_t *wanted,
+                      struct stw_json live, struct stw_error *err)
 {
-    const json_t *port =
+    int64_t n = json_integer_value(json_object_get(wanted, "port"));
+    int64_t wanted_target = json_integer_value(json_object_get(wanted, "targetPort"));
+    int64_t target = target_of(run, owner, live, err);
+    const char *wanted_name = stw_tree_text(wanted, "name");
+    char name[64] = "";
+    (void)stw_json_strcpy(stw_json_get(live, "name"), name, sizeof(name));
+    if (target < 0)
+        return -1;
+    if (wanted_target > 0 && target > 0 && target != wanted_target)
+        return stw_fail(err, STW_ERR_INVALID,
+                        "its port %lld goes to port %lld of the pods, and the wanted one to %lld; "
+                        "adopt it with the same, and change it afterwards",
+                        (long long)n, (long long)target, (long long)wanted_target);
+    if (*name && *wanted_name && !stw_streq(name, wanted_name))
+        return stw_fail(err, STW_ERR_INVALID,
+                        "its port %lld has the name \"%s\", which others may use, and the wanted "
+                        "one \"%s\"; give it this name first",
+                        (long long)n, name, wanted_name);
+    return 0;
+}
+
+static int check_ports(struct stw_run *run, const struct stw_owner *owner, const json_t *desired,
+                       struct stw_json live, struct stw_error *err)
+{
+    const json_t *wanted =
         json_array_get(json_object_get(json_object_get(desired, "spec"), "ports"), 0);
-    int64_t number = json_integer_value(json_object_get(port, "port"));
-    int64_t wanted = json_integer_value(json_object_get(port, "targetPort"));
+    int64_t number = json_integer_value(json_object_get(wanted, "port"));
     struct stw_json key, one;
     stw_json_foreach (stw_json_path(live, "spec.ports"), key, one) {
-        int64_t n = 0, target = target_of(one);
-        if (stw_json_int(stw_json_get(one, "port"), &n) == 0 && n == number && wanted > 0 &&
-            target > 0 && target != wanted)
-            return stw_fail(
-                err, STW_ERR_INVALID,
-                "its port %lld goes to port %lld of the pods, and the wanted one to %lld; "
-                "adopt it with the same, and change it afterwards",
-                (long long)n, (long long)target, (long long)wanted);
+        int64_t n = 0;
+        if (stw_json_int(stw_json_get(one, "port"), &n) == 0 && n == number &&
+            check_port(run, owner, wanted, one, err) != 0)
+            return -1;
     }
     return 0;
 }
@@ -337,7 +395,7 @@ static int try_adoption(struct stw_run *run, const struct stw_owner *owner, stru
     if (r == &stw_res_deployment && check_selector(live, err) != 0)
         return -1;
     if (r == &stw_res_service &&
-        (check_type(desired, live, err) != 0 || check_ports(desired, live, err) != 0))
+        (check_type(desired, live, err) != 0 || check_ports(run, owner, desired, live, err) != 0))
         return -1;
     if (r == &stw_res_ingress && check_rules(desired, live, err) != 0)
         return -1;

@@ -259,6 +259,30 @@ def test_a_child_of_another_controller_stops_the_adoption_of_all(controller, ins
         "annotations", {})
 
 
+def test_a_service_whose_port_would_change_for_its_clients_is_not_adopted(controller, installed, namespace):
+    """The port of the pods has a name, which stands for another number; then the port of the Service has."""
+    def refused(text):
+        installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": text})
+        wait.until(text, lambda: text in condition(
+            installed.get(app.KIND, "web", namespace), "Stalled").get("message", ""))
+
+    old = deployment(namespace, {"app": "shop"}, replicas=0)
+    [container] = old["spec"]["template"]["spec"]["containers"]
+    container["ports"] = [{"name": "main", "containerPort": 3000}]
+    theirs = service(namespace, {"app": "shop"})
+    theirs["spec"]["ports"] = [{"name": "main", "port": 80, "targetPort": "main"}]
+    installed.apply([old, theirs])
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0))
+    refused("its port 80 goes to port 3000 of the pods, and the wanted one to 8080")
+    installed.patch(app.KIND, "web", namespace, {"spec": {"port": 3000}})
+    refused('its port 80 has the name "main", which others may use, and the wanted one "http"')
+    assert MARK not in installed.get("deployment", "web", namespace)["metadata"].get("annotations", {})
+    installed.patch("service", "web", namespace, {"spec": {"ports": [
+        {"name": "http", "port": 80, "targetPort": "main"}]}})
+    installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": "last"})
+    wait_done(installed, "App", namespace)
+
+
 def test_keys_of_others_in_a_configmap_are_not_lost(controller, installed, namespace):
     installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"THEIRS": "kept"},
                      "metadata": {"name": "web-config", "namespace": namespace}})
