@@ -390,15 +390,18 @@ static void fail_as_changed(struct task *t)
     set_child_state(t, STW_CHILD_FAILED);
 }
 
-/* The status of an object changes without its generation, while pods start. */
-static bool is_as_asked(struct stw_adoption *a, struct stw_json live, const char *uid)
+/* The status of an object changes without its generation, while pods start; but so does the mark of
+ * another owner. */
+static bool is_as_asked(const struct stw_operator *op, struct stw_adoption *a, struct stw_json live,
+                        const char *uid)
 {
     struct stw_json metadata = stw_json_get(live, "metadata");
     struct stw_json version = stw_json_get(metadata, "resourceVersion");
+    bool marked = stw_adopted_by(op, live, NULL, NULL, NULL) == 0;
     int64_t generation = 0;
     (void)stw_json_int(stw_json_get(metadata, "generation"), &generation);
     if (!stw_streq(a->uid, uid) || generation != a->generation ||
-        (generation == 0 && !stw_json_is(version, a->resource_version)))
+        ((generation == 0 || marked) && !stw_json_is(version, a->resource_version)))
         return false;
     (void)stw_json_strcpy(version, a->resource_version, sizeof(a->resource_version));
     return true;
@@ -411,7 +414,8 @@ static bool may_be_adopted(struct task *t, struct stw_json live, const char *uid
         stw_children_check_adoption(t->run, t->owner, c, 1);
     if (c->adoption.answer == STW_ADOPTION_REFUSED)
         set_refused(t);
-    else if (c->adoption.answer != STW_ADOPTION_FREE || !is_as_asked(&c->adoption, live, uid))
+    else if (c->adoption.answer != STW_ADOPTION_FREE ||
+             !is_as_asked(t->run->op, &c->adoption, live, uid))
         fail_as_changed(t);
     else if (stw_adoption_waits(c))
         set_child_state(t, STW_CHILD_HELD);

@@ -411,6 +411,7 @@ struct check {
     struct stw_child *culprit; /* that cannot be adopted or created; NULL: none */
     struct stw_error err;
     unsigned free; /* children that would be adopted */
+    bool begun;    /* others are ours already */
 };
 
 static void refuse(struct check *k, struct stw_child *c, const struct stw_error *err)
@@ -422,14 +423,46 @@ static void refuse(struct check *k, struct stw_child *c, const struct stw_error 
     stw_origin_name(c->origins, c->desired, k->owner->object, &k->err);
 }
 
+static const struct stw_resource *find_own_resource(const struct stw_run *run, const char *kind)
+{
+    for (const struct stw_controller *const *c = run->op->controllers; c && *c; c++)
+        if (stw_streq((*c)->kind->kind, kind))
+            return (*c)->resource;
+    return NULL;
+}
+
+/* Whether the owner that adopted an object is there.  With an error if so, or if that is unknown. */
+static bool may_have_owner(struct check *k, const char *kind, const char *name, const char *uid,
+                           struct stw_error *err)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    const struct stw_resource *r = find_own_resource(k->run, kind);
+    if (!r) {
+        (void)stw_fail(err, STW_ERR_EXISTS,
+                       "%s/%s has adopted it, a kind that is not reconciled here; if that is gone, "
+                       "remove the annotation that says so",
+                       kind, name);
+        return true;
+    }
+    if (stw_kube_get(k->run->client, r, k->owner->ns, name, &text, err) != 0 ||
+        stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+        return err->code != STW_ERR_NOT_FOUND;
+    struct stw_json metadata = stw_json_path(stw_json_root(&doc), "metadata");
+    if (!stw_json_is(stw_json_get(metadata, "uid"), uid) ||
+        stw_json_there(stw_json_get(metadata, "deletionTimestamp")))
+        return false;
+    (void)stw_fail(err, STW_ERR_EXISTS, "%s/%s has adopted it, and is still there", kind, name);
+    return true;
+}
+
 static int judge_live(struct check *k, struct stw_child *c, struct stw_json live)
 {
     char kind[64] = "", name[254] = "", uid[64] = "";
     struct stw_json metadata = stw_json_get(live, "metadata");
     struct stw_error err = {0};
     bool controlled = stw_owner_controller(live, kind, name, uid) == 0;
-    if (!controlled)
-        (void)stw_adopted_by(k->run->op, live, NULL, NULL, uid);
+    bool marked = !controlled && stw_adopted_by(k->run->op, live, kind, name, uid) == 0;
     if (stw_streq(uid, k->owner->uid))
         return STW_ADOPTION_NOT_NEEDED;
     if (controlled)
@@ -441,6 +474,11 @@ static int judge_live(struct check *k, struct stw_child *c, struct stw_json live
         return STW_ADOPTION_FOREIGN;
     }
     (void)stw_json_strcpy(stw_json_get(metadata, "uid"), c->adoption.uid, sizeof(c->adoption.uid));
+    if (marked && may_have_owner(k, kind, name, uid, &err)) {
+        refuse(k, c, &err);
+        return STW_ADOPTION_FOREIGN;
+    }
+    err = (struct stw_error){0};
     (void)stw_json_int(stw_json_get(metadata, "generation"), &c->adoption.generation);
     (void)stw_json_strcpy(stw_json_get(metadata, "resourceVersion"), c->adoption.resource_version,
                           sizeof(c->adoption.resource_version));
@@ -462,6 +500,7 @@ static bool is_to_look_at(struct check *k, const struct stw_child *c)
     stw_key_make(k->owner->ns, c->name, key);
     bool ours = stw_child_cached(k->run, c->watch, key, &live) == 0 &&
                 stw_streq(live.owner_uid, k->owner->uid);
+    k->begun |= ours;
     return !ours && !stw_informer_unreadable(cache, key, why, sizeof(why));
 }
 
@@ -517,9 +556,9 @@ static void set_refused(const struct check *k, struct stw_child *c)
         return;
     }
     (void)stw_fail(&c->err, k->err.code,
-                   "nothing is adopted, because %s \"%s\" cannot be: %.200s%s",
-                   k->culprit->watch->resource->kind, k->culprit->name, k->err.text,
-                   name_way(k, way, sizeof(way)));
+                   "nothing%s is adopted, because %s \"%s\" cannot be: %.200s%s",
+                   k->begun ? " more" : "", k->culprit->watch->resource->kind, k->culprit->name,
+                   k->err.text, name_way(k, way, sizeof(way)));
 }
 
 /* What sends requests to the pods. */

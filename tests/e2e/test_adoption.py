@@ -259,6 +259,25 @@ def test_a_child_of_another_controller_stops_the_adoption_of_all(controller, ins
         "annotations", {})
 
 
+def test_what_another_owner_has_adopted_stays_with_it(controller, installed, namespace):
+    """An App and a MyWeb of one name, both told to adopt, do not take the objects from each other."""
+    installed.apply([deployment(namespace, {"app": "shop"}, replicas=0),
+                     service(namespace, {"app": "shop"})])
+    installed.apply(manifest("App", namespace, ADOPT, replicas=0))
+    wait_done(installed, "App", namespace)
+    theirs = {k: state(installed, k, namespace) for k in ("deployment", "service")}
+    installed.apply(manifest("MyWeb", namespace, ADOPT, replicas=0))
+    stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "AdoptionRefused")
+    assert 'Deployment "web" cannot be: App/web has adopted it, and is still there' in stalled["message"]
+    assert {k: state(installed, k, namespace) for k in theirs} == theirs
+    assert installed.get("configmap", "web", namespace) is None
+    # Without its owner, it is free again.
+    installed.delete(app.KIND, "web", namespace)
+    installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/reconcile-at": "1"})
+    wait_done(installed, "MyWeb", namespace)
+    assert installed.get("service", "web", namespace)["metadata"]["annotations"][MARK].startswith("MyWeb/web/")
+
+
 def test_a_service_whose_port_would_change_for_its_clients_is_not_adopted(controller, installed, namespace):
     """The port of the pods has a name, which stands for another number; then the port of the Service has."""
     def refused(text):

@@ -26,6 +26,9 @@
 #define REFUSE(path)                                                                               \
     "{'match':'" path "','status':422,'body':{'kind':'Status','reason':'Invalid','message':'no'}}"
 
+#define OWNER_PATH "/apis/mycompany.com/v1/namespaces/shop/apps/web"
+#define OWNER(uid, more) "{'metadata':{'namespace':'shop','name':'web','uid':'" uid "'" more "}}"
+
 static json_t *config(const char *name)
 {
     return json_pack("{s:s,s:s,s:{s:s,s:s,s:[{s:s,s:s,s:s}]},s:{s:s}}", "apiVersion", "v1", "kind",
@@ -66,6 +69,38 @@ static const struct {
     {"adopted by an owner of another name", TAKEN("MyWeb/more/u-9"),
      "[" EXISTS "," GET(PATH, TAKEN("MyWeb/more/u-9")) "]", false, STW_CHILD_FOREIGN,
      "(owner: none)", 0, 0},
+    {"adopted by an owner that is there", TAKEN("App/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("App/web/u-9")) "," GET(PATH, TAKEN("App/web/u-9")) "," GET(
+         OWNER_PATH, OWNER("u-9", "")) "]",
+     true, STW_CHILD_NOT_ADOPTED,
+     "nothing is adopted, because ConfigMap \"web\" cannot be: App/web has adopted it, and is "
+     "still "
+     "there",
+     0, 0},
+    {"whether that owner is there, is unknown", TAKEN("App/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("App/web/u-9")) "," GET(
+         PATH, TAKEN("App/web/u-9")) ",{'match':'GET " OWNER_PATH
+                                     "','status':403,'body':{'kind':'Status','reason':"
+                                     "'Forbidden','message':'no'}}]",
+     true, STW_CHILD_NOT_ADOPTED, "ConfigMap \"web\" cannot be: no", 0, 0},
+    {"that owner is of a kind of nobody", TAKEN("Shop/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("Shop/web/u-9")) "," GET(PATH, TAKEN("Shop/web/u-9")) "]", true,
+     STW_CHILD_NOT_ADOPTED, "Shop/web has adopted it, a kind that is not reconciled here", 0, 0},
+    {"that owner has another UID now", TAKEN("App/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("App/web/u-9")) "," GET(PATH, TAKEN("App/web/u-9")) "," GET(
+         OWNER_PATH, OWNER("u-10", "")) "," PATCH(FREE("")) "," PATCH(TAKEN("MyWeb/web/u-1")) "]",
+     true, STW_CHILD_UPDATED, "", 1, 1},
+    {"that owner is being deleted", TAKEN("App/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("App/web/u-9")) "," GET(PATH, TAKEN("App/web/u-9")) "," GET(
+         OWNER_PATH,
+         OWNER("u-9",
+               ",'deletionTimestamp':'2026'")) "," PATCH(FREE("")) "," PATCH(TAKEN("MyWeb/web/"
+                                                                                   "u-1")) "]",
+     true, STW_CHILD_UPDATED, "", 1, 1},
+    {"that owner is gone", TAKEN("App/web/u-9"),
+     "[" EXISTS "," GET(PATH, TAKEN("App/web/u-9")) "," GET(PATH, TAKEN("App/web/u-9")) "," ABSENT(
+         OWNER_PATH) "," PATCH(FREE("")) "," PATCH(TAKEN("MyWeb/web/u-1")) "]",
+     true, STW_CHILD_UPDATED, "", 1, 1},
     {"a mark that is none", TAKEN("MyWeb/web"), "[" EXISTS "," GET(PATH, TAKEN("MyWeb/web")) "]",
      false, STW_CHILD_FOREIGN, "(owner: none)", 0, 0},
 };
@@ -112,6 +147,23 @@ static void a_change_after_the_question(void **state)
           "[" GET(PATH, FREE("")) "," PATCH(FREE("")) "," EXISTS "," GET(
               PATH, "{'metadata':{'namespace':'shop','name':'web','uid':'c-1',"
                     "'resourceVersion':'7'}}") "]");
+    stw_children_check_adoption(&f.run, &f.owner, &f.child, 1);
+    assert_int_equal(f.child.adoption.answer, STW_ADOPTION_FREE);
+    stw_child_ensure(&f.run, &f.owner, &f.child);
+    assert_int_equal(f.child.state, STW_CHILD_FAILED);
+    assert_int_equal(f.child.err.code, STW_ERR_CONFLICT);
+    fixture_end(&f);
+}
+
+/* Another owner has adopted it meanwhile, which changes no generation. */
+static void an_adoption_by_another_owner_after_the_question(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, "",
+          "[" GET(PATH, FREE("'generation':3,")) "," PATCH(FREE("")) "," EXISTS "," GET(
+              PATH, "{'metadata':{'namespace':'shop','name':'web','uid':'c-1'," MARK(
+                        "App/web/u-9") "'generation':3,'resourceVersion':'7'}}") "]");
     stw_children_check_adoption(&f.run, &f.owner, &f.child, 1);
     assert_int_equal(f.child.adoption.answer, STW_ADOPTION_FREE);
     stw_child_ensure(&f.run, &f.owner, &f.child);
@@ -254,6 +306,7 @@ int main(void)
         cmocka_unit_test(every_case),
         cmocka_unit_test(the_write_of_an_adoption),
         cmocka_unit_test(a_change_after_the_question),
+        cmocka_unit_test(an_adoption_by_another_owner_after_the_question),
         cmocka_unit_test(an_adoption_that_waits),
         cmocka_unit_test(all_or_nothing),
         cmocka_unit_test(what_moves_between_managers),
