@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Deployment, its rights, the and the leader. */
+ * The Deployment, its rights, and the leader. */
 #include "operator/doctor.h"
 
 #include "base/util.h"
