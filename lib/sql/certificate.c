@@ -91,6 +91,26 @@ static int check_mode(const struct stw_target *t, struct stw_error *err)
         t->key_file, (unsigned)st.st_mode & 07777U);
 }
 
+/* To open a pipe waits for its other end, also in the client libraries.  What cannot be looked at is told by who
+ * reads it. */
+static int check_kind(const char *path, struct stw_error *err)
+{
+    struct stat st;
+    if (!path || stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return 0;
+    return stw_fail(err, STW_ERR_INVALID, "%s is not a regular file", path);
+}
+
+int stw_login_files_check(const struct stw_target *t, struct stw_error *err)
+{
+    const char *const paths[] = {t->password_file, t->certificate_file, t->key_file,
+                                 t->tls_ca_file};
+    for (size_t i = 0; i < STW_COUNT(paths); i++)
+        if (check_kind(paths[i], err) != 0)
+            return -1;
+    return 0;
+}
+
 int stw_certificate_check(const struct stw_target *t, struct stw_error *err)
 {
     if (!t->certificate_file)

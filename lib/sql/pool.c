@@ -257,7 +257,7 @@ static struct stw_conn *open_admin_connection(struct stw_pool *p, const char *da
     bool has_password = stw_target_has_password(t);
     struct stw_buf password = STW_BUF_INIT(4096);
     password.secret = true;
-    if (stw_certificate_check(t, &f->err) != 0 ||
+    if (stw_login_files_check(t, &f->err) != 0 || stw_certificate_check(t, &f->err) != 0 ||
         (has_password && p->config.password(p->config.ctx, t, &password, &f->err) != 0)) {
         f->trouble = STW_SQL_AUTH;
         f->step = STW_SQL_STEP_CONNECT;

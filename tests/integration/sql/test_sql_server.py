@@ -145,3 +145,11 @@ def test_what_is_wrong_with_the_certificate_of_an_admin(make_probe, server, tmp_
     for name, (_, why) in cases.items():
         report = probe.ask("server", target=name)
         assert report["trouble"] == "AUTH" and f"the admin's certificate: {why}" in report["error"], report
+    pipe = str(tmp_path / "pipe")  # to open it waits for ever
+    os.mkfifo(pipe)
+    more = {"key": {"admin": {**good, "keyFile": pipe}}, "password": {"admin": {"user": "any", "passwordFile": pipe}},
+            "ca": {"admin": good, "tls": {"mode": "VerifyFull", "caFile": pipe}}}
+    probe = make_probe(*(server.target(name, **fields) for name, fields in more.items()))
+    for name in more:
+        report = probe.ask("server", target=name)
+        assert report["trouble"] == "AUTH" and f"{pipe} is not a regular file" in report["error"], report
