@@ -31,6 +31,9 @@
 #define WATCH_GOOD_MS 5000
 /* After this many watches in a row that could not begin, their resourceVersion may be wrong. */
 #define WATCH_FAILURES_MAX 5
+/* Watches in a row that end before they are good, but with an event, begin again at once; those after
+ * these pause. */
+#define WATCH_SHORT_MAX 10
 
 static const char *const accept_list =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;"
@@ -50,6 +53,18 @@ uint64_t stw_reflector_wait_ms(struct stw_reflector *r, const struct stw_error *
                                 away ? BACKOFF_AWAY_MAX_MS : BACKOFF_MAX_MS);
     uint64_t wait = base + stw_random() % (base / 2 + 1);
     return STW_MAX(wait, (uint64_t)err->retry_after_ms);
+}
+
+uint64_t stw_reflector_pause_ms(struct stw_reflector *r)
+{
+    if (stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS)
+        r->short_watches = 0;
+    else
+        r->short_watches++;
+    return r->short_watches <= WATCH_SHORT_MAX
+               ? 0
+               : stw_backoff(r->inf->config.backoff_ms, r->short_watches - WATCH_SHORT_MAX - 1,
+                             WATCH_GOOD_MS);
 }
 
 /* --- memory */
@@ -661,14 +676,15 @@ static bool must_relist(struct stw_reflector *r, const struct stw_error *err)
 static void watch_done(struct stw_reflector *r)
 {
     struct stw_error err = r->call.err;
+    const uint64_t pause = stw_reflector_pause_ms(r);
     bool lasted = r->alive || stw_now_ms(r->inf->clock) >= r->began_ms + WATCH_GOOD_MS;
     if (err.code == STW_OK && lasted) { /* its timeoutSeconds have passed */
         if (r->failures > 0)
             record_recovery(r);
         if (r->inf->config.alternatives)
-            begin_choice(r, false, 0);
+            begin_choice(r, false, pause);
         else
-            begin_watch(r, 0);
+            begin_watch(r, pause);
         return;
     }
     if (err.code == STW_OK)
@@ -679,9 +695,9 @@ static void watch_done(struct stw_reflector *r)
     uint64_t wait =
         record_failure(r, relist ? "the watch ended, listing again" : "the watch failed", &err);
     if (relist)
-        begin_list(r, first ? 0 : wait);
+        begin_list(r, first ? pause : STW_MAX(wait, pause));
     else
-        begin_watch(r, first && r->alive && err.retry_after_ms == 0 ? 0 : wait);
+        begin_watch(r, first && r->alive && err.retry_after_ms == 0 ? pause : STW_MAX(wait, pause));
 }
 
 /* --- versions */

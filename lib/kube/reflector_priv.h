@@ -47,6 +47,7 @@ struct stw_reflector {
     bool away;             /* the last failure: no server was reached */
     uint64_t failing_since_ms; /* of the first of them */
     unsigned watch_failures;   /* in a row, of watches at one resourceVersion */
+    unsigned short_watches;    /* in a row */
     uint64_t began_ms;         /* of this watch */
     bool alive;                /* this watch has delivered an event */
     struct stw_lines lines;    /* of a watch */
@@ -88,6 +89,9 @@ void stw_reflector_done(struct stw_reflector *r);
 void stw_reflector_start(struct stw_reflector *r);
 /* How long to wait after this failure. */
 uint64_t stw_reflector_wait_ms(struct stw_reflector *r, const struct stw_error *err);
+
+/* How long to wait after a watch that has just ended, whatever its end was. */
+uint64_t stw_reflector_pause_ms(struct stw_reflector *r);
 
 /* --- informer_feed.c: what a reflector reports */
 

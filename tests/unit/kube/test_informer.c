@@ -1094,9 +1094,28 @@ static void waits_are_short_while_no_server_is_reached(void **state)
     assert_in_range(stw_reflector_wait_ms(&r, &refused), 800, 1200);
 }
 
+/* A server that ends each watch after an event, or with an error after one, is not asked as fast as it
+ * answers. */
+static void watches_that_end_at_once_pause(void **state)
+{
+    struct stw_informer inf = {.clock = &stw_clock_system, .config = {.backoff_ms = 800}};
+    struct stw_reflector r = {.inf = &inf};
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        r.began_ms = stw_now_ms(inf.clock);
+        uint64_t pause = stw_reflector_pause_ms(&r);
+        assert_in_range(pause, i < 10 ? 0 : 800, i < 10 ? 0 : 5000);
+    }
+    r.began_ms = stw_now_ms(inf.clock);
+    assert_int_equal(stw_reflector_pause_ms(&r), 5000);
+    r.began_ms -= 5000;
+    assert_int_equal(stw_reflector_pause_ms(&r), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(watches_that_end_at_once_pause),
         cmocka_unit_test(list_then_watch),
         cmocka_unit_test(pages_of_large_objects_are_small),
         cmocka_unit_test(a_large_object_is_read_while_runs_keep_answers),
