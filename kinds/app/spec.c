@@ -32,7 +32,7 @@ static const struct stw_field secret_ref_fields[] = {
 static const char *const log_levels[] = {"trace", "debug", "info", "warn", "error", NULL};
 
 /* Without the value, which may hold a password. */
-#define VALUE_TEXT "must be a string without a NUL character"
+#define VALUE_TEXT "must be a string"
 static const struct stw_field value_item = {
     .name = "", .type = STW_T_TEXT, .type_text = VALUE_TEXT};
 

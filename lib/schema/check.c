@@ -354,7 +354,7 @@ static void check_value(struct checker *c, const struct stw_path *p, const struc
     }
     char text[256];
     stw_field_misfit(row, v, text, sizeof(text));
-    add_finding(c, p, STW_INVALID, row->type_text ? STW_JSON_NONE : v, text);
+    add_finding(c, p, STW_INVALID, stw_field_shown(row, v), text);
 }
 
 bool stw_fields_have(const struct stw_field *rows, struct stw_json key)

@@ -28,12 +28,17 @@ static_assert(STW_COUNT(types) == STW_TYPES, "one row for each type");
 
 void stw_field_misfit(const struct stw_field *row, struct stw_json value, char *out, size_t size)
 {
-    if (row->type_text)
-        stw_format(out, size, "%s", row->type_text);
-    else if ((types[row->type].json & BIT(stw_json_type(value))) && stw_json_has_nul(value))
+    if ((types[row->type].json & BIT(stw_json_type(value))) && stw_json_has_nul(value))
         stw_format(out, size, "must not contain a NUL character");
+    else if (row->type_text)
+        stw_format(out, size, "%s", row->type_text);
     else
         stw_format(out, size, "must be %s", stw_field_type_text(row->type));
+}
+
+struct stw_json stw_field_shown(const struct stw_field *row, struct stw_json value)
+{
+    return row->type_text && stw_json_type(value) != STW_JSON_NULL ? STW_JSON_NONE : value;
 }
 
 const char *stw_field_type_text(enum stw_field_type type)

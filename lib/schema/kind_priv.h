@@ -13,6 +13,8 @@
 bool stw_field_fits(const struct stw_field *row, struct stw_json value);
 /* What a value that does not fit must be. */
 void stw_field_misfit(const struct stw_field *row, struct stw_json value, char *out, size_t size);
+/* The value, as a message shows it: not one that may be a secret; null is none. */
+struct stw_json stw_field_shown(const struct stw_field *row, struct stw_json value);
 const char *stw_field_type_text(enum stw_field_type type); /* "an integer" */
 
 /* Whether a table has a row of this name. */

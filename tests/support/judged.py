@@ -63,7 +63,10 @@ def texts_of(metadata, field):
 
 
 def usable(text, api_version, kind, name, namespace):
-    """The object with a name of its own; None when it has no spec."""
+    """The object with a name of its own; None when it has no spec, or NUL, which `steward validate` refuses
+    as YAML."""
+    if r"\u0000" in text:
+        return None
     try:
         obj = json.loads(text)
     except ValueError:
