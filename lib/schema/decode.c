@@ -106,8 +106,7 @@ static void report_wrong_type(struct decoder *d, const struct stw_path *p,
     stw_path_text(p, &path);
     char text[256];
     stw_field_misfit(row, v, text, sizeof(text));
-    stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, stw_field_shown(row, v), "%s",
-                    text);
+    stw_findings_at(d->f, stw_buf_str(&path), STW_INVALID, stw_field_shown(row, v), "%s", text);
 }
 
 static void decode_fields(struct decoder *d, const struct stw_path *at,

@@ -165,6 +165,15 @@ static void write_owner(struct stw_script *s, const struct stw_facts *k,
     stw_buf_done(&text);
 }
 
+int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    unsigned *sessions = ctx;
+    if (count < 1 || !c[0].data)
+        return -1;
+    *sessions = (unsigned)strtoul(c[0].data, NULL, 10);
+    return 0;
+}
+
 /* What an owner can set that keeps the admin from working there. */
 void stw_pg_write_open(struct stw_script *s, const struct stw_facts *k, const char *database)
 {

@@ -165,7 +165,7 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
                    struct stw_fault *f);
 /* postgresql_databases.c: takes back what an owner can set that keeps the admin from working in the database. */
 void stw_pg_write_open(struct stw_script *s, const struct stw_facts *k, const char *database);
-/* A row function for one count: `ctx` is an unsigned *. */
+/* The same file: a row function for one count.  `ctx` is an unsigned *. */
 int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count);
 int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f);

@@ -7,15 +7,6 @@
 #include "base/clock.h"
 #include "base/util.h"
 
-int stw_pg_read_count(void *ctx, const struct stw_cell *c, unsigned count)
-{
-    unsigned *sessions = ctx;
-    if (count < 1 || !c[0].data)
-        return -1;
-    *sessions = (unsigned)strtoul(c[0].data, NULL, 10);
-    return 0;
-}
-
 static void put_terminate(struct stw_buf *out, const char *verb, const char *user)
 {
     stw_buf_addf(out,

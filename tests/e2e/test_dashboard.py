@@ -17,7 +17,8 @@ DASHBOARD = json.loads((paths.TOP / "config" / "grafana" / "dashboard.json").rea
 MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").read_text("utf-8"))
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
 # A verified backup needs an etcd in pods: tests/e2e/etcdbackup/test_etcdbackup_node.py checks the series there.
-NEEDS_PODS = "steward_etcd_backup_last_verified_timestamp_seconds"
+# Orphans need a database server: tests/e2e/databaseuser/test_databaseuser_bad_days.py checks the series there.
+NEEDS_MORE = ("steward_etcd_backup_last_verified_timestamp_seconds", "steward_database_orphans")
 SAMPLES = paths.TOP / "config" / "samples"
 
 
@@ -116,7 +117,7 @@ def busy(cluster):
 
 @pytest.mark.parametrize("where, expression", list(expressions()))
 def test_it_returns_a_series(asked, where, expression):
-    if NEEDS_PODS in expression:
+    if any(name in expression for name in NEEDS_MORE):
         assert asked.query(expression) == []  # the expression itself is right
         return
     wait.until(f"{where}: a series of {expression}", lambda: asked.query(expression), 30, every=0.5)
@@ -129,10 +130,10 @@ def test_what_is_not_there_returns_nothing(asked):
         asked.query("sum(")
 
 
-def test_series_of_pods_are_made_by_that_name():
+@pytest.mark.parametrize("name, file", zip(NEEDS_MORE, ("etcdbackup/runtime.c", "databaseuser/sweep.c")))
+def test_series_that_need_more_are_made_by_that_name(name, file):
     """The metric that is skipped above exists in the source."""
-    source = (paths.TOP / "kinds" / "etcdbackup" / "runtime.c").read_text("utf-8")
-    assert f'"{NEEDS_PODS.removeprefix("steward")}"' in source
+    assert f'"{name.removeprefix("steward")}"' in (paths.TOP / "kinds" / file).read_text("utf-8")
 
 
 def test_objects_that_are_not_ready_are_named(asked):

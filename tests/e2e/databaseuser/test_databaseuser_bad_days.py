@@ -146,6 +146,10 @@ def test_finalizer_that_is_removed_by_hand_leaves_a_named_orphan(scene, mariadb,
     told = scene.wait_event("app", shop, "Orphaned", seconds=90)
     assert 'account "app@%" on target "main"' in told and "no longer exists" in told
     wait.until("the metric", lambda: orphans(scene) == 1)
+    with incident.played("StewardDatabaseOrphans", scene.cluster) as played:
+        played.before("")
+        played.fires(scene.steward.metrics_text)
+        assert 'account "app@%" on target "main"' in played.kubectl("get events")
     assert mariadb.login("app", FIRST)
     assert not [e for e in scene.steward.log() if e.get("object") == f"{shop}/stays"]
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user='app'")

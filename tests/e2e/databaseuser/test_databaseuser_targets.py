@@ -118,6 +118,7 @@ def test_the_list_changes(scene, mariadb, several):
         scene.write_targets(mariadb.target("main", allowedNamespaces=[several]))
         wait.until("the shorter list", lambda: set(targets(scene, several)) == {"main"})
         played.ends(scene.steward.metrics_text)
+    scene.cluster.delete("configmap", "steward-config", stw.NAMESPACE)
 
 
 def test_long_lists_are_cut(scene, mariadb, several):

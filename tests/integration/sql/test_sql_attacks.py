@@ -1022,8 +1022,8 @@ def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user
 
 @pytest.mark.every_version("locks on databases")
 def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
-    """An owner lets each login to its database wait: DROP DATABASE waits for a session there.  Any role lets a drop
-    wait, by a setting of its own in that database.  No statement stays behind, and others are served."""
+    """An owner lets each login to its database wait: DROP DATABASE waits for a session there.  Any role lets a
+    drop wait, by a setting of its own in that database.  No statement stays behind, and others are served."""
     probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
     victim = account(f"{user}v", owner="other/victim", uid="uid-v")
     probe.sync(**account(user))
@@ -1036,7 +1036,8 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
         for one in droppers:
             one.start()
         wait.until("the locks", lambda: pg.sql(f"SELECT count(*) {locks}") == [["4"]])
-        report = probe.ask("sync", **account(user, "n3w-Pa55word", grants=[grant(f"{user}_d", "USAGE", schema="public")]))
+        report = probe.ask("sync", **account(user, "n3w-Pa55word", grants=[
+            grant(f"{user}_d", "USAGE", schema="public")]))
         assert report["trouble"] == "LOCKED" and f"{user}_d" in report["error"] and report["login_done"], report
         assert probe.ask("retry")["ms"] == 0
         probe.sync(**victim)

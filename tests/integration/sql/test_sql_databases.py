@@ -556,7 +556,8 @@ def test_account_owns_its_database_until_its_end(make_probe, pg, user, admin):
     assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == admins
     wanted["databases"][0]["owner"] = True
     assert one(probe, "schemas", wanted)["owner_changed"] and owner_of(pg, name) == user
-    pg.run_client(f"ALTER DATABASE {name} SET local_preload_libraries = 'none'; ALTER DATABASE {name} SET role = {user}",
+    pg.run_client(f"ALTER DATABASE {name} SET local_preload_libraries = 'none'; "
+                  f"ALTER DATABASE {name} SET role = {user}",
                   user=user, password="s3cret-Pa55", tcp=True)
     assert not one(probe, "undatabases", wants(user, {"name": name, "keep": True}, owner=object_name))["dropped"]
     assert owner_of(pg, name) == admins

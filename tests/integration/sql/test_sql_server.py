@@ -147,7 +147,8 @@ def test_what_is_wrong_with_the_certificate_of_an_admin(make_probe, server, tmp_
         assert report["trouble"] == "AUTH" and f"the admin's certificate: {why}" in report["error"], report
     pipe = str(tmp_path / "pipe")  # to open it waits for ever
     os.mkfifo(pipe)
-    more = {"key": {"admin": {**good, "keyFile": pipe}}, "password": {"admin": {"user": "any", "passwordFile": pipe}},
+    more = {"key": {"admin": {**good, "keyFile": pipe}},
+            "password": {"admin": {"user": "any", "passwordFile": pipe}},
             "ca": {"admin": good, "tls": {"mode": "VerifyFull", "caFile": pipe}}}
     probe = make_probe(*(server.target(name, **fields) for name, fields in more.items()))
     for name in more:
