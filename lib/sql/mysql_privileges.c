@@ -227,6 +227,19 @@ static int add_one(struct stw_right r, const char *text, const struct stw_facts 
     return 0;
 }
 
+/* The privileges of a grant on one object. */
+static int add_each(struct stw_right r, const struct stw_grant *g, const struct stw_facts *k,
+                    unsigned on, struct stw_rights *ret, struct stw_error *err)
+{
+    int bad = 0;
+    for (const char *const *p = g->privileges; *p && !bad; p++)
+        bad = add_one(r, *p, k, on, ret, err);
+    r.privilege = "GRANT OPTION";
+    if (g->grant_option && !bad)
+        stw_rights_add(ret, &r);
+    return bad;
+}
+
 /* The grant of a privilege on each column, or, of those that the lookup has found, on each routine. */
 static int expand_parts(const struct stw_facts *k, const struct stw_grant *g, size_t index,
                         const struct stw_seen *seen, struct stw_right r, struct stw_rights *ret,
@@ -241,7 +254,7 @@ static int expand_parts(const struct stw_facts *k, const struct stw_grant *g, si
     len = strlen(head);
     while (!g->routine && g->columns[count])
         count++;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !bad; i++) {
         char type[16] = "";
         r.column = g->routine ? type : g->columns[i];
         if (g->routine) {
@@ -252,11 +265,7 @@ static int expand_parts(const struct stw_facts *k, const struct stw_grant *g, si
                        found + len);
             r.name = colon + 1;
         }
-        for (const char *const *p = g->privileges; *p && !bad; p++)
-            bad = add_one(r, *p, k, on, ret, err);
-        r.privilege = "GRANT OPTION";
-        if (g->grant_option && !bad)
-            stw_rights_add(ret, &r);
+        bad = add_each(r, g, k, on, ret, err);
     }
     return bad;
 }
@@ -274,7 +283,6 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g, si
     struct stw_right r = {.level = global  ? STW_LEVEL_GLOBAL
                                    : table ? STW_LEVEL_TABLE
                                            : STW_LEVEL_DATABASE};
-    int bad = 0;
     if (global && (table || g->routine))
         return stw_fail(err, STW_ERR_INVALID,
                         "a table or routine cannot be named without its database");
@@ -300,12 +308,7 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g, si
         r.level = columns ? STW_LEVEL_COLUMN : STW_LEVEL_ROUTINE;
         return expand_parts(k, g, index, seen, r, ret, err);
     }
-    for (const char *const *p = g->privileges; *p && !bad; p++)
-        bad = add_one(r, *p, k, on, ret, err);
-    r.privilege = "GRANT OPTION";
-    if (g->grant_option && !bad)
-        stw_rights_add(ret, &r);
-    return bad;
+    return add_each(r, g, k, on, ret, err);
 }
 
 int stw_mysql_expand(const struct stw_facts *k, const struct stw_account *a,

@@ -48,18 +48,16 @@ int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, stru
     return stw_session_run(s, &script, f);
 }
 
-/* The locks that keep a role from being changed, of a row of pg_locks.  A role may change its own password
+/* The locks that keep a role from being changed, of a row `l` of pg_locks with its role `r`.  A role may change its own password
  * and settings: that holds the catalogue's lock until the transaction ends, and of roles without
  * CREATEROLE nothing else does.  A GRANT to a role holds the role itself, also one on a temporary table,
  * which only keeps it from being dropped. */
-static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool drop,
-                      const char *creates)
+static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool drop)
 {
-    stw_buf_addf(out,
+    stw_buf_adds(out,
                  "l.granted AND ((l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND "
                  "l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass) AND NOT "
-                 "%s)",
-                 creates);
+                 "r.rolcreaterole)");
     if (drop)
         stw_buf_addf(out,
                      " OR (l.locktype = 'object' AND l.classid = 'pg_authid'::regclass AND "
@@ -68,16 +66,12 @@ static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool dro
     stw_buf_addc(out, ')');
 }
 
-struct prepared_look {
-    struct stw_script end;
-};
-
 static int read_prepared(void *ctx, const struct stw_cell *c, unsigned count)
 {
-    struct prepared_look *k = ctx;
+    struct stw_script *ends = ctx;
     if (count < 2 || !c[0].data || !c[1].data)
         return -1;
-    struct stw_statement *st = stw_script_add(&k->end, STW_SQL_STEP_DROP, c[0].data);
+    struct stw_statement *st = stw_script_add(ends, STW_SQL_STEP_DROP, c[0].data);
     st->alone = true;
     stw_buf_adds(&st->text, "ROLLBACK PREPARED ");
     stw_pg_strz(&st->text, c[1].data);
@@ -111,8 +105,7 @@ static void end_each(struct stw_session *s, const struct stw_script *all)
 static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool drop,
                         struct stw_fault *f)
 {
-    struct prepared_look k = {0};
-    stw_autoscript struct stw_script script = {0};
+    stw_autoscript struct stw_script script = {0}, ends = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
     stw_buf_adds(
         &st->text,
@@ -120,13 +113,12 @@ static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool
         "ON t.transactionid = p.transaction AND t.granted AND t.pid IS NULL JOIN pg_locks l "
         "ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL JOIN pg_roles r "
         "ON r.rolname = p.owner WHERE NOT r.rolsuper AND r.rolname <> current_user AND ");
-    put_holds(&st->text, seen, drop, "r.rolcreaterole");
+    put_holds(&st->text, seen, drop);
     stw_buf_adds(&st->text, " LIMIT 100");
-    int r = stw_session_ask(s, st, read_prepared, &k, f);
-    if (r == 0)
-        end_each(s, &k.end);
-    stw_script_done(&k.end);
-    return r;
+    if (stw_session_ask(s, st, read_prepared, &ends, f) != 0)
+        return -1;
+    end_each(s, &ends);
+    return 0;
 }
 
 /* Anybody can hold such a lock for ever.  The transactions of superusers are not ended. */
@@ -141,7 +133,7 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
                  "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
                  "WHERE l.pid <> pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user "
                  "AND ");
-    put_holds(&st->text, seen, drop, "r.rolcreaterole");
+    put_holds(&st->text, seen, drop);
     stw_buf_adds(&st->text, ") h");
     if (stw_session_run(s, &script, f) != 0)
         return -1;
