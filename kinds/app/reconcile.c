@@ -137,7 +137,7 @@ static json_t *build_child(struct app *a, int child)
     }
 }
 
-/* NULL: a value of the spec cannot be read, or there is no memory. */
+/* NULL: a value of the spec cannot be read, or memory ran out. */
 static json_t *build_whole_child(struct app *a, int child)
 {
     stw_tree_take_missing(NULL);

@@ -31,7 +31,7 @@ void stw_tree_take_missing(char out[STW_TREE_PATH_LEN]);
  * Always returns -1. */
 int stw_tree_fail(const char *what, struct stw_error *err);
 
-/* A part of a tree that is being made could not be read: there is no memory, or a key has NUL.  On any
+/* A part of a tree that is being made could not be read: memory ran out, or a key has NUL.  On any
  * thread. */
 void stw_tree_note_unread(void);
 /* `tree`; or NULL, and it is freed, if that was noted since the last call on this thread: what was made
