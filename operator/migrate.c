@@ -48,7 +48,7 @@ static const struct stw_flag flags[] = {
      .def = "false",
      .offset = offsetof(struct migrate_options, yes),
      .help = "do it"},
-    STW_FLAGS_KINDS(struct migrate_options, "these kinds only; without it all"),
+    STW_FLAGS_KINDS(struct migrate_options, "these kinds only (default all)"),
     STW_REMOTE_FLAGS(struct migrate_options),
     {0},
 };

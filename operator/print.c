@@ -40,7 +40,7 @@ static const struct stw_flag flags[] = {
      .arg = "A,B",
      .offset = offsetof(struct print_options, namespaces),
      .help = "manage these namespaces only: roles there, no cluster role for objects (rbac)"},
-    STW_FLAGS_KINDS(struct print_options, "these kinds only; without it all"),
+    STW_FLAGS_KINDS(struct print_options, "these kinds only (default all)"),
     {.name = "url",
      .arg = "https://HOST:PORT",
      .offset = offsetof(struct print_options, url),

@@ -29,11 +29,11 @@ struct stw_remote {
     {.name = "kubeconfig",                                                                         \
      .arg = "FILE",                                                                                \
      .offset = offsetof(type, kubeconfig),                                                         \
-     .help = "how to reach the API server; without it $KUBECONFIG, the pod's ServiceAccount,\n"    \
-             "~/.kube/config, in this order"},                                                     \
+     .help = "how to reach the API server (default: $KUBECONFIG, the pod's ServiceAccount,\n"      \
+             "~/.kube/config, in this order)"},                                                    \
     {                                                                                              \
         .name = "context", .arg = "NAME", .offset = offsetof(type, context),                       \
-        .help = "context of the kubeconfig; without it its current-context"                        \
+        .help = "context of the kubeconfig (default: its current-context)"                         \
     }
 
 /* The option --namespace of commands that look at an installation, with a member `ns`. */

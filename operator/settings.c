@@ -30,15 +30,15 @@ static const struct stw_flag options[] = {
     {.name = "namespace",
      .arg = "NAME",
      OFFSET(ns),
-     .help = "where {operator}'s own Lease and certificate Secret live; without it the pod's\n"
-             "namespace, else {operator}-system"},
+     .help = "where {operator}'s own Lease and certificate Secret live (default: the pod's\n"
+             "namespace, else {operator}-system)"},
     {.name = "namespaces",
      .arg = "A,B",
      OFFSET(namespaces),
-     .help = "manage these namespaces only; without it all"},
+     .help = "manage these namespaces only (default all)"},
     STW_FLAGS_KINDS(struct stw_settings,
-                    "manage these kinds only, with the rights of `print rbac --kinds`; without it "
-                    "all"),
+                    "manage these kinds only, with the rights of `print rbac --kinds` "
+                    "(default all)"),
     {.name = "role",
      .arg = "all|webhook|controller",
      .def = "all",
@@ -102,8 +102,8 @@ static const struct stw_flag options[] = {
     {.name = "webhook-cert-path",
      .arg = "FOLDER",
      OFFSET(webhook_cert_path),
-     .help = "folder with tls.crt and tls.key, read again when they change; `webhook` needs it,\n"
-             "`run` without it keeps its own CA in a Secret and writes it into the webhook\n"
+     .help = "folder with tls.crt and tls.key, read again when they change.  `webhook` needs it.\n"
+             "Default of `run`: it keeps its own CA in a Secret and writes it into the webhook\n"
              "configurations"},
     {.name = "webhook-service",
      .arg = "NAME",
@@ -184,7 +184,7 @@ static const struct stw_flag options[] = {
     {.name = "metrics-cert-path",
      .arg = "FOLDER",
      OFFSET(metrics_cert_path),
-     .help = "folder with tls.crt and tls.key for metrics; without it the webhook's pair"},
+     .help = "folder with tls.crt and tls.key for metrics (default: the webhook's pair)"},
     {.name = "health-probe-bind-address",
      .arg = "ADDRESS",
      .def = ":8081",
@@ -193,8 +193,8 @@ static const struct stw_flag options[] = {
     {.name = "traces-endpoint",
      .arg = "URL",
      OFFSET(traces_endpoint),
-     .help = "where spans are sent by OTLP/HTTP, http://collector:4318; without it, what\n"
-             "OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT says, else none"},
+     .help = "where spans are sent by OTLP/HTTP, http://collector:4318 (default: what\n"
+             "OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT says, else none)"},
     {.name = "shutdown-delay",
      .type = STW_FLAG_DURATION,
      .arg = "DURATION",

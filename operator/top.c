@@ -65,8 +65,8 @@ static const struct stw_flag flags[] = {
      .arg = "FILE",
      AT(ca_file),
      .help =
-         "of --url: CA of its certificate (ca.crt in the Secret {operator}-webhook-server-cert);\n"
-         "without it those of the system"},
+         "of --url: CA of its certificate, ca.crt in the Secret {operator}-webhook-server-cert\n"
+         "(default: those of the system)"},
     {.name = "tls-server-name",
      .arg = "NAME",
      AT(server_name),

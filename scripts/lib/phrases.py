@@ -36,6 +36,7 @@ PHRASES = [(re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE), instead) for phrase
     (r"but for", "except"),
     (r"of its own accord", "by itself"),
     (r"it shall", "it must, it will"),
+    (r"(?<=; )without (?:it|them)(?=,? (?:all|its|that of|those of|the pod's)\b)", "(default: X)"),
 ]]
 # "there is no Secret" is plain; "a learner is no voter" is not.
 PLAIN = re.compile(r"\b(?:there|which there) (?:is|are|was|were) no\b", re.IGNORECASE)

@@ -65,7 +65,7 @@ static const struct stw_extra_flag flags[] = {
       .arg = "IMAGE",
       AT(agent_image),
       .help = "steward's own image, for the pods that work on volumes: backups onto a volume, and\n"
-              "restores; without it, in a pod, the one that this pod runs"}},
+              "restores (default: in a pod, the image of this pod)"}},
     {"run",
      "agent-image",
      {.name = "store-endpoints",

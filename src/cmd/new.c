@@ -38,12 +38,12 @@ static const struct stw_flag flags[] = {
     {.name = "folder",
      .arg = "FOLDER",
      .offset = offsetof(struct new_options, folder),
-     .help = "folder to create; without it PROJECT"},
+     .help = "folder to create (default PROJECT)"},
     {.name = "plural",
      .arg = "NAME",
      .offset = offsetof(struct new_options, plural),
-     .help = "plural of the kind in URLs and for kubectl, such as greetings; without it, made of "
-             "KIND"},
+     .help = "plural of the kind in URLs and for kubectl, such as greetings (default: made of "
+             "KIND)"},
     {0},
 };
 

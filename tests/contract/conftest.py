@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An API server with its etcd; no controller, no scheduler and no node is needed.
 
-STEWARD_CLUSTER_NAME names a running cluster of scripts/cluster; without it one is started for the
+STEWARD_CLUSTER_NAME names a running cluster of scripts/cluster; by default one is started for the
 run, of the version in STEWARD_KUBERNETES.  KUBEBUILDER_ASSETS applies, too.
 """
 

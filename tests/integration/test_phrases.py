@@ -33,6 +33,7 @@ def tree(tmp_path, monkeypatch):
     ("char q = '\"'; /* it */ char *nobody;\n", []),
     ('f("there is no Secret");\n', []),
     ('f("it is no object");\n', [(1, "is no object")]),
+    ('f("these kinds only; without it all");\n', [(1, "without it")]),
 ])
 def test_literals_of_the_program(tree, text, found):
     tree("kinds/app/a.c", text)

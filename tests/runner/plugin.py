@@ -3,7 +3,7 @@
 test.
 
 Environment, all optional:
-  STEWARD_TEST_QUEUE    the queue of files (runner/files.py); without it all tests run
+  STEWARD_TEST_QUEUE    the queue of files (runner/files.py); default: all tests run
   STEWARD_TEST_REPORT   one JSON object a line: {"start": ID} and {"id", "outcome", "seconds", "text"}
   STEWARD_TEST_COLLECT  a file for [{id, marks: [NAME, ...], cluster: whether it uses one}, ...]
   STEWARD_TEST_ONLY     a file that names the tests to run: a file, a function or an ID a line
