@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The files below config/ with the output of `steward print`, and those that are made from config/:
-# dist/install.yaml, chart/files and the reference of the library.  Sourced by scripts/lint, which runs in the top folder.
+# The files below config/ and chart/ with the output of `steward print`, and the reference of the library.  Sourced by
+# scripts/lint, which runs in the top folder.
 
 # generated_write STEWARD DIR: writes all of them below DIR, in the layout of the top folder.
 generated_write() {
     generated_config "$1" "$2/config"
-    generated_install "$2/dist"
-    generated_chart "$1" "$2/chart/files"
+    "$(python_with_yaml)" scripts/lib/kinds.py "$1" rights "$2/chart/files/kinds"
     generated_reference "$2/docs/library"
 }
 
@@ -114,17 +113,6 @@ kustomize_build() {
     fi
 }
 
-# config/default in one file, and config/server-1.29 in another.
-generated_install() {
-    local python again='in one file; "scripts/lint --fix generated" writes it again.'
-    mkdir -p "$1"
-    python=$(python_with_yaml)
-    kustomize_build config/default |
-        "$python" scripts/lib/manifest.py "config/default $again" >"$1/install.yaml"
-    kustomize_build config/server-1.29 |
-        "$python" scripts/lib/manifest.py "config/server-1.29 $again" >"$1/install-1.29.yaml"
-}
-
 # The python3 of PATH may lack Debian's modules.
 python_with_yaml() {
     local python
@@ -137,25 +125,6 @@ python_with_yaml() {
     die 'no python3 has yaml' "run 'scripts/bootstrap lint'"
 }
 
-# A chart can read files only from its own folder.
-readonly GENERATED_CHART='grafana/dashboard.json manager/metrics_service.yaml
-    manager/priority_class.yaml network-policy/allow-metrics-traffic.yaml
-    network-policy/allow-webhook-traffic.yaml prometheus/monitor.yaml prometheus/rules.yaml
-    rbac/debug_reader_role.yaml rbac/metrics_reader_role.yaml rbac/rbac.yaml rbac/user_roles.yaml
-    server-1.21/pod_disruption_budget.yaml server-1.29/flow_control.yaml webhook/service.yaml'
-
-generated_chart() {
-    local steward=$1 dir=$2 file
-    mkdir -p "$dir/crds" "$dir/crds-1.29"
-    cp config/crd/bases/*.yaml "$dir/crds/"
-    cp config/server-1.29/crds/*.yaml "$dir/crds-1.29/"
-    for file in $GENERATED_CHART; do
-        cp "config/$file" "$dir/"
-    done
-    generated_file "$steward" webhooks --match-conditions >"$dir/webhooks.yaml"
-    "$(python_with_yaml)" scripts/lib/kinds.py "$steward" rights "$dir/kinds"
-}
-
 # generated_differences STEWARD: prints a diff between the existing and the expected files; false if
 # they differ.
 generated_differences() {
@@ -166,7 +135,7 @@ generated_differences() {
         diff -u --label "$file" --label "what it should be" "$file" "$fresh/$file" || different=1
     done < <(cd "$fresh" && find . -type f -printf '%P\n' | sort)
     for file in config/crd/bases/* config/server-1.29/crds/* config/kinds/*/crd.yaml \
-        config/argocd/*/*/health.lua chart/files/* chart/files/{crds,crds-1.29,kinds}/*; do
+        config/argocd/*/*/health.lua chart/files/kinds/*; do
         [[ -e $fresh/$file ]] || {
             printf '%s: nothing writes it any more\n' "$file"
             different=1

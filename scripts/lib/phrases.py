@@ -132,7 +132,7 @@ def files():
                          cwd=TOP, capture_output=True, text=True, check=True).stdout
     for name in out.splitlines():
         path = TOP / name
-        if path.is_file() and not re.match(r"tests/(data|fuzz/corpus|fuzz/regression)/|dist/", name):
+        if path.is_file() and not re.match(r"tests/(data|fuzz/corpus|fuzz/regression)/", name):
             yield path
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of dist/, applied to an API server in the order of `kubectl apply -f`: it accepts every object
-as it is, and serves the kinds."""
+"""An installation in one file, applied to an API server in the order of `kubectl apply -f`: it accepts
+every object as it is, and serves the kinds."""
 
 import pytest
 import yaml
 
-from support import paths, wait
+from support import kustomize, wait
 from support.cluster import LOADER
 
-FILES = {"install.yaml": 20, "install-1.29.yaml": 29}  # and the first minor version that each is for
+FOLDERS = {"default": 20, "server-1.29": 29}  # and the first minor version that each is for
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -32,12 +32,12 @@ def plurals(server):
     return path
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", FOLDERS)
 def test_a_server_accepts_every_object(server, plurals, name):
     """Without a warning.  No server answers the webhooks, so they are only judged, not stored."""
-    if server.minor < FILES[name]:
+    if server.minor < FOLDERS[name]:
         pytest.skip("the file is for later versions")
-    objects = [o for o in yaml.load_all((paths.TOP / "dist" / name).read_text("utf-8"), LOADER) if o]
+    objects = [o for o in yaml.load_all(kustomize.one_file(name), LOADER) if o]
     definitions = [o for o in objects if o["kind"] == "CustomResourceDefinition"]
     assert len(definitions) == 7 and {*HOOKS, "Deployment"} < {o["kind"] for o in objects}
     server.remove([plurals(d) for d in definitions])

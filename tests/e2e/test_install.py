@@ -15,7 +15,6 @@ from support import steward as stw
 from support.cluster import as_yaml
 
 CONFIG = kustomize.CONFIG
-INSTALL = paths.TOP / "dist" / "install.yaml"
 FOLDERS = sorted(p.parent.name for p in CONFIG.glob("*/kustomization.yaml"))
 KINDS = ("mywebs.operator.k8s-summit.org", "apps.mycompany.com", "erus.mtsre.meitu.com",
          "databaseusers.handsomeguy.cn", "etcdclusters.etcd.database.coreos.com",
@@ -106,27 +105,27 @@ def test_a_field_that_nobody_knows_would_be_seen(installed):
     installed.delete("configmap", "unknown-field", "default")
 
 
-# --- install.yaml
+# --- one file
 
 
 def test_one_file_is_the_folder(cluster):
-    whole = {key(o): o for o in yaml.safe_load_all(INSTALL.read_text("utf-8"))}
+    whole = {key(o): o for o in yaml.safe_load_all(kustomize.one_file("default"))}
     assert whole == {key(o): o for o in kustomize.objects(cluster, "default")}
 
 
 @pytest.mark.oldest("API versions, pruning")
 def test_one_file_is_taken_as_it_is(installed):
-    objects = list(yaml.safe_load_all(INSTALL.read_text("utf-8")))
+    objects = list(yaml.safe_load_all(kustomize.one_file("default")))
     with removed_again(installed, objects):
-        installed.kubectl("apply", "-f", str(INSTALL))
+        installed.kubectl("apply", "-f", "-", stdin=kustomize.one_file("default"))
         assert stored(installed, objects[-1])["kind"] == "Deployment"
 
 
 def test_one_file_takes_the_webhooks_away_first(installed):
     kustomize.apply(installed, CONFIG / "webhook")
     try:
-        result = installed.kubectl("delete", "-f", str(INSTALL), "--dry-run=server",
-                                   "--ignore-not-found")
+        result = installed.kubectl("delete", "-f", "-", "--dry-run=server", "--ignore-not-found",
+                                   stdin=kustomize.one_file("default"))
     finally:
         stw.uninstall_webhooks(installed)
         installed.delete("service", "steward-webhook-service", stw.NAMESPACE)
@@ -348,8 +347,8 @@ def test_the_overlay_that_is_shown(cluster, tmp_path):
 
 
 def test_the_one_file_with_another_image():
-    command, = told("sed 's#image")
-    text = subprocess.run(command.split(" | ")[0], shell=True, cwd=paths.TOP, text=True, check=True,
+    command, = told("scripts/render install")
+    text = subprocess.run(command.rpartition(" | ")[0], shell=True, cwd=paths.TOP, text=True, check=True,
                           capture_output=True).stdout
     assert "image: REGISTRY/steward:0.1.0\n" in text
     assert "image: steward:" not in text

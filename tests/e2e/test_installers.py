@@ -123,7 +123,7 @@ def follow(cluster, binary, advice, env=None):
 def test_helm_adds_and_removes_kinds(clean, helm, start, steward_binary):
     """Each upgrade succeeds and leaves exactly the webhooks of its kinds; a roll back, too."""
     def upgrade(kinds):
-        helm("upgrade", "--install", "steward", chart.CHART, "--create-namespace", "--set",
+        helm("upgrade", "--install", "steward", chart.path(), "--create-namespace", "--set",
              "crds.install=false", "--set-json", f"kinds={json.dumps(kinds)}")
     upgrade(TWO)
     start(TWO)

@@ -21,8 +21,8 @@ except ImportError:
 # Labels that a release adds to its objects, and config/ does not.
 OF_RELEASE = {"app.kubernetes.io/instance", "app.kubernetes.io/version",
               "app.kubernetes.io/managed-by", "helm.sh/chart"}
-DEFAULTS = yaml.safe_load((chart.CHART / "values.yaml").read_text("utf-8"))
-SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text("utf-8"))
+DEFAULTS = yaml.safe_load((chart.SOURCE / "values.yaml").read_text("utf-8"))
+SCHEMA = json.loads((chart.SOURCE / "values.schema.json").read_text("utf-8"))
 EVERYTHING = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True},
               "dashboard": {"enabled": True}, "networkPolicy": {"enabled": True}}
 
@@ -327,6 +327,29 @@ def test_helm_has_nothing_to_complain_of(helm, values, server):
     assert "0 chart(s) failed" in helm.lint(values, server)
 
 
+# --- scripts/render
+
+
+def test_render_replaces_only_its_own_chart(tmp_path):
+    def run(*words):
+        done = subprocess.run([paths.SCRIPTS / "render", *map(str, words)], text=True, capture_output=True,
+                              timeout=60, check=False)
+        return done.returncode, done.stderr
+
+    folder = tmp_path / "chart"
+    assert run("chart", folder) == (0, "")
+    (folder / "files" / "old.yaml").touch()
+    assert run("chart", folder) == (0, "")
+    assert not (folder / "files" / "old.yaml").exists()
+    (tmp_path / "mine").touch()
+    status, said = run("chart", tmp_path)
+    assert status == 1 and f"{tmp_path} exists and is not a chart of this command" in said
+    assert (tmp_path / "mine").exists()
+    status, said = run("install", tmp_path)
+    assert status == 1 and f"{tmp_path} has no kustomization.yaml" in said
+    assert run("charts")[0] == run()[0] == run("chart")[0] == 2
+
+
 # --- kustomize
 
 
@@ -379,7 +402,7 @@ def test_every_value_is_in_the_schema_and_the_other_way_round():
 
 
 def test_every_value_is_used():
-    text = "".join(p.read_text("utf-8") for p in (chart.CHART / "templates").iterdir())
+    text = "".join(p.read_text("utf-8") for p in (chart.SOURCE / "templates").iterdir())
     used = set(re.findall(r"\.Values\.(\w+)", text))
     assert used == set(DEFAULTS)
 
@@ -413,7 +436,7 @@ def test_helm_refuses(helm, values):
         helm(values)
 
 
-KINDS = sorted(p.stem for p in (chart.CHART / "files" / "kinds").glob("*.yaml"))
+KINDS = sorted(p.stem for p in (chart.SOURCE / "files" / "kinds").glob("*.yaml"))
 CHOICES = [["DatabaseUser"], ["DatabaseUser", "App"], ["EtcdCluster", "EtcdRestore"], KINDS]
 
 

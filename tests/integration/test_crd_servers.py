@@ -4,45 +4,47 @@ It estimates what each rule costs at most, and refuses a definition whose rules 
 
 import copy
 import json
+import pathlib
 import subprocess
 import sys
 
 import pytest
 import yaml
 
-from support import compared, oracles, paths, steward, versions
+from support import chart, compared, kustomize, oracles, paths, steward, versions
 from support.cluster import LOADER
 
-WITH_RULES = ["config/server-1.29/crds", "dist/install-1.29.yaml", "chart/files/crds-1.29", "olm"]
-WITHOUT = ["config/crd/bases", "dist/install.yaml", "chart/files/crds"]
+WITH_RULES = ["config/server-1.29", "chart/files/crds-1.29", "olm"]
+WITHOUT = ["config/default", "chart/files/crds"]
 
 
-def files_of(what):
-    """The manifests of a folder or a file."""
-    path = paths.TOP / what
-    return sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+def texts_of(what):
+    """The manifests of an installation in one file, or of a folder of the chart."""
+    place, _, name = what.partition("/")
+    if place == "config":
+        return [kustomize.one_file(name)]
+    return [path.read_text("utf-8") for path in sorted((pathlib.Path(chart.path()) / name).glob("*.yaml"))]
 
 
 def bundle(folder):
     """The manifests of an OLM bundle."""
     subprocess.run([sys.executable, paths.SCRIPTS / "lib" / "olm.py", folder, "0.1.0",
                     "example.com/steward:1", "2026-01-01T00:00:00Z", *paths.SAMPLES.glob("*.yaml")],
-                   check=True, input=(paths.TOP / "dist" / "install-1.29.yaml").read_bytes())
-    return sorted((folder / "manifests").glob("*.yaml"))
+                   check=True, text=True, input=kustomize.one_file("server-1.29"))
+    return [path.read_text("utf-8") for path in sorted((folder / "manifests").glob("*.yaml"))]
 
 
-def definitions_in(path):
+def definitions_in(text):
     """The definitions of one file."""
-    return [d for d in yaml.load_all(path.read_text("utf-8"), LOADER)
-            if d and d["kind"] == "CustomResourceDefinition"]
+    return [d for d in yaml.load_all(text, LOADER) if d and d["kind"] == "CustomResourceDefinition"]
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory):
     """{where: [definition]}"""
-    files = {what: files_of(what) for what in WITHOUT + WITH_RULES if what != "olm"}
-    files["olm"] = bundle(tmp_path_factory.mktemp("olm"))
-    found = {what: [d for path in some for d in definitions_in(path)] for what, some in files.items()}
+    texts = {what: texts_of(what) for what in WITHOUT + WITH_RULES if what != "olm"}
+    texts["olm"] = bundle(tmp_path_factory.mktemp("olm"))
+    found = {what: [d for text in some for d in definitions_in(text)] for what, some in texts.items()}
     for what, some in found.items():
         assert sorted(d["spec"]["names"]["kind"] for d in some) == sorted(steward.KINDS), what
         assert all(has_rules(d) == (what in WITH_RULES) for d in some), what
@@ -80,7 +82,7 @@ def test_a_server_accepts_every_definition(shipped, version):
 def test_the_oracle_estimates_the_cost_of_rules(shipped, version):
     """It refuses a rule with five nested loops, and before 1.34 one that reads all quantities, whose
     maxLength it does not use."""
-    definition = copy.deepcopy(next(d for d in shipped["config/server-1.29/crds"]
+    definition = copy.deepcopy(next(d for d in shipped["config/server-1.29"]
                                     if d["spec"]["names"]["kind"] == "MyWeb"))
     rules = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"]
     limits = "self.spec.resources.limits"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Helm chart, rendered by helm, or by tests/integration/chart_render where there is no helm,
-since Debian has no package of it."""
+"""The Helm chart, as scripts/render writes it, rendered by helm, or by tests/integration/chart_render where
+there is no helm, since Debian has no package of it."""
 
 import functools
 import json
@@ -8,13 +8,27 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import yaml
 
 from . import gotools, paths
 
-CHART = paths.TOP / "chart"
+SOURCE = paths.TOP / "chart"
 NEEDS = [f"{gotools.GOPATH}/src/{name}" for name in ("github.com/Masterminds/sprig", "sigs.k8s.io/yaml")]
+
+
+@functools.cache
+def _temporary():
+    return tempfile.TemporaryDirectory(prefix="steward-chart-")  # removed when the process ends
+
+
+@functools.cache
+def path():
+    """The chart with its files."""
+    folder = f"{_temporary().name}/steward"
+    subprocess.run([paths.SCRIPTS / "render", "chart", folder], check=True, timeout=60)
+    return folder
 
 
 class Refused(Exception):
@@ -36,7 +50,7 @@ def build(folder):
     def render(values=None, namespace="steward-system", server="v1.30.0"):
         question = {"values": values or {}, "name": "steward", "namespace": namespace,
                     "kubeVersion": server}
-        result = subprocess.run([program, CHART], input=json.dumps(question), text=True,
+        result = subprocess.run([program, path()], input=json.dumps(question), text=True,
                                 capture_output=True, timeout=60, check=False)
         if result.returncode != 0:
             raise Refused(result.stderr)
@@ -52,7 +66,7 @@ class Helm:
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBECONFIG": "/dev/null"}
 
     def __call__(self, values=None, namespace="steward-system", server="v1.30.0"):
-        text = self._run(values, "template", "steward", CHART, "--namespace", namespace,
+        text = self._run(values, "template", "steward", path(), "--namespace", namespace,
                          "--kube-version", server)
         found = {}
         for part in re.split(r"^---\n", text, flags=re.M):
@@ -64,11 +78,11 @@ class Helm:
 
     def lint(self, values=None, server="v1.30.0"):
         """`helm lint --strict`, which treats warnings as errors."""
-        return self._run(values, "lint", CHART, "--strict", "--kube-version", server)
+        return self._run(values, "lint", path(), "--strict", "--kube-version", server)
 
     def notes(self, values=None, namespace="steward-system"):
         """The notes that a user reads after the installation."""
-        return self._run(values, "install", "steward", CHART, "--namespace", namespace,
+        return self._run(values, "install", "steward", path(), "--namespace", namespace,
                          "--dry-run=client").partition("NOTES:\n")[2]
 
     def _run(self, values, *args):

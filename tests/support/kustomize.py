@@ -2,6 +2,7 @@
 """config/, built by the newest kustomize of the cache, or else by the kubectl of a cluster."""
 
 import functools
+import subprocess
 
 import yaml
 
@@ -19,6 +20,13 @@ def build(cluster, folder, *arguments):
         assert result.returncode == 0, result.stderr
         return result.stdout
     return cluster.kubectl("kustomize", *arguments, str(folder)).stdout
+
+
+@functools.cache
+def one_file(folder):
+    """config/FOLDER as one manifest."""
+    return subprocess.run([paths.SCRIPTS / "render", "install", CONFIG / folder], text=True,
+                          capture_output=True, timeout=60, check=True).stdout
 
 
 def apply(cluster, folder):
