@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * When a backup is due.  lastScheduleTime and the phase record the instant that is being worked on.
- * It is retried across restarts until it succeeds or a newer instant replaces it. */
+ * It is retried across restarts until it succeeds or a newer instant replaces it.  A user's request is
+ * one more instant; the schedule goes on after it. */
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
 #include "schema/calendar.h"
@@ -11,6 +12,12 @@ bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s)
     if (s->phase == EB_SUCCEEDED)
         return false;
     return c->mode == EB_ONCE || (s->last_schedule != EB_NEVER && s->phase != EB_PENDING);
+}
+
+bool eb_plan_suspended(const struct eb_clockwork *c, const struct eb_state *s)
+{
+    bool of_request = s->requested_at != EB_NEVER && s->last_schedule == s->requested_at;
+    return c->suspend && !(of_request && eb_plan_open(c, s));
 }
 
 /* Lowers `*wake` to `at` if that is earlier. */
@@ -60,19 +67,35 @@ static void follow_cron(const struct eb_clockwork *c, struct eb_state *s, bool b
         s->next_schedule = EB_NEVER;
 }
 
+/* A request is followed once.  Its backup serves the instants of the schedule before it. */
+static void follow_request(const struct eb_clockwork *c, struct eb_state *s, bool busy,
+                           struct eb_due *due)
+{
+    int64_t last = s->last_schedule;
+    if (c->mode == EB_ONCE || busy || !*c->request || stw_streq(c->request, s->request))
+        return;
+    if (last != EB_NEVER && last <= c->now && c->now - last < EB_REQUEST_GAP_S) {
+        due->wake = last + EB_REQUEST_GAP_S;
+        return;
+    }
+    take_up(s, c->now);
+    stw_format(s->request, sizeof(s->request), "%s", c->request);
+    s->requested_at = c->now;
+    due->requested = true;
+}
+
 void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret)
 {
     *ret = (struct eb_due){.wake = EB_NEVER};
     s->next_schedule = EB_NEVER;
-    if (c->suspend)
-        return;
-    if (c->mode == EB_INTERVAL)
+    follow_request(c, s, busy, ret);
+    if (c->mode == EB_INTERVAL && !c->suspend)
         follow_interval(c, s, busy);
-    else if (c->mode == EB_CRON)
+    else if (c->mode == EB_CRON && !c->suspend)
         follow_cron(c, s, busy, ret);
     if (s->next_schedule != EB_NEVER)
         lower_wake_time(&ret->wake, s->next_schedule);
-    if (!eb_plan_open(c, s))
+    if (!eb_plan_open(c, s) || eb_plan_suspended(c, s))
         return;
     bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
                  s->retry_at > c->now + EB_BACKOFF_MAX_S; /* the clock was set back */

@@ -300,6 +300,16 @@ static void tell_verified(const struct eb *e)
                             e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
+static void read_request(const struct eb *e, char out[STW_HASH_LEN])
+{
+    char annotation[STW_OWN_NAME_LEN], value[256];
+    stw_operator_text(e->run->op, STW_ETCDBACKUP_AT, annotation);
+    stw_json_cut(stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), annotation),
+                 value, sizeof(value));
+    if (*value)
+        stw_hash_format(stw_hash_bytes(value, strlen(value)), out);
+}
+
 static int wind_clock(struct eb *e, struct stw_error *err)
 {
     int64_t us;
@@ -314,6 +324,7 @@ static int wind_clock(struct eb *e, struct stw_error *err)
         .suspend = e->spec.policy.suspend,
         .cron = &e->cron,
     };
+    read_request(e, c->request);
     c->created = stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : c->now;
     if (c->mode != EB_CRON)
         return 0;
@@ -351,8 +362,8 @@ static void reconcile_backup(struct stw_subject *subject, struct stw_result *res
     bool tried = e->state.phase != EB_PENDING && eb_plan_open(&e->clock, &e->state);
     eb_plan(&e->clock, &e->state, busy, &e->due);
     e->again = tried && instant == e->state.last_schedule;
-    bool early = !e->due.start && !busy && !e->clock.suspend && waits_for_object(e) &&
-                 eb_plan_open(&e->clock, &e->state);
+    bool early = !e->due.start && !busy && !eb_plan_suspended(&e->clock, &e->state) &&
+                 waits_for_object(e) && eb_plan_open(&e->clock, &e->state);
     if (e->due.start || early)
         prepare_backup(e, early);
     else if (e->clock.mode != EB_ONCE && !e->clock.suspend && !busy && !e->collected &&

@@ -8,6 +8,7 @@
 #ifndef STW_KINDS_ETCDBACKUP_RUN_H
 #define STW_KINDS_ETCDBACKUP_RUN_H
 
+#include "base/hex.h"
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/object.h"
@@ -24,6 +25,7 @@
 #define EB_BACKOFF_S 30 /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 #define EB_MISSED_MAX 100
+#define EB_REQUEST_GAP_S 60 /* between two instants, the second of which is a request's */
 
 enum eb_phase { EB_PENDING, EB_RUNNING, EB_VERIFYING, EB_SUCCEEDED, EB_FAILED, EB_PHASES };
 extern const char *const eb_phase_names[EB_PHASES];
@@ -36,6 +38,8 @@ struct eb_state {
     uint64_t revision;
     char version[STW_SEMVER_LEN], endpoint[STW_ETCD_URL_MAX];
     char reason[48], error[512]; /* of the latest failure; "" for none */
+    char request[STW_HASH_LEN];  /* hash of the latest request that was followed; "": none */
+    int64_t requested_at;        /* the instant of its backup */
     json_t *artifacts;           /* newest first */
 };
 void eb_state_read(const json_t *status, struct eb_state *ret);
@@ -57,17 +61,21 @@ struct eb_clockwork {
     const struct stw_cron *cron; /* with EB_CRON */
     const struct stw_zone *zone;
     bool suspend;
+    char request[STW_HASH_LEN]; /* hash of the annotation that asks for a backup now; "": none */
 };
 struct eb_due {
     bool start;  /* start a backup now */
     bool missed; /* an instant was missed by more than deadline_s */
     int64_t missed_at;
-    int64_t wake; /* when to look again; EB_NEVER: no need */
+    bool requested; /* the instant was taken up for the request */
+    int64_t wake;   /* when to look again; EB_NEVER: no need */
 };
 /* `busy`: a transfer is running, or not yet cleaned up. */
 void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret);
 /* An instant has been taken up, and its backup has not succeeded yet. */
 bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s);
+/* No backup is made: spec.backupPolicy.suspend, except for the backup of a request. */
+bool eb_plan_suspended(const struct eb_clockwork *c, const struct eb_state *s);
 /* Approximate seconds from one backup to the next; 0: only one backup. */
 int64_t eb_plan_period(const struct eb_clockwork *c);
 

@@ -149,6 +149,12 @@ static const struct stw_field artifact_fields[] = {
 static const struct stw_field artifact = {
     .name = "", .type = STW_T_OBJECT, .fields = artifact_fields};
 
+static const struct stw_field request_fields[] = {
+    {.name = "hash", .type = STW_T_STRING, .help = "Hash of the annotation's value."},
+    {.name = "time", .type = STW_T_STRING, .format = "date-time", .help = "When it was taken up."},
+    {0},
+};
+
 static const struct stw_field status_fields[] = {
     {.name = "succeeded", .type = STW_T_BOOL, .help = "Whether the latest attempt succeeded."},
     {.name = "Reason", .type = STW_T_STRING, .help = "Why it failed."},
@@ -187,6 +193,10 @@ static const struct stw_field status_fields[] = {
      .type = STW_T_INT,
      .format = "int64",
      .help = "Backups removed so far."},
+    {.name = "request",
+     .type = STW_T_OBJECT,
+     .help = "The latest backup that the annotation backup-at asked for.",
+     .fields = request_fields},
     {0},
 };
 

@@ -43,6 +43,10 @@ struct stw_etcdbackup {
 
 extern const struct stw_kind stw_kind_etcdbackup;
 
+/* Each new value asks for one backup now, of an object with a schedule or an interval; for
+ * stw_operator_text. */
+#define STW_ETCDBACKUP_AT "{domain}/backup-at"
+
 /* Where an EtcdBackup stores, as a text that is equal for two objects that would write to the same
  * place.  `backup` is the object, `ns` its namespace.  Returns false when the spec names no
  * place. */

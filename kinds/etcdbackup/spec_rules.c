@@ -196,6 +196,20 @@ static const struct {
     {{"username", "password", NULL}},
 };
 
+static void advise_on_request(const struct stw_admission *a, const struct stw_etcdbackup *b,
+                              struct stw_findings *f)
+{
+    char annotation[STW_OWN_NAME_LEN];
+    if (!a->env || !a->env->op || b->policy.schedule || b->policy.interval_s > 0)
+        return;
+    stw_operator_text(a->env->op, STW_ETCDBACKUP_AT, annotation);
+    if (stw_json_there(stw_json_get(stw_json_path(a->object, "metadata.annotations"), annotation)))
+        stw_findings_warn(f,
+                          "annotation %s: ignored, because this object makes one backup only; "
+                          "create another one",
+                          annotation);
+}
+
 static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw_etcdbackup *b,
                                  const struct stw_etcdbackup *old, struct stw_findings *f)
 {
@@ -203,6 +217,7 @@ static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw
         stw_findings_warn(f,
                           "spec.verify None: it is not known whether such backups can be restored");
     stw_etcd_check_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
+    advise_on_request(a, b, f);
     if (!old || !stw_same(b->client_tls_secret, old->client_tls_secret))
         stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
     if (!old || !stw_same(b->auth_secret, old->auth_secret))

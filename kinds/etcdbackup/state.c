@@ -2,6 +2,7 @@
  *
  * State that is kept in an EtcdBackup's status. */
 #include "base/backoff.h"
+#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/run.h"
 #include "kube/tree.h"
@@ -32,6 +33,9 @@ void eb_state_read(const json_t *status, struct eb_state *ret)
     ret->next_schedule = stw_tree_time(status, "nextScheduleTime", EB_NEVER);
     ret->last_success = stw_tree_time(status, "lastSuccessDate", EB_NEVER);
     ret->retry_at = stw_tree_time(json_object_get(status, "retry"), "nextTime", EB_NEVER);
+    const json_t *request = json_object_get(status, "request");
+    stw_tree_copy(request, "hash", ret->request, sizeof(ret->request));
+    ret->requested_at = stw_tree_time(request, "time", EB_NEVER);
     ret->failures = number_of(status, "consecutiveFailures");
     ret->pruned = number_of(status, "prunedCount");
     ret->revision = (uint64_t)number_of(status, "etcdRevision");
@@ -68,6 +72,13 @@ static void set_retry(const struct eb_state *s, json_t *status)
     (void)json_object_set_new(status, "retry", retry);
 }
 
+static void set_request(const struct eb_state *s, json_t *status)
+{
+    json_t *request = json_pack("{s:s}", "hash", s->request);
+    set_time(request, "time", s->requested_at);
+    (void)json_object_set_new(status, "request", request);
+}
+
 void eb_state_write(const struct eb_state *s, json_t *status)
 {
     (void)json_object_set_new(status, "phase", json_string(eb_phase_names[s->phase]));
@@ -85,6 +96,8 @@ void eb_state_write(const struct eb_state *s, json_t *status)
     stw_tree_set_text(status, "lastError", s->error);
     if (s->retry_at != EB_NEVER)
         set_retry(s, status);
+    if (*s->request)
+        set_request(s, status);
     (void)json_object_set(status, "artifacts", s->artifacts);
 }
 

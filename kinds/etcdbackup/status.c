@@ -163,7 +163,7 @@ static void compute_backup_verdict(const struct eb *e, struct stw_verdict *v)
         stw_refusal_verdict(&e->refusal, v);
         return;
     }
-    if (eb_plan_open(&e->clock, &e->state) && !e->clock.suspend)
+    if (eb_plan_open(&e->clock, &e->state) && !eb_plan_suspended(&e->clock, &e->state))
         judge_open(e, v);
     else if (e->lacks)
         judge_missing(e, v);
@@ -199,6 +199,9 @@ void eb_tell(struct eb *e)
                          "missed the backup of %s: it is more than %lld s late", text,
                          (long long)e->clock.deadline_s);
     }
+    if (e->due.requested)
+        stw_object_event(e->run, &e->object, false, "BackupRequested", "Backup",
+                         "a backup is made now, as the annotation backup-at asks");
     if (!e->collected)
         return;
     if (r->fault != STW_SNAPSHOT_FINE) /* the event for Ready reports the failure */

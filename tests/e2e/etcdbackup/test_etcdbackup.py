@@ -122,6 +122,14 @@ def test_a_schedule_waits_for_its_time(controller, installed, backup, door):
     assert not door.log
     backup.patch(backupPolicy={"suspend": True})
     backup.wait(lambda s: "nextScheduleTime" not in s)
+    # One now, also while the schedule is suspended.
+    installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/backup-at": "before-upgrade"})
+    status = backup.succeeded()["status"]
+    assert status["request"]["time"] == status["lastScheduleTime"] and len(status["artifacts"]) == 1
+    installed.wait_event(backup.name, backup.namespace, "BackupRequested")
+    before = len(door.log)
+    installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/reconcile-at": "now"})
+    wait.stays("no other backup", lambda: len(door.log) == before, 2)
 
 
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),

@@ -127,6 +127,109 @@ static void interval_with_a_clock_put_back(void **state)
     end(&w);
 }
 
+static bool asked_starts(struct world *w, const char *request, int64_t at)
+{
+    stw_format(w->c.request, sizeof(w->c.request), "%s", request);
+    return starts(w, at);
+}
+
+static void test_request_makes_one_backup_and_the_schedule_goes_on(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    assert_true(asked_starts(&w, "a", t0 + 10));
+    assert_true(w.due.requested);
+    assert_true(w.s.next_schedule == t0 + 4 * 3600);
+    succeed(&w);
+    assert_false(asked_starts(&w, "a", t0 + 1000)); /* once */
+    assert_true(asked_starts(&w, "a", t0 + 4 * 3600));
+    assert_false(w.due.requested);
+    succeed(&w);
+    /* one that fails is tried again, and a new request does not wait for its backoff */
+    assert_true(asked_starts(&w, "b", t0 + 5 * 3600));
+    for (int i = 0; i < 6; i++)
+        go_wrong(&w);
+    assert_false(asked_starts(&w, "b", t0 + 5 * 3600 + 60));
+    assert_true(asked_starts(&w, "c", t0 + 5 * 3600 + 60));
+    end(&w);
+    begin(&w, EB_INTERVAL, 600, NULL);
+    assert_true(asked_starts(&w, "", t0));
+    succeed(&w);
+    assert_true(asked_starts(&w, "a", t0 + 100));
+    assert_true(w.s.next_schedule == t0 + 700);
+    succeed(&w);
+    assert_false(asked_starts(&w, "a", t0 + 699));
+    assert_true(asked_starts(&w, "a", t0 + 700));
+    end(&w);
+}
+
+/* At most one a minute, however often the annotation changes; the latest value is not lost. */
+static void test_requests_are_a_minute_apart(void **state)
+{
+    struct world w;
+    char request[8];
+    int made = 0;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    for (int i = 0; i < 600; i++) {
+        (void)snprintf(request, sizeof(request), "%d", i);
+        if (asked_starts(&w, request, t0 + i)) {
+            succeed(&w);
+            made++;
+        }
+    }
+    assert_int_equal(made, 10);
+    assert_true(w.due.wake == t0 + 600);
+    assert_true(asked_starts(&w, "599", t0 + 600));
+    succeed(&w);
+    assert_true(asked_starts(&w, "z", t0)); /* the clock was set back */
+    end(&w);
+}
+
+static void test_request_is_followed_while_suspended(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_INTERVAL, 600, NULL);
+    w.c.suspend = true;
+    assert_false(asked_starts(&w, "", t0));
+    assert_true(asked_starts(&w, "a", t0 + 1));
+    assert_true(w.s.next_schedule == EB_NEVER);
+    go_wrong(&w);
+    assert_false(eb_plan_suspended(&w.c, &w.s));
+    assert_true(asked_starts(&w, "a", w.s.retry_at));
+    succeed(&w);
+    assert_true(eb_plan_suspended(&w.c, &w.s));
+    assert_false(asked_starts(&w, "a", t0 + 100000));
+    /* a backup of the schedule that is open when it is suspended waits, as before */
+    w.c.suspend = false;
+    assert_true(asked_starts(&w, "a", t0 + 200000));
+    go_wrong(&w);
+    w.c.suspend = true;
+    assert_false(asked_starts(&w, "a", t0 + 300000));
+    end(&w);
+}
+
+static void test_request_waits_for_the_transfer_that_runs(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    stw_format(w.c.request, sizeof(w.c.request), "a");
+    eb_plan(&w.c, &w.s, true, &w.due);
+    assert_false(w.due.start);
+    assert_string_equal(w.s.request, "");
+    assert_true(asked_starts(&w, "a", t0 + 5));
+    end(&w);
+    begin(&w, EB_ONCE, 0, NULL); /* makes one backup only */
+    assert_true(asked_starts(&w, "a", t0));
+    assert_false(w.due.requested);
+    succeed(&w);
+    assert_false(asked_starts(&w, "b", t0 + 1000));
+    end(&w);
+}
+
 static void cron(void **state)
 {
     struct world w;
@@ -352,6 +455,10 @@ int main(void)
         cmocka_unit_test(once),
         cmocka_unit_test(interval),
         cmocka_unit_test(interval_with_a_clock_put_back),
+        cmocka_unit_test(test_request_makes_one_backup_and_the_schedule_goes_on),
+        cmocka_unit_test(test_requests_are_a_minute_apart),
+        cmocka_unit_test(test_request_is_followed_while_suspended),
+        cmocka_unit_test(test_request_waits_for_the_transfer_that_runs),
         cmocka_unit_test(cron),
         cmocka_unit_test(suspended),
         cmocka_unit_test(backoff_grows_and_ends),

@@ -4,6 +4,7 @@
 #include "kinds/etcdrestore/spec.h"
 
 #include "kinds/common/product.h"
+#include "kinds/kinds.h"
 #include "schema/zones.h"
 #include "support/judge.h"
 
@@ -531,12 +532,36 @@ static void decoding(void **state)
     ask_done(&q);
 }
 
+static void test_request_for_an_object_of_one_backup_is_warned_of(void **state)
+{
+    static const char once[] =
+        "{\"metadata\":{\"name\":\"nightly\",\"annotations\":{\"steward.dev/backup-at\":\"x\"}},"
+        "\"spec\":{\"clusterRef\":{\"name\":\"orders\"},\"storageType\":\"PVC\",\"pvc\":{"
+        "\"claimName\":\"c\",\"path\":\"p\"}%s}}";
+    const struct stw_env env = {.op = &stw_operator_steward};
+    char text[sizeof(once) + 80];
+    (void)state;
+    (void)snprintf(text, sizeof(text), once, "");
+    assert_answer(&stw_kind_etcdbackup, text, NULL, &env,
+                  "W: annotation steward.dev/backup-at: ignored, because this object makes one "
+                  "backup only; create another one\n");
+    (void)snprintf(text, sizeof(text), once, ",\"backupPolicy\":{\"schedule\":\"@daily\"}");
+    assert_answer(&stw_kind_etcdbackup, text, NULL, &env, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sources),  cmocka_unit_test(stores),     cmocka_unit_test(policies),
-        cmocka_unit_test(places),   cmocka_unit_test(templates),  cmocka_unit_test(restore_sources),
-        cmocka_unit_test(look_ups), cmocka_unit_test(time_zones), cmocka_unit_test(defaulting),
+        cmocka_unit_test(test_request_for_an_object_of_one_backup_is_warned_of),
+        cmocka_unit_test(sources),
+        cmocka_unit_test(stores),
+        cmocka_unit_test(policies),
+        cmocka_unit_test(places),
+        cmocka_unit_test(templates),
+        cmocka_unit_test(restore_sources),
+        cmocka_unit_test(look_ups),
+        cmocka_unit_test(time_zones),
+        cmocka_unit_test(defaulting),
         cmocka_unit_test(decoding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
