@@ -2,6 +2,7 @@
 #include "controller/condition.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "kube/tree.h"
 
 #include <assert.h>
@@ -99,6 +100,7 @@ void stw_condition_set(struct stw_conditions *c, const char *type, enum stw_trut
     stw_vformat(message, sizeof(message), fmt, ap);
     va_end(ap);
     stw_message_clean(message, STW_CONDITION_MESSAGE_MAX);
+    stw_visible_replace(message, STW_CONDITION_MESSAGE_MAX);
     if (!stw_condition_is(old, truth) || *since == '\0')
         since = c->now;
     append_condition(c,

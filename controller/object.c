@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory_budget.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/condition.h"
 #include "controller/guard.h"
 #include "controller/object_priv.h"
@@ -532,7 +533,8 @@ json_t *stw_object_retry(const struct stw_run *run, const struct stw_error *err,
     char next[STW_TIME_LEN], text[sizeof(err->text)];
     stw_time_format(stw_wall_us(run->clock) + (int64_t)wait_ms * 1000, next);
     stw_format(text, sizeof(text), "%s", err->text);
-    stw_message_clean(text, sizeof(text));
+    stw_message_clean(text, sizeof(text) - 1);
+    stw_visible_replace(text, sizeof(text) - 1);
     return json_pack("{s:I,s:s,s:s}", "count", (json_int_t)run->failures + 1, "nextTime", next,
                      "lastError", text);
 }

@@ -2,6 +2,7 @@
 #include "controller/verdict.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/guard.h"
 
 #include <assert.h>
@@ -178,6 +179,9 @@ void stw_verdict_of(const struct stw_aspect *all, size_t count, struct stw_verdi
                               .again_ms = worst->again_ms,
                               .err = worst->err};
     stw_format(v->message, sizeof(v->message), "%s", worst->message);
+    stw_message_clean(v->message, sizeof(v->message) - 1);
+    stw_visible_replace(v->message,
+                        sizeof(v->message) - 1); /* as in the condition, to compare them */
 }
 
 void stw_verdict_conditions(const struct stw_verdict *v, struct stw_conditions *c)

@@ -2,6 +2,7 @@
  *
  * The AdmissionReview response, and metav1.Status for errors that are not decisions. */
 #include "base/util.h"
+#include "base/visible.h"
 #include "webhook/review_priv.h"
 
 /* The API server passes on 256 characters of each warning and 4096 in all; it truncates or drops
@@ -29,6 +30,15 @@ static void add_string_member(struct stw_buf *out, const char *key, const char *
     stw_buf_json_strz(out, value);
 }
 
+/* kubectl prints these members as they are. */
+static void add_visible_member(struct stw_buf *out, const char *key, const char *value)
+{
+    stw_autobuf struct stw_buf shown = STW_BUF_INIT(out->max);
+    stw_visible_add(&shown, value, strlen(value));
+    add_string_member(out, key, stw_buf_str(&shown));
+    out->failed |= shown.failed;
+}
+
 static void add_cause(const struct stw_finding *f, struct stw_buf *detail, struct stw_buf *out)
 {
     stw_buf_clear(detail);
@@ -36,7 +46,7 @@ static void add_cause(const struct stw_finding *f, struct stw_buf *detail, struc
     add_string_member(out, "{\"reason\":", stw_finding_cause(f->code));
     stw_buf_adds(out, ",\"message\":");
     stw_buf_json_str(out, stw_buf_str(detail), detail->len);
-    add_string_member(out, ",\"field\":", f->path);
+    add_visible_member(out, ",\"field\":", f->path);
     stw_buf_addc(out, '}');
     out->failed |= detail->failed;
 }
@@ -47,7 +57,7 @@ static void add_details(const struct stw_envelope *e, const struct stw_review_re
     stw_autobuf struct stw_buf detail = STW_BUF_INIT(out->max);
     stw_buf_adds(out, ",\"details\":{");
     if (v->name[0])
-        add_string_member(out, "\"name\":", v->name);
+        add_visible_member(out, "\"name\":", v->name);
     add_string_member(out, v->name[0] ? ",\"group\":" : "\"group\":", e->admission.kind->group);
     add_string_member(out, ",\"kind\":", e->admission.kind->kind);
     stw_buf_adds(out, ",\"causes\":[");
@@ -72,12 +82,11 @@ static void add_denial(const struct stw_envelope *e, const struct stw_review_res
     out->failed |= message.failed;
 }
 
-/* One line of at most WARNING_MAX bytes: the text is sent in an HTTP header. */
+/* At most WARNING_MAX bytes: the text is sent in an HTTP header.  It is one line already. */
 static void trim_warning(const char *text, char out[WARNING_MAX + 1])
 {
-    size_t len = 0;
-    for (; text[len] && len < WARNING_MAX; len++)
-        out[len] = (unsigned char)text[len] < ' ' || text[len] == 0x7f ? ' ' : text[len];
+    size_t len = strnlen(text, WARNING_MAX);
+    memcpy(out, text, len);
     if (text[len]) {
         len = WARNING_MAX - 3;
         while (len > 0 && ((unsigned char)out[len] & 0xc0U) == 0x80U)

@@ -4,6 +4,7 @@
 #include "base/backoff.h"
 #include "base/hex.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "kinds/etcdbackup/run.h"
 #include "kube/tree.h"
 
@@ -134,6 +135,7 @@ void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_
     stw_format(s->reason, sizeof(s->reason), "%s", failed->reason);
     stw_format(s->error, sizeof(s->error), "%s", failed->err.text);
     stw_message_clean(s->error, sizeof(s->error) - 1);
+    stw_visible_replace(s->error, sizeof(s->error) - 1);
     if (*failed->endpoint)
         stw_format(s->endpoint, sizeof(s->endpoint), "%s", failed->endpoint);
 }

@@ -12,6 +12,7 @@
 
 #include "base/backoff.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
@@ -46,6 +47,7 @@ static void fail_attempt(struct er *e)
     e->again = *s->seed; /* to clean up */
     s->retry_at = e->now + (int64_t)stw_backoff(ER_BACKOFF_S, (uint64_t)done, ER_BACKOFF_MAX_S);
     stw_message_clean(s->error, sizeof(s->error) - 1);
+    stw_visible_replace(s->error, sizeof(s->error) - 1);
 }
 
 static void fail_by(struct er *e, const char *reason, const char *text)

@@ -96,6 +96,20 @@ void stw_visible_add(struct stw_buf *out, const char *text, size_t len)
     stw_buf_add(out, done, (size_t)(end - done));
 }
 
+void stw_visible_replace(char *text, size_t max)
+{
+    size_t len = strlen(text);
+    stw_autobuf struct stw_buf shown = STW_BUF_INIT(SHOWN_MAX_BYTES);
+    stw_visible_add(&shown, text, len);
+    const char *from = shown.failed ? "(out of memory)" : stw_buf_str(&shown);
+    size_t whole = strlen(from);
+    len = STW_MIN(whole, max);
+    while (len > 0 && len < whole && ((unsigned char)from[len] & 0xc0) == 0x80)
+        len--;
+    memcpy(text, from, len);
+    text[len] = '\0';
+}
+
 void stw_visible_add_line(struct stw_buf *out, const char *text, size_t len)
 {
     size_t blanks = 0;

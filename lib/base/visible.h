@@ -31,6 +31,8 @@ bool stw_json_escape(const char *at, const char *end, char before, char escape[S
 /* Appends the text as a part of a line: \n, \x1b, \u202e, \U000e0041, and \xff for a byte that is not
  * UTF-8. */
 void stw_visible_add(struct stw_buf *out, const char *text, size_t len);
+/* The same in place: `text` has max + 1 bytes.  It is cut to `max` bytes, between characters. */
+void stw_visible_replace(char *text, size_t max);
 /* Appends the text as the start of a line, where CI systems read "::" as the start of a command. */
 void stw_visible_add_line(struct stw_buf *out, const char *text, size_t len);
 /* Appends the text as valid UTF-8: \xff for a byte that is not, all else as it is.  For values in

@@ -8,6 +8,7 @@
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "base/visible.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -211,7 +212,7 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
 {
     char stamp[STW_TIME_LEN];
     stw_autobuf struct stw_buf body = STW_BUF_INIT(BODY_MAX);
-    stw_autobuf struct stw_buf path = STW_BUF_INIT(1024);
+    stw_autobuf struct stw_buf path = STW_BUF_INIT(1024), note = STW_BUF_INIT(64 * 1024);
     stw_time_format_micro(stw_wall_us(e->clock), stamp);
     stw_buf_adds(&body, "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{");
     add_text(&body, "name", event_name);
@@ -221,11 +222,13 @@ static bool create_event(struct stw_events *e, const struct stw_event_object *o,
     add_text(&body, "type", t->warning ? "Warning" : "Normal");
     add_text(&body, "reason", t->reason);
     add_text(&body, "action", t->action);
-    add_text_member(&body, "note", t->note, note_len(t->note));
+    stw_visible_add(&note, t->note, strlen(t->note));
+    add_text_member(&body, "note", stw_buf_str(&note), note_len(stw_buf_str(&note)));
     add_text(&body, "reportingController", e->component);
     add_text(&body, "reportingInstance", e->host);
     add_regarding(&body, o);
     stw_buf_addc(&body, '}');
+    body.failed |= note.failed;
     stw_resource_path(&stw_res_event, event_namespace(o), NULL, NULL, &path);
     return submit_event_request(e, "POST", NULL, stw_buf_str(&path), &body);
 }

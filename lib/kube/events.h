@@ -22,7 +22,8 @@ struct stw_event_object {
     const struct stw_resource *resource;
     const char *ns, *name, *uid, *resource_version;
 };
-/* `reason` and `action` are CamelCase, `note` is a sentence of at most 1024 bytes. */
+/* `reason` and `action` are CamelCase, `note` is a sentence of at most 1024 bytes; what acts on a
+ * terminal is written as an escape. */
 void stw_events_record(struct stw_events *e, const struct stw_event_object *regarding, bool warning,
                        const char *reason, const char *action, const char *note);
 

@@ -3,6 +3,7 @@
 
 #include "base/hex.h"
 #include "base/util.h"
+#include "base/visible.h"
 #include "schema/kind_priv.h"
 
 #include <assert.h>
@@ -219,6 +220,13 @@ void stw_findings_at(struct stw_findings *f, const char *path, enum stw_finding_
     va_end(ap);
 }
 
+static char *visible_text(const char *text)
+{
+    struct stw_buf out = STW_BUF_INIT(SIZE_MAX);
+    stw_visible_add(&out, text, strlen(text));
+    return stw_buf_take(&out);
+}
+
 static void append_warning(struct stw_findings *f, char *text)
 {
     void *array = f->warnings;
@@ -263,9 +271,14 @@ void stw_findings_warn(struct stw_findings *f, const char *fmt, ...)
         return;
     }
     va_start(ap, fmt);
-    char *text = message_text(fmt, ap);
+    stw_autofree char *text = message_text(fmt, ap);
     va_end(ap);
-    append_warning(f, text);
+    append_warning(f, text ? visible_text(text) : NULL);
+}
+
+static void add_visible(struct stw_buf *out, const char *text)
+{
+    stw_visible_add(out, text, strlen(text));
 }
 
 void stw_finding_detail(const struct stw_finding *e, struct stw_buf *out)
@@ -273,17 +286,17 @@ void stw_finding_detail(const struct stw_finding *e, struct stw_buf *out)
     stw_buf_adds(out, codes[e->code].label);
     if (codes[e->code].shows_value && e->value) {
         stw_buf_adds(out, ": ");
-        stw_buf_adds(out, e->value);
+        add_visible(out, e->value);
     }
     if (e->message[0]) {
         stw_buf_adds(out, ": ");
-        stw_buf_adds(out, e->message);
+        add_visible(out, e->message);
     }
 }
 
 void stw_finding_text(const struct stw_finding *e, struct stw_buf *out)
 {
-    stw_buf_adds(out, e->path);
+    add_visible(out, e->path);
     stw_buf_adds(out, ": ");
     stw_finding_detail(e, out);
 }

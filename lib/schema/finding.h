@@ -23,6 +23,7 @@ enum stw_finding_code {
 
 struct stw_finding {
     enum stw_finding_code code;
+    /* As in the object: stw_finding_text() writes what acts on a terminal as escapes. */
     char *path;    /* "spec.ports[0].port" */
     char *value;   /* JSON text of the bad value, cut to about 80 bytes; NULL: none is shown */
     char *message; /* "must be 0 or between 30000 and 32767"; may be "" with STW_REQUIRED */

@@ -4,6 +4,7 @@
 #include "schema/kind.h"
 
 #include "base/util.h"
+#include "base/visible.h"
 #include "schema/kind_priv.h"
 
 static void check_immutable(const struct stw_admission *a, struct stw_findings *f)
@@ -81,13 +82,15 @@ void stw_kind_validate(const struct stw_admission *a, struct stw_findings *f)
 void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f,
                      struct stw_buf *out)
 {
+    stw_autobuf struct stw_buf quoted = STW_BUF_INIT(2048);
     char own[254] = "";
     const char *name = a->name ? a->name : "";
     bool many = f->error_count > 1;
     if (!*name && stw_json_strcpy(stw_json_path(a->object, "metadata.name"), own, sizeof(own)) == 0)
         name = own;
+    stw_buf_json_strz(&quoted, name);
     stw_buf_addf(out, "%s.%s ", a->kind->kind, a->kind->group);
-    stw_buf_json_strz(out, name);
+    stw_visible_add(out, stw_buf_str(&quoted), quoted.len);
     stw_buf_adds(out, many ? " is invalid: [" : " is invalid: ");
     for (size_t i = 0; i < f->error_count; i++) {
         stw_buf_adds(out, i ? ", " : "");
@@ -96,4 +99,5 @@ void stw_kind_denial(const struct stw_admission *a, const struct stw_findings *f
     if (f->errors_left_out)
         stw_buf_addf(out, ", and %zu more", f->errors_left_out);
     stw_buf_adds(out, many ? "]" : "");
+    out->failed |= quoted.failed;
 }

@@ -106,6 +106,37 @@ def test_junit_report(steward_binary, hostile):
     assert f"ConfigMap b{READABLE}/a{READABLE}" in {case.get("name") for case in suites.iter("testcase")}
 
 
+@pytest.fixture(name="at_the_door", scope="module")
+def webhook_of_this_module(steward_binary, tmp_path_factory):
+    """A `steward webhook`."""
+    one = door.Door(steward_binary, tmp_path_factory.mktemp("door")).start().keep()
+    yield one
+    assert one.stop() == 0
+
+
+@pytest.mark.parametrize("path", [door.VALIDATE, door.MUTATE], ids=["validate", "mutate"])
+def test_answers_of_the_webhook(at_the_door, path):
+    """kubectl prints message, name, fields and messages of causes, and warnings as they are."""
+    refused = warned = 0
+    for x in PAYLOADS:
+        for obj in objects(x):
+            metadata = obj.get("metadata", {})
+            body = door.review(obj, name=metadata.get("name", "web"))
+            status, reply = at_the_door.post(body, path)
+            response = reply["response"]
+            told = response.get("status", {})
+            details = told.get("details", {})
+            texts = [told.get("message", ""), details.get("name", ""), *response.get("warnings", ())]
+            for cause in details.get("causes", ()):
+                texts += [cause["field"], cause["message"]]
+            for text in texts:
+                assert "\n" not in text and shown(f"* {text}".encode()), (x, obj)
+            refused += not response["allowed"]
+            warned += "warnings" in response
+            assert status == 200
+    assert refused > 100 and (warned > 50 or path == door.MUTATE), (refused, warned)
+
+
 NAMES = [b"::error file=a::x.yaml", b"  ::error::x.yaml", b"\n::error::y.yaml", b"a\xff.yaml", b"\xc2\x9b31m.yaml",
          b"\x1b[2J.yaml", b"1 object: 1 accepted, 0 refused, 0 skipped.yaml", b"3 could not be read.yaml",
          b"##vso[x]y.yaml", b"\xe2\x80\xaea.yaml", b"\xed\xa0\x80.yaml", b"z" * 250 + b".yaml",

@@ -62,6 +62,28 @@ static void test_shown_text_is_shown_unchanged(void **state)
     }
 }
 
+static void test_text_is_replaced_where_it_is(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+        size_t max;
+    } cuts[] = {
+        {"plain", "plain", 31},
+        {"plain", "pla", 3},
+        {"a\x1b[2J\nb", "a\\x1b[2J\\nb", 31},
+        {"\n\n\n", "\\n\\n", 4}, /* what it grows by is cut */
+        {"a\xc3\xa4", "a", 2},   /* between characters */
+        {"", "", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cuts); i++) {
+        char text[32];
+        stw_format(text, sizeof(text), "%s", cuts[i].text);
+        stw_visible_replace(text, cuts[i].max);
+        assert_string_equal(text, cuts[i].shown);
+    }
+}
+
 static void test_a_part_may_begin_with_colons(void **state)
 {
     stw_autobuf struct stw_buf out = STW_BUF_INIT(64);
@@ -160,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_is_shown_on_one_line),
         cmocka_unit_test(test_shown_text_is_shown_unchanged),
+        cmocka_unit_test(test_text_is_replaced_where_it_is),
         cmocka_unit_test(test_a_part_may_begin_with_colons),
         cmocka_unit_test(test_nul_is_an_escape),
         cmocka_unit_test(test_lines),

@@ -70,6 +70,17 @@ static void test_long_messages_are_cut_between_characters(void **state)
     json_decref(c.list);
 }
 
+static void test_messages_do_not_act_on_a_terminal(void **state)
+{
+    struct stw_conditions c = {.now = "2024-01-01T00:00:00Z"};
+    (void)state;
+    stw_condition_set(&c, "Ready", STW_FALSE, "R", "unknown field \"%s\"",
+                      "a\x1b[2J\n\xe2\x80\xae");
+    assert_string_equal(text(json_array_get(c.list, 0), "message"),
+                        "unknown field \"a\\x1b[2J\\n\\u202e\"");
+    json_decref(c.list);
+}
+
 static void test_message_clean(void **state)
 {
     (void)state;
@@ -102,6 +113,7 @@ int main(void)
         cmocka_unit_test(test_time_moves_only_with_the_status),
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_long_messages_are_cut_between_characters),
+        cmocka_unit_test(test_messages_do_not_act_on_a_terminal),
         cmocka_unit_test(test_message_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

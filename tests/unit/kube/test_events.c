@@ -179,6 +179,16 @@ static void a_long_note_is_cut_between_characters(void **state)
     stw_events_destroy(e);
 }
 
+static void a_note_does_not_act_on_a_terminal(void **state)
+{
+    struct stw_events *e = create();
+    struct stw_event_object o = {&stw_res_configmap, "shown", "five", "u", NULL};
+    (void)state;
+    stw_events_record(e, &o, true, "Bad", "Run", "key \x1b[2J\n\xe2\x80\xae");
+    sent("\"note\":\"key \\\\x1b[2J\\\\n\\\\u202e\",", 1);
+    stw_events_destroy(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +196,7 @@ int main(void)
         cmocka_unit_test(repeats_become_a_series),
         cmocka_unit_test(a_flood_is_held_back),
 
+        cmocka_unit_test(a_note_does_not_act_on_a_terminal),
         cmocka_unit_test(a_long_note_is_cut_between_characters),
         cmocka_unit_test(many_objects),
         cmocka_unit_test(a_dropped_one_is_no_series),

@@ -38,6 +38,23 @@ static void texts_are_those_of_the_api_server(void **state)
     }
 }
 
+/* A key of a map is a part of the path; kubectl and kubectl describe print all of it. */
+static void texts_do_not_act_on_a_terminal(void **state)
+{
+    stw_autofindings struct stw_findings f = {0};
+    stw_autobuf struct stw_buf all = STW_BUF_INIT(1024);
+    (void)state;
+    stw_findings_add(&f, "spec.env[a\x1b[2J\n]", STW_INVALID, "\"\xe2\x80\xae\"", "not \"%s\"",
+                     "\r\x7f");
+    assert_string_equal(f.errors[0].path, "spec.env[a\x1b[2J\n]"); /* to find the value */
+    stw_findings_text(&f, &all);
+    assert_string_equal(stw_buf_str(&all),
+                        "spec.env[a\\x1b[2J\\n]: Invalid value: \"\\u202e\": not "
+                        "\"\\r\\x7f\"");
+    stw_findings_warn(&f, "unknown field \"%s\"", "a\x1b]0;x\x07\xe2\x80\xae");
+    assert_string_equal(f.warnings[0], "unknown field \"a\\x1b]0;x\\x07\\u202e\"");
+}
+
 #define X10 "xxxxxxxxxx"
 #define X70 X10 X10 X10 X10 X10 X10 X10
 
@@ -108,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_those_of_the_api_server),
+        cmocka_unit_test(texts_do_not_act_on_a_terminal),
         cmocka_unit_test(values_are_cut_where_it_does_no_harm),
         cmocka_unit_test(values_come_from_documents),
         cmocka_unit_test(counts_are_capped),
