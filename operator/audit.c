@@ -158,7 +158,8 @@ static int run_audit(const struct stw_call *call, void *settings, int count, cha
         return stw_usage_error("audit", "\"%s\" is not one of its kinds", operands[count - 1]);
     if (stw_host_check(&job.host, &err) != 0)
         return stw_usage_error("audit", "%s", err.text);
-    job.namespaces = stw_list_split(o->namespaces);
+    if (stw_list_split(o->namespaces, &job.namespaces, &err) != 0)
+        return stw_usage_error("audit", "--namespaces: %s", err.text);
     int status = connect_and_look(&job, only);
     stw_list_free(job.namespaces);
     stw_host_close(&job.host);

@@ -103,8 +103,9 @@ static int look(const struct stw_call *call, const struct doctor_options *o, boo
                        .ns = o->ns,
                        .remote = {.op = call->op}};
     d.report = (struct stw_checkup){.op = call->op, .out = out, .json = json};
-    d.namespaces = stw_list_split(o->namespaces);
-    int status = stw_remote_open(&d.remote, o->kubeconfig, o->context, &err);
+    int status = stw_list_split(o->namespaces, &d.namespaces, &err);
+    if (status == 0)
+        status = stw_remote_open(&d.remote, o->kubeconfig, o->context, &err);
     if (status == 0)
         status = check_installation(&d, o);
     else

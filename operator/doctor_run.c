@@ -122,7 +122,8 @@ void doctor_deployment(struct doctor *d)
     check_version(d);
     if (!d->namespaces) {
         stw_autofree char *list = doctor_argument(d, "--namespaces");
-        d->namespaces = stw_list_split(list);
+        if (stw_list_split(list, &d->namespaces, &err) != 0)
+            doctor_unread(d, "Deployment", &err);
     }
     choose_kinds(d);
 }

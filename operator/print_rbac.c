@@ -162,7 +162,11 @@ void stw_print_rbac(const struct stw_operator *op, const char *ns, const char *n
     struct stw_role_rules rules = {0};
     collect_all(op, &rules);
     add_head(out, "ServiceAccount", STW_SERVICE_ACCOUNT, ns);
-    char **list = stw_list_split(namespaces);
+    char **list;
+    if (stw_list_split(namespaces, &list, NULL) != 0) {
+        out->failed = true;
+        return;
+    }
     if (!list)
         add_role(&rules, of_objects, "{operator}-manager-role", NULL, ns, out);
     for (char **n = list; n && *n; n++)
@@ -216,7 +220,11 @@ void stw_print_rbac_shadow(const struct stw_operator *op, const char *ns, const 
                            struct stw_buf *out)
 {
     struct stw_role_rules rules = {.account = SHADOW_ACCOUNT};
-    char **list = stw_list_split(namespaces);
+    char **list;
+    if (stw_list_split(namespaces, &list, NULL) != 0) {
+        out->failed = true;
+        return;
+    }
     collect_reads(op, &rules);
     add_head(out, "ServiceAccount", SHADOW_ACCOUNT, ns);
     if (!list)

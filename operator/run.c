@@ -79,7 +79,7 @@ static bool is_address(const char *host)
 
 /* The names in the serving certificate: three for the webhook Service and three for the metrics
  * Service, plus --webhook-hosts. */
-static void choose_names(struct run *r)
+static int choose_names(struct run *r, struct stw_error *err)
 {
     static const char *const suffixes[] = {".svc", ".svc.cluster.local", ""};
     size_t dns = 0, ip = 0;
@@ -89,15 +89,19 @@ static void choose_names(struct run *r)
             i < STW_COUNT(suffixes) ? r->settings->webhook_service : r->metrics_service;
         r->dns[i] = STW_BUF_INIT(600);
         stw_buf_addf(&r->dns[i], "%s.%s%s", service, r->ns, suffixes[i % STW_COUNT(suffixes)]);
+        if (r->dns[i].failed)
+            return stw_fail_memory(err);
         r->dns_names[dns++] = stw_buf_str(&r->dns[i]);
     }
-    r->hosts = stw_list_split(r->settings->webhook_hosts);
+    if (stw_list_split(r->settings->webhook_hosts, &r->hosts, err) != 0)
+        return stw_error_wrap(err, "--webhook-hosts");
     for (char **h = r->hosts; h && *h; h++) {
         if (is_address(*h) && ip < STW_COUNT(r->ip_addresses) - 1)
             r->ip_addresses[ip++] = *h;
         else if (!is_address(*h) && dns < STW_COUNT(r->dns_names) - 1)
             r->dns_names[dns++] = *h;
     }
+    return 0;
 }
 
 static int connect_api(struct run *r, struct stw_error *err)
@@ -107,7 +111,8 @@ static int connect_api(struct run *r, struct stw_error *err)
         return -1;
     choose_namespace(r);
     choose_identity(r);
-    choose_names(r);
+    if (choose_names(r, err) != 0)
+        return -1;
     r->serve.host.kubeconfig = r->kubeconfig;
     r->serve.host.ns = r->ns;
     stw_confine(s, &r->serve.host); /* before the first thread */
@@ -132,7 +137,8 @@ static int connect_api(struct run *r, struct stw_error *err)
 static int create_manager(struct run *r, struct stw_error *err)
 {
     const struct stw_settings *s = r->settings;
-    r->namespaces = stw_list_split(s->namespaces);
+    if (stw_list_split(s->namespaces, &r->namespaces, err) != 0)
+        return stw_error_wrap(err, "--namespaces");
     r->grant_command = STW_BUF_INIT(16384);
     stw_print_rbac_command(r->serve.host.op, r->ns, s->namespaces, &r->grant_command);
     struct stw_manager_config config = {

@@ -257,7 +257,8 @@ static int read_client_names(struct stw_serve *s, struct stw_error *err)
                          err, STW_ERR_INVALID,
                          "--webhook-client-names has no effect without --webhook-client-ca-file")
                    : 0;
-    s->caller_names = stw_list_split(names);
+    if (stw_list_split(names, &s->caller_names, err) != 0)
+        return -1;
     struct stw_client_auth_config config = {
         .ca_file = file, .names = (const char *const *)s->caller_names, .clock = &stw_clock_system};
     return stw_client_auth_create(&config, &s->client_auth, err);

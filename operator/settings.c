@@ -263,20 +263,26 @@ static void make_metrics_plain(struct stw_flag *table)
         }
 }
 
-char **stw_list_split(const char *text)
+int stw_list_split(const char *text, char ***ret, struct stw_error *err)
 {
     size_t count = 1;
+    *ret = NULL;
     if (!text || !*text)
-        return NULL;
+        return 0;
     for (const char *p = text; *p; p++)
         count += *p == ',';
     char **list = calloc(count + 1, sizeof(*list));
     for (size_t i = 0; list && i < count; i++) {
         size_t len = strcspn(text, ",");
         list[i] = strndup(text, len);
+        if (!list[i]) { /* a shorter list would be another setting */
+            stw_list_free(list);
+            return stw_fail_memory(err);
+        }
         text += len + 1;
     }
-    return list;
+    *ret = list;
+    return list ? 0 : stw_fail_memory(err);
 }
 
 void stw_list_free(char **list)

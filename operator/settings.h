@@ -50,8 +50,9 @@ void stw_settings_webhook_flags(struct stw_flag *ret);
  * this can be the `reread` of a struct stw_host. */
 void stw_settings_reread(void *settings, const char *text, size_t len);
 
-/* "a,b" as a list ended by NULL; NULL for "". Freed by stw_list_free. */
-char **stw_list_split(const char *text);
+/* "a,b" as a list ended by NULL; NULL for "" and NULL. Freed by stw_list_free.  -1: out of memory, and
+ * the list is NULL. */
+int stw_list_split(const char *text, char ***ret, struct stw_error *err) STW_MUST_CHECK;
 void stw_list_free(char **list);
 
 #endif

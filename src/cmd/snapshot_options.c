@@ -305,7 +305,8 @@ static int make_etcd(struct stw_snapshot_work *w, struct stw_error *err)
 
 int stw_snapshot_open_etcd(struct stw_snapshot_work *w, struct stw_error *err)
 {
-    w->urls = stw_list_split(w->options.endpoints);
+    if (stw_list_split(w->options.endpoints, &w->urls, err) != 0)
+        return -1;
     if (!w->urls)
         return stw_fail(err, STW_ERR_INVALID, "say which members to ask: --endpoints");
     for (size_t i = 0; w->urls[i]; i++) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "operator/command.h"
+#include "support/refuse.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -85,12 +86,39 @@ static void what_the_command_line_gives(void **state)
     stw_settings_done(&second, &b);
 }
 
+/* A shorter list of namespaces, or of clients of the webhook, would be another setting. */
+static void a_list_is_whole_or_an_error(void **state)
+{
+    char **list;
+    struct stw_error err = {0};
+    (void)state;
+    for (int allowed = 0; allowed < 4; allowed++) {
+        left = allowed;
+        int rc = stw_list_split("a,,bc", &list, &err);
+        left = -1;
+        assert_int_equal(rc, -1);
+        assert_null(list);
+        assert_string_equal(err.text, "out of memory");
+    }
+    assert_int_equal(stw_list_split("a,,bc", &list, &err), 0);
+    assert_string_equal(list[0], "a");
+    assert_string_equal(list[1], "");
+    assert_string_equal(list[2], "bc");
+    assert_null(list[3]);
+    stw_list_free(list);
+    assert_int_equal(stw_list_split("", &list, &err), 0);
+    assert_null(list);
+    assert_int_equal(stw_list_split(NULL, &list, &err), 0);
+    assert_null(list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_level_follows_the_file),
         cmocka_unit_test(the_command_line_wins),
         cmocka_unit_test(what_the_command_line_gives),
+        cmocka_unit_test(a_list_is_whole_or_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,13 @@ void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *p, size_t size);
 void *__real_reallocarray(void *p, size_t count, size_t size);
 char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t len);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t count, size_t size);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
 
 void *__wrap_malloc(size_t size)
 {
@@ -53,6 +55,11 @@ void *__wrap_reallocarray(void *p, size_t count, size_t size)
 char *__wrap_strdup(const char *text)
 {
     return refuse() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t len)
+{
+    return refuse() ? NULL : __real_strndup(text, len);
 }
 
 #endif
