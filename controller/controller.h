@@ -216,6 +216,9 @@ void stw_manager_report_secret(struct stw_manager *m, const char *key);
 void stw_manager_enqueue_all(struct stw_manager *m, const struct stw_controller *c);
 /* The state that the controller's open() returned; NULL before open(). */
 void *stw_manager_state(struct stw_manager *m, const struct stw_controller *c);
+/* The same of the controller of `kind` ("MyWeb"), for the watches that the controller's row names.  NULL
+ * also if the kind is left out. */
+void *stw_manager_state_of(struct stw_manager *m, const char *kind);
 /* A changed() for the watch of a kind itself. */
 void stw_watch_own_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
                            const char *old_text, const char *new_text);

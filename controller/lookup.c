@@ -125,6 +125,12 @@ void stw_manager_enqueue(struct stw_manager *m, const char *kind, const char *ke
         (void)stw_queue_add(pool->queue, key, 0);
 }
 
+void *stw_manager_state_of(struct stw_manager *m, const char *kind)
+{
+    struct stw_worker_pool *pool = pool_of_kind(m, kind);
+    return pool ? pool->state : NULL;
+}
+
 static bool has_watch(const struct stw_controller *c, const struct stw_watch *w)
 {
     const struct stw_watch *one;

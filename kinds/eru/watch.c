@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "controller/packed.h"
 #include "kinds/common/workloads.h"
-#include "kinds/eru/reconcile.h"
 #include "kinds/eru/run_priv.h"
 
 #include <stdio.h>
@@ -48,7 +47,7 @@ static void index_workload(void *ctx, struct stw_json projected, struct stw_buf 
 
 static struct eru_rollouts *rollouts_of(struct stw_manager *m)
 {
-    return eru_runtime_rollouts(stw_manager_state(m, &stw_controller_eru));
+    return eru_runtime_rollouts(stw_manager_state_of(m, "Eru"));
 }
 
 static void eru_changed(struct stw_manager *m, const struct stw_watch *w, const char *key,
