@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Declarations shared by the files of the App controller: the desired children (children.c,
- * deployment.c), who sets the number of replicas (scale.c), the status (status.c) and the run
- * itself (reconcile.c). */
+ * deployment.c, container.c, template.c), the number of replicas (replicas.c) and who sets it
+ * (scale.c), the status (status.c) and the run itself (reconcile.c). */
 #ifndef STW_KINDS_APP_RUN_PRIV_H
 #define STW_KINDS_APP_RUN_PRIV_H
 
@@ -58,7 +58,8 @@ json_t *app_route(const struct app *a);   /* only with a Gateway */
 json_t *app_monitor(const struct app *a);
 json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
-/* Parts of the Deployment, for the podTemplate. */
+json_t *app_container(const struct app *a);
+/* Merges spec.podTemplate over the pod template of the Deployment. */
 void app_merge_template(const struct app *a, json_t *template);
 /* The options of the profile, and over them those of `given` (may be NULL; borrowed). */
 json_t *app_security_context(const struct app *a, json_t *given);
@@ -78,6 +79,8 @@ int app_read_deployment(struct app *a, struct stw_buf *text, struct stw_json_doc
 /* Call before the Deployment is applied.  When an autoscaler starts or stops setting the number of
  * replicas, this keeps the current number.  False: the run is over, `result` has the outcome. */
 bool app_hand_over(struct app *a, struct stw_result *result);
+/* The number of replicas that autoscaling starts with. */
+int64_t app_start_replicas(const struct stw_app *spec);
 /* The number of replicas that we set: spec.replicas, or the start value for autoscaling. */
 int64_t app_number(const struct app *a);
 /* By this new status the replicas of the start value are available: app_hand_over must run

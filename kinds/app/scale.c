@@ -17,13 +17,6 @@
 
 #define SECOND_MANAGER "steward-app-replicas"
 
-/* The number of replicas that autoscaling starts with. */
-static int64_t start_value(const struct stw_app *spec)
-{
-    int64_t n = STW_MAX(spec->replicas, spec->autoscaling.min);
-    return STW_MIN(n, spec->autoscaling.max);
-}
-
 int app_read_deployment(struct app *a, struct stw_buf *text, struct stw_json_doc *doc,
                         struct stw_error *err)
 {
@@ -150,11 +143,6 @@ static int find_foreign(struct app *a, const struct stw_rollout *r, struct stw_e
     return look_for_foreign(a, err);
 }
 
-bool app_is_scaled(const struct app *a)
-{
-    return a->spec.autoscaling.enabled || *a->foreign;
-}
-
 /* --- before and after the Deployment */
 
 static bool says_available(const json_t *status)
@@ -170,7 +158,7 @@ static bool is_beginning(struct app *a, const struct stw_child_live *live)
     struct stw_hash wanted;
     json_auto_t *desired = NULL;
     if (!a->spec.autoscaling.enabled || !live->rollout.scaled_by_us ||
-        live->rollout.wanted != start_value(&a->spec) ||
+        live->rollout.wanted != app_start_replicas(&a->spec) ||
         !json_object_get(a->object.status, "startReplicas") || says_available(a->object.status))
         return false;
     a->begins = true;
@@ -195,7 +183,7 @@ static int give_up_number(struct app *a, const struct stw_child_live *live, stru
     if (read_number(a, live->uid, version, &n, err) != 0)
         return -1;
     a->children[APP_DEPLOYMENT].applied_before = false;
-    return apply_replicas(a, version, n > 0 || *a->foreign ? n : start_value(&a->spec), err);
+    return apply_replicas(a, version, n > 0 || *a->foreign ? n : app_start_replicas(&a->spec), err);
 }
 
 /* 1: the number was written into the App, 0: not needed, -1: error. */
@@ -229,7 +217,7 @@ bool app_hand_over(struct app *a, struct stw_result *result)
         return true;
     if (stw_child_cached(a->run, &stw_watch_deployments, a->run->key, &live) != 0) {
         /* Without a start value it gets one replica, and we own nothing that we must give up. */
-        a->begins = a->spec.autoscaling.enabled && start_value(&a->spec) > 1;
+        a->begins = a->spec.autoscaling.enabled && app_start_replicas(&a->spec) > 1;
         return true;
     }
     if (!stw_streq(live.owner_uid, a->owner.uid) || live.terminating)
@@ -238,14 +226,4 @@ bool app_hand_over(struct app *a, struct stw_result *result)
     if (rc < 0)
         stw_run_fail(a->run, &err, result);
     return rc == 0; /* 1: the App has changed; the next run continues */
-}
-
-int64_t app_number(const struct app *a)
-{
-    return a->begins ? start_value(&a->spec) : a->spec.replicas;
-}
-
-int64_t app_wanted(const struct app *a)
-{
-    return app_is_scaled(a) ? a->children[APP_DEPLOYMENT].live.rollout.wanted : a->spec.replicas;
 }

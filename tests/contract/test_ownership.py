@@ -152,7 +152,7 @@ def test_the_selector_of_a_deployment(server, space):
 
 @pytest.mark.parametrize("given", ["given", "defaulted"])
 def test_a_value_instead_of_a_reference(server, space, does, given):
-    """kinds/app/deployment.c writes fieldRef.apiVersion itself, since a defaulted value stays
+    """kinds/app/container.c writes fieldRef.apiVersion itself, since a defaulted value stays
     when the rest is removed.  Where even that is refused, the whole member can be removed
     (lib/kube/owned_left.c)."""
     path = space.path("deployments", "one")
