@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many replicas an App has: the number that steward sets, and the target of whoever sets it. */
+ * The number of replicas of an App: the one that steward sets, and the current target. */
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 

@@ -11,10 +11,7 @@
 void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
                  struct stw_etcd_endpoint *ret)
 {
-    char host[STW_ETCD_URL_MAX];
-    ec_host(e, e->view.members[index].name, host);
-    stw_format(url, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-               STW_ETCD_CLIENT_PORT);
+    ec_client_url(e, e->view.members[index].name, url);
     *ret = (struct stw_etcd_endpoint){.url = url, .address = e->details[index].pod.ip};
 }
 

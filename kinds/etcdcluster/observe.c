@@ -2,44 +2,16 @@
  *
  * Observes the members: pods and claims from the caches, answers of etcd (ask.c), and
  * what both together mean for each member and for the cluster. */
-#include "base/backoff.h"
-#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
 #include "schema/names.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
 #define SPACE_PERCENT 90 /* of the quota; a smaller database has space again */
 #define NANO 1000000000
-
-/* --- entries by name */
-
-size_t ec_index(const struct ec *e, const char *name)
-{
-    for (size_t i = 0; i < e->view.count; i++)
-        if (stw_streq(e->view.members[i].name, name))
-            return i;
-    return EC_MEMBERS_MAX;
-}
-
-struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret)
-{
-    size_t i = ec_index(e, name);
-    if (i == EC_MEMBERS_MAX) {
-        if (e->view.count == EC_MEMBERS_MAX || strlen(name) >= EC_NAME_MAX)
-            return NULL;
-        i = e->view.count++;
-        stw_format(e->view.members[i].name, EC_NAME_MAX, "%s", name);
-        ec_peer_url(e, name, e->details[i].peer_url);
-    }
-    assert(i < e->view.count);
-    *ret = &e->details[i];
-    return &e->view.members[i];
-}
 
 /* --- pods and claims */
 
@@ -62,41 +34,6 @@ static void take_pod(struct ec *e, const char *key, struct stw_informer *cache)
     stw_format(pod.resource_version, sizeof(pod.resource_version), "%s", rv);
     d->pod = pod;
     d->has_pod = true;
-}
-
-/* --- templates */
-
-static bool has_consent(const struct ec *e)
-{
-    return stw_run_updates_templates(e->run) ||
-           stw_template_has_consent(e->object.consent, stw_hash_parse(e->template_hash));
-}
-
-bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod)
-{
-    return *pod->inputs && stw_streq(pod->inputs, e->input_hash) &&
-           !stw_streq(pod->hash, e->template_hash) && !has_consent(e);
-}
-
-static bool has_template(const struct ec *e, const struct ec_pod_live *pod)
-{
-    return stw_streq(pod->hash, e->template_hash) || ec_is_outdated(e, pod);
-}
-
-bool ec_has_template_everywhere(struct ec *e)
-{
-    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
-    for (size_t i = 0; i < e->was.member_count; i++) {
-        stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-        struct ec_pod_live pod;
-        char key[STW_KEY_LEN];
-        stw_key_make(e->owner.ns, e->was.members[i].name, key);
-        if (stw_informer_get(cache, key, &text, NULL) != 0 ||
-            ec_pod_read(stw_buf_str(&text), text.len, &pod) != 0 || pod.going || !pod.ready ||
-            !has_template(e, &pod))
-            return false;
-    }
-    return e->was.member_count > 0;
 }
 
 /* A volume of an earlier cluster of this name is not ours.  Exception: the restored volume, which
@@ -123,61 +60,15 @@ static void take_claim(struct ec *e, const char *key, struct stw_informer *cache
     d->has_claim = true;
 }
 
-static void list_keys(const struct ec *e, struct stw_informer *cache, struct stw_buf *ret)
-{
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(2 * STW_KEY_LEN);
-    stw_buf_addf(&index, "cluster:%s", e->run->key);
-    stw_informer_keys(cache, stw_buf_str(&index), ret);
-}
-
 static void take_all(struct ec *e, const struct stw_watch *w,
                      void (*take)(struct ec *, const char *, struct stw_informer *))
 {
     struct stw_informer *cache = stw_run_cache(e->run, w);
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
     size_t at = 0;
-    list_keys(e, cache, &keys);
+    ec_cached_keys(e, cache, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at));)
         take(e, key, cache);
-}
-
-static bool read_own_pod(const struct ec *e, const char *key, struct stw_informer *cache,
-                         struct ec_pod_live *ret)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
-    return stw_informer_get(cache, key, &text, NULL) == 0 &&
-           ec_pod_read(stw_buf_str(&text), text.len, ret) == 0 &&
-           stw_streq(ret->owner_uid, e->object.uid);
-}
-
-bool ec_has_running_pod(struct ec *e)
-{
-    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
-    struct ec_pod_live pod;
-    size_t at = 0;
-    list_keys(e, cache, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));)
-        if (read_own_pod(e, key, cache, &pod) && pod.ran && !pod.ended)
-            return true;
-    return false;
-}
-
-struct ec_endpoints ec_count_endpoints(struct ec *e)
-{
-    struct stw_informer *cache = stw_run_cache(e->run, &ec_watch_pods);
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX);
-    struct ec_endpoints ret = {0};
-    struct ec_pod_live pod;
-    size_t at = 0;
-    list_keys(e, cache, &keys);
-    for (const char *key; (key = stw_keys_next(&keys, &at));) {
-        if (!read_own_pod(e, key, cache, &pod) || pod.going || pod.ended || !*pod.ip)
-            continue;
-        ret.members++;
-        ret.ready_voters += pod.ready && pod.voter;
-    }
-    return ret;
 }
 
 /* In the first run, without a seed that has data, or pods or volumes of a lost status. */
@@ -342,18 +233,6 @@ static void confirm_losses(struct ec *e)
 
 /* --- the view */
 
-void ec_fresh_name(const struct ec *e, char out[EC_NAME_MAX])
-{
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-    char suffix[11] = "";
-    do {
-        uint64_t bits = stw_random();
-        for (size_t i = 0; i + 1 < sizeof(suffix); i++, bits /= sizeof(letters) - 1)
-            suffix[i] = letters[bits % (sizeof(letters) - 1)];
-        stw_format(out, EC_NAME_MAX, "%.52s-%s", e->owner.name, suffix);
-    } while (ec_index(e, out) != EC_MEMBERS_MAX);
-}
-
 static void set_spec(struct ec *e)
 {
     struct ec_view *v = &e->view;
@@ -484,7 +363,7 @@ void ec_observe(struct ec *e)
     for (size_t i = 0; i < v->count; i++) {
         struct ec_member *m = &v->members[i];
         ec_judge_member(&seen, &e->details[i], m);
-        m->pod_template = has_template(e, &e->details[i].pod);
+        m->pod_template = ec_has_template(e, &e->details[i].pod);
     }
     ec_ask_alarms(e);
     confirm_losses(e);

@@ -18,49 +18,6 @@
 #define GRACE_SECONDS 10 /* a stop needs 2; without a quorum, waiting longer does not help */
 #define NANO 1000000000
 
-/* --- names */
-
-void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
-{
-    const char *domain = e->spec.pod.cluster_domain;
-    stw_format(out, STW_ETCD_URL_MAX, "%s.%s.%s.svc%s%s", member, e->owner.name, e->owner.ns,
-               domain ? "." : "", domain ? domain : "");
-}
-
-void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
-{
-    char host[STW_ETCD_URL_MAX];
-    ec_host(e, member, host);
-    stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.peer ? "https" : "http", host,
-               STW_ETCD_PEER_PORT);
-}
-
-static void client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
-{
-    char host[STW_ETCD_URL_MAX];
-    ec_host(e, member, host);
-    stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-               STW_ETCD_CLIENT_PORT);
-}
-
-/* --- labels */
-
-json_t *ec_selector(const struct ec *e)
-{
-    return stw_manifest_selector(&e->naming, &e->owner);
-}
-
-/* Ours, and those of the original etcd-operator API. */
-json_t *ec_labels(const struct ec *e, const char *member)
-{
-    json_t *all = stw_manifest_labels(e->run, &e->owner, &e->naming);
-    (void)json_object_set_new(all, "app", json_string("etcd"));
-    (void)json_object_set_new(all, EC_CLUSTER, json_string(e->owner.name));
-    (void)json_object_set_new(all, "etcd_node", json_string(member));
-    (void)json_object_del(all, "app.kubernetes.io/version"); /* not part of the template hash */
-    return all;
-}
-
 /* --- arguments */
 
 static void append_etcd_arg(json_t *args, const char *fmt, ...)
@@ -169,7 +126,7 @@ static json_t *build_etcd_arguments(const struct ec *e, const char *member, cons
     append_etcd_arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", STW_ETCD_METRICS_PORT);
     ec_peer_url(e, member, url);
     append_etcd_arg(args, "--initial-advertise-peer-urls=%s", url);
-    client_url(e, member, url);
+    ec_client_url(e, member, url);
     append_etcd_arg(args, "--advertise-client-urls=%s", url);
     append_etcd_arg(args, "--initial-cluster=$(INITIAL_CLUSTER)");
     append_etcd_arg(args, "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)");

@@ -2,9 +2,9 @@
  *
  * One run over an EtcdCluster, shared by these files: watches of pods and claims
  * (watch.c), state in the status (state.c), observation of the members
- * (observe.c, ask.c), manifests of pods, claims, Services and the budget
- * (pod.c, claims.c, services.c), certificates
- * (tls.c, secrets.c, authority.c, probe.c), checks
+ * (observe.c, entries.c, pods.c, ask.c), manifests of pods, claims, Services and the budget
+ * (names.c, pod.c, claims.c, services.c), certificates
+ * (tls.c, tls_state.c, secrets.c, authority.c, probe.c), checks
  * and waits before a move (check.c), carrying it out (act.c), conditions
  * and events (status.c, conditions.c), state besides the caches
  * (runtime.c), and the run itself (reconcile.c). */
@@ -216,6 +216,10 @@ struct ec_endpoints ec_count_endpoints(struct ec *e);
 /* The pod was made by another version of steward from the same inputs.  It is not recreated for that
  * without consent. */
 bool ec_is_outdated(const struct ec *e, const struct ec_pod_live *pod);
+/* The pod was made from the wanted template, or is outdated in this sense. */
+bool ec_has_template(const struct ec *e, const struct ec_pod_live *pod);
+/* The keys of the cluster's objects in the cache of a watch. */
+void ec_cached_keys(const struct ec *e, struct stw_informer *cache, struct stw_buf *ret);
 size_t ec_index(const struct ec *e, const char *name); /* EC_MEMBERS_MAX: not there */
 /* Returns the entry of that name, or adds one; NULL: there are too many. */
 struct ec_member *ec_entry(struct ec *e, const char *name, struct ec_detail **ret);
@@ -253,6 +257,7 @@ void ec_endpoint(const struct ec *e, size_t index, char url[STW_ETCD_URL_MAX],
 /* --- manifests; each returns a new tree, or NULL if out of memory */
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
 void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
+void ec_client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX]);
 void ec_hash_template(struct ec *e); /* and its inputs */
 json_t *ec_pod_manifest(const struct ec *e, const struct ec_move *move);
 json_t *ec_claim_manifest(const struct ec *e, const char *member);

@@ -3,7 +3,6 @@
  * Certificates of an EtcdCluster: which Secrets have them, whether they are valid, the client for
  * the members that uses them, and the check that members serve the right certificate. */
 #include "base/fault.h"
-#include "base/hex.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "kinds/etcdcluster/run.h"
@@ -50,15 +49,6 @@ static void set_wanted(struct ec *e)
 
 /* --- checking them */
 
-void ec_tls_set_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    stw_vformat(t->text, sizeof(t->text), fmt, ap);
-    va_end(ap);
-    t->state = state;
-}
-
 static void set_tls_failed(struct ec_tls *t)
 {
     ec_tls_set_state(t, EC_TLS_FAILED, "%.380s", t->err.text);
@@ -103,14 +93,6 @@ static void take_end(struct ec_tls *t, const struct ec_pem *p)
     int64_t end = info.not_after_us / 1000000;
     if (t->not_after == 0 || end < t->not_after)
         t->not_after = end;
-}
-
-void ec_tls_trust(struct ec_tls *t, const char *bundle)
-{
-    char both[sizeof(t->trust_hash) + STW_HASH_LEN], added[STW_HASH_LEN];
-    stw_hash_format(stw_hash_bytes(bundle, strlen(bundle)), added);
-    stw_format(both, sizeof(both), "%s%s", t->trust_hash, added);
-    stw_hash_format(stw_hash_bytes(both, strlen(both)), t->trust_hash);
 }
 
 /* False: e->tls has the reason.  The caller owns `ret` in any case. */
