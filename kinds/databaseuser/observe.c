@@ -61,6 +61,18 @@ void dbu_remember_password(const struct dbuser *d)
                          wanted_password(d, d->secret.resource_version), d->report.stored);
 }
 
+/* --- the cluster */
+
+int dbu_identify(struct dbuser *d)
+{
+    if (stw_cluster_id_get(d->state->cluster, d->run->client, &d->cluster, &d->report.err) == 0)
+        return 0;
+    d->asked = true;
+    d->report.trouble = STW_SQL_LOOKUP;
+    d->report.step = STW_SQL_STEP_LOOKUP;
+    return -1;
+}
+
 /* --- the start of a run */
 
 static enum dbu_ending find_ending(const struct dbuser *d)

@@ -210,16 +210,6 @@ static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
     return d->report.trouble;
 }
 
-int dbu_identify(struct dbuser *d)
-{
-    if (stw_cluster_id_get(d->state->cluster, d->run->client, &d->cluster, &d->report.err) == 0)
-        return 0;
-    d->asked = true;
-    d->report.trouble = STW_SQL_LOOKUP;
-    d->report.step = STW_SQL_STEP_LOOKUP;
-    return -1;
-}
-
 /* -1: `result` is set. */
 static int visit_target(struct dbuser *d, struct stw_result *result)
 {

@@ -33,27 +33,26 @@ static_assert(STW_COUNT(types) == ASPECTS, "one type for each aspect");
 static const struct {
     int aspect; /* ASPECTS: depends on the step */
     enum stw_level level;
-    enum stw_err code; /* for retries: UNAVAILABLE is retried within 30 s, others within 5 min */
     const char *reason;
 } meanings[] = {
-    [STW_SQL_FINE] = {ASPECTS, STW_LEVEL_FINE, STW_OK, NULL},
-    [STW_SQL_CONNECT] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
-    [STW_SQL_CIRCUIT_OPEN] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "CircuitOpen"},
-    [STW_SQL_LOCKED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "StatementTimeout"},
-    [STW_SQL_BUSY] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ConnectFailed"},
-    [STW_SQL_AUTH] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "AuthFailed"},
-    [STW_SQL_TLS] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "TLSFailed"},
-    [STW_SQL_READ_ONLY] = {TARGET, STW_LEVEL_RETRYING, STW_ERR_UNAVAILABLE, "ReadOnlyServer"},
-    [STW_SQL_LOOKUP] = {USER, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, "LookupFailed"},
-    [STW_SQL_EXISTS] = {USER, STW_LEVEL_STALLED, STW_OK, "AlreadyExists"},
-    [STW_SQL_NOT_OURS] = {USER, STW_LEVEL_STALLED, STW_OK, "Conflict"},
-    [STW_SQL_POLICY] = {USER, STW_LEVEL_STALLED, STW_OK, "PasswordPolicy"},
-    [STW_SQL_DENIED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
-    [STW_SQL_NO_OBJECT] = {GRANTS, STW_LEVEL_WAITING, STW_OK, "NoSuchObject"},
-    [STW_SQL_OWNS_OBJECTS] = {USER, STW_LEVEL_STALLED, STW_OK, "AlterFailed"},
-    [STW_SQL_UNSUPPORTED] = {ASPECTS, STW_LEVEL_STALLED, STW_OK, NULL},
-    [STW_SQL_NO_PLUGIN] = {USER, STW_LEVEL_STALLED, STW_OK, "PluginNotLoaded"},
-    [STW_SQL_FAILED] = {ASPECTS, STW_LEVEL_RETRYING, STW_ERR_INTERNAL, NULL},
+    [STW_SQL_FINE] = {ASPECTS, STW_LEVEL_FINE, NULL},
+    [STW_SQL_CONNECT] = {TARGET, STW_LEVEL_RETRYING, "ConnectFailed"},
+    [STW_SQL_CIRCUIT_OPEN] = {TARGET, STW_LEVEL_RETRYING, "CircuitOpen"},
+    [STW_SQL_LOCKED] = {ASPECTS, STW_LEVEL_RETRYING, "StatementTimeout"},
+    [STW_SQL_BUSY] = {TARGET, STW_LEVEL_RETRYING, "ConnectFailed"},
+    [STW_SQL_AUTH] = {TARGET, STW_LEVEL_RETRYING, "AuthFailed"},
+    [STW_SQL_TLS] = {TARGET, STW_LEVEL_RETRYING, "TLSFailed"},
+    [STW_SQL_READ_ONLY] = {TARGET, STW_LEVEL_RETRYING, "ReadOnlyServer"},
+    [STW_SQL_LOOKUP] = {USER, STW_LEVEL_RETRYING, "LookupFailed"},
+    [STW_SQL_EXISTS] = {USER, STW_LEVEL_STALLED, "AlreadyExists"},
+    [STW_SQL_NOT_OURS] = {USER, STW_LEVEL_STALLED, "Conflict"},
+    [STW_SQL_POLICY] = {USER, STW_LEVEL_STALLED, "PasswordPolicy"},
+    [STW_SQL_DENIED] = {ASPECTS, STW_LEVEL_STALLED, NULL},
+    [STW_SQL_NO_OBJECT] = {GRANTS, STW_LEVEL_WAITING, "NoSuchObject"},
+    [STW_SQL_OWNS_OBJECTS] = {USER, STW_LEVEL_STALLED, "AlterFailed"},
+    [STW_SQL_UNSUPPORTED] = {ASPECTS, STW_LEVEL_STALLED, NULL},
+    [STW_SQL_NO_PLUGIN] = {USER, STW_LEVEL_STALLED, "PluginNotLoaded"},
+    [STW_SQL_FAILED] = {ASPECTS, STW_LEVEL_RETRYING, NULL},
 };
 static_assert(STW_COUNT(meanings) == STW_SQL_TROUBLES, "one row for each trouble");
 
@@ -70,11 +69,6 @@ static const struct {
     [STW_SQL_STEP_DROP] = {USER, "AlterFailed"}, /* of a host that is no longer wanted */
 };
 static_assert(STW_COUNT(steps) == STW_SQL_STEPS, "one row for each step");
-
-enum stw_err dbu_error_code(enum stw_sql_trouble t)
-{
-    return meanings[t].code;
-}
 
 static int aspect_of(const struct stw_account_report *r)
 {
@@ -664,7 +658,7 @@ void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
     if (!all)
         return;
     if (d->asked)
-        d->report.err.code = meanings[d->report.trouble].code;
+        d->report.err.code = dbu_error_code(d->report.trouble);
     find_all(d, all);
     stw_verdict_of(all, ASPECTS, v);
     if (v->level == STW_LEVEL_FINE)
@@ -742,7 +736,7 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
 void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
 {
     struct stw_status s;
-    enum stw_err code = meanings[d->report.trouble].code;
+    enum stw_err code = dbu_error_code(d->report.trouble);
     d->report.err.code = code == STW_OK ? STW_ERR_INTERNAL : code;
     say_blocked(d, v);
     stw_status_begin(&s, d->run, &d->object, keep);
