@@ -21,30 +21,6 @@ bool dbu_login_is_done(const struct dbuser *d)
     return dbu_can_log_in(&d->view, &d->twins.turn);
 }
 
-bool dbu_rotation_wanted(const struct dbuser *d)
-{
-    return stw_json_there(stw_json_path(d->object.root, "spec.rotation"));
-}
-
-static bool keeps_old(const struct dbuser *d)
-{
-    const char *strategy = d->spec.rotation.strategy;
-    if (!dbu_rotation_wanted(d) || !strategy)
-        return false;
-    return stw_streq(strategy, "DualPassword") ||
-           (stw_streq(strategy, "Auto") && d->target && d->target->engine == STW_ENGINE_MYSQL);
-}
-
-enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d)
-{
-    return dbu_twins_wanted(d) ? DBU_TWINS : keeps_old(d) ? DBU_DUAL_PASSWORD : DBU_IN_PLACE;
-}
-
-bool dbu_rotation_cuts(const struct dbuser *d)
-{
-    return dbu_rotation_wanted(d) && stw_same(d->spec.rotation.strategy, "InPlace");
-}
-
 bool dbu_password_is_new(const struct dbuser *d)
 {
     return d->view.created && dbu_is_new(&d->view, &d->twins.turn);

@@ -16,15 +16,6 @@
 
 /* --- the interval */
 
-int64_t stw_databaseuser_interval_s(const char *every)
-{
-    char *unit;
-    long long n = every ? strtoll(every, &unit, 10) : 0;
-    if (n <= 0)
-        return 0;
-    return n * (*unit == 'd' ? 86400 : *unit == 'h' ? 3600 : 60);
-}
-
 /* NEVER: the status has none. */
 static int64_t stored_time_us(const struct dbuser *d, const char *field)
 {

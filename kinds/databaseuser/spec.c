@@ -13,20 +13,6 @@
 
 #include <stdio.h>
 
-#define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
-
-void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out)
-{
-    stw_buf_adds_lower(out, target);
-    stw_buf_addc(out, '/');
-    stw_buf_adds(out, user);
-}
-
-bool stw_databaseuser_is_iam(const struct stw_databaseuser *u)
-{
-    return u->authentication && stw_streq(u->authentication, STW_DATABASEUSER_IAM);
-}
-
 static const struct stw_field generate_fields[] = {
     {.name = "length",
      STW_FIELD(STW_T_INT, struct stw_databaseuser_generate, length),
@@ -193,69 +179,6 @@ static const struct stw_field host = {.name = "",
                                       .pattern = "^[!#-&(-\\[\\]-_a-~]+$",
                                       .check = stw_databaseuser_check_host};
 
-static const struct stw_field privilege = {.name = "",
-                                           .type = STW_T_STRING,
-                                           .required = true,
-                                           STW_RANGE(1, 64),
-                                           .pattern = "^[A-Z]+([ _][A-Z]+)*$"};
-
-static const struct stw_field column = {.name = "",
-                                        .type = STW_T_STRING,
-                                        .required = true,
-                                        STW_RANGE(1, 64),
-                                        .pattern = NO_CONTROL,
-                                        .check = stw_databaseuser_check_text};
-
-const struct stw_field stw_databaseuser_grant_fields[] = {
-    {.name = "database",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, database),
-     .help = "Database that the rights are for; * is every one, if the target allows that.",
-     .required = true,
-     STW_RANGE(1, 255),
-     .pattern = NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "schema",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, schema),
-     .help = "PostgreSQL: schema that the rights are for, * for every one, also later ones; when "
-             "absent, the database itself.",
-     STW_RANGE(1, 63),
-     .pattern = NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "table",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, table),
-     .help = "Table or sequence that the rights are for, * for every one, also later ones; when "
-             "absent, the database or schema itself.",
-     STW_RANGE(1, 255),
-     .pattern = NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "routine",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, routine),
-     .help = "Function or procedure that EXECUTE is for, on PostgreSQL with all of its signatures, "
-             "and * "
-             "for every one in the schema, also later ones.  Instead of table.",
-     STW_RANGE(1, 64),
-     .pattern = NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "columns",
-     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, columns),
-     .help = "Columns of the table that the rights are for; when absent, the whole table.",
-     .unique = true,
-     STW_RANGE(1, STW_DATABASEUSER_COLUMNS_MAX),
-     .item = &column},
-    {.name = "privileges",
-     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, privileges),
-     .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",
-     .required = true,
-     .unique = true,
-     STW_RANGE(1, STW_DATABASEUSER_PRIVILEGES_MAX),
-     .item = &privilege},
-    {.name = "grantOption",
-     STW_FIELD(STW_T_BOOL, struct stw_databaseuser_grant, grant_option),
-     .help = "Whether the account may give these rights to others.",
-     .def = "false"},
-    {0},
-};
-
 static const struct stw_field grant = {
     .name = "", .type = STW_T_OBJECT, .fields = stw_databaseuser_grant_fields};
 
@@ -269,7 +192,7 @@ static const struct stw_field role = {.name = "",
                                       .type = STW_T_STRING,
                                       .required = true,
                                       STW_RANGE(1, 80),
-                                      .pattern = NO_CONTROL,
+                                      .pattern = STW_DATABASEUSER_NO_CONTROL,
                                       .check = stw_databaseuser_check_user};
 
 static const char *const authentications[] = {"Password", STW_DATABASEUSER_IAM, NULL};
@@ -289,7 +212,7 @@ static const struct stw_field spec_fields[] = {
      .rule_range = true,
      .min = 1,
      .max = 80,
-     .pattern = NO_CONTROL,
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
      .check = stw_databaseuser_check_user,
      .cel = stw_databaseuser_cel_user},
     {.name = "authentication",
@@ -385,7 +308,7 @@ static const struct stw_field spec_fields[] = {
      .help = "PostgreSQL: role that gets what the account owns when it is dropped; one of the "
              "target's allowedOwners.  When absent, a role without rights that steward creates.",
      STW_RANGE(1, 63),
-     .pattern = NO_CONTROL,
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
      .check = stw_databaseuser_check_text,
      .cel = stw_databaseuser_cel_text},
     {.name = "validUntil",
@@ -590,17 +513,6 @@ static bool has_finalizer(struct stw_json list)
 }
 
 /* --- the label */
-
-const struct stw_target *stw_databaseuser_target_without_label(const struct stw_targets *all,
-                                                               struct stw_json status)
-{
-    char made[STW_DATABASEUSER_TARGET_MAX + 1];
-    const struct stw_target *found = stw_targets_default(all);
-    if (!found || stw_json_size(stw_json_get(status, "account")) == 0 ||
-        stw_json_strcpy(stw_json_get(status, "target"), made, sizeof(made)) != 0 || !*made)
-        return found;
-    return stw_targets_find(all, made);
-}
 
 static struct stw_json label_of(const struct stw_admission *a)
 {

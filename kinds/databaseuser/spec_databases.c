@@ -11,7 +11,6 @@
 
 #define PATH_MAX_BYTES 96
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-#define NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$"
 
 /* --- single values */
 
@@ -76,7 +75,7 @@ static const struct stw_field schema = {.name = "",
                                         .type = STW_T_STRING,
                                         .required = true,
                                         STW_RANGE(1, 63),
-                                        .pattern = NO_CONTROL,
+                                        .pattern = STW_DATABASEUSER_NO_CONTROL,
                                         .check = check_schema,
                                         .cel = cel_schema};
 static const char *const policies[] = {"Retain", "Delete", NULL};
@@ -89,7 +88,7 @@ const struct stw_field stw_databaseuser_database_fields[] = {
              "create is left as it is.",
      .required = true,
      STW_RANGE(1, 255),
-     .pattern = NO_CONTROL,
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
      .check = check_database,
      .cel = cel_database},
     {.name = "extensions",

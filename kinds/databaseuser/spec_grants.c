@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules on the grants of a DatabaseUser. */
+ * The grants of a DatabaseUser: their fields, and the rules on them. */
 #include "kinds/databaseuser/spec_priv.h"
 
 #include "base/arena.h"
@@ -11,6 +11,73 @@
 
 #define PATH_MAX_BYTES 96
 #define ALL_DATABASES "*"
+
+/* --- the table */
+
+static const struct stw_field privilege_item = {.name = "",
+                                                .type = STW_T_STRING,
+                                                .required = true,
+                                                STW_RANGE(1, 64),
+                                                .pattern = "^[A-Z]+([ _][A-Z]+)*$"};
+
+static const struct stw_field column_item = {.name = "",
+                                             .type = STW_T_STRING,
+                                             .required = true,
+                                             STW_RANGE(1, 64),
+                                             .pattern = STW_DATABASEUSER_NO_CONTROL,
+                                             .check = stw_databaseuser_check_text};
+
+const struct stw_field stw_databaseuser_grant_fields[] = {
+    {.name = "database",
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, database),
+     .help = "Database that the rights are for; * is every one, if the target allows that.",
+     .required = true,
+     STW_RANGE(1, 255),
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "schema",
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, schema),
+     .help = "PostgreSQL: schema that the rights are for, * for every one, also later ones; when "
+             "absent, the database itself.",
+     STW_RANGE(1, 63),
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "table",
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, table),
+     .help = "Table or sequence that the rights are for, * for every one, also later ones; when "
+             "absent, the database or schema itself.",
+     STW_RANGE(1, 255),
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "routine",
+     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, routine),
+     .help = "Function or procedure that EXECUTE is for, on PostgreSQL with all of its signatures, "
+             "and * "
+             "for every one in the schema, also later ones.  Instead of table.",
+     STW_RANGE(1, 64),
+     .pattern = STW_DATABASEUSER_NO_CONTROL,
+     .check = stw_databaseuser_check_text},
+    {.name = "columns",
+     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, columns),
+     .help = "Columns of the table that the rights are for; when absent, the whole table.",
+     .unique = true,
+     STW_RANGE(1, STW_DATABASEUSER_COLUMNS_MAX),
+     .item = &column_item},
+    {.name = "privileges",
+     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, privileges),
+     .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",
+     .required = true,
+     .unique = true,
+     STW_RANGE(1, STW_DATABASEUSER_PRIVILEGES_MAX),
+     .item = &privilege_item},
+    {.name = "grantOption",
+     STW_FIELD(STW_T_BOOL, struct stw_databaseuser_grant, grant_option),
+     .help = "Whether the account may give these rights to others.",
+     .def = "false"},
+    {0},
+};
+
+/* --- rules */
 
 /* A grant being checked. */
 struct subject {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the files of DatabaseUser.  spec.c has the table, which names the rules on
- * single values.  spec_rules.c has the rules on the whole object, spec_grants.c
- * and spec_databases.c those on grants and databases. */
+ * single values (spec_values.c).  spec_rules.c has the rules on the whole object, spec_grants.c,
+ * spec_databases.c and spec_settings.c have the tables of and the rules on grants, databases and settings. */
 #ifndef STW_KINDS_DATABASEUSER_SPEC_PRIV_H
 #define STW_KINDS_DATABASEUSER_SPEC_PRIV_H
 
@@ -32,6 +32,7 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
                                const void *old_spec, struct stw_findings *f);
 void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f);
 
+#define STW_DATABASEUSER_NO_CONTROL "^[^\\x00-\\x1f\\x7f]*$" /* the pattern of names */
 #define STW_DATABASEUSER_HOSTS_MAX 20
 #define STW_DATABASEUSER_ROLES_MAX 20
 #define STW_DATABASEUSER_KEYS_MAX 20       /* of a connection Secret */
@@ -58,6 +59,8 @@ void stw_databaseuser_advise_databases(const struct stw_admission *a, struct stw
  * a character, it has a blank at its end or characters beyond U+FFFF. */
 bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
                                  uint32_t max);
+/* In the engine's unit. */
+size_t stw_databaseuser_name_length(const struct stw_dbu_scene *s, const char *name);
 /* Adds a finding that shows a string value; long values are truncated. */
 void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
                           enum stw_finding_code code, const char *value, const char *fmt, ...)

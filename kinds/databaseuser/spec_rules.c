@@ -4,166 +4,22 @@
  * Otherwise the controller runs them before it creates the account. */
 #include "kinds/databaseuser/spec_priv.h"
 
-#include "base/clock.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "schema/core.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
-#define KEY_CHARACTERS "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 #define LABEL_PATH "metadata.labels[target]"
 #define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
-#define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
-
-/* --- single values */
-
-/* U+0000 to U+001F, U+007F to U+009F, in UTF-8. */
-static bool has_control(const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f || (c[0] == 0xC2 && c[1] >= 0x80 && c[1] <= 0x9F))
-            return true;
-    return false;
-}
-
-const char *stw_databaseuser_check_text(const char *text)
-{
-    return has_control(text) ? "must not hold control characters" : NULL;
-}
-
-/* Servers that pad names with blanks treat "app " as "app". */
-const char *stw_databaseuser_check_user(const char *user)
-{
-    if (has_control(user))
-        return "must not hold control characters";
-    if (user[0] == ' ' || (*user && user[strlen(user) - 1] == ' '))
-        return "must not start or end with a blank";
-    return NULL;
-}
-
-const char *stw_databaseuser_check_host(const char *host)
-{
-    for (const char *c = host; *c; c++)
-        if (*c <= ' ' || *c >= 0x7f || strchr("'\"`\\", *c))
-            return "must be a name, an address or a pattern, without quotes, backslashes and "
-                   "blanks";
-    return NULL;
-}
-
-const char *stw_databaseuser_check_key(const char *key)
-{
-    if (key[strspn(key, KEY_CHARACTERS)])
-        return "must consist of letters, digits, '-', '_' and '.'";
-    return NULL;
-}
-
-const char *stw_databaseuser_check_alphabet(const char *alphabet)
-{
-    for (const char *c = alphabet; *c; c++)
-        if (*c <= ' ' || *c >= 0x7f || strchr(c + 1, *c))
-            return "must consist of different visible ASCII characters";
-    return NULL;
-}
-
-const char *stw_databaseuser_check_plugin(const char *plugin)
-{
-    if (plugin[strspn(plugin, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        return "must consist of small letters, digits and '_'";
-    return NULL;
-}
-
-const char *stw_databaseuser_check_subject(const char *subject)
-{
-    for (const char *c = subject; *c; c++)
-        if (*c < ' ' || *c > '~')
-            return SUBJECT_FORM;
-    return *subject == '/' ? NULL : SUBJECT_FORM;
-}
-
-const char *stw_databaseuser_check_every(const char *every)
-{
-    size_t digits = strspn(every, "0123456789");
-    return digits >= 1 && digits <= 4 && *every != '0' && strlen(every) == digits + 1 &&
-                   strchr("mhd", every[digits])
-               ? NULL
-               : "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d";
-}
-
-const char *stw_databaseuser_check_until(const char *until)
-{
-    int64_t wall_us;
-    bool whole = strlen(until) == strlen("2030-01-31T12:00:00Z");
-    return stw_streq(until, "infinity") || (whole && stw_time_parse(until, &wall_us) == 0)
-               ? NULL
-               : "must be a time like 2030-01-31T12:00:00Z, or infinity";
-}
-
-/* --- findings */
-
-void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
-                          enum stw_finding_code code, const char *value, const char *fmt, ...)
-{
-    stw_autobuf struct stw_buf json = STW_BUF_INIT(6 * VALUE_SHOWN + 3);
-    char text[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (value)
-        stw_buf_json_str(&json, value, strnlen(value, VALUE_SHOWN));
-    stw_findings_add(s->f, path, code, value ? stw_buf_str(&json) : NULL, "%s", n < 0 ? "" : text);
-    s->f->failed |= json.failed;
-}
-
-void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
-                                      const char *value)
-{
-    stw_databaseuser_add(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
-}
 
 /* Strings of a decoded spec are NULL after an allocation failure. */
 static bool is_same_word(const char *text, const char *word)
 {
     return text && stw_streq(text, word);
-}
-
-static size_t count_characters(const char *text)
-{
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static bool has_long_character(const char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text >= 0xF0)
-            return true;
-    return false;
-}
-
-bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
-                                 uint32_t max)
-{
-    bool bytes = s->engine && s->engine->names_in_bytes;
-    const char *of = s->engine ? s->engine->name : "";
-    if ((bytes ? strlen(name) : count_characters(name)) > max)
-        stw_databaseuser_add(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
-                             bytes ? "bytes" : "characters", *of ? " for " : "", of);
-    else if (*of && !bytes && has_long_character(name))
-        stw_databaseuser_add(s, path, STW_INVALID, name,
-                             "must not hold characters beyond U+FFFF on %s", of);
-    else if (*of && !bytes && *name && name[strlen(name) - 1] == ' ')
-        stw_databaseuser_add(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
-    else
-        return true;
-    return false;
 }
 
 /* --- the target */
@@ -814,9 +670,9 @@ static void check_twins(const struct stw_dbu_scene *s)
         stw_databaseuser_add(s, "spec.connectionSecret", STW_INVALID, NULL,
                              "keys or template must have user, uri or jdbcUrl, because "
                              "TwinAccounts changes the name of the login");
-    if (!user || !*user || (bytes ? strlen(user) : count_characters(user)) > most)
+    if (!user || !*user || stw_databaseuser_name_length(s, user) > most)
         return; /* reported by its own rule */
-    if ((bytes ? strlen(user) : count_characters(user)) + strlen(STW_DATABASEUSER_TWIN_A) > most) {
+    if (stw_databaseuser_name_length(s, user) + strlen(STW_DATABASEUSER_TWIN_A) > most) {
         stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
                              "spec.user must be at most %zu %s, because the logins have two more",
                              most - strlen(STW_DATABASEUSER_TWIN_A),

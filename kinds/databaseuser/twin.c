@@ -57,15 +57,6 @@ const char *dbu_login_name(struct dbuser *d)
 
 /* --- what is wanted, and what there is */
 
-bool dbu_twins_wanted(const struct dbuser *d)
-{
-    const char *strategy = d->spec.rotation.strategy;
-    if (!dbu_rotation_wanted(d) || !strategy || !d->target)
-        return false;
-    return stw_streq(strategy, "TwinAccounts") ||
-           (stw_streq(strategy, "Auto") && d->target->engine != STW_ENGINE_MYSQL);
-}
-
 void dbu_twins_take(struct dbuser *d)
 {
     struct dbu_twins *t = &d->twins;
