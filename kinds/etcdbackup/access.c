@@ -7,7 +7,7 @@
 #include "kinds/etcdbackup/places.h"
 #include "kinds/etcdbackup/run.h"
 #include "kinds/etcdcluster/reconcile.h"
-#include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/watch.h"
 #include "kube/secret.h"
 #include "store/credentials.h"
 

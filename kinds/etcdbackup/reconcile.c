@@ -9,7 +9,7 @@
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/agent.h"
 #include "kinds/etcdbackup/run.h"
-#include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/watch.h"
 #include "schema/zones.h"
 
 #include <stdio.h>

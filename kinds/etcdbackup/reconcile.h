@@ -4,10 +4,10 @@
 #ifndef STW_KINDS_ETCDBACKUP_RECONCILE_H
 #define STW_KINDS_ETCDBACKUP_RECONCILE_H
 
-#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/backups.h"
 
 extern const struct stw_controller stw_controller_etcdbackup;
 
-extern const struct stw_etcd_backups stw_etcdbackup_of_cluster; /* kinds/etcdcluster/reconcile.h */
+extern const struct stw_etcd_backups stw_etcdbackup_of_cluster;
 
 #endif

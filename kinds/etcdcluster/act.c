@@ -2,10 +2,20 @@
  *
  * Carries out a move.  Its intent is in the status by now.  steward may die after any act, so each
  * act can safely be repeated. */
+#include "kinds/etcdcluster/act.h"
+
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "kinds/etcdcluster/ask.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
+#include "kinds/etcdcluster/pod.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/watch.h"
 
 #include <assert.h>
 #include <stdio.h>

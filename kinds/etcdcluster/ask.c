@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Queries etcd itself: the health of its members, the member list, and the alarms. */
+#include "kinds/etcdcluster/ask.h"
+
 #include "base/util.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/state.h"
 
 #include <stdio.h>
 

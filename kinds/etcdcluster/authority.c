@@ -9,14 +9,23 @@
  * If `now` is lost while members run, `previous` is what they trust, and there is no `now` until all
  * of them trust `next`.  With a certificate of `next` they could not reach each other before.
  */
+#include "kinds/etcdcluster/authority.h"
+
 #include "base/fault.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
 
 #define CA_DAYS 3650
 #define CA_LEFT_DAYS 365 /* create the next one when fewer are left */
 #define NEXT_S 30
 #define BUNDLE_MAX (256u << 10)
+
+void ec_pem_done(struct ec_pem *p)
+{
+    stw_wipe_free(p->key);
+    stw_wipe_free(p->cert);
+    stw_wipe_free(p->ca);
+    *p = (struct ec_pem){0};
+}
 
 void ec_authority_done(struct ec_authority *a)
 {

@@ -2,9 +2,14 @@
  *
  * What a move has to wait for, and the facts that must come from the API server instead of a cache.
  */
+#include "kinds/etcdcluster/check.h"
+
 #include "base/fence.h"
 #include "base/util.h"
+#include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/watch.h"
 
 #define NAMES_TRIED 3
 

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where members keep their data: the medium, decided once, and the claim of a member. */
+#include "kinds/etcdcluster/claims.h"
+
 #include "base/util.h"
-#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/watch.h"
 #include "kube/pages.h"
 #include "schema/names.h"
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The conditions of an EtcdCluster, derived from what was observed and planned. */
+#include "kinds/etcdcluster/conditions.h"
+
 #include "base/hex.h"
 #include "base/util.h"
+#include "controller/template_status.h"
 #include "kinds/common/product.h"
-#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/backups.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/tls_state.h"
 
 #include <assert.h>
 

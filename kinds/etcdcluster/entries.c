@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The entries of the view, by name. */
+#include "kinds/etcdcluster/entries.h"
+
 #include "base/backoff.h"
 #include "base/util.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/run.h"
 
 #include <assert.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The names of members: their hosts, URLs and labels. */
+#include "kinds/etcdcluster/names.h"
+
 #include "base/util.h"
+#include "kinds/etcdcluster/labels.h"
 #include "kinds/etcdcluster/run.h"
 
 void ec_host(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])

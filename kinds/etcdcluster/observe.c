@@ -2,14 +2,24 @@
  *
  * Observes the members: pods and claims from the caches, answers of etcd (ask.c), and
  * what both together mean for each member and for the cluster. */
+#include "kinds/etcdcluster/observe.h"
+
 #include "base/util.h"
+#include "kinds/etcdcluster/ask.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/state.h"
+#include "kinds/etcdcluster/tls.h"
+#include "kinds/etcdcluster/watch.h"
 #include "schema/names.h"
 
 #include <stdio.h>
 
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)
+#define DOUBT_S 30       /* a promotion may take that long to reach all members */
 #define SPACE_PERCENT 90 /* of the quota; a smaller database has space again */
 #define NANO 1000000000
 
@@ -145,13 +155,13 @@ static void set_health(const struct ec_seen *s, const struct ec_detail *d, struc
     m->raft_index = h->raft_index;
 }
 
-/* A member may learn of its promotion later than the others: `doubts` only after EC_DOUBT_S. */
+/* A member may learn of its promotion later than the others: `doubts` only after DOUBT_S. */
 static void set_promoted(const struct ec_seen *s, const struct ec_remembered *r,
                          const struct ec_detail *d, struct ec_member *m)
 {
     m->promoted = r && r->promoted && r->id == m->id;
     m->doubts = m->promoted && !m->learner && m->answers && d->health.learner &&
-                s->now - r->since >= EC_DOUBT_S;
+                s->now - r->since >= DOUBT_S;
 }
 
 void ec_judge_member(const struct ec_seen *s, const struct ec_detail *d, struct ec_member *m)

@@ -2,9 +2,14 @@
  *
  * What a member's pod should be.  A pod is created once and not applied again: an annotation holds
  * the hash of what the spec requires, and a pod with another hash is recreated. */
+#include "kinds/etcdcluster/pod.h"
+
 #include "base/fault.h"
 #include "base/hex.h"
 #include "base/util.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/run.h"
 #include "kube/tree.h"
 #include "schema/names.h"

@@ -2,9 +2,12 @@
  *
  * What the cache says of the pods of a cluster: which were made from the wanted template, whether one
  * runs, and what the Services select. */
+#include "kinds/etcdcluster/pods.h"
+
 #include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/watch.h"
 
 #define KEYS_MAX (16u << 20)
 #define TEXT_MAX (64u << 10)

@@ -2,9 +2,10 @@
  *
  * Which certificate a member presents.  A server presents it before it requests the client's, so no
  * client certificate is needed.  Nothing is trusted and no data is sent. */
+#include "kinds/etcdcluster/probe.h"
+
 #include "base/hex.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/etcdcluster/reconcile.h"
 
+#include "kinds/etcdcluster/act.h"
+#include "kinds/etcdcluster/check.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/observe.h"
+#include "kinds/etcdcluster/pod.h"
+#include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/services.h"
+#include "kinds/etcdcluster/state.h"
+#include "kinds/etcdcluster/status.h"
+#include "kinds/etcdcluster/tls.h"
+#include "kinds/etcdcluster/watch.h"
+
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
-#include "kinds/etcdcluster/run.h"
 
 #include <stdio.h>
 

@@ -2,11 +2,13 @@
  *
  * State that the controller keeps in addition to the caches: for each cluster the client for its
  * members, with its certificates, so that a settled cluster causes no API server load. */
+#include "kinds/etcdcluster/runtime.h"
+
 #include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
+#include "controller/controller.h"
 #include "kube/cache_usage.h"
 
 #include <math.h>

@@ -4,13 +4,19 @@
  * authority, one per cluster (authority.c decides when).  etcd reads CA bundles only at
  * its start, so a new bundle means that pods are recreated.  It reads leaf certificates at each TLS
  * handshake. */
+#include "kinds/etcdcluster/secrets.h"
+
 #include "base/base64.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "controller/secret_watch.h"
+#include "kinds/etcdcluster/authority.h"
+#include "kinds/etcdcluster/pod.h"
+#include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/tls_state.h"
 #include "kube/secret.h"
 
 #include <stdio.h>
@@ -18,14 +24,6 @@
 #define PEM_MAX (256u << 10)
 
 /* --- reading */
-
-void ec_pem_done(struct ec_pem *p)
-{
-    stw_wipe_free(p->key);
-    stw_wipe_free(p->cert);
-    stw_wipe_free(p->ca);
-    *p = (struct ec_pem){0};
-}
 
 /* 1: read, 0: there is no such Secret, -1. */
 static int read_secret(struct ec *e, const char *name, struct stw_secret *s, struct stw_error *err)

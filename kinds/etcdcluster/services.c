@@ -2,7 +2,12 @@
  *
  * How members and clients find each other, and how many pods a drain may evict: Services with the
  * names of the original etcd-operator API, and a disruption budget that follows the voters. */
+#include "kinds/etcdcluster/services.h"
+
 #include "base/util.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
+#include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
 
 #include <stdio.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Converts between the status and a struct: the state that has to survive a restart of steward. */
+#include "kinds/etcdcluster/state.h"
+
+#include "base/clock.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
+#include "controller/condition.h"
+#include "etcd/etcd.h"
 #include "kube/tree.h"
 
 #include <assert.h>

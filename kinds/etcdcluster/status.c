@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Builds the status of an EtcdCluster.  No I/O. */
-#include "controller/status.h"
+#include "kinds/etcdcluster/status.h"
+
 #include "base/util.h"
+#include "controller/status.h"
 #include "kinds/common/product.h"
-#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/backups.h"
+#include "kinds/etcdcluster/conditions.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/labels.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/state.h"
+#include "kinds/etcdcluster/tls_state.h"
+#include "kinds/etcdcluster/watch.h"
 #include "kube/tree.h"
 
 #include <stdio.h>

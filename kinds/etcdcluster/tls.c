@@ -2,10 +2,18 @@
  *
  * Certificates of an EtcdCluster: which Secrets have them, whether they are valid, the client for
  * the members that uses them, and the check that members serve the right certificate. */
+#include "kinds/etcdcluster/tls.h"
+
 #include "base/fault.h"
 #include "base/util.h"
 #include "certs/issue.h"
+#include "kinds/etcdcluster/authority.h"
+#include "kinds/etcdcluster/names.h"
+#include "kinds/etcdcluster/probe.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/secrets.h"
+#include "kinds/etcdcluster/tls_state.h"
 
 #include <stdio.h>
 #include <strings.h>

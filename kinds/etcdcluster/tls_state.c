@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What is known of the certificates of a cluster. */
+#include "kinds/etcdcluster/tls_state.h"
+
 #include "base/hex.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
 
 void ec_tls_set_state(struct ec_tls *t, enum ec_tls_state state, const char *fmt, ...)
 {

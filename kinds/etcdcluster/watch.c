@@ -8,11 +8,14 @@
  *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
  * of claims:  k uid of the cluster   b bound   s requested size   z size of the volume   c its class
  *   m what its resize waits for   f its resize failed */
+#include "kinds/etcdcluster/watch.h"
+
 #include "base/clock.h"
 #include "base/util.h"
+#include "etcd/etcd.h"
 #include "kinds/common/pod.h"
-#include "kinds/etcdcluster/reconcile.h"
-#include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kube/owned.h"
 
 #include <stdio.h>
 

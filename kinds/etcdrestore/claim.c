@@ -7,7 +7,9 @@
  * the EtcdCluster is created. */
 #include "base/fault.h"
 #include "base/util.h"
+#include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/watch.h"
 #include "kinds/etcdrestore/run_priv.h"
 
 static json_t *build_owner_references(const struct er *e)
@@ -30,7 +32,7 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     if (!metadata ||
         json_object_set_new(metadata, "ownerReferences", build_owner_references(e)) != 0)
         return stw_fail_memory(err);
-    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster/reconcile.h). */
+    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster/labels.h). */
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");

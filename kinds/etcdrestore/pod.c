@@ -8,7 +8,9 @@
 #include "controller/manifest.h"
 #include "etcd/release.h"
 #include "kinds/common/product.h"
-#include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdrestore/run_priv.h"
 
 #include <stdio.h>

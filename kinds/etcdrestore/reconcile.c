@@ -17,7 +17,9 @@
 #include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/watch.h"
 #include "kinds/etcdrestore/run_priv.h"
 
 #include <stdio.h>

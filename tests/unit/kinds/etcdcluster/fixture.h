@@ -6,8 +6,11 @@
 #define STW_TESTS_KINDS_ETCDCLUSTER_FIXTURE_H
 
 #include "base/util.h"
+#include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
+#include "kinds/etcdcluster/state.h"
 #include "kinds/kinds.h"
 #include "support/fake_clock.h"
 

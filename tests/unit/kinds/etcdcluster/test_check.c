@@ -4,6 +4,10 @@
 #include "base/fence.h"
 #include "fake.h"
 #include "fixture.h"
+#include "kinds/etcdcluster/act.h"
+#include "kinds/etcdcluster/check.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/runtime.h"
 
 #include <unistd.h>
 

@@ -2,6 +2,9 @@
  *
  * How pods and claims are read and judged, and what the status stores. */
 #include "fixture.h"
+#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/observe.h"
 
 /* --- pods as the kubelet reports them */
 

@@ -3,7 +3,8 @@
  * What the controller keeps of each EtcdCluster beside the caches. */
 #include "base/memory_budget.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/run.h"
+#include "controller/controller.h"
+#include "kinds/etcdcluster/runtime.h"
 #include "kube/cache_usage.h"
 
 #include <setjmp.h>
