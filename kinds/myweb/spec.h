@@ -5,6 +5,7 @@
 #define STW_KINDS_MYWEB_SPEC_H
 
 #include "kinds/common/ingress.h"
+#include "kinds/myweb/schema.h"
 #include "schema/kind.h"
 
 struct stw_myweb {
@@ -24,9 +25,6 @@ struct stw_myweb {
     struct stw_json security_context;   /* core/v1 SecurityContext of the container */
 };
 
-extern const struct stw_kind stw_kind_myweb;
-
-#define STW_MYWEB_CLUSTER_IP "ClusterIP"
 /* The Service has no node port. */
 bool stw_myweb_is_inside(const struct stw_myweb *web);
 

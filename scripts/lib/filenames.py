@@ -16,6 +16,7 @@ NAME = re.compile(r"(?<![\w./<*${-])((?:[\w-]+/)*[\w-]+\.(?:[ch]|py|sh))\b(?![\w
 OTHER_PAGES = {"docs/library/reference.md", "docs/library/tutorial.md"}
 # Files of other projects, generated ones and examples: (file, name).
 ALLOWED = {
+    ("docs/schema.md", "schema.h"),
     ("lib/sql/mysql_privileges.c", "sql/privilege.h"),
     ("src/cmd/meson.build", "cmd/build.h"),
     ("tests/runner/__main__.py", "tests/e2e/test_x.py"),

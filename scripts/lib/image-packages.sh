@@ -7,7 +7,7 @@
 # Usage: image-packages.sh BUILD-ARCHITECTURE ARCHITECTURE
 set -eu
 
-tools='ca-certificates gcc git meson pkg-config python3 tzdata'
+tools='ca-certificates gcc git meson pkg-config python3 python3-yaml tzdata'
 libraries='libc6-dev libcurl4-openssl-dev libexpat1-dev libgnutls28-dev libjansson-dev libmariadb-dev
     libmicrohttpd-dev libpq-dev libsodium-dev libssl-dev libxxhash-dev libyaml-dev zlib1g-dev'
 

@@ -165,7 +165,8 @@ class Symbols:
         for line in out.splitlines():
             where, _, rest = line.rpartition(":")
             where, words = where.rpartition(":")[2], rest.split()
-            file = f"{folder}/{re.sub(r'([.]c)?[.]o$', '', where.rpartition('/')[2])}"
+            file = re.sub(r"^meson-generated_.._|([.]c)?[.]o$", "", where.rpartition("/")[2])
+            file = f"{folder}/{file}"
             if len(words) == 2 and words[0] == "U":
                 self.uses.append((module, file, where, words[1]))
             elif len(words) == 3:

@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tokenize
 
+import yaml
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
 # (phrase, what to write instead)
@@ -106,6 +108,14 @@ def hash_comments(text):
             yield number, line
 
 
+def schema(text):
+    """(line, text) of each comment, help and message of a schema.yaml."""
+    yield from hash_comments(text)
+    for token in yaml.scan(text):
+        if isinstance(token, yaml.ScalarToken):
+            yield token.start_mark.line + 1, token.value
+
+
 def page(text):
     """(line, text) of a page, without its code blocks and code spans."""
     text = re.sub(r"^```.*?^```", lambda m: "\n" * m[0].count("\n"), text, flags=re.S | re.M)
@@ -119,6 +129,8 @@ def reader(path, text):
         return c_program if path.relative_to(TOP).parts[0] in PROGRAM else c_comments
     if path.suffix == ".md":
         return page
+    if path.suffix == ".yaml" and path.relative_to(TOP).parts[0] == "kinds":
+        return schema
     if path.suffix == ".py" or text.startswith("#!/usr/bin/env python3"):
         return python_comments
     if path.suffix in (".sh", ".yaml") or path.name in ("meson.build", "Dockerfile") or text.startswith("#!"):

@@ -51,6 +51,11 @@ def test_literal_uses_are_allowed(tree, monkeypatch):
     assert [phrase for _, _, phrase, _ in phrases.findings()] == ["somebody"]
 
 
+def test_texts_of_a_schema(tree):
+    tree("kinds/app/schema.yaml", "# Of nobody.\nspec:\n  a:\n    help: >-\n      It is passed\n      over.\n")
+    assert [(line, phrase) for _, line, phrase, _ in phrases.findings()] == [(1, "nobody"), (4, "passed over")]
+
+
 @pytest.mark.parametrize("name, text, missing", [
     ("kinds/app/run.h", "/* The run (status.c), its queue (controller/queue.c). */\n", []),
     ("kinds/app/run.h", "/* One.\n * Two (app.c). */\n", [(2, "app.c")]),
