@@ -206,13 +206,23 @@ static bool is_of_lookup(const struct stw_account_report *r)
             r->step == STW_SQL_STEP_LOOKUP);
 }
 
+/* The error of a login begins with the target, its address and its account. */
+static void say_unusable(const struct dbuser *d, struct stw_aspect *a)
+{
+    const char *text = d->report.err.text;
+    if (strncmp(text, "target ", 7) == 0)
+        STW_ASPECT_SAY(a, "%s", text);
+    else
+        STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, text);
+}
+
 /* The server was not tried again: keeps the previous condition, which has the cause. */
 static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
 {
     const json_t *was =
         stw_condition_find(json_object_get(d->object.status, "conditions"), types[TARGET]);
     const char *message = json_string_value(json_object_get(was, "message"));
-    STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, d->report.err.text);
+    say_unusable(d, a);
     for (size_t i = 0; stw_condition_is(was, STW_FALSE) && i < STW_COUNT(meanings); i++) {
         if (meanings[i].aspect != TARGET ||
             !stw_streq(stw_condition_reason(was), meanings[i].reason) || !message)
@@ -235,7 +245,7 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
     case STW_SQL_AUTH:
     case STW_SQL_TLS:
     case STW_SQL_READ_ONLY:
-        STW_ASPECT_SAY(a, "target \"%s\" cannot be used: %s", d->target->name, r->err.text);
+        say_unusable(d, a);
         break;
     case STW_SQL_CIRCUIT_OPEN:
         keep_cause(d, a);

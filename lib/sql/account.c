@@ -1235,3 +1235,5 @@ int stw_account_release(struct stw_pool *p, const struct stw_account *want,
     work_begin(&w, want, r);
     return work_end(&w, end_accounts(&w, p, RELEASE));
 }
+    if (w.f.step == STW_SQL_STEP_GRANT) /* a database that cannot be entered */
+        w.f.step = STW_SQL_STEP_DROP;

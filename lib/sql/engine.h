@@ -314,6 +314,8 @@ int stw_target_resolve(const struct stw_target *t, struct stw_addresses *ret, st
 /* Whether the name has characters beyond ASCII; `name` may be NULL. */
 bool stw_sql_is_wide(const char *name);
 /* Keeps the part of a server's message that cannot contain a part of a statement: everything before
+/* Why no connection could be made, from errno, and what to look at; NULL: another error. */
+const char *stw_sql_connect_cause(int error);
  * the first quotation mark and before "near".  `out_size` is at least 8. */
 void stw_clean_message(const char *message, char *out, size_t out_size);
 

@@ -65,7 +65,8 @@ struct stw_conn {
     int wake;          /* an eventfd that ends all waiting */
     struct stw_intake intake;
     atomic_bool cut;
-    bool opening; /* one deadline covers all of it */
+    bool opening;     /* one deadline covers all of it */
+    int socket_error; /* errno of the last connection that failed */
 };
 
 /* The connection that this thread is using inside the library, whose callback has no argument for
@@ -103,6 +104,16 @@ static uint64_t time_left_ms(const struct stw_conn *c)
     return c->limit_ms - STW_MIN(spent, c->limit_ms);
 }
 
+/* The library forgets it. */
+static int read_socket_error(struct stw_conn *c, my_socket handle)
+{
+    int error = 0;
+    socklen_t len = sizeof(error);
+    if (getsockopt(handle, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error != 0)
+        errno = c->socket_error = error;
+    return error;
+}
+
 /* The library's timeouts start again with each byte.  This is called for each wait, and uses one
  * deadline for all of them. */
 static int wait_io(my_socket handle, my_bool is_read, int timeout)
@@ -123,6 +134,8 @@ static int wait_io(my_socket handle, my_bool is_read, int timeout)
             errno = ETIMEDOUT;
             return 0;
         }
+        if (n > 0 && c && c->opening && !is_read && read_socket_error(c, handle) != 0)
+            return -1;
         if (n > 0)
             return 1;
         if (errno != EINTR)
@@ -425,6 +438,8 @@ static void conn_close(struct stw_conn *c)
 static int connect_fault(struct stw_conn *c, const struct stw_target *t, struct stw_fault *f)
 {
     (void)fault_of(c, STW_SQL_STEP_CONNECT, f);
+    if (!stw_intake_is_over(&c->intake))
+        stw_mysql_name_cause(f, c->socket_error);
     if ((f->number == CR_AUTH_PLUGIN_CANNOT_LOAD || f->number == NOT_IN_LIST) &&
         t->tls_mode == STW_TLS_REQUIRE)
         return stw_fault_set(f, STW_SQL_AUTH, STW_SQL_STEP_CONNECT,

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 /* Numbers from MySQL's errmsg and MariaDB's errmsg-utf8.txt; 2000 to 2999 are the client
@@ -101,6 +102,17 @@ static struct known option_prevents(const char *message)
         return (struct known){1290, STW_SQL_CONNECT,
                               "the server's password policy was switched on at this moment"};
     return (struct known){1290, STW_SQL_UNSUPPORTED, "an option of the server prevents it"};
+}
+
+void stw_mysql_name_cause(struct stw_fault *f, int error)
+{
+    bool handshake = f->number == 2006 || f->number == 2012 || f->number == 2013;
+    bool connecting = f->number == 2002 || f->number == 2003;
+    const char *cause = stw_sql_connect_cause(f->timeout ? ETIMEDOUT : error);
+    if (handshake && !cause)
+        cause = stw_sql_connect_cause(ECONNRESET);
+    if (cause && (handshake || connecting))
+        (void)stw_fault_set(f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "cannot connect: %s", cause);
 }
 
 static bool is_lost(unsigned number)

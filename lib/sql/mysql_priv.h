@@ -11,6 +11,8 @@
 /* mysql_error.c: sets the fault for an error number.  `message` is the server's. */
 void stw_mysql_fault(struct stw_fault *f, unsigned number, const char *state, const char *message,
                      enum stw_sql_step step);
+/* After a failed connection: says its cause; `error` is of its socket, or 0. */
+void stw_mysql_name_cause(struct stw_fault *f, int error);
 
 /* Whether the lookup of a mark failed because the place for marks is missing, or of a former version. */
 bool stw_mysql_needs_place(const struct stw_fault *f, enum stw_mark_place *ret);

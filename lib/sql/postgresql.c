@@ -12,6 +12,7 @@
 #include "base/util.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdio.h>
@@ -86,9 +87,10 @@ static int wait_for_server(const struct stw_conn *c, short events, uint64_t dead
 
 static int took_too_long(struct stw_fault *f, enum stw_sql_step step)
 {
-    (void)stw_fault_set(f, STW_SQL_CONNECT, step,
-                        step == STW_SQL_STEP_CONNECT ? "cannot connect: no answer in time"
-                                                     : "the server did not answer in time");
+    bool connecting = step == STW_SQL_STEP_CONNECT;
+    (void)stw_fault_set(f, STW_SQL_CONNECT, step, "%s%s", connecting ? "cannot connect: " : "",
+                        connecting ? stw_sql_connect_cause(ETIMEDOUT)
+                                   : "the server did not answer in time");
     f->lost = f->timeout = true;
     return -1;
 }

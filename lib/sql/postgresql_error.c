@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define DETAIL_MAX 300
@@ -109,6 +110,23 @@ static const char *state_at_end(const char *message, size_t *len)
         strspn(message + n - 5, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") < 5)
         return NULL;
     return message + n - 5;
+/* libpq has the text of errno only. */
+static const char *find_cause(const char *message)
+{
+    static const struct {
+        const char *part;
+        int error;
+    } causes[] = {
+        {"Connection refused", ECONNREFUSED}, {"Connection timed out", ETIMEDOUT},
+        {"Connection reset", ECONNRESET},     {"closed the connection unexpectedly", ECONNRESET},
+        {"No route to host", EHOSTUNREACH},   {"Network is unreachable", ENETUNREACH},
+    };
+    for (size_t i = 0; i < STW_COUNT(causes); i++)
+        if (strstr(message, causes[i].part))
+            return stw_sql_connect_cause(causes[i].error);
+    return NULL;
+}
+
 }
 
 void stw_pg_connect_fault(struct stw_fault *f, const char *message)
@@ -136,9 +154,10 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
         return;
     }
     /* libpq's own message, which contains no statement. */
+    const char *cause = tls ? NULL : find_cause(message);
     stw_clean_message(reason ? reason + 8 : message, clean, sizeof(clean));
     bool tls = strstr(message, "SSL") || strstr(message, "certificate");
     (void)stw_fault_set(f, tls ? STW_SQL_TLS : STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "%s: %s",
-                        tls ? "TLS failed" : "cannot connect", clean);
+                        tls ? "TLS failed" : "cannot connect", cause ? cause : clean);
     f->lost = true;
 }

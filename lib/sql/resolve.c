@@ -118,9 +118,13 @@ static int wait_for_lookup(struct lookup *l, uint64_t timeout_ms, struct stw_add
     (void)pthread_mutex_unlock(&l->lock);
     if (!done)
         return stw_fail(err, STW_ERR_TIMEOUT,
-                        "cannot look up the host: no name server answered in time");
+                        "cannot look up the host: no name server answered in time; see the DNS of "
+                        "steward's pod");
     if (result != 0)
-        return stw_fail(err, STW_ERR_NOT_FOUND, "cannot find the host: %s", gai_strerror(result));
+        return stw_fail(err, STW_ERR_NOT_FOUND,
+                        "cannot find the host: %s; see the host of the target, and the DNS of "
+                        "steward's pod",
+                        gai_strerror(result));
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define MESSAGE_MAX 200
@@ -24,6 +25,27 @@ int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sq
                     fmt, ap);
     va_end(ap);
     return -1;
+}
+
+const char *stw_sql_connect_cause(int error)
+{
+    switch (error) {
+    case ECONNREFUSED:
+        return "connection refused: no server listens there; see whether it runs, and the host and "
+               "port of the target";
+    case ETIMEDOUT:
+        return "timed out: no answer came; see firewalls and network policies on the way, and the "
+               "load of the server";
+    case ECONNRESET:
+    case EPIPE:
+        return "connection reset: the server, or a proxy before it, ended it before the login; see "
+               "its log";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+        return "no route to the host: see the host of the target, and the network of steward's pod";
+    default:
+        return NULL;
+    }
 }
 
 bool stw_sql_is_wide(const char *name)

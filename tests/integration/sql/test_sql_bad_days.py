@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -337,6 +338,39 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
             again = probe.fails("sync", "CIRCUIT_OPEN", **{**account(user),
                                                           "target": target["name"]})
             assert "cannot connect" in again["error"]
+
+
+@pytest.mark.parametrize("engine", ("mariadb", "postgresql"))
+def test_failed_connection_tells_its_cause_and_what_to_look_at(make_probe, tmp_path, user, engine):
+    """Where, and each of it once."""
+    (tmp_path / "password").write_text("x")
+
+    def error(port, host="127.0.0.1"):
+        probe = make_probe({"name": "db", "engine": engine, "host": host, "port": port, "connectTimeoutSeconds": 1,
+                            "tls": {"mode": "Require"},
+                            "admin": {"user": "adm", "passwordFile": str(tmp_path / "password")}})
+        text = probe.fails("sync", "CONNECT", **account(user))["error"]
+        assert text.startswith(f'target "db" ({host}:{port}, account "adm"): cannot '), text
+        assert text.count(host) == 1 and text.count("connect:") <= 1 and "?" not in text, text
+        return text
+
+    assert "connection refused: no server listens there; see whether it runs" in error(net.free_port())
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        assert "timed out: no answer came; see firewalls" in error(hole.getsockname()[1])
+    for linger in (b"\1\0\0\0\0\0\0\0", bytes(8)):  # a reset, and an end
+        with socket.create_server(("127.0.0.1", 0)) as hole:
+            peer = threading.Thread(target=_end_connection, args=(hole, linger))
+            peer.start()
+            assert "connection reset: the server, or a proxy before it" in error(hole.getsockname()[1])
+            peer.join()
+    assert "see the host of the target" in (text := error(3306, "no-such-host.invalid")) or "the DNS of" in text
+
+
+def _end_connection(hole, linger):
+    """Takes one connection, and ends it."""
+    peer, _ = hole.accept()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    peer.close()
 
 
 def test_a_silent_statement(make_probe, make_mariadb, user):

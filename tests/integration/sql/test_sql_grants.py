@@ -329,6 +329,9 @@ def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user
     for _ in range(5):
         assert "walled" in probe.fails("sync", "DENIED", **bad)["error"]
         probe.sync(**account(user))
+    pg.sql(f"GRANT CREATE ON SCHEMA public TO {user}b", "walled")
+    report = probe.fails("drop", "DENIED", **bad)
+    assert report["error"].startswith(f'dropping account "{user}b": the admin account may not enter'), report
     pg.sql("ALTER DATABASE walled ALLOW_CONNECTIONS false")
     hba.write_text(hba.read_text().split("\n", 1)[1])
     pg.sql("SELECT pg_reload_conf()")

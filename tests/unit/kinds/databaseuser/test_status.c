@@ -219,14 +219,16 @@ static void test_troubles(void **state)
     }
 }
 
-/* What could not be checked is not reported. */
+/* What could not be checked is not reported, and a target is named once. */
 static void test_unlooked(void **state)
 {
+    static const char message[] = "target \"main\" (db:3306, account \"a\"): cannot connect: refused";
     (void)state;
     all_well();
-    fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "refused");
+    fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, message);
     f.d.report.owned = false;
     json_auto_t *s = judge(&f);
+    assert_string_equal(text(condition(s, "TargetReachable"), "message"), message);
     assert_string_equal(text(condition(s, "UserSynced"), "status"), "Unknown");
     assert_string_equal(text(condition(s, "UserSynced"), "reason"), "NotChecked");
     assert_null(json_object_get(s, "account"));
