@@ -39,6 +39,7 @@ struct work {
     struct stw_script script;
     struct stw_fault f;
     struct stw_fault refused; /* a role that is not given; all else is done */
+    bool around_locks;        /* what another session has locked is left out */
 };
 
 void stw_account_report_done(struct stw_account_report *r)
@@ -47,11 +48,17 @@ void stw_account_report_done(struct stw_account_report *r)
     stw_buf_done(&r->foreign);
 }
 
-static void work_begin(struct work *w, const struct stw_account *a, struct stw_account_report *r)
+static void work_clear(struct work *w, const struct stw_account *a, struct stw_account_report *r,
+                       bool around_locks)
 {
-    *w = (struct work){.a = a, .r = r};
+    *w = (struct work){.a = a, .r = r, .around_locks = around_locks};
     w->verifier.text = STW_BUF_INIT(1u << 20);
     w->verifier.text.secret = true;
+}
+
+static void work_begin(struct work *w, const struct stw_account *a, struct stw_account_report *r)
+{
+    work_clear(w, a, r, false);
     *r = (struct stw_account_report){0};
     r->granted = STW_BUF_INIT(TEXT_MAX_BYTES);
     r->foreign = STW_BUF_INIT(TEXT_MAX_BYTES);
@@ -81,11 +88,21 @@ static void note_done(struct work *w)
     w->r->options_changed |= did & DID_SETTING;
 }
 
+static void work_done(struct work *w)
+{
+    stw_seen_done(&w->seen);
+    stw_rights_done(&w->want);
+    stw_rights_done(&w->ours);
+    stw_rights_done(&w->foreign);
+    stw_buf_done(&w->verifier.text);
+    stw_script_done(&w->script);
+}
+
 static int work_end(struct work *w, int result)
 {
     struct stw_account_report *r = w->r;
     note_done(w);
-    r->statements = w->s.statements;
+    r->statements += w->s.statements;
     stw_session_end(&w->s);
     if (result < 0) {
         r->trouble = stw_fault_trouble(&w->f);
@@ -94,12 +111,7 @@ static int work_end(struct work *w, int result)
         if (r->step != STW_SQL_STEP_CONNECT)
             (void)stw_error_wrap(&r->err, "%s account \"%s\"", doing[r->step], w->a->user);
     }
-    stw_seen_done(&w->seen);
-    stw_rights_done(&w->want);
-    stw_rights_done(&w->ours);
-    stw_rights_done(&w->foreign);
-    stw_buf_done(&w->verifier.text);
-    stw_script_done(&w->script);
+    work_done(w);
     return result;
 }
 
@@ -623,11 +635,13 @@ static int write_wanted(struct work *w, struct stw_login *l)
         write_old(w, l, &p);
     w->s.ops->rights(&w->s.facts, w->a, l, &w->want, &p, &w->script);
     write_settings(w, l);
-    if (p.write_after)
+    /* What a lock keeps it from losing stays in the mark, and is taken at the next check. */
+    bool left = w->around_locks && p.take.count > 0;
+    if (p.write_after && !left)
         write_mark(w, l, STW_MARK_OWNED, &p.after);
     w->r->grants_given += (unsigned)p.give.count;
     w->r->grants_revoked += (unsigned)p.take.count;
-    stw_rights_add_all(&w->ours, &p.after);
+    stw_rights_add_all(&w->ours, left ? &p.before : &p.after);
     stw_rights_minus(have, &p.before, &others);
     stw_rights_minus(&others, &p.take, &w->foreign);
     stw_grants_plan_done(&p);
@@ -656,6 +670,7 @@ static bool is_marked_ours(const struct stw_login *l, const struct stw_account *
 
 static int write_all(struct work *w)
 {
+    w->script.around_locks = w->around_locks;
     for (size_t i = 0; i < w->seen.count; i++) {
         struct stw_login *l = &w->seen.logins[i];
         size_t from = w->script.count;
@@ -873,6 +888,20 @@ static void refuse_missing(struct work *w, const struct stw_login *l,
         stw_buf_str(&text), missing->count > 1 ? ", and others" : "", w->a->user);
 }
 
+/* The next check tries it again. */
+static void refuse_locked(struct work *w, const struct stw_rights *rights, enum stw_sql_step step)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(4096);
+    const char *name = w->s.locked;
+    put_right(w, &rights->items[0], &text);
+    (void)stw_fault_set(
+        &w->refused, STW_SQL_LOCKED, step,
+        "it %s %s%s%s%s%s: another session holds a lock that the statement needs, have its "
+        "transaction ended",
+        step == STW_SQL_STEP_GRANT ? "was not given" : "still has", stw_buf_str(&text),
+        name[0] ? " (" : "", name, name[0] ? ")" : "", rights->count > 1 ? ", and others" : "");
+}
+
 static void refuse_excess(struct work *w, const struct stw_rights *excess)
 {
     const struct stw_right *r = &excess->items[0];
@@ -911,19 +940,24 @@ static int read_back_login(struct work *w, struct stw_login *l)
     static const struct stw_rights nothing = {0};
     const struct stw_login *before = find_login(&w->seen, l->host);
     bool exact = w->a->grants_policy == STW_GRANTS_EXACT;
-    stw_autorights struct stw_rights missing = {0}, excess = {0}, stay = {0};
+    stw_autorights struct stw_rights missing = {0}, excess = {0}, stay = {0}, ours = {0};
     stw_rights_minus(&w->want, &l->have, &missing);
-    if (exact)
-        stw_rights_minus(&l->have, &w->want, &excess);
+    if (w->around_locks && w->a->grants_policy == STW_GRANTS_MANAGED)
+        stw_rights_both(&l->have, &l->mark.rights, &ours);
+    if (exact || w->around_locks)
+        stw_rights_minus(exact ? &l->have : &ours, &w->want, &excess);
     stw_rights_both(before ? &before->have : &nothing, &excess, &stay);
-    if (missing.failed || excess.failed || stay.failed)
+    if (missing.failed || excess.failed || stay.failed || ours.failed)
         return stw_fault_set(&w->f, STW_SQL_LOOKUP, STW_SQL_STEP_GRANT, STW_RIGHTS_NO_MEMORY);
     w->r->grants_given -= STW_MIN(w->r->grants_given, (unsigned)missing.count);
     w->r->grants_revoked -= STW_MIN(w->r->grants_revoked, (unsigned)stay.count);
     stw_rights_add_all(&w->foreign, &excess);
     if (w->refused.trouble != STW_SQL_FINE)
         return 0;
-    if (missing.count > 0)
+    if (w->around_locks && (missing.count > 0 || stay.count > 0))
+        refuse_locked(w, missing.count > 0 ? &missing : &stay,
+                      missing.count > 0 ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE);
+    else if (missing.count > 0)
         refuse_missing(w, l, &missing);
     else if (stay.count > 0)
         refuse_excess(w, &stay);
@@ -1080,12 +1114,33 @@ static int bring_about(struct work *w, struct stw_pool *p)
     return w->f.trouble == STW_SQL_FINE ? 0 : -1;
 }
 
+/* One transaction has waited for a lock, and nothing of it is done. */
+static bool may_go_around(const struct work *w)
+{
+    return w->s.ops && w->s.ops->leaves_out && stw_streq(w->f.state, "55P03");
+}
+
+/* From the beginning: what has been done, the server tells. */
+static int go_around_locks(struct work *w, struct stw_pool *p)
+{
+    note_done(w);
+    w->r->statements += w->s.statements;
+    w->r->grants_given = w->r->grants_revoked = 0;
+    stw_session_end(&w->s);
+    work_done(w);
+    work_clear(w, w->a, w->r, true);
+    return bring_about(w, p);
+}
+
 int stw_account_sync(struct stw_pool *p, const struct stw_account *want,
                      struct stw_account_report *r)
 {
     struct work w;
     work_begin(&w, want, r);
-    return work_end(&w, bring_about(&w, p));
+    int result = bring_about(&w, p);
+    if (result < 0 && may_go_around(&w))
+        result = go_around_locks(&w, p);
+    return work_end(&w, result);
 }
 
 /* An account that is not ours is not dropped, so it needs no lookup. */
@@ -1213,6 +1268,8 @@ static int drop_or_lock(struct stw_pool *p, const struct stw_account *want,
     /* The account exists and has no mark. */
     if (result != 0 && w.f.trouble == STW_SQL_EXISTS && w.f.step == STW_SQL_STEP_LOOKUP)
         w.f.trouble = STW_SQL_NOT_OURS;
+    if (w.f.step == STW_SQL_STEP_GRANT) /* a database that cannot be entered */
+        w.f.step = STW_SQL_STEP_DROP;
     return work_end(&w, result);
 }
 
@@ -1235,5 +1292,3 @@ int stw_account_release(struct stw_pool *p, const struct stw_account *want,
     work_begin(&w, want, r);
     return work_end(&w, end_accounts(&w, p, RELEASE));
 }
-    if (w.f.step == STW_SQL_STEP_GRANT) /* a database that cannot be entered */
-        w.f.step = STW_SQL_STEP_DROP;

@@ -11,6 +11,8 @@
 #include "sql/script.h"
 #include "sql/sql.h"
 
+#define STW_MISSING_SIZE 300
+
 /* A failure in full.  `lost`: the connection can no longer be used. */
 struct stw_fault {
     enum stw_sql_trouble trouble;
@@ -19,6 +21,8 @@ struct stw_fault {
     char state[6];   /* SQLSTATE */
     bool lost, timeout;
     bool again; /* nothing was done: another client did the same at this moment */
+    /* Of statements that are done: what they have left out, because another session has locked it. */
+    char locked[STW_MISSING_SIZE];
     struct stw_error err;
 };
 /* The trouble of a failure; one that named none is STW_SQL_FAILED. */
@@ -64,8 +68,6 @@ typedef int stw_row_fn(void *ctx, const struct stw_cell *cells, unsigned count);
 /* A lock that another client holds is waited for shortly: it is trouble of one object. */
 #define STW_SQL_LOCK_TIMEOUT_MS 2000
 #define STW_ANSWER_MAX_BYTES ((size_t)64 << 20)
-
-#define STW_MISSING_SIZE 300
 
 enum stw_password_state { STW_PASSWORD_UNKNOWN, STW_PASSWORD_SAME, STW_PASSWORD_DIFFERS };
 
@@ -214,6 +216,7 @@ struct stw_engine_ops {
     bool patterns;      /* database names in rights are patterns */
     bool transactional; /* consecutive statements on one database are one transaction; the mark is
                            dropped with the account */
+    bool leaves_out;    /* it can leave out what another session has locked */
 
     /* Whether this server can have such names and such a password at all. */
     int (*check)(const struct stw_facts *k, const struct stw_account *a, struct stw_error *err);
@@ -311,11 +314,11 @@ int stw_fault_set(struct stw_fault *f, enum stw_sql_trouble trouble, enum stw_sq
 /* Resolves a target's host, within its connect timeout. */
 struct stw_addresses;
 int stw_target_resolve(const struct stw_target *t, struct stw_addresses *ret, struct stw_fault *f);
+/* Why no connection could be made, from errno, and what to look at; NULL: another error. */
+const char *stw_sql_connect_cause(int error);
 /* Whether the name has characters beyond ASCII; `name` may be NULL. */
 bool stw_sql_is_wide(const char *name);
 /* Keeps the part of a server's message that cannot contain a part of a statement: everything before
-/* Why no connection could be made, from errno, and what to look at; NULL: another error. */
-const char *stw_sql_connect_cause(int error);
  * the first quotation mark and before "near".  `out_size` is at least 8. */
 void stw_clean_message(const char *message, char *out, size_t out_size);
 
@@ -330,8 +333,9 @@ struct stw_session {
     struct stw_conn *conn;
     char *database; /* of conn; NULL: the admin's */
     struct stw_facts facts;
-    bool wide;    /* names beyond ASCII: every connection must be UTF-8 */
-    bool changed; /* a statement was sent that may have changed the server */
+    bool wide;                     /* names beyond ASCII: every connection must be UTF-8 */
+    char locked[STW_MISSING_SIZE]; /* the first that was left out, see struct stw_fault */
+    bool changed;                  /* a statement was sent that may have changed the server */
     unsigned statements;
 };
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f);

@@ -55,12 +55,13 @@ static const char *const system_ca[] = {"/etc/ssl/certs/ca-certificates.crt", "/
 struct stw_conn {
     PGconn *pg;
     struct stw_facts facts;
-    bool read_only_database; /* ALTER DATABASE ... SET default_transaction_read_only */
-    bool role_of_database;   /* ALTER DATABASE ... SET role */
-    bool own_encoding;       /* the server reads what we send as UTF-8 */
-    uint64_t timeout_ms;     /* of a statement, on our side */
-    int wake;                /* an eventfd that ends all waiting, for other threads */
-    char warned[6];          /* the SQLSTATE of a grant that only caused a warning */
+    bool read_only_database;       /* ALTER DATABASE ... SET default_transaction_read_only */
+    bool role_of_database;         /* ALTER DATABASE ... SET role */
+    bool own_encoding;             /* the server reads what we send as UTF-8 */
+    uint64_t timeout_ms;           /* of a statement, on our side */
+    int wake;                      /* an eventfd that ends all waiting, for other threads */
+    char warned[6];                /* the SQLSTATE of a grant that only caused a warning */
+    char locked[STW_MISSING_SIZE]; /* see struct stw_fault */
     struct stw_intake intake;
     char settings[384];  /* statements at the start of each transaction */
     const char *cluster; /* of the pool */
@@ -224,13 +225,17 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
     return pq.PQconnectStartParams(names, values, 0);
 }
 
-/* A GRANT without the right to grant only warns. */
+/* A GRANT without the right to grant only warns.  What a script has left out is its own notice
+ * (postgresql_borrow.c), with a name that anybody can have chosen. */
 static void receive_notice(void *ctx, const PGresult *result)
 {
     struct stw_conn *c = ctx;
     const char *state = pq.PQresultErrorField(result, PG_DIAG_SQLSTATE);
     if (state && (stw_streq(state, "01007") || stw_streq(state, "01006")))
         stw_format(c->warned, sizeof(c->warned), "%s", state);
+    const char *name = pq.PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (name && state && stw_streq(state, "55P03") && c->locked[0] == '\0')
+        stw_pg_clean_names(name, c->locked);
 }
 
 static int send_all(struct stw_conn *c, const char *text, uint64_t deadline_ms,
@@ -326,6 +331,7 @@ static int exchange(struct stw_conn *c, const char *text, enum stw_sql_step step
     PGresult *result;
     bool bad = false;
     c->warned[0] = '\0';
+    c->locked[0] = '\0';
     if (send_all(c, text, deadline, step, f) != 0)
         return -1;
     (void)pq.PQsetSingleRowMode(c->pg);
@@ -345,6 +351,7 @@ static int exchange(struct stw_conn *c, const char *text, enum stw_sql_step step
         return -1;
     if (bad)
         return stw_fault_set(f, STW_SQL_LOOKUP, step, "the server's answer could not be read");
+    stw_format(f->locked, sizeof(f->locked), "%s", c->locked);
     if (c->warned[0] == '\0')
         return 0;
     stw_pg_fault(f, c->warned, NULL, NULL, step);
@@ -630,6 +637,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .facts = conn_facts,
     .run = conn_run,
     .transactional = true,
+    .leaves_out = true,
     .check = stw_pg_check,
     .look = stw_pg_look,
     .expand = stw_pg_expand,

@@ -13,10 +13,46 @@
 #define SKIP                                                                                       \
     "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation OR undefined_table OR "      \
     "undefined_column OR "                                                                         \
-    "undefined_object OR undefined_function OR invalid_schema_name THEN NULL; END; "
+    "undefined_object OR undefined_function OR invalid_schema_name THEN NULL; "
 /* Rights that the role that gives them has in part are given in part, with a warning. */
 #define NO_WARNINGS "PERFORM set_config('client_min_messages', 'error', true); "
 #define WARNINGS "PERFORM set_config('client_min_messages', 'notice', true); "
+
+const char *stw_pg_acl_kind(const struct stw_right *scope)
+{
+    return scope->level == STW_LEVEL_DATABASE       ? "DATABASE"
+           : scope->level == STW_LEVEL_SCHEMA       ? "SCHEMA"
+           : stw_pg_what(scope) == STW_PG_SEQUENCES ? "SEQUENCE"
+                                                    : "TABLE";
+}
+
+/* For the rows {role, n}: "before n after" as the role.  What is refused for one object is left to the others;
+ * `what`, an expression, names the object of `item`. */
+static void put_turns(struct stw_buf *body, const struct stw_script *s, const struct stw_buf *rows,
+                      const char *before, const struct stw_buf *after, const char *what,
+                      bool in_time)
+{
+    const struct stw_pg_around *around = stw_pg_around(s);
+    body->failed |= rows->failed || after->failed;
+    stw_buf_addf(body,
+                 "%s" NO_WARNINGS
+                 "FOR turn IN SELECT f.role, array_agg(f.n%s) AS items FROM (%s) f "
+                 "GROUP BY f.role LOOP BEGIN ",
+                 around->begin, around->order, stw_buf_str(rows));
+    stw_pg_put_become(body, "turn.role");
+    stw_buf_addf(body, "FOREACH item IN ARRAY turn.items LOOP %sBEGIN EXECUTE ",
+                 in_time || s->around_locks ? STW_PG_IN_TIME : "");
+    stw_pg_strz(body, before);
+    stw_buf_adds(body, " || item || ");
+    stw_pg_string(body, stw_buf_str(after), after->len);
+    stw_buf_adds(body, "; " SKIP);
+    stw_pg_put_around(body, s, what);
+    stw_buf_adds(body, "END; END LOOP; ");
+    stw_pg_put_return(body, "turn.role");
+    stw_buf_adds(body, SKIP);
+    stw_pg_put_around(body, s, "format('ROLE %I', turn.role)");
+    stw_buf_addf(body, "END; END LOOP; " WARNINGS "%sEND", around->end);
+}
 
 /* Rows {n: the object's name, owner, acl}. */
 static void put_objects(struct stw_buf *out, const struct stw_right *r)
@@ -110,34 +146,24 @@ void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
     struct stw_statement *st =
         stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database);
     bool all = stw_pg_is_all_schemas(p->scope);
+    char what[32];
+    stw_format(what, sizeof(what), "'%s ' || item", stw_pg_acl_kind(p->scope));
     st->own = all;
+    st->around = s->around_locks;
     if (give)
         put_missing(&rows, p);
     else
         put_present(&rows, p);
-    stw_buf_adds(&body, "DECLARE me name := current_user; turn record; item text; lent boolean; ");
-    if (all)
+    stw_buf_addf(&body, "DECLARE me name := current_user; turn record; item text; lent boolean; %s",
+                 stw_pg_around(s)->declare);
+    if (all && !s->around_locks)
         stw_buf_addf(&body, "till timestamptz := clock_timestamp() + interval '%u ms'; ",
                      p->time_ms);
     stw_buf_adds(&body, "BEGIN ");
     if (give && !all)
         put_check(&body, p);
-    stw_buf_addf(&body,
-                 NO_WARNINGS
-                 "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (%s) f GROUP BY "
-                 "f.role LOOP BEGIN ",
-                 stw_buf_str(&rows));
-    stw_pg_put_become(&body, "turn.role");
-    stw_buf_addf(&body, "FOREACH item IN ARRAY turn.items LOOP %sBEGIN EXECUTE ",
-                 all ? "EXIT WHEN clock_timestamp() > till; " : "");
-    stw_pg_string(&body, stw_buf_str(&p->before), p->before.len);
-    stw_buf_adds(&body, " || item || ");
-    stw_pg_string(&body, stw_buf_str(&p->after), p->after.len);
-    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
-    stw_pg_put_return(&body, "turn.role");
-    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
-    body.failed |=
-        rows.failed || p->before.failed || p->after.failed || p->plain.failed || p->names.failed;
+    put_turns(&body, s, &rows, stw_buf_str(&p->before), &p->after, what, all);
+    body.failed |= p->before.failed || p->plain.failed || p->names.failed;
     stw_pg_put_do(&st->text, &body);
     stw_buf_done(&rows);
     stw_buf_done(&body);
@@ -192,12 +218,11 @@ static void put_swept(struct stw_buf *out, const struct stw_buf *values, const c
     stw_buf_adds(out, " ELSE ");
     stw_pg_put_grantor_role(out, "x.grantor");
     stw_buf_adds(
-        out,
-        " END AS role, format('REVOKE %s%s%s ON %s', CASE WHEN q.option THEN 'GRANT OPTION FOR "
-        "' END, q.privilege, CASE WHEN q.col <> '' THEN format(' (%I)', q.col) END, q.n) AS n "
-        "FROM q CROSS JOIN LATERAL aclexplode(q.acl) x JOIN pg_roles u ON u.oid = x.grantee "
-        "WHERE x.privilege_type = q.privilege AND (x.is_grantable OR NOT q.option) AND "
-        "u.rolname = ");
+        out, " END AS role, format('%s%s%s ON %s', CASE WHEN q.option THEN 'GRANT OPTION FOR "
+             "' END, q.privilege, CASE WHEN q.col <> '' THEN format(' (%I)', q.col) END, q.n) AS n "
+             "FROM q CROSS JOIN LATERAL aclexplode(q.acl) x JOIN pg_roles u ON u.oid = x.grantee "
+             "WHERE x.privilege_type = q.privilege AND (x.is_grantable OR NOT q.option) AND "
+             "u.rolname = ");
     stw_pg_strz(out, user);
 }
 
@@ -205,26 +230,22 @@ static void write_piece(struct stw_script *s, const char *database, const char *
                         const struct stw_buf *values)
 {
     struct stw_buf body = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES), tail = STW_BUF_INIT(1024);
+    struct stw_buf rows = STW_BUF_INIT(STW_STATEMENT_MAX_BYTES);
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_REVOKE, database);
+    st->own = true;
+    st->around = s->around_locks;
     stw_buf_adds(&tail, " FROM ");
     stw_pg_name(&tail, user);
     stw_buf_adds(&tail, " CASCADE");
-    stw_buf_adds(
-        &body,
-        "DECLARE me name := current_user; turn record; item text; lent boolean; BEGIN " NO_WARNINGS
-        "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (");
-    put_swept(&body, values, user);
-    stw_buf_adds(&body, ") f GROUP BY f.role LOOP BEGIN ");
-    stw_pg_put_become(&body, "turn.role");
-    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP BEGIN EXECUTE item || ");
-    stw_pg_string(&body, stw_buf_str(&tail), tail.len);
-    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
-    stw_pg_put_return(&body, "turn.role");
-    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
-    body.failed |= values->failed || tail.failed;
-    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_REVOKE, database);
-    st->own = true;
+    stw_buf_addf(&body,
+                 "DECLARE me name := current_user; turn record; item text; lent boolean; %sBEGIN ",
+                 stw_pg_around(s)->declare);
+    put_swept(&rows, values, user);
+    put_turns(&body, s, &rows, "REVOKE ", &tail, "regexp_replace(item, '^.*? ON ', '')", false);
+    body.failed |= values->failed;
     stw_pg_put_do(&st->text, &body);
     stw_buf_done(&tail);
+    stw_buf_done(&rows);
     stw_buf_done(&body);
 }
 
@@ -336,24 +357,15 @@ static void write_shed(struct stw_script *s, const char *database, const char *u
     stw_pg_put_grantor_role(&rows, "g.grantor");
     stw_buf_adds(&rows, " END AS role FROM (");
     put_all_grants(&rows, oid);
-    stw_buf_adds(&rows, ") g");
+    stw_buf_addf(&rows, ") g LIMIT %u", SHED_PIECE);
     stw_buf_adds(&tail, " FROM ");
     stw_pg_name(&tail, user);
     stw_buf_adds(&tail, " CASCADE");
     stw_buf_addf(&body,
                  "DECLARE me name := current_user; till timestamptz := clock_timestamp() + "
-                 "interval '%u ms'; turn record; item text; lent boolean; BEGIN " NO_WARNINGS
-                 "FOR turn IN SELECT f.role, array_agg(f.n) AS items FROM (%s LIMIT %u) f GROUP BY "
-                 "f.role LOOP BEGIN ",
-                 timeout_seconds * 1000 / 3, stw_buf_str(&rows), SHED_PIECE);
-    stw_pg_put_become(&body, "turn.role");
-    stw_buf_adds(&body, "FOREACH item IN ARRAY turn.items LOOP EXIT WHEN clock_timestamp() > till; "
-                        "BEGIN EXECUTE 'REVOKE ' || item || ");
-    stw_pg_string(&body, stw_buf_str(&tail), tail.len);
-    stw_buf_adds(&body, "; " SKIP "END LOOP; ");
-    stw_pg_put_return(&body, "turn.role");
-    stw_buf_adds(&body, SKIP "END LOOP; " WARNINGS "END");
-    body.failed |= rows.failed || tail.failed;
+                 "interval '%u ms'; turn record; item text; lent boolean; BEGIN ",
+                 timeout_seconds * 1000 / 3);
+    put_turns(&body, s, &rows, "REVOKE ", &tail, "item", true);
     stw_pg_put_do(&st->text, &body);
     stw_buf_done(&tail);
     stw_buf_done(&rows);

@@ -62,6 +62,35 @@ void stw_pg_put_return(struct stw_buf *out, const char *role)
         role);
 }
 
+/* The first attempt has waited for the lock.  This one tries each object for a moment, and after a number of
+ * locked ones for the least time that there is, until a third of the limit of a statement is over. */
+const struct stw_pg_around *stw_pg_around(const struct stw_script *s)
+{
+    static const struct stw_pg_around
+        nothing = {"", "", "", ""},
+        around = {
+            .declare =
+                "locked text; locks int := 0; patience text := current_setting('lock_timeout'); "
+                "till timestamptz := transaction_timestamp() + current_setting("
+                "'statement_timeout')::interval / 3; ",
+            .begin = "PERFORM set_config('lock_timeout', '10', true); ",
+            .end = "PERFORM set_config('lock_timeout', patience, true); IF locked IS NOT NULL THEN "
+                   "RAISE NOTICE USING ERRCODE = 'lock_not_available', MESSAGE = locked; END IF; ",
+            .order = " ORDER BY random()",
+        };
+    return s->around_locks ? &around : &nothing;
+}
+
+void stw_pg_put_around(struct stw_buf *out, const struct stw_script *s, const char *what)
+{
+    if (s->around_locks)
+        stw_buf_addf(out,
+                     "WHEN lock_not_available THEN locked := coalesce(locked, %s); locks := locks "
+                     "+ 1; IF locks = 20 THEN PERFORM set_config('lock_timeout', '1', true); END "
+                     "IF; ",
+                     what);
+}
+
 void stw_pg_put_do(struct stw_buf *out, const struct stw_buf *body)
 {
     out->failed |= body->failed;

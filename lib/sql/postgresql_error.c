@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define DETAIL_MAX 300
-
 /* PostgreSQL's documentation, appendix A. */
 static const struct known {
     const char *state; /* matched as a prefix */
@@ -66,10 +64,10 @@ static const struct known *find_error_by_state(const char *state)
 
 /* The server names the objects, which users need to know: those that prevent a drop, that are missing, or
  * that the admin has no right on.  These messages contain no values. */
-static void put_detail(const char *detail, char out[DETAIL_MAX])
+void stw_pg_clean_names(const char *detail, char out[STW_MISSING_SIZE])
 {
     size_t n = 0;
-    for (; detail && detail[n] != '\0' && n + 1 < DETAIL_MAX; n++)
+    for (; detail && detail[n] != '\0' && n + 1 < STW_MISSING_SIZE; n++)
         out[n] = detail[n];
     out[n] = '\0';
     for (size_t i = 0; i < n; i++)
@@ -83,10 +81,10 @@ void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, c
                   enum stw_sql_step step)
 {
     const struct known *k = find_error_by_state(state);
-    char clean[256], names[DETAIL_MAX];
+    char clean[256], names[STW_MISSING_SIZE];
     stw_clean_message(message ? message : "no message", clean, sizeof(clean));
     bool named = k->sentence && (k->trouble == STW_SQL_NO_OBJECT || stw_streq(state, "42501"));
-    put_detail(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : named ? message : NULL, names);
+    stw_pg_clean_names(k->trouble == STW_SQL_OWNS_OBJECTS ? detail : named ? message : NULL, names);
     (void)stw_fault_set(f, k->trouble, step, "%s%s%s (SQLSTATE %.5s)",
                         k->sentence ? k->sentence : clean, names[0] ? ": " : "", names, state);
     stw_format(f->state, sizeof(f->state), "%.5s", state);
@@ -110,6 +108,8 @@ static const char *state_at_end(const char *message, size_t *len)
         strspn(message + n - 5, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") < 5)
         return NULL;
     return message + n - 5;
+}
+
 /* libpq has the text of errno only. */
 static const char *find_cause(const char *message)
 {
@@ -125,8 +125,6 @@ static const char *find_cause(const char *message)
         if (strstr(message, causes[i].part))
             return stw_sql_connect_cause(causes[i].error);
     return NULL;
-}
-
 }
 
 void stw_pg_connect_fault(struct stw_fault *f, const char *message)
@@ -154,9 +152,9 @@ void stw_pg_connect_fault(struct stw_fault *f, const char *message)
         return;
     }
     /* libpq's own message, which contains no statement. */
-    const char *cause = tls ? NULL : find_cause(message);
     stw_clean_message(reason ? reason + 8 : message, clean, sizeof(clean));
     bool tls = strstr(message, "SSL") || strstr(message, "certificate");
+    const char *cause = tls ? NULL : find_cause(message);
     (void)stw_fault_set(f, tls ? STW_SQL_TLS : STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, "%s: %s",
                         tls ? "TLS failed" : "cannot connect", cause ? cause : clean);
     f->lost = true;

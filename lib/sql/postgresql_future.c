@@ -141,12 +141,16 @@ static void write_loop(struct stw_script *s, enum loop what, const char *user,
 {
     struct stw_buf body = STW_BUF_INIT(64u << 10);
     bool give = what == GIVE;
+    const struct stw_pg_around *around = stw_pg_around(s);
     struct stw_statement *st =
         stw_script_add(s, give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
     st->own = stw_pg_is_all_schemas(r);
-    stw_buf_adds(&body, "DECLARE me name := current_user; lent boolean; o record; BEGIN FOR o IN ");
+    st->around = s->around_locks;
+    stw_buf_addf(&body,
+                 "DECLARE me name := current_user; lent boolean; o record; %sBEGIN %sFOR o IN ",
+                 around->declare, around->begin);
     put_turns(&body, what, user, r);
-    stw_buf_adds(&body, " LOOP BEGIN ");
+    stw_buf_addf(&body, " LOOP %sBEGIN ", s->around_locks ? STW_PG_IN_TIME : "");
     stw_pg_put_become(&body, "o.rolname");
     stw_buf_addf(&body,
                  "EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %%I IN SCHEMA %%I %s %s ON "
@@ -160,8 +164,9 @@ static void write_loop(struct stw_script *s, enum loop what, const char *user,
     stw_buf_adds(&body, "); ");
     stw_pg_put_return(&body, "o.rolname");
     /* Another client has just dropped the schema or the role. */
-    stw_buf_adds(&body, "EXCEPTION WHEN invalid_schema_name OR undefined_object THEN NULL; END; "
-                        "END LOOP; END");
+    stw_buf_adds(&body, "EXCEPTION WHEN invalid_schema_name OR undefined_object THEN NULL; ");
+    stw_pg_put_around(&body, s, "format('SCHEMA %I, of which the role %I', o.nspname, o.rolname)");
+    stw_buf_addf(&body, "END; END LOOP; %sEND", around->end);
     stw_pg_put_do(&st->text, &body);
     stw_buf_done(&body);
 }

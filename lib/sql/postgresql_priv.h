@@ -14,6 +14,8 @@
 /* postgresql_error.c.  `message` and `detail` are the server's; NULL: none. */
 void stw_pg_fault(struct stw_fault *f, const char *state, const char *message, const char *detail,
                   enum stw_sql_step step);
+/* A message or detail of the server's that names objects, on one line; NULL: none. */
+void stw_pg_clean_names(const char *detail, char out[STW_MISSING_SIZE]);
 /* For a failed connection: `message` as libpq returns it with PQERRORS_SQLSTATE. */
 void stw_pg_connect_fault(struct stw_fault *f, const char *message);
 
@@ -104,6 +106,17 @@ void stw_pg_put_owner_role(struct stw_buf *out, const char *oid);
 void stw_pg_put_grantor_role(struct stw_buf *out, const char *oid);
 void stw_pg_put_become(struct stw_buf *out, const char *role);
 void stw_pg_put_return(struct stw_buf *out, const char *role);
+/* Parts of a DO block that leaves out what another session has locked, of a script with `around_locks`; empty in
+ * others.  `declare` and `begin` come first in its sections, `end` is last. */
+struct stw_pg_around {
+    const char *declare, *begin, *end;
+    const char
+        *order; /* in array_agg(): locked objects of one owner keep no others from their turn */
+};
+#define STW_PG_IN_TIME "EXIT WHEN clock_timestamp() > till; " /* first in a loop over objects */
+const struct stw_pg_around *stw_pg_around(const struct stw_script *s);
+/* The handler of an exception block in which what `what`, an expression, names may be locked. */
+void stw_pg_put_around(struct stw_buf *out, const struct stw_script *s, const char *what);
 /* DO with this body. */
 void stw_pg_put_do(struct stw_buf *out, const struct stw_buf *body);
 /* What the first of the roles owns that goes to the second. */
@@ -125,6 +138,8 @@ struct stw_pg_acl {
     struct stw_buf before, after;  /* the name of one object */
 };
 void stw_pg_acl_done(struct stw_pg_acl *p);
+/* "SCHEMA": what the scope of a right is. */
+const char *stw_pg_acl_kind(const struct stw_right *scope);
 void stw_pg_write_acl(struct stw_script *s, bool give, const char *database,
                       const struct stw_pg_acl *p);
 /* Takes rights on databases, schemas, tables and columns from all who gave them; those of one of the

@@ -113,7 +113,8 @@ static void put_given(struct stw_buf *out, const char *user)
     stw_buf_addc(out, ')');
 }
 
-static void put_execute(struct stw_buf *out, const char *verb, const char *to, const char *user)
+static void put_execute(struct stw_buf *out, const struct stw_script *s, const char *verb,
+                        const char *to, const char *user)
 {
     stw_buf_adds(out, "BEGIN ");
     stw_pg_put_become(out, "o.role");
@@ -122,13 +123,18 @@ static void put_execute(struct stw_buf *out, const char *verb, const char *to, c
     stw_buf_adds(out, "); ");
     stw_pg_put_return(out, "o.role");
     stw_buf_adds(out, "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation OR "
-                      "undefined_function THEN NULL; END; ");
+                      "undefined_function THEN NULL; ");
+    stw_pg_put_around(out, s, "'FUNCTION ' || o.f");
+    stw_buf_adds(out, "END; ");
 }
 
-static void put_select(struct stw_buf *out, const struct stw_right *r, const char *user)
+static void put_select(struct stw_buf *out, const struct stw_script *s, const struct stw_right *r,
+                       const char *user)
 {
-    stw_buf_adds(out, "DECLARE me name := current_user; o record; lent boolean; given int := 0; "
-                      "BEGIN FOR o IN SELECT p.oid::regprocedure::text AS f, ");
+    stw_buf_addf(out,
+                 "DECLARE me name := current_user; o record; lent boolean; given int := 0; %sBEGIN "
+                 "%sFOR o IN SELECT p.oid::regprocedure::text AS f, ",
+                 stw_pg_around(s)->declare, stw_pg_around(s)->begin);
     stw_pg_put_owner_role(out, "p.proowner");
     stw_buf_adds(out, " AS role, ");
     put_given(out, user);
@@ -137,27 +143,29 @@ static void put_select(struct stw_buf *out, const struct stw_right *r, const cha
     stw_buf_adds(out, " AS may, n.within");
     put_from(out, r);
     put_named(out, r);
-    stw_buf_adds(out, " LOOP ");
+    stw_buf_addf(out, " LOOP %s", s->around_locks ? STW_PG_IN_TIME : "");
 }
 
-static void put_give(struct stw_buf *out, const struct stw_right *r, const char *user)
+static void put_give(struct stw_buf *out, const struct stw_script *s, const struct stw_right *r,
+                     const char *user)
 {
     stw_buf_adds(out, "IF o.may AND o.within THEN given := given + 1; ");
-    put_execute(out, "GRANT", r->option ? "TO %I WITH GRANT OPTION" : "TO %I", user);
+    put_execute(out, s, "GRANT", r->option ? "TO %I WITH GRANT OPTION" : "TO %I", user);
     stw_buf_adds(out, "END IF; END LOOP;");
 }
 
-static void put_take_withheld(struct stw_buf *out, const char *user)
+static void put_take_withheld(struct stw_buf *out, const struct stw_script *s, const char *user)
 {
     stw_buf_adds(out, "IF o.has AND NOT o.may THEN ");
-    put_execute(out, "REVOKE", "FROM %I", user);
+    put_execute(out, s, "REVOKE", "FROM %I", user);
     stw_buf_adds(out, "END IF; END LOOP;");
 }
 
-static void put_take(struct stw_buf *out, const struct stw_right *r, const char *user)
+static void put_take(struct stw_buf *out, const struct stw_script *s, const struct stw_right *r,
+                     const char *user)
 {
     stw_buf_adds(out, "IF o.has THEN ");
-    put_execute(out, r->option ? "REVOKE GRANT OPTION FOR" : "REVOKE", "FROM %I", user);
+    put_execute(out, s, r->option ? "REVOKE GRANT OPTION FOR" : "REVOKE", "FROM %I", user);
     stw_buf_adds(out, "END IF; END LOOP;");
 }
 
@@ -182,16 +190,17 @@ static void add_block(struct stw_script *s, enum what what, const char *user,
         stw_script_add(s, what == GIVE ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, r->database);
     st->alone = what == TAKE_WITHHELD;
     st->own = stw_pg_is_all_schemas(r);
-    put_select(&body, r, user);
+    st->around = s->around_locks;
+    put_select(&body, s, r, user);
     if (what == GIVE)
-        put_give(&body, r, user);
+        put_give(&body, s, r, user);
     else if (what == TAKE)
-        put_take(&body, r, user);
+        put_take(&body, s, r, user);
     else
-        put_take_withheld(&body, user);
+        put_take_withheld(&body, s, user);
     if (what == GIVE && !stw_pg_is_all_tables(r))
         put_missing(&body, r);
-    stw_buf_adds(&body, " END");
+    stw_buf_addf(&body, " %sEND", stw_pg_around(s)->end);
     stw_pg_put_do(&st->text, &body);
     stw_buf_done(&body);
 }

@@ -208,8 +208,11 @@ static void put_statement(struct stw_buf *out, const struct pg_writer *w, const 
 static void write_end_of_membership(const struct pg_writer *w, const struct stw_right *first)
 {
     struct stw_buf body = STW_BUF_INIT(64u << 10);
-    stw_buf_adds(&body, "DECLARE me name := current_user; o record; lent boolean; BEGIN FOR o IN "
-                        "SELECT pg_get_userbyid(m.grantor) AS grantor, ");
+    const struct stw_pg_around *around = stw_pg_around(w->s);
+    stw_buf_addf(&body,
+                 "DECLARE me name := current_user; o record; lent boolean; %sBEGIN %sFOR o IN "
+                 "SELECT pg_get_userbyid(m.grantor) AS grantor, ",
+                 around->declare, around->begin);
     stw_pg_put_grantor_role(&body, "m.grantor");
     stw_buf_adds(&body, " AS role FROM pg_auth_members m WHERE pg_get_userbyid(m.roleid) = ");
     stw_pg_strz(&body, first->name);
@@ -224,9 +227,13 @@ static void write_end_of_membership(const struct pg_writer *w, const struct stw_
     stw_pg_strz(&body, w->a->user);
     stw_buf_adds(&body, ", o.grantor); ");
     stw_pg_put_return(&body, "o.role");
-    stw_buf_adds(&body, "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN "
-                        "NULL; END; END LOOP; END");
-    stw_pg_put_do(add_statement(w->s, STW_SQL_STEP_REVOKE, NULL), &body);
+    stw_buf_adds(&body,
+                 "EXCEPTION WHEN insufficient_privilege OR invalid_grant_operation THEN NULL; ");
+    stw_pg_put_around(&body, w->s, "format('ROLE %I', o.grantor)");
+    stw_buf_addf(&body, "END; END LOOP; %sEND", around->end);
+    struct stw_statement *st = stw_script_add(w->s, STW_SQL_STEP_REVOKE, NULL);
+    st->around = w->s->around_locks;
+    stw_pg_put_do(&st->text, &body);
     stw_buf_done(&body);
 }
 
@@ -252,23 +259,43 @@ static void write_acl(const struct pg_writer *w, const struct stw_right *r, size
     put_statement(&p.plain, w, r, count, first);
     put_verb(&p.before, w, first);
     put_privileges(&p.before, r, count, first);
-    stw_buf_adds(&p.before, first->level == STW_LEVEL_DATABASE       ? " ON DATABASE "
-                            : first->level == STW_LEVEL_SCHEMA       ? " ON SCHEMA "
-                            : stw_pg_what(first) == STW_PG_SEQUENCES ? " ON SEQUENCE "
-                                                                     : " ON TABLE ");
+    stw_buf_addf(&p.before, " ON %s ", stw_pg_acl_kind(first));
     put_end(&p.after, w, first);
     stw_pg_write_acl(w->s, w->give, database_of(first), &p);
     stw_pg_acl_done(&p);
 }
 
-/* A superuser acts as the owner by itself. */
+static void write_membership_around_locks(const struct pg_writer *w, const struct stw_right *r,
+                                          size_t count, const struct stw_right *first)
+{
+    const struct stw_pg_around *around = stw_pg_around(w->s);
+    struct stw_buf body = STW_BUF_INIT(64u << 10), text = STW_BUF_INIT(16u << 10);
+    struct stw_statement *st =
+        stw_script_add(w->s, w->give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, NULL);
+    put_statement(&text, w, r, count, first);
+    stw_buf_addf(&body, "DECLARE %sBEGIN %sBEGIN EXECUTE ", around->declare, around->begin);
+    stw_pg_string(&body, stw_buf_str(&text), text.len);
+    stw_buf_adds(&body, "; EXCEPTION ");
+    stw_pg_put_around(&body, w->s, "'a role'");
+    stw_buf_addf(&body, "END; %sEND", around->end);
+    body.failed |= text.failed;
+    st->around = true;
+    stw_pg_put_do(&st->text, &body);
+    stw_buf_done(&text);
+    stw_buf_done(&body);
+}
+
+/* A superuser acts as the owner by itself, in one statement for all objects of the scope. */
 static void write_some(const struct pg_writer *w, const struct stw_right *r, size_t count,
                        const struct stw_right *first)
 {
     if (r->level == STW_LEVEL_ROLE && !w->give && first->grantor[0] != '\0' &&
         w->a->grants_policy == STW_GRANTS_EXACT)
         write_end_of_membership(w, first);
-    else if (r->level == STW_LEVEL_ROLE || (w->k->superuser && !stw_pg_is_all_schemas(r)))
+    else if (r->level == STW_LEVEL_ROLE && w->s->around_locks)
+        write_membership_around_locks(w, r, count, first);
+    else if (r->level == STW_LEVEL_ROLE ||
+             (w->k->superuser && !stw_pg_is_all_schemas(r) && !w->s->around_locks))
         put_statement(
             add_statement(w->s, w->give ? STW_SQL_STEP_GRANT : STW_SQL_STEP_REVOKE, database_of(r)),
             w, r, count, first);

@@ -17,6 +17,7 @@ struct stw_statement {
     bool may_fail;   /* the server may refuse it */
     bool alone;      /* it cannot be part of a transaction */
     bool own;        /* it takes long: it is a transaction of its own */
+    bool around;     /* it leaves out what another session has locked */
     uint8_t effect;  /* set by the writer: what has been done once the statement is */
     bool done;
 };
@@ -25,7 +26,8 @@ struct stw_statement {
 struct stw_script {
     struct stw_statement *items;
     size_t count, cap;
-    bool failed; /* out of memory */
+    bool failed;       /* out of memory */
+    bool around_locks; /* for the writers of rights: statements that are `around` */
 };
 #define stw_autoscript __attribute__((cleanup(stw_script_done)))
 

@@ -954,6 +954,64 @@ def test_lock_of_a_tenant_is_trouble_of_one_object(make_probe, pg, user):
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("locks of rights")
+@pytest.mark.parametrize("superuser, policy", ((True, "Exact"), (False, "Managed")))
+def test_lock_costs_only_the_object_that_it_is_on(make_probe, pg, user, superuser, policy):
+    """Any role that has a right on an object, such as USAGE on a schema, locks the rights on it for all by a
+    GRANT in an open transaction, and those of its own new tables.  An account that is asked for meanwhile is made,
+    with all other rights; what it is to lose on other objects is taken."""
+    shop, other, tenant, admin, role = (user + end for end in ("_d", "_e", "a", "_admin", "r"))
+    pg.sql(f"CREATE ROLE {tenant} LOGIN PASSWORD '{PASSWORD}'; CREATE ROLE {admin} LOGIN CREATEROLE CREATEDB "
+           f"PASSWORD '{dbserver.ADMIN_PASSWORD}'; CREATE DATABASE {shop} OWNER {admin}; "
+           f"CREATE DATABASE {other} OWNER {admin}")
+    pg.sql(f"""SET ROLE {admin}; CREATE SCHEMA "a;b"; CREATE SCHEMA s; CREATE SCHEMA t;
+        CREATE TABLE s.free (i serial); CREATE TABLE s.held (i serial); CREATE TABLE t.free (i serial);
+        CREATE FUNCTION s.free() RETURNS int LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION s.held() RETURNS int LANGUAGE sql AS 'SELECT 1';
+        REVOKE EXECUTE ON FUNCTION s.free(), s.held() FROM PUBLIC;
+        GRANT USAGE, CREATE ON SCHEMA "a;b", s TO {tenant}; GRANT SELECT ON s.held TO {tenant};
+        GRANT EXECUTE ON FUNCTION s.held() TO {tenant}""", shop)
+    probe = make_probe(pg.target("db", **({} if superuser else {
+        "admin": {"user": admin, "passwordFile": str(pg.admin_file)}})))
+    wanted = account(role, policy=policy, grants=[
+        grant(shop, "USAGE", schema="*"), grant(shop, "SELECT", schema="s", table="*"),
+        grant(shop, "USAGE", schema="s", table="*"), {**grant(shop, "EXECUTE", schema="s"), "routine": "*"},
+        {**grant(shop, "UPDATE", schema="s", table="held"), "columns": ["i"]},
+        grant(shop, "INSERT", schema="t", table="free"), grant(other, "CONNECT")])
+    free = (("schema", "s", "USAGE"), ("schema", "t", "USAGE"), ("table", "s.free", "SELECT"),
+            ("sequence", "s.free_i_seq", "USAGE"), ("function", "s.free()", "EXECUTE"),
+            ("table", "t.free", "INSERT"), ("column", "s.held', 'i", "UPDATE"))
+    held = (("schema", "a;b", "USAGE"), ("table", "s.held", "SELECT"), ("function", "s.held()", "EXECUTE"))
+
+    def has(objects):
+        """Of these rights."""
+        return {pg.sql(f"SELECT has_{what}_privilege('{role}', '{name}', '{privilege}')", shop)[0][0]
+                for what, name, privilege in objects}
+    locked = f"""BEGIN; GRANT USAGE ON SCHEMA "a;b" TO {tenant}; GRANT SELECT ON s.held TO {tenant};
+        GRANT EXECUTE ON FUNCTION s.held() TO {tenant};
+        ALTER DEFAULT PRIVILEGES IN SCHEMA s GRANT SELECT ON TABLES TO {admin}"""
+    with dblogin.Session(pg, tenant, PASSWORD, shop) as session, \
+            dblogin.Session(pg, tenant, PASSWORD, other) as more:
+        session.run(locked)
+        more.run(f"BEGIN; GRANT CONNECT ON DATABASE {other} TO {tenant}")
+        report = probe.fails("sync", "LOCKED", **wanted)
+        assert report["created"] and report["ms"] < 9000, report
+        assert "another session holds a lock" in report["error"] and any(one in report["error"] for one in (
+            '(SCHEMA "a;b")', "(TABLE s.held)", "(FUNCTION s.held())", "of which the role", "(DATABASE ")), report
+        assert has(free) == {"t"} and has(held) == {"f"}
+    probe.sync(**wanted)
+    assert has(free + held) == {"t"} and probe.sync(**wanted)["given"] == 0
+
+    less = {**wanted, "grants": wanted["grants"][-1:]}
+    with dblogin.Session(pg, tenant, PASSWORD, shop) as session:
+        session.run(locked)
+        assert "still has" in probe.fails("sync", "LOCKED", **less)["error"]
+        assert has(free) == {"f"} and has(held) == {"t"}
+    probe.sync(**less)
+    assert has(free + held) == {"f"}
+    probe.drop(**account(role))
+
+
 @pytest.mark.every_version("locks of roles")
 def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(make_probe, pg, user):
     """Anybody can give a right on a temporary table.  Only the session that holds the role is ended."""
