@@ -1080,6 +1080,26 @@ static int look_at_sessions(struct work *w)
     return w->a->login == STW_LOGIN_NO && r->sessions > 0;
 }
 
+/* Where there are no transactions: of an adoption whose first statement after the mark has failed, the mark is
+ * taken back.  The account is as it was, and is not dropped with the object. */
+static void undo_adoption(struct work *w)
+{
+    stw_autoscript struct stw_script undo = {0};
+    struct stw_fault ignored = {0};
+    if (w->s.ops->transactional || w->f.lost)
+        return;
+    for (size_t i = 0; i < w->script.count; i++)
+        if (w->script.items[i].done && w->script.items[i].effect != DID_ADOPT)
+            return;
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].adopting && classify_owner(&w->seen.logins[i], w->a) == NOBODYS)
+            w->s.ops->unmark(&w->s.facts, w->a, &w->seen.logins[i], &undo);
+    if (stw_session_run(&w->s, &undo, &ignored) != 0)
+        return;
+    for (size_t i = 0; i < w->script.count; i++)
+        w->script.items[i].done = false;
+}
+
 static int bring_about(struct work *w, struct stw_pool *p)
 {
     if (check_password(w) != 0 || look_up_account(w, p) != 0)
@@ -1100,8 +1120,13 @@ static int bring_about(struct work *w, struct stw_pool *p)
             w->f.step = STW_SQL_STEP_GRANT;
         return -1;
     }
-    if (check_adoption(w) != 0 || prepare_statements(w) < 0 || write_all(w) != 0 ||
-        run_script(w) != 0 || read_back(w) != 0)
+    if (check_adoption(w) != 0 || prepare_statements(w) < 0 || write_all(w) != 0)
+        return -1;
+    if (run_script(w) != 0) {
+        undo_adoption(w);
+        return -1;
+    }
+    if (read_back(w) != 0)
         return -1;
     check_settings(w);
     check_expiry(w);

@@ -257,6 +257,21 @@ def test_plugins(make_probe, make_mariadb, user, plugin):
         assert "ed25519" in maria.sql(f"SHOW CREATE USER '{user}'@'%'")[0][0]
 
 
+def check_adoption_that_is_refused(probe, server, user):
+    """The account is as it was before, and is no longer dropped with the object."""
+    server.sql(f"CREATE USER '{user}o'@'%' IDENTIFIED BY 'by-Hand-Passw0rd'; GRANT SELECT ON app.* TO '{user}o'@'%'")
+    had = server.grants(f"{user}o")
+    report = probe.fails("sync", "POLICY", **account(f"{user}o", "short", adopt=True))
+    assert not report["adopted"] and not report["owned"], report
+    assert server.marks(f"{user}o") == {} and server.grants(f"{user}o") == had
+    probe.fails("drop", "NOT_OURS", **account(f"{user}o"))
+    assert server.logs_in(f"{user}o", "by-Hand-Passw0rd")
+    adopted = account(f"{user}o", "Long-3nough-Pass", adopt=True, grants=[grant("app", "SELECT")])
+    assert probe.sync(**adopted)["adopted"]
+    probe.drop(**adopted)
+    assert not server.accounts(f"{user}o")
+
+
 @pytest.mark.every_version("statements of passwords and verifiers")
 def test_password_policy(make_probe, make_mariadb, user):
     """With a password policy, passwords are sent in plain text; a refusal is reported."""
@@ -269,6 +284,8 @@ def test_password_policy(make_probe, make_mariadb, user):
     probe.fails("sync", "POLICY", **account(user, "short"))
     assert maria.logs_in(user, "Long-3nough-Pass")
     assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
+    maria.sql("CREATE DATABASE app")
+    check_adoption_that_is_refused(probe, maria, user)
 
 
 def test_password_policy_of_mysql(make_probe, mysql, user):
@@ -284,6 +301,8 @@ def test_password_policy_of_mysql(make_probe, mysql, user):
         assert mysql.logs_in(user, "Long-3nough-Pass")
         assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
         probe.drop(**account(user))
+        mysql.sql("CREATE DATABASE IF NOT EXISTS app")
+        check_adoption_that_is_refused(probe, mysql, user)
     finally:
         mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
 

@@ -222,7 +222,8 @@ static void test_troubles(void **state)
 /* What could not be checked is not reported, and a target is named once. */
 static void test_unlooked(void **state)
 {
-    static const char message[] = "target \"main\" (db:3306, account \"a\"): cannot connect: refused";
+    static const char message[] =
+        "target \"main\" (db:3306, account \"a\"): cannot connect: refused";
     (void)state;
     all_well();
     fixture_report(&f, STW_SQL_CONNECT, STW_SQL_STEP_CONNECT, message);
