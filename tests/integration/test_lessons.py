@@ -3,10 +3,10 @@
 
 import re
 
-from mutants import lessons, plan
+from mutants import databaseuser, lessons, plan
 from support import paths
 
-MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS]
+MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS, *databaseuser.MUTANTS]
 
 
 def named():
@@ -41,7 +41,7 @@ def wrong_with(mutant):
     for test in mutant.tests:
         name, _, function = test.partition("::" if "::" in test else ":")
         room, _, module = name.rpartition("/")
-        file = name if "::" in test else f"unit/{room}/test_{module}.c"
+        file = name if "::" in test else f"unit/{room.removeprefix('lib/')}/test_{module}.c"
         if not found_in(file, function or "main"):
             yield f"{mutant.lesson} {mutant.what}: {test}"
 
