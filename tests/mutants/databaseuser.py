@@ -48,7 +48,9 @@ _ROWS = [
     ("D2: a lost Secret does not stop a rotation",
      "return v->over && !t->confirmed && (v->connection", "return false && (v->connection"),
     ("D5: the other logins are locked",
-     "; l < DBU_LOGINS; l++)\n        if (lock(p, l))", "; l < DBU_LOGIN_BASE; l++)\n        if (lock(p, l))"),
+     "        return true;\n    for (enum dbu_login l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++)\n"
+     "        if (lock(p, l))",
+     "        return true;\n    for (enum dbu_login l = DBU_LOGIN_BASE; false; l++)\n        if (lock(p, l))"),
     ("D5: logins are noted before they are made",
      "v->created && !v->has_logins && act(p, DBU_NOTE_LOGINS)", "false"),
     ("D5: logins of a killed run", "if (v->created || dbu_has_logins(v) || v->logins",
@@ -101,7 +103,8 @@ _SERVERS = [
     ("D3: what a lock keeps an account from losing", "lib/sql/account.c",
      "bool left = w->around_locks && p.take.count > 0;", "bool left = false;", _LOCKS),
     ("D3: a session in template1", "lib/sql/postgresql_databases.c", '" TEMPLATE template0"', '""',
-     ["integration/sql/test_sql_databases.py::test_session_in_template1_does_not_block_the_creation_of_databases"]),
+     ["integration/sql/test_sql_databases.py::test_session_in_template1_does_not_block_the_creation_of_databases"
+      ]),
     ("D7: rights that others gave", "lib/sql/postgresql_rights.c", 'IS NOT TRUE LIMIT %zu)", k->left + 1);',
      'IS NOT TRUE LIMIT %zu)", SIZE_MAX / 4);',
      ["integration/sql/test_sql_sizes.py::test_rights_of_other_clients_keep_nothing_from_being_done"]),

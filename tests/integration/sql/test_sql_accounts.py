@@ -259,7 +259,8 @@ def test_plugins(make_probe, make_mariadb, user, plugin):
 
 def check_adoption_that_is_refused(probe, server, user):
     """The account is as it was before, and is no longer dropped with the object."""
-    server.sql(f"CREATE USER '{user}o'@'%' IDENTIFIED BY 'by-Hand-Passw0rd'; GRANT SELECT ON app.* TO '{user}o'@'%'")
+    server.sql(f"CREATE USER '{user}o'@'%' IDENTIFIED BY 'by-Hand-Passw0rd'; "
+               f"GRANT SELECT ON app.* TO '{user}o'@'%'")
     had = server.grants(f"{user}o")
     report = probe.fails("sync", "POLICY", **account(f"{user}o", "short", adopt=True))
     assert not report["adopted"] and not report["owned"], report
