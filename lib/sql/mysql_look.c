@@ -173,28 +173,27 @@ static void write_old_passwords(struct stw_buf *out, const char *user)
 
 #define OF_PRIV(name) "CAST(JSON_VALUE(Priv,'$." name "') AS BINARY),"
 
+#define CERTIFICATES                                                                               \
+    BYTES("x509_subject")                                                                          \
+    "," BYTES("x509_issuer") "," BYTES(                                                            \
+        "ssl_cipher") ",NULL,NULL FROM mysql.user WHERE ssl_type='SPECIFIED' AND User="
+
 /* Of the account whose requirements this one has as well. */
 static void write_base(struct stw_buf *out, const struct stw_facts *k, const char *base)
 {
     static const char of_mariadb[] = OF_PRIV("x509_subject") OF_PRIV("x509_issuer")
         OF_PRIV("ssl_cipher") "NULL,NULL FROM mysql.global_priv WHERE "
                               "JSON_VALUE(Priv,'$.ssl_type')=3 AND User=";
-    static const char of_mysql[] =
-        "CAST(x509_subject AS BINARY),CAST(x509_issuer AS BINARY),CAST(ssl_cipher AS BINARY),"
-        "NULL,NULL FROM mysql.user WHERE ssl_type='SPECIFIED' AND User=";
     stw_buf_adds(out, " UNION ALL " HEAD("y"));
-    stw_buf_adds(out, k->mariadb ? of_mariadb : of_mysql);
+    stw_buf_adds(out, k->mariadb ? of_mariadb : CERTIFICATES);
     stw_mysql_strz(out, base, k->no_backslash);
 }
 
 /* MariaDB has them in JSON. */
 static void write_certificates(struct stw_buf *out, const char *user)
 {
-    stw_buf_addf(out,
-                 " UNION ALL " HEAD("x") BYTES("x509_subject") "," BYTES("x509_issuer") "," BYTES(
-                     "ssl_cipher") ",NULL,NULL FROM mysql.user WHERE User=%s AND "
-                                   "ssl_type='SPECIFIED'",
-                 user);
+    stw_buf_adds(out, " UNION ALL " HEAD("x") CERTIFICATES);
+    stw_buf_adds(out, user);
 }
 
 /* Of these rights anybody with GRANT OPTION can give any number. */

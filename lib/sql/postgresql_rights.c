@@ -251,6 +251,23 @@ static void write_future(struct stw_buf *out, const char *oid)
                  oid, oid);
 }
 
+/* Of all objects, rows {within, has} and what `object`, the arguments of format(), needs: whether all have the
+ * right, whether one has it, and one that has not. */
+#define OF_ALL(object)                                                                             \
+    "(SELECT coalesce(bool_and(h.has OR NOT h.within), true) AS whole, coalesce(bool_or(h.has), "  \
+    "false) AS part, min(format(" object ", pg_get_userbyid(h.owner))) FILTER (WHERE h.within "    \
+    "AND NOT h.has) AS missing FROM (SELECT n.nspname AS schema, n.within, "
+
+/* The last columns of a row: an owner has all rights. */
+static void put_has(struct stw_buf *out, const struct stw_right *r, const char *owner,
+                    const char *acl, const char *oid)
+{
+    stw_buf_addf(out,
+                 "%s AS owner, %s = %s OR EXISTS (SELECT FROM aclexplode(%s) x WHERE x.grantee = "
+                 "%s AND x.privilege_type = '%s'%s) AS has",
+                 owner, owner, oid, acl, oid, r->privilege, r->option ? " AND x.is_grantable" : "");
+}
+
 static void write_all_tables(struct stw_buf *out, const struct stw_right *r, const char *user,
                              const char *oid)
 {
@@ -261,16 +278,11 @@ static void write_all_tables(struct stw_buf *out, const struct stw_right *r, con
     stw_pg_put_future(out, r, user, oid, true);
     stw_buf_adds(out, ")::text, (q.part OR ");
     stw_pg_put_future(out, r, user, oid, false);
-    stw_buf_addf(out,
-                 ")::text, '%s', '%s', q.missing FROM (SELECT coalesce(bool_and(h.has OR NOT "
-                 "h.within), true) AS whole, coalesce(bool_or(h.has), false) AS part, "
-                 "min(format('%%I.%%I of the role %%I', h.schema, h.name, "
-                 "pg_get_userbyid(h.owner))) FILTER (WHERE h.within AND NOT h.has) AS missing FROM "
-                 "(SELECT n.nspname AS schema, n.within, c.relname AS name, c.relowner AS owner, "
-                 "c.relowner = %s OR EXISTS (SELECT FROM aclexplode(c.relacl) x WHERE x.grantee = "
-                 "%s AND x.privilege_type = '%s'%s) AS has FROM pg_class c JOIN ",
-                 r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
-                 r->option ? " AND x.is_grantable" : "");
+    stw_buf_addf(out, ")::text, '%s', '%s', q.missing FROM ", r->privilege,
+                 r->option ? "true" : "false");
+    stw_buf_adds(out, OF_ALL("'%I.%I of the role %I', h.schema, h.name") "c.relname AS name, ");
+    put_has(out, r, "c.relowner", "c.relacl", oid);
+    stw_buf_adds(out, " FROM pg_class c JOIN ");
     stw_pg_put_schemas(out, r);
     stw_buf_addf(out,
                  " n ON n.oid = c.relnamespace WHERE c.relkind %s) h) q WHERE EXISTS (SELECT FROM ",
@@ -283,14 +295,11 @@ static void write_all_schemas(struct stw_buf *out, const struct stw_right *r, co
 {
     stw_buf_addf(out,
                  " UNION ALL SELECT 'n', '*', q.whole::text, q.part::text, '%s', '%s', q.missing "
-                 "FROM (SELECT coalesce(bool_and(h.has OR NOT h.within), true) AS whole, "
-                 "coalesce(bool_or(h.has), false) AS part, min(format('the schema %%I of the role "
-                 "%%I', h.nspname, pg_get_userbyid(h.nspowner))) FILTER (WHERE h.within AND NOT "
-                 "h.has) AS missing FROM (SELECT n.nspname, n.nspowner, n.within, n.nspowner = %s "
-                 "OR EXISTS (SELECT FROM aclexplode(n.nspacl) x WHERE x.grantee = %s AND "
-                 "x.privilege_type = '%s'%s) AS has FROM ",
-                 r->privilege, r->option ? "true" : "false", oid, oid, r->privilege,
-                 r->option ? " AND x.is_grantable" : "");
+                 "FROM ",
+                 r->privilege, r->option ? "true" : "false");
+    stw_buf_adds(out, OF_ALL("'the schema %I of the role %I', h.schema"));
+    put_has(out, r, "n.nspowner", "n.nspacl", oid);
+    stw_buf_adds(out, " FROM ");
     stw_pg_put_schemas(out, r);
     stw_buf_adds(out, " n) h) q");
 }
