@@ -986,7 +986,11 @@ static int read_back(struct work *w)
             refuse_more(w);
         return 0;
     }
+    /* Where the rights were given they are read again; a way back to the admin's database would cost two
+     * connections on PostgreSQL. */
+    w->s.stays = true;
     int r = w->s.ops->look(&w->s, &a, &again, &w->f);
+    w->s.stays = false;
     if (r == 0)
         r = w->s.ops->look_rights(&w->s, &a, &w->want, &again, &w->f);
     for (size_t i = 0; i < again.count && r == 0; i++)

@@ -335,7 +335,8 @@ struct stw_session {
     struct stw_facts facts;
     bool wide;                     /* names beyond ASCII: every connection must be UTF-8 */
     char locked[STW_MISSING_SIZE]; /* the first that was left out, see struct stw_fault */
-    bool changed;                  /* a statement was sent that may have changed the server */
+    bool stays;   /* what can be read in any database is asked where the session is */
+    bool changed; /* a statement was sent that may have changed the server */
     unsigned statements;
 };
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #define WAIT_MS 5000  /* for another caller's connection to become free */
+#define SAME_MS 500   /* for one to the same database, before another one is closed for it */
 #define FIRST_MS 500  /* for the outcome of a first connection that another caller makes */
 #define IDLE_MS 60000 /* an idle connection is closed */
 
@@ -187,6 +188,22 @@ static struct slot *idle_slot(struct stw_pool *p, const char *database)
         close_slot(p, s);
     }
     return NULL;
+}
+
+static bool is_in_use(const struct stw_pool *p, const char *database)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->slots[i].taken && p->slots[i].conn && same_database(p->slots[i].database, database))
+            return true;
+    return false;
+}
+
+static bool is_full(const struct stw_pool *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->slots[i].taken && !p->slots[i].conn)
+            return false;
+    return true;
 }
 
 /* An empty slot; if there is none, closes the idle connection to another database that was used
@@ -427,6 +444,10 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
         if (now >= *until_ms)
             (void)set_target_fault(p, f, STW_SQL_CIRCUIT_OPEN,
                                    "a first connection is still being made");
+        return NULL;
+    }
+    if (is_full(p) && is_in_use(p, database) && now < started_ms + SAME_MS) {
+        *until_ms = started_ms + SAME_MS;
         return NULL;
     }
     if (!(s = empty_slot(p))) {

@@ -148,13 +148,19 @@ static int send_some(struct stw_session *s, const struct stw_statement *st, size
     return r;
 }
 
+/* In another encoding than UTF-8, a name on the server may not be readable. */
+static bool is_in_place(const struct stw_session *s, const struct stw_statement *st)
+{
+    return s->stays && !st->database && s->conn && s->ops->facts(s->conn)->utf8;
+}
+
 int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_row_fn *row,
                     void *ctx, struct stw_fault *f)
 {
     bool fresh = !s->conn;
     if (st->text.failed)
         return stw_fault_set(f, STW_SQL_LOOKUP, st->step, "a statement could not be written");
-    if (move_to(s, st->database, f) != 0)
+    if (!is_in_place(s, st) && move_to(s, st->database, f) != 0)
         return -1;
     int r = send_some(s, st, 1, row, ctx, f);
     if (r == 0 || !f->lost || f->timeout || fresh)

@@ -473,6 +473,25 @@ def no_free_connection(pg):
 
 
 @pytest.mark.every_version("when a server with too many clients refuses a login")
+def test_accounts_with_rights_in_another_database_share_connections(make_probe, pg, user):
+    """A connection is to one database: with the rights read back, each account needs two of them.  Calls wait
+    for those of others rather than close one to make another."""
+    if not pg.sql("SELECT 1 FROM pg_database WHERE datname = 'other'"):
+        pg.sql("CREATE DATABASE other")
+    def sessions():
+        return int(pg.sql("SELECT sum(sessions) FROM pg_stat_database WHERE datname IN ('postgres', 'other')")[0][0])
+    grants = [grant("other", "CONNECT"), grant("other", "USAGE", schema="public")]
+    probe = make_probe(pg.target("db", maxConnections=2))
+    before = sessions()
+    for number in range(30):
+        probe.send("sync", **account(f"{user}-{number}", grants=grants), id=number + 1, **{"async": True})
+    assert [a["result"] for a in (probe.read() for _ in range(30))] == [0] * 30
+    assert probe.close() == 0
+    wait.until("no session of steward", lambda: not pg.sql(
+        "SELECT 1 FROM pg_stat_activity WHERE usename = 'steward-admin'"))
+    assert sessions() - before <= 40, sessions() - before  # one for each account, or fewer; two without that
+
+
 def test_new_password_and_no_free_connection(make_probe, make_postgres, user):
     """The admin may not read verifiers, and whether the password is the account's cannot be tried: a
     new one is set, so that what is said to be set can log in; any other is left as it is."""
