@@ -40,6 +40,10 @@ struct stw_pools_entry {
     uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
     bool troubled, seen;   /* seen: a visit with a result has ended, at */
     uint64_t seen_ms;
+    bool read_only;         /* the trouble: it answers, and what only reads has none */
+    uint64_t down_since_ms; /* 0: it answers */
+    uint32_t told;          /* objects, since then */
+    struct stw_series *up;
     struct stw_turns turns;
     struct stw_table tenants;
     struct stw_table waiting; /* the keys that wait, each once */
@@ -50,9 +54,10 @@ struct stw_pools {
     struct stw_pools_config config;
     pthread_mutex_t lock;
     struct stw_table entries;
+    struct stw_family *up;
     uint32_t suspects; /* open visits to suspect targets */
     uint64_t made_ms;
-    bool cancelled;
+    bool cancelled, paused;
 };
 
 static const char *waiting_key(const void *waiting)
@@ -82,6 +87,11 @@ struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
     p->config = *config;
     p->config.workers = STW_MAX(p->config.workers, 1U);
     p->entries = STW_TABLE_INIT(entry_name);
+    if (config->metrics)
+        p->up = stw_metrics_family(
+            config->metrics, STW_GAUGE, "_database_up",
+            "1 while the server of a target answers and takes the admin's login.",
+            (const char *const[]){"target", NULL}, NULL);
     p->made_ms = stw_now_ms(config->clock);
     return p;
 }
@@ -179,6 +189,7 @@ static void free_entry(void *entry)
     stw_table_done(&e->waiting);
     stw_turns_done(&e->turns);
     stw_table_release(&e->tenants, free);
+    stw_series_remove(e->up);
     stw_pool_unref(e->pool);
     stw_targets_unref(e->targets);
     free(e);
@@ -246,7 +257,8 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
     e->pool = pool;
     e->targets = stw_targets_ref(targets);
     e->target = target;
-    e->troubled = e->seen = false;
+    e->troubled = e->seen = e->read_only = false;
+    e->down_since_ms = 0;
     e->last_sign_ms = stw_now_ms(p->config.clock);
     return 0;
 }
@@ -288,6 +300,7 @@ static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets
                        e ? "steward is stopping" : "out of memory");
         return STW_POOLS_FAILED;
     }
+    p->paused = false;
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return STW_POOLS_FAILED;
     struct stw_pools_tenant *t = find_or_add_tenant(e, key);
@@ -328,6 +341,26 @@ static bool is_of_server(enum stw_sql_trouble t)
            t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
 }
 
+static void note_sign(struct stw_pools *p, struct stw_pools_entry *e, enum stw_sql_trouble trouble)
+{
+    e->troubled = is_of_server(trouble);
+    e->read_only = trouble == STW_SQL_READ_ONLY;
+    e->seen = true;
+    e->seen_ms = e->last_sign_ms;
+    bool down = e->troubled && !e->read_only;
+    if (!down)
+        e->down_since_ms = 0;
+    else if (e->down_since_ms == 0) {
+        e->down_since_ms = e->last_sign_ms;
+        e->told = 0;
+    }
+    if (p->paused)
+        return;
+    if (!e->up)
+        e->up = STW_SERIES(p->up, e->target->name);
+    stw_series_set(e->up, !down);
+}
+
 /* One key for the place that has become free.  A woken key need not come back: if no visit is left
  * that would wake the next key, several are taken. */
 static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
@@ -358,19 +391,16 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
     char name[NAME_MAX_BYTES];
     pthread_mutex_lock(&p->lock);
     assert(e->inside > 0 && v->tenant->inside > 0 && p->suspects >= v->suspicious);
-    bool was_troubled = e->troubled;
+    bool was_down = e->down_since_ms > 0;
     e->inside--;
     v->tenant->inside--;
     p->suspects -= v->suspicious;
     e->last_sign_ms = stw_now_ms(p->config.clock);
     if (trouble == STW_SQL_LOCKED)
         v->tenant->slow_until_ms = e->last_sign_ms + LOCKED_MS;
-    if (trouble != STW_SQL_BUSY) {
-        e->troubled = is_of_server(trouble);
-        e->seen = true;
-        e->seen_ms = e->last_sign_ms;
-    }
-    bool recovered = was_troubled && !e->troubled;
+    if (trouble != STW_SQL_BUSY)
+        note_sign(p, e, trouble);
+    bool recovered = was_down && e->down_since_ms == 0;
     stw_format(name, sizeof(name), "%s", e->name);
     struct waiting *next = take_waiting(p, e);
     pthread_mutex_unlock(&p->lock);
@@ -388,6 +418,38 @@ void stw_pools_poke(struct stw_pools *p, const char *target)
     const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
     if (e && e->pool)
         stw_pool_poke(e->pool);
+}
+
+uint64_t stw_pools_down_ms(struct stw_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    stw_lower(target, name, sizeof(name));
+    STW_LOCKED(&p->lock);
+    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    return e && e->down_since_ms > 0 ? stw_now_ms(p->config.clock) - e->down_since_ms + 1 : 0;
+}
+
+uint32_t stw_pools_tell(struct stw_pools *p, const char *target, uint32_t count)
+{
+    char name[NAME_MAX_BYTES];
+    stw_lower(target, name, sizeof(name));
+    STW_LOCKED(&p->lock);
+    struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    uint32_t before = e ? e->told : 0;
+    if (e)
+        e->told += count;
+    return before;
+}
+
+void stw_pools_pause(struct stw_pools *p)
+{
+    uint32_t pos = 0;
+    STW_LOCKED(&p->lock);
+    p->paused = true;
+    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
+        stw_series_remove(e->up);
+        e->up = NULL;
+    }
 }
 
 bool stw_pools_troubled(struct stw_pools *p, const char *target)

@@ -63,6 +63,13 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
 
 /* Whether the server of a target could not be used at the last visit. */
 bool stw_pools_troubled(struct stw_pools *p, const char *target);
+/* How long the server of a target has not been used without a break, in ms; 0: it could be at the last visit. */
+uint64_t stw_pools_down_ms(struct stw_pools *p, const char *target);
+/* Of the objects on a target that is down, the next `count` are told: returns how many were before, since it went
+ * down. */
+uint32_t stw_pools_tell(struct stw_pools *p, const char *target, uint32_t count);
+/* Another process leads: this one no longer says whether servers answer, until it enters one again. */
+void stw_pools_pause(struct stw_pools *p);
 /* What the visits of the last STW_POOLS_FRESH_MS say about the server of a target. */
 enum stw_pools_sight {
     STW_POOLS_NOT_YET, /* nothing, and these pools are younger than that */

@@ -12,6 +12,7 @@
 #include "controller/status.h"
 #include "kinds/common/product.h"
 #include "kinds/common/workloads.h"
+#include "kinds/databaseuser/ping.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/sweep.h"
 
@@ -336,6 +337,13 @@ static void forget_user(struct stw_run *run)
     dbu_ends_forget(state->ends, run->key);
 }
 
+/* Keys of targets. */
+static void visit_server(struct stw_run *run, struct stw_result *result)
+{
+    dbu_sweep(run, result);
+    dbu_ping(run, result);
+}
+
 static void free_run_state(struct stw_subject *subject)
 {
     struct dbuser *d = (struct dbuser *)subject;
@@ -389,13 +397,14 @@ const struct stw_controller stw_controller_databaseuser = {
     STW_RUN_STATE(struct dbuser, spec),
     .reconcile = reconcile_user,
     .gone = forget_user,
-    .missing = dbu_sweep,
+    .missing = visit_server,
     .deleting = delete_user,
     .status_unchecked = status_unchecked,
     .done = free_run_state,
     .open = dbu_state_open,
     .cancel = dbu_state_cancel,
     .close = dbu_state_close,
+    .pause = dbu_state_pause,
     .secret_changed = dbu_state_secret_changed,
     .tidy = dbu_state_tidy,
 };

@@ -90,7 +90,8 @@ struct dbu_state {
     struct stw_fingerprints *fingerprints;
     struct stw_cluster_id *cluster;
     struct dbu_sweeps *sweeps;
-    bool sweeps_targets; /* not in shadow mode, which asks no server */
+    struct dbu_pings *pings;
+    bool sweeps_targets; /* and pings them; not in shadow mode, which asks no server */
     struct dbu_compared *compared;
     struct dbu_ends *ends;
     struct stw_target_store *store; /* the store of the configuration, or NULL */
@@ -101,6 +102,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                    struct stw_error *err) STW_MUST_CHECK;
 void dbu_state_cancel(void *state);
 void dbu_state_close(void *state);
+void dbu_state_pause(void *state);
 void dbu_state_tidy(void *state);
 /* The Secret "namespace/name" has changed: retries failed logins of admins that use it. */
 void dbu_state_secret_changed(void *state, const char *key);

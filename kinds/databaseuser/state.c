@@ -4,6 +4,7 @@
  * the fingerprints. */
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/databaseuser/ping.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/sweep.h"
 #include "kinds/databaseuser/targets.h"
@@ -87,6 +88,14 @@ static const char *find_cluster(void *ctx)
     return stw_cluster_id_known(s->cluster);
 }
 
+static void sweep_and_ping(const struct dbu_state *s, const struct stw_targets *targets)
+{
+    for (size_t i = 0; i < stw_targets_count(targets) && s->sweeps_targets; i++) {
+        dbu_sweep_wake(s->manager, stw_targets_at(targets, i)->name);
+        dbu_ping_wake(s->manager, stw_targets_at(targets, i)->name);
+    }
+}
+
 /* The list was replaced: wakes all objects on a target of the old or the new list. */
 static void targets_changed(void *ctx, struct stw_targets *now)
 {
@@ -102,8 +111,8 @@ static void targets_changed(void *ctx, struct stw_targets *now)
         }
     }
     wake_target(s, DBU_NO_TARGET); /* there may be another default */
-    for (size_t l = 0; l < STW_COUNT(lists) && s->sweeps_targets; l++)
-        dbu_sweep_wake_all(s->manager, lists[l]);
+    for (size_t l = 0; l < STW_COUNT(lists); l++)
+        sweep_and_ping(s, lists[l]);
     stw_targets_unref(s->known);
     s->known = stw_targets_ref(now);
 }
@@ -140,16 +149,17 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     s->fingerprints = stw_fingerprints_create(config->lease_ns);
     s->cluster = stw_cluster_id_create();
     s->sweeps = dbu_sweeps_create(config->metrics, config->namespaces);
+    s->pings = dbu_pings_create(pools.workers);
     s->sweeps_targets = !config->shadow;
     s->compared = dbu_compared_create();
     s->ends = dbu_ends_create();
-    if (!s->pools || !s->fingerprints || !s->cluster || !s->sweeps || !s->compared || !s->ends ||
+    if (!s->pools || !s->fingerprints || !s->cluster || !s->sweeps || !s->pings || !s->compared ||
+        !s->ends ||
         subscribe_to_targets(s, config->product ? config->product->target_store : NULL) != 0) {
         dbu_state_close(s);
         return stw_fail_memory(err);
     }
-    if (s->sweeps_targets)
-        dbu_sweep_wake_all(m, s->known);
+    sweep_and_ping(s, s->known);
     *ret = s;
     return 0;
 }
@@ -158,6 +168,12 @@ void dbu_state_cancel(void *state)
 {
     struct dbu_state *s = state;
     stw_pools_cancel(s->pools);
+}
+
+void dbu_state_pause(void *state)
+{
+    struct dbu_state *s = state;
+    stw_pools_pause(s->pools);
 }
 
 void dbu_state_tidy(void *state)
@@ -176,6 +192,7 @@ void dbu_state_close(void *state)
     stw_fingerprints_destroy(s->fingerprints);
     stw_cluster_id_destroy(s->cluster);
     dbu_sweeps_destroy(s->sweeps);
+    dbu_pings_destroy(s->pings);
     dbu_compared_destroy(s->compared);
     dbu_ends_destroy(s->ends);
     free(s);

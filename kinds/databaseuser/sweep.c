@@ -86,12 +86,6 @@ void dbu_sweep_wake(struct stw_manager *m, const char *target)
     stw_manager_enqueue(m, stw_kind_databaseuser.kind, key);
 }
 
-void dbu_sweep_wake_all(struct stw_manager *m, const struct stw_targets *targets)
-{
-    for (size_t i = 0; i < stw_targets_count(targets); i++)
-        dbu_sweep_wake(m, stw_targets_at(targets, i)->name);
-}
-
 /* --- one sweep */
 
 struct sweep {

@@ -20,7 +20,6 @@ void dbu_sweeps_destroy(struct dbu_sweeps *s); /* `s` may be NULL */
 
 /* Sweeps a target soon: its name, in any case. */
 void dbu_sweep_wake(struct stw_manager *m, const char *target);
-void dbu_sweep_wake_all(struct stw_manager *m, const struct stw_targets *targets);
 /* A run whose key is not of an object. */
 void dbu_sweep(struct stw_run *run, struct stw_result *result);
 

@@ -21,7 +21,7 @@ void stw_breaker_success(struct stw_breaker *b)
     *b = (struct stw_breaker){0};
 }
 
-void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave)
+void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave, uint64_t max_ms)
 {
     assert(!b->probing || b->open);
     b->failures++;
@@ -32,7 +32,7 @@ void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave)
         return;
     b->open = true;
     b->probing = false;
-    b->until_ms = now_ms + stw_backoff(STW_BREAKER_FIRST_MS, b->opened++, STW_BREAKER_MAX_MS);
+    b->until_ms = now_ms + stw_backoff(STW_BREAKER_FIRST_MS, b->opened++, max_ms);
 }
 
 void stw_breaker_poke(struct stw_breaker *b)

@@ -10,7 +10,6 @@
 
 #define STW_BREAKER_FAILURES 3
 #define STW_BREAKER_FIRST_MS 1000
-#define STW_BREAKER_MAX_MS 60000
 
 /* Zero-initialised is closed. */
 struct stw_breaker {
@@ -24,8 +23,8 @@ struct stw_breaker {
 /* Whether the caller may try.  If so, it must report success or failure. */
 bool stw_breaker_allow(struct stw_breaker *b, uint64_t now_ms);
 void stw_breaker_success(struct stw_breaker *b);
-/* `grave`: opens at once, as after a timeout or a refused login. */
-void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave);
+/* `grave`: opens at once, as after a timeout or a refused login.  The waits grow up to `max_ms`. */
+void stw_breaker_failure(struct stw_breaker *b, uint64_t now_ms, bool grave, uint64_t max_ms);
 /* Lets the next caller through. */
 void stw_breaker_poke(struct stw_breaker *b);
 /* 0 when closed. */

@@ -20,6 +20,13 @@
 #define FIRST_MS 500  /* for the outcome of a first connection that another caller makes */
 #define IDLE_MS 60000 /* an idle connection is closed */
 
+/* The longest waits between attempts.  A refused connection costs the server nothing.  One that does not answer
+ * may count each attempt as an error of this host, and bar it after a hundred (max_connect_errors); one that
+ * refuses the login may lock the account. */
+#define REFUSED_MAX_MS 5000
+#define SILENT_MAX_MS 30000
+#define LOGIN_MAX_MS (5u * 60000)
+
 struct slot {
     struct stw_conn *conn; /* NULL: none, or it is being made */
     char *database;
@@ -340,6 +347,19 @@ static bool counts_as_dead(const struct stw_fault *f, const char *database)
     return f->trouble == STW_SQL_CONNECT || f->trouble == STW_SQL_AUTH || f->trouble == STW_SQL_TLS;
 }
 
+/* The server itself has refused the login, which it may count. */
+static bool is_login_refused(const struct stw_fault *f)
+{
+    return f->trouble == STW_SQL_AUTH && (f->number != 0 || f->state[0] != '\0');
+}
+
+static uint64_t find_longest_wait(const struct stw_fault *f)
+{
+    if (is_login_refused(f))
+        return LOGIN_MAX_MS;
+    return f->trouble == STW_SQL_CONNECT && !f->timeout ? REFUSED_MAX_MS : SILENT_MAX_MS;
+}
+
 static void record_connect_result(struct stw_pool *p, bool connected, const char *database,
                                   const struct stw_fault *f)
 {
@@ -352,7 +372,7 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
         p->proven = false;
         stw_format(p->last, sizeof(p->last), "%s", f->err.text);
         stw_breaker_failure(&p->breaker, stw_now_ms(p->config.clock),
-                            f->timeout || f->trouble != STW_SQL_CONNECT);
+                            f->timeout || f->trouble != STW_SQL_CONNECT, find_longest_wait(f));
         if (p->breaker.open)
             close_idle(p, 0);
     }
@@ -472,6 +492,28 @@ struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct 
     while (!(conn = try_take(p, database, started, &until, f)) && f->trouble == STW_SQL_FINE)
         stw_cond_wait_until(&p->cond, &p->lock, until);
     (void)pthread_mutex_unlock(&p->lock);
+    return conn;
+}
+
+bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f)
+{
+    struct stw_conn *conn = NULL;
+    (void)pthread_mutex_lock(&p->lock);
+    if (p->breaker.open)
+        try_new_files(p);
+    bool closed =
+        p->breaker.open && stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock)) > 1;
+    struct slot *s = closed ? NULL : empty_slot(p);
+    if (closed)
+        (void)refuse_open(p, f);
+    else if (!s || p->cancelled || (p->connecting > 0 && !p->proven))
+        (void)set_target_fault(p, f, STW_SQL_BUSY, "all connections are in use");
+    else if (stw_breaker_allow(&p->breaker, stw_now_ms(p->config.clock)))
+        conn = connect_slot(p, s, NULL, f);
+    else
+        (void)refuse_open(p, f);
+    (void)pthread_mutex_unlock(&p->lock);
+    stw_pool_put(p, conn, true);
     return conn;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sql/server.h"
 
+#include "base/fence.h"
 #include "base/util.h"
 #include "sql/engine.h"
 #include "sql/pool_priv.h"
@@ -18,6 +19,24 @@ void stw_server_miss(struct stw_server_report *r, const char *what, const char *
     va_start(ap, fmt);
     stw_vformat(one->statement, sizeof(one->statement), fmt, ap);
     va_end(ap);
+}
+
+int stw_server_ping(struct stw_pool *p, enum stw_sql_trouble *ret_trouble, struct stw_error *err)
+{
+    struct stw_fault f = {0};
+    *ret_trouble = STW_SQL_BUSY;
+    if (stw_fence_check(err) != 0)
+        return -1;
+    if (stw_pool_ping(p, &f)) {
+        *ret_trouble = STW_SQL_FINE;
+        return 0;
+    }
+    *err = f.err;
+    /* The password could not be read now: the server was not asked. */
+    bool unasked = f.trouble == STW_SQL_AUTH && f.err.code == STW_ERR_UNAVAILABLE;
+    if (!unasked)
+        *ret_trouble = stw_fault_trouble(&f);
+    return -1;
 }
 
 int stw_server_look(struct stw_pool *p, struct stw_server_report *r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a server says about itself and about the admin's login, for `steward doctor`. */
+ * What a server says about itself and about the admin's login, for `steward doctor`, and whether it still
+ * answers. */
 #ifndef STW_SQL_SERVER_H
 #define STW_SQL_SERVER_H
 
@@ -25,5 +26,9 @@ struct stw_server_report {
 
 /* Logs in and asks; nothing is changed.  Returns 0, or -1. */
 int stw_server_look(struct stw_pool *p, struct stw_server_report *r);
+
+/* Whether the server takes a login: an open connection says nothing of a password that was changed.  It has the
+ * connect timeout, and `ret_trouble` is BUSY if that could not be tried.  Returns 0, or -1. */
+int stw_server_ping(struct stw_pool *p, enum stw_sql_trouble *ret_trouble, struct stw_error *err);
 
 #endif

@@ -55,7 +55,7 @@ struct written {
         allowed_owners, allowed_roles, allowed_auth_plugins, allow_create, allowed_extensions,
         allowed_settings;
     bool allow_all_databases, allow_iam, is_default;
-    int64_t max_users, max_connections, connect_timeout, statement_timeout;
+    int64_t max_users, max_connections, connect_timeout, statement_timeout, ping;
 };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -308,6 +308,7 @@ static const struct stw_field rows[] = {
      .has_range = true,
      .min = 1,
      .max = 600},
+    {.name = "pingSeconds", WRITTEN(STW_T_INT, ping), .def = "15", .has_range = true, .max = 3600},
     {0},
 };
 
@@ -379,6 +380,7 @@ static void fill_target(struct parser *p, const struct written *w, struct stw_ta
         .max_users = w->max_users,
         .max_connections = w->max_connections,
         .connect_timeout_seconds = w->connect_timeout,
+        .ping_seconds = w->ping,
         .statement_timeout_seconds = w->statement_timeout,
     };
     if (t->port == 0)

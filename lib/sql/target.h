@@ -62,6 +62,7 @@ struct stw_target {
     int64_t max_users;                       /* accounts made by steward; 0: no limit */
     int64_t max_connections;                 /* of the pool; default 4 */
     int64_t connect_timeout_seconds, statement_timeout_seconds; /* defaults 5, 10 */
+    int64_t ping_seconds; /* between pings; 0: none; default 15 */
 };
 
 struct stw_targets; /* reference-counted */

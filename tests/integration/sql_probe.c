@@ -445,6 +445,17 @@ static void do_server(struct stw_pool *p)
     answer(&out);
 }
 
+static void do_ping(struct stw_pool *p)
+{
+    enum stw_sql_trouble trouble;
+    struct stw_error err = {0};
+    struct stw_buf out = STW_BUF_INIT(1u << 20);
+    stw_buf_addf(&out, "{\"result\":%d", stw_server_ping(p, &trouble, &err));
+    put_text(&out, "trouble", troubles[trouble]);
+    put_text(&out, "error", err.text);
+    answer(&out);
+}
+
 static void do_other(struct command *c, struct stw_pool *p)
 {
     struct stw_json op = stw_json_get(c->root, "op");
@@ -483,6 +494,8 @@ static void *obey(void *ctx)
         do_marks(c, p);
     else if (p && stw_json_is(op, "server"))
         do_server(p);
+    else if (p && stw_json_is(op, "ping"))
+        do_ping(p);
     else
         do_other(c, p);
     stw_buf_done(&c->password);

@@ -375,6 +375,51 @@ def test_missing_table(scene, mariadb, shop):
     mariadb.sql("DROP TABLE shop.later")
 
 
+@pytest.fixture
+def quiet(scene, mariadb, shop):
+    """Two settled users, whose server steward has no reason to use within this test, and a target that is
+    pinged more often than by default."""
+    scene.write_targets(mariadb.target("main", pingSeconds=3, connectTimeoutSeconds=1,
+                                       statementTimeoutSeconds=2))
+    for name in ("app", "job"):
+        scene.create(name, shop, FIRST, resyncSeconds=86400)
+    wait.until("the server to be up", lambda: is_up(scene) == 1)
+    yield scene
+    scene.admin_secret("main", mariadb.admin_password)
+    scene.write_targets(mariadb.target("main"))
+
+
+def is_up(scene):
+    """What the metric says."""
+    return scene.steward.metric("steward_database_up", target="main")
+
+
+@pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin"])
+def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop, how):
+    """Its metric and the conditions say so, once, and both heal by themselves."""
+    before = {"killed": mariadb.kill, "silent": mariadb.pause,
+              "refuses the admin": lambda: mariadb.set_admin_password("a-third-admin-Passw0rd")}
+    after = {"killed": mariadb.start, "silent": mariadb.resume,
+             "refuses the admin": lambda: quiet.admin_secret("main", mariadb.admin_password)}
+    reasons = {"killed": ("ConnectFailed", "CircuitOpen"), "silent": ("ConnectFailed", "CircuitOpen"),
+               "refuses the admin": ("AuthFailed", "CircuitOpen")}
+    before[how]()
+    try:  # a refused login: although connections of before are still logged in
+        wait.until("the trouble to be noticed", lambda: is_up(quiet) == 0, 40)
+        wait.until("no more tries", lambda: quiet.steward.metric("steward_sql_circuit_open", target="main"))
+        for name in ("app", "job"):
+            told = quiet.wait_condition(name, shop, "TargetReachable", *reasons[how])
+            assert told["status"] == "False"
+    finally:
+        after[how]()
+    wait.until("the server to be used again", lambda: is_up(quiet) == 1, 60)
+    for name in ("app", "job"):
+        quiet.wait_ready(name, shop, 20)
+        told = wait.until("the event", lambda n=name: [
+            reason for kind, reason, _ in quiet.cluster.events(shop, n) if kind == "Warning"])
+        assert len(told) == 1 and told[0] in reasons[how]
+
+
 def test_read_only_server(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     mariadb.sql("SET GLOBAL read_only = 1")

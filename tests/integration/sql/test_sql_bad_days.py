@@ -247,6 +247,13 @@ def test_wrong_admin_password(make_probe, server, tmp_path, user):
     probe.ask("poke")
     probe.sync(**account(user))
     assert probe.ask("retry")["ms"] == 0
+    file.write_text("not-the-Pa55word")
+    assert "refused the login" in probe.fails("ping", "AUTH")["error"]  # a connection is open
+    assert probe.metric("steward_sql_circuit_open{") == ['steward_sql_circuit_open{target="db"} 1']
+    probe.fails("ping", "CIRCUIT_OPEN")  # no login is sent
+    file.write_text(dbserver.ADMIN_PASSWORD)
+    assert probe.ask("ping")["result"] == 0
+    assert probe.metric("steward_sql_connections{") == ['steward_sql_connections{target="db"} 0']
     file.write_text("")
     assert "empty" in make_probe(target).fails("sync", "AUTH", **account(user))["error"]
 
@@ -374,14 +381,20 @@ def _end_connection(hole, linger):
 
 
 def test_a_silent_statement(make_probe, make_mariadb, user):
-    """The server stops during a statement: the statement timeout ends it."""
+    """The server stops during a statement: the statement timeout ends it.  A ping has the connect timeout."""
     maria = make_mariadb()
+    patient = make_probe(maria.target("db", statementTimeoutSeconds=600, connectTimeoutSeconds=1))
+    patient.sync(**account(f"{user}-2"))
     probe = make_probe(maria.target("db", statementTimeoutSeconds=1, connectTimeoutSeconds=1))
     probe.sync(**account(user))
     maria.pause()
     start = time.monotonic()
     report = probe.fails("sync", "CONNECT", **account(user))
     assert 2 <= time.monotonic() - start < 10 and report["step"] in ("LOOKUP", "CONNECT")
+    start = time.monotonic()
+    patient.fails("ping", "CONNECT")
+    assert time.monotonic() - start < 60
+    patient.fails("sync", "CIRCUIT_OPEN", **account(f"{user}-2"))
     maria.resume()
     wait.until("it to answer again", lambda: probe.ask("sync", **account(user))["result"] == 0)
 
@@ -400,6 +413,13 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'"))
     for op in ("sync", "drop"):
         probe.fails(op, "LOCKED", **account(user, "another-Pa55"))
+    narrow = make_probe(maria.target("db", statementTimeoutSeconds=5, maxConnections=1))
+    narrow.send("sync", **account(user, "another-Pa55"), **{"async": True})
+    wait.until("the only connection to be in use", lambda: maria.sql(
+        "SELECT 1 FROM information_schema.PROCESSLIST WHERE USER = 'steward-admin' AND STATE LIKE 'Waiting%'"))
+    narrow.fails("ping", "BUSY")  # at once, before the answer of the other call
+    assert narrow.read()["trouble"] == "LOCKED"
+    assert narrow.ask("ping")["result"] == 0
     maria.sql(f"KILL {holder}")
     blocker.join()
     assert maria.logs_in(user, "s3cret-Pa55")

@@ -7,19 +7,21 @@
 
 #include <cmocka.h>
 
+#define MAX_MS 60000
+
 static void test_opens_after_failures_in_a_row(void **state)
 {
     struct stw_breaker b = {0};
     (void)state;
     for (int i = 0; i < STW_BREAKER_FAILURES - 1; i++) {
         assert_true(stw_breaker_allow(&b, 100));
-        stw_breaker_failure(&b, 100, false);
+        stw_breaker_failure(&b, 100, false, MAX_MS);
     }
     assert_int_equal(stw_breaker_wait_ms(&b, 100), 0);
     stw_breaker_success(&b);
     for (int i = 0; i < STW_BREAKER_FAILURES; i++) {
         assert_true(stw_breaker_allow(&b, 100));
-        stw_breaker_failure(&b, 100, false);
+        stw_breaker_failure(&b, 100, false, MAX_MS);
     }
     assert_false(stw_breaker_allow(&b, 100));
     assert_int_equal(stw_breaker_wait_ms(&b, 100), STW_BREAKER_FIRST_MS);
@@ -30,7 +32,7 @@ static void test_one_tries_when_the_time_has_come(void **state)
     struct stw_breaker b = {0};
     uint64_t now = 5000;
     (void)state;
-    stw_breaker_failure(&b, now, true);
+    stw_breaker_failure(&b, now, true, MAX_MS);
     assert_false(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS - 1));
     assert_true(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS));
     assert_false(stw_breaker_allow(&b, now + STW_BREAKER_FIRST_MS));
@@ -46,10 +48,10 @@ static void test_waits_longer_each_time_up_to_a_minute(void **state)
     (void)state;
     for (int i = 0; i < 100; i++) {
         assert_true(stw_breaker_allow(&b, now));
-        stw_breaker_failure(&b, now, true);
+        stw_breaker_failure(&b, now, true, MAX_MS);
         assert_int_equal(stw_breaker_wait_ms(&b, now), expected);
         now += expected;
-        expected = expected * 2 > STW_BREAKER_MAX_MS ? STW_BREAKER_MAX_MS : expected * 2;
+        expected = expected * 2 > MAX_MS ? MAX_MS : expected * 2;
     }
 }
 
@@ -58,8 +60,8 @@ static void test_stragglers_do_not_lengthen_the_wait(void **state)
 {
     struct stw_breaker b = {0};
     (void)state;
-    stw_breaker_failure(&b, 1000, true);
-    stw_breaker_failure(&b, 1900, true);
+    stw_breaker_failure(&b, 1000, true, MAX_MS);
+    stw_breaker_failure(&b, 1900, true, MAX_MS);
     assert_true(stw_breaker_allow(&b, 2000));
 }
 
@@ -69,7 +71,7 @@ static void test_poke(void **state)
     (void)state;
     stw_breaker_poke(&b);
     assert_true(stw_breaker_allow(&b, 0));
-    stw_breaker_failure(&b, 1000, true);
+    stw_breaker_failure(&b, 1000, true, MAX_MS);
     stw_breaker_poke(&b);
     assert_true(stw_breaker_allow(&b, 1001));
     assert_false(stw_breaker_allow(&b, 1001));

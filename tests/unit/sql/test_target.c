@@ -147,6 +147,7 @@ static void what_is_left_out(void **state)
     assert_int_equal(t->max_connections, 4);
     assert_int_equal(t->connect_timeout_seconds, 5);
     assert_int_equal(t->statement_timeout_seconds, 10);
+    assert_int_equal(t->ping_seconds, 15);
     t = stw_targets_find(list, "pg");
     assert_int_equal(t->port, 5432);
     assert_string_equal(t->admin_database, "postgres");
@@ -166,7 +167,7 @@ static void what_is_said(void **state)
             "\"key\":\"k\"}},\"tls\":{\"mode\":\"VerifyCA\",\"caFile\":\"/ca.pem\"},"
             "\"allowedNamespaces\":[\"a\",\"b\"],\"allowedPrivileges\":[\"SELECT\","
             "\"GRANT OPTION\"],\"allowIAM\":true,\"maxUsers\":9,\"maxConnections\":1,"
-            "\"connectTimeoutSeconds\":2,\"statementTimeoutSeconds\":3"));
+            "\"connectTimeoutSeconds\":2,\"statementTimeoutSeconds\":3,\"pingSeconds\":0"));
     const struct stw_target *t = stw_targets_at(list, 0);
     (void)state;
     assert_int_equal(t->port, 5433);
@@ -183,6 +184,7 @@ static void what_is_said(void **state)
     assert_int_equal(t->max_connections, 1);
     assert_int_equal(t->connect_timeout_seconds, 2);
     assert_int_equal(t->statement_timeout_seconds, 3);
+    assert_int_equal(t->ping_seconds, 0);
     stw_targets_unref(list);
 }
 
@@ -305,11 +307,12 @@ static void what_is_wrong(void **state)
              ",\"allowedAuthPlugins\":[\"x\"]"),
          "targets[0].allowedAuthPlugins: Invalid value: not supported on postgresql\n"},
         {WITH("\"maxUsers\":-1,\"maxConnections\":0,\"connectTimeoutSeconds\":61,"
-              "\"statementTimeoutSeconds\":601"),
+              "\"statementTimeoutSeconds\":601,\"pingSeconds\":-1"),
          "targets[0].maxUsers: Invalid value: -1: must be between 0 and 2147483647\n"
          "targets[0].maxConnections: Invalid value: 0: must be between 1 and 64\n"
          "targets[0].connectTimeoutSeconds: Invalid value: 61: must be between 1 and 60\n"
-         "targets[0].statementTimeoutSeconds: Invalid value: 601: must be between 1 and 600\n"},
+         "targets[0].statementTimeoutSeconds: Invalid value: 601: must be between 1 and 600\n"
+         "targets[0].pingSeconds: Invalid value: -1: must be between 0 and 3600\n"},
         /* what only some engines have */
         {ONE(BASE ",\"admin\":{\"user\":\"u\",\"database\":\"d\",\"passwordFile\":\"/f\"}"),
          "targets[0].admin.database: Invalid value: not supported on mariadb\n"},

@@ -67,6 +67,7 @@ void stw_pool_poke(struct stw_pool *p)
 struct scene {
     struct fake_clock now;
     struct stw_clock clock;
+    struct stw_metrics *metrics;
     struct stw_pools *pools;
     struct stw_targets *targets;
     char woken[64]; /* keys, each followed by a blank */
@@ -118,7 +119,9 @@ static void begin(struct scene *s, const char *list)
 {
     *s = (struct scene){.now = {1000}};
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
+    s->metrics = stw_metrics_create("steward");
     struct stw_pools_config config = {.clock = &s->clock,
+                                      .metrics = s->metrics,
                                       .workers = 4,
                                       .wake = wake,
                                       .recovered = recover,
@@ -132,6 +135,7 @@ static void begin(struct scene *s, const char *list)
 static void end(struct scene *s)
 {
     stw_pools_destroy(s->pools);
+    stw_metrics_destroy(s->metrics);
     stw_targets_unref(s->targets);
     assert_int_equal(pools_alive, 0);
 }
@@ -255,6 +259,87 @@ static void test_troubled(void **state)
     stw_pools_leave(s.pools, &v, STW_SQL_FINE);
     stw_pools_leave(s.pools, &w, STW_SQL_FINE);
     assert_string_equal(s.recovered, "one ");
+    end(&s);
+}
+
+/* A server that only answers reads is not down: each run that reads would wake those that write, which
+ * fail again. */
+static void test_read_only_server_is_not_down(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    for (int i = 0; i < 2; i++) {
+        IN(&s, "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
+        assert_true(stw_pools_troubled(s.pools, "one"));
+        assert_int_equal(stw_pools_down_ms(s.pools, "one"), 0);
+        IN(&s, "one", "b", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+        assert_string_equal(s.recovered, "");
+    }
+    IN(&s, "one", "a", &v); /* a failover */
+    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    IN(&s, "one", "a", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
+    assert_string_equal(s.recovered, "one ");
+    end(&s);
+}
+
+static const char *read_metrics(struct scene *s, struct stw_buf *out)
+{
+    stw_buf_clear(out);
+    stw_metrics_render(s->metrics, out);
+    return stw_buf_str(out);
+}
+
+static void test_metric_says_whether_servers_can_be_used(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    stw_pools_leave(s.pools, &v, STW_SQL_DENIED);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 1"));
+    IN(&s, "one", "a", &v);
+    stw_pools_leave(s.pools, &v, STW_SQL_AUTH);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
+    s.now.ms += 5000;
+    assert_int_equal(stw_pools_down_ms(s.pools, "ONE"), 5001);
+    IN(&s, "one", "a", &v);
+    stw_pools_pause(s.pools); /* the lease is lost while the visit is open */
+    stw_pools_leave(s.pools, &v, STW_SQL_AUTH);
+    assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    IN(&s, "one", "a", &v); /* it leads again */
+    stw_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
+    struct stw_targets *none = targets_of("[]");
+    stw_pools_prune(s.pools, none);
+    stw_targets_unref(none);
+    assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    end(&s);
+}
+
+static void test_objects_of_a_server_that_is_down_are_told_in_turns(void **state)
+{
+    struct scene s;
+    struct stw_visit v;
+    (void)state;
+    begin(&s, TWO);
+    for (int i = 0; i < 2; i++) { /* from the first on, each time that it goes down */
+        IN(&s, "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+        assert_int_equal(stw_pools_tell(s.pools, "one", 5), 0);
+        IN(&s, "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
+        assert_int_equal(stw_pools_tell(s.pools, "one", 5), 5);
+        IN(&s, "one", "a", &v);
+        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    }
     end(&s);
 }
 
@@ -475,6 +560,9 @@ int main(void)
         cmocka_unit_test(test_one_server_gets_all),
         cmocka_unit_test(test_room_by_connections),
         cmocka_unit_test(test_troubled),
+        cmocka_unit_test(test_read_only_server_is_not_down),
+        cmocka_unit_test(test_metric_says_whether_servers_can_be_used),
+        cmocka_unit_test(test_objects_of_a_server_that_is_down_are_told_in_turns),
         cmocka_unit_test(test_sight),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_many_dead),
