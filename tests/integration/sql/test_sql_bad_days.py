@@ -498,8 +498,10 @@ def test_accounts_with_rights_in_another_database_share_connections(make_probe, 
     for those of others rather than close one to make another."""
     if not pg.sql("SELECT 1 FROM pg_database WHERE datname = 'other'"):
         pg.sql("CREATE DATABASE other")
+
     def sessions():
-        return int(pg.sql("SELECT sum(sessions) FROM pg_stat_database WHERE datname IN ('postgres', 'other')")[0][0])
+        return int(pg.sql("SELECT sum(sessions) FROM pg_stat_database "
+                          "WHERE datname IN ('postgres', 'other')")[0][0])
     grants = [grant("other", "CONNECT"), grant("other", "USAGE", schema="public")]
     probe = make_probe(pg.target("db", maxConnections=2))
     before = sessions()
