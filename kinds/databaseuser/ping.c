@@ -47,8 +47,7 @@ void dbu_ping_wake(struct stw_manager *m, const char *target)
     stw_manager_enqueue(m, stw_kind_databaseuser.kind, key);
 }
 
-/* The keys of the objects on a target. */
-static void find_users(const struct stw_run *run, struct stw_buf *out)
+void dbu_target_users(const struct stw_run *run, struct stw_buf *out)
 {
     stw_autobuf struct stw_buf key = STW_BUF_INIT(STW_KEY_LEN + 16);
     stw_index_add(&key, "target", run->name);
@@ -61,7 +60,7 @@ static void find_users(const struct stw_run *run, struct stw_buf *out)
 static bool is_used(const struct stw_run *run)
 {
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(STW_KEY_LEN);
-    find_users(run, &keys);
+    dbu_target_users(run, &keys);
     return keys.len > 0 || keys.failed;
 }
 
@@ -73,7 +72,7 @@ static bool tell_some(const struct stw_run *run)
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX_BYTES);
     uint32_t first = stw_pools_tell(state->pools, run->name, TELL_AT_ONCE), n = 0;
     size_t at = 0;
-    find_users(run, &keys);
+    dbu_target_users(run, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at)) && n < first + TELL_AT_ONCE; n++)
         if (n >= first)
             stw_manager_enqueue(run->manager, stw_kind_databaseuser.kind, key);

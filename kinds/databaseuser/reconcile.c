@@ -15,6 +15,7 @@
 #include "kinds/databaseuser/ping.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/sweep.h"
+#include "sql/mark.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -113,10 +114,13 @@ static bool is_news(struct stw_json was, struct stw_json is)
 
 /* Wakes other objects that want the account of one that was deleted.  The response to our own write has
  * removed those from the cache whose finalizer steward took off: this one may have left something. */
-static void wake_claimants(struct stw_manager *m, struct stw_json gone)
+static void wake_claimants(struct stw_manager *m, const char *key, struct stw_json gone)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
-    char target[DBU_NAME_MAX], user[DBU_NAME_MAX];
+    char target[DBU_NAME_MAX], user[DBU_NAME_MAX], uid[STW_MARK_UID_LEN];
+    const struct dbu_state *state = stw_manager_state(m, &stw_controller_databaseuser);
+    if (state && stw_json_strcpy(stw_json_path(gone, "metadata.uid"), uid, sizeof(uid)) == 0)
+        dbu_sweep_note_gone(state->sweeps, key, uid);
     if (read_label(gone, target, sizeof(target)) != 0)
         return;
     dbu_sweep_wake(m, target);
@@ -136,7 +140,7 @@ static void user_changed(struct stw_manager *m, const struct stw_watch *w, const
     if (!had || !has || is_news(stw_json_root(&was), stw_json_root(&is)))
         stw_watch_own_changed(m, w, key, old_text, new_text);
     if (had && !new_text)
-        wake_claimants(m, stw_json_root(&was));
+        wake_claimants(m, key, stw_json_root(&was));
 }
 
 /* --- the run */

@@ -313,6 +313,11 @@ void dbu_made_user(const struct stw_object *o, char out[DBU_NAME_MAX]);
 /* --- conflicts over the account: sets claim and holder */
 void dbu_claim(struct dbuser *d);
 
+/* --- targets; see ping.c */
+
+/* In a run of a target: the keys of its objects, as stw_informer_keys. */
+void dbu_target_users(const struct stw_run *run, struct stw_buf *out);
+
 /* --- deletion */
 bool dbu_is_created(const struct stw_object *o); /* by the status, there is an account */
 void dbu_cleanup(struct dbuser *d, struct stw_result *result);

@@ -21,6 +21,8 @@
 #define STRAYS_MAX 1000   /* that are counted for a target */
 #define TOLD_MAX 20       /* of them in one sweep */
 #define NOTE_NAME_LEN 200 /* of names in a message */
+#define GONE_MAX 1000     /* objects that are remembered */
+#define KEYS_MAX_BYTES ((size_t)64 << 20)
 
 struct stray {
     struct stw_hash id;
@@ -40,6 +42,8 @@ struct dbu_sweeps {
     struct stw_table all;
     struct stw_family *family;
     const char *const *namespaces;
+    struct stw_hash gone[GONE_MAX]; /* the last ones */
+    size_t gone_count;
 };
 
 static const char *target_of(const void *entry)
@@ -86,11 +90,34 @@ void dbu_sweep_wake(struct stw_manager *m, const char *target)
     stw_manager_enqueue(m, stw_kind_databaseuser.kind, key);
 }
 
+static struct stw_hash identify_object(const char *key, const char *uid)
+{
+    const struct stw_hash parts[] = {stw_hash_bytes(key, strlen(key)),
+                                     stw_hash_bytes(uid, strlen(uid))};
+    return stw_hash_bytes(parts, sizeof(parts));
+}
+
+void dbu_sweep_note_gone(struct dbu_sweeps *s, const char *key, const char *uid)
+{
+    STW_LOCKED(&s->lock);
+    s->gone[s->gone_count++ % GONE_MAX] = identify_object(key, uid);
+}
+
+static bool was_seen_gone(struct dbu_sweeps *s, const struct stw_found_mark *m)
+{
+    struct stw_hash one = identify_object(m->owner, m->uid);
+    STW_LOCKED(&s->lock);
+    for (size_t i = 0; i < STW_MIN(s->gone_count, (size_t)GONE_MAX); i++)
+        if (stw_hash_equal(s->gone[i], one))
+            return true;
+    return false;
+}
+
 /* --- one sweep */
 
 struct sweep {
     struct stw_run *run;
-    const struct dbu_sweeps *all;
+    struct dbu_sweeps *all;
     struct stw_targets *targets;
     const struct stw_target *target;
     const struct swept *before;
@@ -142,11 +169,32 @@ static enum stw_stray judge(const struct sweep *w, const struct stw_found_mark *
     return stw_stray_judge(m, stw_json_root(&doc), w->targets, w->target);
 }
 
+/* Whether the namespace has a DatabaseUser on the target. */
+static bool uses_target(const struct sweep *w, const char *ns)
+{
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX_BYTES);
+    size_t at = 0, len = strlen(ns);
+    dbu_target_users(w->run, &keys);
+    for (const char *key; (key = stw_keys_next(&keys, &at));)
+        if (strncmp(key, ns, len) == 0 && key[len] == '/')
+            return true;
+    return false;
+}
+
+/* A server can hold marks that name any owner.  What is not GONE names an object by its UID. */
+static bool is_credible(const struct sweep *w, const struct stw_found_mark *m, const char *ns,
+                        enum stw_stray why)
+{
+    return stw_target_accepts_namespace(w->target, ns) &&
+           (why != STW_STRAY_GONE || was_seen_gone(w->all, m) || uses_target(w, ns));
+}
+
 /* The event is about the object that the mark names, in its namespace. */
 static void tell(const struct sweep *w, const struct stw_found_mark *m, enum stw_stray why)
 {
     char ns[STW_KEY_LEN], name[STW_KEY_LEN], note[STW_CONDITION_MESSAGE_MAX + 8];
     stw_key_split(m->owner, ns, name);
+    bool credible = is_credible(w, m, ns, why);
     struct stw_event_object regarding = {.resource = w->run->controller->resource,
                                          .ns = ns,
                                          .name = name,
@@ -158,7 +206,8 @@ static void tell(const struct sweep *w, const struct stw_found_mark *m, enum stw
                m->database ? "database" : "account", NOTE_NAME_LEN, m->name, *m->host ? "@" : "",
                NOTE_NAME_LEN, m->host, w->target->name, stw_stray_text(why));
     stw_message_clean(note, STW_CONDITION_MESSAGE_MAX);
-    stw_events_record(w->run->events, &regarding, true, "Orphaned", "Sweep", note);
+    if (credible)
+        stw_events_record(w->run->events, &regarding, true, "Orphaned", "Sweep", note);
     stw_log(STW_LOG_WARN, "an account or a database has no object any more",
             STW_STR("object", m->owner), STW_STR("what", note));
 }

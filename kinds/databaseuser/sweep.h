@@ -20,6 +20,9 @@ void dbu_sweeps_destroy(struct dbu_sweeps *s); /* `s` may be NULL */
 
 /* Sweeps a target soon: its name, in any case. */
 void dbu_sweep_wake(struct stw_manager *m, const char *target);
+/* An object that steward has not deleted itself is gone, with this key and UID: what is left of it is reported in
+ * its namespace. */
+void dbu_sweep_note_gone(struct dbu_sweeps *s, const char *key, const char *uid);
 /* A run whose key is not of an object. */
 void dbu_sweep(struct stw_run *run, struct stw_result *result);
 

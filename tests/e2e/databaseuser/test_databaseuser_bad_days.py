@@ -152,6 +152,13 @@ def test_finalizer_that_is_removed_by_hand_leaves_a_named_orphan(scene, mariadb,
         assert 'account "app@%" on target "main"' in played.kubectl("get events")
     assert mariadb.login("app", FIRST)
     assert not [e for e in scene.steward.log() if e.get("object") == f"{shop}/stays"]
+    # The owner of the server names an object of a namespace that has none on it.
+    mariadb.sql("UPDATE steward.accounts SET owner='kube-system/app', owner_uid=UUID() WHERE user='app'")
+    scene.write_targets(mariadb.target("main", maxConnections=6))  # sweeps at once
+    wait.until("the line of the log", lambda: [
+        e for e in scene.steward.log() if e.get("object") == "kube-system/app"], 60)
+    wait.until("the metric", lambda: orphans(scene) == 1)
+    assert scene.cluster.events("kube-system", "app") == []
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user='app'")
     target = mariadb.target("main")
     scene.write_targets({**target, "maxConnections": 7})  # sweeps at once
