@@ -17,9 +17,8 @@ DASHBOARD = json.loads((paths.TOP / "config" / "grafana" / "dashboard.json").rea
 MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").read_text("utf-8"))
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
 # A verified backup needs an etcd in pods: tests/e2e/etcdbackup/test_etcdbackup_node.py checks the series there.
-# These need a database server: tests/e2e/databaseuser/test_databaseuser_bad_days.py checks the series there.
-NEEDS_MORE = ("steward_etcd_backup_last_verified_timestamp_seconds", "steward_database_orphans",
-              "steward_database_up")
+# Orphans need a database server: tests/e2e/databaseuser/test_databaseuser_bad_days.py checks the series there.
+NEEDS_MORE = ("steward_etcd_backup_last_verified_timestamp_seconds", "steward_database_orphans")
 SAMPLES = paths.TOP / "config" / "samples"
 
 
