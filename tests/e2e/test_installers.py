@@ -2,17 +2,21 @@
 """Installers change which kinds are installed, by server-side apply, while steward runs: helm and kubectl.
 The cluster has no node, so steward runs beside it, with the account of the installation."""
 
+import base64
+import contextlib
+import http.client
 import json
 import os
 import shlex
 import shutil
+import ssl
 import subprocess
 
 import pytest
 import yaml
 
 from support import cluster as k8s
-from support import chart, gitops, gotools, kustomize, wait
+from support import certs, chart, gitops, gotools, kustomize, served, wait
 from support import steward as stw
 from support.cluster import as_yaml
 
@@ -148,6 +152,75 @@ def test_helm_adds_and_removes_kinds(clean, helm, start, steward_binary):
     upgrade(ONE)
     start(ONE)
     wait_served(clean, ONE)
+
+
+class _Between(served.Handler):
+    """Passes each request on to the API server, and calls server.before() ahead of each write of a webhook
+    configuration."""
+
+    def _pass(self):
+        api, body = self.server.api, self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.command != "GET" and "webhookconfigurations/" in self.path:
+            self.server.before()
+        with contextlib.closing(api.connect()) as there:
+            names = ("Accept", "Content-Type", "User-Agent")
+            there.request(self.command, self.path, body or None, {
+                **api.headers, **{n: self.headers[n] for n in names if n in self.headers}})
+            answer = there.getresponse()
+            self.reply(answer.status, {"Content-Type": answer.getheader("Content-Type", "text/plain")},
+                       answer.read())
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _pass
+
+
+@pytest.fixture
+def between(clean, helm, tmp_path):
+    """A server for helm.  What is put into between.before is called between its reads and its writes."""
+    with served.Served(_Between) as server:
+        server.api, server.before = clean.api, lambda: None
+        config = tmp_path / "through.kubeconfig"
+        config.write_text(yaml.safe_dump({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "clusters": [{"name": "x", "cluster": {"server": server.url}}],
+            "users": [{"name": "x", "user": {}}]}), "utf-8")
+        helm.env["KUBECONFIG"] = str(config)
+        yield server
+
+
+@pytest.mark.parametrize("before, after, options", [
+    pytest.param(TWO, ONE, (), id="remove", marks=pytest.mark.oldest("server-side apply")),
+    pytest.param(ONE, TWO, ("--force-conflicts",), id="add")])
+def test_certificates_are_renewed_between_a_read_and_a_write_of_helm(clean, helm, start, between, before,
+                                                                     after, options):
+    """helm changes which webhooks there are, while steward puts a new CA into them: both writes stay, and
+    each webhook trusts what steward serves."""
+    def upgrade(kinds, *more):
+        helm("upgrade", "--install", "steward", chart.CHART, "--create-namespace", "--set",
+             "crds.install=false", "--set-json", f"kinds={json.dumps(kinds)}", *more)
+
+    def bundles():
+        return {hook["clientConfig"].get("caBundle") for kind, name in stw.WEBHOOK_CONFIGURATIONS
+                for hook in clean.get(kind, name)["webhooks"] if hook["name"][0] != "d"}
+    upgrade(before)
+    start(before)
+    wait_served(clean, before)
+    former, renewed = bundles(), []
+
+    def renew():
+        if not renewed:
+            clean.patch("secret", certs.SECRET, stw.NAMESPACE, {"data": {"ca.key": None}})
+            renewed.append(wait.until("another caBundle", lambda: bundles() - former, 30))
+    between.before = renew
+    upgrade(after, *options)
+    assert renewed
+    steward = start(after)
+    wait_served(clean, after)
+    [bundle] = bundles() - former
+    context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+    with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", steward.webhook_port, context=context,
+                                                        timeout=20)) as asked:
+        asked.connect()
 
 
 def overlay(folder, kinds):
