@@ -373,6 +373,10 @@ static void print_crd(const struct stw_kind *k, const struct stw_crd_options *o,
     stw_buf_addf(out, "  name: %s.%s\n", k->plural, k->group);
     print_parent_key(out, 2, "labels");
     print_plain_value(out, 4, "app.kubernetes.io/part-of", "{operator}");
+    /* The objects of a CRD go with it.  Flux and Argo CD delete what has left their source. */
+    print_parent_key(out, 2, "annotations");
+    print_plain_value(out, 4, "argocd.argoproj.io/sync-options", "Delete=false,Prune=false");
+    print_plain_value(out, 4, "kustomize.toolkit.fluxcd.io/prune", "disabled");
     print_parent_key(out, 0, "spec");
     print_conversion(out, k, o);
     print_plain_value(out, 2, "group", k->group);

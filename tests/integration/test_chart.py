@@ -276,10 +276,14 @@ def test_before_it_goes(render):
 
 
 def test_crds_stay_unless_told(render):
+    """Whatever installs them, and removes what left its source."""
+    stay = {"argocd.argoproj.io/sync-options": "Delete=false,Prune=false",
+            "helm.sh/resource-policy": "keep", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+
     def kept(values):
-        return {(o["metadata"].get("annotations") or {}).get("helm.sh/resource-policy")
-                for k, o in render(values, crds=True).items() if k[0] == "CustomResourceDefinition"}
-    assert (kept({}), kept({"crds": {"keep": False}})) == ({"keep"}, {None})
+        return [o["metadata"].get("annotations") or {}
+                for k, o in render(values, crds=True).items() if k[0] == "CustomResourceDefinition"]
+    assert kept({}) == [stay] * 7 and kept({"crds": {"keep": False}}) == [{}] * 7
 
 
 def test_policy_and_links(render):

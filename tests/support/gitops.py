@@ -28,6 +28,8 @@ def identity(obj):
 class Tool:
     """One source of objects, and its inventory: what the last sync has applied."""
 
+    KEEP = None  # (annotation, value) of what stays
+
     def __init__(self, cluster):
         self.cluster, self.inventory = cluster, {}
 
@@ -42,9 +44,14 @@ class Tool:
         return reply.object if reply.status == 200 else None
 
     def stale(self, objects):
-        """What the last sync has applied, and this one does not; the last first."""
+        """What the last sync has applied, and this one does not, unless it is to stay; the last first."""
         now = {identity(o) for o in objects}
-        return [o for key, o in reversed(self.inventory.items()) if key not in now]
+        return [o for key, o in reversed(self.inventory.items()) if key not in now and not self.stays(o)]
+
+    def stays(self, obj):
+        """Whether its annotation says that it is not pruned."""
+        name, value = self.KEEP
+        return value in ((self.live(obj) or obj)["metadata"].get("annotations") or {}).get(name, "").split(",")
 
     def delete(self, obj, propagation):
         """Prunes one object."""
@@ -62,6 +69,7 @@ class Flux(Tool):
     over what kubectl has applied before, and prunes at the end, by its inventory and its labels."""
 
     MANAGER = "kustomize-controller"
+    KEEP = ("kustomize.toolkit.fluxcd.io/prune", "disabled")
     LABELS = {"kustomize.toolkit.fluxcd.io/name": "steward",
               "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
 
@@ -138,6 +146,7 @@ class ArgoCD(Tool):
     `auth reconcile` of roles, and `apply` of all, by default on the client (three-way merge)."""
 
     MANAGER = "argocd-controller"
+    KEEP = ("argocd.argoproj.io/sync-options", "Prune=false")
     OPTIONS = ()
 
     def sync(self, objects):

@@ -260,7 +260,7 @@ static void users(void **state)
          "spec.user: Invalid value: \"a\\nb\": must not hold control characters\n"},
         {ON("maria", USER("a\xc2\x85"
                           "b")),
-         "spec.user: Invalid value: \"a\xc2\x85"
+         "spec.user: Invalid value: \"a\\u0085"
          "b\": must not hold control characters\n"},
         {ON("maria", USER("a\\u007f")),
          "spec.user: Invalid value: \"a\\u007f\": must not hold control characters\n"},
