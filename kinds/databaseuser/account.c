@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Converts the spec of a DatabaseUser to the account that the SQL module will create.  No I/O. */
+#include "kinds/databaseuser/account.h"
+
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
 #include "kube/tree.h"
 #include "sql/dialect.h"
 

@@ -2,12 +2,21 @@
  *
  * Carries out the steps of the plan, one at a time, and notes in the view what came of each.  Decides
  * nothing. */
+#include "kinds/databaseuser/act.h"
+
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/outcome.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/databases.h"
+#include "kinds/databaseuser/observe.h"
+#include "kinds/databaseuser/owned_secret.h"
+#include "kinds/databaseuser/rotation.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/tree.h"
 
 #include <string.h>

@@ -3,6 +3,8 @@
  * Resolves conflicts of objects over one account: the current owner keeps it; without an owner the
  * older object gets it, and the other one stays passive.  Also enforces the maximum number of
  * accounts on a target. */
+#include "kinds/databaseuser/claims.h"
+
 #include "base/util.h"
 #include "controller/claim.h"
 #include "controller/status.h"

@@ -2,11 +2,18 @@
  *
  * Deletion of a DatabaseUser: drops, locks or releases its account, then removes the finalizer.  An
  * account without this object's own mark is never dropped. */
+#include "kinds/databaseuser/cleanup.h"
+
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/outcome.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/databases.h"
+#include "kinds/databaseuser/observe.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/status.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/tree.h"
 
 #include <stdio.h>

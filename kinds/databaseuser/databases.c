@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The databases of a DatabaseUser, its schemas, and the end of both. */
+#include "kinds/databaseuser/databases.h"
+
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/retry.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
 

@@ -2,9 +2,14 @@
  *
  * Events and logs about changes that a run made on the server: what has changed, but never a
  * value. */
+#include "kinds/databaseuser/events.h"
+
 #include "base/log.h"
 #include "base/util.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/rotation.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/tree.h"
 
 /* The last run found everything as this generation wants it, so any difference now was made by

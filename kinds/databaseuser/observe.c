@@ -2,10 +2,20 @@
  *
  * The view of a DatabaseUser at the start of a run, from its spec, its status, and the caches, and what
  * the two Secrets add to it.  Decides nothing. */
+#include "kinds/databaseuser/observe.h"
+
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/status.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/databases.h"
+#include "kinds/databaseuser/owned_secret.h"
+#include "kinds/databaseuser/rotation.h"
+#include "kinds/databaseuser/rotation_clock.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/strategy.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/tree.h"
 
 #include <string.h>

@@ -3,6 +3,8 @@
  * Secrets that a DatabaseUser owns: the one with its connection, and the one with a generated
  * password.  They have an ownerReference, so the API server's garbage collection deletes them with
  * the object.  A Secret with another owner, or with none, is neither read nor written. */
+#include "kinds/databaseuser/owned_secret.h"
+
 #include "base/arena.h"
 #include "base/base64.h"
 #include "base/fault.h"
@@ -13,6 +15,8 @@
 #include "controller/manifest.h"
 #include "kinds/databaseuser/connection.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/owned.h"
 #include "kube/secret.h"
 #include "kube/tree.h"

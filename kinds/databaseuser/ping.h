@@ -19,6 +19,8 @@ void dbu_pings_destroy(struct dbu_pings *p); /* `p` may be NULL */
 
 /* Pings a target soon: its name, in any case. */
 void dbu_ping_wake(struct stw_manager *m, const char *target);
+/* In a run of a target: the keys of its objects, as stw_informer_keys. */
+void dbu_target_users(const struct stw_run *run, struct stw_buf *out);
 /* A run whose key is not of an object. */
 void dbu_ping(struct stw_run *run, struct stw_result *result);
 

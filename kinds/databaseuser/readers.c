@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kinds/databaseuser/readers_priv.h"
+#include "kinds/databaseuser/readers.h"
 
 #include "base/fault.h"
 #include "base/hex.h"

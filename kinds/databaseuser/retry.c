@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How soon a run is repeated after trouble with a server. */
+#include "kinds/databaseuser/retry.h"
+
 #include "base/util.h"
-#include "kinds/databaseuser/run_priv.h"
 
 #include <assert.h>
 

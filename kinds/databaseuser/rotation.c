@@ -2,8 +2,13 @@
  *
  * Times of a rotation, and what reads the connection Secret.  The server itself stores whether an old
  * password is valid; the status stores only until when, so that a run that was killed is continued. */
+#include "kinds/databaseuser/rotation.h"
+
 #include "base/util.h"
+#include "kinds/databaseuser/readers.h"
+#include "kinds/databaseuser/rotation_clock.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/strategy.h"
 #include "kube/tree.h"
 
 #define US_PER_S 1000000

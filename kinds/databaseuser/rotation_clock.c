@@ -3,10 +3,14 @@
  * Rotation by the clock.  Wall clocks are set: a step forwards causes one rotation too early, and a
  * step backwards delays the next one by at most one interval.  The end of an overlap is also measured
  * by the monotonic clock, so that no step ends a credential before applications had their time. */
+#include "kinds/databaseuser/rotation_clock.h"
+
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "kinds/databaseuser/account.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/strategy.h"
 #include "kube/tree.h"
 
 #include <pthread.h>

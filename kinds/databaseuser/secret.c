@@ -2,13 +2,13 @@
  *
  * The password of a DatabaseUser.  The cache has only the version of its Secret; the value is read
  * when it is needed and wiped after use. */
-#include "kube/secret.h"
+#include "kinds/databaseuser/secret.h"
+
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/secret_watch.h"
-#include "kinds/databaseuser/reconcile.h"
-#include "kinds/databaseuser/run_priv.h"
+#include "kube/secret.h"
 
 #include <pthread.h>
 

@@ -2,10 +2,14 @@
  *
  * State that the DatabaseUser controller keeps between runs: a pool for each target, and the key of
  * the fingerprints. */
+#include "kinds/databaseuser/state.h"
+
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/ping.h"
+#include "kinds/databaseuser/rotation_clock.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
 #include "kinds/databaseuser/sweep.h"
 #include "kinds/databaseuser/targets.h"
 

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Computes the status of a DatabaseUser.  No I/O. */
-#include "controller/status.h"
+#include "kinds/databaseuser/status.h"
+
 #include "base/util.h"
+#include "controller/status.h"
+#include "kinds/databaseuser/account.h"
+#include "kinds/databaseuser/databases.h"
+#include "kinds/databaseuser/owned_secret.h"
+#include "kinds/databaseuser/retry.h"
+#include "kinds/databaseuser/rotation.h"
+#include "kinds/databaseuser/rotation_clock.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/strategy.h"
+#include "kinds/databaseuser/targets_status.h"
+#include "kinds/databaseuser/twin.h"
 #include "kube/tree.h"
 
 #include <assert.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a new password replaces the old one: what the spec wants, resolved for the engine of the target. */
+#include "kinds/databaseuser/strategy.h"
+
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 

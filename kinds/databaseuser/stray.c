@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/twin.h"
 #include "sql/mark.h"
 #include "sql/quote.h"
 

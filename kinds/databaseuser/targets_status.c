@@ -3,6 +3,8 @@
  * The targets that the namespace of an object may use, for its status: tenants cannot read the
  * configuration.  It has no host, no account of an admin, and nothing that is for other namespaces
  * only. */
+#include "kinds/databaseuser/targets_status.h"
+
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TwinAccounts: names, condition and events of the logins.  No I/O. */
-#include "kinds/databaseuser/twins_priv.h"
+#include "kinds/databaseuser/twin.h"
 
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "kinds/databaseuser/rotation.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "kinds/databaseuser/owned_secret.h"
 
 #include "base/base64.h"
 #include "base/util.h"

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conflicts over the account. */
+#ifndef STW_KINDS_DATABASEUSER_CLAIMS_H
+#define STW_KINDS_DATABASEUSER_CLAIMS_H
+
+struct dbuser;
+
+/* Sets d->claim and d->holder. */
+void dbu_claim(struct dbuser *d);
+
+#endif
