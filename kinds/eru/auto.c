@@ -2,10 +2,14 @@
  *
  * Erus that Deployments request by an annotation.  They are created disabled and with the default
  * schedule.  The Deployment owns them, so they are deleted with it. */
+#include "kinds/eru/auto.h"
+
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/outcome.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/watch.h"
+#include "kinds/eru/workloads.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,11 @@
  *
  * How far the rollout of a workload is, and whether the workload may be restarted now.  No I/O
  * except through e->ops. */
+#include "kinds/eru/checks.h"
+
+#include "kinds/eru/notes.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
  * What the pods of a workload run: the digest behind each tag, where the administrator has listed the
  * registry.  Only images that each new pod pulls (imagePullPolicy: Always): of others a restart brings
  * no newer one. */
+#include "kinds/eru/images.h"
+
 #include "base/clock.h"
 #include "kinds/common/product.h"
 #include "kinds/eru/run_priv.h"

@@ -2,10 +2,14 @@
  *
  * What the pods of a workload read: one GET of the workload, and one of the metadata of each
  * ConfigMap and Secret.  Values are neither requested nor kept.  Then what they run (images.c). */
-#include "kinds/common/inputs.h"
+#include "kinds/eru/inputs.h"
+
 #include "base/hex.h"
 #include "base/util.h"
+#include "kinds/common/inputs.h"
+#include "kinds/eru/images.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/workloads.h"
 
 #include <stdio.h>
 

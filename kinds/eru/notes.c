@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Results and events of a run. */
+#include "kinds/eru/notes.h"
+
 #include "base/util.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
 
 #include <assert.h>
 #include <stdarg.h>

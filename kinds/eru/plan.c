@@ -3,8 +3,14 @@
  * Decides what must be done now, from the status, the spec, the workload and the time.  The stamp
  * on the workload decides whether an instant has been handled, so a run that was interrupted at
  * any point can simply be repeated. */
+#include "kinds/eru/plan.h"
+
 #include "base/util.h"
+#include "kinds/eru/checks.h"
+#include "kinds/eru/notes.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/selected.h"
+#include "kinds/eru/state.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -7,7 +7,16 @@
 #include "controller/status.h"
 #include "kinds/common/product.h"
 #include "kinds/common/workloads.h"
+#include "kinds/eru/auto.h"
+#include "kinds/eru/plan.h"
+#include "kinds/eru/rollouts.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/runtime.h"
+#include "kinds/eru/state.h"
+#include "kinds/eru/status.h"
+#include "kinds/eru/target.h"
+#include "kinds/eru/watch.h"
+#include "kinds/eru/workloads.h"
 #include "schema/zones.h"
 
 #include <stdio.h>

@@ -2,10 +2,12 @@
  *
  * The workloads with a current rollout, and its start by a monotonic clock.  Status changes of
  * other workloads are ignored. */
+#include "kinds/eru/rollouts.h"
+
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
 
 #include <pthread.h>
 

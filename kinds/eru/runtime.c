@@ -3,10 +3,13 @@
  * State of the controller in addition to the caches: current rollouts, counters, and a thread that
  * waits for a step of the wall clock.  The queue's delays use a clock that never steps, so after a
  * step every Eru is enqueued. */
+#include "kinds/eru/runtime.h"
+
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "kinds/eru/run_priv.h"
+#include "kinds/eru/rollouts.h"
+#include "kinds/eru/state.h"
 
 #include <errno.h>
 #include <poll.h>

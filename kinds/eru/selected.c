@@ -6,9 +6,14 @@
  * together with the instant, which counts as handled from then on.  The runs that follow restart
  * those that are recorded, and no others.  The stamp decides whether one has been restarted, so a
  * run that was interrupted between two restarts can be repeated. */
+#include "kinds/eru/selected.h"
+
 #include "base/clock.h"
 #include "base/util.h"
+#include "kinds/eru/checks.h"
+#include "kinds/eru/notes.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
 #include "kube/tree.h"
 
 #include <stdio.h>

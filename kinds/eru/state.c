@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Converts the status to a struct and back. */
+#include "kinds/eru/state.h"
+
 #include "base/util.h"
-#include "kinds/eru/run_priv.h"
 #include "kube/tree.h"
 
 #include <assert.h>

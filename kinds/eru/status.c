@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Computes the status of an Eru.  No I/O. */
-#include "controller/status.h"
+#include "kinds/eru/status.h"
+
 #include "base/util.h"
+#include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/eru/notes.h"
+#include "kinds/eru/plan.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
 #include "schema/zones.h"
 
 #include <stdio.h>

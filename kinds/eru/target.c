@@ -2,9 +2,16 @@
  *
  * The workload: one GET reads it, one server-side apply of annotations restarts it.  What a
  * selector matches is read by one list. */
+#include "kinds/eru/target.h"
+
 #include "base/fault.h"
 #include "base/util.h"
+#include "kinds/eru/inputs.h"
+#include "kinds/eru/rollouts.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/runtime.h"
+#include "kinds/eru/state.h"
+#include "kinds/eru/workloads.h"
 #include "kube/pages.h"
 #include "kube/tree.h"
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The watches of Erus and of workloads: what the caches keep, and whom a change wakes. */
+#include "kinds/eru/watch.h"
+
 #include "base/util.h"
 #include "controller/packed.h"
 #include "kinds/common/workloads.h"
+#include "kinds/eru/rollouts.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/runtime.h"
+#include "kinds/eru/workloads.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 #define STW_KINDS_ERU_WORKLOAD_H
 
 #include "base/json.h"
-#include "controller/controller.h"
+#include "base/resource.h"
 
 struct eru_target;
 
@@ -20,9 +20,5 @@ struct eru_workload {
 
 /* The row of a kind; of Deployments for NULL and for an unknown kind, which the spec refuses. */
 const struct eru_workload *eru_workload_of(const char *kind);
-
-/* --- watch.c: metadata only */
-extern const struct stw_watch eru_watch_deployments, eru_watch_statefulsets, eru_watch_daemonsets;
-const struct stw_watch *eru_watch_of(const struct eru_workload *workload);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kinds of workload that an Eru can restart, and how the progress of each is read. */
+#include "kinds/eru/workloads.h"
+
 #include "kinds/common/workloads.h"
 #include "kinds/eru/run_priv.h"
 

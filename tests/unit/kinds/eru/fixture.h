@@ -6,8 +6,13 @@
 #define STW_TESTS_KINDS_ERU_FIXTURE_H
 
 #include "base/util.h"
+#include "kinds/eru/plan.h"
 #include "kinds/eru/reconcile.h"
+#include "kinds/eru/rollouts.h"
 #include "kinds/eru/run_priv.h"
+#include "kinds/eru/state.h"
+#include "kinds/eru/target.h"
+#include "kinds/eru/workloads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

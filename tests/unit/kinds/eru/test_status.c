@@ -2,6 +2,7 @@
  *
  * The status of an Eru, and how a Deployment is read. */
 #include "fixture.h"
+#include "kinds/eru/status.h"
 #include "support/status_note.h"
 
 #include "base/tzfile.h"

@@ -4,7 +4,8 @@
 #include "base/util.h"
 #include "fake.h"
 #include "kinds/eru/run_priv.h"
-#include "kinds/eru/workload.h"
+#include "kinds/eru/target.h"
+#include "kinds/eru/workloads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
