@@ -8,6 +8,7 @@
 #include "controller/packed.h"
 #include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/databaseuser/ping.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/stray.h"
 

@@ -2,10 +2,14 @@
  *
  * External inputs of a backup: Secrets, the members' addresses, a store.  Secrets are read when a
  * backup begins, and wiped after it. */
+#include "kinds/etcdbackup/access.h"
+
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/places.h"
+#include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/state.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/watch.h"
 #include "kube/secret.h"

@@ -3,10 +3,13 @@
  * What an EtcdCluster reports about its backups, from the status of the EtcdBackups that reference
  * it. */
 #include "base/util.h"
+#include "controller/condition.h"
+#include "controller/object.h"
 #include "controller/packed.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/reconcile.h"
-#include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/state.h"
 #include "kube/tree.h"
 #include "schema/zones.h"
 

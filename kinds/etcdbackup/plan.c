@@ -3,8 +3,10 @@
  * When a backup is due.  lastScheduleTime and the phase record the instant that is being worked on.
  * It is retried across restarts until it succeeds or a newer instant replaces it.  A user's request is
  * one more instant; the schedule goes on after it. */
+#include "kinds/etcdbackup/plan.h"
+
 #include "base/util.h"
-#include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/state.h"
 #include "schema/calendar.h"
 
 bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s)

@@ -3,14 +3,16 @@
  * Transfers take long and would block the workers, so they run on a few threads of their own.  The
  * threads are started when there is work and end when there is none.  A run starts a transfer, is
  * woken when it makes progress, and collects its result. */
+#include "kinds/etcdbackup/runtime.h"
+
 #include "base/fence.h"
 #include "base/log.h"
 #include "base/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
+#include "kinds/etcdbackup/access.h"
 #include "kinds/etcdbackup/places.h"
-#include "kinds/etcdbackup/run.h"
 
 #include <assert.h>
 #include <pthread.h>

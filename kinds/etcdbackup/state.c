@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * State that is kept in an EtcdBackup's status. */
+#include "kinds/etcdbackup/state.h"
+
 #include "base/backoff.h"
 #include "base/hex.h"
 #include "base/util.h"
 #include "base/visible.h"
-#include "kinds/etcdbackup/run.h"
+#include "controller/condition.h"
 #include "kube/tree.h"
 
 #include <assert.h>

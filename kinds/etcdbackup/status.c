@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Builds the status of an EtcdBackup.  No I/O. */
-#include "controller/status.h"
+#include "kinds/etcdbackup/status.h"
+
 #include "base/util.h"
+#include "controller/status.h"
+#include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/state.h"
 #include "kube/tree.h"
 
 #include <stdio.h>

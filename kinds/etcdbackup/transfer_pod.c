@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Backups to a volume: only a pod can mount it, so a pod runs `steward snapshot save`. */
+#include "kinds/etcdbackup/transfer_pod.h"
+
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdbackup/access.h"
 #include "kinds/etcdbackup/agent.h"
+#include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/runtime.h"
+#include "kinds/etcdbackup/state.h"
 
 #include <stdio.h>
 

@@ -8,6 +8,7 @@
 #include "controller/manifest.h"
 #include "etcd/release.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdbackup/access.h"
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/labels.h"
 #include "kinds/etcdcluster/names.h"

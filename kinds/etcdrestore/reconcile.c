@@ -17,6 +17,7 @@
 #include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdbackup/state.h"
 #include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/watch.h"

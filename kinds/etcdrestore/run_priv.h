@@ -10,7 +10,6 @@
 #include "base/util.h"
 #include "controller/reconcile.h"
 #include "kinds/etcdbackup/agent.h"
-#include "kinds/etcdbackup/run.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdrestore/spec.h"
 

@@ -3,6 +3,7 @@
  * Reads and builds the status of an EtcdRestore.  It reports only steps that were observed. */
 #include "controller/status.h"
 #include "base/util.h"
+#include "kinds/etcdbackup/state.h"
 #include "kinds/etcdrestore/run_priv.h"
 #include "kube/tree.h"
 

@@ -4,7 +4,8 @@
  * names of backups. */
 #include "base/tzfile.h"
 #include "base/util.h"
-#include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/plan.h"
+#include "kinds/etcdbackup/state.h"
 #include "schema/zones.h"
 
 #include <setjmp.h>

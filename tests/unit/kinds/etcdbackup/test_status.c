@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The conditions of an EtcdBackup about its source and its store. */
+#include "kinds/etcdbackup/access.h"
 #include "kinds/etcdbackup/reconcile.h"
 #include "kinds/etcdbackup/run.h"
+#include "kinds/etcdbackup/state.h"
+#include "kinds/etcdbackup/status.h"
 #include "kinds/kinds.h"
 #include "support/fake_clock.h"
 #include "support/status_note.h"
