@@ -1,90 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spec.selector: its fields, the rules on them, and the query that it is for the API server, which
+ * spec.selector: the rules on it, and the query that it is for the API server, which
  * alone decides what matches. */
 #include "kinds/eru/selector.h"
 
 #include "base/util.h"
+#include "kinds/eru/schema.h"
 #include "schema/core.h"
 #include "schema/names.h"
 
 #include <stdio.h>
 
-#define LABELS_MAX 20
-#define EXPRESSIONS_MAX 10
-#define VALUES_MAX 20
-#define KEY_MAX 317
-
-static const char *const operators[] = {"In", "NotIn", "Exists", "DoesNotExist", NULL};
-
-static const char *check_key(const char *key)
+const char *stw_eru_check_label_key(const char *key)
 {
     return stw_is_qualified_name(key) ? NULL : STW_CORE_KEY_TEXT;
 }
 
-static const struct stw_cel cel_key[] = {
-    {"self.matches(r'^(" STW_RE_SUBDOMAIN "/)?[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$')",
-     STW_CORE_KEY_TEXT},
-    {0},
-};
-
-static const char *check_value(const char *value)
+const char *stw_eru_check_label_value(const char *value)
 {
     return stw_is_label_value(value) ? NULL : STW_CORE_LABEL_TEXT;
 }
-
-static const struct stw_cel cel_value[] = {
-    {"self.matches(r'^([a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?)?$')", STW_CORE_LABEL_TEXT},
-    {0},
-};
-
-static const struct stw_field value_item = {
-    .name = "", .type = STW_T_STRING, .check = check_value, .cel = cel_value, .cel_max = 63};
-
-struct requirement {
-    const char *key, *operator;
-    struct stw_json values;
-};
-
-static const struct stw_field requirement_fields[] = {
-    {.name = "key",
-     STW_FIELD(STW_T_STRING, struct requirement, key),
-     .help = "Key of the label.",
-     .required = true,
-     STW_RANGE(1, KEY_MAX),
-     .check = check_key,
-     .cel = cel_key},
-    {.name = "operator",
-     STW_FIELD(STW_T_STRING, struct requirement, operator),
-     .help = "What is required of the label.",
-     .required = true,
-     .values = operators},
-    {.name = "values",
-     STW_FIELD(STW_T_LIST, struct requirement, values),
-     .help = "Values, for In and NotIn; at most 20.",
-     STW_RANGE(0, VALUES_MAX),
-     .item = &value_item},
-    {0},
-};
-
-static const struct stw_field requirement_item = {
-    .name = "", .type = STW_T_OBJECT, .fields = requirement_fields};
-
-const struct stw_field stw_eru_selector_fields[] = {
-    {.name = "matchLabels",
-     STW_FIELD(STW_T_MAP, struct stw_eru_selector, labels),
-     .help = "Labels that a workload must have; at most 20.",
-     STW_RANGE(0, LABELS_MAX),
-     .item = &stw_core_label_item},
-    {.name = "matchExpressions",
-     STW_FIELD(STW_T_LIST, struct stw_eru_selector, expressions),
-     .help = "Requirements on labels, all of which a workload must meet; at most 10.",
-     STW_RANGE(0, EXPRESSIONS_MAX),
-     .item = &requirement_item},
-    {0},
-};
-
-/* --- rules */
 
 static bool takes_values(struct stw_json operator)
 {

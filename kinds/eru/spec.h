@@ -5,6 +5,7 @@
 #define STW_KINDS_ERU_SPEC_H
 
 #include "kinds/common/hours.h"
+#include "kinds/eru/schema.h"
 #include "kinds/eru/selector.h"
 #include "schema/calendar.h"
 #include "schema/kind.h"
@@ -23,12 +24,7 @@ struct stw_eru {
     struct stw_hours hours;
 };
 
-#define STW_ERU_MATCHES_MAX 100 /* workloads that a selector may match */
-#define STW_ERU_NAMED_MAX 20    /* of these, that the status names when they are finished */
-#define STW_ERU_SCHEDULE "0 0 * * *"
-#define STW_ERU_TIME_ZONE "Etc/UTC"
-
-extern const struct stw_kind stw_kind_eru;
+#define STW_ERU_NAMED_MAX 20 /* workloads that the status names when they are finished */
 
 /* True for an Eru that is still as steward created it for a Deployment. */
 bool stw_eru_is_default(const struct stw_eru *e);

@@ -66,9 +66,11 @@ SIGNATURES = {
 
 
 def literal(text, where):
-    """A string of C."""
+    """A string of C; a name such as STW_TEXT stands for itself."""
     if not isinstance(text, str):
         raise Mistake(where, f"{text} must be text: put it into quotes")
+    if re.fullmatch("STW_[A-Z0-9_]+", text):
+        return text
     if not text.isascii() or not text.isprintable():
         raise Mistake(where, "text must be one line of ASCII; join lines with '>-'")
     return json.dumps(text)
