@@ -4,6 +4,7 @@
 #ifndef STW_KINDS_ETCDBACKUP_SPEC_H
 #define STW_KINDS_ETCDBACKUP_SPEC_H
 
+#include "kinds/etcdbackup/schema.h"
 #include "kinds/etcdcluster/spec.h"
 #include "schema/kind.h"
 
@@ -40,8 +41,6 @@ struct stw_etcdbackup {
     const char *verify;      /* "None", "Hash" */
     struct stw_etcd_pod pod; /* of the pods that work on a volume */
 };
-
-extern const struct stw_kind stw_kind_etcdbackup;
 
 /* Each new value asks for one backup now, of an object with a schedule or an interval; for
  * stw_operator_text. */

@@ -23,8 +23,7 @@ static void check_endpoint(struct stw_json node, uint32_t index, int *https, str
     stw_format(path, sizeof(path), "spec.etcdEndpoints[%u]", index);
     stw_etcd_check_url(path, url, "https://host:2379", f);
     if (*https >= 0 && is_https != *https)
-        stw_findings_add(f, path, STW_INVALID, NULL,
-                         "must have the same scheme as the first endpoint");
+        stw_findings_add(f, path, STW_INVALID, NULL, "%s", STW_ETCDBACKUP_ONE_SCHEME);
     if (*https < 0)
         *https = is_https;
 }
@@ -37,18 +36,18 @@ static void check_endpoints(const struct stw_etcdbackup *b, struct stw_findings 
     stw_json_foreach (b->endpoints, key, url)
         check_endpoint(url, index++, &https, f);
     if (https == 1 && !b->client_tls_secret)
-        stw_findings_add(f, "spec.clientTLSSecret", STW_REQUIRED, NULL,
-                         "https endpoints need a client certificate");
+        stw_findings_add(f, "spec.clientTLSSecret", STW_REQUIRED, NULL, "%s",
+                         STW_ETCDBACKUP_NEEDS_CERTIFICATE);
 }
 
 static void check_source(const struct stw_etcdbackup *b, struct stw_findings *f)
 {
-    static const char text[] = "set exactly one of etcdEndpoints, clusterRef";
     bool endpoints = stw_json_there(b->endpoints);
     if (endpoints && b->cluster)
-        stw_findings_add(f, "spec.clusterRef", STW_FORBIDDEN, NULL, "%s", text);
+        stw_findings_add(f, "spec.clusterRef", STW_FORBIDDEN, NULL, "%s",
+                         STW_ETCDBACKUP_ONE_SOURCE);
     else if (!endpoints && !b->cluster)
-        stw_findings_add(f, "spec.clusterRef", STW_REQUIRED, NULL, "%s", text);
+        stw_findings_add(f, "spec.clusterRef", STW_REQUIRED, NULL, "%s", STW_ETCDBACKUP_ONE_SOURCE);
     if (endpoints)
         check_endpoints(b, f);
 }
@@ -79,14 +78,14 @@ static void check_interval(const struct stw_etcdbackup *b, struct stw_findings *
     int64_t n = b->policy.interval_s;
     stw_format(value, sizeof(value), "%lld", (long long)n);
     if (n != 0 && n < INTERVAL_MIN)
-        stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value,
-                         "must be 0 or at least %d", INTERVAL_MIN);
+        stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value, "%s",
+                         STW_ETCDBACKUP_INTERVAL_SHORT);
     else if (n > 315360000)
         stw_findings_add(f, "spec.backupPolicy.backupIntervalInSecond", STW_INVALID, value,
                          "must be at most 315360000");
     if (n != 0 && b->policy.schedule)
-        stw_findings_add(f, "spec.backupPolicy.schedule", STW_FORBIDDEN, NULL,
-                         "set only one of backupIntervalInSecond, schedule");
+        stw_findings_add(f, "spec.backupPolicy.schedule", STW_FORBIDDEN, NULL, "%s",
+                         STW_ETCDBACKUP_ONE_SCHEDULE);
 }
 
 static void check_keeping(const struct stw_etcdbackup *b, struct stw_findings *f)
@@ -98,8 +97,8 @@ static void check_keeping(const struct stw_etcdbackup *b, struct stw_findings *f
                   {"spec.backupPolicy.maxAgeSeconds", b->policy.max_age_s}};
     for (size_t i = 0; i < STW_COUNT(limits); i++)
         if (limits[i].value > 0 && !by_clock(b))
-            stw_findings_add(f, limits[i].path, STW_FORBIDDEN, NULL,
-                             "needs schedule or backupIntervalInSecond");
+            stw_findings_add(f, limits[i].path, STW_FORBIDDEN, NULL, "%s",
+                             STW_ETCDBACKUP_NEEDS_SCHEDULE);
 }
 
 static void check_policy(const struct stw_admission *a, const struct stw_etcdbackup *b,
@@ -127,7 +126,7 @@ static void check_period(const struct stw_etcdbackup *now, const struct stw_etcd
     stw_format(was, sizeof(was), "%lld", (long long)old->policy.interval_s);
     stw_findings_add(
         f, interval ? "spec.backupPolicy.backupIntervalInSecond" : "spec.backupPolicy.schedule",
-        STW_FORBIDDEN, NULL, "field is immutable (was %s)",
+        STW_FORBIDDEN, NULL, STW_ETCDBACKUP_IMMUTABLE " (was %s)",
         interval               ? was
         : old->policy.schedule ? "set"
                                : "not set");

@@ -8,13 +8,12 @@
 #include "schema/core.h"
 #include "schema/names.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
 
-const char *const stw_etcd_storage_types[] = {"S3", "PVC", NULL};
-
-const char *stw_etcd_check_storage_type(const char *type)
+const char *stw_etcdbackup_check_storage_type(const char *type)
 {
     static const char *const others[] = {"ABS", "GCS", "OSS"};
     for (size_t i = 0; i < STW_COUNT(others); i++)
@@ -47,7 +46,7 @@ void stw_etcd_check_url(const char *path, const char *url, const char *example,
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
     if (strchr(url, '@')) { /* the value is not shown: it has credentials */
-        stw_findings_add(f, path, STW_INVALID, NULL, "must not hold a user or a password");
+        stw_findings_add(f, path, STW_INVALID, NULL, "%s", STW_ETCDBACKUP_NO_CREDENTIALS);
     } else if (!is_url(url)) {
         stw_buf_json_strz(&json, url);
         stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "must be a URL such as %s",
@@ -56,97 +55,38 @@ void stw_etcd_check_url(const char *path, const char *url, const char *example,
 }
 
 /* "bucket/key", without keys that some servers map to another place. */
-static const char *check_path(const char *path)
+const char *stw_etcdbackup_check_path(const char *path)
 {
-    static const char text[] = "must be \"bucket/key\"";
     size_t bucket = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789.-_");
     if (bucket == 0 || path[0] == '.' || path[bucket] != '/' || !path[bucket + 1] ||
         path[bucket + 1] == '/' || !is_plain(path))
-        return text;
+        return STW_ETCDBACKUP_PATH_FORM;
     return NULL;
 }
 
-static const char *check_region(const char *region)
+const char *stw_etcdbackup_check_region(const char *region)
 {
     return region[strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789-_")]
-               ? "must consist of letters, digits, '-' and '_'"
+               ? STW_ETCDBACKUP_REGION_FORM
                : NULL;
 }
 
-static const char *const encryptions[] = {"AES256", "aws:kms", NULL};
-
-const struct stw_field stw_etcd_s3_fields[] = {
-    {.name = "path",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_s3, path),
-     .help = "Bucket and key: bucket/key.  Backups are written to it, or below it as "
-             "key_v<revision>_<time> when they are made on a schedule.",
-     .required = true,
-     STW_RANGE(3, 900),
-     .range_text = "must be \"bucket/key\"",
-     .pattern = "^[^/ ]+/.+$",
-     .check = check_path,
-     .cel = stw_etcd_cel_path},
-    {.name = "awsSecret",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_s3, aws_secret),
-     .help = "Secret with the key credentials, as ~/.aws/credentials has it; ca.crt in it, if "
-             "there, is the CA of the endpoint.",
-     STW_CHECK_SUBDOMAIN},
-    {.name = "endpoint",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_s3, endpoint),
-     .help = "URL of an S3-compatible server; when absent, AWS.",
-     STW_RANGE(1, 512),
-     .pattern = "^https?://"},
-    {.name = "forcePathStyle",
-     STW_FIELD(STW_T_BOOL, struct stw_etcd_s3, force_path_style),
-     .help = "Whether the bucket is in the path instead of in the host name.",
-     .def = "false"},
-    {.name = "region",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_s3, region),
-     .help = "Region of the bucket.",
-     .def = "\"us-east-1\"",
-     STW_RANGE(1, 64),
-     .check = check_region,
-     .cel = stw_etcd_cel_region},
-    {.name = "sse",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_s3, sse),
-     .help = "How the server encrypts the object; when absent, as configured for the bucket.",
-     .values = encryptions},
-    {0},
-};
-
 /* A relative path that never goes upwards. */
-static const char *check_folder(const char *path)
+const char *stw_etcdbackup_check_folder(const char *path)
 {
-    static const char text[] = "must stay inside the volume";
     if (path[0] == '/' || !is_plain(path))
-        return text;
+        return STW_ETCDBACKUP_FOLDER_FORM;
     for (const char *part = path; part; part = strchr(part, '/')) {
         part += *part == '/';
         size_t len = strcspn(part, "/");
         if ((len == 2 && strncmp(part, "..", 2) == 0) || (len == 1 && *part == '.') ||
             (len == 0 && *part))
-            return text;
+            return STW_ETCDBACKUP_FOLDER_FORM;
     }
     return NULL;
 }
-
-const struct stw_field stw_etcd_pvc_fields[] = {
-    {.name = "claimName",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_pvc, claim),
-     .help = "PersistentVolumeClaim in the same namespace.",
-     .required = true,
-     STW_CHECK_SUBDOMAIN},
-    {.name = "path",
-     STW_FIELD(STW_T_STRING, struct stw_etcd_pvc, path),
-     .help = "Path inside the volume, as s3.path without the bucket.",
-     .required = true,
-     STW_RANGE(1, 900),
-     .check = check_folder,
-     .cel = stw_etcd_cel_folder},
-    {0},
-};
 
 /* --- rules */
 
@@ -185,14 +125,18 @@ void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *
         stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
 }
 
-static void check_block(const struct stw_admission *a, const char *block,
-                        const struct stw_field *rows, struct stw_findings *f)
+static void check_block(const struct stw_admission *a, const char *block, struct stw_findings *f)
 {
     const struct stw_path spec = {.name = "spec"}, at = {.up = &spec, .name = block};
     struct stw_field fixed[8] = {0};
-    for (size_t i = 0; rows[i].name && i + 1 < STW_COUNT(fixed); i++) {
-        fixed[i] = rows[i];
-        fixed[i].immutable = !stw_streq(rows[i].name, "awsSecret");
+    const struct stw_field *row = a->kind->spec;
+    while (row->name && !stw_streq(row->name, block))
+        row++;
+    assert(row->fields);
+    row = row->fields;
+    for (size_t i = 0; row[i].name && i + 1 < STW_COUNT(fixed); i++) {
+        fixed[i] = row[i];
+        fixed[i].immutable = !stw_streq(row[i].name, "awsSecret");
     }
     stw_check_immutable(&at, fixed, stw_json_get(stw_json_get(a->object, "spec"), block),
                         stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
@@ -200,8 +144,8 @@ static void check_block(const struct stw_admission *a, const char *block,
 
 void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f)
 {
-    check_block(a, "s3", stw_etcd_s3_fields, f);
-    check_block(a, "pvc", stw_etcd_pvc_fields, f);
+    check_block(a, "s3", f);
+    check_block(a, "pvc", f);
 }
 
 /* --- the place */

@@ -296,12 +296,12 @@ static bool leftover_learner(struct plan *p)
 
 static bool check_spec_size(struct plan *p)
 {
-    if (p->v->size >= 1 && p->v->size <= STW_ETCD_SIZE_MAX)
+    if (p->v->size >= 1 && p->v->size <= STW_ETCDCLUSTER_SIZE_MAX)
         return false;
     return plan_freeze(p, "InvalidSpec",
                        "spec.size: Invalid value: %" PRId64 ": must be between 1 and %d; members "
                        "are left as they are",
-                       p->v->size, STW_ETCD_SIZE_MAX);
+                       p->v->size, STW_ETCDCLUSTER_SIZE_MAX);
 }
 
 /* I13: a removed member's claim is deleted only when all `size` members are healthy. */

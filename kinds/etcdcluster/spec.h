@@ -6,12 +6,10 @@
 
 #include "base/util.h"
 #include "etcd/release.h"
+#include "kinds/etcdcluster/schema.h"
 #include "schema/kind.h"
 #include "schema/semver.h"
 
-#define STW_ETCD_REPOSITORY "quay.io/coreos/etcd"
-#define STW_ETCD_CLUSTER_NAME_MAX 52 /* a member's name is 11 bytes longer */
-#define STW_ETCD_SIZE_MAX 7
 #define STW_ETCD_CLIENT_PORT 2379
 #define STW_ETCD_PEER_PORT 2380
 #define STW_ETCD_METRICS_PORT 2381 /* plain HTTP: probes have no client certificate */
@@ -82,8 +80,6 @@ struct stw_etcdcluster {
     } volume_retention;
     int64_t progress_deadline_s;
 };
-
-extern const struct stw_kind stw_kind_etcdcluster;
 
 /* Whether an option of etcd ("data-dir", "experimental-...") is reserved for steward.  Every option
  * that steward passes to a member must be.  `ret_use`: the field of the spec for it, or NULL. */

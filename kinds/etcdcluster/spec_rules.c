@@ -20,8 +20,8 @@ static void check_size(const struct stw_ec_scene *s)
     int64_t size = s->now->size;
     bool durable = !stw_streq(s->now->storage.medium, "EmptyDir") &&
                    !stw_json_is(stw_json_path(s->status, "storage.medium"), "EmptyDir");
-    if (size < 0 || size > STW_ETCD_SIZE_MAX)
-        stw_ec_refuse_int(s, "size", size, "must be between 1 and %d", STW_ETCD_SIZE_MAX);
+    if (size < 0 || size > STW_ETCDCLUSTER_SIZE_MAX)
+        stw_ec_refuse_int(s, "size", size, "must be between 1 and %d", STW_ETCDCLUSTER_SIZE_MAX);
     else if (size == 0 && !durable)
         stw_ec_refuse_int(s, "size", size,
                           "0 (hibernate) needs persistent storage, or the data is lost");
@@ -44,9 +44,9 @@ static void check_repository(const struct stw_ec_scene *s)
     if (!text || !*text || strlen(text) > 1024)
         return;
     if (strchr(slash ? slash : text, ':') || strchr(text, '@'))
-        stw_ec_refuse_text(s, "repository", text, "must not hold a tag; use spec.version");
+        stw_ec_refuse_text(s, "repository", text, STW_ETCDCLUSTER_TAGGED);
     else if (!stw_is_image(text))
-        stw_ec_refuse_text(s, "repository", text, "not a valid image reference");
+        stw_ec_refuse_text(s, "repository", text, STW_ETCDCLUSTER_IMAGE_FORM);
 }
 
 /* --- TLS */
@@ -117,15 +117,15 @@ void stw_ec_check_tls(const struct stw_ec_scene *s)
     const char *server = now->tls.static_.member.server_secret;
     if (!server != !now->tls.static_.operator_secret)
         stw_ec_require(s, server ? "TLS.static.operatorSecret" : "TLS.static.member.serverSecret",
-                       "operatorSecret and member.serverSecret must be set together");
+                       STW_ETCDCLUSTER_TOGETHER);
     if (has_static(now) && now->tls.auto_.provider)
-        stw_ec_forbid(s, "TLS.auto", "set only one of static, auto");
+        stw_ec_forbid(s, "TLS.auto", STW_ETCDCLUSTER_ONE_TLS);
     if (now->tls.auto_.provider && now->tls.auto_.validity_days >= 1 &&
         now->tls.auto_.renew_before_days >= now->tls.auto_.validity_days)
         stw_ec_refuse_int(s, "TLS.auto.renewBeforeDays", now->tls.auto_.renew_before_days,
-                          "must be less than validityDays");
+                          STW_ETCDCLUSTER_RENEWAL_EARLY);
     if (old && (peer_tls(now) != peer_tls(old) || client_tls(now) != client_tls(old)))
-        stw_ec_forbid(s, "TLS", "cannot be switched on a running cluster");
+        stw_ec_forbid(s, "TLS", STW_ETCDCLUSTER_TLS_STAYS);
     advise_on_secrets(s);
 }
 
@@ -156,9 +156,8 @@ static void check_compaction(const struct stw_ec_scene *s)
     if (!*retention || is_retention(retention, !revision))
         return;
     stw_ec_refuse_text(s, "options.autoCompactionRetention", retention, "%s",
-                       revision
-                           ? "must be a number of revisions when autoCompactionMode is revision"
-                           : "must be a duration such as 1h or 30m, or a number of hours");
+                       revision ? STW_ETCDCLUSTER_RETENTION_REVISIONS
+                                : STW_ETCDCLUSTER_RETENTION_DURATION);
 }
 
 static void check_quota(const struct stw_ec_scene *s)
@@ -168,7 +167,7 @@ static void check_quota(const struct stw_ec_scene *s)
     if (!stw_json_there(v) || stw_quantity_of(v, &quota) != 0)
         return;
     if (quota < 64 * MIB)
-        stw_ec_refuse_node(s, "options.quotaBackendBytes", v, "must be at least 64Mi");
+        stw_ec_refuse_node(s, "options.quotaBackendBytes", v, STW_ETCDCLUSTER_QUOTA_SMALL);
     else if (quota > 8192 * MIB)
         stw_findings_warn(s->f, "%s is above etcd's suggested maximum of 8Gi",
                           stw_ec_path(s, "options.quotaBackendBytes").text);
@@ -181,8 +180,7 @@ static void check_election(const struct stw_ec_scene *s)
     heartbeat = heartbeat ? heartbeat : HEARTBEAT_MS;
     election = election ? election : ELECTION_MS;
     if (heartbeat > 0 && heartbeat <= 10000 && election > 0 && election < 5 * heartbeat)
-        stw_ec_refuse_int(s, "options.electionTimeoutMs", election,
-                          "must be at least five times heartbeatIntervalMs");
+        stw_ec_refuse_int(s, "options.electionTimeoutMs", election, STW_ETCDCLUSTER_ELECTION_SHORT);
 }
 
 /* Options whose names depend on the version. */
@@ -193,7 +191,7 @@ static void check_extra_arg(const struct stw_ec_scene *s, const char *path, cons
     struct stw_semver v = {0};
     stw_autofree char *text = stw_streq(name, STW_ETCD_GATES) ? stw_json_strdup(value) : NULL;
     if (text && strstr(text, gate))
-        stw_ec_forbid(s, path, "%s is set by the operator", gate);
+        stw_ec_forbid(s, path, "%s " STW_ETCDCLUSTER_BY_OPERATOR, gate);
     if (strncmp(name, "experimental-", 13) == 0 && s->now->version &&
         stw_semver_parse(s->now->version, &v) == 0 && stw_etcd_has(v, STW_ETCD_NO_EXPERIMENTS))
         stw_ec_forbid(
@@ -213,13 +211,12 @@ static void check_extra_args(const struct stw_ec_scene *s)
             return;
         if (stw_json_strcpy(key, name, sizeof(name)) != 0 || !*name ||
             name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")]) {
-            stw_ec_refuse_node(s, "options.extraArgs", key,
-                               "must be names of etcd's options, such as max-request-bytes");
+            stw_ec_refuse_node(s, "options.extraArgs", key, STW_ETCDCLUSTER_ARG_FORM);
             continue;
         }
         stw_format(path, sizeof(path), "options.extraArgs[%s]", name);
         if (name[0] == '-')
-            stw_ec_refuse_node(s, path, key, "must be without dashes before it");
+            stw_ec_refuse_node(s, path, key, STW_ETCDCLUSTER_ARG_DASHES);
         else if (stw_etcd_option_reserved(name, &use))
             stw_ec_forbid_option(s, path, name, use);
         else

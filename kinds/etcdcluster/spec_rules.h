@@ -8,12 +8,6 @@
 #include "base/util.h"
 #include "kinds/etcdcluster/spec.h"
 
-extern const struct stw_field stw_ec_spec_fields[];
-extern const struct stw_field stw_ec_pod_fields[];       /* of struct stw_etcd_pod */
-extern const struct stw_field stw_ec_agent_pod_fields[]; /* those that a pod of a backup has */
-extern const struct stw_field stw_ec_status_fields[];
-extern const struct stw_column stw_ec_columns[];
-
 /* The input of the rules. */
 struct stw_ec_scene {
     const struct stw_admission *a;
@@ -86,30 +80,15 @@ void stw_ec_check_tls(const struct stw_ec_scene *s);
     X(WHOLE, "heartbeat-interval", "options.heartbeatIntervalMs")                                  \
     X(WHOLE, "election-timeout", "options.electionTimeoutMs")
 
-/* The rules in CEL; the first ones are those of stw_ec_check_agent_pod. */
-#define STW_EC_CEL_HAS_MAP(name) "has(self.pod) && has(self.pod." name ")"
-#define STW_EC_CEL_OF_MAP(name, condition, text)                                                   \
-    {                                                                                              \
-        .at = "pod." name, .type = STW_CEL_ENTRIES, .code = STW_FORBIDDEN, .message = (text),      \
-        .rule = "!(" STW_EC_CEL_HAS_MAP(name) ") || self.pod." name ".all(k, " condition ")",      \
-    }
-#define STW_EC_CEL_NOT_OURS                                                                        \
-    "!k.startsWith('{domain}/') && !k.startsWith('etcd.database.coreos.com/')"
-#define STW_EC_CEL_AGENT_POD                                                                       \
-    STW_EC_CEL_OF_MAP("labels",                                                                    \
-                      "k != 'app' && !k.startsWith('etcd_') && "                                   \
-                      "!k.startsWith('app.kubernetes.io/') && " STW_EC_CEL_NOT_OURS,               \
-                      "reserved label"),                                                           \
-        STW_EC_CEL_OF_MAP("annotations", STW_EC_CEL_NOT_OURS, "reserved annotation"),              \
-        STW_CEL_LABELS(STW_EC_CEL_HAS_MAP("labels"), "self.pod.labels", "pod.labels"),             \
-        STW_CEL_KEYS(STW_EC_CEL_HAS_MAP("annotations"), "self.pod.annotations",                    \
-                     "pod.annotations"),                                                           \
-        STW_CEL_LABELS(STW_EC_CEL_HAS_MAP("nodeSelector"), "self.pod.nodeSelector",                \
-                       "pod.nodeSelector"),                                                        \
-        STW_CEL_RESOURCES("has(self.pod) && has(self.pod.resources)", "self.pod.resources",        \
-                          "pod.resources")
-extern const struct stw_cel stw_ec_cel_version[], stw_ec_cel_repository[];
-extern const struct stw_cel_rule stw_ec_cel[];
+/* A reserved option as a regular expression, for the rules in CEL. */
+#define STW_ETCD_FORM_WHOLE(text) "^(experimental-)?" text "$|"
+#define STW_ETCD_FORM_BEGIN(text) "^(experimental-)?" text "|"
+#define STW_ETCD_FORM_WITHIN(text) text "|"
+#define STW_ETCD_FORM_END(text) text "$|"
+#define STW_ETCD_FORM(match, text, use) STW_ETCD_FORM_##match(text)
+#define STW_ETCD_RESERVED_FORM STW_ETCD_RESERVED_OPTIONS(STW_ETCD_FORM) "^$"
+
+#define STW_ETCD_VERSION_MAX (STW_SEMVER_LEN - 1) /* bytes of spec.version */
 
 /* For `check` of a field table row. */
 const char *stw_ec_check_version_text(const char *version);
@@ -120,6 +99,9 @@ const char *stw_ec_check_version_text(const char *version);
 void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
                              const char *const *keys, const char *then, struct stw_findings *f);
 
+/* Of the kind. */
+void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d);
 void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
                      struct stw_findings *f);
 void stw_ec_advise_delete(const struct stw_admission *a, struct stw_findings *f);

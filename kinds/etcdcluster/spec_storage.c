@@ -49,7 +49,7 @@ static void check_size(const struct stw_ec_scene *s, const struct volume *v)
     if (v->claim && !stw_json_there(v->size))
         stw_ec_require(s, claim_size, "");
     else if (v->good && v->bytes < SIZE_MIN)
-        stw_ec_refuse_node(s, v->size_path, v->size, "must be at least 1Gi");
+        stw_ec_refuse_node(s, v->size_path, v->size, STW_ETCDCLUSTER_VOLUME_SMALL);
     else if (v->good && v->bytes < TIMES_QUOTA * quota && !stw_streq(v->medium, "EmptyDir"))
         stw_findings_warn(s->f,
                           "%s is less than three times options.quotaBackendBytes: a full database "
@@ -80,7 +80,8 @@ static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
         return;
     size_text(was, old);
     if (now->bytes < was->bytes)
-        stw_ec_refuse_node(s, now->size_path, now->size, "storage cannot shrink (was %s)", old);
+        stw_ec_refuse_node(s, now->size_path, now->size, STW_ETCDCLUSTER_NO_SHRINKING " (was %s)",
+                           old);
     else if (now->bytes > was->bytes && !is_empty_dir(s, now))
         stw_findings_warn(s->f,
                           "%s: volumes are expanded one at a time where their StorageClass allows "
@@ -118,7 +119,7 @@ static void check_claim(const struct stw_ec_scene *s)
         if (there == stw_json_there(y) && (!there || stw_json_equal(x, y)))
             continue;
         stw_format(path, sizeof(path), "pod.persistentVolumeClaimSpec.%s", fixed[i]);
-        stw_ec_forbid(s, path, "field is immutable");
+        stw_ec_forbid(s, path, STW_ETCDCLUSTER_IMMUTABLE);
     }
 }
 
@@ -127,8 +128,7 @@ void stw_ec_check_storage(const struct stw_ec_scene *s)
     struct volume now = volume_of(s->now);
     check_size(s, &now);
     if (now.claim && stw_json_there(stw_json_get(s->json, "storage")))
-        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec",
-                      "set only one of storage, pod.persistentVolumeClaimSpec");
+        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec", STW_ETCDCLUSTER_ONE_STORAGE);
     if (stw_streq(now.medium, "EmptyDir"))
         stw_findings_warn(s->f, "%s EmptyDir: data is lost when all members stop",
                           stw_ec_path(s, "storage.medium").text);

@@ -46,8 +46,8 @@ const char *stw_ec_check_version_text(const char *text)
                                      ", not a pre-release or a build"
                                    : "must be a version like " STW_ETCD_VERSION;
     if (stw_semver_older(v, first_supported))
-        return "versions before 3.1 are not supported";
-    return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;
+        return STW_ETCDCLUSTER_TOO_OLD;
+    return stw_etcd_corrupts(v) ? STW_ETCDCLUSTER_CORRUPTS : NULL;
 }
 
 /* etcd's guides "Downgrade etcd from v3.6 to v3.5" and "... from v3.7 to v3.6". */
@@ -61,7 +61,7 @@ static int check_downgrade(struct stw_semver from, struct stw_semver to, struct 
         return stw_fail(err, STW_ERR_INVALID, "downgrade from %s is not supported", text);
     }
     if (to.minor + 1 < from.minor)
-        return stw_fail(err, STW_ERR_INVALID, "downgrade one minor at a time: next is %u.%u",
+        return stw_fail(err, STW_ERR_INVALID, STW_ETCDCLUSTER_DOWNGRADE_STEP ": next is %u.%u",
                         from.major, from.minor - 1U);
     if (!stw_semver_older(to, least))
         return 0;
@@ -75,7 +75,7 @@ int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw
     if (stw_semver_older(to, from))
         return check_downgrade(from, to, err);
     if (to.major != from.major || to.minor > from.minor + 1)
-        return stw_fail(err, STW_ERR_INVALID, "upgrade one minor at a time: next is %u.%u",
+        return stw_fail(err, STW_ERR_INVALID, STW_ETCDCLUSTER_UPGRADE_STEP ": next is %u.%u",
                         from.major, from.minor + 1U);
     struct stw_semver least = stw_etcd_step_to(to).least;
     if (to.minor > from.minor && stw_semver_older(from, least)) {
@@ -169,7 +169,7 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
         advise_on_step(s, from, wanted);
     }
     if (s->old->size != s->now->size)
-        stw_ec_forbid(s, "version", "change size and version in separate steps");
+        stw_ec_forbid(s, "version", STW_ETCDCLUSTER_SEPARATE_STEPS);
 }
 
 static void advise_on_version(const struct stw_ec_scene *s, struct stw_semver v)
@@ -200,4 +200,28 @@ void stw_ec_check_version(const struct stw_ec_scene *s)
         check_step(s, v);
     if (!stw_ec_check_version_text(s->now->version))
         advise_on_version(s, v);
+}
+
+/* Writes the version into the spec of a cluster that names none: a steward with another built-in
+ * default must not change it later. */
+void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,
+                         struct stw_defaults *d)
+{
+    stw_autobuf struct stw_buf json = STW_BUF_INIT(1024);
+    size_t len;
+    struct stw_json was = stw_json_path(a->old_object, "spec.version");
+    if (stw_json_there(stw_json_get(spec, "version")))
+        return;
+    if (a->operation != STW_UPDATE) {
+        stw_default_add(d, "/spec/version", "\"" STW_ETCD_VERSION "\"");
+        return;
+    }
+    if (!stw_json_there(was))
+        was = stw_ec_version_of_status(stw_json_get(a->old_object, "status"));
+    if (stw_json_type(was) != STW_JSON_STRING)
+        return;
+    const char *raw = stw_json_raw(was, &len);
+    stw_buf_add(&json, raw, len);
+    if (!json.failed)
+        stw_default_add(d, "/spec/version", stw_buf_str(&json));
 }

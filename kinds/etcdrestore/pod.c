@@ -35,7 +35,7 @@ int er_cluster_read(struct er *e)
                                   .name = e->spec.cluster,
                                   .uid = e->object.uid};
     spec->version = spec->version ? spec->version : STW_ETCD_VERSION;
-    spec->repository = spec->repository ? spec->repository : STW_ETCD_REPOSITORY;
+    spec->repository = spec->repository ? spec->repository : STW_ETCDCLUSTER_REPOSITORY;
     spec->volume_retention.when_deleted = "Retain"; /* no cluster owns the claim yet */
     c->naming =
         (struct stw_naming){.app = STW_ETCD_APP, .component = "member", .image = spec->repository};

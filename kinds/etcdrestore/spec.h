@@ -5,6 +5,7 @@
 #define STW_KINDS_ETCDRESTORE_SPEC_H
 
 #include "kinds/etcdbackup/spec.h"
+#include "kinds/etcdrestore/schema.h"
 
 struct stw_etcdrestore {
     const char *storage_type; /* or NULL */
@@ -21,7 +22,5 @@ struct stw_etcdrestore {
     bool mark_compacted;
     int64_t keep_old_volumes_s;
 };
-
-extern const struct stw_kind stw_kind_etcdrestore;
 
 #endif

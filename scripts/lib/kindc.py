@@ -66,14 +66,12 @@ SIGNATURES = {
 
 
 def literal(text, where):
-    """A string of C; a name such as STW_TEXT stands for itself."""
+    """A string of C, with the constants that are named in it as {STW_NAME}."""
     if not isinstance(text, str):
         raise Mistake(where, f"{text} must be text: put it into quotes")
-    if re.fullmatch("STW_[A-Z0-9_]+", text):
-        return text
     if not text.isascii() or not text.isprintable():
         raise Mistake(where, "text must be one line of ASCII; join lines with '>-'")
-    return json.dumps(text)
+    return re.sub(r"\{(STW_[A-Z0-9_]+)\}", r'" \1 "', json.dumps(text)).removeprefix('"" ').removesuffix(' ""')
 
 
 # --- $name and $name(argument, ...) in rules
@@ -137,8 +135,7 @@ class Compiler:
         self.kind = take(self.document, "kind", str, True).lower()
         self.prefix = f"stw_{self.kind}_"
         shared = {key: Map("") for key in SHARED}
-        imported = [load(path.parent / other)[0] for other in take(self.document, "import", list) or ()]
-        for document in (*imported, self.document):
+        for document in (*self.imported(path.parent), self.document):
             check_keys(document, KIND_KEYS, "the file", "")
             for key in SHARED:
                 shared[key].update(take(document, key, Map) or Map(""))
@@ -146,6 +143,14 @@ class Compiler:
         self.define = read_heads(shared["define"], str)
         self.rulesets = read_heads(shared["rulesets"], list)
         self.tables, self.declared = [], {}
+
+    def imported(self, folder):
+        """The documents of `import:`."""
+        files = take(self.document, "import", list) or Map("")
+        for other, where in zip(files, files.at):
+            if not (folder / str(other)).is_file():
+                raise Mistake(where, f"there is no file {folder / str(other)}")
+            yield load(folder / other)[0]
 
     def declare(self, name, declaration):
         """Adds a name of this kind to the header; others are declared by what `include:` lists."""
@@ -222,7 +227,7 @@ class Compiler:
         size = value if isinstance(value, int) else len(value)
         if (isinstance(least, int) and size < least) or (isinstance(most, int) and size > most):
             raise Mistake(where, f"the default is outside of {word} [{least}, {most}]")
-        return f".def = {json.dumps(json.dumps(value))}"
+        return f".def = {literal(json.dumps(value), where)}"
 
     def value_rules(self, row):
         """The member for rules in CEL on a single value."""
@@ -236,14 +241,17 @@ class Compiler:
     def field(self, name, row, table, struct, prefix):
         """A row.  A member below `prefix` has its value, unless there is no struct; tables below get the name
         `table`."""
+        kind = form = word = wanted = None
+        if "row" in row:
+            check_keys(row, ("row", "member", "help"), "a field with 'row'", row.where)
+        else:
+            row, (kind, form, word, wanted) = self.resolve(row, row.where)
         member = struct and name and (take(row, "member", str) or
                                       prefix + re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower())
         if "row" in row:
-            check_keys(row, ("row", "member", "help"), "a field with 'row'", row.where)
             arguments = [f"struct {struct}", member] if member else []
             arguments += [literal(row["help"], row.at["help"])] if "help" in row else []
             return take(row, "row", NAME) + (f"({', '.join(arguments)})" if arguments else "")
-        row, (kind, form, word, wanted) = self.resolve(row, row.where)
         if name and "help" not in row:
             raise Mistake(row.where, f"'{name}' has no help; add 'help:' with a sentence for users")
         # The members of a part are in the struct of the whole.
@@ -259,7 +267,7 @@ class Compiler:
             out.append(f".fields = {take(row, 'fields', NAME)}")
         elif "fields" in row or kind == "OBJECT":
             below = self.fields(take(row, "fields", Map, True), take(row, "table", NAME) or table, table,
-                                own or struct, f"{member}." if member and is_part else "")
+                                struct if is_part else own, f"{member}." if member and is_part else "")
             out.append(f".fields = {below}")
         if isinstance(row.get("item"), str):
             out.append(f".item = &{take(row, 'item', NAME)}")

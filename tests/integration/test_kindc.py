@@ -33,7 +33,7 @@ spec:
     default: Red
     cel:
       &NOT_BROWN must not be "brown": self != 'brown'
-      STW_SHOP_DULL: self != 'grey'
+      "{STW_SHOP_DULL} and dull": self != 'grey'
     help: >-
       What it looks
       like.
@@ -72,7 +72,8 @@ ROWS = r"""
      .check = stw_shop_check_name, STW_RANGE(1, 63)},
     {.name = "colour", STW_FIELD(STW_T_STRING, struct stw_shop, colour), .help = "What it looks like.",
      .values = (const char *const[]){"Red", "Green", NULL}, .def = "\"Red\"",
-     .cel = (const struct stw_cel[]){{"self != 'brown'", "must not be \"brown\""}, {"self != 'grey'", STW_SHOP_DULL}, {0}}},
+     .cel = (const struct stw_cel[]){{"self != 'brown'", "must not be \"brown\""},
+     {"self != 'grey'", STW_SHOP_DULL " and dull"}, {0}}},
     {.name = "count", STW_FIELD(STW_T_INT, struct stw_shop, doors), .help = "How many."},
     {.name = "door", .type = STW_T_OBJECT, .help = "Its door.", .fields = spec_door},
     {.name = "shelves", STW_FIELD(STW_T_LIST, struct stw_shop, shelves), .help = "Its shelves.",

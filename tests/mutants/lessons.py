@@ -96,7 +96,7 @@ _ROWS = [
     ("E8", "3.5.0 to 3.5.2", "lib/etcd/release.c",
      "v.minor == 5 && v.patch <= 2;", "v.minor == 5 && v.patch <= 1;", f"{KIND}:versions"),
     ("E8", "not in a change either", "kinds/etcdcluster/spec_version.c",
-     'return stw_etcd_corrupts(v) ? "has a known data corruption bug" : NULL;', "return NULL;",
+     'return stw_etcd_corrupts(v) ? STW_ETCDCLUSTER_CORRUPTS : NULL;', "return NULL;",
      f"{KIND}:upgrades"),
     ("E8", "data are compared before it serves", f"{CLUSTER}/pod.c",
      '    check_args(e, v, args);\n', "", f"{POD}:arguments"),

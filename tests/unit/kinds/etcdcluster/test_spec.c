@@ -848,7 +848,7 @@ static void decoding(void **state)
                      0);
     assert_int_equal(c.size, 3);
     assert_string_equal(c.version, "3.4.23");
-    assert_string_equal(c.repository, STW_ETCD_REPOSITORY);
+    assert_string_equal(c.repository, STW_ETCDCLUSTER_REPOSITORY);
     assert_string_equal(c.pod.cluster_domain, "a.b");
     assert_string_equal(c.storage.medium, "Auto");
     assert_null(c.storage.storage_class);
