@@ -83,7 +83,7 @@ _SERVERS = [
      [_ATTACKS + "test_leaders_of_two_clusters_do_not_end_each_other"]),
     ("D4: a lock whose name can be guessed", "lib/sql/takeover.c",
      "put_lock(out, e.here, e.number, i, secret);", "put_lock(out, e.here, e.number, i, false);",
-     [_ATTACKS + "test_locks_of_a_stranger_do_not_keep_a_leader_out"]),
+     [_ATTACKS + "test_locks_of_a_stranger_do_not_hide_a_leader"]),
     ("D4: the heir of a namespace in another cluster", "lib/sql/postgresql_heir.c",
      'stw_format(text, sizeof(text), "%s/%s", cluster, ns);',
      '(void)cluster;\n    stw_format(text, sizeof(text), "/%s", ns);',
