@@ -2,6 +2,7 @@
 #include "kinds/databaseuser/reconcile.h"
 
 #include "base/arena.h"
+#include "base/backoff.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -37,6 +38,7 @@
 #define FINDINGS_MAX (64 * 1024)
 
 #define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
+#define DOWN_AGAIN_MS 120000
 
 /* --- the watch */
 
@@ -229,6 +231,18 @@ static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
     return d->report.trouble;
 }
 
+/* The ping finds out when the server can be used again, and all objects are woken then: they need not find out
+ * themselves, each with a write of its status. */
+static void leave_retries_to_ping(struct dbuser *d, bool was_down)
+{
+    if (d->target->ping_seconds == 0 || stw_pools_down_ms(d->state->pools, d->target->name) == 0)
+        return;
+    d->report.err.retry_after_ms =
+        (uint32_t)stw_backoff_ms(d->run->key, 0, DOWN_AGAIN_MS, DOWN_AGAIN_MS);
+    if (!was_down)
+        dbu_ping_wake(d->run->manager, d->target->name);
+}
+
 /* -1: `result` is set. */
 static int visit_target(struct dbuser *d, struct stw_result *result)
 {
@@ -246,9 +260,12 @@ static int visit_target(struct dbuser *d, struct stw_result *result)
     default:
         break;
     }
+    bool was_down = stw_pools_down_ms(d->state->pools, d->target->name) > 0;
     dbu_observe(d);
     int rc = dbu_act(d, visit.pool, result);
     stw_pools_leave(d->state->pools, &visit, find_trouble_of_visit(d));
+    if (dbu_is_of_server(d->report.trouble))
+        leave_retries_to_ping(d, was_down);
     return rc;
 }
 
