@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several kinds read of a Pod's status. */
+ * What several kinds read of a Pod's status, or write into a Pod. */
 #ifndef STW_KINDS_COMMON_POD_H
 #define STW_KINDS_COMMON_POD_H
 
 #include "base/json.h"
+
+#include <jansson.h>
 
 /* Copies a message for a status: cut, and well-formed UTF-8. */
 void stw_pod_text(struct stw_json string, char *out, size_t size);
@@ -26,5 +28,9 @@ enum stw_pod_wait {
 };
 /* `waiting`: state.waiting of a container's status. */
 enum stw_pod_wait stw_pod_wait_of(struct stw_json waiting);
+
+/* The items of a volume of a Secret of type kubernetes.io/tls: its keys tls.crt, tls.key and ca.crt become
+ * the files "<prefix>.crt", "<prefix>.key" and "<prefix>-ca.crt".  NULL: out of memory. */
+json_t *stw_pod_certificate_items(const char *prefix);
 
 #endif

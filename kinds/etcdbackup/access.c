@@ -257,6 +257,7 @@ int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
 
 struct keys {
     char *ca, *cert, *key, *user, *password;
+    bool common; /* the certificate is from tls.crt, tls.key and ca.crt */
 };
 
 static void keys_done(struct keys *k)
@@ -281,14 +282,17 @@ static int read_keys(const struct stw_run *run, const char *tls, const char *aut
     if (*tls) {
         if (secret_get(run, tls, STW_SNAPSHOT_SOURCE, &s, why) != 0)
             return -1;
-        k->ca = stw_secret_value(&s, "etcd-client-ca.crt");
-        k->cert = stw_secret_value(&s, "etcd-client.crt");
-        k->key = stw_secret_value(&s, "etcd-client.key");
+        struct stw_json root = stw_json_root(&s.doc);
+        k->common = !stw_json_there(stw_secret_entry(root, "etcd-client.crt")) &&
+                    stw_json_there(stw_secret_entry(root, "tls.crt"));
+        k->ca = stw_secret_value(&s, k->common ? "ca.crt" : "etcd-client-ca.crt");
+        k->cert = stw_secret_value(&s, k->common ? "tls.crt" : "etcd-client.crt");
+        k->key = stw_secret_value(&s, k->common ? "tls.key" : "etcd-client.key");
         stw_secret_done(&s);
         if (!k->ca || !k->cert || !k->key)
             return eb_fault(why, STW_SNAPSHOT_SOURCE, "SecretInvalid",
                             "Secret \"%s\" needs etcd-client.crt, etcd-client.key and "
-                            "etcd-client-ca.crt",
+                            "etcd-client-ca.crt, or tls.crt, tls.key and ca.crt",
                             tls);
     }
     if (!auth)
@@ -327,7 +331,7 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
     return rc;
 }
 
-int eb_inputs_check(const struct eb *e, struct stw_snapshot *why)
+int eb_inputs_check(const struct eb *e, bool *ret_common, struct stw_snapshot *why)
 {
     const struct stw_etcdbackup *spec = &e->spec;
     struct eb_source source;
@@ -343,6 +347,7 @@ int eb_inputs_check(const struct eb *e, struct stw_snapshot *why)
         rc = read_keys(e->run, source.tls_secret, spec->auth_secret, &k, why);
     if (rc == 0 && spec->s3.aws_secret && !stw_same(spec->storage_type, "PVC"))
         rc = read_s3_secret(e->run, spec->s3.aws_secret, &c, &ca, why);
+    *ret_common = k.common;
     stw_credentials_wipe(&c);
     free(ca);
     keys_done(&k);

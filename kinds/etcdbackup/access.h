@@ -31,9 +31,9 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why);
 /* Shared with EtcdRestores: opens the S3 store of a spec.s3 block. */
 int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
                   char **ret_path, struct stw_snapshot *why);
-/* Whether there is what a later backup needs: Secrets with their keys, and the EtcdCluster.  -1: `why`.
- */
-int eb_inputs_check(const struct eb *e, struct stw_snapshot *why);
+/* Whether there is what a later backup needs: Secrets with their keys, and the EtcdCluster.
+ * `ret_common`: its client certificate is in the keys of type kubernetes.io/tls.  -1: `why`. */
+int eb_inputs_check(const struct eb *e, bool *ret_common, struct stw_snapshot *why);
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
                   struct stw_snapshot *why);
 /* The URLs of the members, and the Secret with the client certificate ("": no TLS); for agents too.

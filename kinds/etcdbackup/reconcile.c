@@ -346,8 +346,10 @@ static void check_next_backup(struct eb *e)
 {
     if (stw_same(e->spec.storage_type, "PVC") && !eb_agent_has_image(e))
         return;
+    bool common;
     e->checked = true;
-    e->lacks = eb_inputs_check(e, &e->result) != 0 && e->result.fault != STW_SNAPSHOT_OTHER;
+    e->lacks =
+        eb_inputs_check(e, &common, &e->result) != 0 && e->result.fault != STW_SNAPSHOT_OTHER;
     int64_t again = e->clock.now + MISSING_AGAIN_S; /* its watch, if it has one, is faster */
     if (e->lacks && (e->due.wake == EB_NEVER || again < e->due.wake))
         e->due.wake = again;

@@ -218,7 +218,7 @@ static void advise_on_etcdbackup(const struct stw_admission *a, const struct stw
     stw_etcd_check_s3(a, &b->s3, old ? &old->s3 : NULL, then_made, f);
     advise_on_request(a, b, f);
     if (!old || !stw_same(b->client_tls_secret, old->client_tls_secret))
-        stw_ec_advise_on_secret(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
+        stw_ec_advise_on_certificate(a, b->client_tls_secret, secret_keys[0].keys, then_made, f);
     if (!old || !stw_same(b->auth_secret, old->auth_secret))
         stw_ec_advise_on_secret(a, b->auth_secret, secret_keys[1].keys, then_made, f);
     if (!old)

@@ -4,6 +4,7 @@
 #include "kinds/etcdbackup/transfer_pod.h"
 
 #include "base/util.h"
+#include "kinds/common/pod.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/access.h"
 #include "kinds/etcdbackup/agent.h"
@@ -131,11 +132,16 @@ static json_t *build_save_arguments(const struct eb *e, const struct eb_source *
     return args;
 }
 
-static void add_secret(json_t *volumes, json_t *mounts, const char *name, const char *secret)
+/* `items`: which keys become which files; NULL: each key a file. */
+static void add_secret(json_t *volumes, json_t *mounts, const char *name, const char *secret,
+                       json_t *items)
 {
     char path[32];
     stw_format(path, sizeof(path), "/%s", name);
-    (void)json_array_append_new(volumes, stw_agent_secret_volume(name, secret));
+    json_t *volume = stw_agent_secret_volume(name, secret);
+    if (items)
+        (void)json_object_set_new(json_object_get(volume, "secret"), "items", items);
+    (void)json_array_append_new(volumes, volume);
     (void)json_array_append_new(mounts, stw_agent_mount(name, path, true));
 }
 
@@ -154,10 +160,11 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
 {
     const char *image = stw_product_agent_image(e->run->env);
     struct eb_source source;
+    bool common;
     if (!eb_agent_has_image(e))
         return -1;
     /* A pod whose Secret is missing would wait until its deadline. */
-    if (eb_inputs_check(e, why) != 0)
+    if (eb_inputs_check(e, &common, why) != 0)
         return -1;
     if (eb_source_find(e->run, &e->spec, &source, why) != 0) {
         eb_source_done(&source);
@@ -169,9 +176,10 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
                                 json_pack("{s:s,s:{s:s}}", "name", "backup",
                                           "persistentVolumeClaim", "claimName", e->spec.pvc.claim));
     if (*source.tls_secret)
-        add_secret(volumes, mounts, "tls", source.tls_secret);
+        add_secret(volumes, mounts, "tls", source.tls_secret,
+                   common ? stw_pod_certificate_items("etcd-client") : NULL);
     if (e->spec.auth_secret)
-        add_secret(volumes, mounts, "auth", e->spec.auth_secret);
+        add_secret(volumes, mounts, "auth", e->spec.auth_secret, NULL);
     json_t *container = stw_agent_container(STW_AGENT_SNAPSHOT, image, NULL,
                                             build_save_arguments(e, &source), mounts);
     (void)json_object_set_new(container, "resources", stw_agent_resources(e->spec.pod.resources));

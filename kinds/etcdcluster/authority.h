@@ -14,6 +14,7 @@
 /* Certificate, key and CA bundle of a Secret, in PEM.  ec_pem_done wipes them. */
 struct ec_pem {
     char *cert, *key, *ca;
+    bool common; /* from tls.crt, tls.key and ca.crt */
 };
 void ec_pem_done(struct ec_pem *p);
 

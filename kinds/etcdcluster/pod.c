@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "base/hex.h"
 #include "base/util.h"
+#include "kinds/common/pod.h"
 #include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/labels.h"
 #include "kinds/etcdcluster/names.h"
@@ -285,18 +286,27 @@ static json_t *data_volume(const struct ec *e, const char *member)
     return stw_tree_pack("{s:s,s:{}}", "name", "data", "emptyDir");
 }
 
-static json_t *secret_volume(const char *name, const char *secret)
+/* The files are "<prefix>.crt", "<prefix>.key" and "<prefix>-ca.crt", whatever keys the Secret has. */
+static json_t *secret_volume(const char *prefix, const char *secret, bool common)
 {
-    return stw_tree_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
+    char name[32];
+    stw_format(name, sizeof(name), "%s-tls", prefix);
+    json_t *volume = stw_tree_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
+    if (common)
+        (void)json_object_set_new(json_object_get(volume, "secret"), "items",
+                                  stw_pod_certificate_items(prefix));
+    return volume;
 }
 
 static json_t *build_pod_volumes(const struct ec *e, const char *member)
 {
     json_t *all = stw_tree_pack("[o]", data_volume(e, member));
     if (e->tls.peer)
-        (void)json_array_append_new(all, secret_volume("peer-tls", e->tls.peer_secret));
+        (void)json_array_append_new(all,
+                                    secret_volume("peer", e->tls.peer_secret, e->tls.peer_common));
     if (e->tls.client)
-        (void)json_array_append_new(all, secret_volume("server-tls", e->tls.server_secret));
+        (void)json_array_append_new(
+            all, secret_volume("server", e->tls.server_secret, e->tls.server_common));
     return all;
 }
 

@@ -54,6 +54,13 @@ static void read_pem_values(const struct stw_secret *s, const char *prefix, stru
     *ret = (struct ec_pem){.cert = read_prefixed_value(s, prefix, ".crt"),
                            .key = read_prefixed_value(s, prefix, ".key"),
                            .ca = read_prefixed_value(s, prefix, "-ca.crt")};
+    if (ret->cert || !stw_json_there(stw_secret_entry(stw_json_root(&s->doc), "tls.crt")))
+        return;
+    ec_pem_done(ret);
+    *ret = (struct ec_pem){.cert = read_value(s, "tls.crt"),
+                           .key = read_value(s, "tls.key"),
+                           .ca = read_value(s, "ca.crt"),
+                           .common = true};
 }
 
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,

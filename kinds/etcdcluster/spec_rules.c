@@ -79,6 +79,19 @@ void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
     }
 }
 
+void stw_ec_advise_on_certificate(const struct stw_admission *a, const char *name,
+                                  const char *const *keys, const char *then, struct stw_findings *f)
+{
+    static const char *const common[] = {"tls.crt", "tls.key", "ca.crt", NULL};
+    const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
+    struct stw_secret_facts own = {0}, other = {0};
+    if (!a->quiet && !f->error_count && name && a->ns && l && l->secret &&
+        l->secret(l->ctx, a->ns, name, keys[0], &own) == 0 && own.secret_there && !own.key_there &&
+        l->secret(l->ctx, a->ns, name, common[0], &other) == 0 && other.key_there)
+        keys = common;
+    stw_ec_advise_on_secret(a, name, keys, then, f);
+}
+
 static void advise_on_secrets(const struct stw_ec_scene *s)
 {
     const struct stw_etcdcluster *now = s->now, *old = s->old;
@@ -91,8 +104,8 @@ static void advise_on_secrets(const struct stw_ec_scene *s)
     };
     for (size_t i = 0; i < STW_COUNT(names); i++)
         if (!stw_same(names[i].now, names[i].old))
-            stw_ec_advise_on_secret(s->a, names[i].now, secret_keys[i].keys, "the members start",
-                                    s->f);
+            stw_ec_advise_on_certificate(s->a, names[i].now, secret_keys[i].keys,
+                                         "the members start", s->f);
 }
 
 static bool has_static(const struct stw_etcdcluster *c)

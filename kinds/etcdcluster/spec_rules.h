@@ -98,6 +98,11 @@ const char *stw_ec_check_version_text(const char *version);
  * changed. */
 void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
                              const char *const *keys, const char *then, struct stw_findings *f);
+/* The same for a Secret with the certificate, its key and its CA: without the first of the keys it may
+ * have tls.crt, tls.key and ca.crt. */
+void stw_ec_advise_on_certificate(const struct stw_admission *a, const char *name,
+                                  const char *const *keys, const char *then,
+                                  struct stw_findings *f);
 
 /* Of the kind. */
 void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,

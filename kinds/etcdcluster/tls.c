@@ -116,21 +116,24 @@ static bool look_at(struct ec *e, const char *name, const char *prefix, struct e
         return false;
     }
     if (!ret->cert || !ret->key || !ret->ca) {
-        ec_tls_set_state(&e->tls, EC_TLS_MISSING,
-                         "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt", name, prefix, prefix,
-                         prefix);
+        ec_tls_set_state(
+            &e->tls, EC_TLS_MISSING,
+            "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt, or tls.crt, tls.key and "
+            "ca.crt",
+            name, prefix, prefix, prefix);
         return false;
     }
     take_end(&e->tls, ret);
     return has_matching_pair(e, ret, name);
 }
 
-static bool look_at_member(struct ec *e, const char *name, const char *prefix)
+static bool look_at_member(struct ec *e, const char *name, const char *prefix, bool *ret_common)
 {
     struct ec_pem p = {0};
     struct stw_cert_info info;
     struct stw_error err = {0};
     bool good = look_at(e, name, prefix, &p) && holds_names(e, &p, name);
+    *ret_common = p.common;
     if (good)
         ec_tls_trust(&e->tls, p.ca);
     if (good && stw_cert_info(p.cert, &info, &err) == 0)
@@ -169,10 +172,11 @@ static bool check_certificates(struct ec *e, struct ec_kept *kept)
             set_tls_failed(t);
         return false;
     }
-    if (t->peer && !look_at_member(e, t->peer_secret, "peer"))
+    if (t->peer && !look_at_member(e, t->peer_secret, "peer", &t->peer_common))
         return false;
     if (t->client)
-        return look_at_member(e, t->server_secret, "server") && look_at_ours(e, kept);
+        return look_at_member(e, t->server_secret, "server", &t->server_common) &&
+               look_at_ours(e, kept);
     return replace_client(e, kept, NULL) == 0;
 }
 
@@ -232,6 +236,8 @@ static int prepare_tls_client(struct ec *e, struct ec_kept *kept)
         save_checked_tls(e, kept, versions);
     } else {
         stw_format(e->tls.trust_hash, sizeof(e->tls.trust_hash), "%s", kept->tls.trust_hash);
+        e->tls.peer_common = kept->tls.peer_common;
+        e->tls.server_common = kept->tls.server_common;
         e->etcd = kept->etcd;
         bool usable = kept->etcd && *kept->tls.trust_hash && e->tls.state != EC_TLS_LOST;
         return usable ? 0 : -1;

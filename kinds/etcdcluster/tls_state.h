@@ -24,6 +24,7 @@ enum ec_tls_state {
 struct ec_tls {
     bool peer, client; /* TLS wanted: between members; for clients, including steward */
     bool own;          /* certificates from steward's CA */
+    bool peer_common, server_common; /* the Secret has the keys of type kubernetes.io/tls */
     char ca_secret[300], peer_secret[300], server_secret[300], operator_secret[300];
     char trust_hash[STW_HASH_LEN]; /* of the CA bundles, which etcd reads only at its start */
     enum ec_tls_state state;

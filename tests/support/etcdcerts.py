@@ -89,6 +89,14 @@ class Given:
             data[f"{prefix}.crt"] = (made / "tls.crt").read_bytes()
             data[f"{prefix}.key"] = (made / "tls.key").read_bytes()
 
+    def common(self):
+        """The same data in the keys of type kubernetes.io/tls, as cert-manager writes them."""
+        for secret, prefix in SECRETS:
+            data = self.data[secret]
+            self.data[secret] = {"tls.crt": data[f"{prefix}.crt"], "tls.key": data[f"{prefix}.key"],
+                                 "ca.crt": data[f"{prefix}-ca.crt"]}
+        return self
+
     def write(self):
         """Writes them to the API server, and makes the kubelet sync at once, not after minutes."""
         cluster, namespace = self.etcd.cluster, self.etcd.namespace

@@ -292,13 +292,15 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
 
 
 def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, volume):
-    """It would hang until its deadline otherwise."""
+    """It would hang until its deadline otherwise.  The keys of cert-manager become the files of the others."""
     volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="PVC",
                   clientTLSSecret="tls", pvc={"claimName": "disk", "path": "db"})
     volume.wait("Failed", lambda s: s["Reason"] == "SecretMissing")
     assert not volume.pod()
-    give_secret(installed, namespace, "tls", **{f"etcd-client{e}": "x" for e in (".crt", ".key", "-ca.crt")})
-    volume.wait_pod()
+    give_secret(installed, namespace, "tls", **{"tls.crt": "x", "tls.key": "x", "ca.crt": "x"})
+    [found] = [v["secret"] for v in volume.wait_pod()["spec"]["volumes"] if v.get("secret")]
+    assert {i["key"]: i["path"] for i in found["items"]} == {
+        "tls.crt": "etcd-client.crt", "tls.key": "etcd-client.key", "ca.crt": "etcd-client-ca.crt"}
 
 
 @pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])

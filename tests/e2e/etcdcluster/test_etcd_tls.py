@@ -41,8 +41,10 @@ def check_heals(etcd):
 def client_of(etcd, folder, secret):
     """Gives the test's client the certificate in the operator's Secret."""
     data = certs.secret_data(etcd.cluster, etcd.namespace, secret)
-    etcd.tls = certs.context(folder, data["etcd-client-ca.crt"], data["etcd-client.crt"],
-                       data["etcd-client.key"])
+    names = ("etcd-client-ca.crt", "etcd-client.crt", "etcd-client.key")
+    if "tls.crt" in data:
+        names = ("ca.crt", "tls.crt", "tls.key")
+    etcd.tls = certs.context(folder, *(data[name] for name in names))
 
 
 def test_an_authority_of_its_own(stage, tmp_path):
@@ -189,14 +191,15 @@ def lost_with_a_certificate(etcd, folder, writer):
 
 
 def test_secrets_that_a_person_made(stage, tmp_path):
-    """They may be created later: until then the cluster waits and reports the missing one."""
+    """They may be created later: until then the cluster waits and reports the missing one.  Their keys are
+    those of cert-manager; test_etcd_certs.py uses the others."""
     etcd = stage.etcd("given")
     etcd.apply(size=1, TLS={"static": {
         "member": {"peerSecret": "peer", "serverSecret": "server"}, "operatorSecret": "operator"}})
     found = etcd.wait_condition("TLSReady", "False", "SecretMissing")
     assert '"peer"' in found["message"] or '"server"' in found["message"]
     assert not etcd.pods()
-    certs.Given(etcd, tmp_path).write()
+    certs.Given(etcd, tmp_path).common().write()
     etcd.wait_settled(1)
     client_of(etcd, tmp_path, "operator")
     check_closed(etcd, tmp_path)

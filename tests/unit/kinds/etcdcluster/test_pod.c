@@ -380,6 +380,15 @@ static void tls(void **state)
     assert_true(has_arg(pod, "--advertise-client-urls=https://db-a.db.shop.svc:2379"));
     assert_string_equal(text_at(pod, "spec/volumes/1/secret/secretName"), "p");
     assert_string_equal(text_at(pod, "spec/volumes/2/secret/secretName"), "s");
+    assert_null(at(pod, "spec/volumes/1/secret/items"));
+
+    f.e->tls.server_common = true; /* as cert-manager writes it: the same files */
+    json_auto_t *other = pod_of(&f, &move);
+    assert_null(at(other, "spec/volumes/1/secret/items"));
+    assert_string_equal(text_at(other, "spec/volumes/2/secret/items/0/key"), "tls.crt");
+    assert_string_equal(text_at(other, "spec/volumes/2/secret/items/0/path"), "server.crt");
+    assert_string_equal(text_at(other, "spec/volumes/2/secret/items/2/path"), "server-ca.crt");
+    assert_true(json_equal(at(pod, "spec/containers/0/args"), at(other, "spec/containers/0/args")));
     assert_string_equal(note(pod, EC_INITIAL_CLUSTER), "db-a=https://db-a.db.shop.svc:2380");
     fixture_done(&f);
 }
