@@ -36,7 +36,8 @@ def test_crds(steward_says):
         version = crd["spec"]["versions"][0]
         assert version["subresources"]["status"] == {}
         assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] == "object"
-        assert version["additionalPrinterColumns"]
+        columns = [column["name"].upper() for column in version["additionalPrinterColumns"]]
+        assert columns and len(set(columns)) == len(columns), columns  # kubectl shows them in upper case
 
 
 def test_webhooks_by_service(steward_says):
