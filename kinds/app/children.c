@@ -2,6 +2,8 @@
  *
  * The desired children of an App except the Deployment.  They contain only fields that steward
  * sets, each in the form in which the API server returns it. */
+#include "kinds/app/children.h"
+
 #include "base/hex.h"
 #include "base/util.h"
 #include "kinds/app/run_priv.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The container that an App names: its variables, probes and securityContext. */
+#include "kinds/app/container.h"
+
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 #include "kube/tree.h"

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The desired Deployment of an App. */
+#include "kinds/app/deployment.h"
+
 #include "base/util.h"
+#include "kinds/app/children.h"
+#include "kinds/app/container.h"
+#include "kinds/app/replicas.h"
 #include "kinds/app/run_priv.h"
+#include "kinds/app/template.h"
 #include "kube/tree.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The number of replicas of an App: the one that steward sets, and the current target. */
+#include "kinds/app/replicas.h"
+
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 

@@ -9,10 +9,14 @@
  *
  * A Deployment that is created while autoscaling is on gets the start value for autoscaling.  We
  * own the field until these replicas are available or anything else must be written. */
+#include "kinds/app/scale.h"
+
 #include "base/log.h"
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/outcome.h"
+#include "kinds/app/deployment.h"
+#include "kinds/app/replicas.h"
 #include "kinds/app/run_priv.h"
 
 #define SECOND_MANAGER "steward-app-replicas"

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Computes the status of an App.  No I/O. */
-#include "controller/status.h"
+#include "kinds/app/status.h"
+
 #include "base/util.h"
+#include "controller/status.h"
 #include "controller/template_status.h"
+#include "kinds/app/replicas.h"
 #include "kinds/app/run_priv.h"
 
 #include <assert.h>

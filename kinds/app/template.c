@@ -2,7 +2,10 @@
  *
  * The strategic merge of spec.podTemplate over the pod template that steward builds.  Admission has
  * refused what both set (spec_template.c). */
+#include "kinds/app/template.h"
+
 #include "base/util.h"
+#include "kinds/app/container.h"
 #include "kinds/app/run_priv.h"
 
 static void merge_map(json_t *base, json_t *over);

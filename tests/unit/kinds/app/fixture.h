@@ -4,6 +4,7 @@
 #ifndef STW_TESTS_KINDS_APP_FIXTURE_H
 #define STW_TESTS_KINDS_APP_FIXTURE_H
 
+#include "kinds/app/children.h"
 #include "kinds/app/reconcile.h"
 #include "kinds/app/run_priv.h"
 #include "kinds/kinds.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "kinds/app/deployment.h"
+#include "kinds/app/replicas.h"
 
 #include "base/util.h"
 #include "kube/tree.h"

@@ -2,6 +2,7 @@
  *
  * Which Secrets and ConfigMaps an App reads, and when a change of them restarts its pods. */
 #include "fixture.h"
+#include "kinds/app/deployment.h"
 
 #include "kinds/app/inputs.h"
 

@@ -2,6 +2,8 @@
  *
  * What spec.replicas of an App becomes when no autoscaler sets the number of pods any more. */
 #include "fixture.h"
+#include "kinds/app/replicas.h"
+#include "kinds/app/scale.h"
 
 #include "controller/manager_priv.h"
 #include "fake.h"

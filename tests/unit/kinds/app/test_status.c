@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "kinds/app/status.h"
 #include "support/status_shape.h"
 
 #include "controller/status.h"
