@@ -381,6 +381,7 @@ static bool wait_for_next_check(struct plan *p)
                      p->q.voters);
 }
 
+/* In this order: the first that makes the move ends the plan. */
 static const plan_step steps[] = {
     check_paused,
     too_old,
@@ -409,7 +410,7 @@ static const plan_step steps[] = {
     plan_expand,
     drop_unneeded_action,
     check_refused_version,
-    wait_for_next_check,
+    wait_for_next_check, /* always makes one */
 };
 
 /* --- the version (I9) */
