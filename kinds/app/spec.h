@@ -4,6 +4,7 @@
 #ifndef STW_KINDS_APP_SPEC_H
 #define STW_KINDS_APP_SPEC_H
 
+#include "kinds/app/schema.h"
 #include "kinds/common/hours.h"
 #include "kinds/common/ingress.h"
 #include "schema/kind.h"
@@ -81,18 +82,10 @@ struct stw_app {
     } restart;
 };
 
-extern const struct stw_kind stw_kind_app;
-
 /* Adds what Pod Security forbids in the pods of this App. */
 void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
 
-#define STW_APP_REPLICAS_MAX 1000 /* of replicas, minReplicas, maxReplicas */
-#define STW_APP_MAX_SURGE "25%"
 #define STW_APP_CPU_TARGET 80
-#define STW_APP_RECREATE "Recreate"
-#define STW_APP_HISTORY 10 /* ReplicaSets, as the API server */
-#define STW_APP_BASELINE "Baseline"
-#define STW_APP_RESTRICTED "Restricted"
 
 /* The CPU target in percent of the request: the spec's; 80 when the spec has no target and no metric
  * at all; else 0. */

@@ -22,18 +22,12 @@
 const char *stw_app_check_path(const char *path)
 {
     if (path[0] != '/')
-        return "must start with '/'";
+        return STW_APP_PATH_FORM;
     for (const char *c = path; *c; c++)
         if (*c == ' ' || iscntrl((unsigned char)*c))
-            return "must not hold blanks or control characters";
+            return STW_APP_PATH_BLANK;
     return NULL;
 }
-
-const struct stw_cel stw_app_cel_path[] = {
-    {"self.startsWith('/')", "must start with '/'"},
-    {"!self.matches(r'[\\x00-\\x20\\x7f]')", "must not hold blanks or control characters"},
-    {0},
-};
 
 /* --- config */
 
@@ -65,13 +59,13 @@ static void check_database_url(const struct stw_app_config *c, struct stw_findin
     if (c->database_url && strlen(c->database_url) > STW_APP_URL_MAX)
         stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes", STW_APP_URL_MAX);
     else if (c->database_url && !is_url(c->database_url))
-        stw_findings_add(f, path, STW_INVALID, NULL, "must be a URL such as postgres://host/db");
+        stw_findings_add(f, path, STW_INVALID, NULL, STW_APP_URL_FORM);
     else if (c->database_url && has_password(c->database_url))
         stw_findings_warn(f, "%s: credentials end up in a ConfigMap; use databaseUrlSecretRef",
                           path);
     if (c->database_url && c->database_url_ref.name)
         stw_findings_add(f, "spec.config.databaseUrlSecretRef", STW_FORBIDDEN, NULL,
-                         "set only one of databaseUrl, databaseUrlSecretRef");
+                         STW_APP_ONE_URL);
 }
 
 static bool are_both_set_and_equal(const char *a, const char *b)
@@ -277,10 +271,9 @@ static void check_autoscaling(const struct stw_admission *a, const struct stw_ap
         return;
     if (s->max == 0 && !stw_json_there(max))
         stw_findings_add(f, "spec.autoscaling.maxReplicas", STW_REQUIRED, NULL, "%s",
-                         "autoscaling needs an upper bound");
+                         STW_APP_NEEDS_BOUND);
     else if (s->max < s->min)
-        stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max,
-                        "must be greater than or equal to minReplicas");
+        stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max, STW_APP_BOUND_LOW);
     stw_app_check_metrics(s, f);
     check_target(stw_app_cpu_target(s) != 0 || stw_app_has_share_of(s, "cpu"), "cpu", "CPU", app,
                  f);
@@ -331,7 +324,7 @@ static struct share unavailable_of(const struct stw_app *app)
 static void check_strategy(const struct stw_app *app, struct stw_findings *f)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
-    const char *shape = "must be 0 or more: a number, or a percentage such as \"25%\"";
+    const char *shape = STW_APP_SHARE_FORM;
     if (!surge.good)
         stw_findings_at(f, "spec.strategy.maxSurge", STW_INVALID, app->strategy.max_surge, "%s",
                         shape);
@@ -343,13 +336,12 @@ static void check_strategy(const struct stw_app *app, struct stw_findings *f)
                         app->strategy.max_unavailable, "must not be greater than 100%%");
     if (!stw_app_recreates(app) && surge.good && unavailable.good && surge.n == 0 &&
         unavailable.n == 0)
-        stw_findings_add(f, "spec.strategy", STW_INVALID, NULL,
-                         "maxSurge and maxUnavailable must not both be 0");
+        stw_findings_add(f, "spec.strategy", STW_INVALID, NULL, STW_APP_BOTH_ZERO);
     if (app->strategy.min_ready_s > 0 && app->strategy.min_ready_s >= app->strategy.deadline_s) {
         char value[24];
         stw_format(value, sizeof(value), "%lld", (long long)app->strategy.min_ready_s);
         stw_findings_add(f, "spec.strategy.minReadySeconds", STW_INVALID, value,
-                         "must be less than progressDeadlineSeconds");
+                         STW_APP_READY_LONG);
     }
 }
 
@@ -407,7 +399,7 @@ static void check_metrics_labels(struct stw_json labels, struct stw_findings *f)
         if (!stw_streq(name, "app") && strncmp(name, "app.kubernetes.io/", 18) != 0)
             continue;
         stw_format(at, sizeof(at), "spec.metrics.labels[%s]", name);
-        stw_findings_add(f, at, STW_FORBIDDEN, NULL, "is set by steward");
+        stw_findings_add(f, at, STW_FORBIDDEN, NULL, STW_APP_BY_STEWARD);
     }
 }
 
@@ -418,7 +410,7 @@ static void check_health(const struct stw_app_health *h, struct stw_findings *f)
         return;
     stw_format(value, sizeof(value), "%lld", (long long)h->timeout_s);
     stw_findings_add(f, "spec.healthCheck.timeoutSeconds", STW_INVALID, value,
-                     "must be less than or equal to periodSeconds");
+                     STW_APP_TIMEOUT_LONG);
 }
 
 void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * autoscaling.metrics and autoscaling.behavior: the metrics and the behavior of a
- * HorizontalPodAutoscaler (autoscaling/v2), with the rules that the API server has for them. */
+ * The rules of autoscaling.metrics: those that the API server has for the metrics of a
+ * HorizontalPodAutoscaler (autoscaling/v2). */
 #include "base/util.h"
 #include "kinds/app/spec_priv.h"
 #include "schema/core.h"
@@ -10,186 +10,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define POLICIES_MAX 20
 #define METRICS "spec.autoscaling.metrics"
-
-/* --- rows */
-
-static const char *const metric_types[] = {"Resource", "ContainerResource", "Pods",
-                                           "Object",   "External",          NULL};
-static const char *const target_types[] = {"Utilization", "Value", "AverageValue", NULL};
-
-static const struct stw_field target_fields[] = {
-    {.name = "type",
-     .type = STW_T_STRING,
-     .help = "Which of the values is the target.",
-     .required = true,
-     .values = target_types},
-    {.name = "averageUtilization",
-     .type = STW_T_INT,
-     .help = "Percent of the request, as the average of the pods.",
-     STW_RANGE(1, INT32_MAX),
-     .range_text = "must be greater than 0",
-     .format = "int32"},
-    {.name = "value", .type = STW_T_QUANTITY, .help = "Value of the metric."},
-    {.name = "averageValue", .type = STW_T_QUANTITY, .help = "Value of the metric for each pod."},
-    {0},
-};
-
-#define NAME_ROW(name_, text)                                                                      \
-    {                                                                                              \
-        .name = (name_), .type = STW_T_STRING, .help = (text), .required = true, STW_RANGE(1, 253) \
-    }
-#define TARGET_ROW                                                                                 \
-    {                                                                                              \
-        .name = "target", .type = STW_T_RAW, .open = true, .help = "The target.",                  \
-        .required = true, .fields = target_fields                                                  \
-    }
-#define METRIC_ROW                                                                                 \
-    {                                                                                              \
-        .name = "metric", .type = STW_T_RAW, .open = true, .help = "The metric.",                  \
-        .required = true, .fields = identifier_fields                                              \
-    }
-
-static const struct stw_field identifier_fields[] = {
-    NAME_ROW("name", "Name of the metric."),
-    {.name = "selector",
-     .type = STW_T_RAW,
-     .help = "Labels of the metric, as a LabelSelector.",
-     .known = stw_core_label_selector},
-    {0},
-};
-
-static const struct stw_field resource_fields[] = {
-    NAME_ROW("name", "Name of the resource, such as cpu."), TARGET_ROW, {0}};
-
-static const struct stw_field container_fields[] = {
-    NAME_ROW("name", "Name of the resource, such as cpu."),
-    NAME_ROW("container", "Name of the container; that of the image is called \"app\"."),
-    TARGET_ROW,
-    {0}};
-
-static const struct stw_field pods_fields[] = {METRIC_ROW, TARGET_ROW, {0}};
-
-static const struct stw_field described_fields[] = {
-    {.name = "apiVersion", .type = STW_T_STRING, .help = "Its apiVersion.", STW_RANGE(0, 253)},
-    NAME_ROW("kind", "Its kind."),
-    NAME_ROW("name", "Its name."),
-    {0},
-};
-
-static const struct stw_field object_fields[] = {{.name = "describedObject",
-                                                  .type = STW_T_RAW,
-                                                  .open = true,
-                                                  .help = "The object that has the metric.",
-                                                  .required = true,
-                                                  .fields = described_fields},
-                                                 METRIC_ROW,
-                                                 TARGET_ROW,
-                                                 {0}};
-
-static const struct stw_field metric_fields[] = {
-    {.name = "type",
-     .type = STW_T_STRING,
-     .help = "Which of the following describes the metric.",
-     .required = true,
-     .values = metric_types},
-    {.name = "resource",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "Use of a resource by the pods.",
-     .fields = resource_fields},
-    {.name = "containerResource",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "Use of a resource by one container of the pods.",
-     .fields = container_fields},
-    {.name = "pods",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "A metric of each of the pods.",
-     .fields = pods_fields},
-    {.name = "object",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "A metric of another object in the same namespace.",
-     .fields = object_fields},
-    {.name = "external",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "A metric from outside of the cluster.",
-     .fields = pods_fields},
-    {0},
-};
-const struct stw_field stw_app_metric_item = {
-    .name = "", .type = STW_T_RAW, .open = true, .fields = metric_fields};
-
-static const char *const policy_types[] = {"Pods", "Percent", NULL};
-static const char *const select_policies[] = {"Max", "Min", "Disabled", NULL};
-
-static const struct stw_field policy_fields[] = {
-    {.name = "type",
-     .type = STW_T_STRING,
-     .help = "Whether value is a number of pods or a percentage of them.",
-     .required = true,
-     .values = policy_types},
-    {.name = "value",
-     .type = STW_T_INT,
-     .help = "Most pods that one period may add or remove.",
-     .required = true,
-     STW_RANGE(1, INT32_MAX),
-     .range_text = "must be greater than 0",
-     .format = "int32"},
-    {.name = "periodSeconds",
-     .type = STW_T_INT,
-     .help = "Seconds of a period.",
-     .required = true,
-     STW_RANGE(1, 1800),
-     .format = "int32"},
-    {0},
-};
-static const struct stw_field policy_item = {
-    .name = "", .type = STW_T_RAW, .open = true, .fields = policy_fields};
-
-static const struct stw_field direction_fields[] = {
-    {.name = "stabilizationWindowSeconds",
-     .type = STW_T_INT,
-     .help = "Seconds whose earlier recommendations are considered, so that the number of pods "
-             "does not go up and down.",
-     STW_RANGE(0, 3600),
-     .format = "int32"},
-    {.name = "selectPolicy",
-     .type = STW_T_STRING,
-     .help = "Which policy applies: the one with the most or the fewest pods; Disabled: never "
-             "scale in this direction.",
-     .values = select_policies},
-    {.name = "tolerance",
-     .type = STW_T_QUANTITY,
-     .help = "Part of the target, such as 0.05, by which a metric may differ without an effect; "
-             "Kubernetes 1.35 and later."},
-    {.name = "policies",
-     .type = STW_T_LIST,
-     .help = "How fast the number of pods changes; 1 to 20.",
-     STW_RANGE(1, POLICIES_MAX),
-     .item = &policy_item},
-    {0},
-};
-
-const struct stw_field stw_app_behavior[] = {
-    {.name = "scaleUp",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "How pods are added.",
-     .fields = direction_fields},
-    {.name = "scaleDown",
-     .type = STW_T_RAW,
-     .open = true,
-     .help = "How pods are removed.",
-     .fields = direction_fields},
-    {0},
-};
-
-/* --- rules */
 
 enum { UTILIZATION = 1, VALUE = 2, AVERAGE_VALUE = 4 };
 
@@ -212,8 +33,8 @@ static const struct metric_target {
     {"Value", "value", VALUE},
     {"AverageValue", "averageValue", AVERAGE_VALUE},
 };
-static_assert(STW_COUNT(sources) + 1 == STW_COUNT(metric_types), "a source for each type");
-static_assert(STW_COUNT(targets) + 1 == STW_COUNT(target_types), "a field for each target");
+static_assert(STW_COUNT(sources) == STW_APP_METRIC_TYPES, "a source for each type");
+static_assert(STW_COUNT(targets) == STW_APP_TARGET_TYPES, "a field for each target");
 
 static void check_positive(struct stw_json value, const char *path, struct stw_findings *f)
 {

@@ -113,10 +113,10 @@ static void check_metadata(struct stw_json metadata, struct stw_findings *f)
     struct stw_json annotations = stw_json_get(metadata, "annotations");
     check_members(metadata, members, TEMPLATE ".metadata", "only labels and annotations can be set",
                   f);
-    check_keys(labels, own_labels, false, TEMPLATE ".metadata.labels", "is set by steward", f);
+    check_keys(labels, own_labels, false, TEMPLATE ".metadata.labels", STW_APP_BY_STEWARD, f);
     stw_core_check_labels(labels, TEMPLATE ".metadata.labels", f);
     check_keys(annotations, own_annotations, true, TEMPLATE ".metadata.annotations",
-               "is set by steward; profiles are set in securityContext", f);
+               STW_APP_PROFILES_ELSEWHERE, f);
     stw_core_check_annotations(annotations, TEMPLATE ".metadata.annotations", f);
 }
 
@@ -230,7 +230,7 @@ void stw_app_check_template(const struct stw_app *app, struct stw_findings *f)
     refuse_own(spec, own_pod, TEMPLATE ".spec", f);
     if (stw_json_there(stw_json_get(spec, "ephemeralContainers")))
         stw_findings_add(f, TEMPLATE ".spec.ephemeralContainers", STW_FORBIDDEN, NULL,
-                         "belong to pods, not to templates");
+                         STW_APP_EPHEMERAL);
     for (size_t i = 0; i < STW_COUNT(lists); i++)
         check_names(spec, lists[i], f);
     check_containers(app, spec, "containers", true, f);

@@ -18,25 +18,6 @@ struct stw_ingress {
 const char *stw_ingress_check_host(const char *host);
 extern const struct stw_cel stw_ingress_cel_host[];
 
-/* Rows of a field table for the member `ingress` (struct stw_ingress) of `type`. */
-#define STW_INGRESS_HOST(type_)                                                                    \
-    {                                                                                              \
-        .name = "host", STW_FIELD(STW_T_STRING, type_, ingress.host),                              \
-        .help = "Host name of the requests; its first part may be \"*\".", .required = true,       \
-        .check = stw_ingress_check_host, .cel = stw_ingress_cel_host, .cel_max = 255,              \
-    }
-#define STW_INGRESS_CLASS(type_)                                                                   \
-    {                                                                                              \
-        .name = "className", STW_FIELD(STW_T_STRING, type_, ingress.class_name),                   \
-        .help = "IngressClass; when absent, the default of the cluster.", STW_CHECK_SUBDOMAIN,     \
-    }
-#define STW_INGRESS_TLS_SECRET(type_)                                                              \
-    {                                                                                              \
-        .name = "secretName", STW_FIELD(STW_T_STRING, type_, ingress.tls_secret),                  \
-        .help = "Secret in the same namespace with tls.crt and tls.key for the host.",             \
-        .required = true, STW_CHECK_SUBDOMAIN,                                                     \
-    }
-
 /* Takes `metadata`.  The Service's port is called "http".  NULL if out of memory. */
 json_t *stw_ingress_build(const struct stw_ingress *i, const char *service, json_t *metadata);
 

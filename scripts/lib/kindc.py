@@ -299,7 +299,7 @@ class Compiler:
         for rule, where in zip(items, items.at):
             check_keys(rule, RULE_KEYS, "a rule", where)
             for each in take(rule, "each", list) or [Map("")]:
-                given = {name: take(each, name, str) for name in each}
+                given = {name: expand(take(each, name, str), self.define, values, where) for name in each}
                 yield from self.rule(rule, {**values, **given}, where)
 
     def rule(self, rule, values, where):
@@ -373,10 +373,11 @@ class Compiler:
         self.tables += [f"const struct stw_kind stw_kind_{name} = {{", *(f"    {m}," for m in members), "};"]
 
     def values(self):
-        """A macro for each value with an anchor: the name by which C uses it."""
+        """A macro for each value with an anchor: the name by which C uses it.  Of a list, it is the length."""
         for anchor, (where, value) in self.anchors.items():
+            value = len(value) if isinstance(value, list) else value
             if not re.fullmatch("[A-Z][A-Z0-9_]*", anchor) or type(value) not in (str, int) or "$" in str(value):
-                raise Mistake(where, f"'&{anchor}' must be in capitals, and at a text without '$' or at a number")
+                raise Mistake(where, f"'&{anchor}' must be in capitals, at a text without '$', a number or a list")
             yield f"#define {self.prefix.upper()}{anchor} {value if type(value) is int else literal(value, where)}"
 
 

@@ -51,7 +51,7 @@ class Loader(yaml.loader.SafeLoader):
 
 
 def load(path):
-    """(the document, {anchor: (place, scalar)})."""
+    """(the document, {anchor: (place, scalar or list)})."""
     name = str(path.resolve().relative_to(TOP) if path.resolve().is_relative_to(TOP) else path)
     loader = Loader(path.read_text("utf-8"))
 
@@ -84,7 +84,7 @@ def load(path):
     if not isinstance(node, yaml.MappingNode):
         raise Mistake(f"{name}:1", "a mapping must be here that begins with 'kind:'")
     return value(node), {anchor: (place(child), value(child)) for anchor, child in loader.anchors.items()
-                         if isinstance(child, yaml.ScalarNode)}
+                         if not isinstance(child, yaml.MappingNode)}
 
 
 def find(name, known, where, what):

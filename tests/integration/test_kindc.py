@@ -29,7 +29,7 @@ spec:
   ownerName: {type: name, help: Its owner.}
   colour:
     type: string
-    enum: [Red, &GREEN Green]
+    enum: &COLOURS [Red, &GREEN Green]
     default: Red
     cel:
       &NOT_BROWN must not be "brown": self != 'brown'
@@ -89,7 +89,9 @@ ROWS = r"""
     {.name = "Size", .type = "integer", .json_path = ".spec.size"},
     STW_COLUMN_AGE,
 """
-VALUES = {"SIZE_MAX": "9", "GREEN": '"Green"', "NOT_BROWN": r'"must not be \"brown\""', "TOO_SMALL": '"too small"'}
+VALUES = {"SIZE_MAX": "9", "COLOURS": "2", "GREEN": '"Green"', "NOT_BROWN": r'"must not be \"brown\""',
+          "TOO_SMALL": '"too small"'}
+
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_each_field_and_rule_becomes_a_row(compile_schema, capsys):
     ("{type: string, length: [1, 63], check: stw_shop_check_name}", "{type: name}", "'name' is made of itself"),
     ("check: stw_shop_check_name", "check: check-name", "'check' must be a name in C"),
     ("[Red, &GREEN Green]", "[Red, 1]", "1 must be text: put it into quotes"),
-    ("    enum: [Red, &GREEN Green]", "    enum: [Red, &green Green]", "'&green' must be in capitals"),
+    ("    enum: &COLOURS [Red, &GREEN Green]", "    enum: [Red, &green Green]", "'&green' must be in capitals"),
     ("    item: {type: object, fields: {label: {type: name, help: Text.}}}", "", "'item' is missing"),
     ('  cel: "!($open)', '  cel: "!($opne)', "'define:' has no 'opne'; did you mean 'open'?"),
     ("  has(field): has(self.$field)", "  has(field): $has($field)", "this is defined by itself"),
