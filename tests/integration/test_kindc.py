@@ -93,7 +93,6 @@ VALUES = {"SIZE_MAX": "9", "COLOURS": "2", "GREEN": '"Green"', "NOT_BROWN": r'"m
           "TOO_SMALL": '"too small"'}
 
 
-
 @pytest.fixture
 def compile_schema(tmp_path, monkeypatch):
     """compile_schema(text): (the tables, the header, what was wrong)."""
