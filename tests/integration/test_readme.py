@@ -59,7 +59,8 @@ def test_there_is_something_to_test():
 def test_each_claim_of_security_has_its_test():
     """docs/security.md names tests that exist."""
     text = (paths.TOP / "docs" / "security.md").read_text("utf-8")
-    named = re.findall(r"`((?:unit|integration|e2e|contract|rights)/[\w/]+\.(?:py|c))(?:::(\w+))?`", text)
+    named = re.findall(r"`((?:unit|cases|integration|e2e|contract|rights)/[\w/]+\.(?:py|c|yaml))"
+                       r"(?:::(\w+))?`", text)
     assert len(named) > 60
     for file, test in named:
         code = (paths.TOP / "tests" / file).read_text("utf-8")

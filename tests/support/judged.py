@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that the unit tests of the kinds judge, and the verdicts of `steward validate` on them."""
+"""Objects of tests/cases and of the unit tests of the kinds, and the verdicts of `steward validate` on them."""
 
 import collections
 import json
@@ -46,8 +46,8 @@ class Case:
 
 def noted(folder):
     """The texts of all questions of the unit tests of the specs: [(group/version, kind, object, old)]."""
-    target = folder / "judged"
-    for binary in sorted((paths.build() / "tests" / "unit" / "kinds").rglob("test_*_spec")):
+    target, tests = folder / "judged", paths.build() / "tests" / "unit" / "kinds"
+    for binary in [tests / "test_kinds_cases", *sorted(tests.rglob("test_*_spec"))]:
         if binary.is_file() and os.access(binary, os.X_OK):
             subprocess.run([binary], check=True, capture_output=True, cwd=paths.TOP,
                            env={**os.environ, "STEWARD_JUDGED": str(target)})

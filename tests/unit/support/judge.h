@@ -74,7 +74,7 @@ static inline char *answer(const struct stw_admission *a)
 }
 
 /* Adds the question to the file that STEWARD_JUDGED names: "GROUP/VERSION US KIND US OBJECT US OLD RS"
- * with the ASCII separators.  tests/contract/test_cel.py asks an API server the same. */
+ * with the ASCII separators.  API servers are asked the same (tests/support/judged.py). */
 static inline void note_question(const struct stw_kind *kind, const char *object, const char *old)
 {
     const char *path = getenv("STEWARD_JUDGED");
