@@ -10,11 +10,13 @@ MUTANTS = [*plan.MUTANTS, *lessons.MUTANTS, *databaseuser.MUTANTS]
 
 
 def named():
-    """(file, name) of each test in the tables."""
+    """(file, name) of each test in the tables; a file of cases has no names."""
     for line in (paths.TOP / "tests/LESSONS.md").read_text(encoding="utf-8").splitlines():
         file = None
         for text in re.findall(r"`([^`]+)`", line.split("|")[-2]) if line.startswith("| ") else ():
-            if "/" in text:
+            if text.endswith(".yaml"):
+                yield text, ""
+            elif "/" in text:
                 file = text
             elif file:
                 yield file, text.split("[")[0]
@@ -42,6 +44,8 @@ def wrong_with(mutant):
         name, _, function = test.partition("::" if "::" in test else ":")
         room, _, module = name.rpartition("/")
         file = name if "::" in test else f"unit/{room.removeprefix('lib/')}/test_{module}.c"
+        if name == "kinds/cases":
+            file, function = f"cases/{function}.yaml", "cases"
         if not found_in(file, function or "main"):
             yield f"{mutant.lesson} {mutant.what}: {test}"
 
