@@ -344,7 +344,7 @@ static void judge(struct file *f, const char *at, const struct stw_admission *a,
     struct stw_lookup lookup = {.ctx = &c, .find = find};
     struct stw_product product = {
         .zones = zones, .targets = f->targets ? stw_targets_now : NULL, .targets_ctx = f->targets};
-    struct stw_env env = {.product = &product};
+    struct stw_env env = {.op = &stw_operator_steward, .product = &product};
     struct stw_admission asked = *a;
     lookup.has = stw_json_there(stw_json_get(facts, "objects")) ? has : NULL;
     lookup.secret = stw_json_there(stw_json_get(facts, "secrets")) ? look_at_secret : NULL;
