@@ -8,6 +8,7 @@ POD, CLUSTER = "kinds/etcdcluster/pod", "kinds/etcdcluster"
 MEMBERS, OBSERVE = "kinds/etcdcluster/members", "kinds/etcdcluster/observe"
 CHECK = "kinds/etcdcluster/check"
 STATUS, KIND = "kinds/etcdcluster/status", "kinds/etcdcluster/spec"
+CASES = "kinds/cases:etcdcluster"
 BACKUPS, CLI = "e2e/etcdbackup/test_etcdbackup.py", "integration/test_snapshot_cli.py"
 RESTORES = "e2e/etcdrestore/test_etcdrestore_claim.py"
 
@@ -79,25 +80,26 @@ _ROWS = [
 
     ("E6", "3.6 from 3.5.20 on", "kinds/etcdcluster/spec_version.c",
      "to.minor > from.minor && stw_semver_older(from, least)) {", "false) {",
-     f"{KIND}:step_check"),
+     f"{KIND}:test_version_changes_one_step_at_a_time"),
     ("E7", "one minor at a time", "kinds/etcdcluster/spec_version.c",
-     "to.minor > from.minor + 1)", "to.minor > from.minor + 2)", f"{KIND}:step_check"),
+     "to.minor > from.minor + 1)", "to.minor > from.minor + 2)",
+     f"{KIND}:test_version_changes_one_step_at_a_time"),
     ("E7", "never down", "kinds/etcdcluster/spec_version.c",
      "    if (stw_semver_older(to, from))\n        return check",
-     "    if (false)\n        return check", f"{KIND}:step_check"),
+     "    if (false)\n        return check", f"{KIND}:test_version_changes_one_step_at_a_time"),
     ("E7", "at the door", "kinds/etcdcluster/spec_version.c",
-     "stw_etcd_step_check(from, wanted, &err) != 0", "false", f"{KIND}:upgrades"),
+     "stw_etcd_step_check(from, wanted, &err) != 0", "false", f"{CASES}/version_change"),
     ("E7", "by what runs, not by the spec", "kinds/etcdcluster/spec_version.c",
-     "from = stw_semver_known(current) ? current : old;", "from = old;", f"{KIND}:upgrades"),
+     "from = stw_semver_known(current) ? current : old;", "from = old;", f"{CASES}/version_change"),
     ("E7", "not while one is under way", "kinds/etcdcluster/spec_version.c",
      "    if (upgrading && stw_semver_compare", "    if (false && stw_semver_compare",
-     f"{KIND}:upgrades"),
+     f"{CASES}/version_change"),
 
     ("E8", "3.5.0 to 3.5.2", "lib/etcd/release.c",
-     "v.minor == 5 && v.patch <= 2;", "v.minor == 5 && v.patch <= 1;", f"{KIND}:versions"),
+     "v.minor == 5 && v.patch <= 2;", "v.minor == 5 && v.patch <= 1;", f"{CASES}/version"),
     ("E8", "not in a change either", "kinds/etcdcluster/spec_version.c",
      'return stw_etcd_corrupts(v) ? STW_ETCDCLUSTER_CORRUPTS : NULL;', "return NULL;",
-     f"{KIND}:upgrades"),
+     f"{CASES}/version_change"),
     ("E8", "data are compared before it serves", f"{CLUSTER}/pod.c",
      '    check_args(e, v, args);\n', "", f"{POD}:arguments"),
     ("E8", "whose alarm it is", f"{CLUSTER}/ask.c", "m->alarms |= alarms->all[n].alarm;",
@@ -216,7 +218,7 @@ _ROWS = [
      "integration/etcd/test_etcd_client.py::test_list_of_a_member_without_quorum_is_no_list"),
 
     ("E13", "the door warns of an emptyDir", "kinds/etcdcluster/spec_storage.c",
-     'if (stw_streq(now.medium, "EmptyDir"))', "if (false)", f"{KIND}:storage"),
+     'if (stw_streq(now.medium, "EmptyDir"))', "if (false)", f"{CASES}/storage"),
     ("E13", "without volumes a restore is told", f"{CLUSTER}/plan.c",
      "restore a backup into a new cluster (EtcdRestore)", "wait",
      "kinds/etcdcluster/plan:quorum_is_lost"),

@@ -121,9 +121,9 @@ class Copy:
         [program] = self.tests[name]["cmd"]
         self._ninja(program)
         status, said = ended([program], self.build, self.tests[name]["env"])
-        failed = set(re.findall(r"\[  FAILED  \] (\w+)", said))
+        failed = set(re.findall(r"\[  FAILED  \] ([\w/]+)", said))
         if status < 0:  # killed by a signal: in the last test that began
-            failed.update(re.findall(r"\[ RUN      \] (\w+)", said)[-1:])
+            failed.update(re.findall(r"\[ RUN      \] ([\w/]+)", said)[-1:])
         if status == 0 or (function and function not in failed):
             return None
         words = re.findall(r"ERROR[ :\]-]*\n?(.+)", said)
