@@ -55,7 +55,7 @@ static const json_t *at(const json_t *tree, const char *path)
 
 #define CONTAINER "spec.template.spec.containers.0"
 
-static void test_configmap(void **state)
+static void test_configmap_has_the_configuration(void **state)
 {
     struct fixture f;
     (void)state;
@@ -71,7 +71,7 @@ static void test_configmap(void **state)
 }
 
 /* The hash depends on the content of the ConfigMap, and on nothing else. */
-static void test_hash(void **state)
+static void test_configuration_hash_depends_on_the_content_alone(void **state)
 {
     static const struct {
         const char *config;
@@ -99,7 +99,7 @@ static void test_hash(void **state)
     }
 }
 
-static void test_deployment(void **state)
+static void test_deployment_of_a_small_spec(void **state)
 {
     struct fixture f;
     char want[4000];
@@ -130,7 +130,7 @@ static void test_deployment(void **state)
     fixture_done(&f);
 }
 
-static void test_what_the_spec_asks_for(void **state)
+static void test_deployment_has_what_the_spec_asks_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -177,7 +177,7 @@ static void test_what_the_spec_asks_for(void **state)
 }
 
 /* What the podTemplate has is merged over what steward builds. */
-static void test_pod_template(void **state)
+static void test_pod_template_is_merged_over_the_deployment(void **state)
 {
     struct fixture f;
     (void)state;
@@ -233,7 +233,7 @@ static void test_pod_template(void **state)
 }
 
 /* An empty podTemplate changes nothing. */
-static void test_pod_template_of_nothing(void **state)
+static void test_empty_pod_template_changes_nothing(void **state)
 {
     struct fixture f, g;
     (void)state;
@@ -248,7 +248,7 @@ static void test_pod_template_of_nothing(void **state)
     fixture_done(&g);
 }
 
-static void test_strategy(void **state)
+static void test_deployment_has_the_strategy_of_the_spec(void **state)
 {
     struct fixture f;
     (void)state;
@@ -266,7 +266,7 @@ static void test_strategy(void **state)
 }
 
 /* A user's constraint without a labelSelector applies to our pods. */
-static void test_spread(void **state)
+static void test_spread_constraint_without_selector_is_for_our_pods(void **state)
 {
     struct fixture f;
     (void)state;
@@ -282,7 +282,7 @@ static void test_spread(void **state)
 }
 
 /* The options of the profile apply where the spec says nothing. */
-static void test_security(void **state)
+static void test_security_profile_applies_where_the_spec_says_nothing(void **state)
 {
     static const struct {
         bool restricted;
@@ -311,7 +311,7 @@ static void test_security(void **state)
 }
 
 /* N4: with an autoscaler, replicas are not applied. */
-static void test_replicas_are_left_out(void **state)
+static void test_replicas_are_left_out_with_an_autoscaler(void **state)
 {
     struct fixture f;
     (void)state;
@@ -328,7 +328,7 @@ static void test_replicas_are_left_out(void **state)
     fixture_done(&f);
 }
 
-static void test_service(void **state)
+static void test_service_has_port_type_and_annotations(void **state)
 {
     struct fixture f;
     (void)state;
@@ -345,7 +345,7 @@ static void test_service(void **state)
     fixture_done(&f);
 }
 
-static void test_ingress(void **state)
+static void test_ingress_has_host_class_and_certificate(void **state)
 {
 #define RULE(host, path)                                                                           \
     "'rules':[{'host':'" host "','http':{'paths':[{'path':'" path "','pathType':'Prefix',"         \
@@ -374,7 +374,7 @@ static void test_ingress(void **state)
     }
 }
 
-static void test_route(void **state)
+static void test_route_leads_from_the_gateway_to_the_service(void **state)
 {
 #define TO_SERVICE(path)                                                                           \
     "'rules':[{'matches':[{'path':{'type':'PathPrefix','value':'" path "'}}],'backendRefs':[{"     \
@@ -407,7 +407,7 @@ static void test_route(void **state)
 }
 
 /* A port of its own is one more port of the container. */
-static void test_monitor(void **state)
+static void test_monitor_of_another_port_adds_it_to_the_container(void **state)
 {
 #define MONITOR(endpoint)                                                                          \
     "{'apiVersion':'monitoring.coreos.com/v1','kind':'PodMonitor'," METADATA(                      \
@@ -439,7 +439,7 @@ static void test_monitor(void **state)
     }
 }
 
-static void test_budget(void **state)
+static void test_budget_is_wanted_with_two_replicas_or_more(void **state)
 {
     static const struct {
         const char *spec;
@@ -471,7 +471,7 @@ static void test_budget(void **state)
     }
 }
 
-static void test_autoscaler(void **state)
+static void test_autoscaler_has_metrics_and_behavior(void **state)
 {
 #define CPU_METRIC                                                                                 \
     "{\"type\":\"Resource\",\"resource\":{\"name\":\"cpu\",\"target\":{"                           \
@@ -572,22 +572,22 @@ static void test_no_part_is_left_out_silently(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_deployment),
-        cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_pod_template),
-        cmocka_unit_test(test_pod_template_of_nothing),
-        cmocka_unit_test(test_strategy),
-        cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_security),
-        cmocka_unit_test(test_replicas_are_left_out),
-        cmocka_unit_test(test_service),
-        cmocka_unit_test(test_ingress),
-        cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_route),
-        cmocka_unit_test(test_monitor),
-        cmocka_unit_test(test_autoscaler),
+        cmocka_unit_test(test_configmap_has_the_configuration),
+        cmocka_unit_test(test_configuration_hash_depends_on_the_content_alone),
+        cmocka_unit_test(test_deployment_of_a_small_spec),
+        cmocka_unit_test(test_deployment_has_what_the_spec_asks_for),
+        cmocka_unit_test(test_pod_template_is_merged_over_the_deployment),
+        cmocka_unit_test(test_empty_pod_template_changes_nothing),
+        cmocka_unit_test(test_deployment_has_the_strategy_of_the_spec),
+        cmocka_unit_test(test_spread_constraint_without_selector_is_for_our_pods),
+        cmocka_unit_test(test_security_profile_applies_where_the_spec_says_nothing),
+        cmocka_unit_test(test_replicas_are_left_out_with_an_autoscaler),
+        cmocka_unit_test(test_service_has_port_type_and_annotations),
+        cmocka_unit_test(test_ingress_has_host_class_and_certificate),
+        cmocka_unit_test(test_budget_is_wanted_with_two_replicas_or_more),
+        cmocka_unit_test(test_route_leads_from_the_gateway_to_the_service),
+        cmocka_unit_test(test_monitor_of_another_port_adds_it_to_the_container),
+        cmocka_unit_test(test_autoscaler_has_metrics_and_behavior),
         cmocka_unit_test(test_no_part_is_left_out_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

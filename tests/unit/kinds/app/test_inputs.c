@@ -21,7 +21,7 @@ static void assert_names(const char *spec, const char *want)
     stw_inputs_done(&names);
 }
 
-static void all_places_of_names(void **state)
+static void test_secrets_and_configmaps_are_found_wherever_a_spec_names_them(void **state)
 {
     (void)state;
     assert_names("{}", "");
@@ -40,7 +40,7 @@ static void all_places_of_names(void **state)
 }
 
 /* Each name once; nothing that could reach another namespace or break an index. */
-static void names_of_attackers(void **state)
+static void test_names_that_reach_elsewhere_are_ignored(void **state)
 {
     (void)state;
     assert_names("{\"env\":[{\"valueFrom\":{\"secretKeyRef\":{\"name\":\"a\"}}},"
@@ -52,7 +52,7 @@ static void names_of_attackers(void **state)
                  "secret:a ");
 }
 
-static void names_are_bounded(void **state)
+static void test_number_of_names_is_bounded(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
@@ -114,7 +114,7 @@ static bool run_at(struct world *w, int64_t now)
 }
 
 /* What was decided stays decided until the Deployment has it, also when it is switched off. */
-static void a_decision_stays(void **state)
+static void test_decided_restart_is_made_even_if_switched_off(void **state)
 {
     struct world w;
     (void)state;
@@ -133,7 +133,7 @@ static void a_decision_stays(void **state)
 }
 
 /* Neither a new App nor an upgraded steward nor switching it on restarts anything. */
-static void the_first_look_restarts_nothing(void **state)
+static void test_first_look_restarts_nothing(void **state)
 {
     struct world w;
     (void)state;
@@ -149,7 +149,7 @@ static void the_first_look_restarts_nothing(void **state)
     json_decref(w.status);
 }
 
-static void switched_off_and_on(void **state)
+static void test_change_while_switched_off_is_no_restart_when_switched_on(void **state)
 {
     struct world w;
     (void)state;
@@ -172,7 +172,7 @@ static void switched_off_and_on(void **state)
 }
 
 /* The spec names another Secret: its rollout already starts pods with it. */
-static void other_names(void **state)
+static void test_another_secret_in_the_spec_is_no_restart_of_its_own(void **state)
 {
     struct world w;
     (void)state;
@@ -187,7 +187,7 @@ static void other_names(void **state)
 }
 
 /* New pods could not start without it. */
-static void one_is_missing(void **state)
+static void test_nothing_is_restarted_while_an_object_is_missing(void **state)
 {
     struct world w;
     (void)state;
@@ -207,7 +207,7 @@ static void one_is_missing(void **state)
 }
 
 /* A ConfigMap that changes each second for a month. */
-static void a_flood_of_changes(void **state)
+static void test_flood_of_changes_restarts_about_once_a_day(void **state)
 {
     struct world w;
     int restarts = 0;
@@ -232,7 +232,7 @@ static void a_flood_of_changes(void **state)
     json_decref(w.status);
 }
 
-static void within_the_interval(void **state)
+static void test_change_within_the_interval_waits(void **state)
 {
     struct world w;
     (void)state;
@@ -269,7 +269,7 @@ static void init_windows(struct world *w, struct stw_json_doc *doc, const char *
 /* Saturday 1970-01-03, 12:00 */
 #define SATURDAY (2 * 86400 + 12 * 3600)
 
-static void within_a_window(void **state)
+static void test_change_outside_of_windows_waits_for_one(void **state)
 {
     static const char text[] = "[{\"days\":[\"Sat\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
     stw_autojson struct stw_json_doc doc = {0};
@@ -298,7 +298,7 @@ static void within_a_window(void **state)
 
 /* It was decided, but the Deployment could not be written until the window had ended: the pods are
  * restarted once, in the next one. */
-static void a_window_ends_before_the_restart(void **state)
+static void test_restart_that_missed_its_window_waits_for_the_next(void **state)
 {
     static const char text[] =
         "[{\"days\":[\"Sat\",\"Sun\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
@@ -330,7 +330,7 @@ static void a_window_ends_before_the_restart(void **state)
 }
 
 /* The Deployment was written, but not the status before the window had ended. */
-static void a_window_ends_after_the_restart(void **state)
+static void test_restart_made_in_a_window_is_recorded_after_it(void **state)
 {
     static const char text[] = "[{\"days\":[\"Sat\"],\"start\":\"13:00\",\"end\":\"14:00\"}]";
     stw_autojson struct stw_json_doc doc = {0};
@@ -350,7 +350,7 @@ static void a_window_ends_after_the_restart(void **state)
 }
 
 /* A status that another client wrote. */
-static void a_status_that_makes_no_sense(void **state)
+static void test_status_without_sense_restarts_nothing(void **state)
 {
     struct world w;
     (void)state;
@@ -368,7 +368,7 @@ static void a_status_that_makes_no_sense(void **state)
 
 /* --- the pod template */
 
-static void the_annotation(void **state)
+static void test_annotation_of_the_template_has_the_digest(void **state)
 {
     struct fixture f;
     (void)state;
@@ -392,21 +392,21 @@ static void the_annotation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_places_of_names),
-        cmocka_unit_test(names_of_attackers),
-        cmocka_unit_test(names_are_bounded),
-        cmocka_unit_test(a_decision_stays),
-        cmocka_unit_test(the_first_look_restarts_nothing),
-        cmocka_unit_test(switched_off_and_on),
-        cmocka_unit_test(other_names),
-        cmocka_unit_test(one_is_missing),
-        cmocka_unit_test(a_flood_of_changes),
-        cmocka_unit_test(within_the_interval),
-        cmocka_unit_test(within_a_window),
-        cmocka_unit_test(a_window_ends_before_the_restart),
-        cmocka_unit_test(a_window_ends_after_the_restart),
-        cmocka_unit_test(a_status_that_makes_no_sense),
-        cmocka_unit_test(the_annotation),
+        cmocka_unit_test(test_secrets_and_configmaps_are_found_wherever_a_spec_names_them),
+        cmocka_unit_test(test_names_that_reach_elsewhere_are_ignored),
+        cmocka_unit_test(test_number_of_names_is_bounded),
+        cmocka_unit_test(test_decided_restart_is_made_even_if_switched_off),
+        cmocka_unit_test(test_first_look_restarts_nothing),
+        cmocka_unit_test(test_change_while_switched_off_is_no_restart_when_switched_on),
+        cmocka_unit_test(test_another_secret_in_the_spec_is_no_restart_of_its_own),
+        cmocka_unit_test(test_nothing_is_restarted_while_an_object_is_missing),
+        cmocka_unit_test(test_flood_of_changes_restarts_about_once_a_day),
+        cmocka_unit_test(test_change_within_the_interval_waits),
+        cmocka_unit_test(test_change_outside_of_windows_waits_for_one),
+        cmocka_unit_test(test_restart_that_missed_its_window_waits_for_the_next),
+        cmocka_unit_test(test_restart_made_in_a_window_is_recorded_after_it),
+        cmocka_unit_test(test_status_without_sense_restarts_nothing),
+        cmocka_unit_test(test_annotation_of_the_template_has_the_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void end(struct world *w)
 
 /* The number stays, but never more than an App may have: the API server would refuse that, and the
  * rest of the App would not be reconciled. */
-static void the_number_is_taken_over(void **state)
+static void test_replicas_of_an_autoscaler_are_taken_over_in_bounds(void **state)
 {
     static const struct {
         int replicas, number;
@@ -108,7 +108,7 @@ static void the_number_is_taken_over(void **state)
 }
 
 /* Also if the App has no status yet, because it was written just now, or the autoscaler is faster. */
-static void the_number_of_a_foreign_autoscaler_stays(void **state)
+static void test_replicas_of_a_foreign_autoscaler_stay(void **state)
 {
     static const struct {
         const char *scalers;
@@ -132,8 +132,8 @@ static void the_number_of_a_foreign_autoscaler_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_number_is_taken_over),
-        cmocka_unit_test(the_number_of_a_foreign_autoscaler_stays),
+        cmocka_unit_test(test_replicas_of_an_autoscaler_are_taken_over_in_bounds),
+        cmocka_unit_test(test_replicas_of_a_foreign_autoscaler_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static int64_t number(const json_t *status, const char *key)
     return json_integer_value(json_object_get(status, key));
 }
 
-static void test_ready(void **state)
+static void test_ready_when_all_replicas_are_available(void **state)
 {
     (void)state;
     json_auto_t *s = judge();
@@ -115,7 +115,7 @@ static void test_ready(void **state)
 }
 
 /* Each of these alone means that a rollout is in progress. */
-static void test_rolling(void **state)
+static void test_each_sign_of_a_rollout_is_progress(void **state)
 {
     static const struct {
         int64_t observed, replicas, updated, available, ready;
@@ -149,7 +149,7 @@ static void test_rolling(void **state)
     }
 }
 
-static void test_pending(void **state)
+static void test_pending_before_the_first_replica(void **state)
 {
     (void)state;
     *rollout() = (struct stw_rollout){.generation = 1};
@@ -157,7 +157,7 @@ static void test_pending(void **state)
     assert_string_equal(text(s, "phase"), "Pending");
 }
 
-static void test_scaled_to_zero(void **state)
+static void test_scaled_to_zero_is_ready(void **state)
 {
     (void)state;
     f.app.spec.replicas = 0;
@@ -169,7 +169,7 @@ static void test_scaled_to_zero(void **state)
     assert_null(json_object_get(s, "lastGood")); /* nothing has run */
 }
 
-static void test_a_pod_in_trouble(void **state)
+static void test_trouble_of_a_pod_is_the_reason(void **state)
 {
     (void)state;
     rollout()->available = rollout()->ready = 0;
@@ -194,7 +194,7 @@ static void test_a_pod_in_trouble(void **state)
 }
 
 /* During a rollout, more pods and the first ready pod of the Service are minor changes. */
-static void test_what_can_wait(void **state)
+static void test_more_ready_pods_are_a_minor_change(void **state)
 {
     static const char *const numbers[] = {"readyReplicas", "availableReplicas", "ServiceReady",
                                           NULL};
@@ -212,7 +212,7 @@ static void test_what_can_wait(void **state)
 }
 
 /* A pod that is only starting is reported, but is not a failure. */
-static void test_a_pod_that_starts(void **state)
+static void test_starting_pod_is_no_failure(void **state)
 {
     (void)state;
     rollout()->available = 1;
@@ -224,7 +224,7 @@ static void test_a_pod_that_starts(void **state)
     assert_null(json_object_get(s, "lastError"));
 }
 
-static void test_a_secret_that_is_missing(void **state)
+static void test_missing_secret_is_named(void **state)
 {
     (void)state;
     rollout()->available = 0;
@@ -234,7 +234,7 @@ static void test_a_secret_that_is_missing(void **state)
     assert_string_equal(says(s, "Ready"), "False/SecretNotFound");
 }
 
-static void test_a_rollout_that_stands(void **state)
+static void test_rollout_that_stands_is_failed_or_degraded(void **state)
 {
     static const struct {
         const char *reason, *message, *want;
@@ -268,7 +268,7 @@ static void test_a_rollout_that_stands(void **state)
 }
 
 /* Each child that fails, and the condition that reports it. */
-static void test_children(void **state)
+static void test_failed_child_is_in_its_condition(void **state)
 {
     static const struct {
         int child;
@@ -303,7 +303,7 @@ static void test_children(void **state)
         }
 }
 
-static void test_no_node_port_left(void **state)
+static void test_missing_node_port_is_tried_again_in_a_minute(void **state)
 {
     (void)state;
     fail_child(APP_SERVICE, STW_ERR_INVALID, "failed to allocate a nodePort: range is full");
@@ -313,7 +313,7 @@ static void test_no_node_port_left(void **state)
     assert_int_equal(v.again_ms, 60000);
 }
 
-static void test_autoscaling(void **state)
+static void test_autoscaler_conditions_are_passed_on(void **state)
 {
     static const struct {
         bool reported, active;
@@ -340,7 +340,7 @@ static void test_autoscaling(void **state)
 }
 
 /* lastGood stays until something else is good. */
-static void test_last_good(void **state)
+static void test_last_good_stays_until_something_else_is_good(void **state)
 {
     char old[256];
     (void)state;
@@ -362,7 +362,7 @@ static void test_last_good(void **state)
     assert_string_equal(text(json_object_get(good, "lastGood"), "image"), "shop:1.5");
 }
 
-static void test_was_applied(void **state)
+static void test_child_counts_as_applied_by_its_condition(void **state)
 {
     static const struct {
         int child;
@@ -402,20 +402,20 @@ static void test_was_applied(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_ready),
-        TEST(test_rolling),
-        TEST(test_pending),
-        TEST(test_scaled_to_zero),
-        TEST(test_a_pod_in_trouble),
-        TEST(test_what_can_wait),
-        TEST(test_a_pod_that_starts),
-        TEST(test_a_secret_that_is_missing),
-        TEST(test_a_rollout_that_stands),
-        TEST(test_children),
-        TEST(test_no_node_port_left),
-        TEST(test_autoscaling),
-        TEST(test_last_good),
-        TEST(test_was_applied),
+        TEST(test_ready_when_all_replicas_are_available),
+        TEST(test_each_sign_of_a_rollout_is_progress),
+        TEST(test_pending_before_the_first_replica),
+        TEST(test_scaled_to_zero_is_ready),
+        TEST(test_trouble_of_a_pod_is_the_reason),
+        TEST(test_more_ready_pods_are_a_minor_change),
+        TEST(test_starting_pod_is_no_failure),
+        TEST(test_missing_secret_is_named),
+        TEST(test_rollout_that_stands_is_failed_or_degraded),
+        TEST(test_failed_child_is_in_its_condition),
+        TEST(test_missing_node_port_is_tried_again_in_a_minute),
+        TEST(test_autoscaler_conditions_are_passed_on),
+        TEST(test_last_good_stays_until_something_else_is_good),
+        TEST(test_child_counts_as_applied_by_its_condition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
