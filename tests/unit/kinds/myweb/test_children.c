@@ -46,7 +46,7 @@ static void expect(json_t *got, const char *want_text)
 
 #define SPEC "{\"image\":\"nginx:1.25\",\"pageContentHtml\":\"<h1>\\u20ac</h1>\"}"
 
-static void test_configmap(void **state)
+static void test_configmap_has_the_page(void **state)
 {
     struct fixture f;
     (void)state;
@@ -73,7 +73,7 @@ static const json_t *pod_of(const json_t *deployment)
 }
 
 /* Without files the hash is that of the page, as before there were files. */
-static void test_files(void **state)
+static void test_configmap_has_the_files(void **state)
 {
     struct fixture f;
     char page[STW_HASH_LEN], one[STW_HASH_LEN];
@@ -107,7 +107,7 @@ static void test_files(void **state)
     fixture_done(&f);
 }
 
-static void test_deployment(void **state)
+static void test_deployment_of_a_small_spec(void **state)
 {
     struct fixture f;
     char want[4000];
@@ -128,7 +128,7 @@ static void test_deployment(void **state)
     fixture_done(&f);
 }
 
-static void test_what_the_spec_asks_for(void **state)
+static void test_deployment_has_what_the_spec_asks_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -161,7 +161,7 @@ static void test_what_the_spec_asks_for(void **state)
     fixture_done(&f);
 }
 
-static void test_service(void **state)
+static void test_service_has_the_node_port(void **state)
 {
     struct fixture f;
     (void)state;
@@ -179,7 +179,7 @@ static void test_service(void **state)
     fixture_done(&f);
 }
 
-static void test_without_a_node_port(void **state)
+static void test_service_without_a_node_port_and_its_ingress(void **state)
 {
     struct fixture f;
     (void)state;
@@ -203,7 +203,7 @@ static void test_without_a_node_port(void **state)
 }
 
 /* Two MyWebs must never select each other's pods. */
-static void test_selectors_differ(void **state)
+static void test_selectors_of_two_mywebs_differ(void **state)
 {
     struct fixture f;
     (void)state;
@@ -219,14 +219,14 @@ static void test_selectors_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configmap),
-        cmocka_unit_test(test_without_a_node_port),
+        cmocka_unit_test(test_configmap_has_the_page),
+        cmocka_unit_test(test_service_without_a_node_port_and_its_ingress),
         cmocka_unit_test(test_empty_page_is_an_empty_file),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_deployment),
-        cmocka_unit_test(test_what_the_spec_asks_for),
-        cmocka_unit_test(test_service),
-        cmocka_unit_test(test_selectors_differ),
+        cmocka_unit_test(test_configmap_has_the_files),
+        cmocka_unit_test(test_deployment_of_a_small_spec),
+        cmocka_unit_test(test_deployment_has_what_the_spec_asks_for),
+        cmocka_unit_test(test_service_has_the_node_port),
+        cmocka_unit_test(test_selectors_of_two_mywebs_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static json_t *judge(void)
     return status;
 }
 
-static void test_completed(void **state)
+static void test_completed_when_all_replicas_run(void **state)
 {
     (void)state;
     json_auto_t *s = judge();
@@ -75,7 +75,7 @@ static void test_completed(void **state)
 }
 
 /* Without a node port it is complete, too; the Ingress has a condition. */
-static void test_inside(void **state)
+static void test_completed_without_a_node_port(void **state)
 {
     (void)state;
     f.web.spec.service_type = STW_MYWEB_CLUSTER_IP;
@@ -96,7 +96,7 @@ static void test_inside(void **state)
 }
 
 /* Each of these alone means "not completed". */
-static void test_not_completed(void **state)
+static void test_each_missing_step_is_not_completed(void **state)
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
@@ -178,7 +178,7 @@ static const struct {
      "--show-managed-fields"},
 };
 
-static void test_children(void **state)
+static void test_failed_child_is_in_its_condition(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(child_cases); i++) {
@@ -205,7 +205,7 @@ static void test_children(void **state)
     }
 }
 
-static void test_stuck_rollouts(void **state)
+static void test_stuck_rollout_is_stalled(void **state)
 {
     static const char *const reasons[] = {"ProgressDeadlineExceeded", "ReplicaFailure"};
     (void)state;
@@ -222,7 +222,7 @@ static void test_stuck_rollouts(void **state)
     }
 }
 
-static void test_ports(void **state)
+static void test_taken_node_port_is_named(void **state)
 {
     (void)state;
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
@@ -250,7 +250,7 @@ static void test_ports(void **state)
 
 /* A port of a Service that is not visible may soon be free: a short wait.  Once that was reported,
  * the wait is long. */
-static void test_a_port_that_may_be_free_soon(void **state)
+static void test_port_that_may_be_free_soon_is_tried_soon(void **state)
 {
     (void)state;
     f.web.children[MYWEB_SERVICE].state = STW_CHILD_FAILED;
@@ -292,7 +292,7 @@ static void next_run(const json_t *status)
     f.web.object.status = copy;
 }
 
-static void test_paused(void **state)
+static void test_paused_object_keeps_its_status(void **state)
 {
     (void)state;
     json_auto_t *before = judge();
@@ -309,7 +309,7 @@ static void test_paused(void **state)
     assert_string_equal(text(condition(fresh, "Ready"), "status"), "Unknown");
 }
 
-static void test_invalid(void **state)
+static void test_invalid_spec_is_stalled(void **state)
 {
     (void)state;
     json_auto_t *before = judge();
@@ -330,7 +330,7 @@ static bool was_applied(const struct myweb *w, int child)
     return stw_status_was_applied(&w->object, row->condition, row->not_applied);
 }
 
-static void test_applied_before(void **state)
+static void test_child_counts_as_applied_by_its_condition(void **state)
 {
     (void)state;
     assert_false(was_applied(&f.web, MYWEB_SERVICE)); /* no status yet */
@@ -347,7 +347,7 @@ static void test_applied_before(void **state)
 }
 
 /* An annotation on the Deployment changes its generation, which is not reported. */
-static void test_annotated(void **state)
+static void test_annotation_on_the_deployment_is_no_change(void **state)
 {
     (void)state;
     json_auto_t *ready = judge();
@@ -377,7 +377,7 @@ static void test_annotated(void **state)
     assert_int_equal(verdict.level, STW_LEVEL_PROGRESSING);
 }
 
-static void test_minor(void **state)
+static void test_last_available_replica_is_not_minor(void **state)
 {
     static const char *const numbers[] = {"availableReplicas", NULL};
     (void)state;
@@ -393,7 +393,7 @@ static void test_minor(void **state)
 }
 
 /* What a pod suffers from is told while replicas are missing, with its reason when it lasts. */
-static void test_pods(void **state)
+static void test_trouble_of_a_pod_is_told_while_replicas_are_missing(void **state)
 {
     static const struct {
         int available;
@@ -431,21 +431,21 @@ static void test_pods(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_completed),
-        TEST(test_inside),
-        TEST(test_not_completed),
+        TEST(test_completed_when_all_replicas_run),
+        TEST(test_completed_without_a_node_port),
+        TEST(test_each_missing_step_is_not_completed),
         TEST(test_replicas_zero_completes),
-        TEST(test_children),
-        TEST(test_stuck_rollouts),
-        TEST(test_pods),
-        TEST(test_ports),
-        TEST(test_a_port_that_may_be_free_soon),
+        TEST(test_failed_child_is_in_its_condition),
+        TEST(test_stuck_rollout_is_stalled),
+        TEST(test_trouble_of_a_pod_is_told_while_replicas_are_missing),
+        TEST(test_taken_node_port_is_named),
+        TEST(test_port_that_may_be_free_soon_is_tried_soon),
         TEST(test_repairs_are_counted),
-        TEST(test_paused),
-        TEST(test_invalid),
-        TEST(test_applied_before),
-        TEST(test_annotated),
-        TEST(test_minor),
+        TEST(test_paused_object_keeps_its_status),
+        TEST(test_invalid_spec_is_stalled),
+        TEST(test_child_counts_as_applied_by_its_condition),
+        TEST(test_annotation_on_the_deployment_is_no_change),
+        TEST(test_last_available_replica_is_not_minor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
