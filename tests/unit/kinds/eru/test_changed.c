@@ -60,7 +60,7 @@ static void assert_nothing_changed(void)
     assert_false(w.events[0].warning);
 }
 
-static void only_what_changed(void **state)
+static void test_only_changed_inputs_restart(void **state)
 {
     (void)state;
     begin();
@@ -82,7 +82,7 @@ static void only_what_changed(void **state)
 
 /* Switched off, it reads nothing, and its restarts keep what was recorded: another Eru of the workload
  * may compare it, and so does this one when it is switched on again. */
-static void switched_off_and_on(void **state)
+static void test_switched_off_it_reads_nothing_and_keeps_the_record(void **state)
 {
     (void)state;
     begin();
@@ -103,7 +103,7 @@ static void switched_off_and_on(void **state)
     assert_false(restarts_on(6));
 }
 
-static void pods_that_read_nothing(void **state)
+static void test_pods_without_inputs_are_not_restarted(void **state)
 {
     (void)state;
     begin();
@@ -114,7 +114,7 @@ static void pods_that_read_nothing(void **state)
 }
 
 /* New pods would not start.  The change counts when the object is there again. */
-static void something_is_missing(void **state)
+static void test_missing_input_skips_the_restart(void **state)
 {
     (void)state;
     begin();
@@ -131,7 +131,7 @@ static void something_is_missing(void **state)
 }
 
 /* What is not compared may have changed. */
-static void too_many_to_compare(void **state)
+static void test_too_many_inputs_count_as_changed(void **state)
 {
     (void)state;
     begin();
@@ -141,7 +141,7 @@ static void too_many_to_compare(void **state)
     assert_string_equal(w.live.inputs, "");
 }
 
-static void killed_around_the_stamp(void **state)
+static void test_run_killed_around_the_stamp_restarts_once(void **state)
 {
     (void)state;
     begin();
@@ -164,7 +164,7 @@ static void killed_around_the_stamp(void **state)
 }
 
 /* The status of a run that skipped is lost: it looks again, and sees what came in the meantime. */
-static void killed_after_a_skip(void **state)
+static void test_run_killed_after_a_skip_looks_again(void **state)
 {
     (void)state;
     begin();
@@ -178,7 +178,7 @@ static void killed_after_a_skip(void **state)
 }
 
 /* No change is lost at an instant without a restart; the reason for that does not matter. */
-static void a_change_waits_for_a_restart(void **state)
+static void test_change_at_a_skipped_instant_is_not_lost(void **state)
 {
     (void)state;
     begin();
@@ -197,7 +197,7 @@ static void a_change_waits_for_a_restart(void **state)
     assert_true(restarts_on(4));
 }
 
-static void by_hand(void **state)
+static void test_restart_by_hand_records_the_inputs(void **state)
 {
     (void)state;
     begin();
@@ -216,7 +216,7 @@ static void by_hand(void **state)
 }
 
 /* Without the rights, or without an answer, nothing is restarted and nothing is recorded. */
-static void cannot_be_read(void **state)
+static void test_unreadable_inputs_restart_nothing(void **state)
 {
     static const enum stw_err codes[] = {STW_ERR_FORBIDDEN, STW_ERR_UNAVAILABLE, STW_ERR_CONFLICT};
     (void)state;
@@ -233,7 +233,7 @@ static void cannot_be_read(void **state)
 }
 
 /* What another client writes on the template only causes a restart. */
-static void a_forged_digest(void **state)
+static void test_forged_digest_only_causes_a_restart(void **state)
 {
     (void)state;
     begin();
@@ -259,7 +259,7 @@ static void set_image(const char *hash, const char *unknown)
     (void)snprintf(w.inputs.unknown, sizeof(w.inputs.unknown), "%s", unknown);
 }
 
-static void a_tag_moves(void **state)
+static void test_moved_tag_restarts(void **state)
 {
     (void)state;
     begin_image("i1");
@@ -284,7 +284,7 @@ static void a_tag_moves(void **state)
 }
 
 /* A registry that does not answer restarts nothing, and loses no change. */
-static void a_digest_is_unknown(void **state)
+static void test_unknown_digest_restarts_nothing_and_loses_nothing(void **state)
 {
     (void)state;
     begin_image("i1");
@@ -314,7 +314,7 @@ static void a_digest_is_unknown(void **state)
 }
 
 /* From the start: nothing is recorded that is not known. */
-static void unknown_at_first(void **state)
+static void test_unknown_first_digest_is_not_recorded(void **state)
 {
     (void)state;
     begin_image("");
@@ -328,7 +328,7 @@ static void unknown_at_first(void **state)
 }
 
 /* Pods that read nothing but run an image that is compared. */
-static void only_an_image(void **state)
+static void test_image_alone_is_compared(void **state)
 {
     (void)state;
     begin_image("");
@@ -344,7 +344,7 @@ static void only_an_image(void **state)
     assert_true(restarts_on(4));
 }
 
-static void by_hand_with_an_image(void **state)
+static void test_restart_by_hand_records_the_image(void **state)
 {
     (void)state;
     begin_image("i1");
@@ -360,7 +360,7 @@ static void by_hand_with_an_image(void **state)
     assert_false(restarts_on(2));
 }
 
-static void killed_with_an_image(void **state)
+static void test_run_killed_with_a_moved_tag_restarts_again(void **state)
 {
     (void)state;
     begin_image("i1");
@@ -410,7 +410,7 @@ static void restart_all(const char *time, const char *after)
     assert_false(rolling(&w));
 }
 
-static void those_that_changed_of_many(void **state)
+static void test_only_changed_workloads_are_restarted(void **state)
 {
     (void)state;
     begin_selected(4);
@@ -440,7 +440,7 @@ static void those_that_changed_of_many(void **state)
 }
 
 /* However many objects the pods read, a run reads some, and the next run continues. */
-static void reads_are_bounded(void **state)
+static void test_reads_of_a_run_are_bounded(void **state)
 {
     (void)state;
     begin_selected(STW_ERU_MATCHES_MAX);
@@ -458,7 +458,7 @@ static void reads_are_bounded(void **state)
     assert_string_equal(text(&w, "lastResult"), "Succeeded");
 }
 
-static void unchanged_ones_are_named_last(void **state)
+static void test_unchanged_workloads_are_named_last(void **state)
 {
     (void)state;
     begin_selected(STW_ERU_MATCHES_MAX);
@@ -472,7 +472,7 @@ static void unchanged_ones_are_named_last(void **state)
     assert_string_equal(reason(&w, 0), "SkippedForSeveralReasons");
 }
 
-static void one_of_many_cannot_be_read(void **state)
+static void test_unreadable_inputs_of_a_workload_fail_it(void **state)
 {
     (void)state;
     begin_selected(3);
@@ -484,7 +484,7 @@ static void one_of_many_cannot_be_read(void **state)
     assert_string_equal(text(&w, "lastResult"), "Failed");
 }
 
-static void unknown_digests_of_many(void **state)
+static void test_unknown_digest_skips_workloads(void **state)
 {
     (void)state;
     begin_selected(3);
@@ -523,7 +523,7 @@ static void assert_inputs(const char *pod, const char *want)
 }
 
 /* Required, if one of several places requires it.  Credentials of the kubelet are not read by pods. */
-static void optional_objects(void **state)
+static void test_optional_input_is_required_by_one_place(void **state)
 {
     (void)state;
     assert_inputs(
@@ -541,29 +541,29 @@ static void optional_objects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(only_what_changed, done),
-        cmocka_unit_test_teardown(switched_off_and_on, done),
-        cmocka_unit_test_teardown(pods_that_read_nothing, done),
-        cmocka_unit_test_teardown(something_is_missing, done),
-        cmocka_unit_test_teardown(too_many_to_compare, done),
-        cmocka_unit_test_teardown(killed_around_the_stamp, done),
-        cmocka_unit_test_teardown(killed_after_a_skip, done),
-        cmocka_unit_test_teardown(a_change_waits_for_a_restart, done),
-        cmocka_unit_test_teardown(by_hand, done),
-        cmocka_unit_test_teardown(cannot_be_read, done),
-        cmocka_unit_test_teardown(a_forged_digest, done),
-        cmocka_unit_test_teardown(a_tag_moves, done),
-        cmocka_unit_test_teardown(a_digest_is_unknown, done),
-        cmocka_unit_test_teardown(unknown_at_first, done),
-        cmocka_unit_test_teardown(only_an_image, done),
-        cmocka_unit_test_teardown(by_hand_with_an_image, done),
-        cmocka_unit_test_teardown(killed_with_an_image, done),
-        cmocka_unit_test_teardown(those_that_changed_of_many, done),
-        cmocka_unit_test_teardown(unknown_digests_of_many, done),
-        cmocka_unit_test_teardown(reads_are_bounded, done),
-        cmocka_unit_test_teardown(unchanged_ones_are_named_last, done),
-        cmocka_unit_test_teardown(one_of_many_cannot_be_read, done),
-        cmocka_unit_test(optional_objects),
+        cmocka_unit_test_teardown(test_only_changed_inputs_restart, done),
+        cmocka_unit_test_teardown(test_switched_off_it_reads_nothing_and_keeps_the_record, done),
+        cmocka_unit_test_teardown(test_pods_without_inputs_are_not_restarted, done),
+        cmocka_unit_test_teardown(test_missing_input_skips_the_restart, done),
+        cmocka_unit_test_teardown(test_too_many_inputs_count_as_changed, done),
+        cmocka_unit_test_teardown(test_run_killed_around_the_stamp_restarts_once, done),
+        cmocka_unit_test_teardown(test_run_killed_after_a_skip_looks_again, done),
+        cmocka_unit_test_teardown(test_change_at_a_skipped_instant_is_not_lost, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_records_the_inputs, done),
+        cmocka_unit_test_teardown(test_unreadable_inputs_restart_nothing, done),
+        cmocka_unit_test_teardown(test_forged_digest_only_causes_a_restart, done),
+        cmocka_unit_test_teardown(test_moved_tag_restarts, done),
+        cmocka_unit_test_teardown(test_unknown_digest_restarts_nothing_and_loses_nothing, done),
+        cmocka_unit_test_teardown(test_unknown_first_digest_is_not_recorded, done),
+        cmocka_unit_test_teardown(test_image_alone_is_compared, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_records_the_image, done),
+        cmocka_unit_test_teardown(test_run_killed_with_a_moved_tag_restarts_again, done),
+        cmocka_unit_test_teardown(test_only_changed_workloads_are_restarted, done),
+        cmocka_unit_test_teardown(test_unknown_digest_skips_workloads, done),
+        cmocka_unit_test_teardown(test_reads_of_a_run_are_bounded, done),
+        cmocka_unit_test_teardown(test_unchanged_workloads_are_named_last, done),
+        cmocka_unit_test_teardown(test_unreadable_inputs_of_a_workload_fail_it, done),
+        cmocka_unit_test(test_optional_input_is_required_by_one_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void begin(const char *schedule)
     run_at(&w, "2026-01-01T00:00:00Z");
 }
 
-static void at_its_instant(void **state)
+static void test_restart_comes_at_its_instant(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -65,7 +65,7 @@ static void at_its_instant(void **state)
     assert_int_equal(w.event_count, 0);
 }
 
-static void cut_off_between_stamp_and_status(void **state)
+static void test_run_killed_before_its_status_restarts_once(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -87,7 +87,7 @@ static void cut_off_between_stamp_and_status(void **state)
 
 /* The rollout completed before any replica led again: no change of the Deployment triggers a
  * run. */
-static void through_while_nobody_looked(void **state)
+static void test_rollout_completed_unseen_is_recorded(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -102,7 +102,7 @@ static void through_while_nobody_looked(void **state)
     assert_false(rolling(&w));
 }
 
-static void the_answer_was_lost(void **state)
+static void test_lost_answer_restarts_once(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -117,7 +117,7 @@ static void the_answer_was_lost(void **state)
 }
 
 /* Between look and stamp: nothing is written, and the next leader does it. */
-static void the_lease_is_lost(void **state)
+static void test_lost_lease_writes_nothing(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -141,7 +141,7 @@ static void the_other_stamps(struct world *world)
     touch(world);
 }
 
-static void two_leaders(void **state)
+static void test_two_leaders_restart_once(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -156,7 +156,7 @@ static void two_leaders(void **state)
 }
 
 /* A leader that was suspended, with an old status, must not undo what the other has done since. */
-static void a_leader_of_yesterday(void **state)
+static void test_suspended_leader_restarts_nothing(void **state)
 {
     (void)state;
     begin("*/10 * * * *");
@@ -171,7 +171,7 @@ static void a_leader_of_yesterday(void **state)
     assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-01T00:10:00Z");
 }
 
-static void a_stamp_of_the_future_is_no_obstacle(void **state)
+static void test_a_stamp_of_the_future_is_no_obstacle(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -181,7 +181,7 @@ static void a_stamp_of_the_future_is_no_obstacle(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z");
 }
 
-static void down_over_one_instant(void **state)
+static void test_instant_within_the_deadline_is_made_up_for(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -191,7 +191,7 @@ static void down_over_one_instant(void **state)
     assert_int_equal(number(&w, "missedCount"), 0);
 }
 
-static void down_over_its_deadline(void **state)
+static void test_instant_past_the_deadline_is_missed(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -208,7 +208,7 @@ static void down_over_its_deadline(void **state)
     assert_int_equal(w.event_count, 0);
 }
 
-static void restarted_and_down_over_the_deadline(void **state)
+static void test_restart_made_before_a_crash_is_not_missed(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -225,7 +225,7 @@ static void restarted_and_down_over_the_deadline(void **state)
     assert_int_equal(w.stamps, 1);
 }
 
-static void down_over_a_thousand_instants(void **state)
+static void test_only_the_latest_of_many_missed_instants_restarts(void **state)
 {
     (void)state;
     begin("*/15 * * * *");
@@ -241,7 +241,7 @@ static void down_over_a_thousand_instants(void **state)
     assert_int_equal(w.stamps, 2);
 }
 
-static void a_changed_schedule_looks_ahead(void **state)
+static void test_changed_schedule_counts_from_its_change(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -257,7 +257,7 @@ static void a_changed_schedule_looks_ahead(void **state)
 }
 
 /* Changed while no replica ran, and due since then. */
-static void changed_while_down(void **state)
+static void test_schedule_changed_while_down_is_followed(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -268,7 +268,7 @@ static void changed_while_down(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T01:00:00Z");
 }
 
-static void disabled_and_enabled(void **state)
+static void test_enabling_counts_from_its_time(void **state)
 {
     (void)state;
     create("*/5 * * * *");
@@ -287,7 +287,7 @@ static void disabled_and_enabled(void **state)
 }
 
 /* Due before its first run: the creation time counts. */
-static void created_long_before_it_is_seen(void **state)
+static void test_creation_time_counts_for_the_first_instant(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -295,7 +295,7 @@ static void created_long_before_it_is_seen(void **state)
     assert_int_equal(w.stamps, 1);
 }
 
-static void the_clock_steps(void **state)
+static void test_clock_steps_restart_once(void **state)
 {
     (void)state;
     begin("30 * * * *");
@@ -314,7 +314,7 @@ static void the_clock_steps(void **state)
 }
 
 /* A step of the wall clock does not change how long a rollout has taken, in either direction. */
-static void the_clock_steps_during_a_rollout(void **state)
+static void test_clock_steps_do_not_change_the_timeout_of_a_rollout(void **state)
 {
     static const struct {
         int64_t set_by;
@@ -339,7 +339,7 @@ static void the_clock_steps_during_a_rollout(void **state)
 }
 
 /* A new process knows only what was written. */
-static void the_clock_steps_and_steward_is_another(void **state)
+static void test_clock_steps_and_a_new_process_end_a_rollout_in_time(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -397,7 +397,7 @@ static void fail_and_get_stuck(struct world *world)
     get_stuck(world);
 }
 
-static void what_is_skipped(void **state)
+static void test_unfit_workload_is_skipped_with_a_reason(void **state)
 {
     static const struct {
         void (*before)(struct world *world);
@@ -438,7 +438,7 @@ static void what_is_skipped(void **state)
     }
 }
 
-static void what_happens_during_a_rollout(void **state)
+static void test_rollout_ends_as_its_workload_does(void **state)
 {
     static const struct {
         void (*during)(struct world *world);
@@ -469,7 +469,7 @@ static void what_happens_during_a_rollout(void **state)
     }
 }
 
-static void a_rollout_into_the_next_instant(void **state)
+static void test_instant_during_a_rollout_follows_the_policy(void **state)
 {
     (void)state;
     begin("*/5 * * * *");
@@ -492,7 +492,7 @@ static void a_rollout_into_the_next_instant(void **state)
     assert_true(rolling(&w));
 }
 
-static void jitter_puts_off(void **state)
+static void test_jitter_puts_off_the_restart(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -510,7 +510,7 @@ static void jitter_puts_off(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T04:00:00Z"); /* the instant, not the time */
 }
 
-static void jitter_is_spread(void **state)
+static void test_jitter_is_spread_evenly(void **state)
 {
     unsigned thirds[3] = {0};
     (void)state;
@@ -526,7 +526,7 @@ static void jitter_is_spread(void **state)
         assert_in_range(thirds[i], 900, 1100);
 }
 
-static void an_api_server_that_is_away(void **state)
+static void test_unavailable_server_is_tried_again(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -539,7 +539,7 @@ static void an_api_server_that_is_away(void **state)
     assert_int_equal(w.stamps, 1);
 }
 
-static void by_hand_once_a_token(void **state)
+static void test_restart_by_hand_comes_once_a_token(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -570,7 +570,7 @@ static void by_hand_once_a_token(void **state)
 }
 
 /* Interrupted after the stamp; the next run is at an instant of the schedule, which replaces that stamp. */
-static void by_hand_just_before_an_instant(void **state)
+static void test_restart_by_hand_before_an_instant_does_not_replace_it(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -591,7 +591,7 @@ static void by_hand_just_before_an_instant(void **state)
 
 /* The stamp has whole seconds: of two restarts in one second, the second one gets the next
  * second. */
-static void by_hand_twice_in_one_second(void **state)
+static void test_second_restart_by_hand_in_a_second_waits(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -610,7 +610,7 @@ static void by_hand_twice_in_one_second(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T01:00:01Z");
 }
 
-static void by_hand_waits_for_a_rollout(void **state)
+static void test_restart_by_hand_waits_for_a_rollout(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -625,7 +625,7 @@ static void by_hand_waits_for_a_rollout(void **state)
     assert_int_equal(w.stamps, 1);
 }
 
-static void by_hand_is_skipped(void **state)
+static void test_restart_by_hand_of_a_paused_workload_is_skipped(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -639,7 +639,7 @@ static void by_hand_is_skipped(void **state)
     assert_int_equal(w.stamps, 0);
 }
 
-static void history_is_bounded(void **state)
+static void test_history_is_bounded(void **state)
 {
     (void)state;
     create("*/10 * * * *");
@@ -659,7 +659,7 @@ static void history_is_bounded(void **state)
     assert_null(json_object_get(w.status, "history"));
 }
 
-static void a_status_that_makes_no_sense(void **state)
+static void test_status_without_sense_is_made_anew(void **state)
 {
     (void)state;
     create("0 4 * * *");
@@ -699,7 +699,7 @@ static int done_hours(void **state)
 
 #define NIGHT "[{\"days\":[\"Thu\"],\"start\":\"22:00\",\"end\":\"05:00\"}]"
 
-static void on_an_excluded_date(void **state)
+static void test_excluded_date_is_skipped(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -722,7 +722,7 @@ static void on_an_excluded_date(void **state)
 }
 
 /* 1 January 2026 is a Thursday. */
-static void in_windows_over_midnight(void **state)
+static void test_window_over_midnight_belongs_to_its_first_day(void **state)
 {
     (void)state;
     begin("30 4,22 * * *");
@@ -744,7 +744,7 @@ static void in_windows_over_midnight(void **state)
 }
 
 /* steward was down until the window was over. */
-static void late_and_outside(void **state)
+static void test_late_restart_outside_of_windows_is_skipped(void **state)
 {
     (void)state;
     begin("55 4 * * *");
@@ -758,7 +758,7 @@ static void late_and_outside(void **state)
 }
 
 /* It was stamped in the window; the status was not written before its end. */
-static void cut_off_at_the_end_of_a_window(void **state)
+static void test_restart_killed_at_the_end_of_a_window_is_recorded(void **state)
 {
     (void)state;
     begin("59 4 * * *");
@@ -771,7 +771,7 @@ static void cut_off_at_the_end_of_a_window(void **state)
     assert_true(rolling(&w));
 }
 
-static void by_hand_outside_of_windows(void **state)
+static void test_restart_by_hand_ignores_windows(void **state)
 {
     (void)state;
     begin("59 4 * * *");
@@ -783,7 +783,7 @@ static void by_hand_outside_of_windows(void **state)
 }
 
 /* The date is that of the zone, on both sides of a change of its clock. */
-static void hours_in_a_time_zone(void **state)
+static void test_windows_are_in_the_time_zone(void **state)
 {
     static const struct {
         const char *at;
@@ -808,7 +808,7 @@ static void hours_in_a_time_zone(void **state)
 
 /* --- StatefulSets and DaemonSets */
 
-static void others_are_skipped(void **state)
+static void test_on_delete_workloads_are_skipped(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -824,7 +824,7 @@ static void others_are_skipped(void **state)
 }
 
 /* With a partition only the pods at or above it are replaced. */
-static void up_to_a_partition(void **state)
+static void test_partition_limits_the_pods_to_wait_for(void **state)
 {
     (void)state;
     begin("0 4 * * *");
@@ -842,46 +842,47 @@ static void up_to_a_partition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(at_its_instant, done),
-        cmocka_unit_test_teardown(cut_off_between_stamp_and_status, done),
-        cmocka_unit_test_teardown(through_while_nobody_looked, done),
-        cmocka_unit_test_teardown(the_answer_was_lost, done),
-        cmocka_unit_test_teardown(the_lease_is_lost, done),
-        cmocka_unit_test_teardown(two_leaders, done),
-        cmocka_unit_test_teardown(a_leader_of_yesterday, done),
-        cmocka_unit_test_teardown(a_stamp_of_the_future_is_no_obstacle, done),
-        cmocka_unit_test_teardown(down_over_one_instant, done),
-        cmocka_unit_test_teardown(down_over_its_deadline, done),
-        cmocka_unit_test_teardown(down_over_a_thousand_instants, done),
-        cmocka_unit_test_teardown(a_changed_schedule_looks_ahead, done),
-        cmocka_unit_test_teardown(changed_while_down, done),
-        cmocka_unit_test_teardown(disabled_and_enabled, done),
-        cmocka_unit_test_teardown(created_long_before_it_is_seen, done),
-        cmocka_unit_test_teardown(the_clock_steps, done),
-        cmocka_unit_test_teardown(the_clock_steps_during_a_rollout, done),
-        cmocka_unit_test_teardown(the_clock_steps_and_steward_is_another, done),
-        cmocka_unit_test_teardown(what_is_skipped, done),
-        cmocka_unit_test_teardown(what_happens_during_a_rollout, done),
-        cmocka_unit_test_teardown(a_rollout_into_the_next_instant, done),
-        cmocka_unit_test_teardown(jitter_puts_off, done),
-        cmocka_unit_test_teardown(jitter_is_spread, done),
-        cmocka_unit_test_teardown(an_api_server_that_is_away, done),
-        cmocka_unit_test_teardown(by_hand_once_a_token, done),
-        cmocka_unit_test_teardown(by_hand_just_before_an_instant, done),
-        cmocka_unit_test_teardown(restarted_and_down_over_the_deadline, done),
-        cmocka_unit_test_teardown(by_hand_twice_in_one_second, done),
-        cmocka_unit_test_teardown(by_hand_waits_for_a_rollout, done),
-        cmocka_unit_test_teardown(by_hand_is_skipped, done),
-        cmocka_unit_test_teardown(history_is_bounded, done),
-        cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
-        cmocka_unit_test_teardown(on_an_excluded_date, done_hours),
-        cmocka_unit_test_teardown(in_windows_over_midnight, done_hours),
-        cmocka_unit_test_teardown(late_and_outside, done_hours),
-        cmocka_unit_test_teardown(cut_off_at_the_end_of_a_window, done_hours),
-        cmocka_unit_test_teardown(by_hand_outside_of_windows, done_hours),
-        cmocka_unit_test_teardown(hours_in_a_time_zone, done_hours),
-        cmocka_unit_test_teardown(others_are_skipped, done),
-        cmocka_unit_test_teardown(up_to_a_partition, done),
+        cmocka_unit_test_teardown(test_restart_comes_at_its_instant, done),
+        cmocka_unit_test_teardown(test_run_killed_before_its_status_restarts_once, done),
+        cmocka_unit_test_teardown(test_rollout_completed_unseen_is_recorded, done),
+        cmocka_unit_test_teardown(test_lost_answer_restarts_once, done),
+        cmocka_unit_test_teardown(test_lost_lease_writes_nothing, done),
+        cmocka_unit_test_teardown(test_two_leaders_restart_once, done),
+        cmocka_unit_test_teardown(test_suspended_leader_restarts_nothing, done),
+        cmocka_unit_test_teardown(test_a_stamp_of_the_future_is_no_obstacle, done),
+        cmocka_unit_test_teardown(test_instant_within_the_deadline_is_made_up_for, done),
+        cmocka_unit_test_teardown(test_instant_past_the_deadline_is_missed, done),
+        cmocka_unit_test_teardown(test_only_the_latest_of_many_missed_instants_restarts, done),
+        cmocka_unit_test_teardown(test_changed_schedule_counts_from_its_change, done),
+        cmocka_unit_test_teardown(test_schedule_changed_while_down_is_followed, done),
+        cmocka_unit_test_teardown(test_enabling_counts_from_its_time, done),
+        cmocka_unit_test_teardown(test_creation_time_counts_for_the_first_instant, done),
+        cmocka_unit_test_teardown(test_clock_steps_restart_once, done),
+        cmocka_unit_test_teardown(test_clock_steps_do_not_change_the_timeout_of_a_rollout, done),
+        cmocka_unit_test_teardown(test_clock_steps_and_a_new_process_end_a_rollout_in_time, done),
+        cmocka_unit_test_teardown(test_unfit_workload_is_skipped_with_a_reason, done),
+        cmocka_unit_test_teardown(test_rollout_ends_as_its_workload_does, done),
+        cmocka_unit_test_teardown(test_instant_during_a_rollout_follows_the_policy, done),
+        cmocka_unit_test_teardown(test_jitter_puts_off_the_restart, done),
+        cmocka_unit_test_teardown(test_jitter_is_spread_evenly, done),
+        cmocka_unit_test_teardown(test_unavailable_server_is_tried_again, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_comes_once_a_token, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_before_an_instant_does_not_replace_it, done),
+        cmocka_unit_test_teardown(test_restart_made_before_a_crash_is_not_missed, done),
+        cmocka_unit_test_teardown(test_second_restart_by_hand_in_a_second_waits, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_waits_for_a_rollout, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_of_a_paused_workload_is_skipped, done),
+        cmocka_unit_test_teardown(test_history_is_bounded, done),
+        cmocka_unit_test_teardown(test_status_without_sense_is_made_anew, done),
+        cmocka_unit_test_teardown(test_excluded_date_is_skipped, done_hours),
+        cmocka_unit_test_teardown(test_window_over_midnight_belongs_to_its_first_day, done_hours),
+        cmocka_unit_test_teardown(test_late_restart_outside_of_windows_is_skipped, done_hours),
+        cmocka_unit_test_teardown(test_restart_killed_at_the_end_of_a_window_is_recorded,
+                                  done_hours),
+        cmocka_unit_test_teardown(test_restart_by_hand_ignores_windows, done_hours),
+        cmocka_unit_test_teardown(test_windows_are_in_the_time_zone, done_hours),
+        cmocka_unit_test_teardown(test_on_delete_workloads_are_skipped, done),
+        cmocka_unit_test_teardown(test_partition_limits_the_pods_to_wait_for, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void assert_each_once(size_t count, const char *instant)
     assert_int_equal(w.stamps, count);
 }
 
-static void recorded_before_the_first_restart(void **state)
+static void test_matches_are_recorded_before_the_first_restart(void **state)
 {
     (void)state;
     begin(3);
@@ -114,7 +114,7 @@ static void recorded_before_the_first_restart(void **state)
 }
 
 /* The status of a run that was killed is lost, the stamps are not. */
-static void killed_between_any_two_restarts(void **state)
+static void test_run_killed_between_restarts_restarts_each_once(void **state)
 {
     (void)state;
     for (unsigned after = 1; after <= 5; after++) {
@@ -135,7 +135,7 @@ static void killed_between_any_two_restarts(void **state)
     }
 }
 
-static void killed_before_it_is_recorded(void **state)
+static void test_run_killed_before_the_record_restarts_each_once(void **state)
 {
     (void)state;
     begin(3);
@@ -158,7 +158,7 @@ static void stamp_others(struct world *world)
 }
 
 /* Another process that believes to be the leader restarts them between the list and the writes. */
-static void two_leaders(void **state)
+static void test_two_leaders_restart_each_once(void **state)
 {
     (void)state;
     begin(3);
@@ -184,7 +184,7 @@ static void add_one(const char *name, const char *created)
     settle_target(&w, &f->target);
 }
 
-static void created_later(void **state)
+static void test_workloads_created_later_are_skipped(void **state)
 {
     (void)state;
     begin(2);
@@ -199,7 +199,7 @@ static void created_later(void **state)
     assert_string_equal(w.many[3].target.stamp, "");
 }
 
-static void replaced_before_its_turn(void **state)
+static void test_replaced_workload_is_skipped(void **state)
 {
     (void)state;
     begin(3);
@@ -213,7 +213,7 @@ static void replaced_before_its_turn(void **state)
     assert_true(said(&w, "SkippedWorkloads"));
 }
 
-static void nothing_matches(void **state)
+static void test_selector_without_matches_is_skipped(void **state)
 {
     (void)state;
     begin(0);
@@ -228,7 +228,7 @@ static void nothing_matches(void **state)
     assert_int_equal(w.stamps, 0); /* not for the instant before */
 }
 
-static void too_many_match(void **state)
+static void test_too_many_matches_restart_nothing(void **state)
 {
     (void)state;
     begin(STW_ERU_MATCHES_MAX + 1);
@@ -240,7 +240,7 @@ static void too_many_match(void **state)
     assert_null(selected());
 }
 
-static void as_many_as_allowed(void **state)
+static void test_all_allowed_matches_are_restarted(void **state)
 {
     unsigned events = 0;
     (void)state;
@@ -258,7 +258,7 @@ static void as_many_as_allowed(void **state)
 }
 
 /* It is not restarted; the others are. */
-static void one_cannot_be_read(void **state)
+static void test_unreadable_workload_does_not_hold_up_others(void **state)
 {
     (void)state;
     begin(4);
@@ -273,7 +273,7 @@ static void one_cannot_be_read(void **state)
 }
 
 /* ... during a restart: it is neither lost nor holds up the others. */
-static void one_becomes_unreadable(void **state)
+static void test_workload_unreadable_during_a_restart_is_not_lost(void **state)
 {
     (void)state;
     begin(3);
@@ -290,7 +290,7 @@ static void one_becomes_unreadable(void **state)
     assert_int_equal(count_of("succeeded"), 3);
 }
 
-static void one_is_refused(void **state)
+static void test_refused_workload_fails_alone(void **state)
 {
     static const struct {
         enum stw_err code;
@@ -318,7 +318,7 @@ static void one_is_refused(void **state)
 }
 
 /* It does not keep the others from being restarted, and ends with the deadline. */
-static void one_fails_again_and_again(void **state)
+static void test_failing_workload_ends_with_the_deadline(void **state)
 {
     (void)state;
     begin(30);
@@ -338,7 +338,7 @@ static void one_fails_again_and_again(void **state)
 }
 
 /* They give way to the others, although a run ends after a few errors. */
-static void some_fail_again_and_again(void **state)
+static void test_failing_workloads_give_way_to_others(void **state)
 {
     (void)state;
     begin(30);
@@ -352,7 +352,7 @@ static void some_fail_again_and_again(void **state)
 }
 
 /* The API server is away: a run does not try each of them. */
-static void all_fail(void **state)
+static void test_unavailable_server_ends_a_run_after_a_few_errors(void **state)
 {
     (void)state;
     begin(50);
@@ -365,7 +365,7 @@ static void all_fail(void **state)
     assert_each_once(50, "2026-01-01T04:00:00Z");
 }
 
-static void what_is_skipped(void **state)
+static void test_unfit_workloads_are_skipped_with_their_reasons(void **state)
 {
     (void)state;
     begin(6);
@@ -390,7 +390,7 @@ static void what_is_skipped(void **state)
     assert_string_equal(state_of("d-04"), "Skipped/SkippedHasOwnEru"); /* stays in the status */
 }
 
-static void all_are_skipped(void **state)
+static void test_restart_of_skipped_workloads_alone_is_skipped(void **state)
 {
     (void)state;
     begin(2);
@@ -407,7 +407,7 @@ static void all_are_skipped(void **state)
     assert_string_equal(reason(&w, 0), "SkippedForSeveralReasons");
 }
 
-static void disabled_meanwhile(void **state)
+static void test_disabling_ends_a_restart(void **state)
 {
     (void)state;
     begin(30);
@@ -422,7 +422,7 @@ static void disabled_meanwhile(void **state)
     assert_string_equal(state_of("d-29"), "Skipped/SkippedDisabled");
 }
 
-static void rollouts_that_fail(void **state)
+static void test_failed_rollouts_have_reasons(void **state)
 {
     (void)state;
     begin(4);
@@ -444,7 +444,7 @@ static void rollouts_that_fail(void **state)
     assert_non_null(strstr(w.events[0].note, "d-00 (NoLongerMatches)"));
 }
 
-static void names_are_bounded(void **state)
+static void test_number_of_named_workloads_is_bounded(void **state)
 {
     (void)state;
     begin(60);
@@ -462,7 +462,7 @@ static void names_are_bounded(void **state)
     assert_string_equal(state_of("d-00"), "");
 }
 
-static void during_a_restart(void **state)
+static void test_instant_during_a_restart_follows_the_policy(void **state)
 {
     (void)state;
     for (int allow = 0; allow < 2; allow++) {
@@ -481,7 +481,7 @@ static void during_a_restart(void **state)
     }
 }
 
-static void by_hand(void **state)
+static void test_restart_by_hand_takes_unhealthy_workloads(void **state)
 {
     (void)state;
     begin(3);
@@ -509,7 +509,7 @@ static void by_hand(void **state)
     assert_int_equal(w.stamps, 6);
 }
 
-static void killed_by_hand(void **state)
+static void test_killed_restart_by_hand_restarts_each_once(void **state)
 {
     (void)state;
     begin(2);
@@ -523,7 +523,7 @@ static void killed_by_hand(void **state)
     assert_each_once(2, "2026-01-01T02:00:00Z");
 }
 
-static void a_status_that_makes_no_sense(void **state)
+static void test_status_without_sense_is_made_anew(void **state)
 {
     (void)state;
     begin(2);
@@ -544,30 +544,30 @@ static void a_status_that_makes_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(recorded_before_the_first_restart, done),
-        cmocka_unit_test_teardown(killed_between_any_two_restarts, done),
-        cmocka_unit_test_teardown(killed_before_it_is_recorded, done),
-        cmocka_unit_test_teardown(two_leaders, done),
-        cmocka_unit_test_teardown(created_later, done),
-        cmocka_unit_test_teardown(replaced_before_its_turn, done),
-        cmocka_unit_test_teardown(nothing_matches, done),
-        cmocka_unit_test_teardown(too_many_match, done),
-        cmocka_unit_test_teardown(as_many_as_allowed, done),
-        cmocka_unit_test_teardown(one_cannot_be_read, done),
-        cmocka_unit_test_teardown(one_becomes_unreadable, done),
-        cmocka_unit_test_teardown(one_is_refused, done),
-        cmocka_unit_test_teardown(one_fails_again_and_again, done),
-        cmocka_unit_test_teardown(some_fail_again_and_again, done),
-        cmocka_unit_test_teardown(all_fail, done),
-        cmocka_unit_test_teardown(what_is_skipped, done),
-        cmocka_unit_test_teardown(all_are_skipped, done),
-        cmocka_unit_test_teardown(disabled_meanwhile, done),
-        cmocka_unit_test_teardown(rollouts_that_fail, done),
-        cmocka_unit_test_teardown(names_are_bounded, done),
-        cmocka_unit_test_teardown(during_a_restart, done),
-        cmocka_unit_test_teardown(by_hand, done),
-        cmocka_unit_test_teardown(killed_by_hand, done),
-        cmocka_unit_test_teardown(a_status_that_makes_no_sense, done),
+        cmocka_unit_test_teardown(test_matches_are_recorded_before_the_first_restart, done),
+        cmocka_unit_test_teardown(test_run_killed_between_restarts_restarts_each_once, done),
+        cmocka_unit_test_teardown(test_run_killed_before_the_record_restarts_each_once, done),
+        cmocka_unit_test_teardown(test_two_leaders_restart_each_once, done),
+        cmocka_unit_test_teardown(test_workloads_created_later_are_skipped, done),
+        cmocka_unit_test_teardown(test_replaced_workload_is_skipped, done),
+        cmocka_unit_test_teardown(test_selector_without_matches_is_skipped, done),
+        cmocka_unit_test_teardown(test_too_many_matches_restart_nothing, done),
+        cmocka_unit_test_teardown(test_all_allowed_matches_are_restarted, done),
+        cmocka_unit_test_teardown(test_unreadable_workload_does_not_hold_up_others, done),
+        cmocka_unit_test_teardown(test_workload_unreadable_during_a_restart_is_not_lost, done),
+        cmocka_unit_test_teardown(test_refused_workload_fails_alone, done),
+        cmocka_unit_test_teardown(test_failing_workload_ends_with_the_deadline, done),
+        cmocka_unit_test_teardown(test_failing_workloads_give_way_to_others, done),
+        cmocka_unit_test_teardown(test_unavailable_server_ends_a_run_after_a_few_errors, done),
+        cmocka_unit_test_teardown(test_unfit_workloads_are_skipped_with_their_reasons, done),
+        cmocka_unit_test_teardown(test_restart_of_skipped_workloads_alone_is_skipped, done),
+        cmocka_unit_test_teardown(test_disabling_ends_a_restart, done),
+        cmocka_unit_test_teardown(test_failed_rollouts_have_reasons, done),
+        cmocka_unit_test_teardown(test_number_of_named_workloads_is_bounded, done),
+        cmocka_unit_test_teardown(test_instant_during_a_restart_follows_the_policy, done),
+        cmocka_unit_test_teardown(test_restart_by_hand_takes_unhealthy_workloads, done),
+        cmocka_unit_test_teardown(test_killed_restart_by_hand_restarts_each_once, done),
+        cmocka_unit_test_teardown(test_status_without_sense_is_made_anew, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void assert_conditions(struct scene *s, const char *want)
     assert_string_equal(stw_buf_str(&got), want);
 }
 
-static void active_and_disabled(void **state)
+static void test_enabled_and_disabled_are_ready(void **state)
 {
     struct scene s;
     (void)state;
@@ -100,7 +100,7 @@ static void active_and_disabled(void **state)
     scene_done(&s);
 }
 
-static void without_its_deployment(void **state)
+static void test_missing_deployment_is_waited_for(void **state)
 {
     struct scene s;
     (void)state;
@@ -116,7 +116,7 @@ static void without_its_deployment(void **state)
     scene_done(&s);
 }
 
-static void some_cannot_be_read(void **state)
+static void test_unreadable_workloads_are_named(void **state)
 {
     struct scene s;
     (void)state;
@@ -135,7 +135,7 @@ static void some_cannot_be_read(void **state)
     scene_done(&s);
 }
 
-static void another_has_it(void **state)
+static void test_workload_of_another_eru_is_a_conflict(void **state)
 {
     struct scene s;
     (void)state;
@@ -148,7 +148,7 @@ static void another_has_it(void **state)
     scene_done(&s);
 }
 
-static void what_a_selector_matches(void **state)
+static void test_number_of_matches_is_in_the_message(void **state)
 {
     static const struct {
         int64_t matched;
@@ -187,7 +187,7 @@ static void what_a_selector_matches(void **state)
     }
 }
 
-static void errors(void **state)
+static void test_error_of_a_write_is_a_condition(void **state)
 {
     static const struct {
         enum stw_err code;
@@ -214,7 +214,7 @@ static void errors(void **state)
     }
 }
 
-static void rollouts(void **state)
+static void test_rollout_has_a_condition(void **state)
 {
     struct scene s;
     (void)state;
@@ -241,7 +241,7 @@ static void rollouts(void **state)
     scene_done(&s);
 }
 
-static void specs_that_break_the_rules(void **state)
+static void test_stored_spec_against_the_rules_is_stalled(void **state)
 {
     static const struct {
         const char *schedule, *zone, *reason;
@@ -283,7 +283,7 @@ static void read_target(const char *kind, const char *json, struct eru_target *t
     assert_int_equal(eru_target_read(eru_workload_of(kind), stw_json_root(&doc), t), want);
 }
 
-static void deployments_are_read(void **state)
+static void test_deployment_is_read_with_its_rollout(void **state)
 {
     struct eru_target t;
     (void)state;
@@ -315,7 +315,7 @@ static void deployments_are_read(void **state)
 }
 
 /* Kubernetes 1.20 does not report available replicas of StatefulSets. */
-static void statefulsets_are_read(void **state)
+static void test_statefulset_is_read_with_its_partition(void **state)
 {
     struct eru_target t;
     (void)state;
@@ -341,7 +341,7 @@ static void statefulsets_are_read(void **state)
     assert_int_equal(t.available, 0);
 }
 
-static void daemonsets_are_read(void **state)
+static void test_daemonset_is_read_with_its_rollout(void **state)
 {
     struct eru_target t;
     (void)state;
@@ -364,7 +364,7 @@ static void daemonsets_are_read(void **state)
     assert_int_equal(t.wanted, 0); /* no node runs it */
 }
 
-static void phases(void **state)
+static void test_phase_follows_from_the_conditions(void **state)
 {
     static const struct {
         bool enabled, rolling, conflict;
@@ -391,18 +391,18 @@ static void phases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(active_and_disabled),
-        cmocka_unit_test(without_its_deployment),
-        cmocka_unit_test(some_cannot_be_read),
-        cmocka_unit_test(another_has_it),
-        cmocka_unit_test(what_a_selector_matches),
-        cmocka_unit_test(errors),
-        cmocka_unit_test(rollouts),
-        cmocka_unit_test(specs_that_break_the_rules),
-        cmocka_unit_test(deployments_are_read),
-        cmocka_unit_test(statefulsets_are_read),
-        cmocka_unit_test(daemonsets_are_read),
-        cmocka_unit_test(phases),
+        cmocka_unit_test(test_enabled_and_disabled_are_ready),
+        cmocka_unit_test(test_missing_deployment_is_waited_for),
+        cmocka_unit_test(test_unreadable_workloads_are_named),
+        cmocka_unit_test(test_workload_of_another_eru_is_a_conflict),
+        cmocka_unit_test(test_number_of_matches_is_in_the_message),
+        cmocka_unit_test(test_error_of_a_write_is_a_condition),
+        cmocka_unit_test(test_rollout_has_a_condition),
+        cmocka_unit_test(test_stored_spec_against_the_rules_is_stalled),
+        cmocka_unit_test(test_deployment_is_read_with_its_rollout),
+        cmocka_unit_test(test_statefulset_is_read_with_its_partition),
+        cmocka_unit_test(test_daemonset_is_read_with_its_rollout),
+        cmocka_unit_test(test_phase_follows_from_the_conditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

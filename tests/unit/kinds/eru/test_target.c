@@ -45,7 +45,7 @@ static void release(struct eru_found_list *l)
     json_decref(l->unreadable);
 }
 
-static void some_that_cannot_be_read_cost_only_themselves(void **state)
+static void test_unreadable_workloads_cost_only_themselves(void **state)
 {
     struct eru_found_list l;
     (void)state;
@@ -58,7 +58,7 @@ static void some_that_cannot_be_read_cost_only_themselves(void **state)
 }
 
 /* Each may have megabytes: the rest is not read. */
-static void very_many_that_cannot_be_read_end_the_list(void **state)
+static void test_very_many_unreadable_workloads_end_the_list(void **state)
 {
     struct eru_found_list l;
     (void)state;
@@ -73,10 +73,10 @@ static void very_many_that_cannot_be_read_end_the_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(some_that_cannot_be_read_cost_only_themselves, fake_set_up,
+        cmocka_unit_test_setup_teardown(test_unreadable_workloads_cost_only_themselves, fake_set_up,
                                         fake_tear_down),
-        cmocka_unit_test_setup_teardown(very_many_that_cannot_be_read_end_the_list, fake_set_up,
-                                        fake_tear_down),
+        cmocka_unit_test_setup_teardown(test_very_many_unreadable_workloads_end_the_list,
+                                        fake_set_up, fake_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
