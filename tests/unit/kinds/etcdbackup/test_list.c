@@ -62,7 +62,7 @@ static void begin(struct world *w, size_t path_len)
     assert_int_equal(stw_store_init(&w->liar.store, &ops, NULL), 0);
 }
 
-static void all_of_them_have_a_limit(void **state)
+static void test_list_of_all_snapshots_has_a_limit(void **state)
 {
     struct world w;
     struct stw_snapshot_list all;
@@ -79,7 +79,7 @@ static void all_of_them_have_a_limit(void **state)
 }
 
 /* Of the memory for answers of all servers, three quarters of 8 MiB here. */
-static void a_list_waits_for_memory(void **state)
+static void test_list_waits_for_memory(void **state)
 {
     struct world w;
     struct stw_snapshot_list all;
@@ -100,7 +100,7 @@ static void a_list_waits_for_memory(void **state)
     stw_memory_budget_set(0);
 }
 
-static void those_of_others_are_not_kept(void **state)
+static void test_snapshots_of_others_are_not_kept_in_memory(void **state)
 {
     const struct stw_snapshot_retention keep = {.max_backups = 1, .owner = "me"};
     const struct stw_snapshot_pruning p = {.keep = &keep, .now = INT32_MAX};
@@ -119,9 +119,9 @@ static void those_of_others_are_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_of_them_have_a_limit),
-        cmocka_unit_test(a_list_waits_for_memory),
-        cmocka_unit_test(those_of_others_are_not_kept),
+        cmocka_unit_test(test_list_of_all_snapshots_has_a_limit),
+        cmocka_unit_test(test_list_waits_for_memory),
+        cmocka_unit_test(test_snapshots_of_others_are_not_kept_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

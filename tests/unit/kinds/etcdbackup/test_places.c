@@ -90,7 +90,7 @@ static void pass(struct world *w, uint64_t ms, uint64_t bytes_per_s)
         w->used[i]->moved += ms / 1000 * bytes_per_s;
 }
 
-static void places_fit_into_the_share(void **state)
+static void test_places_fit_into_the_share(void **state)
 {
     static const struct {
         size_t limit_mib;
@@ -112,7 +112,7 @@ static void places_fit_into_the_share(void **state)
     stw_memory_budget_set(0);
 }
 
-static void namespaces_take_turns(void **state)
+static void test_namespaces_take_turns(void **state)
 {
     struct world w;
     (void)state;
@@ -124,7 +124,7 @@ static void namespaces_take_turns(void **state)
     end(&w);
 }
 
-static void one_that_does_not_come_loses_its_place(void **state)
+static void test_key_that_does_not_come_loses_its_place(void **state)
 {
     struct world w;
     (void)state;
@@ -139,7 +139,7 @@ static void one_that_does_not_come_loses_its_place(void **state)
     end(&w);
 }
 
-static void slow_transfers_end_while_others_wait(void **state)
+static void test_slow_transfers_end_while_others_wait(void **state)
 {
     struct world w;
     struct eb_place *ended;
@@ -163,7 +163,7 @@ static void slow_transfers_end_while_others_wait(void **state)
     end(&w);
 }
 
-static void steady_transfers_go_on_until_their_turn_ends(void **state)
+static void test_steady_transfers_go_on_until_their_turn_ends(void **state)
 {
     struct world w;
     struct eb_place *ended;
@@ -192,7 +192,7 @@ static void steady_transfers_go_on_until_their_turn_ends(void **state)
 }
 
 /* With a search through all of them for each, this takes minutes. */
-static void very_many_wait(void **state)
+static void test_very_many_waiting_keys_are_served_fast(void **state)
 {
     enum { COUNT = 100000 };
     struct world w;
@@ -216,12 +216,12 @@ static void very_many_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_fit_into_the_share),
-        cmocka_unit_test(namespaces_take_turns),
-        cmocka_unit_test(one_that_does_not_come_loses_its_place),
-        cmocka_unit_test(slow_transfers_end_while_others_wait),
-        cmocka_unit_test(steady_transfers_go_on_until_their_turn_ends),
-        cmocka_unit_test(very_many_wait),
+        cmocka_unit_test(test_places_fit_into_the_share),
+        cmocka_unit_test(test_namespaces_take_turns),
+        cmocka_unit_test(test_key_that_does_not_come_loses_its_place),
+        cmocka_unit_test(test_slow_transfers_end_while_others_wait),
+        cmocka_unit_test(test_steady_transfers_go_on_until_their_turn_ends),
+        cmocka_unit_test(test_very_many_waiting_keys_are_served_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

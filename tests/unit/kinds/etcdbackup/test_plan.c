@@ -74,7 +74,7 @@ static void go_wrong(struct world *w)
     eb_state_fail(&w->s, &failed, w->c.now);
 }
 
-static void once(void **state)
+static void test_single_backup_is_made_once(void **state)
 {
     struct world w;
     (void)state;
@@ -93,7 +93,7 @@ static void once(void **state)
     end(&w);
 }
 
-static void interval(void **state)
+static void test_interval_keeps_its_rhythm(void **state)
 {
     struct world w;
     (void)state;
@@ -116,7 +116,7 @@ static void interval(void **state)
     end(&w);
 }
 
-static void interval_with_a_clock_put_back(void **state)
+static void test_interval_survives_a_clock_that_is_put_back(void **state)
 {
     struct world w;
     (void)state;
@@ -231,7 +231,7 @@ static void test_request_waits_for_the_transfer_that_runs(void **state)
     end(&w);
 }
 
-static void cron(void **state)
+static void test_schedule_starts_at_its_times(void **state)
 {
     struct world w;
     (void)state;
@@ -256,7 +256,7 @@ static void cron(void **state)
     end(&w);
 }
 
-static void suspended(void **state)
+static void test_suspended_backup_waits(void **state)
 {
     struct world w;
     (void)state;
@@ -269,7 +269,7 @@ static void suspended(void **state)
     end(&w);
 }
 
-static void backoff_grows_and_ends(void **state)
+static void test_backoff_grows_and_ends(void **state)
 {
     struct world w;
     int64_t last = 0;
@@ -289,7 +289,7 @@ static void backoff_grows_and_ends(void **state)
 
 /* --- names and retention */
 
-static void names(void **state)
+static void test_names_of_snapshots_are_read(void **state)
 {
     static const struct {
         const char *key;
@@ -348,7 +348,7 @@ static void names(void **state)
         }                                                                                          \
     }
 
-static void retention(void **state)
+static void test_retention_keeps_the_last_verified_one(void **state)
 {
     static const struct {
         struct stw_snapshot_retention r;
@@ -387,7 +387,7 @@ static void retention(void **state)
 
 /* Two incarnations of a cluster, another object on the same path, and snapshots from before they
  * named an owner. */
-static void retention_by_owner_and_life(void **state)
+static void test_retention_counts_owner_and_incarnation(void **state)
 {
     struct stw_snapshot_entry all[] = {
         OF("restored-2", 2, "me", 1000012, 10), OF("sibling-1", 2, "you", 1000011, 15),
@@ -421,7 +421,7 @@ static void retention_by_owner_and_life(void **state)
 }
 
 /* By a clock that was ahead, or by another writer. */
-static void retention_without_names_of_the_future(void **state)
+static void test_retention_ignores_names_of_the_future(void **state)
 {
     struct stw_snapshot_entry all[] = {
         OF("century", 1, "me", 1, -3000000000),
@@ -453,20 +453,20 @@ static void retention_without_names_of_the_future(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(once),
-        cmocka_unit_test(interval),
-        cmocka_unit_test(interval_with_a_clock_put_back),
+        cmocka_unit_test(test_single_backup_is_made_once),
+        cmocka_unit_test(test_interval_keeps_its_rhythm),
+        cmocka_unit_test(test_interval_survives_a_clock_that_is_put_back),
         cmocka_unit_test(test_request_makes_one_backup_and_the_schedule_goes_on),
         cmocka_unit_test(test_requests_are_a_minute_apart),
         cmocka_unit_test(test_request_is_followed_while_suspended),
         cmocka_unit_test(test_request_waits_for_the_transfer_that_runs),
-        cmocka_unit_test(cron),
-        cmocka_unit_test(suspended),
-        cmocka_unit_test(backoff_grows_and_ends),
-        cmocka_unit_test(names),
-        cmocka_unit_test(retention),
-        cmocka_unit_test(retention_by_owner_and_life),
-        cmocka_unit_test(retention_without_names_of_the_future),
+        cmocka_unit_test(test_schedule_starts_at_its_times),
+        cmocka_unit_test(test_suspended_backup_waits),
+        cmocka_unit_test(test_backoff_grows_and_ends),
+        cmocka_unit_test(test_names_of_snapshots_are_read),
+        cmocka_unit_test(test_retention_keeps_the_last_verified_one),
+        cmocka_unit_test(test_retention_counts_owner_and_incarnation),
+        cmocka_unit_test(test_retention_ignores_names_of_the_future),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

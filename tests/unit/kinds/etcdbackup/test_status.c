@@ -95,7 +95,7 @@ static void run_again(struct scene *s)
     s->e->result = (struct stw_snapshot){0};
 }
 
-static void a_source_that_was_asked_is_named(void **state)
+static void test_asked_source_is_named(void **state)
 {
     static const enum stw_snapshot_fault faults[] = {STW_SNAPSHOT_FINE, STW_SNAPSHOT_STORE,
                                                      STW_SNAPSHOT_CONTENT};
@@ -111,7 +111,7 @@ static void a_source_that_was_asked_is_named(void **state)
 
 /* A Secret of the store is missing, a pod reports no endpoint: nothing is known of the source, also if
  * an earlier backup asked one. */
-static void a_source_that_was_not_asked_is_not_reachable(void **state)
+static void test_unasked_source_is_not_reported_as_reachable(void **state)
 {
     (void)state;
     for (int fault = 0; fault < STW_SNAPSHOT_FAULTS; fault++) {
@@ -124,7 +124,7 @@ static void a_source_that_was_not_asked_is_not_reachable(void **state)
     }
 }
 
-static void nothing_is_known_before_a_backup(void **state)
+static void test_nothing_is_known_before_a_backup(void **state)
 {
     struct scene s;
     (void)state;
@@ -134,7 +134,7 @@ static void nothing_is_known_before_a_backup(void **state)
     scene_done(&s);
 }
 
-static void a_source_stays_reachable_until_it_is_asked_again(void **state)
+static void test_a_source_stays_reachable_until_it_is_asked_again(void **state)
 {
     struct scene s;
     (void)state;
@@ -150,7 +150,7 @@ static void a_source_stays_reachable_until_it_is_asked_again(void **state)
 }
 
 /* The source's Secret is there now, but the store's is not. */
-static void a_mended_source_is_not_reported_as_missing(void **state)
+static void test_a_mended_source_is_not_reported_as_missing(void **state)
 {
     struct scene s;
     (void)state;
@@ -168,11 +168,11 @@ static void a_mended_source_is_not_reported_as_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_source_that_was_asked_is_named),
-        cmocka_unit_test(a_source_that_was_not_asked_is_not_reachable),
-        cmocka_unit_test(nothing_is_known_before_a_backup),
-        cmocka_unit_test(a_source_stays_reachable_until_it_is_asked_again),
-        cmocka_unit_test(a_mended_source_is_not_reported_as_missing),
+        cmocka_unit_test(test_asked_source_is_named),
+        cmocka_unit_test(test_unasked_source_is_not_reported_as_reachable),
+        cmocka_unit_test(test_nothing_is_known_before_a_backup),
+        cmocka_unit_test(test_a_source_stays_reachable_until_it_is_asked_again),
+        cmocka_unit_test(test_a_mended_source_is_not_reported_as_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
