@@ -47,7 +47,7 @@ static bool in_bundle(const struct scene *s, const char *cert)
 
 /* --- from the first authority to the second */
 
-static void one_after_the_other(void **state)
+static void test_authority_is_followed_by_the_next_one(void **state)
 {
     struct scene s = {.now_us = BEGAN};
     (void)state;
@@ -93,7 +93,7 @@ static void one_after_the_other(void **state)
 
 /* --- after a long time without a run */
 
-static void ended_meanwhile(void **state)
+static void test_expired_authority_is_replaced(void **state)
 {
     struct scene s = {.now_us = BEGAN};
     (void)state;
@@ -109,7 +109,7 @@ static void ended_meanwhile(void **state)
 
 /* A successor that members already trust is better than a third one, whether all trust it or
  * not. */
-static void ended_with_a_successor(void **state)
+static void test_expired_authority_is_followed_by_its_successor(void **state)
 {
     struct scene s = {.now_us = BEGAN};
     (void)state;
@@ -133,7 +133,7 @@ static void set(char **text, const char *to)
     *text = to ? strdup(to) : NULL;
 }
 
-static void damaged(void **state)
+static void test_damaged_unused_authority_is_replaced(void **state)
 {
     static const struct {
         const char *cert, *key; /* NULL: removed; "": unchanged */
@@ -156,7 +156,7 @@ static void damaged(void **state)
 }
 
 /* A valid certificate with its key, but not an authority. */
-static void no_authority(void **state)
+static void test_certificate_that_is_no_authority_is_replaced(void **state)
 {
     static const char *const name[] = {"localhost", NULL};
     struct scene s = {.now_us = BEGAN};
@@ -174,7 +174,7 @@ static void no_authority(void **state)
     ec_authority_done(&s.a);
 }
 
-static void a_damaged_successor(void **state)
+static void test_damaged_successor_is_replaced(void **state)
 {
     struct scene s = {.now_us = BEGAN, .trusted = true};
     (void)state;
@@ -214,7 +214,7 @@ static void end_in_use(struct scene *s, struct stw_pem_pair *leaf, struct ec_pem
 }
 
 /* Another one signs only when all members trust it. */
-static void lost_in_use(void **state)
+static void test_lost_authority_in_use_is_replaced_when_all_trust_the_new_one(void **state)
 {
     static const struct {
         const char *cert, *key; /* NULL: removed; "": unchanged */
@@ -254,7 +254,7 @@ static void lost_in_use(void **state)
 }
 
 /* A successor is kept, but the lost one is still trusted, and none older instead. */
-static void lost_with_a_successor(void **state)
+static void test_lost_authority_with_a_successor_stays_trusted(void **state)
 {
     struct scene s;
     struct stw_pem_pair leaf, older = {0};
@@ -281,7 +281,7 @@ static void lost_with_a_successor(void **state)
 }
 
 /* Its certificates are of no use any more: there is nothing to wait for. */
-static void ended_in_use(void **state)
+static void test_expired_authority_in_use_is_replaced_at_once(void **state)
 {
     struct scene s;
     struct stw_pem_pair leaf;
@@ -300,7 +300,7 @@ static void ended_in_use(void **state)
 
 static const char *const names[] = {"*.db.shop.svc", NULL};
 
-static void leaves(void **state)
+static void test_certificate_is_good_only_for_its_names_time_and_authority(void **state)
 {
     static const char *const others[] = {"*.other.shop.svc", NULL};
     struct stw_error err = {0};
@@ -338,16 +338,16 @@ static void leaves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_after_the_other),
-        cmocka_unit_test(ended_meanwhile),
-        cmocka_unit_test(ended_with_a_successor),
-        cmocka_unit_test(damaged),
-        cmocka_unit_test(no_authority),
-        cmocka_unit_test(a_damaged_successor),
-        cmocka_unit_test(lost_in_use),
-        cmocka_unit_test(lost_with_a_successor),
-        cmocka_unit_test(ended_in_use),
-        cmocka_unit_test(leaves),
+        cmocka_unit_test(test_authority_is_followed_by_the_next_one),
+        cmocka_unit_test(test_expired_authority_is_replaced),
+        cmocka_unit_test(test_expired_authority_is_followed_by_its_successor),
+        cmocka_unit_test(test_damaged_unused_authority_is_replaced),
+        cmocka_unit_test(test_certificate_that_is_no_authority_is_replaced),
+        cmocka_unit_test(test_damaged_successor_is_replaced),
+        cmocka_unit_test(test_lost_authority_in_use_is_replaced_when_all_trust_the_new_one),
+        cmocka_unit_test(test_lost_authority_with_a_successor_stays_trusted),
+        cmocka_unit_test(test_expired_authority_in_use_is_replaced_at_once),
+        cmocka_unit_test(test_certificate_is_good_only_for_its_names_time_and_authority),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void waits(struct fixture *f, uint64_t ms)
 /* --- a call to etcd that may be in flight */
 
 /* The calls of the previous steward are not known: only its intent is. */
-static void a_call_of_the_steward_before(void **state)
+static void test_intent_of_a_former_process_is_waited_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -79,7 +79,7 @@ static void a_call_of_the_steward_before(void **state)
 }
 
 /* Another replica led meanwhile. */
-static void a_call_of_the_leader_between(void **state)
+static void test_intent_of_another_leader_is_waited_for(void **state)
 {
     struct fixture f;
     struct stw_fence_epoch epoch = {.number = 1};
@@ -102,7 +102,7 @@ static void a_call_of_the_leader_between(void **state)
     end(&f);
 }
 
-static void what_the_list_shows_is_over(void **state)
+static void test_intent_shown_by_the_list_is_not_waited_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -119,7 +119,7 @@ static void what_the_list_shows_is_over(void **state)
 }
 
 /* Another intent would be another decision; recreating a pod is not. */
-static void what_goes_on_meanwhile(void **state)
+static void test_pods_are_recreated_while_an_intent_is_waited_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -133,7 +133,7 @@ static void what_goes_on_meanwhile(void **state)
     end(&f);
 }
 
-static void nothing_is_on_its_way(void **state)
+static void test_intent_without_a_call_is_not_waited_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -145,7 +145,7 @@ static void nothing_is_on_its_way(void **state)
     end(&f);
 }
 
-static void an_answer_of_ours_is_lost(void **state)
+static void test_lost_answer_is_waited_for(void **state)
 {
     struct fixture f;
     (void)state;
@@ -162,7 +162,7 @@ static void an_answer_of_ours_is_lost(void **state)
 
 /* A wait is not an error: a learner that has not caught up is tried again, and nothing is
  * reported. */
-static void what_an_answer_means(void **state)
+static void test_answer_of_etcd_is_done_a_wait_or_an_error(void **state)
 {
     static const struct {
         enum stw_etcd_trouble trouble;
@@ -209,7 +209,7 @@ static bool keeps_client(struct fixture *f, const char *key, const char *ca)
 }
 
 /* Those of many EtcdClusters would fill the memory. */
-static void large_certificates_are_not_kept(void **state)
+static void test_large_certificates_are_not_kept(void **state)
 {
     struct fixture f;
     size_t kept = 0;
@@ -241,7 +241,7 @@ static void large_certificates_are_not_kept(void **state)
 #define PATH "GET /api/v1/namespaces/shop/"
 #define USED "db-hhhhhhhhhh"
 
-static void a_name_that_is_used(void **state)
+static void test_used_name_of_a_member_is_not_taken(void **state)
 {
     static const char *const plurals[] = {"pods", "persistentvolumeclaims"};
     (void)state;
@@ -267,7 +267,7 @@ static void a_name_that_is_used(void **state)
     }
 }
 
-static void a_name_of_which_nothing_is_known(void **state)
+static void test_unknown_name_of_a_member_is_not_taken(void **state)
 {
     struct fixture f;
     (void)state;
@@ -279,7 +279,7 @@ static void a_name_of_which_nothing_is_known(void **state)
     end(&f);
 }
 
-static void all_names_are_used(void **state)
+static void test_used_names_end_in_an_error(void **state)
 {
     struct fixture f;
     (void)state;
@@ -292,7 +292,7 @@ static void all_names_are_used(void **state)
 
 /* --- before a cluster of one member */
 
-static void no_pod_is_left(void **state)
+static void test_forced_start_waits_for_pods_that_are_left(void **state)
 {
     struct fixture f;
     (void)state;
@@ -308,18 +308,18 @@ static void no_pod_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_of_the_steward_before),
-        cmocka_unit_test(a_call_of_the_leader_between),
-        cmocka_unit_test(what_the_list_shows_is_over),
-        cmocka_unit_test(what_goes_on_meanwhile),
-        cmocka_unit_test(nothing_is_on_its_way),
-        cmocka_unit_test(an_answer_of_ours_is_lost),
-        cmocka_unit_test(what_an_answer_means),
-        cmocka_unit_test(large_certificates_are_not_kept),
-        cmocka_unit_test(a_name_that_is_used),
-        cmocka_unit_test(a_name_of_which_nothing_is_known),
-        cmocka_unit_test(all_names_are_used),
-        cmocka_unit_test(no_pod_is_left),
+        cmocka_unit_test(test_intent_of_a_former_process_is_waited_for),
+        cmocka_unit_test(test_intent_of_another_leader_is_waited_for),
+        cmocka_unit_test(test_intent_shown_by_the_list_is_not_waited_for),
+        cmocka_unit_test(test_pods_are_recreated_while_an_intent_is_waited_for),
+        cmocka_unit_test(test_intent_without_a_call_is_not_waited_for),
+        cmocka_unit_test(test_lost_answer_is_waited_for),
+        cmocka_unit_test(test_answer_of_etcd_is_done_a_wait_or_an_error),
+        cmocka_unit_test(test_large_certificates_are_not_kept),
+        cmocka_unit_test(test_used_name_of_a_member_is_not_taken),
+        cmocka_unit_test(test_unknown_name_of_a_member_is_not_taken),
+        cmocka_unit_test(test_used_names_end_in_an_error),
+        cmocka_unit_test(test_forced_start_waits_for_pods_that_are_left),
     };
     return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

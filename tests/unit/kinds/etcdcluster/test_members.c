@@ -29,7 +29,7 @@ static void voters(struct fixture *f, int count)
 }
 
 /* The quorum depends on the voters, not on the spec, which has three; learners do not count. */
-static void who_is_a_quorum(void **state)
+static void test_quorum_depends_on_voters_not_on_the_spec(void **state)
 {
     static const struct {
         int voters, silent, learners;
@@ -75,7 +75,7 @@ static void who_is_a_quorum(void **state)
 
 /* The cluster version is the lowest minor; a version is reached when all voters are healthy with
  * it. */
-static void versions_of_all(void **state)
+static void test_cluster_version_is_the_lowest_minor(void **state)
 {
     static const struct {
         struct stw_semver second;
@@ -104,7 +104,7 @@ static void versions_of_all(void **state)
     }
 }
 
-static void who_leads_and_who_lags(void **state)
+static void test_leader_and_lagging_members_are_known(void **state)
 {
     struct fixture f;
     (void)state;
@@ -121,7 +121,7 @@ static void who_leads_and_who_lags(void **state)
 
 /* The member to ask: the leader, otherwise any that has a quorum of this cluster.  A sick member
  * does not prevent that. */
-static void who_speaks(void **state)
+static void test_member_to_ask_is_the_leader_or_one_with_a_quorum(void **state)
 {
     static const struct {
         bool silent[3], strange[3];
@@ -154,7 +154,7 @@ static void who_speaks(void **state)
 }
 
 /* The limit is nine tenths of the quota; nothing is known of a member that does not respond. */
-static void who_has_space(void **state)
+static void test_space_is_nine_tenths_of_the_quota(void **state)
 {
     struct fixture f;
     (void)state;
@@ -169,7 +169,7 @@ static void who_has_space(void **state)
     fixture_done(&f);
 }
 
-static void one_of_another_cluster(void **state)
+static void test_member_of_another_cluster_is_a_mismatch(void **state)
 {
     struct fixture f;
     (void)state;
@@ -184,7 +184,7 @@ static void one_of_another_cluster(void **state)
 
 /* The alarms of listed members; those of unlisted ones, of which the worst is reported; and if no
  * member could be asked, those of before. */
-static void alarms(void **state)
+static void test_alarms_of_unlisted_members_are_reported(void **state)
 {
     const struct stw_etcd_alarms raised = {.count = 4,
                                            .all = {{2, STW_ETCD_ALARM_NOSPACE},
@@ -216,7 +216,7 @@ static void alarms(void **state)
 }
 
 /* Only of a cluster whose beginning was seen; and it never becomes newer. */
-static void the_oldest_version(void **state)
+static void test_oldest_version_is_known_since_the_beginning(void **state)
 {
     static const struct {
         enum ec_kind action;
@@ -245,7 +245,7 @@ static void the_oldest_version(void **state)
     }
 }
 
-static void what_etcd_was_told(void **state)
+static void test_downgrade_that_etcd_was_told_is_read(void **state)
 {
     struct fixture f;
     (void)state;
@@ -259,15 +259,15 @@ static void what_etcd_was_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_a_quorum),
-        cmocka_unit_test(the_oldest_version),
-        cmocka_unit_test(what_etcd_was_told),
-        cmocka_unit_test(versions_of_all),
-        cmocka_unit_test(who_leads_and_who_lags),
-        cmocka_unit_test(who_speaks),
-        cmocka_unit_test(who_has_space),
-        cmocka_unit_test(one_of_another_cluster),
-        cmocka_unit_test(alarms),
+        cmocka_unit_test(test_quorum_depends_on_voters_not_on_the_spec),
+        cmocka_unit_test(test_oldest_version_is_known_since_the_beginning),
+        cmocka_unit_test(test_downgrade_that_etcd_was_told_is_read),
+        cmocka_unit_test(test_cluster_version_is_the_lowest_minor),
+        cmocka_unit_test(test_leader_and_lagging_members_are_known),
+        cmocka_unit_test(test_member_to_ask_is_the_leader_or_one_with_a_quorum),
+        cmocka_unit_test(test_space_is_nine_tenths_of_the_quota),
+        cmocka_unit_test(test_member_of_another_cluster_is_a_mismatch),
+        cmocka_unit_test(test_alarms_of_unlisted_members_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void read_pod(const char *object, struct ec_pod_live *ret)
     assert_int_equal(ec_pod_read(stw_buf_str(&text), text.len, ret), 0);
 }
 
-static void pods(void **state)
+static void test_pod_is_read_as_running_ended_or_in_trouble(void **state)
 {
     static const struct {
         const char *pod;
@@ -86,7 +86,7 @@ static void pods(void **state)
 #define CONDITION(status) ",{\"type\":\"Ready\",\"status\":\"" status "\"}"
 
 /* When a node is lost, only the pod's condition changes; its containers stay ready. */
-static void ready_pods(void **state)
+static void test_ready_is_the_condition_of_the_pod(void **state)
 {
     static const struct {
         const char *pod;
@@ -108,7 +108,7 @@ static void ready_pods(void **state)
 }
 
 /* The message names causes that a user can fix. */
-static void why_it_crashes(void **state)
+static void test_crash_names_a_cause_that_a_user_can_mend(void **state)
 {
     static const struct {
         const char *pod, *want;
@@ -133,7 +133,7 @@ static void why_it_crashes(void **state)
 
 #define GUARDED .guarded = true
 
-static void data(void **state)
+static void test_data_is_lost_only_if_it_was_there(void **state)
 {
     static const struct {
         bool durable, started;
@@ -172,7 +172,7 @@ static void data(void **state)
 
 /* A voter is healthy if a linearizable read succeeds, a learner if it responds; and only with the
  * right IDs of member and cluster. */
-static void health(void **state)
+static void test_health_needs_the_right_member_and_cluster(void **state)
 {
     static const struct {
         bool learner;
@@ -200,7 +200,7 @@ static void health(void **state)
 }
 
 /* A steward that has just started also knows how long a member has been down. */
-static void since_survives(void **state)
+static void test_time_of_an_outage_survives_a_restart_of_steward(void **state)
 {
     struct ec_state st = {.cluster_id = 9, .member_count = 1};
     const struct ec_detail silent = {.asked = true};
@@ -217,7 +217,7 @@ static void since_survives(void **state)
 
 /* The status records, by member ID, who was promoted.  That a member has forgotten it follows from
  * its own status, once it has had the time to learn of the promotion. */
-static void promotions(void **state)
+static void test_promotion_that_a_member_forgot_is_doubted(void **state)
 {
     static const struct {
         struct ec_remembered was;
@@ -248,7 +248,7 @@ static void promotions(void **state)
 }
 
 /* The progress that the member reports. */
-static void progress(void **state)
+static void test_raft_progress_is_what_the_member_reports(void **state)
 {
     const struct ec_state none = {0};
     const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
@@ -262,7 +262,7 @@ static void progress(void **state)
 }
 
 /* As the kubelet reports it, of a pod that is not being deleted. */
-static void readiness(void **state)
+static void test_deleted_pod_is_not_ready(void **state)
 {
     const struct ec_state none = {0};
     const struct ec_seen seen = {.state = &none, .durable = true, .now = 1000};
@@ -278,7 +278,7 @@ static void readiness(void **state)
 
 /* The version of a member is what it reports, not what the image of its pod has; while it does not
  * respond, what it reported last. */
-static void reported_versions(void **state)
+static void test_version_is_what_the_member_reports(void **state)
 {
     struct ec_state st = {.cluster_id = 9, .member_count = 1};
     const struct ec_seen seen = {.state = &st, .durable = true, .now = 1000};
@@ -299,7 +299,7 @@ static void reported_versions(void **state)
 }
 
 /* A member that was waiting with all others does not count as dead for that. */
-static void an_outage(void **state)
+static void test_waiting_in_an_outage_does_not_count_as_dead(void **state)
 {
     struct ec_view v = {
         .count = 3, .members = {[0] = {.unhealthy_since = 100}, [2] = {.unhealthy_since = 900}}};
@@ -312,7 +312,7 @@ static void an_outage(void **state)
     assert_int_equal(v.members[2].unhealthy_since, 900);
 }
 
-static void the_end_of_an_outage(void **state)
+static void test_end_of_an_outage_is_read_from_the_condition(void **state)
 {
     static const struct {
         const char *type, *status;
@@ -357,7 +357,7 @@ static void read_claim(const char *object, struct ec_claim_live *ret)
     assert_int_equal(ec_claim_read(stw_buf_str(&text), text.len, ret), 0);
 }
 
-static void volumes_are_compared_with_the_wanted_size(void **state)
+static void test_volumes_are_compared_with_the_wanted_size(void **state)
 {
     static const struct {
         const char *claim;
@@ -405,7 +405,7 @@ static void volumes_are_compared_with_the_wanted_size(void **state)
 }
 
 /* A size that another client writes into the status expands nothing. */
-static void volumes_grow_to_the_size_of_the_spec(void **state)
+static void test_volumes_grow_to_the_size_of_the_spec(void **state)
 {
     static const struct {
         const char *spec, *want;
@@ -430,7 +430,7 @@ static void volumes_grow_to_the_size_of_the_spec(void **state)
 }
 
 /* The annotation is for one size, however it is written. */
-static void consent_is_for_one_size(void **state)
+static void test_consent_is_for_one_size(void **state)
 {
     static const struct {
         const char *annotation;
@@ -457,7 +457,7 @@ static void consent_is_for_one_size(void **state)
     "\"2024-01-01T00:00:00Z\"]},\"quorumLostTime\":\"2024-01-01T00:00:01Z\",\"lastRollTime\":"     \
     "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\",\"oldestVersion\":\"3.4.23\"}"
 
-static void round_trip(void **state)
+static void test_state_is_written_and_read_back(void **state)
 {
     struct ec_state s;
     json_auto_t *status = json_loads(STATUS, 0, NULL), *again = json_object();
@@ -477,7 +477,7 @@ static void round_trip(void **state)
 }
 
 /* Every intent is read back unchanged. */
-static void actions(void **state)
+static void test_each_intent_is_read_back(void **state)
 {
     (void)state;
     for (int kind = EC_IDLE; kind < EC_KINDS; kind++) {
@@ -496,7 +496,7 @@ static void actions(void **state)
 }
 
 /* Nonsense in a status breaks nothing. */
-static void nonsense(void **state)
+static void test_status_without_sense_breaks_nothing(void **state)
 {
     static const char *const cases[] = {
         "{}",
@@ -516,7 +516,7 @@ static void nonsense(void **state)
     }
 }
 
-static void failovers(void **state)
+static void test_failovers_are_counted_within_their_window(void **state)
 {
     struct ec_state s = {0};
     (void)state;
@@ -531,7 +531,7 @@ static void failovers(void **state)
 
 /* --- names */
 
-static void fresh_names(void **state)
+static void test_fresh_names_are_random_and_valid(void **state)
 {
     struct fixture f;
     char a[EC_NAME_MAX], b[EC_NAME_MAX];
@@ -560,7 +560,7 @@ static bool note_never_ran(struct fixture *f)
     return read.never_ran;
 }
 
-static void never_ran(void **state)
+static void test_cluster_that_never_ran_is_known(void **state)
 {
     struct fixture f;
     (void)state;
@@ -588,7 +588,7 @@ static void never_ran(void **state)
 }
 
 /* Not known of a cluster that is not new, or whose status is lost, or that has restored data. */
-static void may_have_run(void **state)
+static void test_cluster_that_may_have_run_is_not_one_that_never_ran(void **state)
 {
     struct fixture f;
     (void)state;
@@ -609,28 +609,28 @@ static void may_have_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(never_ran),
-        cmocka_unit_test(may_have_run),
-        cmocka_unit_test(why_it_crashes),
-        cmocka_unit_test(pods),
-        cmocka_unit_test(ready_pods),
-        cmocka_unit_test(data),
-        cmocka_unit_test(health),
-        cmocka_unit_test(since_survives),
-        cmocka_unit_test(promotions),
-        cmocka_unit_test(progress),
-        cmocka_unit_test(readiness),
-        cmocka_unit_test(reported_versions),
-        cmocka_unit_test(an_outage),
-        cmocka_unit_test(the_end_of_an_outage),
-        cmocka_unit_test(volumes_are_compared_with_the_wanted_size),
-        cmocka_unit_test(volumes_grow_to_the_size_of_the_spec),
-        cmocka_unit_test(consent_is_for_one_size),
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(actions),
-        cmocka_unit_test(nonsense),
-        cmocka_unit_test(failovers),
-        cmocka_unit_test(fresh_names),
+        cmocka_unit_test(test_cluster_that_never_ran_is_known),
+        cmocka_unit_test(test_cluster_that_may_have_run_is_not_one_that_never_ran),
+        cmocka_unit_test(test_crash_names_a_cause_that_a_user_can_mend),
+        cmocka_unit_test(test_pod_is_read_as_running_ended_or_in_trouble),
+        cmocka_unit_test(test_ready_is_the_condition_of_the_pod),
+        cmocka_unit_test(test_data_is_lost_only_if_it_was_there),
+        cmocka_unit_test(test_health_needs_the_right_member_and_cluster),
+        cmocka_unit_test(test_time_of_an_outage_survives_a_restart_of_steward),
+        cmocka_unit_test(test_promotion_that_a_member_forgot_is_doubted),
+        cmocka_unit_test(test_raft_progress_is_what_the_member_reports),
+        cmocka_unit_test(test_deleted_pod_is_not_ready),
+        cmocka_unit_test(test_version_is_what_the_member_reports),
+        cmocka_unit_test(test_waiting_in_an_outage_does_not_count_as_dead),
+        cmocka_unit_test(test_end_of_an_outage_is_read_from_the_condition),
+        cmocka_unit_test(test_volumes_are_compared_with_the_wanted_size),
+        cmocka_unit_test(test_volumes_grow_to_the_size_of_the_spec),
+        cmocka_unit_test(test_consent_is_for_one_size),
+        cmocka_unit_test(test_state_is_written_and_read_back),
+        cmocka_unit_test(test_each_intent_is_read_back),
+        cmocka_unit_test(test_status_without_sense_breaks_nothing),
+        cmocka_unit_test(test_failovers_are_counted_within_their_window),
+        cmocka_unit_test(test_fresh_names_are_random_and_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void intends(const struct scene *s, enum ec_kind kind, const char *name)
 /* --- calls whose response was lost */
 
 /* Whether a call of that intent may still be in flight, by what the list shows of member C. */
-static void unsettled(void **state)
+static void test_intent_may_be_in_flight_until_the_list_shows_it(void **state)
 {
     static const struct {
         enum ec_kind kind;
@@ -169,7 +169,7 @@ static void unsettled(void **state)
     assert_true(ec_unsettled(&s.v));
 }
 
-static void deciding(void **state)
+static void test_only_changes_of_members_are_decisions(void **state)
 {
     SCENE(s);
     expect(&s, EC_WAIT, "");
@@ -189,7 +189,7 @@ static void deciding(void **state)
 }
 
 /* The intended addition keeps its name; it gets another one if that is in use. */
-static void resumed_addition(void **state)
+static void test_intended_addition_keeps_its_name(void **state)
 {
     SCENE(s);
     s.v.size = 5;
@@ -204,7 +204,7 @@ static void resumed_addition(void **state)
 /* --- drains */
 
 /* A pod is being deleted: its member responds for some seconds more, but does not count. */
-static void a_pod_that_goes(void **state)
+static void test_member_of_a_deleted_pod_does_not_count(void **state)
 {
     SCENE(s);
     s.v.size = 1;
@@ -228,7 +228,7 @@ static void a_pod_that_goes(void **state)
 
 /* --- lesson E6: promotions that get lost in a change of version */
 
-static void promotion_lost(void **state)
+static void test_lost_promotion_freezes_the_cluster(void **state)
 {
     SCENE(s);
     for (size_t i = 0; i < 3; i++)
@@ -247,7 +247,7 @@ static void promotion_lost(void **state)
 }
 
 /* The first upgraded member reports it, and the others are not upgraded. */
-static void promotion_doubted(void **state)
+static void test_doubted_promotion_stops_an_upgrade(void **state)
 {
     SCENE(s);
     s.v.version = new_version;
@@ -263,7 +263,7 @@ static void promotion_doubted(void **state)
 
 /* --- at rest */
 
-static void nothing_to_do(void **state)
+static void test_settled_cluster_waits(void **state)
 {
     SCENE(s);
     expect_words(&s, EC_WAIT, "Settled", "3 of 3 members are healthy");
@@ -277,7 +277,7 @@ static void nothing_to_do(void **state)
     expect_words(&s, EC_WAIT, "Paused", "spec.paused");
 }
 
-static void a_pod_is_missing(void **state)
+static void test_missing_pod_is_recreated(void **state)
 {
     SCENE(s);
     fall(s.c, 5);
@@ -294,7 +294,7 @@ static void a_pod_is_missing(void **state)
 
 /* --- the seed */
 
-static void first_steps(void **state)
+static void test_new_cluster_begins_with_a_seed(void **state)
 {
     SCENE(s);
     s.v.cluster_id = 0;
@@ -312,7 +312,7 @@ static void first_steps(void **state)
     assert_true(s.move.seed && !s.move.guarded);
 }
 
-static void a_restored_seed(void **state)
+static void test_restored_seed_keeps_its_volume(void **state)
 {
     SCENE(s);
     s.v.cluster_id = 0;
@@ -329,7 +329,7 @@ static void a_restored_seed(void **state)
     expect_words(&s, EC_FREEZE, "SeedDataLost", "volume claim " A);
 }
 
-static void the_status_is_lost(void **state)
+static void test_lost_status_is_restored_from_the_members(void **state)
 {
     SCENE(s);
     s.v.cluster_id = 0;
@@ -343,7 +343,7 @@ static void the_status_is_lost(void **state)
 
 /* --- when nothing may be done */
 
-static void quorum_is_lost(void **state)
+static void test_lost_quorum_freezes_with_advice(void **state)
 {
     SCENE(s);
     nobody_answers(&s, 29);
@@ -361,7 +361,7 @@ static void quorum_is_lost(void **state)
 }
 
 /* In raft's order: the term, then the index; members that respond come before those that do not. */
-static void best_survivor(void **state)
+static void test_best_survivor_has_the_newest_term_and_index(void **state)
 {
     static const struct {
         struct {
@@ -393,7 +393,7 @@ static void best_survivor(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "as for instance " B " is");
 }
 
-static void steward_is_cut_off(void **state)
+static void test_nothing_is_forced_while_pods_are_ready(void **state)
 {
     SCENE(s);
     nobody_answers(&s, 400);
@@ -408,7 +408,7 @@ static void steward_is_cut_off(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "names \"db-xxxxxxxxxx\", which is not a member");
 }
 
-static void forced_step_by_step(void **state)
+static void test_forced_start_goes_step_by_step(void **state)
 {
     SCENE(s);
     nobody_answers(&s, 400);
@@ -438,7 +438,7 @@ static void forced_step_by_step(void **state)
 }
 
 /* Set while there is a quorum, the annotation must not be there in a later outage. */
-static void an_annotation_without_an_outage(void **state)
+static void test_force_annotation_without_an_outage_expires(void **state)
 {
     SCENE(s);
     assert_false(ec_force_expired(&s.v));
@@ -454,7 +454,7 @@ static void an_annotation_without_an_outage(void **state)
     assert_false(ec_force_expired(&s.v));
 }
 
-static void two_clusters(void **state)
+static void test_two_clusters_or_corrupt_data_freeze(void **state)
 {
     SCENE(s);
     s.c->cluster_id = 0xdef;
@@ -471,7 +471,7 @@ static void two_clusters(void **state)
     expect_words(&s, EC_FREEZE, "Corrupt", "member bad was removed");
 }
 
-static void a_foreign_member(void **state)
+static void test_foreign_member_freezes(void **state)
 {
     SCENE(s);
     struct ec_member *d = member(&s, "mine");
@@ -484,7 +484,7 @@ static void a_foreign_member(void **state)
     expect(&s, EC_CREATE_POD, C);
 }
 
-static void sizes(void **state)
+static void test_size_out_of_range_freezes(void **state)
 {
     SCENE(s);
     s.v.size = 0;
@@ -495,7 +495,7 @@ static void sizes(void **state)
 
 /* --- dead members */
 
-static void replaced(void **state)
+static void test_failed_member_is_replaced_after_five_minutes(void **state)
 {
     SCENE(s);
     fall(s.c, 299);
@@ -518,7 +518,7 @@ static void replaced(void **state)
     assert_int_equal(s.move.intent.start, NOW - 3);
 }
 
-static void replaced_at_once(void **state)
+static void test_member_without_data_is_replaced_at_once(void **state)
 {
     SCENE(s);
     fall(s.c, 3);
@@ -530,7 +530,7 @@ static void replaced_at_once(void **state)
 
 /* --- the size */
 
-static void one_more(void **state)
+static void test_member_is_added_as_a_learner(void **state)
 {
     SCENE(s);
     s.v.size = 4;
@@ -562,7 +562,7 @@ static void one_more(void **state)
     expect(&s, EC_WAIT, "");
 }
 
-static void one_less(void **state)
+static void test_newest_member_is_removed(void **state)
 {
     SCENE(s);
     s.v.size = 2;
@@ -578,7 +578,7 @@ static void one_less(void **state)
     expect(&s, EC_MEMBER_REMOVE, C); /* the sick one first */
 }
 
-static void what_is_left_over(void **state)
+static void test_pods_and_volumes_of_former_members_are_removed(void **state)
 {
     SCENE(s);
     struct ec_member *d = member(&s, "db-dddddddddd");
@@ -597,7 +597,7 @@ static void what_is_left_over(void **state)
 
 /* --- recreated pods */
 
-static void rolled(void **state)
+static void test_members_are_upgraded_one_by_one(void **state)
 {
     SCENE(s);
     s.v.version = new_version;
@@ -622,7 +622,7 @@ static void rolled(void **state)
 
 /* The next member waits until the previous one serves, keeps up with the leader and itself reports
  * the version.  Until then the action for the previous one is not finished either. */
-static void the_next_waits_for_the_last(void **state)
+static void test_next_member_waits_until_the_previous_one_serves(void **state)
 {
     static const struct {
         bool sick, lagging, says_old, done;
@@ -651,7 +651,7 @@ static void the_next_waits_for_the_last(void **state)
     }
 }
 
-static void the_leader_comes_last(void **state)
+static void test_leader_is_upgraded_last(void **state)
 {
     SCENE(s);
     s.v.version = new_version;
@@ -666,7 +666,7 @@ static void the_leader_comes_last(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "spec.version: downgrade from 3.5.21");
 }
 
-static void versions_out_of_reach(void **state)
+static void test_versions_out_of_reach_freeze(void **state)
 {
     SCENE(s);
     s.v.version = (struct stw_semver){3, 7, 0};
@@ -702,7 +702,7 @@ static void etcd_is_told(struct scene *s)
     s->a->storage = s->b->storage = s->c->storage = s->v.downgrade_to;
 }
 
-static void a_line_back(void **state)
+static void test_downgrade_is_announced_to_etcd_first(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -727,7 +727,7 @@ static void a_line_back(void **state)
 }
 
 /* The pod was deleted for another reason, and its data is not prepared. */
-static void no_older_etcd_on_newer_data(void **state)
+static void test_no_older_etcd_on_newer_data(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -746,7 +746,7 @@ static void no_older_etcd_on_newer_data(void **state)
 }
 
 /* The last known storage version proves nothing unless the downgrade is enabled in etcd. */
-static void no_older_etcd_before_etcd_is_told(void **state)
+static void test_no_older_etcd_before_etcd_is_told(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -759,7 +759,7 @@ static void no_older_etcd_before_etcd_is_told(void **state)
     expect(&s, EC_DELETE_POD, B);
 }
 
-static void two_members_cannot_go_back(void **state)
+static void test_two_members_cannot_be_downgraded(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -770,7 +770,7 @@ static void two_members_cannot_go_back(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "one by one. These have none");
 }
 
-static void a_downgrade_is_turned_back(void **state)
+static void test_downgrade_can_be_turned_back(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -802,7 +802,7 @@ static void step_to_36(struct scene *s)
     s->v.version = line_36;
 }
 
-static void a_log_of_34_goes_first(void **state)
+static void test_log_of_34_is_trimmed_before_36(void **state)
 {
     SCENE(s);
     step_to_36(&s);
@@ -831,7 +831,7 @@ static void a_log_of_34_goes_first(void **state)
     assert_int_equal(stw_semver_compare(s.move.version, line_36), 0);
 }
 
-static void no_36_on_a_log_of_34(void **state)
+static void test_no_36_on_a_log_of_34(void **state)
 {
     SCENE(s);
     s.v.size = 4;
@@ -861,7 +861,7 @@ static void no_36_on_a_log_of_34(void **state)
     assert_true(s.move.trimmed);
 }
 
-static void no_log_of_34(void **state)
+static void test_log_without_34_is_not_trimmed(void **state)
 {
     SCENE(s);
     step_to_36(&s);
@@ -879,7 +879,7 @@ static void no_log_of_34(void **state)
 }
 
 /* No member can be restarted, and a new member is sent the log of the others. */
-static void a_log_of_34_that_stays(void **state)
+static void test_log_of_34_that_cannot_be_trimmed_freezes(void **state)
 {
     SCENE(s);
     step_to_36(&s);
@@ -893,7 +893,7 @@ static void a_log_of_34_that_stays(void **state)
 }
 
 /* The versions that the members came from show that it is an upgrade. */
-static void an_upgrade_is_not_turned_back(void **state)
+static void test_upgrade_cannot_be_turned_back(void **state)
 {
     SCENE(s);
     go_down(&s);
@@ -903,7 +903,7 @@ static void an_upgrade_is_not_turned_back(void **state)
     expect_words(&s, EC_FREEZE, "InvalidSpec", "upgrade to 3.6 is still running");
 }
 
-static void versions_without_learners(void **state)
+static void test_version_without_learners_freezes(void **state)
 {
     SCENE(s);
     s.v.count = 0;
@@ -915,7 +915,7 @@ static void versions_without_learners(void **state)
     assert_int_not_equal(s.move.act, EC_FREEZE);
 }
 
-static void two_members_relieve_each_other(void **state)
+static void test_two_members_get_a_third_for_an_upgrade(void **state)
 {
     SCENE(s);
     s.v.size = 2;
@@ -926,7 +926,7 @@ static void two_members_relieve_each_other(void **state)
     expect(&s, EC_WAIT, "");
 }
 
-static void a_mistake_is_mended(void **state)
+static void test_corrected_spec_replaces_pods_that_do_not_start(void **state)
 {
     SCENE(s);
     s.c->trouble = EC_TROUBLE_IMAGE;
@@ -940,7 +940,7 @@ static void a_mistake_is_mended(void **state)
     expect(&s, EC_FREEZE, "");
 }
 
-static void space_again(void **state)
+static void test_alarm_is_disarmed_when_there_is_space(void **state)
 {
     SCENE(s);
     s.b->alarms = STW_ETCD_ALARM_NOSPACE;
@@ -960,7 +960,7 @@ static void space_again(void **state)
 
 /* --- larger volumes */
 
-static void volumes_grow_one_at_a_time(void **state)
+static void test_volumes_grow_one_at_a_time(void **state)
 {
     SCENE(s);
     s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
@@ -981,7 +981,7 @@ static void volumes_grow_one_at_a_time(void **state)
     expect(&s, EC_EXPAND_CLAIM, C); /* what was begun goes on */
 }
 
-static void a_growing_volume_is_the_current_action_again(void **state)
+static void test_growing_volume_becomes_the_current_action_again(void **state)
 {
     SCENE(s);
     s.b->volume = EC_VOLUME_GROWS;
@@ -994,7 +994,7 @@ static void a_growing_volume_is_the_current_action_again(void **state)
     intends(&s, EC_ROLL, C);
 }
 
-static void volumes_grow_while_there_is_a_quorum(void **state)
+static void test_volumes_grow_while_there_is_a_quorum(void **state)
 {
     SCENE(s);
     s.a->volume = s.b->volume = s.c->volume = EC_VOLUME_SMALL;
@@ -1008,7 +1008,7 @@ static void volumes_grow_while_there_is_a_quorum(void **state)
     assert_string_equal(s.move.reason, "QuorumLost");
 }
 
-static void no_volume_grows_while_a_member_lags(void **state)
+static void test_no_volume_grows_while_a_member_lags(void **state)
 {
     SCENE(s);
     s.a->volume = EC_VOLUME_SMALL;
@@ -1019,7 +1019,7 @@ static void no_volume_grows_while_a_member_lags(void **state)
     expect_words(&s, EC_FREEZE, "ForeignMember", A);
 }
 
-static void no_volume_grows_before_a_failed_learner_is_gone(void **state)
+static void test_no_volume_grows_before_a_failed_learner_is_gone(void **state)
 {
     SCENE(s);
     s.a->volume = EC_VOLUME_SMALL;
@@ -1037,7 +1037,7 @@ static void no_volume_grows_before_a_failed_learner_is_gone(void **state)
     expect_words(&s, EC_WAIT, "ScalingUp", "when pods and volumes of former ones are gone");
 }
 
-static void what_cannot_grow_is_replaced_with_consent(void **state)
+static void test_volume_that_cannot_grow_is_replaced_with_consent(void **state)
 {
     SCENE(s);
     s.b->volume = EC_VOLUME_FIXED;
@@ -1055,7 +1055,7 @@ static void what_cannot_grow_is_replaced_with_consent(void **state)
     expect(&s, EC_MEMBER_REMOVE, FRESH);
 }
 
-static void a_refused_expansion_is_no_reason_to_replace(void **state)
+static void test_refused_expansion_is_no_reason_to_replace(void **state)
 {
     SCENE(s);
     s.v.replace_volumes = true;
@@ -1065,7 +1065,7 @@ static void a_refused_expansion_is_no_reason_to_replace(void **state)
 
 /* --- intents */
 
-static void come_true_or_not_needed(void **state)
+static void test_intent_that_came_true_or_is_not_needed_ends(void **state)
 {
     static const struct {
         enum ec_kind kind;
@@ -1088,56 +1088,56 @@ static void come_true_or_not_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pod_that_goes),
-        cmocka_unit_test(promotion_lost),
-        cmocka_unit_test(promotion_doubted),
-        cmocka_unit_test(unsettled),
-        cmocka_unit_test(deciding),
-        cmocka_unit_test(resumed_addition),
-        cmocka_unit_test(nothing_to_do),
-        cmocka_unit_test(a_pod_is_missing),
-        cmocka_unit_test(first_steps),
-        cmocka_unit_test(a_restored_seed),
-        cmocka_unit_test(the_status_is_lost),
-        cmocka_unit_test(quorum_is_lost),
-        cmocka_unit_test(best_survivor),
-        cmocka_unit_test(steward_is_cut_off),
-        cmocka_unit_test(forced_step_by_step),
-        cmocka_unit_test(an_annotation_without_an_outage),
-        cmocka_unit_test(two_clusters),
-        cmocka_unit_test(a_foreign_member),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(replaced),
-        cmocka_unit_test(replaced_at_once),
-        cmocka_unit_test(one_more),
-        cmocka_unit_test(one_less),
-        cmocka_unit_test(what_is_left_over),
-        cmocka_unit_test(rolled),
-        cmocka_unit_test(the_next_waits_for_the_last),
-        cmocka_unit_test(the_leader_comes_last),
-        cmocka_unit_test(versions_out_of_reach),
-        cmocka_unit_test(a_line_back),
-        cmocka_unit_test(no_older_etcd_on_newer_data),
-        cmocka_unit_test(no_older_etcd_before_etcd_is_told),
-        cmocka_unit_test(two_members_cannot_go_back),
-        cmocka_unit_test(a_downgrade_is_turned_back),
-        cmocka_unit_test(a_log_of_34_goes_first),
-        cmocka_unit_test(no_36_on_a_log_of_34),
-        cmocka_unit_test(no_log_of_34),
-        cmocka_unit_test(a_log_of_34_that_stays),
-        cmocka_unit_test(an_upgrade_is_not_turned_back),
-        cmocka_unit_test(versions_without_learners),
-        cmocka_unit_test(two_members_relieve_each_other),
-        cmocka_unit_test(a_mistake_is_mended),
-        cmocka_unit_test(space_again),
-        cmocka_unit_test(volumes_grow_one_at_a_time),
-        cmocka_unit_test(a_growing_volume_is_the_current_action_again),
-        cmocka_unit_test(volumes_grow_while_there_is_a_quorum),
-        cmocka_unit_test(no_volume_grows_while_a_member_lags),
-        cmocka_unit_test(no_volume_grows_before_a_failed_learner_is_gone),
-        cmocka_unit_test(what_cannot_grow_is_replaced_with_consent),
-        cmocka_unit_test(a_refused_expansion_is_no_reason_to_replace),
-        cmocka_unit_test(come_true_or_not_needed),
+        cmocka_unit_test(test_member_of_a_deleted_pod_does_not_count),
+        cmocka_unit_test(test_lost_promotion_freezes_the_cluster),
+        cmocka_unit_test(test_doubted_promotion_stops_an_upgrade),
+        cmocka_unit_test(test_intent_may_be_in_flight_until_the_list_shows_it),
+        cmocka_unit_test(test_only_changes_of_members_are_decisions),
+        cmocka_unit_test(test_intended_addition_keeps_its_name),
+        cmocka_unit_test(test_settled_cluster_waits),
+        cmocka_unit_test(test_missing_pod_is_recreated),
+        cmocka_unit_test(test_new_cluster_begins_with_a_seed),
+        cmocka_unit_test(test_restored_seed_keeps_its_volume),
+        cmocka_unit_test(test_lost_status_is_restored_from_the_members),
+        cmocka_unit_test(test_lost_quorum_freezes_with_advice),
+        cmocka_unit_test(test_best_survivor_has_the_newest_term_and_index),
+        cmocka_unit_test(test_nothing_is_forced_while_pods_are_ready),
+        cmocka_unit_test(test_forced_start_goes_step_by_step),
+        cmocka_unit_test(test_force_annotation_without_an_outage_expires),
+        cmocka_unit_test(test_two_clusters_or_corrupt_data_freeze),
+        cmocka_unit_test(test_foreign_member_freezes),
+        cmocka_unit_test(test_size_out_of_range_freezes),
+        cmocka_unit_test(test_failed_member_is_replaced_after_five_minutes),
+        cmocka_unit_test(test_member_without_data_is_replaced_at_once),
+        cmocka_unit_test(test_member_is_added_as_a_learner),
+        cmocka_unit_test(test_newest_member_is_removed),
+        cmocka_unit_test(test_pods_and_volumes_of_former_members_are_removed),
+        cmocka_unit_test(test_members_are_upgraded_one_by_one),
+        cmocka_unit_test(test_next_member_waits_until_the_previous_one_serves),
+        cmocka_unit_test(test_leader_is_upgraded_last),
+        cmocka_unit_test(test_versions_out_of_reach_freeze),
+        cmocka_unit_test(test_downgrade_is_announced_to_etcd_first),
+        cmocka_unit_test(test_no_older_etcd_on_newer_data),
+        cmocka_unit_test(test_no_older_etcd_before_etcd_is_told),
+        cmocka_unit_test(test_two_members_cannot_be_downgraded),
+        cmocka_unit_test(test_downgrade_can_be_turned_back),
+        cmocka_unit_test(test_log_of_34_is_trimmed_before_36),
+        cmocka_unit_test(test_no_36_on_a_log_of_34),
+        cmocka_unit_test(test_log_without_34_is_not_trimmed),
+        cmocka_unit_test(test_log_of_34_that_cannot_be_trimmed_freezes),
+        cmocka_unit_test(test_upgrade_cannot_be_turned_back),
+        cmocka_unit_test(test_version_without_learners_freezes),
+        cmocka_unit_test(test_two_members_get_a_third_for_an_upgrade),
+        cmocka_unit_test(test_corrected_spec_replaces_pods_that_do_not_start),
+        cmocka_unit_test(test_alarm_is_disarmed_when_there_is_space),
+        cmocka_unit_test(test_volumes_grow_one_at_a_time),
+        cmocka_unit_test(test_growing_volume_becomes_the_current_action_again),
+        cmocka_unit_test(test_volumes_grow_while_there_is_a_quorum),
+        cmocka_unit_test(test_no_volume_grows_while_a_member_lags),
+        cmocka_unit_test(test_no_volume_grows_before_a_failed_learner_is_gone),
+        cmocka_unit_test(test_volume_that_cannot_grow_is_replaced_with_consent),
+        cmocka_unit_test(test_refused_expansion_is_no_reason_to_replace),
+        cmocka_unit_test(test_intent_that_came_true_or_is_not_needed_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

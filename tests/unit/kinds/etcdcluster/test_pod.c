@@ -74,7 +74,7 @@ static const char *note(const json_t *pod, const char *name)
 
 /* --- how members start (I6) */
 
-static void seed_begins_new(void **state)
+static void test_seed_begins_a_new_cluster(void **state)
 {
     struct fixture f;
     (void)state;
@@ -88,7 +88,7 @@ static void seed_begins_new(void **state)
     fixture_done(&f);
 }
 
-static void joiner_knows_all(void **state)
+static void test_joining_member_knows_all_members(void **state)
 {
     struct fixture f;
     (void)state;
@@ -106,7 +106,7 @@ static void joiner_knows_all(void **state)
 }
 
 /* Alone and "existing": etcd then starts with its data, or not at all. */
-static void who_has_data_is_guarded(void **state)
+static void test_member_with_data_cannot_begin_a_new_cluster(void **state)
 {
     struct fixture f;
     struct ec_pod_live live;
@@ -140,7 +140,7 @@ static void who_has_data_is_guarded(void **state)
 
 /* Joining members get the survivor's database, not its log.  No client is routed to it until it
  * runs without the flag. */
-static void survivor_is_forced(void **state)
+static void test_survivor_starts_with_force_new_cluster(void **state)
 {
     struct fixture f;
     (void)state;
@@ -157,7 +157,7 @@ static void survivor_is_forced(void **state)
 }
 
 /* The first entries trigger a snapshot, which replaces the log entries that 3.6 cannot read. */
-static void log_is_trimmed(void **state)
+static void test_trimmed_log_ends_in_a_snapshot(void **state)
 {
     struct fixture f;
     struct ec_pod_live live;
@@ -184,7 +184,7 @@ static void log_is_trimmed(void **state)
 
 /* --- fixed arguments (I11), and those of the spec */
 
-static void arguments(void **state)
+static void test_arguments_keep_the_guards_of_etcd(void **state)
 {
     static const char *const always[] = {
         "--name=db-a",
@@ -227,7 +227,7 @@ static void arguments(void **state)
 }
 
 /* Each version gets its own option names, with the gates of the spec in one option. */
-static void arguments_of_versions(void **state)
+static void test_arguments_are_those_of_the_version(void **state)
 {
     static const struct {
         struct stw_semver version;
@@ -259,7 +259,7 @@ static void arguments_of_versions(void **state)
 
 /* /livez from 3.4.29 and 3.5.11 on; before, a TCP check.  Never /health, which fails while there is
  * no quorum. */
-static void liveness(void **state)
+static void test_liveness_does_not_depend_on_the_quorum(void **state)
 {
     static const struct {
         struct stw_semver version;
@@ -283,7 +283,7 @@ static void liveness(void **state)
 }
 
 /* A full database does not remove a member from the Service. */
-static void readiness(void **state)
+static void test_full_database_stays_in_the_service(void **state)
 {
     struct fixture f;
     (void)state;
@@ -296,7 +296,7 @@ static void readiness(void **state)
 }
 
 /* The hash covers all fields whose change recreates pods, and nothing else. */
-static void hash(void **state)
+static void test_hash_covers_what_recreates_pods(void **state)
 {
     static const struct {
         const char *spec;
@@ -336,7 +336,7 @@ static void hash(void **state)
 
 /* A change of this value recreates every member of every EtcdCluster when steward is upgraded: is
  * it necessary? */
-static void hash_outlives_an_upgrade(void **state)
+static void test_hash_outlives_an_upgrade(void **state)
 {
     struct fixture f;
     (void)state;
@@ -347,7 +347,7 @@ static void hash_outlives_an_upgrade(void **state)
 }
 
 /* Another authority needs a new pod: etcd reads its CA bundle only when it starts. */
-static void trust_is_in_the_hash(void **state)
+static void test_another_authority_recreates_pods(void **state)
 {
     struct fixture f;
     char first[40], inputs[40];
@@ -363,7 +363,7 @@ static void trust_is_in_the_hash(void **state)
     fixture_done(&f);
 }
 
-static void tls(void **state)
+static void test_tls_arguments_need_client_certificates(void **state)
 {
     struct fixture f;
     (void)state;
@@ -395,7 +395,7 @@ static void tls(void **state)
 
 /* --- the user's values take precedence; our labels cannot be overridden */
 
-static void labels(void **state)
+static void test_labels_of_steward_win(void **state)
 {
     struct fixture f;
     (void)state;
@@ -411,7 +411,7 @@ static void labels(void **state)
 }
 
 /* What a given context does not say stays safe. */
-static void security_context(void **state)
+static void test_security_context_stays_safe_where_nothing_is_said(void **state)
 {
     static const struct {
         const char *given;
@@ -443,7 +443,7 @@ static void security_context(void **state)
 
 /* --- other objects */
 
-static void claims(void **state)
+static void test_claims_outlive_the_cluster(void **state)
 {
     struct fixture f;
     (void)state;
@@ -467,7 +467,7 @@ static void claims(void **state)
 }
 
 /* A larger size is for new claims.  Pods are as before, and are not recreated for it. */
-static void a_larger_size_is_for_new_claims(void **state)
+static void test_larger_size_is_for_new_claims(void **state)
 {
     static const struct {
         const char *was, *spec, *size, *initial;
@@ -511,7 +511,7 @@ static void a_larger_size_is_for_new_claims(void **state)
     }
 }
 
-static void services(void **state)
+static void test_services_route_to_voters(void **state)
 {
     struct fixture f;
     (void)state;
@@ -528,7 +528,7 @@ static void services(void **state)
 }
 
 /* The quorum of the voters plus the learners, regardless of spec.size. */
-static void budget(void **state)
+static void test_budget_keeps_the_quorum_of_voters(void **state)
 {
     static const struct {
         int voters, learners, want;
@@ -551,25 +551,25 @@ static void budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seed_begins_new),
-        cmocka_unit_test(joiner_knows_all),
-        cmocka_unit_test(who_has_data_is_guarded),
-        cmocka_unit_test(survivor_is_forced),
-        cmocka_unit_test(log_is_trimmed),
-        cmocka_unit_test(arguments),
-        cmocka_unit_test(arguments_of_versions),
-        cmocka_unit_test(liveness),
-        cmocka_unit_test(readiness),
-        cmocka_unit_test(hash),
-        cmocka_unit_test(hash_outlives_an_upgrade),
-        cmocka_unit_test(trust_is_in_the_hash),
-        cmocka_unit_test(tls),
-        cmocka_unit_test(labels),
-        cmocka_unit_test(security_context),
-        cmocka_unit_test(claims),
-        cmocka_unit_test(a_larger_size_is_for_new_claims),
-        cmocka_unit_test(services),
-        cmocka_unit_test(budget),
+        cmocka_unit_test(test_seed_begins_a_new_cluster),
+        cmocka_unit_test(test_joining_member_knows_all_members),
+        cmocka_unit_test(test_member_with_data_cannot_begin_a_new_cluster),
+        cmocka_unit_test(test_survivor_starts_with_force_new_cluster),
+        cmocka_unit_test(test_trimmed_log_ends_in_a_snapshot),
+        cmocka_unit_test(test_arguments_keep_the_guards_of_etcd),
+        cmocka_unit_test(test_arguments_are_those_of_the_version),
+        cmocka_unit_test(test_liveness_does_not_depend_on_the_quorum),
+        cmocka_unit_test(test_full_database_stays_in_the_service),
+        cmocka_unit_test(test_hash_covers_what_recreates_pods),
+        cmocka_unit_test(test_hash_outlives_an_upgrade),
+        cmocka_unit_test(test_another_authority_recreates_pods),
+        cmocka_unit_test(test_tls_arguments_need_client_certificates),
+        cmocka_unit_test(test_labels_of_steward_win),
+        cmocka_unit_test(test_security_context_stays_safe_where_nothing_is_said),
+        cmocka_unit_test(test_claims_outlive_the_cluster),
+        cmocka_unit_test(test_larger_size_is_for_new_claims),
+        cmocka_unit_test(test_services_route_to_voters),
+        cmocka_unit_test(test_budget_keeps_the_quorum_of_voters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

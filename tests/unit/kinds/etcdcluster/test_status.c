@@ -71,7 +71,7 @@ static void silence(struct scene *s, size_t i)
     m->unhealthy_since = FIXTURE_NOW - 60;
 }
 
-static void well(void **state)
+static void test_healthy_cluster_is_ready(void **state)
 {
     struct scene s;
     (void)state;
@@ -97,7 +97,7 @@ static void well(void **state)
 
 /* Waiting after a lost response does not change the status: otherwise a steward that is killed at
  * each write never makes progress. */
-static void waiting_is_no_news(void **state)
+static void test_waiting_does_not_change_the_status(void **state)
 {
     struct scene s;
     (void)state;
@@ -115,7 +115,7 @@ static void waiting_is_no_news(void **state)
 }
 
 /* That a learner was promoted once is stored, and read back; for voters it is implied. */
-static void promoted(void **state)
+static void test_promotion_of_a_learner_is_stored(void **state)
 {
     static const struct {
         bool learner, promoted, told, read;
@@ -137,7 +137,7 @@ static void promoted(void **state)
 }
 
 /* Kept also for a member that no longer responds: which version can read its data depends on it. */
-static void what_data_is_written_for(void **state)
+static void test_storage_version_is_kept_for_silent_members(void **state)
 {
     struct scene s;
     struct ec_state back;
@@ -158,7 +158,7 @@ static void what_data_is_written_for(void **state)
 }
 
 /* So that users find them in the output of etcdctl; IDs with leading zeros are still read. */
-static void ids_are_as_etcdctl_prints_them(void **state)
+static void test_ids_are_as_etcdctl_prints_them(void **state)
 {
     struct scene s;
     struct ec_state back;
@@ -175,7 +175,7 @@ static void ids_are_as_etcdctl_prints_them(void **state)
 }
 
 /* Ready needs a current list and healthy members (E12). */
-static void ready_needs_a_list_of_now(void **state)
+static void test_ready_needs_a_current_list(void **state)
 {
     struct scene s;
     (void)state;
@@ -197,7 +197,7 @@ static void ready_needs_a_list_of_now(void **state)
 }
 
 /* The cause of a lost quorum, reported only after 30 s. */
-static void quorum_lost(void **state)
+static void test_lost_quorum_is_reported_after_30_seconds(void **state)
 {
     struct scene s;
     (void)state;
@@ -234,7 +234,7 @@ static void quorum_lost(void **state)
     scene_done(&s);
 }
 
-static void alarms(void **state)
+static void test_alarm_is_a_condition(void **state)
 {
     struct scene s;
     (void)state;
@@ -256,7 +256,7 @@ static void alarms(void **state)
     scene_done(&s);
 }
 
-static void progress(void **state)
+static void test_current_action_is_a_condition(void **state)
 {
     static const struct {
         enum ec_kind kind;
@@ -287,7 +287,7 @@ static void progress(void **state)
 }
 
 /* The condition names the volumes that are too small, and what to do. */
-static void volumes(void **state)
+static void test_volumes_that_are_too_small_are_named(void **state)
 {
     static const struct {
         enum ec_volume volume;
@@ -323,7 +323,7 @@ static void volumes(void **state)
     }
 }
 
-static void upgrade(void **state)
+static void test_upgrade_is_a_condition(void **state)
 {
     struct scene s;
     (void)state;
@@ -335,7 +335,7 @@ static void upgrade(void **state)
     scene_done(&s);
 }
 
-static void troubles(void **state)
+static void test_trouble_of_pods_is_a_condition(void **state)
 {
     static const struct {
         enum ec_trouble trouble;
@@ -363,7 +363,7 @@ static void troubles(void **state)
     }
 }
 
-static void split_brain(void **state)
+static void test_two_cluster_ids_are_a_condition(void **state)
 {
     struct scene s;
     (void)state;
@@ -377,7 +377,7 @@ static void split_brain(void **state)
 }
 
 /* Ready keeps its status. */
-static void paused(void **state)
+static void test_paused_cluster_keeps_ready(void **state)
 {
     struct scene s;
     (void)state;
@@ -393,7 +393,7 @@ static void paused(void **state)
 }
 
 /* Numbers that change all the time do not change the status; another change updates them, too. */
-static void numbers_are_no_news(void **state)
+static void test_changing_numbers_do_not_change_the_status(void **state)
 {
     struct scene s;
     (void)state;
@@ -416,7 +416,7 @@ static void numbers_are_no_news(void **state)
 }
 
 /* Fields of other writers are kept. */
-static void backups_stay(void **state)
+static void test_fields_of_other_writers_stay(void **state)
 {
     struct scene s;
     (void)state;
@@ -430,7 +430,7 @@ static void backups_stay(void **state)
     scene_done(&s);
 }
 
-static void tls(void **state)
+static void test_certificate_trouble_is_a_condition(void **state)
 {
     static const struct {
         enum ec_tls_state state;
@@ -460,23 +460,23 @@ static void tls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well),
-        cmocka_unit_test(ready_needs_a_list_of_now),
-        cmocka_unit_test(waiting_is_no_news),
-        cmocka_unit_test(promoted),
-        cmocka_unit_test(what_data_is_written_for),
-        cmocka_unit_test(ids_are_as_etcdctl_prints_them),
-        cmocka_unit_test(quorum_lost),
-        cmocka_unit_test(alarms),
-        cmocka_unit_test(progress),
-        cmocka_unit_test(volumes),
-        cmocka_unit_test(upgrade),
-        cmocka_unit_test(troubles),
-        cmocka_unit_test(split_brain),
-        cmocka_unit_test(paused),
-        cmocka_unit_test(numbers_are_no_news),
-        cmocka_unit_test(backups_stay),
-        cmocka_unit_test(tls),
+        cmocka_unit_test(test_healthy_cluster_is_ready),
+        cmocka_unit_test(test_ready_needs_a_current_list),
+        cmocka_unit_test(test_waiting_does_not_change_the_status),
+        cmocka_unit_test(test_promotion_of_a_learner_is_stored),
+        cmocka_unit_test(test_storage_version_is_kept_for_silent_members),
+        cmocka_unit_test(test_ids_are_as_etcdctl_prints_them),
+        cmocka_unit_test(test_lost_quorum_is_reported_after_30_seconds),
+        cmocka_unit_test(test_alarm_is_a_condition),
+        cmocka_unit_test(test_current_action_is_a_condition),
+        cmocka_unit_test(test_volumes_that_are_too_small_are_named),
+        cmocka_unit_test(test_upgrade_is_a_condition),
+        cmocka_unit_test(test_trouble_of_pods_is_a_condition),
+        cmocka_unit_test(test_two_cluster_ids_are_a_condition),
+        cmocka_unit_test(test_paused_cluster_keeps_ready),
+        cmocka_unit_test(test_changing_numbers_do_not_change_the_status),
+        cmocka_unit_test(test_fields_of_other_writers_stay),
+        cmocka_unit_test(test_certificate_trouble_is_a_condition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
