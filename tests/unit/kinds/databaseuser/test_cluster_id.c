@@ -26,7 +26,7 @@ static int tear_down(void **state)
     return fake_tear_down(state);
 }
 
-static void test_read_once(void **state)
+static void test_cluster_id_is_read_once(void **state)
 {
     const char *first = NULL, *second = NULL;
     struct stw_error err = {0};
@@ -42,7 +42,7 @@ static void test_read_once(void **state)
 }
 
 /* Every answer without a UID is an error that says what to do; the next call asks again. */
-static void test_not_readable(void **state)
+static void test_answer_without_a_cluster_id_is_an_error(void **state)
 {
     static const struct {
         const char *step, *why;
@@ -68,14 +68,15 @@ static void test_not_readable(void **state)
             !strstr(err.text, "the UID of the namespace kube-system"))
             fail_msg("%s", err.text);
     }
-    test_read_once(state);
+    test_cluster_id_is_read_once(state);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_read_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_not_readable, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cluster_id_is_read_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_answer_without_a_cluster_id_is_an_error, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void assert_data(const struct stw_connection *c, const char *wanted, cons
     assert_string_equal(got, want);
 }
 
-static void all_values(void **state)
+static void test_secret_without_keys_has_all_values(void **state)
 {
     const struct stw_connection c = {
         .target = &maria, .user = "app", .password = "p@ss/w", .database = "shop", .ca = ""};
@@ -75,7 +75,7 @@ static void all_values(void **state)
                 "password=x\nport=5433\nuri=postgresql://a%20b:x@[fd00::1]:5433/\nuser=a b\n");
 }
 
-static void chosen_values(void **state)
+static void test_chosen_keys_and_templates_are_written(void **state)
 {
     const struct stw_connection c = {
         .target = &maria, .user = "app", .password = "{{host}}", .database = "shop", .ca = ""};
@@ -90,7 +90,7 @@ static void chosen_values(void **state)
 }
 
 /* Twenty templates of 4 KiB may each name a password of 680 KiB 300 times. */
-static void repeated_password_is_refused_before_it_is_rendered(void **state)
+static void test_repeated_password_is_refused_before_it_is_rendered(void **state)
 {
     enum { PASSWORD = 680 << 10 };
     stw_autofree char *password = malloc(PASSWORD + 1);
@@ -121,7 +121,7 @@ static void repeated_password_is_refused_before_it_is_rendered(void **state)
     assert_int_equal(strlen(once), strlen("a=\n") + PASSWORD);
 }
 
-static void templates(void **state)
+static void test_only_known_values_are_accepted_in_templates(void **state)
 {
     static const char *const good[] = {"",         "a",          "{}",
                                        "{{host}}", "{ {{ca}} }", "}}{{uri}}{{jdbcUrl}}"};
@@ -134,7 +134,7 @@ static void templates(void **state)
         assert_non_null(stw_connection_check_template(bad[i]));
 }
 
-static void generated_passwords(void **state)
+static void test_generated_passwords_have_the_length_and_the_alphabet(void **state)
 {
     const struct stw_databaseuser_generate g = {.length = 16,
                                                 .alphabet = STW_DATABASEUSER_ALPHABET};
@@ -165,11 +165,11 @@ static void generated_passwords(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_values),
-        cmocka_unit_test(chosen_values),
-        cmocka_unit_test(repeated_password_is_refused_before_it_is_rendered),
-        cmocka_unit_test(templates),
-        cmocka_unit_test(generated_passwords),
+        cmocka_unit_test(test_secret_without_keys_has_all_values),
+        cmocka_unit_test(test_chosen_keys_and_templates_are_written),
+        cmocka_unit_test(test_repeated_password_is_refused_before_it_is_rendered),
+        cmocka_unit_test(test_only_known_values_are_accepted_in_templates),
+        cmocka_unit_test(test_generated_passwords_have_the_length_and_the_alphabet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

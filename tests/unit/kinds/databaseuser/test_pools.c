@@ -157,7 +157,7 @@ static enum stw_pools_answer enter(struct scene *s, const char *target, const ch
     } while (0)
 
 /* A key that came by itself is not woken any more. */
-static void test_came_by_itself(void **state)
+static void test_key_that_came_by_itself_is_not_woken(void **state)
 {
     struct scene s;
     struct stw_visit v[5];
@@ -180,7 +180,7 @@ static void test_came_by_itself(void **state)
 
 /* With two servers one worker is always free for the other; a key that is turned away is woken
  * later. */
-static void test_room_for_others(void **state)
+static void test_one_worker_stays_free_for_other_servers(void **state)
 {
     struct scene s;
     struct stw_visit v[4], other;
@@ -206,7 +206,7 @@ static void test_room_for_others(void **state)
 }
 
 /* More keys inside than the connections can serve would only wait for each other. */
-static void test_room_by_connections(void **state)
+static void test_no_more_keys_than_connections_can_serve(void **state)
 {
     struct scene s;
     struct stw_visit v[2];
@@ -221,7 +221,7 @@ static void test_room_by_connections(void **state)
     end(&s);
 }
 
-static void test_one_server_gets_all(void **state)
+static void test_single_server_gets_all_workers(void **state)
 {
     struct scene s;
     struct stw_visit v[4];
@@ -236,7 +236,7 @@ static void test_one_server_gets_all(void **state)
 
 /* A server that could not be used is tried by one key at a time until it responds; then its
  * recovery is reported, once. */
-static void test_troubled(void **state)
+static void test_troubled_server_is_tried_by_one_key_at_a_time(void **state)
 {
     struct scene s;
     struct stw_visit v, w;
@@ -344,7 +344,7 @@ static void test_objects_of_a_server_that_is_down_are_told_in_turns(void **state
 }
 
 /* What is known of a server lasts for a while, and an answer of a former login does not count. */
-static void test_sight(void **state)
+static void test_what_is_known_of_a_server_lasts_for_a_while(void **state)
 {
     struct scene s;
     struct stw_visit v;
@@ -377,7 +377,7 @@ static void test_sight(void **state)
 }
 
 /* No key has left for a while: a new one would only wait, too. */
-static void test_slow(void **state)
+static void test_nobody_enters_while_no_key_leaves(void **state)
 {
     struct scene s;
     struct stw_visit v, w;
@@ -397,7 +397,7 @@ static void test_slow(void **state)
 }
 
 /* However many servers are dead, they get at most half of the workers. */
-static void test_many_dead(void **state)
+static void test_dead_servers_get_at_most_half_of_the_workers(void **state)
 {
     struct scene s;
     struct stw_visit v[3];
@@ -419,7 +419,7 @@ static void test_many_dead(void **state)
 }
 
 /* A changed login creates a new pool; keys inside the old one end there. */
-static void test_changed_target(void **state)
+static void test_changed_login_makes_a_new_pool(void **state)
 {
     struct scene s;
     struct stw_visit v, w;
@@ -442,7 +442,7 @@ static void test_changed_target(void **state)
     end(&s);
 }
 
-static void test_prune(void **state)
+static void test_pools_of_removed_targets_end(void **state)
 {
     struct scene s;
     struct stw_visit v;
@@ -461,7 +461,7 @@ static void test_prune(void **state)
     end(&s);
 }
 
-static void test_refusals(void **state)
+static void test_unknown_target_is_refused_and_poke_is_harmless(void **state)
 {
     struct scene s;
     struct stw_visit v;
@@ -484,7 +484,7 @@ static void test_refusals(void **state)
 }
 
 /* Tidies all pools, and closes none. */
-static void test_tidy(void **state)
+static void test_all_pools_are_tidied_and_none_is_closed(void **state)
 {
     struct scene s;
     struct stw_visit v;
@@ -555,21 +555,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_namespaces_are_woken_in_turns),
         cmocka_unit_test(test_namespace_that_waits_for_locks_leaves_connections_to_others),
-        cmocka_unit_test(test_room_for_others),
-        cmocka_unit_test(test_came_by_itself),
-        cmocka_unit_test(test_one_server_gets_all),
-        cmocka_unit_test(test_room_by_connections),
-        cmocka_unit_test(test_troubled),
+        cmocka_unit_test(test_one_worker_stays_free_for_other_servers),
+        cmocka_unit_test(test_key_that_came_by_itself_is_not_woken),
+        cmocka_unit_test(test_single_server_gets_all_workers),
+        cmocka_unit_test(test_no_more_keys_than_connections_can_serve),
+        cmocka_unit_test(test_troubled_server_is_tried_by_one_key_at_a_time),
         cmocka_unit_test(test_read_only_server_is_not_down),
         cmocka_unit_test(test_metric_says_whether_servers_can_be_used),
         cmocka_unit_test(test_objects_of_a_server_that_is_down_are_told_in_turns),
-        cmocka_unit_test(test_sight),
-        cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_many_dead),
-        cmocka_unit_test(test_changed_target),
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_tidy),
+        cmocka_unit_test(test_what_is_known_of_a_server_lasts_for_a_while),
+        cmocka_unit_test(test_nobody_enters_while_no_key_leaves),
+        cmocka_unit_test(test_dead_servers_get_at_most_half_of_the_workers),
+        cmocka_unit_test(test_changed_login_makes_a_new_pool),
+        cmocka_unit_test(test_pools_of_removed_targets_end),
+        cmocka_unit_test(test_unknown_target_is_refused_and_poke_is_harmless),
+        cmocka_unit_test(test_all_pools_are_tidied_and_none_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static void test_names(void **state)
+static void test_reader_is_one_of_the_listed_names(void **state)
 {
     (void)state;
     assert_true(dbu_readers_has_name("shop", "shop"));
@@ -35,7 +35,7 @@ static bool rolled_out(const struct stw_resource *resource, const char *text, ch
 #define META "\"metadata\":{\"name\":\"web\",\"generation\":4}"
 #define DONE "\"observedGeneration\":4,\"updatedReplicas\":2,\"replicas\":2"
 
-static void test_rollouts(void **state)
+static void test_rolled_out_is_what_the_status_of_the_workload_says(void **state)
 {
     static const struct {
         const struct stw_resource *resource;
@@ -112,7 +112,7 @@ static bool is_old(const char *created, const char *container, const char *statu
     return dbu_readers_has_old_env(stw_json_root(&doc), "conn", SINCE);
 }
 
-static void test_pods(void **state)
+static void test_pods_older_than_the_secret_read_the_old_password(void **state)
 {
     const char *early = "2024-01-01T00:09:59Z", *started = RUNS("2024-01-01T00:09:59Z");
     (void)state;
@@ -151,7 +151,7 @@ static void serve_pods(const char *object, unsigned count)
 }
 
 /* The tenant of a namespace decides how many objects there are, and what is in them. */
-static void test_list_is_cut(void **state)
+static void test_list_of_pods_is_cut(void **state)
 {
     static const struct {
         const char *object;
@@ -182,10 +182,10 @@ static void test_list_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_list_is_cut, fake_set_up, fake_tear_down),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_rollouts),
-        cmocka_unit_test(test_pods),
+        cmocka_unit_test_setup_teardown(test_list_of_pods_is_cut, fake_set_up, fake_tear_down),
+        cmocka_unit_test(test_reader_is_one_of_the_listed_names),
+        cmocka_unit_test(test_rolled_out_is_what_the_status_of_the_workload_says),
+        cmocka_unit_test(test_pods_older_than_the_secret_read_the_old_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

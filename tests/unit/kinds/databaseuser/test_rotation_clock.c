@@ -27,7 +27,7 @@ static void make(const char *every, const char *status)
 #define CREATED "\"account\":\"app@%\""
 #define DAILY "\"every\":\"1d\","
 
-static void test_due(void **state)
+static void test_rotation_is_due_after_the_interval(void **state)
 {
     static const struct {
         const char *every, *status, *next;
@@ -76,7 +76,7 @@ static void test_due(void **state)
 }
 
 /* The interval begins again when a password is set. */
-static void test_next_after_a_rotation(void **state)
+static void test_interval_begins_again_with_a_new_password(void **state)
 {
     char next[STW_TIME_LEN];
     uint64_t in_ms;
@@ -90,7 +90,7 @@ static void test_next_after_a_rotation(void **state)
 
 #define US(seconds) ((int64_t)(seconds)*1000000)
 
-static void test_ends_by_both_clocks(void **state)
+static void test_overlap_ends_by_both_clocks(void **state)
 {
     struct dbu_ends *e = dbu_ends_create();
     (void)state;
@@ -111,7 +111,7 @@ static void test_ends_by_both_clocks(void **state)
     dbu_ends_destroy(e);
 }
 
-static void test_intervals(void **state)
+static void test_intervals_are_minutes_hours_or_days(void **state)
 {
     (void)state;
     assert_int_equal(stw_databaseuser_interval_s("90m"), 5400);
@@ -123,10 +123,10 @@ static void test_intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_due),
-        cmocka_unit_test(test_next_after_a_rotation),
-        cmocka_unit_test(test_ends_by_both_clocks),
-        cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_rotation_is_due_after_the_interval),
+        cmocka_unit_test(test_interval_begins_again_with_a_new_password),
+        cmocka_unit_test(test_overlap_ends_by_both_clocks),
+        cmocka_unit_test(test_intervals_are_minutes_hours_or_days),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

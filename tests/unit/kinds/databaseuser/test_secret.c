@@ -26,7 +26,7 @@ static void take(const char *value, size_t len, bool trim, struct dbu_secret *re
     dbu_secret_take(stw_json_root(&doc), "a.b-c_d", trim, ret);
 }
 
-static void test_values(void **state)
+static void test_password_is_read_with_or_without_its_newline(void **state)
 {
     static const struct {
         const char *value;
@@ -64,7 +64,7 @@ static void test_values(void **state)
     }
 }
 
-static void test_no_value(void **state)
+static void test_secret_without_a_value_says_why(void **state)
 {
     static const struct {
         const char *secret;
@@ -88,7 +88,7 @@ static void test_no_value(void **state)
 }
 
 /* The cache of all Secrets of a cluster has only their versions. */
-static void test_watch(void **state)
+static void test_cache_of_secrets_has_only_versions(void **state)
 {
     static const char secret[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"n\","
                                  "\"resourceVersion\":\"4711\",\"labels\":{\"l\":\"v\"}}}";
@@ -102,7 +102,7 @@ static void test_watch(void **state)
 }
 
 /* The key is not a published test vector; the value was computed with openssl dgst -mac HMAC. */
-static void test_fingerprints(void **state)
+static void test_fingerprint_depends_on_key_object_and_password(void **state)
 {
     unsigned char key[STW_FINGERPRINT_KEY_BYTES], other[STW_FINGERPRINT_KEY_BYTES] = {1};
     char a[STW_FINGERPRINT_LEN], b[STW_FINGERPRINT_LEN];
@@ -132,7 +132,7 @@ static void test_fingerprints(void **state)
     "\"limits\":{\"maxUserConnections\":1,\"maxQueriesPerHour\":2,\"maxUpdatesPerHour\":3,"        \
     "\"maxConnectionsPerHour\":4},\"adoptionPolicy\":\"Adopt\",\"reassignOwnedTo\":\"boss\"}"
 
-static void test_wish(void **state)
+static void test_account_has_what_the_spec_says(void **state)
 {
     struct fixture f;
     struct dbu_desired w;
@@ -177,7 +177,7 @@ static void test_wish(void **state)
 }
 
 /* On PostgreSQL the role of such logins is one of its roles. */
-static void test_wish_of_iam(void **state)
+static void test_account_of_iam_has_no_password(void **state)
 {
     struct fixture f;
     struct dbu_desired w;
@@ -200,7 +200,7 @@ static void test_wish_of_iam(void **state)
     fixture_done(&f);
 }
 
-static void test_wish_defaults(void **state)
+static void test_account_of_a_small_spec_has_the_defaults(void **state)
 {
     struct fixture f;
     struct dbu_desired w;
@@ -226,7 +226,7 @@ static void test_wish_defaults(void **state)
 }
 
 /* The account to drop is read from the status, not from the current spec. */
-static void test_made_user(void **state)
+static void test_account_to_drop_is_that_of_the_status(void **state)
 {
     static const struct {
         const char *status, *user;
@@ -247,7 +247,7 @@ static void test_made_user(void **state)
     }
 }
 
-static void test_account_text(void **state)
+static void test_account_text_has_a_host_on_mysql_only(void **state)
 {
     struct fixture f;
     stw_autobuf struct stw_buf a = STW_BUF_INIT(1024), b = STW_BUF_INIT(1024);
@@ -262,7 +262,7 @@ static void test_account_text(void **state)
 }
 
 /* Which Secret was compared with which password of the server's. */
-static void test_compared(void **state)
+static void test_comparison_is_forgotten_when_the_secret_changes(void **state)
 {
     const struct stw_hash one = {1, 2}, two = {3, 4}, stored = {5, 6}, newer = {7, 8}, none = {0};
     struct dbu_compared *c = dbu_compared_create();
@@ -286,11 +286,16 @@ static void test_compared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_no_value),
-        cmocka_unit_test(test_watch),        cmocka_unit_test(test_fingerprints),
-        cmocka_unit_test(test_wish),         cmocka_unit_test(test_wish_defaults),
-        cmocka_unit_test(test_wish_of_iam),  cmocka_unit_test(test_made_user),
-        cmocka_unit_test(test_account_text), cmocka_unit_test(test_compared),
+        cmocka_unit_test(test_password_is_read_with_or_without_its_newline),
+        cmocka_unit_test(test_secret_without_a_value_says_why),
+        cmocka_unit_test(test_cache_of_secrets_has_only_versions),
+        cmocka_unit_test(test_fingerprint_depends_on_key_object_and_password),
+        cmocka_unit_test(test_account_has_what_the_spec_says),
+        cmocka_unit_test(test_account_of_a_small_spec_has_the_defaults),
+        cmocka_unit_test(test_account_of_iam_has_no_password),
+        cmocka_unit_test(test_account_to_drop_is_that_of_the_status),
+        cmocka_unit_test(test_account_text_has_a_host_on_mysql_only),
+        cmocka_unit_test(test_comparison_is_forgotten_when_the_secret_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

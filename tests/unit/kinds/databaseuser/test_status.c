@@ -67,7 +67,7 @@ static int done(void **state)
     return 0;
 }
 
-static void test_created(void **state)
+static void test_created_account_is_ready(void **state)
 {
     (void)state;
     all_well();
@@ -92,7 +92,7 @@ static void test_created(void **state)
 }
 
 /* A second run with nothing to do does not change the status, however late it comes. */
-static void test_settled(void **state)
+static void test_settled_object_keeps_its_status(void **state)
 {
     (void)state;
     all_well();
@@ -112,7 +112,7 @@ static void test_settled(void **state)
 
 /* A run set this password and was killed before it wrote the status: the next one counts as the
  * rotation, so that it is not due again. */
-static void test_set_by_a_killed_run(void **state)
+static void test_password_set_by_a_killed_run_has_a_time(void **state)
 {
     static const char now[] = "2024-01-01T00:00:01Z", before[] = "2023-12-31T00:00:00Z";
     static const struct {
@@ -147,7 +147,7 @@ static void test_set_by_a_killed_run(void **state)
 
 /* The time until the next check: within the interval of the spec, never much shorter, and
  * spread. */
-static void test_resync(void **state)
+static void test_resync_is_spread_within_its_interval(void **state)
 {
     uint64_t seen = 0;
     bool varies = false;
@@ -162,7 +162,7 @@ static void test_resync(void **state)
 }
 
 /* The conditions for the errors of a server. */
-static void test_troubles(void **state)
+static void test_trouble_of_a_server_is_a_condition(void **state)
 {
     static const struct {
         enum stw_sql_trouble trouble;
@@ -223,7 +223,7 @@ static void test_troubles(void **state)
 }
 
 /* What could not be checked is not reported, and a target is named once. */
-static void test_unlooked(void **state)
+static void test_unchecked_account_is_not_reported(void **state)
 {
     static const char message[] =
         "target \"main\" (db:3306, account \"a\"): cannot connect: refused";
@@ -241,7 +241,7 @@ static void test_unlooked(void **state)
 }
 
 /* An unreachable server does not remove anything from the status. */
-static void test_unreachable_keeps(void **state)
+static void test_unreachable_server_keeps_the_status(void **state)
 {
     (void)state;
     all_well();
@@ -275,7 +275,7 @@ static void test_circuit_keeps_the_cause(void **state)
                         text(condition(first, "TargetReachable"), "message"));
 }
 
-static void test_secrets(void **state)
+static void test_secret_that_cannot_be_used_says_why(void **state)
 {
     static const struct {
         enum dbu_secret_state secret;
@@ -301,7 +301,7 @@ static void test_secrets(void **state)
 }
 
 /* If the account exists, the message states what happens to it, and the rights are kept. */
-static void test_secret_gone_later(void **state)
+static void test_missing_secret_keeps_the_account(void **state)
 {
     (void)state;
     begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"],\"owned\":true,"
@@ -318,7 +318,7 @@ static void test_secret_gone_later(void **state)
 }
 
 /* D5: a finding, not a refusal. */
-static void test_newline(void **state)
+static void test_newline_of_a_password_is_a_finding(void **state)
 {
     (void)state;
     all_well();
@@ -331,7 +331,7 @@ static void test_newline(void **state)
     assert_string_equal(text(condition(s, "Ready"), "status"), "True");
 }
 
-static void test_claims(void **state)
+static void test_account_of_another_object_is_a_conflict(void **state)
 {
     (void)state;
     begin(&f, "{\"owned\":true}");
@@ -349,7 +349,7 @@ static void test_claims(void **state)
     assert_string_equal(text(condition(full, "UserSynced"), "reason"), "QuotaExceeded");
 }
 
-static void test_target_gone(void **state)
+static void test_missing_target_leaves_the_account(void **state)
 {
     (void)state;
     begin(&f, "{\"account\":\"app@%\",\"hosts\":[\"%\"]}");
@@ -361,7 +361,7 @@ static void test_target_gone(void **state)
     assert_string_equal(text(s, "account"), "app@%");
 }
 
-static void test_no_engine(void **state)
+static void test_unsupported_engine_is_stalled(void **state)
 {
     (void)state;
     begin(&f, "");
@@ -371,7 +371,7 @@ static void test_no_engine(void **state)
     assert_string_equal(text(condition(s, "TargetReachable"), "reason"), "Unsupported");
 }
 
-static void test_cleanup(void **state)
+static void test_failed_cleanup_says_why(void **state)
 {
     static const struct {
         enum stw_sql_trouble trouble;
@@ -441,7 +441,7 @@ static struct dbu_step plan(const char *strategy, const char *fingerprint, const
 
 /* Only a new password of the Secret leaves the old one valid.  The end of the overlap ends that;
  * without an overlap it always ends, also when a run was killed before it wrote the end. */
-static void test_rotation_plan(void **state)
+static void test_old_password_ends_with_the_overlap(void **state)
 {
     (void)state;
     assert_true(plan("DualPassword", "other", "").keep_old);
@@ -462,7 +462,7 @@ static void test_rotation_plan(void **state)
 }
 
 /* What applications read counts while it is not the password of the Secret. */
-static void test_rotation_published(void **state)
+static void test_published_password_counts_while_it_differs(void **state)
 {
     static const struct {
         const char *strategy, *published, *want;
@@ -502,7 +502,7 @@ static void assert_end(const char *want)
 
 /* A clock that was ahead, and a run that was killed after it set the password, do not change how
  * long the old one is valid. */
-static void test_rotation_end(void **state)
+static void test_end_of_the_overlap_is_bounded(void **state)
 {
     (void)state;
     (void)plan("DualPassword", KNOWN, SOON);
@@ -525,7 +525,7 @@ static void test_rotation_end(void **state)
 
 /* A new password is set by a run whose status has no end of an older one: the run before that removes
  * it, also if grants fail, and the next one comes at once. */
-static void test_rotation_next(void **state)
+static void test_next_password_waits_for_the_removal_of_an_old_one(void **state)
 {
     static const enum stw_sql_trouble troubles[] = {STW_SQL_FINE, STW_SQL_DENIED};
     (void)state;
@@ -548,25 +548,25 @@ static void test_rotation_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_created, done),
-        cmocka_unit_test_teardown(test_settled, done),
-        cmocka_unit_test_teardown(test_set_by_a_killed_run, done),
-        cmocka_unit_test_teardown(test_rotation_plan, done),
-        cmocka_unit_test_teardown(test_rotation_published, done),
-        cmocka_unit_test_teardown(test_rotation_end, done),
-        cmocka_unit_test_teardown(test_rotation_next, done),
-        cmocka_unit_test_teardown(test_resync, done),
-        cmocka_unit_test_teardown(test_troubles, done),
-        cmocka_unit_test_teardown(test_unlooked, done),
-        cmocka_unit_test_teardown(test_unreachable_keeps, done),
-        cmocka_unit_test_teardown(test_secrets, done),
+        cmocka_unit_test_teardown(test_created_account_is_ready, done),
+        cmocka_unit_test_teardown(test_settled_object_keeps_its_status, done),
+        cmocka_unit_test_teardown(test_password_set_by_a_killed_run_has_a_time, done),
+        cmocka_unit_test_teardown(test_old_password_ends_with_the_overlap, done),
+        cmocka_unit_test_teardown(test_published_password_counts_while_it_differs, done),
+        cmocka_unit_test_teardown(test_end_of_the_overlap_is_bounded, done),
+        cmocka_unit_test_teardown(test_next_password_waits_for_the_removal_of_an_old_one, done),
+        cmocka_unit_test_teardown(test_resync_is_spread_within_its_interval, done),
+        cmocka_unit_test_teardown(test_trouble_of_a_server_is_a_condition, done),
+        cmocka_unit_test_teardown(test_unchecked_account_is_not_reported, done),
+        cmocka_unit_test_teardown(test_unreachable_server_keeps_the_status, done),
+        cmocka_unit_test_teardown(test_secret_that_cannot_be_used_says_why, done),
         cmocka_unit_test_teardown(test_circuit_keeps_the_cause, done),
-        cmocka_unit_test_teardown(test_secret_gone_later, done),
-        cmocka_unit_test_teardown(test_newline, done),
-        cmocka_unit_test_teardown(test_claims, done),
-        cmocka_unit_test_teardown(test_target_gone, done),
-        cmocka_unit_test_teardown(test_no_engine, done),
-        cmocka_unit_test_teardown(test_cleanup, done),
+        cmocka_unit_test_teardown(test_missing_secret_keeps_the_account, done),
+        cmocka_unit_test_teardown(test_newline_of_a_password_is_a_finding, done),
+        cmocka_unit_test_teardown(test_account_of_another_object_is_a_conflict, done),
+        cmocka_unit_test_teardown(test_missing_target_leaves_the_account, done),
+        cmocka_unit_test_teardown(test_unsupported_engine_is_stalled, done),
+        cmocka_unit_test_teardown(test_failed_cleanup_says_why, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

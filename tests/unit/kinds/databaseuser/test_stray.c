@@ -76,7 +76,7 @@ static const struct {
     {OBJECT(ON("pg"), APP, ""), "steward_new_00", true, "pg", STW_STRAY_NOT},
 };
 
-static void test_judged(void **state)
+static void test_stray_accounts_are_those_without_an_object(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -99,7 +99,7 @@ static void test_judged(void **state)
 }
 
 /* Names that need quotation marks stay names. */
-static void test_advice(void **state)
+static void test_advice_quotes_names(void **state)
 {
     static const struct {
         struct stw_found_mark mark;
@@ -129,8 +129,8 @@ static void test_advice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_judged),
-        cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_stray_accounts_are_those_without_an_object),
+        cmocka_unit_test(test_advice_quotes_names),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

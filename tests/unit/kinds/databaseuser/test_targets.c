@@ -31,7 +31,7 @@ static int parse(const char *text, struct stw_target_file *f, struct stw_error *
     return stw_target_file_parse("c.yaml", text, strlen(text), f, err);
 }
 
-static void whole_files(void **state)
+static void test_targets_are_read_from_a_configuration(void **state)
 {
     static const struct {
         const char *text;
@@ -50,7 +50,7 @@ static void whole_files(void **state)
     }
 }
 
-static void places_of_errors(void **state)
+static void test_errors_have_line_and_column(void **state)
 {
     static const struct {
         const char *text, *lines, *err;
@@ -80,7 +80,7 @@ static void places_of_errors(void **state)
     }
 }
 
-static void no_yaml(void **state)
+static void test_broken_yaml_is_an_error(void **state)
 {
     stw_autotargetfile struct stw_target_file f = {0};
     struct stw_error err = {0};
@@ -190,7 +190,7 @@ static void look_twice(const struct fixture *x)
     assert_int_equal(stw_target_store_look(x->store), 60000);
 }
 
-static void follows(void **state)
+static void test_changed_file_is_read_when_it_is_quiet(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -212,7 +212,7 @@ static void follows(void **state)
     assert_true(metric(x, "error") == 0);
 }
 
-static void half_written(void **state)
+static void test_half_written_file_is_not_read(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", TWO);
@@ -227,7 +227,7 @@ static void half_written(void **state)
     assert_int_equal(x->told, 0);
 }
 
-static void wrong_lists_are_refused_whole(void **state)
+static void test_wrong_lists_are_refused_whole(void **state)
 {
     static const char *const wrong[] = {BAD,     "targets: [\n", "targets: {}\n",
                                         ONE ONE, "- 1\n",        ONE TARGET("ORDERS")};
@@ -247,7 +247,7 @@ static void wrong_lists_are_refused_whole(void **state)
     assert_int_equal(count_now(x), 2);
 }
 
-static void a_file_that_goes_and_comes(void **state)
+static void test_missing_file_keeps_the_targets(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -264,7 +264,7 @@ static void a_file_that_goes_and_comes(void **state)
 }
 
 /* Other options are not read again, and an unchanged list is not reported. */
-static void other_keys_are_no_change(void **state)
+static void test_other_keys_report_no_change(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -280,7 +280,7 @@ static void other_keys_are_no_change(void **state)
 }
 
 /* Other readers of the file get each new text once, whether its targets are valid or not. */
-static void the_text_is_passed_on(void **state)
+static void test_new_text_is_passed_on_once(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -297,7 +297,7 @@ static void the_text_is_passed_on(void **state)
     assert_string_equal(x->last, ONE);
 }
 
-static void the_first_file_must_be_right(void **state)
+static void test_invalid_first_file_is_an_error(void **state)
 {
     struct fixture *x = *state;
     struct stw_error err = {0};
@@ -310,7 +310,7 @@ static void the_first_file_must_be_right(void **state)
     assert_null(x->store);
 }
 
-static void without_a_file(void **state)
+static void test_no_file_means_no_targets(void **state)
 {
     struct fixture *x = *state;
     struct stw_error err = {0};
@@ -320,7 +320,7 @@ static void without_a_file(void **state)
     assert_null(stw_target_store_get(x->store));
 }
 
-static void forgotten_listeners(void **state)
+static void test_forgotten_listener_is_not_told(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -354,7 +354,7 @@ static void start(struct fixture *x)
     assert_int_equal(stw_target_store_start(x->store, &err), 0);
 }
 
-static void a_file_is_replaced(void **state)
+static void test_replaced_file_is_noticed(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -384,7 +384,7 @@ static void link_to(const struct fixture *x, const char *target, const char *nam
 
 /* As the kubelet does it: the file is a link into ..data, which is a link that a rename
  * replaces. */
-static void a_config_map_is_mounted(void **state)
+static void test_update_of_a_mounted_configmap_is_noticed(void **state)
 {
     struct fixture *x = *state;
     in_folder(x, "..first", ONE);
@@ -398,7 +398,7 @@ static void a_config_map_is_mounted(void **state)
     wait_for_count(x, 2);
 }
 
-static void it_ends_at_once(void **state)
+static void test_watch_ends_at_once(void **state)
 {
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
@@ -414,21 +414,21 @@ static void it_ends_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_files),
-        cmocka_unit_test(places_of_errors),
-        cmocka_unit_test(no_yaml),
-        WITH_FILE(follows),
-        WITH_FILE(half_written),
-        WITH_FILE(wrong_lists_are_refused_whole),
-        WITH_FILE(a_file_that_goes_and_comes),
-        WITH_FILE(other_keys_are_no_change),
-        WITH_FILE(the_text_is_passed_on),
-        WITH_FILE(the_first_file_must_be_right),
-        WITH_FILE(without_a_file),
-        WITH_FILE(forgotten_listeners),
-        WITH_FILE(a_file_is_replaced),
-        WITH_FILE(a_config_map_is_mounted),
-        WITH_FILE(it_ends_at_once),
+        cmocka_unit_test(test_targets_are_read_from_a_configuration),
+        cmocka_unit_test(test_errors_have_line_and_column),
+        cmocka_unit_test(test_broken_yaml_is_an_error),
+        WITH_FILE(test_changed_file_is_read_when_it_is_quiet),
+        WITH_FILE(test_half_written_file_is_not_read),
+        WITH_FILE(test_wrong_lists_are_refused_whole),
+        WITH_FILE(test_missing_file_keeps_the_targets),
+        WITH_FILE(test_other_keys_report_no_change),
+        WITH_FILE(test_new_text_is_passed_on_once),
+        WITH_FILE(test_invalid_first_file_is_an_error),
+        WITH_FILE(test_no_file_means_no_targets),
+        WITH_FILE(test_forgotten_listener_is_not_told),
+        WITH_FILE(test_replaced_file_is_noticed),
+        WITH_FILE(test_update_of_a_mounted_configmap_is_noticed),
+        WITH_FILE(test_watch_ends_at_once),
     };
     stw_log_setup(STW_LOG_TEXT, STW_LOG_ERROR, open("/dev/null", O_WRONLY | O_CLOEXEC));
     return cmocka_run_group_tests(tests, NULL, NULL);

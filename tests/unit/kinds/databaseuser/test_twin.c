@@ -107,7 +107,7 @@ static void make(const struct row *r)
     f.d.view.named_as_status = stw_streq(r->fingerprint, KNOWN);
 }
 
-static void test_plan(void **state)
+static void test_logins_of_twins_take_turns(void **state)
 {
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
@@ -127,7 +127,7 @@ static void test_plan(void **state)
 
 /* When the old login ends: a clock that was ahead does not make it valid for longer than one overlap,
  * and while no client can read the next one there is no end. */
-static void test_end(void **state)
+static void test_old_login_ends_after_one_overlap(void **state)
 {
     static const struct {
         const char *stored, *want;
@@ -177,8 +177,8 @@ static void test_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_plan, done),
-        cmocka_unit_test_teardown(test_end, done),
+        cmocka_unit_test_teardown(test_logins_of_twins_take_turns, done),
+        cmocka_unit_test_teardown(test_old_login_ends_after_one_overlap, done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
