@@ -37,6 +37,13 @@ def test_right_file_passes(tmp_path):
     assert said(tmp_path, HEAD + RIGHT)[0] == 0
 
 
+def test_example_of_the_page_passes(tmp_path):
+    page = (paths.TOP / "docs/testing.md").read_text("utf-8")
+    [example] = re.findall(r"^```\n(# spec\..*?)^```", page, re.M | re.S)
+    status, output = said(tmp_path, example)
+    assert status == 0, output
+
+
 @pytest.mark.parametrize("cases, line, why", [
     ("- spec: {port: 0}\n  errors: ['spec.port: no']\n", 6, r"got:\nspec.port: Invalid .*\nwant:\nspec.port: no"),
     ("- spec: {port: 0}\n", 6, r"want:\nnothing"),
@@ -46,6 +53,8 @@ def test_right_file_passes(tmp_path):
     ("- spec: {port: 0}\n  error: [x]\n", 6, "unknown key error"),
     ("- old: {sepc: {}}\n", 6, "unknown key sepc"),
     ("- cluster: {object: {}}\n", 6, "unknown key object"),
+    ("- cluster: {objects: {mywebs: shop/web}}\n", 6, "objects has an entry of another type"),
+    ("- {}\nbase: {sepc: {}}\n", None, "base"),
     ("- {}\n- {}\n", 7, "the same case comes before"),
     ("- spec: {image: 'shop:1'}\n", 6, "change nothing of the base"),
     ("- spec: {port: null}\n", 6, "null removes a member that the base does not have"),

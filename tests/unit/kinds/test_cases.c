@@ -82,7 +82,20 @@ static void check_cluster(const struct file *f, const char *at, struct stw_json 
 {
     static const char *const known[] = {"objects", "indexes",   "namespaces",
                                         "secrets", "nodePorts", NULL};
+    static const struct {
+        const char *key;
+        enum stw_json_type type;
+    } entries[] = {{"objects", STW_JSON_ARRAY},
+                   {"indexes", STW_JSON_OBJECT},
+                   {"namespaces", STW_JSON_STRING},
+                   {"secrets", STW_JSON_OBJECT},
+                   {"nodePorts", STW_JSON_INT}};
+    struct stw_json key, value;
     check_keys(f, at, cluster, known);
+    for (size_t i = 0; i < STW_COUNT(entries); i++)
+        stw_json_foreach (stw_json_get(cluster, entries[i].key), key, value)
+            if (stw_json_type(value) != entries[i].type && !stw_json_is(value, "unreadable"))
+                fail_at(f, at, "%s has an entry of another type", entries[i].key);
 }
 
 /* --- objects */
@@ -468,8 +481,11 @@ static void check_file(const struct file *f)
     static const char *const known[] = {"base",    "cluster",     "targets", "cases",
                                         "same_in", "accepted_in", NULL};
     static const char *const lists[] = {"same_in", "accepted_in"};
+    static const char *const of_base[] = {"metadata", "spec", "status", NULL};
     struct stw_json cluster = stw_json_get(f->root, "cluster"), none, one;
     check_keys(f, "", f->root, known);
+    if (has_key(f->root, "base"))
+        check_keys(f, "base", stw_json_get(f->root, "base"), of_base);
     check_list(f, "cases", stw_json_get(f->root, "cases"));
     if (stw_json_there(cluster))
         check_cluster(f, "cluster", cluster);
