@@ -31,6 +31,7 @@ int stw_pg_expand(const struct stw_facts *k, const struct stw_account *a,
                   struct stw_error *err) STW_MUST_CHECK;
 int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                        const struct stw_rights *want, struct stw_seen *seen, struct stw_fault *f);
+/* postgresql_scope.c */
 /* Also all sequences or functions: what a right at the level of tables is on follows from its
  * privilege. */
 bool stw_pg_is_all_tables(const struct stw_right *r);
@@ -47,8 +48,6 @@ enum stw_pg_what stw_pg_what(const struct stw_right *r);
 /* postgresql_routines.c: EXECUTE on functions and procedures. */
 #define STW_PG_STATE_WITHHELD                                                                      \
     "STW01" /* our SQLSTATE: there are only functions that are not given */
-/* A condition: the role with this oid is privileged, also through others. */
-void stw_pg_put_privileged(struct stw_buf *out, const char *oid);
 /* 'x', schema, whether all have it, whether one has it, name, option. */
 void stw_pg_write_routines_look(struct stw_buf *out, const struct stw_right *r, const char *user,
                                 const char *oid);
@@ -76,6 +75,8 @@ void stw_pg_put_marks(const struct stw_facts *k, const struct stw_marks_page *pa
                       struct stw_buf *out);
 
 /* postgresql_roles.c */
+/* A condition: the role with this oid is privileged, also through others. */
+void stw_pg_put_privileged(struct stw_buf *out, const char *oid);
 int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,
                       void *ctx, struct stw_fault *f);
 

@@ -1,8 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the roles that an account shall be a member of would give it, on PostgreSQL. */
+ * Roles on PostgreSQL: which are privileged, and what those that an account shall be a member of would
+ * give it. */
 #include "sql/postgresql_priv.h"
 #include "sql/roles.h"
+
+/* --- privileged roles */
+
+static const char privileged[] =
+    "(SELECT w.oid FROM pg_roles w WHERE w.rolsuper OR w.rolcreaterole OR w.rolcreatedb OR "
+    "w.rolreplication OR w.rolbypassrls OR w.rolname = current_user OR (w.rolname ~ '^pg_' AND "
+    "w.rolname <> 'pg_database_owner'))";
+
+void stw_pg_put_privileged(struct stw_buf *out, const char *oid)
+{
+    stw_buf_addf(out, "EXISTS (SELECT FROM %s v WHERE pg_has_role(%s, v.oid, 'MEMBER'))",
+                 privileged, oid);
+}
+
+/* --- roles of an account */
 
 /* Each role, and each that it is a member of, directly or through others. */
 int stw_pg_look_roles(struct stw_session *s, const struct stw_account *a, stw_row_fn *row,

@@ -13,17 +13,6 @@
 
 #define DO_MAX_BYTES (64u << 10)
 
-static const char privileged[] =
-    "(SELECT w.oid FROM pg_roles w WHERE w.rolsuper OR w.rolcreaterole OR w.rolcreatedb OR "
-    "w.rolreplication OR w.rolbypassrls OR w.rolname = current_user OR (w.rolname ~ '^pg_' AND "
-    "w.rolname <> 'pg_database_owner'))";
-
-void stw_pg_put_privileged(struct stw_buf *out, const char *oid)
-{
-    stw_buf_addf(out, "EXISTS (SELECT FROM %s v WHERE pg_has_role(%s, v.oid, 'MEMBER'))",
-                 privileged, oid);
-}
-
 /* Whether EXECUTE on the function `p` may be given. */
 static void put_may(struct stw_buf *out)
 {
