@@ -48,8 +48,8 @@ SCALE_MEMBERS = {
     "selector": ("selector", str),
 }
 SHARED = ("types", "define", "rulesets")
-KIND_KEYS = [*KIND_MEMBERS, *SHARED, "include", "import", "operations", "scale", "spec", "status", "rules",
-             "columns"]
+KIND_KEYS = [*KIND_MEMBERS, *SHARED, "prefix", "include", "import", "operations", "scale", "spec", "status",
+             "rules", "columns"]
 FIELD_KEYS = [*FIELD_MEMBERS, *LIMITS, "type", "member", "default", "cel", "fields", "item", "struct", "table"]
 CODES = ("required", "forbidden", "invalid", "duplicate")
 RULE_KEYS = ["at", *CODES, "cel", "type", "expression", "each", "within", "core", "use"]
@@ -66,12 +66,13 @@ SIGNATURES = {
 
 
 def literal(text, where):
-    """A string of C, with the constants that are named in it as {STW_NAME}."""
+    """A string of C, with the constants that are named in it as {STW_NAME} or {PREFIX_NAME}."""
     if not isinstance(text, str):
         raise Mistake(where, f"{text} must be text: put it into quotes")
     if not text.isascii() or not text.isprintable():
         raise Mistake(where, "text must be one line of ASCII; join lines with '>-'")
-    return re.sub(r"\{(STW_[A-Z0-9_]+)\}", r'" \1 "', json.dumps(text)).removeprefix('"" ').removesuffix(' ""')
+    text = re.sub(r"\{([A-Z][A-Z0-9]*_[A-Z0-9_]+)\}", r'" \1 "', json.dumps(text))
+    return text.removeprefix('"" ').removesuffix(' ""')
 
 
 # --- $name and $name(argument, ...) in rules
@@ -133,7 +134,9 @@ class Compiler:
     def __init__(self, path):
         self.document, self.anchors = load(path)
         self.kind = take(self.document, "kind", str, True).lower()
-        self.prefix = f"stw_{self.kind}_"
+        prefix = take(self.document, "prefix", NAME)
+        self.prefix = f"{prefix}_" if prefix else f"stw_{self.kind}_"
+        self.struct = f"{prefix}_spec" if prefix else f"stw_{self.kind}"
         shared = {key: Map("") for key in SHARED}
         for document in (*self.imported(path.parent), self.document):
             check_keys(document, KIND_KEYS, "the file", "")
@@ -355,8 +358,8 @@ class Compiler:
         operations = take(document, "operations", list, True)
         members.append(f".operations = {' | '.join(f'STW_{operation}' for operation in operations)}")
         spec = self.fields(take(document, "spec", Map, True), f"{self.prefix}spec_fields", "spec",
-                           f"stw_{name}", "")
-        members += [f".spec = {spec}", f".spec_size = sizeof(struct stw_{name})"]
+                           self.struct, "")
+        members += [f".spec = {spec}", f".spec_size = sizeof(struct {self.struct})"]
         status = self.fields(take(document, "status", Map, True), "status", "status", None, "")
         members.append(f".status = {status}")
         if "rules" in document:

@@ -123,6 +123,19 @@ def test_each_field_and_rule_becomes_a_row(compile_schema, capsys):
     assert header.count("stw_shop_validate(") == 1
 
 
+def test_names_of_the_kind_begin_with_its_prefix(compile_schema, capsys):
+    """Also those of constants in texts, and the struct of the spec."""
+    text = SCHEMA.replace("kind: Shop", "kind: Shop\nprefix: sh").replace("stw_shop_", "sh_")
+    source, header, said = compile_schema(text.replace("{STW_SHOP_DULL}", "{SH_DULL}"), capsys)
+    assert said == ""
+    assert "STW_FIELD(STW_T_INT, struct sh_spec, size)" in source
+    assert "sizeof(struct sh_spec)" in source
+    assert 'SH_DULL " and dull"' in source
+    assert "#define SH_SIZE_MAX 9\n" in header
+    assert "const char *sh_check_name(const char *value);\n" in header
+    assert "stw_shop" not in source and "stw_kind_shop;" in header
+
+
 @pytest.mark.parametrize("old, new, said", [
     ("help: A shop.", "hepl: A shop.", "the file has no key 'hepl'; did you mean 'help'?"),
     ("plural: shops", "kind: Shop", "'kind' stands twice; the first is at "),
