@@ -65,7 +65,7 @@ static void read_version(struct stw_json v, struct stw_semver *ret)
 }
 
 int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *ret,
-                         uint64_t *ret_revision, struct stw_error *err)
+                         struct stw_error *err)
 {
     stw_autojson struct stw_json_doc doc = {0};
     if (scan_answer(&doc, text, len, err) != 0)
@@ -73,10 +73,9 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
     struct stw_json root = stw_json_root(&doc), header = stw_json_get(root, "header");
     struct stw_json downgrade = stw_json_get(root, "downgradeInfo");
     struct stw_etcd_health h = {0};
-    uint64_t revision = 0;
     if (stw_etcd_read_u64(stw_json_get(header, "cluster_id"), &h.cluster_id) |
         stw_etcd_read_u64(stw_json_get(header, "member_id"), &h.member_id) |
-        stw_etcd_read_u64(stw_json_get(header, "revision"), &revision) |
+        stw_etcd_read_u64(stw_json_get(header, "revision"), &h.revision) |
         stw_etcd_read_u64(stw_json_get(root, "leader"), &h.leader_id) |
         stw_etcd_read_u64(stw_json_get(root, "raftTerm"), &h.raft_term) |
         stw_etcd_read_u64(stw_json_get(root, "raftIndex"), &h.raft_index) |
@@ -93,8 +92,6 @@ int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *r
         read_version(stw_json_get(downgrade, "targetVersion"), &h.downgrade_to);
     h.answers = true;
     *ret = h;
-    if (ret_revision)
-        *ret_revision = revision;
     return 0;
 }
 

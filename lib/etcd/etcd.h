@@ -46,7 +46,8 @@ enum stw_etcd_trouble {
     STW_ETCD_NO_LEADER,   /* it answers, but has no quorum; a raft timeout */
     STW_ETCD_NOT_READY,   /* promote: the learner has not caught up yet; downgrade: it has begun */
     STW_ETCD_UNHEALTHY,   /* the strict check refused: quorum would be at risk */
-    STW_ETCD_EXISTS,      /* peer URL or member exists already; promote: it is a voter already */
+    STW_ETCD_EXISTS,      /* peer URL or member exists already; promote: it is a voter already;
+                           * compact: that revision has been removed already */
     STW_ETCD_NOT_FOUND,   /* no such member */
     STW_ETCD_TOO_MANY_LEARNERS,
     STW_ETCD_NO_SPACE,
@@ -89,6 +90,7 @@ struct stw_etcd_health {
     bool linearizable;             /* and a linearizable read, too (never from a learner) */
     uint64_t cluster_id, member_id, leader_id;
     uint64_t raft_term, raft_index, raft_applied_index;
+    uint64_t revision; /* of the data, as this member has it */
     int64_t db_size, db_size_in_use;
     bool learner;
     struct stw_semver version;
@@ -145,6 +147,17 @@ int stw_etcd_alarms(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
 int stw_etcd_alarm_disarm(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
                           uint64_t member_id, unsigned alarm, enum stw_etcd_trouble *trouble,
                           struct stw_error *err) STW_MUST_CHECK;
+
+/* --- upkeep of the database */
+
+/* Rewrites the database of that member without its free pages.  The member serves nothing meanwhile.
+ * It goes on if the caller stops waiting: only the member's status shows when it has ended. */
+int stw_etcd_defragment(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
+                        enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
+/* Removes the revisions before this one, in all members, and waits until the member asked has done so.
+ * STW_ETCD_EXISTS: they were removed before. */
+int stw_etcd_compact(struct stw_etcd *e, const struct stw_etcd_endpoint *at, uint64_t revision,
+                     enum stw_etcd_trouble *trouble, struct stw_error *err) STW_MUST_CHECK;
 
 /* --- downgrade, from 3.6 on */
 

@@ -136,7 +136,7 @@ void stw_etcd_refusal_read(int http, const char *text, size_t len, struct stw_et
 
 int stw_etcd_read_u64(struct stw_json v, uint64_t *ret); /* absent: 0 */
 int stw_etcd_read_status(const char *text, size_t len, struct stw_etcd_health *ret,
-                         uint64_t *ret_revision, struct stw_error *err) STW_MUST_CHECK;
+                         struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_read_revision(const char *text, size_t len, uint64_t *ret,
                            struct stw_error *err) STW_MUST_CHECK;
 int stw_etcd_read_members(const char *text, size_t len, struct stw_etcd_members *ret,

@@ -15,7 +15,7 @@ static void status_answered(struct stw_etcd_exchange *x)
     h->err = x->err;
     if (x->trouble != STW_ETCD_FINE)
         return;
-    if (stw_etcd_read_status(stw_buf_str(&x->answer), x->answer.len, h, NULL, &h->err) != 0) {
+    if (stw_etcd_read_status(stw_buf_str(&x->answer), x->answer.len, h, &h->err) != 0) {
         h->trouble = STW_ETCD_FAILED;
         (void)stw_error_wrap(&h->err, "%s", x->at->url);
         return;

@@ -12,6 +12,7 @@ static const struct {
     [STW_ETCD_LEARNERS] = {{3, 4, 0}, {3, 5, 0}},
     [STW_ETCD_MAINTAINED] = {{3, 5, 0}, {3, 5, 0}},
     [STW_ETCD_SAFE_ALONE] = {{3, 4, 21}, {3, 5, 5}},
+    [STW_ETCD_SAFE_DEFRAG] = {{3, 4, 0}, {3, 5, 6}},
     [STW_ETCD_LIVEZ] = {{3, 4, 29}, {3, 5, 11}},
     [STW_ETCD_FEATURE_GATES] = {{3, 6, 0}, {3, 6, 0}},
     [STW_ETCD_NO_EXPERIMENTS] = {{3, 7, 0}, {3, 7, 0}},

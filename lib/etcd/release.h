@@ -14,10 +14,11 @@
 #define STW_ETCD_TESTED "3.7.3"
 
 enum stw_etcd_trait {
-    STW_ETCD_LEARNERS,       /* new members join without a vote */
-    STW_ETCD_MAINTAINED,     /* gets fixes */
-    STW_ETCD_SAFE_ALONE,     /* a single member loses no write that it acknowledged (etcd#14370) */
-    STW_ETCD_LIVEZ,          /* /livez fails when a member is broken, not when quorum is lost */
+    STW_ETCD_LEARNERS,    /* new members join without a vote */
+    STW_ETCD_MAINTAINED,  /* gets fixes */
+    STW_ETCD_SAFE_ALONE,  /* a single member loses no write that it acknowledged (etcd#14370) */
+    STW_ETCD_SAFE_DEFRAG, /* a crash during a defragmentation leaves data consistent (etcd#14685) */
+    STW_ETCD_LIVEZ,       /* /livez fails when a member is broken, not when quorum is lost */
     STW_ETCD_FEATURE_GATES,  /* --feature-gates */
     STW_ETCD_NO_EXPERIMENTS, /* no option begins with --experimental- */
     STW_ETCD_UTL,            /* etcdutl restores snapshots; etcdctl did before */

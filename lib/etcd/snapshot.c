@@ -24,11 +24,11 @@ static int read_status(struct stw_etcd *e, const struct stw_etcd_endpoint *at,
     struct stw_etcd_health h;
     if (stw_etcd_ask(e, x, at, "/v3/maintenance/status", "{}") != 0)
         return -1;
-    if (stw_etcd_read_status(stw_buf_str(&x->answer), x->answer.len, &h, &ret->revision, &x->err) !=
-        0) {
+    if (stw_etcd_read_status(stw_buf_str(&x->answer), x->answer.len, &h, &x->err) != 0) {
         x->trouble = STW_ETCD_FAILED;
         return -1;
     }
+    ret->revision = h.revision;
     ret->version = h.version;
     return 0;
 }

@@ -23,6 +23,7 @@ static const struct {
     {"unhealthy cluster", STW_ETCD_UNHEALTHY, false},
     {"Peer URLs already exists", STW_ETCD_EXISTS, false},
     {"member ID already exist", STW_ETCD_EXISTS, false},
+    {"required revision has been compacted", STW_ETCD_EXISTS, false},
     {"member not found", STW_ETCD_NOT_FOUND, false},
     {"has a downgrade job in progress", STW_ETCD_NOT_READY, false}, /* soon visible in its status */
     {"no inflight downgrade job", STW_ETCD_NOT_FOUND, false},

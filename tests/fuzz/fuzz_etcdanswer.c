@@ -29,7 +29,7 @@ static void read_status(const char *text, size_t len)
     struct stw_etcd_health h;
     struct stw_error err = {0};
     memset(&h, 0x55, sizeof(h));
-    if (stw_etcd_read_status(text, len, &h, NULL, &err) != 0)
+    if (stw_etcd_read_status(text, len, &h, &err) != 0)
         check(untouched(&h, sizeof(h)) && err.text[0]);
     else
         check(h.answers && h.cluster_id && h.member_id && h.db_size >= 0);

@@ -19,9 +19,8 @@ static void test_status(void **state)
         "\"leader\":\"16016643125142260217\",\"raftIndex\":\"4\",\"raftTerm\":\"2\","
         "\"raftAppliedIndex\":\"3\",\"dbSizeInUse\":\"16384\",\"isLearner\":true,\"new\":{}}";
     struct stw_etcd_health h;
-    uint64_t revision = 0;
     (void)state;
-    assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, &revision, NULL), 0);
+    assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL), 0);
     assert_true(h.answers && h.learner && !h.linearizable);
     assert_true(h.cluster_id == UINT64_C(17286054605986868326));
     assert_true(h.member_id == UINT64_C(16016643125142260217) && h.leader_id == h.member_id);
@@ -30,7 +29,7 @@ static void test_status(void **state)
     assert_int_equal(h.raft_applied_index, 3);
     assert_int_equal(h.db_size, 20480);
     assert_int_equal(h.db_size_in_use, 16384);
-    assert_int_equal(revision, 61);
+    assert_int_equal(h.revision, 61);
     assert_int_equal(h.version.major * 10000 + h.version.minor * 100 + h.version.patch, 30423);
 }
 
@@ -49,7 +48,7 @@ static void test_downgrade(void **state)
         struct stw_etcd_health h;
         char text[512];
         (void)snprintf(text, sizeof(text), "%s%s}}", head, rows[i].info);
-        assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL, NULL), 0);
+        assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL), 0);
         assert_int_equal(h.storage_version.minor, 5);
         assert_int_equal(h.downgrade_to.minor, rows[i].minor);
     }
@@ -71,7 +70,7 @@ static void test_versions(void **state)
         char text[256];
         struct stw_etcd_health h;
         (void)snprintf(text, sizeof(text), "{" HEADER ",\"version\":%s}", rows[i].text);
-        assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL, NULL), 0);
+        assert_int_equal(stw_etcd_read_status(text, strlen(text), &h, NULL), 0);
         assert_int_equal(stw_semver_compare(h.version, rows[i].is), 0);
     }
 }
@@ -97,13 +96,11 @@ static void test_status_that_is_none(void **state)
     for (size_t i = 0; i < STW_COUNT(texts); i++) {
         struct stw_etcd_health h, before;
         struct stw_error err = {0};
-        uint64_t revision = 7;
         memset(&h, 0x55, sizeof(h));
         memcpy(&before, &h, sizeof(h));
-        if (stw_etcd_read_status(texts[i], strlen(texts[i]), &h, &revision, &err) != -1)
+        if (stw_etcd_read_status(texts[i], strlen(texts[i]), &h, &err) != -1)
             fail_msg("%s was taken", texts[i]);
         assert_memory_equal(&h, &before, sizeof(h));
-        assert_int_equal(revision, 7);
         assert_int_equal(err.code, STW_ERR_INVALID);
         assert_non_null(strstr(err.text, "not understood"));
     }

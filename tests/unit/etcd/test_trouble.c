@@ -40,6 +40,8 @@ static const struct {
      STW_ETCD_EXISTS, 9, false},
     {400, "{\"code\":9, \"message\":\"etcdserver: member ID already exist\"}", STW_ETCD_EXISTS, 9,
      false},
+    {400, "{\"code\":11, \"message\":\"etcdserver: mvcc: required revision has been compacted\"}",
+     STW_ETCD_EXISTS, 11, false},
     {404, "{\"code\":5, \"message\":\"etcdserver: member not found\"}", STW_ETCD_NOT_FOUND, 5,
      false},
     {429, "{\"code\":8, \"message\":\"etcdserver: mvcc: database space exceeded\"}",
