@@ -121,7 +121,7 @@ static void write_bits(struct stw_buf *out, const struct stw_facts *k, unsigned 
         stw_buf_addf(out, "%sIF(%s_priv='Y','%s',NULL)", comma, p->column, p->name);
         comma = ",";
     }
-    for (size_t i = 0; on == STW_ON_DATABASE && i < k->more_count; i++)
+    for (size_t i = 0; on == STW_MYSQL_DATABASE && i < k->more_count; i++)
         stw_buf_addf(out, ",IF(%s_priv='Y','%s',NULL)", k->more[i].column, k->more[i].name);
     stw_buf_addc(out, ')');
 }
@@ -150,7 +150,7 @@ static void write_accounts(struct stw_buf *out, const struct stw_facts *k, const
                                                         "mysql.global_priv");
     } else {
         stw_buf_adds(out, HEAD("u"));
-        write_bits(out, k, STW_ON_GLOBAL);
+        write_bits(out, k, STW_MYSQL_GLOBAL);
         stw_buf_adds(out, "," BYTES("plugin") "," BYTES("authentication_string") "," BYTES(
                               "ssl_type") ",CONCAT_WS(',',max_questions,max_updates,"
                                           "max_connections,max_user_connections,IF(" EXPIRES
@@ -222,7 +222,7 @@ static void write_place(struct stw_buf *out, const struct stw_facts *k, const st
         stw_buf_adds(out, p->columns);
     } else {
         stw_buf_adds(out, BYTES("Db") ",");
-        write_bits(out, k, STW_ON_DATABASE);
+        write_bits(out, k, STW_MYSQL_DATABASE);
         stw_buf_adds(out, ",NULL,NULL,NULL");
     }
     stw_buf_addf(out, " FROM %s WHERE User=%s", p->table, user);
@@ -311,7 +311,7 @@ static void put_privileged(struct stw_buf *out, const struct stw_facts *k)
         stw_buf_adds(out, OF_SERVER("global_priv") "JSON_VALUE(w.Priv,'$.access')>0");
     } else {
         stw_buf_adds(out, "SELECT v.User FROM mysql.user v WHERE LENGTH(");
-        write_bits(out, k, STW_ON_GLOBAL);
+        write_bits(out, k, STW_MYSQL_GLOBAL);
         stw_buf_adds(out, ")>0");
         stw_buf_adds(out, roles ? " UNION SELECT g.USER FROM mysql.global_grants g" : "");
     }

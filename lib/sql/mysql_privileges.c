@@ -6,11 +6,11 @@
 
 #include <strings.h>
 
-#define G STW_ON_GLOBAL
-#define GD (STW_ON_GLOBAL | STW_ON_DATABASE)
-#define GDT (STW_ON_GLOBAL | STW_ON_DATABASE | STW_ON_TABLE)
-#define COLUMN STW_ON_COLUMN_OF
-#define ROUTINE STW_ON_ROUTINE_OF
+#define G STW_MYSQL_GLOBAL
+#define GD (STW_MYSQL_GLOBAL | STW_MYSQL_DATABASE)
+#define GDT (STW_MYSQL_GLOBAL | STW_MYSQL_DATABASE | STW_MYSQL_TABLE)
+#define COLUMN STW_MYSQL_COLUMN_OF
+#define ROUTINE STW_MYSQL_ROUTINE_OF
 #define MARIADB STW_ONLY_MARIADB
 #define MYSQL8 STW_ONLY_MYSQL8
 
@@ -151,7 +151,7 @@ void stw_mysql_rights_of_bits(struct stw_right r, uint64_t bits, const struct st
                               struct stw_rights *ret)
 {
     for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++) {
-        if (p->bit < 0 || !(bits >> p->bit & 1) || !stw_mysql_privilege_fits(p, k, STW_ON_GLOBAL))
+        if (p->bit < 0 || !(bits >> p->bit & 1) || !stw_mysql_privilege_fits(p, k, STW_MYSQL_GLOBAL))
             continue;
         r.privilege = p->name;
         stw_rights_add(ret, &r);
@@ -177,7 +177,7 @@ static void fold_to_lower_case(char *name)
 /* Dynamic privileges of MySQL 8: names in capitals, on *.* only. */
 static bool is_dynamic(const char *privilege, const struct stw_facts *k, unsigned on)
 {
-    return !k->mariadb && k->number >= 80000 && on == STW_ON_GLOBAL && strchr(privilege, '_') &&
+    return !k->mariadb && k->number >= 80000 && on == STW_MYSQL_GLOBAL && strchr(privilege, '_') &&
            strspn(privilege, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == strlen(privilege);
 }
 
@@ -190,7 +190,7 @@ static void add_all(struct stw_right r, const struct stw_facts *k, unsigned on,
         r.privilege = p->name;
         stw_rights_add(ret, &r);
     }
-    for (size_t i = 0; on == STW_ON_DATABASE && i < k->more_count; i++) {
+    for (size_t i = 0; on == STW_MYSQL_DATABASE && i < k->more_count; i++) {
         r.privilege = k->more[i].name;
         stw_rights_add(ret, &r);
     }
@@ -201,7 +201,7 @@ static bool is_known_privilege(const char *name, const struct stw_facts *k, unsi
     for (const struct stw_mysql_privilege *p = stw_mysql_privileges; p->name; p++)
         if (stw_streq(p->name, name) && stw_mysql_privilege_fits(p, k, on))
             return true;
-    return on == STW_ON_DATABASE && find_more(k, name, strlen(name));
+    return on == STW_MYSQL_DATABASE && find_more(k, name, strlen(name));
 }
 
 static int add_one(struct stw_right r, const char *text, const struct stw_facts *k, unsigned on,
@@ -218,10 +218,10 @@ static int add_one(struct stw_right r, const char *text, const struct stw_facts 
         r.privilege = text;
     else if (!r.privilege || !is_known_privilege(r.privilege, k, on))
         return stw_fail(err, STW_ERR_INVALID, "%s is not a right on %s of this server", text,
-                        on == STW_ON_TABLE        ? "a table"
-                        : on == STW_ON_COLUMN_OF  ? "a column"
-                        : on == STW_ON_ROUTINE_OF ? "a routine"
-                        : on == STW_ON_DATABASE   ? "a database"
+                        on == STW_MYSQL_TABLE        ? "a table"
+                        : on == STW_MYSQL_COLUMN_OF  ? "a column"
+                        : on == STW_MYSQL_ROUTINE_OF ? "a routine"
+                        : on == STW_MYSQL_DATABASE   ? "a database"
                                                   : "all databases");
     stw_rights_add(ret, &r);
     return 0;
@@ -247,7 +247,7 @@ static int expand_parts(const struct stw_facts *k, const struct stw_grant *g, si
 {
     char head[32];
     size_t len;
-    unsigned on = g->routine ? STW_ON_ROUTINE_OF : STW_ON_COLUMN_OF;
+    unsigned on = g->routine ? STW_MYSQL_ROUTINE_OF : STW_MYSQL_COLUMN_OF;
     size_t count = g->routine ? seen->routine_count : 0;
     int bad = 0;
     stw_format(head, sizeof(head), "%zu:", index);
@@ -276,7 +276,7 @@ static int expand_grant(const struct stw_facts *k, const struct stw_grant *g, si
     bool columns = g->columns && g->columns[0];
     bool global = stw_streq(g->database, "*");
     bool table = g->table && !stw_streq(g->table, "*");
-    unsigned on = global ? STW_ON_GLOBAL : table ? STW_ON_TABLE : STW_ON_DATABASE;
+    unsigned on = global ? STW_MYSQL_GLOBAL : table ? STW_MYSQL_TABLE : STW_MYSQL_DATABASE;
     stw_autofree char *database = NULL;
     stw_autofree char *name = NULL;
     struct stw_buf pattern = STW_BUF_INIT(4096);

@@ -8,13 +8,13 @@
 #include "base/util.h"
 #include "sql/engine.h"
 
-#define STW_ON_GLOBAL 1u
-#define STW_ON_DATABASE 2u
-#define STW_ON_TABLE 4u
+#define STW_MYSQL_GLOBAL 1u
+#define STW_MYSQL_DATABASE 2u
+#define STW_MYSQL_TABLE 4u
 #define STW_ONLY_MARIADB 8u
 #define STW_ONLY_MYSQL8 16u
-#define STW_ON_COLUMN_OF 32u
-#define STW_ON_ROUTINE_OF 64u
+#define STW_MYSQL_COLUMN_OF 32u
+#define STW_MYSQL_ROUTINE_OF 64u
 
 struct stw_mysql_privilege {
     const char *name;
