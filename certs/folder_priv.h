@@ -8,7 +8,7 @@
 #define STW_CERTS_FOLDER_PRIV_H
 
 #include "base/clock.h"
-#include "base/notify.h"
+#include "base/process/notify.h"
 #include "base/util.h"
 #include "certs/certs.h"
 

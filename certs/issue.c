@@ -4,7 +4,7 @@
  * API server) requires. */
 #include "certs/issue.h"
 
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "ssl_priv.h"
 

@@ -72,7 +72,7 @@ struct stw_child_live {
     struct stw_rollout rollout; /* of a Deployment */
     struct stw_child_report report;
     bool
-        adopted; /* it was there before its owner, which it names in an annotation: see child_adopt.c */
+        adopted; /* it was there before its owner, which it names in an annotation: see child/adopt.c */
 };
 
 /* Decodes a cached text of these watches.  -1: the text is invalid. */

@@ -36,7 +36,7 @@ struct stw_manager_config {
     const char *lease_ns, *identity;
     uint32_t resync_ms;                /* 0: 10 hours, with jitter */
     const struct stw_product *product; /* what the kinds share; passed through; or NULL */
-    /* Reports what would be written, with a client that writes nothing (kube/shadow.h): each object
+    /* Reports what would be written, with a client that writes nothing (kube/owned/shadow.h): each object
      * is reconciled once, and again when it changes, but failed runs are not repeated. */
     bool shadow;
     /* A command that grants the rights which this program needs, for messages; or NULL. */
@@ -53,7 +53,7 @@ bool stw_manager_alive(struct stw_manager *m, char *why,
 /* In shadow mode: every object has been reconciled, and no change is waiting. */
 bool stw_manager_settled(struct stw_manager *m);
 /* Objects whose last run failed, or in shadow mode depended on what is not asked; returns the number
- * of others that were not kept (failures.h). */
+ * of others that were not kept (queue/failures.h). */
 struct stw_failure;
 uint64_t stw_manager_each_failure(struct stw_manager *m,
                                   void (*each)(void *ctx, const struct stw_kind *kind,

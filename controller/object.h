@@ -21,7 +21,7 @@ struct stw_object {
     bool paused, adopt, force_delete; /* annotations DOMAIN/... */
     char consent[STW_CONSENT_LEN];    /* DOMAIN/update-template; "": none, or longer than any is */
     json_t *status;                   /* current status; an empty object when there is none */
-    /* The cache has only a stub of it, without the long members (stub.h): */
+    /* The cache has only a stub of it, without the long members (cache/stub.h): */
     bool stub;
     size_t whole_bytes;    /* of the text of the whole object */
     char longest[64];      /* the path of its longest field; "": unknown */

@@ -2,7 +2,7 @@
 #include "webhook/gate_priv.h"
 
 #include "base/log.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/pulse.h"
 #include "base/thread.h"
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "webhook/port_priv.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/framing_priv.h"
 #include "webhook/gate_priv.h"

@@ -4,7 +4,7 @@
  * are here, everything about the review is in review.c. Runs on the library's threads. */
 #include "base/duration.h"
 #include "base/log.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "webhook/framing_priv.h"
 #include "webhook/server_priv.h"

@@ -5,7 +5,7 @@
 #define STW_WEBHOOK_SERVER_PRIV_H
 
 #include "base/pulse.h"
-#include "base/trace.h"
+#include "base/telemetry/trace.h"
 #include "webhook/admission_metrics_priv.h"
 #include "webhook/bundle_priv.h"
 #include "webhook/conversion.h"

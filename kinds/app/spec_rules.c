@@ -6,9 +6,9 @@
 #include "kinds/app/spec_priv.h"
 #include "kinds/common/pod_security.h"
 #include "kinds/common/schedule.h"
-#include "schema/check.h"
 #include "schema/core.h"
 #include "schema/names.h"
+#include "schema/rule/check.h"
 
 #include <ctype.h>
 #include <stdio.h>

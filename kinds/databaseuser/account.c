@@ -7,7 +7,7 @@
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/secret.h"
 #include "kube/tree.h"
-#include "sql/dialect.h"
+#include "sql/target/dialect.h"
 
 #include <assert.h>
 

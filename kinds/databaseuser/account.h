@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "controller/object.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "sql/sql.h"
+#include "sql/core/sql.h"
 
 /* The wanted account; borrows from `d` and owns its lists. */
 struct dbu_desired {

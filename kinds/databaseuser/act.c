@@ -4,8 +4,8 @@
  * nothing. */
 #include "kinds/databaseuser/act.h"
 
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/outcome.h"

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
-#include "sql/sql.h"
+#include "sql/core/sql.h"
 
 struct dbuser;
 

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "kube/resource.h"
-#include "sql/mark.h"
+#include "sql/core/mark.h"
 
 #include <pthread.h>
 

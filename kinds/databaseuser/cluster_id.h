@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The identity of the cluster in the marks on database servers (sql/mark.h): the UID of the namespace
+ * The identity of the cluster in the marks on database servers (sql/core/mark.h): the UID of the namespace
  * kube-system.  Every cluster has that namespace, the API server lets no client delete it, and it keeps its UID when the
  * cluster is restored from a backup of etcd.  Any thread. */
 #ifndef STW_KINDS_DATABASEUSER_CLUSTER_ID_H

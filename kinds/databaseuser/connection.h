@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include <jansson.h>
 

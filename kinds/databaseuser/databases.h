@@ -6,7 +6,7 @@
 #define STW_KINDS_DATABASEUSER_DATABASES_H
 
 #include "controller/verdict.h"
-#include "sql/sql.h"
+#include "sql/core/sql.h"
 
 #include <jansson.h>
 

@@ -6,7 +6,7 @@
 
 #include "kinds/databaseuser/plan.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "sql/sql.h"
+#include "sql/core/sql.h"
 
 /* The view, at the start of a run, of one that deletes the object, and what the two Secrets
  * add to it. */

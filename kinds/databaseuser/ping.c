@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "sql/server.h"
+#include "sql/core/server.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

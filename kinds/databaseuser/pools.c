@@ -7,7 +7,7 @@
 #include "base/turns.h"
 #include "base/util.h"
 #include "kube/resource.h"
-#include "sql/mark.h"
+#include "sql/core/mark.h"
 
 #include <assert.h>
 #include <pthread.h>

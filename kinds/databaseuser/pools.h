@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/util.h"
-#include "sql/sql.h"
-#include "sql/target.h"
+#include "sql/core/sql.h"
+#include "sql/target/target.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ struct stw_pools_config {
     void (*wake)(void *ctx, const char *key);
     /* The server of a target responds again. */
     void (*recovered)(void *ctx, const char *target);
-    /* The identity of the cluster (sql/mark.h); NULL: not known yet, and no visit can begin. */
+    /* The identity of the cluster (sql/core/mark.h); NULL: not known yet, and no visit can begin. */
     const char *(*cluster)(void *ctx);
     void *ctx; /* for the four */
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/databaseuser/readers.h"
 
-#include "base/fault.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
-#include "controller/guard.h"
+#include "controller/queue/guard.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/owned.h"
 #include "kube/pages.h"

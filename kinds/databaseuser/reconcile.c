@@ -3,8 +3,8 @@
 
 #include "base/arena.h"
 #include "base/backoff.h"
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "controller/finalizer.h"
 #include "controller/outcome.h"
@@ -30,7 +30,7 @@
 #include "kinds/databaseuser/sweep.h"
 #include "kinds/databaseuser/targets_status.h"
 #include "kinds/databaseuser/twin.h"
-#include "sql/mark.h"
+#include "sql/core/mark.h"
 
 #include <stdio.h>
 #include <strings.h>

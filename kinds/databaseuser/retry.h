@@ -5,7 +5,7 @@
 #define STW_KINDS_DATABASEUSER_RETRY_H
 
 #include "base/error.h"
-#include "sql/sql.h"
+#include "sql/core/sql.h"
 
 /* The error code that determines the wait before a retry. */
 enum stw_err dbu_error_code(enum stw_sql_trouble t);

@@ -16,8 +16,8 @@
 #include "kinds/databaseuser/pools.h"
 #include "kinds/databaseuser/secret.h"
 #include "kinds/databaseuser/spec.h"
-#include "sql/databases.h"
-#include "sql/sql.h"
+#include "sql/core/databases.h"
+#include "sql/core/sql.h"
 
 #define DBU_NAME_MAX 256
 #define DBU_NO_TARGET "-"   /* in the index of targets: objects without the label */

@@ -9,7 +9,7 @@
 #include "schema/core.h"
 #include "schema/names.h"
 #include "schema/rows.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include <stdio.h>
 

@@ -90,7 +90,7 @@ const struct stw_cel stw_databaseuser_cel_every[] = {
 #define SAME(field)                                                                                \
     "(has(g." field ") ? has(h." field ") && g." field " == h." field " : !has(h." field "))"
 
-/* All of lib/sql/dialect.c; a unit test compares. */
+/* All of lib/sql/target/dialect.c; a unit test compares. */
 #define PRIVILEGES                                                                                 \
     "'ALL', 'ALTER', 'ALTER ROUTINE', 'BACKUP_ADMIN', 'BINLOG MONITOR', 'CONNECT', "               \
     "'CREATE', 'CREATE ROUTINE', 'CREATE TEMPORARY TABLES', 'CREATE VIEW', "                       \

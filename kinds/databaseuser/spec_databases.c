@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/util.h"
-#include "sql/databases.h"
+#include "sql/core/databases.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include "kinds/databaseuser/spec.h"
 
 #include "base/util.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 void stw_databaseuser_account_key(const char *target, const char *user, struct stw_buf *out)
 {

@@ -7,7 +7,7 @@
 #define STW_KINDS_DATABASEUSER_SPEC_PRIV_H
 
 #include "kinds/databaseuser/spec.h"
-#include "sql/dialect.h"
+#include "sql/target/dialect.h"
 
 /* Rules on one value, for rows of the table. */
 const char *stw_databaseuser_check_user(const char *user);

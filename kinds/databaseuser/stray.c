@@ -4,8 +4,8 @@
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 #include "kinds/databaseuser/twin.h"
-#include "sql/mark.h"
-#include "sql/quote.h"
+#include "sql/core/mark.h"
+#include "sql/core/quote.h"
 
 #include <strings.h>
 

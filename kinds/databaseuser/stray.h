@@ -6,8 +6,8 @@
 #define STW_KINDS_DATABASEUSER_STRAY_H
 
 #include "base/json.h"
-#include "sql/marks.h"
-#include "sql/target.h"
+#include "sql/core/marks.h"
+#include "sql/target/target.h"
 
 enum stw_stray {
     STW_STRAY_NOT,

@@ -9,7 +9,7 @@
 #define STW_KINDS_DATABASEUSER_SWEEP_H
 
 #include "controller/controller.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 struct dbu_sweeps;
 

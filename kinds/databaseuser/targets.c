@@ -2,7 +2,7 @@
 #include "kinds/databaseuser/targets.h"
 
 #include "base/log.h"
-#include "base/notify.h"
+#include "base/process/notify.h"
 #include "base/thread.h"
 #include "base/util.h"
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/metrics.h"
 #include "base/util.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/visible.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 #define REPORT_MAX_BYTES (256u << 10)

@@ -4,7 +4,7 @@
  * selector matches is read by one list. */
 #include "kinds/eru/target.h"
 
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "kinds/eru/inputs.h"
 #include "kinds/eru/rollouts.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/etcdbackup/agent.h"
 
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "controller/condition.h"
 #include "controller/manifest.h"

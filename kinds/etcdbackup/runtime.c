@@ -7,7 +7,7 @@
 
 #include "base/fence.h"
 #include "base/log.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"

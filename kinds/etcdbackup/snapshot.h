@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "etcd/etcd.h"
 #include "store/store.h"

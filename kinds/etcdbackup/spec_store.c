@@ -4,9 +4,9 @@
 #include "base/util.h"
 #include "kinds/etcdbackup/spec_rules.h"
 #include "kinds/etcdcluster/spec_rules.h"
-#include "schema/check.h"
 #include "schema/core.h"
 #include "schema/names.h"
+#include "schema/rule/check.h"
 
 #include <assert.h>
 #include <ctype.h>

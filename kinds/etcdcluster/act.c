@@ -4,8 +4,8 @@
  * act can safely be repeated. */
 #include "kinds/etcdcluster/act.h"
 
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/ask.h"
 #include "kinds/etcdcluster/claims.h"

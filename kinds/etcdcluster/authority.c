@@ -11,7 +11,7 @@
  */
 #include "kinds/etcdcluster/authority.h"
 
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 
 #define CA_DAYS 3650

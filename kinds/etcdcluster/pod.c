@@ -4,8 +4,8 @@
  * the hash of what the spec requires, and a pod with another hash is recreated. */
 #include "kinds/etcdcluster/pod.h"
 
-#include "base/fault.h"
 #include "base/hex.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "kinds/common/pod.h"
 #include "kinds/etcdcluster/entries.h"

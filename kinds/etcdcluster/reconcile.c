@@ -15,8 +15,8 @@
 #include "kinds/etcdcluster/tls.h"
 #include "kinds/etcdcluster/watch.h"
 
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"

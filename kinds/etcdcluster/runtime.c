@@ -4,12 +4,12 @@
  * members, with its certificates, so that a settled cluster causes no API server load. */
 #include "kinds/etcdcluster/runtime.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/controller.h"
-#include "kube/cache_usage.h"
+#include "kube/cache/usage.h"
 
 #include <math.h>
 #include <pthread.h>

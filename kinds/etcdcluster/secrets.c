@@ -7,8 +7,8 @@
 #include "kinds/etcdcluster/secrets.h"
 
 #include "base/base64.h"
-#include "base/fault.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "controller/secret_watch.h"

@@ -7,8 +7,8 @@
 #include "base/util.h"
 #include "etcd/release.h"
 #include "kinds/etcdcluster/schema.h"
+#include "schema/field/semver.h"
 #include "schema/kind.h"
-#include "schema/semver.h"
 
 #define STW_ETCD_CLIENT_PORT 2379
 #define STW_ETCD_PEER_PORT 2380

@@ -4,7 +4,7 @@
  * the members that uses them, and the check that members serve the right certificate. */
 #include "kinds/etcdcluster/tls.h"
 
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "certs/issue.h"
 #include "kinds/etcdcluster/authority.h"

@@ -5,7 +5,7 @@
  * Until the restore is complete, the EtcdRestore owns the claim, which is deleted with it.  A claim
  * of an EtcdCluster must not be deleted with another object.  So the owner is removed just before
  * the EtcdCluster is created. */
-#include "base/fault.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/reconcile.h"

@@ -5,8 +5,8 @@
 
 #include "base/util.h"
 #include "kinds/common/product.h"
-#include "schema/check.h"
 #include "schema/core.h"
+#include "schema/rule/check.h"
 
 #include <stdio.h>
 

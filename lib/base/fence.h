@@ -47,7 +47,7 @@ void stw_fence_extend(struct stw_fence *f, uint64_t deadline_ms);
 /* Ends the term. */
 void stw_fence_close(struct stw_fence *f);
 
-/* For a process that writes nothing (kube/shadow.h): from now on stw_fence_check fails under each
+/* For a process that writes nothing (kube/owned/shadow.h): from now on stw_fence_check fails under each
  * ticket, so that nothing is sent to databases, etcd and stores, not even a read. */
 void stw_fence_set_shadow(struct stw_fence *f);
 

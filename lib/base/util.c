@@ -2,7 +2,7 @@
 #include "base/util.h"
 
 #include "base/error.h"
-#include "base/sandbox.h"
+#include "base/process/sandbox.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -2,7 +2,7 @@
  *
  * The handle: the configuration of its calls, and the lanes that calls of several threads borrow.
  */
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "etcd/etcd_priv.h"

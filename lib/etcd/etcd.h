@@ -15,9 +15,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/operator.h"
-#include "base/reach.h"
+#include "base/process/reach.h"
 #include "base/util.h"
-#include "schema/semver.h"
+#include "schema/field/semver.h"
 
 #include <stdbool.h>
 #include <stddef.h>

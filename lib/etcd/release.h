@@ -6,7 +6,7 @@
 #ifndef STW_ETCD_RELEASE_H
 #define STW_ETCD_RELEASE_H
 
-#include "schema/semver.h"
+#include "schema/field/semver.h"
 
 /* Default version of a cluster; it has the fixes of CVE-2026-73500. */
 #define STW_ETCD_VERSION "3.6.16"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exports spans (base/trace.h) to an OpenTelemetry collector by OTLP/HTTP in its JSON encoding, on a
+ * Exports spans (base/telemetry/trace.h) to an OpenTelemetry collector by OTLP/HTTP in its JSON encoding, on a
  * thread of its own.  Nothing waits for it: when the collector is slow or away, the queue fills and
  * further spans are dropped and counted. */
 #ifndef STW_OTLP_OTLP_H
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/metrics.h"
-#include "base/trace.h"
+#include "base/telemetry/trace.h"
 #include "base/util.h"
 
 #include <stdint.h>

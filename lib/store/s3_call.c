@@ -4,11 +4,11 @@
  * in a signed header, so that the server can compare it with the data that it received. */
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/fence.h"
 #include "base/hex.h"
 #include "base/http_head.h"
 #include "base/log.h"
+#include "base/process/fault.h"
 #include "base/util.h"
 #include "store/s3_priv.h"
 #include "store/xml.h"

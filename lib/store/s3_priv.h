@@ -5,7 +5,7 @@
 #ifndef STW_STORE_S3_PRIV_H
 #define STW_STORE_S3_PRIV_H
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "store/store_priv.h"
 

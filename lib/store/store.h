@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/reach.h"
+#include "base/process/reach.h"
 #include "base/util.h"
 
 #include <stdbool.h>

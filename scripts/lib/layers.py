@@ -3,7 +3,7 @@
 """Checks that the modules of the program use each other as lib/layers.txt says.
 
 Five rules: an include and a symbol come from a lower layer or from the module itself; a header
-named *_priv.h is included from its own folder only; headers never include each other
+named *_priv.h is included from its own module only; headers never include each other
 in a circle, sources only where layers.txt lists it; files call each other in a circle only where
 layers.txt lists it with a reason; docs/architecture.md shows the layers of layers.txt.  Symbols are
 read from the static libraries of the build directory.
@@ -47,7 +47,8 @@ class Table:
             for word in words[1:]:
                 module, _, folder = word.rpartition("=")
                 self._add(module or folder, folder, int(words[0]))
-        self._expand(path.resolve().parents[2])
+        self.top = path.resolve().parents[2]
+        self._expand(self.top)
 
     def _add(self, module, folder, layer):
         self.folder[module], self.layer[module] = folder, layer
@@ -66,18 +67,25 @@ class Table:
         """Whether a module may use another, or itself."""
         return target == module or self.layer[target] < self.layer[module]
 
-    def files(self, top):
+    def files(self):
         """(module, file) of every C file; main.c belongs to the highest layer."""
         for module, folder in self.folder.items():
-            for path in sorted((top / folder).glob("*.[ch]")):
+            for path in self.members(folder):
                 yield module, path
-        if (top / "src" / "main.c").exists():
-            yield max(self.layer, key=self.layer.get), top / "src" / "main.c"
+        if (self.top / "src" / "main.c").exists():
+            yield max(self.layer, key=self.layer.get), self.top / "src" / "main.c"
+
+    def members(self, folder):
+        """The C files of a module: of its folder, and of the rooms in it."""
+        rooms = [path for path in sorted((self.top / folder).glob("*/"))
+                 if path.is_dir() and f"{folder}/{path.name}" not in self.folder.values()]
+        return [path for room in [self.top / folder, *rooms] for path in sorted(room.glob("*.[ch]"))]
 
     def module_of(self, header):
         """The module that an include names ("base/error.h"), or None."""
         folder = header.rpartition("/")[0]
-        return next((m for m, f in self.folder.items() if include_folder(f) == folder), None)
+        modules = {include_folder(f): m for m, f in self.folder.items()}
+        return modules.get(folder) or modules.get(folder.rpartition("/")[0])
 
 
 def include_folder(folder):
@@ -85,8 +93,8 @@ def include_folder(folder):
     return re.sub(r"^(lib|src)/", "", str(folder))
 
 
-def include_problem(table, module, folder, header):
-    """What is wrong with an include by a file of this module, in this folder; or ""."""
+def include_problem(table, module, header):
+    """What is wrong with an include by a file of this module; or ""."""
     if header.startswith(".."):
         return "includes name the module (\"base/error.h\"), never \"..\""
     if "/" not in header:
@@ -96,20 +104,19 @@ def include_problem(table, module, folder, header):
         return f"no module of scripts/lib/layers.txt has the folder '{header.rpartition('/')[0]}'"
     if not table.may_use(module, target):
         return f"{module} must not use {target}: it is not on a lower layer (scripts/lib/layers.txt)"
-    if header.endswith("_priv.h") and header.rpartition("/")[0] != folder:
-        return "a private header is included from its own folder only"
+    if header.endswith("_priv.h") and target != module:
+        return "a private header is included from its own module only"
     return ""
 
 
-def check_includes(table, top):
+def check_includes(table):
     """A sentence for each include that is wrong."""
-    for module, path in table.files(top):
-        folder = include_folder(path.parent.relative_to(top))
+    for module, path in table.files():
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
-            problem = include_problem(table, module, folder, match[1]) if match else ""
+            problem = include_problem(table, module, match[1]) if match else ""
             if problem:
-                yield f"{path.relative_to(top)}:{number}: #include \"{match[1]}\": {problem}"
+                yield f"{path.relative_to(table.top)}:{number}: #include \"{match[1]}\": {problem}"
 
 
 def includes(path):
@@ -117,34 +124,41 @@ def includes(path):
     return {m[1] for m in map(INCLUDE.match, path.read_text("utf-8").splitlines()) if m}
 
 
-def find_header_circles(table, top):
+def find_header_circles(table):
     """Groups of headers that include each other.  Sources play no part."""
-    uses = {include_folder(path.relative_to(top)): includes(path)
-            for _, path in table.files(top) if path.suffix == ".h"}
+    uses = {include_folder(path.relative_to(table.top)): includes(path)
+            for _, path in table.files() if path.suffix == ".h"}
     return sorted(g for g in components.strong(uses) if len(g) > 1)
 
 
-def find_circles(table, top):
+def find_circles(table):
     """Groups of files, without their endings, whose headers and sources include each other."""
     uses = collections.defaultdict(set)
-    for _, path in table.files(top):
-        name = re.sub(r"(_priv)?\.[ch]$", "", include_folder(path.relative_to(top)))
+    for _, path in table.files():
+        name = re.sub(r"(_priv)?\.[ch]$", "", include_folder(path.relative_to(table.top)))
         uses[name] |= {re.sub(r"(_priv)?\.h$", "", header) for header in includes(path)} - {name}
     return sorted(g for g in components.strong(uses) if len(g) > 1)
 
 
-def check_circles(table, top):
+def check_circles(table):
     """A sentence for each circle of headers, for each other one that is not listed, and for each that
     is listed and gone."""
-    for group in find_header_circles(table, top):
+    for group in find_header_circles(table):
         yield f"these headers include each other: {' '.join(group)}"
-    found = find_circles(table, top)
+    found = find_circles(table)
     for group in found:
         if group not in table.circles:
             yield f"these include each other: {' '.join(group)}"
     for group in table.circles:
         if group not in found:
             yield f"scripts/lib/layers.txt lists a circle that is gone: {' '.join(group)}"
+
+
+def sources(table, folder):
+    """{name of an object without its ending: file without its ending, as includes name it}.  meson writes "_"
+    for the "/" behind a room."""
+    found = [path.relative_to(table.top / folder).with_suffix("").as_posix() for path in table.members(folder)]
+    return {one.replace("/", "_"): f"{include_folder(folder)}/{one}" for one in found}
 
 
 class Symbols:
@@ -158,15 +172,15 @@ class Symbols:
             if not libraries:
                 self.missing.append(f"{build / folder}: no static library is built there")
             for library in libraries:
-                self._read(module, include_folder(folder), library)
+                self._read(module, include_folder(folder), library, sources(table, folder))
 
-    def _read(self, module, folder, library):
+    def _read(self, module, folder, library, names):
         out = subprocess.run(["nm", "-A", "-g", str(library)], capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():
             where, _, rest = line.rpartition(":")
             where, words = where.rpartition(":")[2], rest.split()
             file = re.sub(r"^meson-generated_.._|([.]c)?[.]o$", "", where.rpartition("/")[2])
-            file = f"{folder}/{file}"
+            file = names.get(file, f"{folder}/{file}")  # a generated one is in no room
             if len(words) == 2 and words[0] == "U":
                 self.uses.append((module, file, where, words[1]))
             elif len(words) == 3:
@@ -227,9 +241,9 @@ def check_calls(table, symbols):
             yield f"scripts/lib/layers.txt: a circle of calls without a reason: {' '.join(files)}"
 
 
-def check_page(table, top):
+def check_page(table):
     """docs/architecture.md shows the layers."""
-    page = (top / "docs" / "architecture.md").read_text("utf-8")
+    page = (table.top / "docs" / "architecture.md").read_text("utf-8")
     if "\n".join(table.lines) not in page:
         yield "docs/architecture.md: does not show the layers as scripts/lib/layers.txt has them"
 
@@ -241,8 +255,8 @@ def main():
     parser.add_argument("--build-dir", type=pathlib.Path)
     options = parser.parse_args()
     table = Table(options.top / "scripts" / "lib" / "layers.txt")
-    found = [*check_includes(table, options.top), *check_circles(table, options.top),
-             *check_page(table, options.top)]
+    found = [*check_includes(table), *check_circles(table),
+             *check_page(table)]
     if options.build_dir:
         symbols = Symbols(table, options.build_dir)
         found += [*check_symbols(table, symbols), *check_calls(table, symbols)]

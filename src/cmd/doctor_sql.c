@@ -12,9 +12,9 @@
 #include "kinds/databaseuser/stray.h"
 #include "kinds/databaseuser/targets.h"
 #include "kube/pages.h"
-#include "operator/doctor.h"
-#include "operator/names.h"
-#include "sql/server.h"
+#include "operator/doctor/doctor.h"
+#include "operator/main/names.h"
+#include "sql/core/server.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -7,8 +7,8 @@
 #include "cmd/targets.h"
 #include "controller/lookup_lists.h"
 #include "kinds/databaseuser/spec.h"
-#include "operator/doctor.h"
-#include "operator/names.h"
+#include "operator/doctor/doctor.h"
+#include "operator/main/names.h"
 
 /* Whether the admin password exists. Its value is not read. */
 static bool check_password(struct doctor *d, const struct stw_target *t)

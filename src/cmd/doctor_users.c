@@ -9,8 +9,8 @@
 #include "kinds/databaseuser/spec.h"
 #include "kinds/kinds.h"
 #include "kube/pages.h"
-#include "operator/doctor.h"
-#include "sql/target.h"
+#include "operator/doctor/doctor.h"
+#include "sql/target/target.h"
 
 #define SHOWN_MAX 20
 

@@ -4,7 +4,7 @@
 #ifndef STW_CMD_ENDPOINTS_H
 #define STW_CMD_ENDPOINTS_H
 
-#include "base/reach.h"
+#include "base/process/reach.h"
 #include "base/util.h"
 
 /* `server`: the URL of the API server; its host is resolved. */

@@ -18,7 +18,7 @@
 #include "kinds/etcdbackup/spec.h"
 #include "kinds/etcdrestore/spec.h"
 #include "kube/kubeconfig.h"
-#include "operator/names.h"
+#include "operator/main/names.h"
 #include "registry/registry.h"
 #include "schema/zones.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "kinds/kinds.h"
-#include "operator/remote.h"
+#include "operator/installed/remote.h"
 
 #include <unistd.h>
 

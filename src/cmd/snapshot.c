@@ -5,7 +5,7 @@
 #include "cmd/snapshot.h"
 
 #include "base/log.h"
-#include "base/sandbox.h"
+#include "base/process/sandbox.h"
 #include "base/thread.h"
 #include "base/util.h"
 #include "base/visible.h"

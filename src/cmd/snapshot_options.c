@@ -2,7 +2,7 @@
 #include "base/util.h"
 #include "cmd/snapshot.h"
 #include "kinds/kinds.h"
-#include "operator/settings.h"
+#include "operator/main/settings.h"
 #include "store/credentials.h"
 
 #include <errno.h>

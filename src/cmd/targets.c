@@ -2,7 +2,7 @@
 #include "cmd/targets.h"
 
 #include "base/util.h"
-#include "operator/names.h"
+#include "operator/main/names.h"
 
 int stw_installed_targets(const struct stw_remote *r, const char *ns, struct stw_target_file *ret,
                           struct stw_error *err)

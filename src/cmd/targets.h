@@ -5,7 +5,7 @@
 #define STW_CMD_TARGETS_H
 
 #include "kinds/databaseuser/targets.h"
-#include "operator/remote.h"
+#include "operator/installed/remote.h"
 
 /* The database targets in the ConfigMap; without the key or the file's list the result is empty.
  * -1: the first error is in `err`. If the file is invalid, all errors are in ret->errors and

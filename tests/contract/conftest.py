@@ -54,7 +54,7 @@ def space(server):
 
 
 class Things:
-    """The custom resource of these tests, with one field of each sort that lib/schema/crd.c prints."""
+    """The custom resource of these tests, with one field of each sort that lib/schema/crd/crd.c prints."""
 
     GROUP = "contract.steward.dev"
     CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the server refuses: lib/kube/client_status.c maps these answers to codes,
-controller/verdict.c maps the codes to reasons."""
+"""How the server refuses: lib/kube/client/status.c maps these answers to codes,
+controller/object/verdict.c maps the codes to reasons."""
 
 import json
 import re
@@ -40,13 +40,13 @@ def test_a_type_that_is_unknown(server, space):
 
 
 def test_who_is_unknown(server):
-    """401 Unauthorized: lib/kube/client_auth.c reads its token again."""
+    """401 Unauthorized: lib/kube/client/auth.c reads its token again."""
     no = server.ask("GET", "/api/v1/namespaces", token="nobody")
     assert no.status == 401 and no.reason == "Unauthorized"
 
 
 def test_what_is_too_large(server, space):
-    """controller/verdict.c: a body over 3 MiB is a 413, reason RequestEntityTooLarge; a smaller one
+    """controller/object/verdict.c: a body over 3 MiB is a 413, reason RequestEntityTooLarge; a smaller one
     that is too large is a 422, and nothing is stored."""
     huge = server.ask("POST", space.path("configmaps"), space.configmap(data={"a": "x" * (4 << 20)}))
     assert huge.status == 413 and huge.reason == "RequestEntityTooLarge", huge
@@ -57,7 +57,7 @@ def test_what_is_too_large(server, space):
 
 @pytest.mark.parametrize("state", ["new", "there"])
 def test_an_apply_of_a_wrong_type(server, space, does, state):
-    """controller/verdict.c: "failed to create typed patch object" is the user's mistake, not the
+    """controller/object/verdict.c: "failed to create typed patch object" is the user's mistake, not the
     server's, with any status."""
     path = space.path("deployments", "one")
     if state == "there":
@@ -75,7 +75,7 @@ def test_an_apply_of_a_custom_object_of_a_wrong_type(server, space, things):
 
 
 def test_an_apply_of_a_field_that_is_unknown(server, space, does):
-    """controller/verdict.c: a raw field of a spec (affinity, tolerations) may hold anything."""
+    """controller/object/verdict.c: a raw field of a spec (affinity, tolerations) may hold anything."""
     refused = server.apply(space.path("deployments", "one"), space.deployment(
         pod={"tolerations": [{"nothing": "x"}]}))
     expected = does("unknown-field-in-apply")
@@ -94,7 +94,7 @@ def test_a_value_that_is_not_allowed(server, space):
 
 
 def test_addresses_in_a_message(server, space):
-    """controller/child.c masks addresses of the server's memory in messages (0x and hexadecimal
+    """controller/child/child.c masks addresses of the server's memory in messages (0x and hexadecimal
     digits), since they differ each time.  Otherwise a status would never settle."""
     def refused():
         obj = space.configmap(ownerReferences=[{
@@ -153,7 +153,7 @@ def test_whose_token_it_is(server, space):
 
 
 def test_what_one_may(server):
-    """webhook/access.c, operator/doctor_run.c: a SubjectAccessReview returns whether a user may read
+    """webhook/access.c, operator/doctor/run.c: a SubjectAccessReview returns whether a user may read
     a path; without rights `allowed` is false and there is no error."""
     def review(user, groups):
         return server.fine(server.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {
@@ -166,7 +166,7 @@ def test_what_one_may(server):
 
 
 def event(space, **members):
-    """As lib/kube/events.c writes it."""
+    """As lib/kube/api/events.c writes it."""
     obj = space.object("events.k8s.io/v1", "Event", "one.17", eventTime="2026-01-02T03:04:05.678901Z",
                        type="Normal", reason="Created", action="Reconcile", note="made it",
                        reportingController="steward-test", reportingInstance="host",
@@ -176,7 +176,7 @@ def event(space, **members):
 
 
 def test_events(server, space):
-    """lib/kube/events.c creates events of events.k8s.io/v1 and counts repeats in `series` by a merge
+    """lib/kube/api/events.c creates events of events.k8s.io/v1 and counts repeats in `series` by a merge
     patch; kubectl describe finds them by involvedObject in core/v1."""
     path = space.path("events")
     server.create(path, event(space))
@@ -193,7 +193,7 @@ def test_events(server, space):
     {"note": "x" * 1025}, {"reason": "x" * 129}, {"action": ""}, {"reportingController": ""},
     {"type": "Other"}, {"eventTime": None}])
 def test_events_that_are_refused(server, space, members):
-    """lib/kube/events.c keeps to these limits: a note of 1024 bytes, a reason, an action, a time."""
+    """lib/kube/api/events.c keeps to these limits: a note of 1024 bytes, a reason, an action, a time."""
     refused = server.ask("POST", space.path("events"), event(space, **members))
     assert refused.status == 422, refused
 
@@ -204,7 +204,7 @@ def test_an_event_of_1024_bytes(server, space):
 
 
 def test_versions_of_a_group(server, does):
-    """lib/kube/discovery.c takes the best version that /apis/GROUP names."""
+    """lib/kube/api/discovery.c takes the best version that /apis/GROUP names."""
     for group in ("autoscaling", "policy"):
         found = server.get(f"/apis/{group}")
         assert found["kind"] == "APIGroup"
@@ -218,12 +218,12 @@ def test_versions_of_a_group(server, does):
     ("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("coordination.k8s.io", "v1"),
     ("events.k8s.io", "v1"), ("storage.k8s.io", "v1"), ("networking.k8s.io", "v1")])
 def test_versions_that_are_always_there(server, group, version):
-    """lib/kube/resource.c uses these without discovery."""
+    """lib/kube/api/resource.c uses these without discovery."""
     assert version in [v["version"] for v in server.get(f"/apis/{group}")["versions"]]
 
 
 def test_the_version(server):
-    """operator/doctor_server.c and the choice of the guard in controller/child.c read /version; the Date
+    """operator/doctor/server.c and the choice of the guard in controller/child/child.c read /version; the Date
     of the answer is the server's clock."""
     answer = server.ask("GET", "/version")
     assert re.fullmatch(r"\d+", answer.body["major"]) and re.match(r"\d+", answer.body["minor"])
@@ -232,7 +232,7 @@ def test_the_version(server):
 
 
 def test_a_status_object(server, space):
-    """lib/kube/client_status.c reads code, reason, message and details.retryAfterSeconds of it."""
+    """lib/kube/client/status.c reads code, reason, message and details.retryAfterSeconds of it."""
     status = server.ask("GET", space.path("configmaps", "none")).body
     assert set(status) >= {"kind", "apiVersion", "status", "message", "reason", "code"}
     assert status["kind"] == "Status" and status["status"] == "Failure" and status["code"] == 404

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preconditions that keep a write from changing the wrong object: controller/child.c, object.c,
-finalizer.c, certs/hooks.c, lib/kube/lease.c."""
+"""Preconditions that keep a write from changing the wrong object: controller/child/child.c, object.c,
+finalizer.c, certs/hooks.c, lib/kube/api/lease.c."""
 
 import threading
 
@@ -18,7 +18,7 @@ def plural(kind):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_apply_with_a_grace_period_creates(server, space, does, kind):
-    """controller/child.c up to 1.22: the guard of a create.  Servers that keep the field must never
+    """controller/child/child.c up to 1.22: the guard of a create.  Servers that keep the field must never
     get it."""
     obj = getattr(space, kind)(metadata={"deletionGracePeriodSeconds": 7}) \
         if kind in ("service", "deployment") else getattr(space, kind)()
@@ -40,7 +40,7 @@ def test_an_apply_with_a_grace_period_creates(server, space, does, kind):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_apply_with_a_resource_version_creates_or_conflicts(server, space, does, kind):
-    """controller/child.c from 1.23 on: "1" is the version of no object, so the apply either creates or
+    """controller/child/child.c from 1.23 on: "1" is the version of no object, so the apply either creates or
     is a conflict."""
     obj = getattr(space, kind)()
     path = space.path(plural(kind), "one")
@@ -64,7 +64,7 @@ def test_an_apply_with_a_resource_version_creates_or_conflicts(server, space, do
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
-    """controller/child.c, certs/hooks.c: metadata.uid is the precondition of a change.  Another uid is
+    """controller/child/child.c, certs/hooks.c: metadata.uid is the precondition of a change.  Another uid is
     a 409, or a 422 that names metadata.uid."""
     path = space.path(plural(kind), "one")
     obj = server.create(space.path(plural(kind)), getattr(space, kind)())
@@ -79,7 +79,7 @@ def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
 
 
 def test_an_apply_with_a_uid_never_creates(server, space):
-    """controller/child.c: the object was deleted meanwhile."""
+    """controller/child/child.c: the object was deleted meanwhile."""
     path = space.path("configmaps", "one")
     wish = space.configmap(uid="00000000-0000-0000-0000-000000000000")
     refused = server.apply(path, wish)
@@ -89,7 +89,7 @@ def test_an_apply_with_a_uid_never_creates(server, space):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_update_of_an_old_version_conflicts(server, space, kind):
-    """lib/kube/lease.c, kinds/etcdcluster/secrets.c: PUT with the version that was read."""
+    """lib/kube/api/lease.c, kinds/etcdcluster/secrets.c: PUT with the version that was read."""
     path = space.path(plural(kind), "one")
     old = server.create(space.path(plural(kind)), getattr(space, kind)())
     server.fine(server.merge(path, {"metadata": {"labels": {"a": "b"}}}))
@@ -99,7 +99,7 @@ def test_an_update_of_an_old_version_conflicts(server, space, kind):
 
 
 def test_a_merge_patch_of_an_old_version_conflicts(server, space):
-    """controller/object.c, finalizer.c: metadata.resourceVersion in a merge patch is a precondition."""
+    """controller/object/object.c, finalizer.c: metadata.resourceVersion in a merge patch is a precondition."""
     path = space.path("configmaps", "one")
     old = server.create(space.path("configmaps"), space.configmap())
     version = old["metadata"]["resourceVersion"]
@@ -112,7 +112,7 @@ def test_a_merge_patch_of_an_old_version_conflicts(server, space):
 
 
 def test_a_json_patch_whose_test_fails(server, space):
-    """controller/child.c: `test` of uid and resourceVersion guards the removal of leftovers."""
+    """controller/child/child.c: `test` of uid and resourceVersion guards the removal of leftovers."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
     good = [{"op": "test", "path": "/metadata/uid", "value": obj["uid"]},
@@ -126,7 +126,7 @@ def test_a_json_patch_whose_test_fails(server, space):
 
 
 def test_a_create_of_what_exists(server, space):
-    """lib/kube/client_status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
+    """lib/kube/client/status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
     server.create(space.path("configmaps"), space.configmap())
     again = server.ask("POST", space.path("configmaps"), space.configmap())
     assert again.status == 409 and again.reason == "AlreadyExists"
@@ -134,7 +134,8 @@ def test_a_create_of_what_exists(server, space):
 
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
 def test_a_delete_with_preconditions(server, space, wrong):
-    """controller/child.c, kinds/eru/auto.c, kinds/etcdcluster/act.c delete only the version that they read."""
+    """controller/child/child.c, kinds/eru/auto.c and kinds/etcdcluster/act.c delete only the version that they
+    read."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
     right = {"uid": obj["uid"], "resourceVersion": obj["resourceVersion"]}
@@ -162,7 +163,7 @@ def test_dry_run_stores_nothing(server, space):
 
 
 def test_a_lease_is_taken_and_given_back(server, space):
-    """lib/kube/lease.c: an empty holder, a duration of one second, times with microseconds."""
+    """lib/kube/api/lease.c: an empty holder, a duration of one second, times with microseconds."""
     path = space.path("leases", "one")
     lease = server.create(space.path("leases"), space.lease())
     assert lease["spec"]["renewTime"] == "2026-01-02T03:04:05.678901Z"
@@ -173,7 +174,7 @@ def test_a_lease_is_taken_and_given_back(server, space):
 
 
 def test_a_finalizer_may_not_keep_an_object(server, space):
-    """controller/remains.c: a finalizer that is added during a DELETE is accepted, and the object is gone
+    """controller/child/remains.c: a finalizer that is added during a DELETE is accepted, and the object is gone
     all the same.  The state with the finalizer has no deletionTimestamp."""
     path = space.path("configmaps", "one")
     for _ in range(500):

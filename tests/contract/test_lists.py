@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists and watches: lib/kube/reflector.c, cache.c, pages.c, client_verbs.c."""
+"""Lists and watches: lib/kube/cache/reflector.c, cache.c, pages.c, client/verbs.c."""
 
 import urllib.parse
 
@@ -22,7 +22,7 @@ def one(resource, **parameters):
 
 
 def test_versions_are_numbers_that_grow(server, space):
-    """lib/kube/cache.c compares versions as numbers, of objects and of lists with their objects."""
+    """lib/kube/cache/cache.c compares versions as numbers, of objects and of lists with their objects."""
     objects = make(server, space, 3)
     other = server.create(space.path("secrets"), space.object("v1", "Secret", "s"))
     versions = [int(o["metadata"]["resourceVersion"]) for o in [*objects, other]]
@@ -50,7 +50,7 @@ def test_pages(server, space):
 
 
 def test_a_token_that_is_too_old(server, space):
-    """410, reason Expired: lib/kube/reflector.c lists again from the start.
+    """410, reason Expired: lib/kube/cache/reflector.c lists again from the start.
 
     Only events are never served from the server's memory: newer servers keep old lists of all other
     resources there, for an unspecified time."""
@@ -69,7 +69,7 @@ def test_a_token_that_is_too_old(server, space):
 
 
 def test_a_token_that_is_none(server, space):
-    """400, reason BadRequest: INVALID to lib/kube/client_status.c."""
+    """400, reason BadRequest: INVALID to lib/kube/client/status.c."""
     bad = server.ask("GET", query(space.path("configmaps"), limit=1, continue_="none"))
     assert bad.status == 400 and bad.reason == "BadRequest", bad
 
@@ -94,7 +94,7 @@ def test_a_read_not_older_than(server, space):
 
 def test_a_version_that_is_yet_to_come(server, space):
     """The server waits some seconds and answers 504, reason Timeout: the store may have been restored.
-    lib/kube/reflector.c lists again after some such answers."""
+    lib/kube/cache/reflector.c lists again after some such answers."""
     make(server, space, 1)
     future = str(10**15)
     late = server.ask("GET", query(space.path("configmaps", "c0"), resourceVersion=future))
@@ -130,7 +130,7 @@ def test_a_watch_from_a_version_brings_what_came_after(server, space):
 
 
 def test_an_object_that_leaves_the_selection(server, space):
-    """controller/child_watch.c: a child that loses its label is DELETED for a watch by that label,
+    """controller/child/watch.c: a child that loses its label is DELETED for a watch by that label,
     and ADDED when it has the label again."""
     path, where = space.path("configmaps"), {"labelSelector": "managed=yes"}
     server.create(path, space.configmap(labels={"managed": "yes"}))
@@ -166,7 +166,7 @@ def test_bookmarks(server, space):
 
 
 def test_a_watch_from_a_version_that_is_gone(server, space, things):
-    """lib/kube/reflector.c lists again after a 410, which is an event of type ERROR with a Status.
+    """lib/kube/cache/reflector.c lists again after a 410, which is an event of type ERROR with a Status.
     The definition of a Thing, and so the server's history of Things, is newer than version 1."""
     server.compact()
     with server.watching(things.path(space), resourceVersion="1") as events:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns which field after a server-side apply: lib/kube/owned*.c reads metadata.managedFields, and
-controller/child.c writes by apply with force."""
+"""Who owns which field after a server-side apply: lib/kube/owned reads metadata.managedFields, and
+controller/child/child.c writes by apply with force."""
 
 import base64
 
@@ -12,7 +12,7 @@ ME, OTHER = "steward-test", "kubectl-edit"
 
 
 def test_the_record_of_an_apply(server, space):
-    """lib/kube/owned.c finds its entry by manager, operation and an absent subresource; fieldsV1 names
+    """lib/kube/owned/owned.c finds its entry by manager, operation and an absent subresource; fieldsV1 names
     members by f:, elements by k: with their keys, elements of sets by v:."""
     obj = space.deployment(container={
         "ports": [{"containerPort": 80, "protocol": "TCP"}], "env": [{"name": "A", "value": "1"}],
@@ -38,7 +38,7 @@ def test_the_record_of_an_apply(server, space):
 
 
 def test_the_ports_of_a_service(server, space):
-    """lib/kube/owned_list.c: the keys of a Service's ports."""
+    """lib/kube/owned/list.c: the keys of a Service's ports."""
     made = server.fine(server.apply(space.path("services", "one"), space.service()))
     ports = owned(made)["f:spec"]["f:ports"]
     assert set(ports) == {'k:{"port":80,"protocol":"TCP"}'}
@@ -46,7 +46,7 @@ def test_the_ports_of_a_service(server, space):
 
 
 def test_the_same_apply_writes_nothing(server, space):
-    """controller/child.c: a settled child costs nothing; resourceVersion stays."""
+    """controller/child/child.c: a settled child costs nothing; resourceVersion stays."""
     for plural, obj in (("configmaps", space.configmap()), ("leases", space.lease()),
                         ("services", space.service())):
         path = space.path(plural, "one")
@@ -76,7 +76,7 @@ def test_a_field_that_another_set_stays(server, space):
 
 
 def test_a_field_that_another_changes_leaves_our_set(server, space):
-    """lib/kube/owned.c: drift is a digest that differs, since steward no longer owns the field."""
+    """lib/kube/owned/owned.c: drift is a digest that differs, since steward no longer owns the field."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
     changed = server.fine(server.merge(path, {"data": {"a": "2"}}, f"?fieldManager={OTHER}"))
@@ -87,7 +87,7 @@ def test_a_field_that_another_changes_leaves_our_set(server, space):
 
 
 def test_force_takes_what_another_applies(server, space):
-    """controller/child.c applies with force; without it the answer is a conflict that names the other
+    """controller/child/child.c applies with force; without it the answer is a conflict that names the other
     manager and the field."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap(), manager="first")
@@ -99,7 +99,7 @@ def test_force_takes_what_another_applies(server, space):
 
 
 def test_apply_needs_a_manager(server, space):
-    """lib/kube/client_verbs.c always names one."""
+    """lib/kube/client/verbs.c always names one."""
     refused = server.ask("PATCH", space.path("configmaps", "one"), space.configmap(),
                          "application/apply-patch+yaml")
     assert refused.status == 422 and "fieldManager" in refused.message, refused
@@ -114,7 +114,7 @@ def adds_a_key(server, path, obj, patch):
 
 
 def test_a_key_that_is_added_to_the_selector_of_a_service(server, space, does):
-    """controller/child_watch.c owns selectors as a whole.  Where the map is granular, a key that
+    """controller/child/watch.c owns selectors as a whole.  Where the map is granular, a key that
     another manager added is not a conflict, and an apply keeps it."""
     changed, again = adds_a_key(server, space.path("services", "one"), space.service(),
                                 {"spec": {"selector": {"x": "y"}}})
@@ -145,7 +145,7 @@ def test_a_key_that_is_added_to_a_configmap(server, space):
 
 
 def test_the_selector_of_a_deployment(server, space):
-    """lib/kube/owned.c hashes below a member that is owned whole: f:selector without members."""
+    """lib/kube/owned/owned.c hashes below a member that is owned whole: f:selector without members."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment()))
     assert owned(made)["f:spec"]["f:selector"] == {}
 
@@ -154,7 +154,7 @@ def test_the_selector_of_a_deployment(server, space):
 def test_a_value_instead_of_a_reference(server, space, does, given):
     """kinds/app/container.c writes fieldRef.apiVersion itself, since a defaulted value stays
     when the rest is removed.  Where even that is refused, the whole member can be removed
-    (lib/kube/owned_left.c)."""
+    (lib/kube/owned/left.c)."""
     path = space.path("deployments", "one")
 
     def env(**entry):
@@ -173,7 +173,7 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
 
 
 def test_a_probe_that_is_left_out(server, space, does):
-    """lib/kube/owned_left.c: where defaults of a removed probe stay, the server refuses the apply
+    """lib/kube/owned/left.c: where defaults of a removed probe stay, the server refuses the apply
     until the whole member is removed."""
     path = space.path("deployments", "one")
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}}}
@@ -193,7 +193,7 @@ def test_a_probe_that_is_left_out(server, space, does):
 @pytest.mark.parametrize("given, stored", [("1000m", "1"), ("0.5", "500m"), ("1024Ki", "1Mi"),
                                            ("1.5Gi", "1536Mi")])
 def test_quantities_are_rewritten(server, space, given, stored):
-    """controller/manifest.c writes quantities as the server does, so that digests agree."""
+    """controller/child/manifest.c writes quantities as the server does, so that digests agree."""
     name = "memory" if "i" in given else "cpu"
     obj = space.deployment(container={"resources": {"limits": {name: given}}})
     made = server.fine(server.apply(space.path("deployments", "one"), obj))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the API server treats a CustomResourceDefinition: lib/schema/crd.c prints them, the webhook
+"""How the API server treats a CustomResourceDefinition: lib/schema/crd/crd.c prints them, the webhook
 and the controllers rely on what they refuse."""
 
 import subprocess
@@ -63,7 +63,7 @@ def keeps(ours, theirs, path=""):
 
 
 def test_until_a_definition_is_served(server, space, things):
-    """lib/kube/reflector.c waits while a new resource answers 404, or 429 with "storage is
+    """lib/kube/cache/reflector.c waits while a new resource answers 404, or 429 with "storage is
     (re)initializing", and then lists it."""
     crd = things.definition("later")
     path = f"{things.group_path('later')}/namespaces/{space.name}/laters"
@@ -98,7 +98,7 @@ def test_unknown_fields_are_pruned(server, space, things, does):
 
 
 def test_defaults(server, space, things):
-    """lib/schema/crd.c: defaults are there for the webhook; an explicit null counts as absent."""
+    """lib/schema/crd/crd.c: defaults are there for the webhook; an explicit null counts as absent."""
     made = server.create(things.path(space), things.object(space, spec={"word": None, "list": [{}]}))
     assert made["spec"] == {"count": 2, "word": "a", "list": [{"port": 80}]}
     empty = server.create(things.path(space), things.object(space, "two", spec={}))
@@ -120,13 +120,13 @@ def test_what_a_schema_refuses(server, space, things, field, bad):
 
 @pytest.mark.parametrize("amount", [1, "1", "100m", "1Gi", "1.5"])
 def test_int_or_string(server, space, things, amount):
-    """lib/schema/crd.c: quantities are x-kubernetes-int-or-string with a pattern for text."""
+    """lib/schema/crd/crd.c: quantities are x-kubernetes-int-or-string with a pattern for text."""
     made = server.create(things.path(space), things.object(space, spec={"amount": amount}))
     assert made["spec"]["amount"] == amount
 
 
 def test_columns(server, space, things):
-    """lib/schema/crd.c: additionalPrinterColumns, in their order, with their priority; this is what
+    """lib/schema/crd/crd.c: additionalPrinterColumns, in their order, with their priority; this is what
     kubectl get prints."""
     server.create(things.path(space), things.object(space, spec={"count": 5}))
     table = server.get(things.path(space), accept=TABLE)

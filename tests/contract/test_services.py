@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the server allocates, defaults and refuses for children: kinds/myweb/reconcile.c, kinds/app/status.c,
-controller/verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
+controller/object/verdict.c.  They match texts of the server's messages; these tests notice when one changes."""
 
 import itertools
 
@@ -46,7 +46,7 @@ def test_a_node_port_that_is_taken(server, space):
 
 
 def test_a_node_port_is_free_again(server, space):
-    """controller/child_watch.c wakes what waits for a port as soon as its Service is gone."""
+    """controller/child/watch.c wakes what waits for a port as soon as its Service is gone."""
     path = space.path("services", "one")
     port = port_of(server.fine(server.apply(path, space.service())))
     server.fine(server.ask("DELETE", path))
@@ -79,7 +79,7 @@ def test_no_node_port_is_left(server, space, does):
 
 
 def test_the_selector_of_a_deployment_never_changes(server, space):
-    """controller/verdict.c: INVALID is a refusal that only a user can resolve."""
+    """controller/object/verdict.c: INVALID is a refusal that only a user can resolve."""
     path = space.path("deployments", "one")
     server.fine(server.apply(path, space.deployment()))
     other = space.deployment(selector={"matchLabels": {"app": "two"}})
@@ -90,7 +90,7 @@ def test_the_selector_of_a_deployment_never_changes(server, space):
 
 
 def test_what_the_server_fills_in(server, space):
-    """controller/manifest.c and kinds/*/children.c leave these fields to the server."""
+    """controller/child/manifest.c and kinds/*/children.c leave these fields to the server."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment(
         container={"ports": [{"containerPort": 80}]})))
     assert made["spec"]["strategy"]["type"] == "RollingUpdate"
@@ -102,7 +102,7 @@ def test_what_the_server_fills_in(server, space):
 
 
 def test_a_quota(server, space):
-    """controller/verdict.c: a 403 with "exceeded quota" in the message is QuotaExceeded.  The quota
+    """controller/object/verdict.c: a 403 with "exceeded quota" in the message is QuotaExceeded.  The quota
     controller does not run here, so the test writes the quota's status."""
     path = space.path("resourcequotas")
     quota = space.object("v1", "ResourceQuota", "none", spec={"hard": {"count/configmaps": "0"}})
@@ -122,7 +122,7 @@ def test_a_quota(server, space):
 
 
 def test_a_namespace_that_goes(server, space):
-    """controller/verdict.c: a 403 with "being terminated" in the message means to wait."""
+    """controller/object/verdict.c: a 403 with "being terminated" in the message means to wait."""
     server.fine(server.ask("DELETE", f"/api/v1/namespaces/{space.name}"))
     refused = server.apply(space.path("configmaps", "one"), space.configmap())
     assert refused.status in (403, 404), refused  # 404 when it is gone already
@@ -131,7 +131,7 @@ def test_a_namespace_that_goes(server, space):
 
 
 def test_an_owner_that_is_not_there(server, space):
-    """controller/child.c writes ownerReferences with controller and blockOwnerDeletion; the API
+    """controller/child/child.c writes ownerReferences with controller and blockOwnerDeletion; the API
     server accepts any uid, and refuses a second controller."""
     def reference(uid, name):
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": True,
@@ -189,7 +189,7 @@ def test_what_a_pod_keeps(server, space):
 
 
 def test_conditions_of_an_autoscaler_in_v1(server, space):
-    """controller/child_watch.c: autoscaling/v1 has conditions as text in an annotation."""
+    """controller/child/watch.c: autoscaling/v1 has conditions as text in an annotation."""
     newer = "v2" if server.minor >= 23 else "v2beta2"
     group = "/apis/autoscaling/"
     plural = "horizontalpodautoscalers"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subresources, generations and finalizers of custom objects: controller/object.c, finalizer.c,
-lib/schema/crd.c."""
+"""Subresources, generations and finalizers of custom objects: controller/object/object.c, finalizer.c,
+lib/schema/crd/crd.c."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def thing(server, space, things):
 
 
 def test_a_new_object(server, space, things):
-    """controller/object.c: generation 1; a status in a create is dropped, and the schema's default
-    applies (lib/schema/crd.c: observedGeneration -1)."""
+    """controller/object/object.c: generation 1; a status in a create is dropped, and the schema's default
+    applies (lib/schema/crd/crd.c: observedGeneration -1)."""
     obj = things.object(space, spec={}, status={"phase": "mine"})
     made = server.create(things.path(space), obj)
     assert made["metadata"]["generation"] == 1
@@ -24,7 +24,7 @@ def test_a_new_object(server, space, things):
 
 
 def test_the_status_is_written_by_its_own_path(server, thing):
-    """controller/object.c patches /status; spec and metadata of that request are ignored, and the
+    """controller/object/object.c patches /status; spec and metadata of that request are ignored, and the
     generation stays."""
     path, made = thing
     patch = {"metadata": {"labels": {"a": "b"}, "finalizers": ["steward.dev/test"]},
@@ -37,7 +37,7 @@ def test_the_status_is_written_by_its_own_path(server, thing):
 
 
 def test_the_owner_of_a_status(server, thing, does):
-    """lib/kube/owned.c reads only entries without a subresource."""
+    """lib/kube/owned/owned.c reads only entries without a subresource."""
     path, _ = thing
     after = server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}},
                                      "?fieldManager=steward-test"))
@@ -67,7 +67,7 @@ def test_generations(server, thing):
 
 
 def test_a_patch_that_changes_nothing(server, thing):
-    """controller/object.c: there is no watch event, and so no endless loop of reconciles."""
+    """controller/object/object.c: there is no watch event, and so no endless loop of reconciles."""
     path, _ = thing
     patch = {"status": {"phase": "Ready"}}
     first = server.fine(server.merge(path + "/status", patch))
@@ -76,7 +76,7 @@ def test_a_patch_that_changes_nothing(server, thing):
 
 
 def test_a_null_removes(server, thing):
-    """lib/kube/merge_diff.c."""
+    """lib/kube/owned/merge_diff.c."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"phase": "Ready", "conditions": []}}))
     after = server.fine(server.merge(path + "/status", {"status": {"phase": None}}))
@@ -84,13 +84,13 @@ def test_a_null_removes(server, thing):
 
 
 def test_a_status_of_what_is_gone(server, space, things):
-    """controller/outcome.c waits for the watch after a 404."""
+    """controller/queue/outcome.c waits for the watch after a 404."""
     gone = server.merge(things.path(space, "none", "status"), {"status": {"phase": "Ready"}})
     assert gone.status == 404 and gone.reason == "NotFound"
 
 
 def test_scale(server, thing):
-    """lib/schema/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
+    """lib/schema/crd/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"count": 7, "selector": "a=b"}}))
     scale = server.get(path + "/scale")
@@ -101,7 +101,7 @@ def test_scale(server, thing):
 
 
 def test_finalizers(server, thing):
-    """controller/finalizer.c: a delete sets deletionTimestamp, removal of the last finalizer
+    """controller/object/finalizer.c: a delete sets deletionTimestamp, removal of the last finalizer
     deletes, and no finalizer can be added meanwhile."""
     path, _ = thing
     server.fine(server.merge(path, {"metadata": {"finalizers": ["steward.dev/a", "steward.dev/b"]}}))

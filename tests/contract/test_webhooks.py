@@ -57,7 +57,7 @@ def test_what_is_asked_at_a_create(server, space, things, hooks, thing):
 
 
 def test_a_name_that_is_generated(server, space, things, hooks, thing):
-    """lib/schema/metadata.c: with generateName there may be no name yet."""
+    """lib/schema/rule/metadata.c: with generateName there may be no name yet."""
     hooks.install("Mutating", space, hooks.entry("a", CHECK, space))
     obj = thing(None)
     obj["metadata"].pop("name")
@@ -90,7 +90,7 @@ def test_what_is_asked_afterwards(server, space, things, hooks, thing):
 
 
 def test_the_removal_of_a_finalizer_is_an_update(server, space, things, hooks, thing):
-    """lib/schema/kind.c allows an object that is being deleted; otherwise it would stay forever."""
+    """lib/schema/rule/kind.c allows an object that is being deleted; otherwise it would stay forever."""
     path = things.path(space, "one")
     obj = thing()
     obj["metadata"]["finalizers"] = ["steward.dev/test"]

@@ -3,8 +3,8 @@
  * Lists that arrive in pieces: the same objects and the same result as at once.  A list in which every
  * object could be read is one that the JSON reader accepts.  An object that could not be read is one
  * that it refuses, and looking for its name is safe.  The first byte sets the size of the pieces. */
-#include "kube/items_priv.h"
-#include "kube/unreadable_priv.h"
+#include "kube/cache/items_priv.h"
+#include "kube/cache/unreadable_priv.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/kinds.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 #include "support/answers.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
  *
  * The watch line splitter: fed in pieces, it must give the same lines as fed at once.  The first
  * byte sets the size of the pieces, the second the maximum length of a line. */
-#include "kube/lines_priv.h"
+#include "kube/client/lines_priv.h"
 
 #include <stdint.h>
 #include <stdlib.h>

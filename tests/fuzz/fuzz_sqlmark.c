@@ -3,10 +3,10 @@
  * Text from database servers: marks, which must survive a round trip, privilege lists, verifiers
  * and error messages.  The first byte selects one of these. */
 #include "base/util.h"
-#include "sql/mark.h"
-#include "sql/mysql_privileges.h"
-#include "sql/password.h"
-#include "sql/postgresql_priv.h"
+#include "sql/core/mark.h"
+#include "sql/mysql/privileges.h"
+#include "sql/password/password.h"
+#include "sql/postgresql/postgresql_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
  * exactly one source of its password, and allows only privileges that its engine has. */
 #include "base/json.h"
 #include "kinds/databaseuser/targets.h"
-#include "sql/dialect.h"
+#include "sql/target/dialect.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * traceparent headers: what is accepted is the same when it is written and read again. */
-#include "base/trace.h"
+#include "base/telemetry/trace.h"
 #include "base/util.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
  *   - every position of the last document has a mark inside the text. */
 #include "base/json.h"
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,9 @@
 #include "hostile/cases.h"
 
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "hostile/values.h"
-#include "schema/kind_priv.h"
+#include "schema/rule/kind_priv.h"
 
 #include <assert.h>
 #include <stdio.h>

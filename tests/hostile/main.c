@@ -10,7 +10,7 @@
  * When a sanitizer or a check ends it, the last line is the command for the object. */
 #include "base/log.h"
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "hostile/admission.h"
 #include "hostile/cases.h"
 #include "hostile/commands.h"

@@ -3,8 +3,8 @@
 
 #include "base/fence.h"
 #include "base/util.h"
-#include "base/yaml.h"
-#include "controller/manager_priv.h"
+#include "base/yaml/yaml.h"
+#include "controller/manager/manager_priv.h"
 #include "controller/reconcile.h"
 #include "hostile/admission.h"
 #include "hostile/server.h"

@@ -3,7 +3,7 @@
 
 #include "base/util.h"
 #include "hostile/admission.h"
-#include "kube/client_priv.h"
+#include "kube/client/client_priv.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "hostile/admission.h"
 #include "kinds/kinds.h"
 #include "schema/zones.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 #include "support/answers.h"
 
 #include <stdio.h>

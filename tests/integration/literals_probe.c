@@ -9,8 +9,8 @@
 #include "kinds/common/ingress.h"
 #include "registry/reference.h"
 #include "schema/core.h"
+#include "schema/field/semver.h"
 #include "schema/names.h"
-#include "schema/semver.h"
 
 #include <jansson.h>
 #include <stdio.h>

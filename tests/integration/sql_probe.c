@@ -27,10 +27,10 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/util.h"
-#include "sql/databases.h"
-#include "sql/marks.h"
-#include "sql/server.h"
-#include "sql/sql.h"
+#include "sql/core/databases.h"
+#include "sql/core/marks.h"
+#include "sql/core/server.h"
+#include "sql/core/sql.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -71,8 +71,8 @@ def test_a_tree_without_violations(tree):
 @pytest.mark.parametrize("name,line,problem", [
     ("lib/base/base.c", '#include "kinds/kind.h"', "base must not use kinds"),  # a higher layer
     ("lib/kube/b.h", '#include "kinds/kind.h"', "kube must not use kinds"),  # the same layer
-    ("src/cmd/cmd.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
-    ("src/main.c", '#include "kube/a_priv.h"', "a private header is included from its own folder only"),
+    ("src/cmd/cmd.c", '#include "kube/a_priv.h"', "a private header is included from its own module only"),
+    ("src/main.c", '#include "kube/a_priv.h"', "a private header is included from its own module only"),
     ("lib/kube/b.c", '#include "../base/base.h"', "includes name the module"),
     ("lib/kube/b.c", '#include "webhook/server.h"',
      "no module of scripts/lib/layers.txt has the folder 'webhook'"),

@@ -118,7 +118,7 @@ def test_the_kinds_of_steward_use_the_public_headers():
     assert len(used) > 15
     others = {name for name in used if not {name, f"lib/{name}"} & public}
     # For writes of DatabaseUser besides its children; for what EtcdCluster keeps of its clients.
-    assert others == {"controller/guard.h", "kube/cache_usage.h"}
+    assert others == {"controller/queue/guard.h", "kube/cache/usage.h"}
 
 
 def test_an_example_with_pkg_config(installed, tmp_path):

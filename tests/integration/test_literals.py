@@ -45,7 +45,7 @@ STRICTER = {
 # Why only steward accepts one.
 LENIENT = {
     "dataKey": [lambda text, _: not 1 <= len(text) <= 253],  # the rows of the fields limit the length
-    "time": [lambda text, _: re.search(r"[tz]|:60", text)],  # RFC 3339; not in metadata (schema/envelope.c)
+    "time": [lambda text, _: re.search(r"[tz]|:60", text)],  # RFC 3339; not in metadata (schema/rule/envelope.c)
 }
 
 

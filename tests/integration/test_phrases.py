@@ -57,7 +57,7 @@ def test_texts_of_a_schema(tree):
 
 
 @pytest.mark.parametrize("name, text, missing", [
-    ("kinds/app/run.h", "/* The run (status.c), its queue (controller/queue.c). */\n", []),
+    ("kinds/app/run.h", "/* The run (status.c), its queue (controller/queue/queue.c). */\n", []),
     ("kinds/app/run.h", "/* One.\n * Two (app.c). */\n", [(2, "app.c")]),
     ("kinds/app/run.h", "/* As queue.c does. */\n", [(1, "queue.c")]),  # it is in another folder
     ("kinds/app/run.h", '#include "app.h"\nf("app.c");\n', []),
@@ -65,11 +65,11 @@ def test_texts_of_a_schema(tree):
     ("docs/a.md", "See `lib/status.c`, `app/status.c`.\n", [(1, "lib/status.c")]),
 ])
 def test_files_that_are_named_exist(tmp_path, monkeypatch, name, text, missing):
-    """scripts/lib/filenames.py, beside the files kinds/app/status.c and controller/queue.c."""
+    """scripts/lib/filenames.py, beside the files kinds/app/status.c and controller/queue/queue.c."""
     monkeypatch.syspath_prepend(str(paths.TOP / "scripts/lib"))
     filenames = importlib.import_module("filenames")
     monkeypatch.setattr(filenames.phrases, "TOP", tmp_path)
-    for file, content in (("kinds/app/status.c", ""), ("controller/queue.c", ""), (name, text)):
+    for file, content in (("kinds/app/status.c", ""), ("controller/queue/queue.c", ""), (name, text)):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(content)
     found = filenames.findings([p for p in tmp_path.rglob("*") if p.is_file()])

@@ -4,7 +4,7 @@
  * a line of its own.  Answers each with the documents as a list in one line, or with "!" and the
  * error. */
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 #include <stdio.h>
 

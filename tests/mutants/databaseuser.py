@@ -61,7 +61,7 @@ _ROWS = [
      "{DBU_LOGIN_BASE, DBU_LOGIN_A}"),
 ]
 
-# Of marks: sql/mark.c.
+# Of marks: sql/core/mark.c.
 _MARKS = [
     ("D4: a mark of another cluster", "stw_streq(m->uid, id->uid) && (here || !noted)",
      "stw_streq(m->uid, id->uid)"),
@@ -74,41 +74,41 @@ _MARKS = [
 _ATTACKS = "integration/sql/test_sql_attacks.py::"
 _LOCKS = [_ATTACKS + "test_lock_costs_only_the_object_that_it_is_on"]
 _SERVERS = [
-    ("D4: functions of a tenant behind a pooler", "lib/sql/postgresql.c",
+    ("D4: functions of a tenant behind a pooler", "lib/sql/postgresql/postgresql.c",
      "SET LOCAL search_path = pg_catalog, pg_temp; ", "",
      [_ATTACKS + "test_admin_behind_a_pooler_runs_nothing_of_a_tenant"]),
-    ("D4: leaders of two clusters", "lib/sql/takeover.c",
+    ("D4: leaders of two clusters", "lib/sql/core/takeover.c",
      'stw_format(text, sizeof(text), "%s/%s", cluster, e.lease);',
      '(void)cluster;\n    stw_format(text, sizeof(text), "%s", e.lease);',
      [_ATTACKS + "test_leaders_of_two_clusters_do_not_end_each_other"]),
-    ("D4: a lock whose name can be guessed", "lib/sql/takeover.c",
+    ("D4: a lock whose name can be guessed", "lib/sql/core/takeover.c",
      "put_lock(out, e.here, e.number, i, secret);", "put_lock(out, e.here, e.number, i, false);",
      [_ATTACKS + "test_locks_of_a_stranger_do_not_hide_a_leader"]),
-    ("D4: the heir of a namespace in another cluster", "lib/sql/postgresql_heir.c",
+    ("D4: the heir of a namespace in another cluster", "lib/sql/postgresql/heir.c",
      'stw_format(text, sizeof(text), "%s/%s", cluster, ns);',
      '(void)cluster;\n    stw_format(text, sizeof(text), "/%s", ns);',
      [_ATTACKS + "test_heirs_of_two_namespaces_are_two"]),
-    ("D4: an adoption that is refused", "lib/sql/account.c", "        undo_adoption(w);\n",
+    ("D4: an adoption that is refused", "lib/sql/core/account.c", "        undo_adoption(w);\n",
      "        (void)undo_adoption;\n",
      ["integration/sql/test_sql_accounts.py::test_password_policy_of_mysql"]),
-    ("D4: a definer that a lock hides", "lib/sql/mysql_definer.c",
+    ("D4: a definer that a lock hides", "lib/sql/mysql/definer.c",
      "SET STATEMENT lock_wait_timeout=3600 FOR ", "",
      [_ATTACKS + "test_definer_that_a_lock_hides_is_not_taken_for_none"]),
-    ("D2: an account is locked before its drop", "lib/sql/account.c",
+    ("D2: an account is locked before its drop", "lib/sql/core/account.c",
      "if (how == DROP && w->s.ops->look_drop && run_for_ours", "if (false && run_for_ours",
      [_ATTACKS + "test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped",
       "integration/sql/test_sql_bad_days.py::test_killed_at_every_statement"]),
-    ("D3: an object that another session has locked", "lib/sql/postgresql.c", ".leaves_out = true",
+    ("D3: an object that another session has locked", "lib/sql/postgresql/postgresql.c", ".leaves_out = true",
      ".leaves_out = false", _LOCKS),
-    ("D3: what a lock keeps an account from losing", "lib/sql/account.c",
+    ("D3: what a lock keeps an account from losing", "lib/sql/core/account.c",
      "bool left = w->around_locks && p.take.count > 0;", "bool left = false;", _LOCKS),
-    ("D3: a session in template1", "lib/sql/postgresql_databases.c", '" TEMPLATE template0"', '""',
+    ("D3: a session in template1", "lib/sql/postgresql/databases.c", '" TEMPLATE template0"', '""',
      ["integration/sql/test_sql_databases.py::test_session_in_template1_does_not_block_the_creation_of_databases"
       ]),
-    ("D7: rights that others gave", "lib/sql/postgresql_rights.c", 'IS NOT TRUE LIMIT %zu)", k->left + 1);',
+    ("D7: rights that others gave", "lib/sql/postgresql/rights.c", 'IS NOT TRUE LIMIT %zu)", k->left + 1);',
      'IS NOT TRUE LIMIT %zu)", SIZE_MAX / 4);',
      ["integration/sql/test_sql_sizes.py::test_rights_of_other_clients_keep_nothing_from_being_done"]),
-    ("D7: an answer without an end", "lib/sql/intake.c",
+    ("D7: an answer without an end", "lib/sql/core/intake.c",
      "return atomic_load(&i->over) || get_taken(i->fd) > atomic_load(&i->limit);", "return i && false;",
      [_ATTACKS + "test_answer_without_its_end_fills_no_memory"]),
 ]
@@ -116,5 +116,5 @@ _SERVERS = [
 MUTANTS = [Mutant(what.partition(": ")[0], what.partition(": ")[2], [(file, old, new)], tests)
            for what, file, old, new, tests in (
                *((what, FILE, old, new, TESTS) for what, old, new in _ROWS),
-               *((what, "lib/sql/mark.c", old, new, ["lib/sql/mark"]) for what, old, new in _MARKS),
+               *((what, "lib/sql/core/mark.c", old, new, ["lib/sql/mark"]) for what, old, new in _MARKS),
                *_SERVERS)]

@@ -352,7 +352,7 @@ _ROWS = [
     ("B5", "by a tool that can", "lib/etcd/release.c",
      "{{3, 5, 10}, {3, 5, 10}}", "{{3, 4, 0}, {3, 4, 0}}", f"{RESTORES}::test_what_the_tool_is_told"),
 
-    ("B6", "bad input ends one object", "controller/reconcile.c",
+    ("B6", "bad input ends one object", "controller/manager/reconcile.c",
      "else if (stw_object_judge(s->run, &s->object, &findings) > 0)", "else if (false)",
      f"{BACKUPS}::test_a_bad_one_ends_nobody_but_itself"),
 

@@ -190,7 +190,7 @@ class Space:
             "containers": [{"name": "web", "image": "web:1"}], **spec})
 
     def lease(self, name="one", **spec):
-        """A Lease as lib/kube/lease.c writes it."""
+        """A Lease as lib/kube/api/lease.c writes it."""
         return self.object("coordination.k8s.io/v1", "Lease", name, spec={
             "holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 0,
             "acquireTime": "2026-01-02T03:04:05.678901Z",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A steward that is killed by SIGKILL after a chosen write (lib/base/fault.h)."""
+"""A steward that is killed by SIGKILL after a chosen write (lib/base/process/fault.h)."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/footprint.h"
+#include "base/process/footprint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

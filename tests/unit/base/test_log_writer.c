@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/log_writer.h"
+#include "base/telemetry/log_writer.h"
 #include "base/thread.h"
 #include "base/util.h"
 

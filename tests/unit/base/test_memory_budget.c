@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 
 #include "base/thread.h"
 

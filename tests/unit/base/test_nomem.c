@@ -6,7 +6,7 @@
 #include "base/metrics.h"
 #include "base/table.h"
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "support/refuse.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/notify.h"
+#include "base/process/notify.h"
 
 #include "base/util.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "base/process.h"
+#include "base/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/reach.h"
+#include "base/process/reach.h"
 
 #include "base/util.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A child enters the sandbox and tries what an attacker would who took over the process. */
-#include "base/sandbox.h"
+#include "base/process/sandbox.h"
 
-#include "base/sandbox_priv.h"
+#include "base/process/sandbox_priv.h"
 #include "base/util.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The context of traces from hostile clients, samplers, spans, and the bounded queue. */
-#include "base/trace.h"
+#include "base/telemetry/trace.h"
 
 #include "base/clock.h"
 #include "base/util.h"

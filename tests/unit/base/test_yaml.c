@@ -5,7 +5,7 @@
  * marked. */
 #include "base/json.h"
 #include "base/util.h"
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

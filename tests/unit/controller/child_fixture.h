@@ -6,7 +6,7 @@
 #define STW_TESTS_CONTROLLER_CHILD_FIXTURE_H
 
 #include "base/util.h"
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 #include "fake.h"
 #include "kinds/kinds.h"
 #include "kinds/myweb/reconcile.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Adoption: what is asked, what is written, and when nothing is. */
-#include "controller/child_priv.h"
+#include "controller/child/child_priv.h"
 #include "controller/verdict.h"
 
 #include "child_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/failures.h"
+#include "controller/queue/failures.h"
 
 #include "base/util.h"
 

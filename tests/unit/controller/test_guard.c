@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/guard.h"
+#include "controller/queue/guard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

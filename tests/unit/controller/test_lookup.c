@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which changes of a custom object cause a run of its key. */
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 #include "kinds/myweb/reconcile.h"
 
 #include "base/util.h"

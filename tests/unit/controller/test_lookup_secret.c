@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The facts about a value in a Secret, and about one that cannot be read. */
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 
 #include "base/util.h"
 #include "fake.h"

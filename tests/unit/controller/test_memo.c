@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/memo.h"
+#include "controller/cache/memo.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

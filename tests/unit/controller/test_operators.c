@@ -4,7 +4,7 @@
  * scripted server.  Both kinds are called Thing, so that only group and operator tell them apart. */
 #include "base/util.h"
 #include "controller/finalizer.h"
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 #include "controller/manifest.h"
 #include "controller/outcome.h"
 #include "controller/reconcile.h"

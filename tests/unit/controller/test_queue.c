@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/queue.h"
+#include "controller/queue/queue.h"
 
 #include "base/util.h"
 #include "support/fake_clock.h"

@@ -3,9 +3,9 @@
  * Reconciles whose answers find no room in STW_SHARE_ANSWERS, which others keep in use: a manager with a
  * kind whose run reads one large answer of the API server, or keeps one of a database, on the scripted
  * server. */
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 #include "controller/reconcile.h"
 #include "fake.h"
 #include "schema/rows.h"

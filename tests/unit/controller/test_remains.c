@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/remains.h"
+#include "controller/child/remains.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
-#include "controller/finalizer_priv.h"
+#include "controller/object/finalizer_priv.h"
 #include "controller/packed.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/reservation.h"
+#include "controller/queue/reservation.h"
 
 #include "base/buf.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 
 #include <setjmp.h>

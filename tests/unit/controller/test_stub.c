@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controller/stub.h"
+#include "controller/cache/stub.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
-#include "kube/cache_usage.h"
+#include "kube/cache/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * Which objects are named as not ready, and how namespaces share the places. */
 #include "base/util.h"
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

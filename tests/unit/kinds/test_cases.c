@@ -6,12 +6,12 @@
 #include "base/base64.h"
 #include "base/table.h"
 #include "base/tzfile.h"
-#include "base/yaml.h"
-#include "controller/manager_priv.h"
+#include "base/yaml/yaml.h"
+#include "controller/manager/manager_priv.h"
 #include "kinds/common/product.h"
 #include "kinds/kinds.h"
 #include "schema/zones.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 #include "support/judge.h"
 
 #include <glob.h>

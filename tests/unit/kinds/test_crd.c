@@ -3,7 +3,7 @@
  * The CRDs under config/ match the tables; `steward print crds` regenerates them. */
 #include "kinds/databaseuser/spec.h"
 #include "kinds/kinds.h"
-#include "sql/dialect.h"
+#include "sql/target/dialect.h"
 
 #include "support/judge.h"
 

@@ -4,10 +4,10 @@
  * (if any, before the next YAML block) must be exactly the output.  A block with `targets` is
  * steward's configuration, and applies to the blocks after it.  The samples must not cause even a
  * warning. */
-#include "base/yaml.h"
+#include "base/yaml/yaml.h"
 #include "kinds/common/product.h"
 #include "kinds/kinds.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 #include "support/judge.h"
 
 struct page {

@@ -4,7 +4,7 @@
  * failed; nothing leaks or crashes. */
 #include "kinds/databaseuser/spec.h"
 #include "kinds/myweb/spec.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include "kinds/common/product.h"
 #include "support/judge.h"

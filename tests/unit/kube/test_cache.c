@@ -2,8 +2,8 @@
  *
  * Which version of an object is kept, for any order of lists, events and own writes. */
 #include "base/util.h"
-#include "kube/cache_priv.h"
-#include "kube/cache_usage.h"
+#include "kube/cache/cache_priv.h"
+#include "kube/cache/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,12 +3,12 @@
  * The client against the scripted server: errors, retries, deadlines, cancelling, credentials. */
 #include "base/fence.h"
 #include "base/log.h"
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
-#include "kube/answers.h"
-#include "kube/client_priv.h"
-#include "kube/shadow.h"
+#include "kube/api/answers.h"
+#include "kube/client/client_priv.h"
+#include "kube/owned/shadow.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

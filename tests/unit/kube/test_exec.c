@@ -4,8 +4,8 @@
  * secret is what it prints. */
 #include "base/base64.h"
 #include "base/util.h"
-#include "kube/client_priv.h"
-#include "kube/exec.h"
+#include "kube/client/client_priv.h"
+#include "kube/client/exec.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

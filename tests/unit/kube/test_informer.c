@@ -2,11 +2,11 @@
  *
  * The reflector against a scripted server that misbehaves. */
 #include "base/log.h"
-#include "base/memory_budget.h"
 #include "base/metrics.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
-#include "kube/reflector_priv.h"
+#include "kube/cache/reflector_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

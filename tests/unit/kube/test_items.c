@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/items_priv.h"
+#include "kube/cache/items_priv.h"
 
 #include "base/util.h"
 

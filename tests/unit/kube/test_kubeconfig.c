@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/util.h"
-#include "kube/kubeconfig_priv.h"
+#include "kube/config/kubeconfig_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/lines_priv.h"
+#include "kube/client/lines_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

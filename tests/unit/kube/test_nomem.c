@@ -2,7 +2,7 @@
  *
  * The cache when any of its allocations fails. */
 #include "base/util.h"
-#include "kube/cache_priv.h"
+#include "kube/cache/cache_priv.h"
 #include "support/refuse.h"
 
 #include <setjmp.h>

@@ -3,10 +3,10 @@
  * A walk over pages against the scripted server. */
 #include "kube/pages.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "fake.h"
-#include "kube/answers.h"
+#include "kube/api/answers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * Which fields an apply would change, and whether that restarts pods. */
 #include "base/util.h"
-#include "kube/shadow_priv.h"
+#include "kube/owned/shadow_priv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

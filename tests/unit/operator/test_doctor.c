@@ -3,7 +3,7 @@
  * The parts of `steward doctor` that need no cluster: differences between CRDs, NetworkPolicies
  * that block the webhook, the endpoints of the Service as newer and older servers report them (on
  * the scripted server), and the report. */
-#include "operator/doctor.h"
+#include "operator/doctor/doctor.h"
 
 #include "base/util.h"
 #include "fake.h"

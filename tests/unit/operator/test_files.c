@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/files.h"
+#include "operator/installed/files.h"
 
 #include "base/buf.h"
 #include "base/util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/kind_choice.h"
+#include "operator/installed/kind_choice.h"
 
 #include "controller/controller.h"
 #include "schema/kind.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The log level follows the configuration file, unless the command line names one. */
-#include "operator/settings.h"
+#include "operator/main/settings.h"
 
 #include "base/log.h"
 #include "base/util.h"

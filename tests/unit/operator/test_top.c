@@ -3,7 +3,7 @@
  * The pages of `steward top`: what a tenant can put into them, reports of other versions, rates, and
  * windows of any size.  tests/integration/test_top.py has the terminal, tests/e2e/test_top.py the
  * way through the API server. */
-#include "operator/top.h"
+#include "operator/top/top.h"
 
 #include "base/util.h"
 #include "base/visible.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "schema/semver.h"
+#include "schema/field/semver.h"
 
 #include "support/judge.h"
 

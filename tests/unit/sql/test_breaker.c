@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/breaker.h"
+#include "sql/target/breaker.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/mysql_priv.h"
-#include "sql/postgresql_priv.h"
+#include "sql/mysql/mysql_priv.h"
+#include "sql/postgresql/postgresql_priv.h"
 
 #include "base/util.h"
 

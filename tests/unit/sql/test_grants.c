@@ -2,8 +2,8 @@
  *
  * Rights are written as "SELECT app" here, with one blank between privilege and database, and "+"
  * after a privilege with grant option. */
-#include "sql/grants.h"
-#include "sql/mysql_privileges.h"
+#include "sql/core/grants.h"
+#include "sql/mysql/privileges.h"
 
 #include "base/util.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Client libraries that exist, are missing, or are too old. */
-#include "sql/engine.h"
-#include "sql/library.h"
+#include "sql/core/engine.h"
+#include "sql/target/library.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

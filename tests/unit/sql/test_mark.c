@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/mark.h"
+#include "sql/core/mark.h"
 
 #include "base/util.h"
 

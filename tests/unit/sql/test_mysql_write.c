@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/mysql_priv.h"
+#include "sql/mysql/mysql_priv.h"
 
 #include "base/util.h"
 

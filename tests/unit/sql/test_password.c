@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/dialect.h"
-#include "sql/password.h"
+#include "sql/password/password.h"
+#include "sql/target/dialect.h"
 
 #include "base/util.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/postgresql_priv.h"
+#include "sql/postgresql/postgresql_priv.h"
 
 #include "base/util.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/quote.h"
+#include "sql/core/quote.h"
 
 #include "base/util.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lookups of hosts: addresses, names, unknown names, and name servers that do not respond. */
-#include "sql/resolve.h"
+#include "sql/target/resolve.h"
 
 #include "base/clock.h"
 #include "base/util.h"

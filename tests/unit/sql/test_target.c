@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include "support/judge.h"
 

@@ -4,7 +4,7 @@
  * and leaves at the end. */
 #include "webhook/gate_priv.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include "kinds/app/replicas.h"
 #include "kinds/app/scale.h"
 
-#include "controller/manager_priv.h"
+#include "controller/manager/manager_priv.h"
 #include "fake.h"
 
 #define PATH "/apis/apps/v1/namespaces/shop/deployments/web"

@@ -2,8 +2,8 @@
 #include "kinds/databaseuser/spec.h"
 
 #include "kinds/common/product.h"
-#include "sql/dialect.h"
-#include "sql/target.h"
+#include "sql/target/dialect.h"
+#include "sql/target/target.h"
 #include "support/judge.h"
 
 /* A target of each engine. */

@@ -3,7 +3,7 @@
  * Which backups are made at a time, and which lose their places, with the clock passed in. */
 #include "kinds/etcdbackup/places.h"
 
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "store/store.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the controller keeps of each EtcdCluster beside the caches. */
-#include "base/memory_budget.h"
+#include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "controller/controller.h"
 #include "kinds/etcdcluster/runtime.h"
-#include "kube/cache_usage.h"
+#include "kube/cache/usage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

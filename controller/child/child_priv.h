@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Internals of child.c and its parts. */
+#ifndef STW_CONTROLLER_CHILD_PRIV_H
+#define STW_CONTROLLER_CHILD_PRIV_H
+
+#include "controller/cache/memo.h"
+#include "controller/child.h"
+
+/* --- adopted.c */
+/* The owner that the annotation of an adopted object names: 0 and kind, name, uid (may be NULL; sizes
+ * 64, 254, 64), or -1: it has none. */
+int stw_adopted_by(const struct stw_operator *op, struct stw_json object, char *ret_kind,
+                   char *ret_name, char *ret_uid);
+/* The desired object with that annotation instead of the owner reference.  NULL: no memory. */
+json_t *stw_adopted_tree(const struct stw_operator *op, const json_t *desired);
+
+/* The labels by which a Deployment selects its pods, if another owner can use them: no expressions, and
+ * not our label for the cache.  STW_JSON_NONE: it cannot. */
+struct stw_json stw_adopted_selector(struct stw_json deployment);
+
+/* --- adopt.c: children that were there before their owner */
+/* Those of the Deployment of this owner's name, which is adopted, or is there and may be.  NULL: none, or
+ * it is not known.  The caller owns it.  Sends nothing unless the owner adopts and the Deployment is not
+ * ours. */
+json_t *stw_find_adopted_selector(struct stw_run *run, const struct stw_owner *owner);
+
+/* Operations that make `manager` the one manager of those fields of the live object which an apply of
+ * ours replaces as a whole: then one apply removes what others had set there.  False: none needed. */
+bool stw_adoption_transfer(const struct stw_resource *r, struct stw_json live, const char *manager,
+                           struct stw_buf *patch);
+/* Whether the adoption of this child waits for `adoption.until`, or for the pods of the Deployment. */
+bool stw_adoption_waits(const struct stw_child *child);
+
+/* --- desired.c */
+/* What is to be applied.  NULL: no memory, or the manifest lacks a value. */
+const json_t *stw_child_desired(struct stw_child *child);
+/* There is none: the error says what the manifest lacks.  Always returns -1. */
+int stw_child_fail_desired(const struct stw_resource *r, struct stw_error *err);
+/* In a build for tests: as another version of this program would make it. */
+void stw_child_mark_template(const json_t *desired);
+/* A tree as text and tokens.  -1: NULL, or no memory. */
+int stw_child_scan(const json_t *tree, struct stw_buf *text, struct stw_json_doc *doc);
+int stw_child_digest_parts(const json_t *desired, struct stw_digests *ret);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Counts and ends the sessions of a login of PostgreSQL.  The server shows everyone whose they are. */
+#include "sql/core/quote.h"
+#include "sql/postgresql/postgresql_priv.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+
+static void put_terminate(struct stw_buf *out, const char *verb, const char *user)
+{
+    stw_buf_addf(out,
+                 "%s pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+                 "pg_backend_pid() AND usename = %s",
+                 verb, user);
+}
+
+/* An admin without pg_signal_backend ends them as the role itself. */
+struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
+                                                   const struct stw_account *a,
+                                                   struct stw_script *s)
+{
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    stw_autobuf struct stw_buf user = STW_BUF_INIT(1024), body = STW_BUF_INIT(16384);
+    stw_pg_strz(&user, a->user);
+    stw_buf_adds(&user, "::name");
+    if (k->superuser) {
+        put_terminate(&st->text, "SELECT", stw_buf_str(&user));
+    } else {
+        stw_buf_adds(&body, "DECLARE me name := current_user; lent boolean; BEGIN BEGIN ");
+        put_terminate(&body, "PERFORM", stw_buf_str(&user));
+        stw_buf_adds(&body, "; EXCEPTION WHEN insufficient_privilege THEN ");
+        stw_pg_put_become(&body, stw_buf_str(&user));
+        put_terminate(&body, "PERFORM", stw_buf_str(&user));
+        stw_buf_adds(&body, "; ");
+        stw_pg_put_return(&body, stw_buf_str(&user));
+        stw_buf_adds(&body, "END; END");
+        stw_pg_put_do(&st->text, &body);
+    }
+    st->text.failed |= user.failed;
+    return st;
+}
+
+int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    (void)stw_pg_write_end_of_sessions(&s->facts, a, &script);
+    return stw_session_run(s, &script, f);
+}
+
+/* The locks that keep a role from being changed, of a row `l` of pg_locks with its role `r`.  A role may change its own password
+ * and settings: that holds the catalogue's lock until the transaction ends, and of roles without
+ * CREATEROLE nothing else does.  A GRANT to a role holds the role itself, also one on a temporary table,
+ * which only keeps it from being dropped. */
+static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool drop)
+{
+    stw_buf_adds(out,
+                 "l.granted AND ((l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND "
+                 "l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass) AND NOT "
+                 "r.rolcreaterole)");
+    if (drop)
+        stw_buf_addf(out,
+                     " OR (l.locktype = 'object' AND l.classid = 'pg_authid'::regclass AND "
+                     "l.objid = %s)",
+                     seen->role_oid);
+    stw_buf_addc(out, ')');
+}
+
+static int read_prepared(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    struct stw_script *ends = ctx;
+    if (count < 2 || !c[0].data || !c[1].data)
+        return -1;
+    struct stw_statement *st = stw_script_add(ends, STW_SQL_STEP_DROP, c[0].data);
+    st->alone = true;
+    stw_buf_adds(&st->text, "ROLLBACK PREPARED ");
+    stw_pg_strz(&st->text, c[1].data);
+    return 0;
+}
+
+/* Each alone: the owner of its database may have closed that to all, and others go on. */
+static void end_each(struct stw_session *s, const struct stw_script *all)
+{
+    uint64_t until_ms = stw_now_ms(&stw_clock_system) +
+                        (uint64_t)stw_session_target(s)->statement_timeout_seconds * 1000;
+    for (size_t i = 0; i < all->count && stw_now_ms(&stw_clock_system) < until_ms; i++) {
+        const struct stw_statement *st = &all->items[i];
+        struct stw_fault f = {0};
+        for (int tries = 0; tries < 2; tries++) {
+            stw_autoscript struct stw_script one = {0}, open = {0};
+            struct stw_statement *end = stw_script_add(&one, st->step, st->database);
+            end->alone = true;
+            stw_buf_add(&end->text, st->text.data, st->text.len);
+            if (stw_session_run(s, &one, &f) == 0 || s->conn)
+                break;
+            stw_pg_write_open(&open, &s->facts, st->database);
+            f = (struct stw_fault){0};
+            if (stw_session_run(s, &open, &f) != 0)
+                break;
+        }
+    }
+}
+
+/* A prepared transaction has no session.  Only a superuser, or who prepared it, can end it. */
+static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                        struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0}, ends = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(
+        &st->text,
+        "SELECT DISTINCT p.database::text, p.gid FROM pg_prepared_xacts p JOIN pg_locks t "
+        "ON t.transactionid = p.transaction AND t.granted AND t.pid IS NULL JOIN pg_locks l "
+        "ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL JOIN pg_roles r "
+        "ON r.rolname = p.owner WHERE NOT r.rolsuper AND r.rolname <> current_user AND ");
+    put_holds(&st->text, seen, drop);
+    stw_buf_adds(&st->text, " LIMIT 100");
+    if (stw_session_ask(s, st, read_prepared, &ends, f) != 0)
+        return -1;
+    end_each(s, &ends);
+    return 0;
+}
+
+/* Anybody can hold such a lock for ever.  The transactions of superusers are not ended. */
+int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                   struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
+    st->may_fail = true;
+    stw_buf_adds(&st->text,
+                 "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
+                 "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
+                 "WHERE l.pid <> pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user "
+                 "AND ");
+    put_holds(&st->text, seen, drop);
+    stw_buf_adds(&st->text, ") h");
+    if (stw_session_run(s, &script, f) != 0)
+        return -1;
+    return s->facts.superuser ? end_prepared(s, seen, drop, f) : 0;
+}
+
+int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
+                          bool *ret_hidden, struct stw_fault *f)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    *ret_hidden = false;
+    stw_buf_adds(&st->text, "SELECT count(*)::text FROM pg_stat_activity WHERE usename = ");
+    stw_pg_strz(&st->text, a->user);
+    return stw_session_ask(s, st, stw_pg_read_count, ret, f);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Connections to one server: at most max_connections.  A caller that needs one waits for a short
+ * while. */
+#ifndef STW_SQL_POOL_PRIV_H
+#define STW_SQL_POOL_PRIV_H
+
+#include "base/util.h"
+#include "sql/core/engine.h"
+
+/* As stw_pool_create (core/engines.c), for this engine. */
+int stw_pool_make(const struct stw_pool_config *config, const struct stw_engine_ops *ops,
+                  struct stw_pool **ret, struct stw_error *err) STW_MUST_CHECK;
+/* A connection to `database` (NULL: the admin's), exclusive to the caller until put back. */
+struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database,
+                               struct stw_fault *f) STW_MUST_CHECK;
+/* `lost`: it is closed.  `conn` may be NULL. */
+void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
+/* Who owns a database may refuse connections to it, or have them ended: this says nothing about the
+ * server.  False: the fault is the server's. */
+bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step);
+void stw_pool_close_idle(struct stw_pool *p);
+/* Logs in and out.  False: `f`, which is BUSY while there is no place for a connection: it waits for none. */
+bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f);
+const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);
+const struct stw_target *stw_pool_target(const struct stw_pool *p);
+void stw_pool_count(struct stw_pool *p, unsigned statements, bool ok);
+void stw_pool_sent(struct stw_pool *p); /* calls the hook for tests */
+
+#endif
