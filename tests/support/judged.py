@@ -208,12 +208,19 @@ def new_refused(all_cases):
     return bad, [c for c in bad if c.answer.status != 422]
 
 
+def seen_by_rules(error, old):
+    """Whether CEL can see what an error of a change says."""
+    field = error.split(":")[0]
+    if field == "spec.version" and "version" not in old["spec"]:
+        return False  # a defect: test_crd_rules.py, test_version_is_compared_with_the_one_that_runs
+    return (field.startswith("spec") and "[" not in field
+            and "0 or between" not in error and "unknown time zone" not in error)
+
+
 def changes_refused(all_cases):
     """The same for changes, except those of labels, of the range of node ports and of time zones, which
     CEL does not see, and of single entries of lists and maps, which it cannot tell apart."""
-    bad = [c for c in all_cases if c.refused and c.old and any(
-        e.startswith("spec") and "[" not in e.split(":")[0]
-        and "0 or between" not in e and "unknown time zone" not in e for e in c.errors)]
+    bad = [c for c in all_cases if c.refused and c.old and any(seen_by_rules(e, c.old) for e in c.errors)]
     return bad, [c for c in bad if c.answer.status < 300]
 
 
