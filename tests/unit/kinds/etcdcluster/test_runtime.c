@@ -20,7 +20,7 @@ static size_t counted(void)
     return used;
 }
 
-static void entries_are_counted_with_the_caches(void **state)
+static void test_entries_are_counted_with_the_caches(void **state)
 {
     enum { CLUSTERS = 100 };
     const struct stw_manager_config config = {0};
@@ -54,6 +54,6 @@ static void entries_are_counted_with_the_caches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(entries_are_counted_with_the_caches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entries_are_counted_with_the_caches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
