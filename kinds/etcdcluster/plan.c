@@ -382,6 +382,7 @@ static bool wait_for_next_check(struct plan *p)
 }
 
 /* In this order: the first that makes the move ends the plan. */
+/* clang-format off */
 static const plan_step steps[] = {
     check_paused,
     too_old,
@@ -412,6 +413,7 @@ static const plan_step steps[] = {
     check_refused_version,
     wait_for_next_check, /* always makes one */
 };
+/* clang-format on */
 
 /* --- the version (I9) */
 
