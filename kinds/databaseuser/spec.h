@@ -5,6 +5,7 @@
 #define STW_KINDS_DATABASEUSER_SPEC_H
 
 #include "kinds/databaseuser/connection.h"
+#include "kinds/databaseuser/schema.h"
 #include "schema/kind.h"
 
 /* Set before the first statement is sent: by the webhook when it knows the target and the Secret,
@@ -12,13 +13,6 @@
 #define STW_DATABASEUSER_FINALIZER "mygroup.handsomeguy.cn/databaseuser"
 #define STW_DATABASEUSER_TARGET_LABEL "target"
 #define STW_DATABASEUSER_TARGET_MAX 63 /* the limit of any label value */
-#define STW_DATABASEUSER_GRANTS_MAX 100
-#define STW_DATABASEUSER_COLUMNS_MAX 50 /* of one grant */
-#define STW_DATABASEUSER_PLUGIN_MAX 64  /* as the servers' */
-
-#define STW_DATABASEUSER_LENGTH_MAX 128 /* of a generated password */
-#define STW_DATABASEUSER_ALPHABET                                                                  \
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~"
 
 /* How steward makes the password; set when no Secret is named. */
 struct stw_databaseuser_generate {
@@ -42,8 +36,6 @@ struct stw_databaseuser_limits {
         max_connections_per_hour;
 };
 
-#define STW_DATABASEUSER_SUBJECT_MAX 1024
-
 /* Of the client's certificate, as the server compares them; NULL: any. */
 struct stw_databaseuser_certificate {
     const char *subject, *issuer;
@@ -59,15 +51,6 @@ struct stw_databaseuser_grant {
     struct stw_json privileges; /* list of strings, in upper case */
     bool grant_option;
 };
-extern const struct stw_field stw_databaseuser_grant_fields[];
-
-#define STW_DATABASEUSER_DATABASES_MAX 20
-#define STW_DATABASEUSER_EXTENSIONS_MAX 20 /* of one database */
-#define STW_DATABASEUSER_SCHEMAS_MAX 20
-
-/* Of the targets in the status, and of the patterns of one. */
-#define STW_DATABASEUSER_TARGETS_SHOWN 20
-#define STW_DATABASEUSER_PATTERNS_SHOWN 10
 
 /* Has the names of databases that may be dropped, separated by commas; for stw_operator_text. */
 #define STW_DATABASEUSER_CONFIRM_DROP "{domain}/confirm-drop"
@@ -82,7 +65,6 @@ struct stw_databaseuser_database {
     const char *deletion_policy;           /* "Retain", "Delete" */
     bool owner;                            /* PostgreSQL */
 };
-extern const struct stw_field stw_databaseuser_database_fields[];
 
 /* Whether the object's annotation has the name of this database. */
 bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, const char *name);
@@ -92,8 +74,6 @@ struct stw_databaseuser_setting {
     const char *name, *value;
     const char *database; /* NULL: all */
 };
-extern const struct stw_field stw_databaseuser_setting_fields[];
-#define STW_DATABASEUSER_SETTINGS_MAX 20
 
 /* How a password that has changed reaches the server; absent: it replaces the old one. */
 struct stw_databaseuser_rotation {
@@ -107,9 +87,6 @@ int64_t stw_databaseuser_interval_s(const char *every);
 /* The two logins of TwinAccounts are the user with these after it. */
 #define STW_DATABASEUSER_TWIN_A "_a"
 #define STW_DATABASEUSER_TWIN_B "_b"
-
-/* The value of `authentication` without a password. */
-#define STW_DATABASEUSER_IAM "IAM"
 
 struct stw_databaseuser {
     const char *user;
@@ -133,8 +110,6 @@ struct stw_databaseuser {
     struct stw_databaseuser_connection connection;
     struct stw_databaseuser_rotation rotation;
 };
-
-extern const struct stw_kind stw_kind_databaseuser;
 
 /* Whether the account has no password, and logs in with tokens of IAM. */
 bool stw_databaseuser_is_iam(const struct stw_databaseuser *u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The databases of a DatabaseUser: their fields, and the rules on them. */
+ * The rules on the databases of a DatabaseUser. */
 #include "kinds/databaseuser/spec_priv.h"
 
 #include "base/arena.h"
@@ -10,131 +10,6 @@
 #include <stdio.h>
 
 #define PATH_MAX_BYTES 96
-#define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-
-/* --- single values */
-
-static const char *check_database(const char *name)
-{
-    if (stw_streq(name, "*"))
-        return "must be the name of one database";
-    if (strncmp(name, STW_DATABASE_NEW_PREFIX, strlen(STW_DATABASE_NEW_PREFIX)) == 0)
-        return "must not begin with \"" STW_DATABASE_NEW_PREFIX
-               "\", which is for databases that are being created";
-    return stw_databaseuser_check_text(name);
-}
-
-static const char *check_schema(const char *name)
-{
-    if (stw_streq(name, "public"))
-        return "must be left out: each database has this schema; grants gives rights on it";
-    return stw_databaseuser_check_text(name);
-}
-
-static const char *check_extension(const char *name)
-{
-    return name[strspn(name, WORD "-")] ? "must consist of letters, digits, '-' and '_'" : NULL;
-}
-
-static const char *check_character_set(const char *name)
-{
-    return name[strspn(name, WORD)] ? "must consist of letters, digits and '_'" : NULL;
-}
-
-static const char *check_collation(const char *name)
-{
-    return name[strspn(name, WORD "-.@")] ? "must consist of letters, digits, '-', '_', '.' and '@'"
-                                          : NULL;
-}
-
-static const struct stw_cel cel_database[] = {
-    {"self != '*'", "must be the name of one database"},
-    {"!self.startsWith('" STW_DATABASE_NEW_PREFIX "')",
-     "must not begin with \"" STW_DATABASE_NEW_PREFIX
-     "\", which is for databases that are being created"},
-    {"!self.matches(r'[\\x00-\\x1f\\x7f-\\x{9f}]')", "must not hold control characters"},
-    {0},
-};
-
-static const struct stw_cel cel_schema[] = {
-    {"self != 'public'",
-     "must be left out: each database has this schema; grants gives rights on it"},
-    {"!self.matches(r'[\\x00-\\x1f\\x7f-\\x{9f}]')", "must not hold control characters"},
-    {0},
-};
-
-/* --- the table */
-
-static const struct stw_field extension = {.name = "",
-                                           .type = STW_T_STRING,
-                                           .required = true,
-                                           STW_RANGE(1, 63),
-                                           .pattern = "^[-_a-zA-Z0-9]+$",
-                                           .check = check_extension};
-static const struct stw_field schema = {.name = "",
-                                        .type = STW_T_STRING,
-                                        .required = true,
-                                        STW_RANGE(1, 63),
-                                        .pattern = STW_DATABASEUSER_NO_CONTROL,
-                                        .check = check_schema,
-                                        .cel = cel_schema};
-static const char *const policies[] = {"Retain", "Delete", NULL};
-
-#define MEMBER(type, member) STW_FIELD(type, struct stw_databaseuser_database, member)
-const struct stw_field stw_databaseuser_database_fields[] = {
-    {.name = "name",
-     MEMBER(STW_T_STRING, name),
-     .help = "Name of the database.  It is created if there is none; one that this object did not "
-             "create is left as it is.",
-     .required = true,
-     STW_RANGE(1, 255),
-     .pattern = STW_DATABASEUSER_NO_CONTROL,
-     .check = check_database,
-     .cel = cel_database},
-    {.name = "extensions",
-     MEMBER(STW_T_LIST, extensions),
-     .help = "PostgreSQL: extensions that are created in it, in this order, from the target's "
-             "allowedExtensions.",
-     .unique = true,
-     STW_RANGE(0, STW_DATABASEUSER_EXTENSIONS_MAX),
-     .item = &extension},
-    {.name = "schemas",
-     MEMBER(STW_T_LIST, schemas),
-     .help = "PostgreSQL: schemas that are created in it; the account owns them.",
-     .unique = true,
-     STW_RANGE(0, STW_DATABASEUSER_SCHEMAS_MAX),
-     .item = &schema},
-    {.name = "characterSet",
-     MEMBER(STW_T_STRING, character_set),
-     .help = "Character set of new tables, such as utf8mb4; on PostgreSQL the encoding, which "
-             "cannot change.  When absent, the server's default.",
-     STW_RANGE(1, 64),
-     .pattern = "^[_a-zA-Z0-9]+$",
-     .check = check_character_set},
-    {.name = "collation",
-     MEMBER(STW_T_STRING, collation),
-     .help =
-         "Collation of new tables; on PostgreSQL the locale, which cannot change.  When absent, "
-         "the server's default.",
-     STW_RANGE(1, 64),
-     .pattern = "^[-_.@a-zA-Z0-9]+$",
-     .check = check_collation},
-    {.name = "owner",
-     MEMBER(STW_T_BOOL, owner),
-     .help = "PostgreSQL: whether the account owns the database.  Until its end: then the admin "
-             "account owns it again.",
-     .def = "false"},
-    {.name = "deletionPolicy",
-     MEMBER(STW_T_STRING, deletion_policy),
-     .help = "What happens to the database when this object or the entry is deleted: Retain keeps "
-             "it.  Delete drops it with all its data, if the annotation {domain}/confirm-drop "
-             "has its name, and else keeps it.",
-     .def = "\"Retain\"",
-     .values = policies},
-    {0},
-};
-
-/* --- rules */
 
 struct checked_database {
     const struct stw_dbu_scene *s;
@@ -214,7 +89,8 @@ static void check_locale(const struct checked_database *d)
     char path[PATH_MAX_BYTES];
     const char *collation = d->db.collation;
     path_to(d, ".collation", path);
-    if (collation && !d->s->engine->has_schemas && collation[strspn(collation, WORD)])
+    if (collation && !d->s->engine->has_schemas &&
+        collation[strspn(collation, STW_DATABASEUSER_WORD)])
         stw_databaseuser_add(d->s, path, STW_INVALID, collation,
                              "must consist of letters, digits and '_' on %s", d->s->engine->name);
 }

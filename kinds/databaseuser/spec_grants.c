@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The grants of a DatabaseUser: their fields, and the rules on them. */
+ * The rules on the grants of a DatabaseUser. */
 #include "kinds/databaseuser/spec_priv.h"
 
 #include "base/arena.h"
@@ -11,73 +11,6 @@
 
 #define PATH_MAX_BYTES 96
 #define ALL_DATABASES "*"
-
-/* --- the table */
-
-static const struct stw_field privilege_item = {.name = "",
-                                                .type = STW_T_STRING,
-                                                .required = true,
-                                                STW_RANGE(1, 64),
-                                                .pattern = "^[A-Z]+([ _][A-Z]+)*$"};
-
-static const struct stw_field column_item = {.name = "",
-                                             .type = STW_T_STRING,
-                                             .required = true,
-                                             STW_RANGE(1, 64),
-                                             .pattern = STW_DATABASEUSER_NO_CONTROL,
-                                             .check = stw_databaseuser_check_text};
-
-const struct stw_field stw_databaseuser_grant_fields[] = {
-    {.name = "database",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, database),
-     .help = "Database that the rights are for; * is every one, if the target allows that.",
-     .required = true,
-     STW_RANGE(1, 255),
-     .pattern = STW_DATABASEUSER_NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "schema",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, schema),
-     .help = "PostgreSQL: schema that the rights are for, * for every one, also later ones; when "
-             "absent, the database itself.",
-     STW_RANGE(1, 63),
-     .pattern = STW_DATABASEUSER_NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "table",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, table),
-     .help = "Table or sequence that the rights are for, * for every one, also later ones; when "
-             "absent, the database or schema itself.",
-     STW_RANGE(1, 255),
-     .pattern = STW_DATABASEUSER_NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "routine",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_grant, routine),
-     .help = "Function or procedure that EXECUTE is for, on PostgreSQL with all of its signatures, "
-             "and * "
-             "for every one in the schema, also later ones.  Instead of table.",
-     STW_RANGE(1, 64),
-     .pattern = STW_DATABASEUSER_NO_CONTROL,
-     .check = stw_databaseuser_check_text},
-    {.name = "columns",
-     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, columns),
-     .help = "Columns of the table that the rights are for; when absent, the whole table.",
-     .unique = true,
-     STW_RANGE(1, STW_DATABASEUSER_COLUMNS_MAX),
-     .item = &column_item},
-    {.name = "privileges",
-     STW_FIELD(STW_T_LIST, struct stw_databaseuser_grant, privileges),
-     .help = "Rights in upper case, such as SELECT; ALL is all that the server has at this place.",
-     .required = true,
-     .unique = true,
-     STW_RANGE(1, STW_DATABASEUSER_PRIVILEGES_MAX),
-     .item = &privilege_item},
-    {.name = "grantOption",
-     STW_FIELD(STW_T_BOOL, struct stw_databaseuser_grant, grant_option),
-     .help = "Whether the account may give these rights to others.",
-     .def = "false"},
-    {0},
-};
-
-/* --- rules */
 
 /* A grant being checked. */
 struct subject {
@@ -158,7 +91,8 @@ static void check_every_schema(const struct subject *g)
     if (!is_all(g->grant.schema) || !one || (g->s->engine && !g->s->engine->has_schemas))
         return;
     path_to(g, ".schema", path);
-    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema, NOT_IN_EVERY_SCHEMA);
+    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema,
+                         STW_DATABASEUSER_NOT_IN_EVERY_SCHEMA);
 }
 
 static void check_schema(const struct subject *g)
@@ -186,7 +120,8 @@ static void check_routine(const struct subject *g)
     if (!g->grant.routine)
         return;
     if (g->grant.table)
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, ONE_OF_TABLE_ROUTINE);
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
+                             STW_DATABASEUSER_ONE_OF_TABLE_ROUTINE);
     if (!engine)
         return;
     (void)stw_databaseuser_check_name(g->s, path, g->grant.routine, engine->name_max);
@@ -220,7 +155,7 @@ static void check_columns(const struct subject *g)
     uint32_t count = stw_json_size(g->grant.columns);
     path_to(g, ".columns", path);
     if (count > 0 && (!g->grant.table || is_all(g->grant.table)))
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, COLUMNS_NEED_TABLE);
+        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_COLUMNS_NEED_TABLE);
     if (count == 0 || !engine)
         return;
     if (g->grant.grant_option && !engine->has_schemas)

@@ -189,7 +189,7 @@ static void check_role(const struct stw_dbu_scene *s, const char *path, const ch
     if (!stw_databaseuser_check_name(s, path, role, s->engine->user_max))
         return;
     if (s->user->user && stw_streq(role, s->user->user))
-        stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
+        stw_databaseuser_add(s, path, STW_INVALID, role, STW_DATABASEUSER_OTHER_ROLE);
     else if (stw_engine_reserves_role(s->target, role, role) ||
              strcasecmp(s->target->admin_user, role) == 0)
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
@@ -331,7 +331,7 @@ static void check_certificate(const struct stw_dbu_scene *s)
         return;
     }
     if ((c->subject || c->issuer) && !is_same_word(s->user->require_tls, "X509"))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, CERTIFICATE_NEEDS_X509);
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_CERTIFICATE_NEEDS_X509);
     else if (s->engine && !s->engine->has_require_tls)
         stw_databaseuser_add_unsupported(s, path, NULL);
 }
@@ -382,7 +382,7 @@ static void check_reassign(const struct stw_dbu_scene *s)
     if (s->engine && !s->engine->has_owned_objects)
         stw_databaseuser_add_unsupported(s, path, role);
     else if (s->user->user && stw_streq(role, s->user->user))
-        stw_databaseuser_add(s, path, STW_INVALID, role, "must be another role than spec.user");
+        stw_databaseuser_add(s, path, STW_INVALID, role, STW_DATABASEUSER_OTHER_ROLE);
     else if (s->target && s->engine && stw_engine_reserves(s->target->engine, role))
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
                              s->engine->name);
@@ -482,14 +482,16 @@ static void check_authentication(const struct stw_dbu_scene *s)
     struct stw_json spec = stw_json_get(s->a->object, "spec");
     bool iam = stw_databaseuser_is_iam(s->user);
     if (s->old && stw_databaseuser_is_iam(s->old) != iam)
-        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL, AUTHENTICATION_STAYS);
+        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL,
+                             STW_DATABASEUSER_AUTHENTICATION_STAYS);
     if (!iam && !stw_json_there(stw_json_get(spec, "password")))
-        stw_databaseuser_add(s, "spec.password", STW_REQUIRED, NULL, PASSWORD_OR_IAM);
+        stw_databaseuser_add(s, "spec.password", STW_REQUIRED, NULL,
+                             STW_DATABASEUSER_PASSWORD_OR_IAM);
     for (size_t i = 0; iam && i < STW_COUNT(fields); i++) {
         char path[64];
         stw_format(path, sizeof(path), "spec.%s", fields[i]);
         if (stw_json_there(stw_json_get(spec, fields[i])))
-            stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, NOT_WITH_IAM);
+            stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_NOT_WITH_IAM);
     }
     if (iam && s->target && !s->target->allow_iam)
         stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL,
@@ -507,10 +509,10 @@ static void check_password(const struct stw_dbu_scene *s)
         return; /* the field table reports it */
     if (!generated && !stw_json_there(stw_json_get(password, "name")))
         stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL,
-                         "set one of name, generate");
+                         STW_DATABASEUSER_NAME_OR_GENERATE);
     else if (generated && named)
         stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
-                         "set only one of name, generate");
+                         STW_DATABASEUSER_ONE_PASSWORD);
     else if (generated && s->a->name &&
              strlen(s->a->name) + strlen(STW_DATABASEUSER_PASSWORD_SUFFIX) > 253)
         stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
@@ -518,7 +520,7 @@ static void check_password(const struct stw_dbu_scene *s)
                          STW_DATABASEUSER_PASSWORD_SUFFIX);
     if (generated && s->user->password.trim_newline)
         stw_findings_add(s->f, "spec.password.trimNewline", STW_FORBIDDEN, NULL,
-                         "a generated password has no newline");
+                         STW_DATABASEUSER_NO_NEWLINE);
 }
 
 /* --- the connection */
@@ -578,7 +580,7 @@ static void check_reserved_keys(const struct stw_dbu_scene *s, const char *field
             !is_reserved_key(s->a->env ? s->a->env->op : NULL, text))
             continue;
         stw_format(path, sizeof(path), "spec.connectionSecret.%s[%s]", field, text);
-        stw_findings_add(s->f, path, STW_FORBIDDEN, NULL, RESERVED_KEY);
+        stw_findings_add(s->f, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_RESERVED_KEY);
     }
 }
 
@@ -590,8 +592,7 @@ static void check_connection(const struct stw_dbu_scene *s)
     if (!c->name || !*c->name)
         return;
     if (is_password_secret(s, c->name))
-        stw_databaseuser_add(s, path, STW_INVALID, c->name,
-                             "must differ from the Secret of the password");
+        stw_databaseuser_add(s, path, STW_INVALID, c->name, STW_DATABASEUSER_OTHER_SECRET);
     if (old && *old && !stw_streq(old, c->name))
         stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "field is immutable (was \"%s\")", old);
     check_connection_keys(s, "keys", c->keys, STW_JSON_NONE);
@@ -665,7 +666,8 @@ static void check_twins(const struct stw_dbu_scene *s)
     bool bytes = s->engine && s->engine->names_in_bytes;
     uint32_t most = s->engine ? s->engine->user_max : USER_MAX;
     if (!c->name)
-        stw_databaseuser_add(s, "spec.connectionSecret", STW_REQUIRED, NULL, TWINS_NEED_CONNECTION);
+        stw_databaseuser_add(s, "spec.connectionSecret", STW_REQUIRED, NULL,
+                             STW_DATABASEUSER_TWINS_NEED_CONNECTION);
     else if (!holds_user(c))
         stw_databaseuser_add(s, "spec.connectionSecret", STW_INVALID, NULL,
                              "keys or template must have user, uri or jdbcUrl, because "
@@ -690,7 +692,7 @@ static void check_every(const struct stw_dbu_scene *s)
     if (!r->every || !*r->every || stw_databaseuser_check_every(r->every))
         return; /* the field table reports it */
     if (!is_generated(s))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, EVERY_NEEDS_GENERATE);
+        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_EVERY_NEEDS_GENERATE);
     else if (!is_same_word(r->strategy, "InPlace") &&
              stw_databaseuser_interval_s(r->every) <= r->overlap_seconds)
         stw_databaseuser_add(s, path, STW_INVALID, r->every, "must be longer than overlapSeconds");

@@ -1,45 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings of a DatabaseUser on PostgreSQL: the table and the rules. */
+ * The rules on the settings of a DatabaseUser on PostgreSQL. */
 #include "kinds/databaseuser/spec_priv.h"
 
 #include "base/arena.h"
 #include "base/util.h"
 
 #define PATH_BYTES 64
-
-const struct stw_field stw_databaseuser_setting_fields[] = {
-    {.name = "name",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, name),
-     .help = "Name of the setting in lower case, such as statement_timeout; one of the target's "
-             "allowedSettings.",
-     .required = true,
-     STW_RANGE(1, 63),
-     .pattern = "^[a-z0-9_]+$",
-     .check = stw_databaseuser_check_setting,
-     .cel = stw_databaseuser_cel_setting},
-    {.name = "value",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, value),
-     .help = "Its value, such as 30s; the elements of a list are separated by commas.",
-     .required = true,
-     STW_RANGE(1, 1024),
-     .check = stw_databaseuser_check_text,
-     .cel = stw_databaseuser_cel_text},
-    {.name = "database",
-     STW_FIELD(STW_T_STRING, struct stw_databaseuser_setting, database),
-     .help = "Database that it is for; when absent, all.",
-     STW_RANGE(1, 63),
-     .check = stw_databaseuser_check_text,
-     .cel = stw_databaseuser_cel_text},
-    {0},
-};
-
-const char *stw_databaseuser_check_setting(const char *name)
-{
-    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")]
-               ? "must consist of small letters, digits and '_'"
-               : NULL;
-}
 
 static void check_allowed(const struct stw_dbu_scene *s, uint32_t i,
                           const struct stw_databaseuser_setting *one)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "sql/databases.h"
 
 #define KEY_CHARACTERS "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -19,16 +20,16 @@ static bool has_control(const char *text)
 
 const char *stw_databaseuser_check_text(const char *text)
 {
-    return has_control(text) ? "must not hold control characters" : NULL;
+    return has_control(text) ? STW_DATABASEUSER_NO_CONTROL : NULL;
 }
 
 /* Servers that pad names with blanks treat "app " as "app". */
 const char *stw_databaseuser_check_user(const char *user)
 {
     if (has_control(user))
-        return "must not hold control characters";
+        return STW_DATABASEUSER_NO_CONTROL;
     if (user[0] == ' ' || (*user && user[strlen(user) - 1] == ' '))
-        return "must not start or end with a blank";
+        return STW_DATABASEUSER_NO_BLANK;
     return NULL;
 }
 
@@ -44,7 +45,7 @@ const char *stw_databaseuser_check_host(const char *host)
 const char *stw_databaseuser_check_key(const char *key)
 {
     if (key[strspn(key, KEY_CHARACTERS)])
-        return "must consist of letters, digits, '-', '_' and '.'";
+        return STW_DATABASEUSER_KEY_FORM;
     return NULL;
 }
 
@@ -52,14 +53,14 @@ const char *stw_databaseuser_check_alphabet(const char *alphabet)
 {
     for (const char *c = alphabet; *c; c++)
         if (*c <= ' ' || *c >= 0x7f || strchr(c + 1, *c))
-            return "must consist of different visible ASCII characters";
+            return STW_DATABASEUSER_ALPHABET_FORM;
     return NULL;
 }
 
 const char *stw_databaseuser_check_plugin(const char *plugin)
 {
     if (plugin[strspn(plugin, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        return "must consist of small letters, digits and '_'";
+        return STW_DATABASEUSER_WORD_FORM;
     return NULL;
 }
 
@@ -67,8 +68,8 @@ const char *stw_databaseuser_check_subject(const char *subject)
 {
     for (const char *c = subject; *c; c++)
         if (*c < ' ' || *c > '~')
-            return SUBJECT_FORM;
-    return *subject == '/' ? NULL : SUBJECT_FORM;
+            return STW_DATABASEUSER_SUBJECT_FORM;
+    return *subject == '/' ? NULL : STW_DATABASEUSER_SUBJECT_FORM;
 }
 
 const char *stw_databaseuser_check_every(const char *every)
@@ -77,7 +78,7 @@ const char *stw_databaseuser_check_every(const char *every)
     return digits >= 1 && digits <= 4 && *every != '0' && strlen(every) == digits + 1 &&
                    strchr("mhd", every[digits])
                ? NULL
-               : "must be 1 to 9999 minutes, hours or days, such as 90m, 12h or 30d";
+               : STW_DATABASEUSER_EVERY_FORM;
 }
 
 const char *stw_databaseuser_check_until(const char *until)
@@ -86,7 +87,49 @@ const char *stw_databaseuser_check_until(const char *until)
     bool whole = strlen(until) == strlen("2030-01-31T12:00:00Z");
     return stw_streq(until, "infinity") || (whole && stw_time_parse(until, &wall_us) == 0)
                ? NULL
-               : "must be a time like 2030-01-31T12:00:00Z, or infinity";
+               : STW_DATABASEUSER_UNTIL_FORM;
+}
+
+const char *stw_databaseuser_check_database(const char *name)
+{
+    if (stw_streq(name, "*"))
+        return STW_DATABASEUSER_ONE_DATABASE;
+    if (strncmp(name, STW_DATABASE_NEW_PREFIX, strlen(STW_DATABASE_NEW_PREFIX)) == 0)
+        return STW_DATABASEUSER_NEW_PREFIX;
+    return stw_databaseuser_check_text(name);
+}
+
+const char *stw_databaseuser_check_schema(const char *name)
+{
+    if (stw_streq(name, "public"))
+        return STW_DATABASEUSER_SCHEMA_PUBLIC;
+    return stw_databaseuser_check_text(name);
+}
+
+const char *stw_databaseuser_check_extension(const char *name)
+{
+    return name[strspn(name, STW_DATABASEUSER_WORD "-")]
+               ? "must consist of letters, digits, '-' and '_'"
+               : NULL;
+}
+
+const char *stw_databaseuser_check_character_set(const char *name)
+{
+    return name[strspn(name, STW_DATABASEUSER_WORD)] ? "must consist of letters, digits and '_'"
+                                                     : NULL;
+}
+
+const char *stw_databaseuser_check_collation(const char *name)
+{
+    return name[strspn(name, STW_DATABASEUSER_WORD "-.@")]
+               ? "must consist of letters, digits, '-', '_', '.' and '@'"
+               : NULL;
+}
+
+const char *stw_databaseuser_check_setting(const char *name)
+{
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] ? STW_DATABASEUSER_WORD_FORM
+                                                                       : NULL;
 }
 
 int64_t stw_databaseuser_interval_s(const char *every)

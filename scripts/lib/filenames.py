@@ -17,6 +17,8 @@ OTHER_PAGES = {"docs/library/reference.md", "docs/library/tutorial.md"}
 # Files of other projects, generated ones and examples: (file, name).
 ALLOWED = {
     ("docs/schema.md", "schema.h"),
+    ("docs/schema.md", "schema.c"),
+    ("docs/schema.md", "schema_kind.c"),
     ("lib/sql/mysql/privileges.c", "sql/privilege.h"),
     ("src/cmd/meson.build", "cmd/build.h"),
     ("tests/runner/__main__.py", "tests/e2e/test_x.py"),

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the schema.yaml of a kind to the tables in C that lib/schema reads, and to a header.
 
-Usage: kindc.py SCHEMA.YAML OUT.C OUT.H
+Usage: kindc.py SCHEMA.YAML FIELDS.C HEADER.H KIND.C
+
+FIELDS.C has the fields of the spec, and KIND.C all else: so the functions in C that decode a part of the spec and
+those that the kind names form no circle.
 
 docs/schema.md describes the file.  A mistake is reported as FILE:LINE, what is wrong, and what to write."""
 
@@ -172,7 +175,7 @@ class Compiler:
                 texts = [literal(text, at) for text, at in zip(value, value.at)]
                 value = "(const char *const[]){" + ", ".join([*texts, "NULL"]) + "}"
             elif wanted is str:
-                value = literal(value, where)
+                value = literal(expand(value, self.define, {}, where), where)
             elif wanted is bool:
                 value = str(value).lower()
             elif key in SIGNATURES:
@@ -349,17 +352,22 @@ class Compiler:
             check_keys(column, COLUMN_MEMBERS, "a column", where)
             yield where, "{" + ", ".join(self.members(column, COLUMN_MEMBERS)) + "}"
 
-    def compile(self):
-        """Adds all tables, and last the kind."""
+    def compile_fields(self):
+        """The tables of the spec's fields."""
+        rows = take(self.document, "spec", Map, True)
+        self.fields(rows, f"{self.prefix}spec_fields", "spec", self.struct, "")
+        return self.tables
+
+    def compile_kind(self):
+        """The other tables, and last the kind."""
+        self.tables = []
         document, name = self.document, self.kind
         for key in ("group", "version", "plural", "help"):
             take(document, key, str, True)
         members = [*self.members(document, KIND_MEMBERS), f'.singular = "{name}"', ".namespaced = true"]
         operations = take(document, "operations", list, True)
         members.append(f".operations = {' | '.join(f'STW_{operation}' for operation in operations)}")
-        spec = self.fields(take(document, "spec", Map, True), f"{self.prefix}spec_fields", "spec",
-                           self.struct, "")
-        members += [f".spec = {spec}", f".spec_size = sizeof(struct {self.struct})"]
+        members += [f".spec = {self.prefix}spec_fields", f".spec_size = sizeof(struct {self.struct})"]
         status = self.fields(take(document, "status", Map, True), "status", "status", None, "")
         members.append(f".status = {status}")
         if "rules" in document:
@@ -373,7 +381,8 @@ class Compiler:
             scale = ", ".join(self.members(scale, SCALE_MEMBERS))
             members.append(f".scale = &(const struct stw_scale){{{scale}}}")
         self.declared[f"stw_kind_{name}"] = f"extern const struct stw_kind stw_kind_{name};"
-        self.tables += [f"const struct stw_kind stw_kind_{name} = {{", *(f"    {m}," for m in members), "};"]
+        return [*self.tables, f"const struct stw_kind stw_kind_{name} = {{",
+                *(f"    {member}," for member in members), "};"]
 
     def values(self):
         """A macro for each value with an anchor: the name by which C uses it.  Of a list, it is the length."""
@@ -385,23 +394,25 @@ class Compiler:
 
 
 def main():
-    """Writes both files, or says what is wrong."""
-    path, source, header = map(pathlib.Path, sys.argv[1:])
+    """Writes the files, or says what is wrong."""
+    path, fields_file, header_file, kind_file = map(pathlib.Path, sys.argv[1:])
     try:
         compiler = Compiler(path)
-        compiler.compile()
+        fields, kind = compiler.compile_fields(), compiler.compile_kind()
         values = list(compiler.values())
         include = take(compiler.document, "include", list) or ()
     except Mistake as mistake:
         print(mistake, file=sys.stderr)
         return 1
-    kind = compiler.kind
-    note = f"/* Written by scripts/lib/kindc.py from kinds/{kind}/schema.yaml: change that file. */"
-    guard = f"STW_KINDS_{kind.upper()}_SCHEMA_H"
-    include = [f'#include "{name}"' for name in (f"kinds/{kind}/spec.h", *include, "schema/rows.h")]
-    header.write_text("\n".join([note, f"#ifndef {guard}", f"#define {guard}", "", '#include "schema/kind.h"', "",
-                                 *values, "", *compiler.declared.values(), "", "#endif", ""]), "ascii")
-    source.write_text("\n".join([note, *include, "", *compiler.tables, ""]), "ascii")
+    name = compiler.kind
+    note = f"/* Written by scripts/lib/kindc.py from kinds/{name}/schema.yaml: change that file. */"
+    guard = f"STW_KINDS_{name.upper()}_SCHEMA_H"
+    include = [f'#include "{file}"' for file in (f"kinds/{name}/spec.h", *include, "schema/rows.h")]
+    for file, lines in ((fields_file, fields), (kind_file, kind)):
+        file.write_text("\n".join([note, *include, "", *lines, ""]), "ascii")
+    header = [note, f"#ifndef {guard}", f"#define {guard}", "", '#include "schema/kind.h"', "", *values, "",
+              *compiler.declared.values(), "", "#endif", ""]
+    header_file.write_text("\n".join(header), "ascii")
     return 0
 
 
