@@ -15,10 +15,11 @@ help: A shop.
 operations: [CREATE]
 validate: stw_shop_validate
 types:
-  name: {type: string, length: [1, 63], check: stw_shop_check_name}
+  name: {type: string, length: [1, 63], pattern: ^$word$, check: stw_shop_check_name}
 define:
   has(field): has(self.$field)
   open: $has(door) && self.door.count > 0
+  word: "[a-z]+"
 rulesets:
   pair(a, b):
   - at: $b
@@ -65,11 +66,12 @@ columns:
 """
 
 ROWS = r"""
-    {.name = "label", .type = STW_T_STRING, .help = "Text.", .check = stw_shop_check_name, STW_RANGE(1, 63)},
+    {.name = "label", .type = STW_T_STRING, .help = "Text.", .pattern = "^[a-z]+$", .check = stw_shop_check_name,
+     STW_RANGE(1, 63)},
     {.name = "size", STW_FIELD(STW_T_INT, struct stw_shop, size), .help = "Its size.", STW_RANGE(1, 9),
      .format = "int32", .def = "3"},
     {.name = "ownerName", STW_FIELD(STW_T_STRING, struct stw_shop, owner_name), .help = "Its owner.",
-     .check = stw_shop_check_name, STW_RANGE(1, 63)},
+     .pattern = "^[a-z]+$", .check = stw_shop_check_name, STW_RANGE(1, 63)},
     {.name = "colour", STW_FIELD(STW_T_STRING, struct stw_shop, colour), .help = "What it looks like.",
      .values = (const char *const[]){"Red", "Green", NULL}, .def = "\"Red\"",
      .cel = (const struct stw_cel[]){{"self != 'brown'", "must not be \"brown\""},
@@ -151,7 +153,9 @@ def test_names_of_the_kind_begin_with_its_prefix(compile_schema, capsys):
     ("    default: Red", "    default: Rde", "'enum' does not have the default 'Rde'; did you mean 'Red'?"),
     ("  ownerName: {type: name, help: Its owner.}", "  ownerName: {type: name}", "'ownerName' has no help"),
     ("  ownerName: {type: name, help: Its owner.}", "  ownerName: text", "'ownerName' must be a mapping"),
-    ("{type: string, length: [1, 63], check: stw_shop_check_name}", "{type: name}", "'name' is made of itself"),
+    ("{type: string, length: [1, 63], pattern: ^$word$, check: stw_shop_check_name}", "{type: name}",
+     "'name' is made of itself"),
+    ("plural: shops", "import: [../other.yaml]", "there is no file "),
     ("check: stw_shop_check_name", "check: check-name", "'check' must be a name in C"),
     ("[Red, &GREEN Green]", "[Red, 1]", "1 must be text: put it into quotes"),
     ("    enum: &COLOURS [Red, &GREEN Green]", "    enum: [Red, &green Green]", "'&green' must be in capitals"),
