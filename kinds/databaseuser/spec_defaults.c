@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/databaseuser/spec_priv.h"
-#include "sql/target.h"
+#include "sql/target/target.h"
 
 #include <stdio.h>
 

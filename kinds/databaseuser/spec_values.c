@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "sql/databases.h"
+#include "sql/core/databases.h"
 
 #define KEY_CHARACTERS "-._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
