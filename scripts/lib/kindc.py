@@ -305,6 +305,8 @@ class Compiler:
         for rule, where in zip(items, items.at):
             check_keys(rule, RULE_KEYS, "a rule", where)
             for each in take(rule, "each", list) or [Map("")]:
+                if not isinstance(each, Map):
+                    raise Mistake(rule.at["each"], "'each' must be a list of mappings, such as [{field: size}]")
                 given = {name: expand(take(each, name, str), self.define, values, where) for name in each}
                 yield from self.rule(rule, {**values, **given}, where)
 

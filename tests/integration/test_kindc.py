@@ -169,6 +169,7 @@ def test_names_of_the_kind_begin_with_its_prefix(compile_schema, capsys):
     ("- at: size", "- at: sise", "'sise' names no field: the spec has no 'sise'; did you mean 'size"),
     ("- at: size", "- at: door.size", "'door.size' names no field: the spec has no 'size'"),
     ("  invalid: &TOO_SMALL too small", "", "a rule needs one of required, forbidden, invalid, duplicate"),
+    ("- each: [{field: size}, {field: colour}]", "- each: [size, colour]", "'each' must be a list of mappings"),
     ("  type: transition", "  type: change", "'type' must be entries or transition"),
 ])
 def test_a_mistake_is_named_with_its_line(compile_schema, capsys, old, new, said):
