@@ -27,7 +27,7 @@ struct summary {
     int64_t newest; /* time of the newest verified backup */
     json_t *last;   /* status.lastBackup */
     int64_t last_time;
-    bool ready, failing;
+    bool ready, failing, running;
     char stale[300], error[400]; /* messages of one that is not ready */
 };
 
@@ -110,6 +110,8 @@ static void summarize_backups(const struct stw_run *run, const char *cluster, st
         if (!slash || stw_object_load_other(run, &stw_controller_etcdbackup, key, &o, NULL) > 0 ||
             o.deleting)
             continue;
+        const char *phase = stw_tree_text(o.status, "phase");
+        s->running = s->running || stw_streq(phase, eb_phase_names[EB_RUNNING]);
         int64_t period = period_of(s, &o);
         take_last(s, &o, slash + 1);
         if (period > 0)
@@ -141,7 +143,16 @@ static json_t *find_newest(const struct stw_run *run, const char *key)
     return s.last;
 }
 
+static bool is_running(const struct stw_run *run, const char *key)
+{
+    struct summary s;
+    summarize_backups(run, key, &s);
+    json_decref(s.last);
+    return s.running;
+}
+
 const struct stw_etcd_backups stw_etcdbackup_of_cluster = {
     .set_condition = set_condition,
     .newest = find_newest,
+    .running = is_running,
 };

@@ -11,6 +11,7 @@
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/maintenance.h"
 #include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/pod.h"
 #include "kinds/etcdcluster/run.h"
@@ -374,6 +375,24 @@ static int disarm_alarm(struct call *c)
                                  &c->trouble, &c->e->err);
 }
 
+/* Sent to the member itself. */
+static int defragment_member(struct call *c)
+{
+    char url[STW_ETCD_URL_MAX];
+    struct stw_etcd_endpoint member;
+    size_t i = ec_index(c->e, c->e->move.member);
+    if (i == EC_MEMBERS_MAX)
+        return 0;
+    ec_endpoint(c->e, i, url, &member);
+    return stw_etcd_defragment(c->e->etcd, &member, &c->trouble, &c->e->err);
+}
+
+static int compact_history(struct call *c)
+{
+    return stw_etcd_compact(c->e->etcd, &c->at, c->e->state.pass.compact_to, &c->trouble,
+                            &c->e->err);
+}
+
 /* The member to send the call to; for a removal, one other than the member to remove. */
 static const struct ec_detail *contact_for(const struct ec *e, size_t *ret_index)
 {
@@ -398,6 +417,10 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     ec_endpoint(e, c.index, url, &c.at);
     int rc = fn(&c);
     stw_fault_point("etcd");
+    if (e->move.intent.kind == EC_DEFRAGMENT || e->move.intent.kind == EC_COMPACT) {
+        ec_answer_upkeep(e, rc, c.trouble, kept);
+        return 0;
+    }
     int answer = ec_answer(e, rc, c.trouble, kept);
     if (answer < 0)
         return stw_error_wrap(&e->err, "etcd");
@@ -449,12 +472,20 @@ static const struct {
     int (*kube)(struct ec *e, size_t index);
     int (*etcd)(struct call *c);
 } acts[] = {
-    [EC_CREATE_CLAIM] = {.kube = create_claim},   [EC_CREATE_POD] = {.kube = create_pod},
-    [EC_DELETE_POD] = {.kube = delete_pod},       [EC_DELETE_CLAIM] = {.kube = delete_claim},
-    [EC_EXPAND_CLAIM] = {.kube = expand_claim},   [EC_GUARD] = {.kube = guard_pod},
-    [EC_MEMBER_ADD] = {.etcd = add_etcd_member},  [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
-    [EC_MEMBER_REMOVE] = {.etcd = remove_member}, [EC_MOVE_LEADER] = {.etcd = move_leader},
-    [EC_DOWNGRADE] = {.etcd = send_downgrade},    [EC_DISARM] = {.etcd = disarm_alarm},
+    [EC_CREATE_CLAIM] = {.kube = create_claim},
+    [EC_CREATE_POD] = {.kube = create_pod},
+    [EC_DELETE_POD] = {.kube = delete_pod},
+    [EC_DELETE_CLAIM] = {.kube = delete_claim},
+    [EC_EXPAND_CLAIM] = {.kube = expand_claim},
+    [EC_GUARD] = {.kube = guard_pod},
+    [EC_MEMBER_ADD] = {.etcd = add_etcd_member},
+    [EC_MEMBER_PROMOTE] = {.etcd = promote_member},
+    [EC_MEMBER_REMOVE] = {.etcd = remove_member},
+    [EC_MOVE_LEADER] = {.etcd = move_leader},
+    [EC_MEMBER_DEFRAGMENT] = {.etcd = defragment_member},
+    [EC_COMPACT_HISTORY] = {.etcd = compact_history},
+    [EC_DOWNGRADE] = {.etcd = send_downgrade},
+    [EC_DISARM] = {.etcd = disarm_alarm},
 };
 static_assert(STW_COUNT(acts) == EC_FORCE_NEXT, "later acts only write the status");
 

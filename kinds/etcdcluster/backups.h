@@ -19,6 +19,8 @@ struct stw_etcd_backups {
     /* status.lastBackup: {name, time, revision, verified} of the newest backup, owned by the caller;
      * NULL: none. */
     json_t *(*newest)(const struct stw_run *run, const char *key);
+    /* A snapshot is being taken. */
+    bool (*running)(const struct stw_run *run, const char *key);
 };
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/fence.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/maintenance_turn.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/runtime.h"
 #include "kinds/etcdcluster/watch.h"
@@ -55,6 +56,10 @@ static int plan_with_unused_name(struct ec *e)
 {
     for (int i = 0; i < NAMES_TRIED; i++) {
         ec_plan(&e->view, &e->move);
+        if (e->move.act == EC_MEMBER_DEFRAGMENT && !ec_take_turn(e)) {
+            e->view.upkeep.taken = true;
+            ec_plan(&e->view, &e->move);
+        }
         int used = e->move.act == EC_MEMBER_ADD ? name_is_used(e, e->move.member) : 0;
         if (used <= 0)
             return used;

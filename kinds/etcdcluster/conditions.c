@@ -10,6 +10,7 @@
 #include "kinds/etcdcluster/backups.h"
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/maintenance_limits.h"
 #include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/tls_state.h"
@@ -295,11 +296,18 @@ static void alarm_condition(const struct ec *e, struct stw_conditions *c)
     if (all & STW_ETCD_ALARM_CORRUPT)
         stw_condition_set(c, "AlarmActive", STW_TRUE, "Corrupt",
                           "the data of members differ (alarm CORRUPT)");
+    else if ((all & STW_ETCD_ALARM_NOSPACE) && e->spec.maintenance.recover_space)
+        stw_condition_set(
+            c, "AlarmActive", STW_TRUE, "NoSpace",
+            "the database has reached its quota and takes no more writes (alarm NOSPACE): steward "
+            "removes old revisions and defragments the members, see status.defragmentation. If "
+            "that is not enough: delete keys, or raise spec.options.quotaBackendBytes");
     else if (all & STW_ETCD_ALARM_NOSPACE)
         stw_condition_set(
             c, "AlarmActive", STW_TRUE, "NoSpace",
             "the database has reached its quota and takes no more writes (alarm NOSPACE): delete "
-            "keys, compact and `etcdctl defrag`, or raise spec.options.quotaBackendBytes");
+            "keys, compact and `etcdctl defrag`, or raise spec.options.quotaBackendBytes. With "
+            "spec.maintenance.recoverSpace steward compacts and defragments");
     else
         stw_condition_set(c, "AlarmActive", STW_FALSE, "NoAlarm", "no alarm is raised");
 }
@@ -336,7 +344,7 @@ static_assert(STW_COUNT(trouble_reasons) == EC_TROUBLES, "one reason for each tr
 static bool is_action_overdue(const struct ec *e)
 {
     const struct ec_action *a = &e->state.action;
-    return a->kind != EC_IDLE && e->view.now - a->start >= e->spec.progress_deadline_s;
+    return a->kind != EC_IDLE && e->view.now - a->start >= ec_action_limit(e);
 }
 
 bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, size_t size)
@@ -347,7 +355,7 @@ bool ec_is_degraded(const struct ec *e, const char **ret_reason, char *text, siz
         *ret_reason = "DeadlineExceeded";
         stw_format(text, size, "%s of %s takes longer than %lld s",
                    ec_kind_names[e->state.action.kind], e->state.action.member,
-                   (long long)e->spec.progress_deadline_s);
+                   (long long)ec_action_limit(e));
     } else if (m) {
         *ret_reason = trouble_reasons[m->trouble];
         stw_format(text, size, "pod %s: %s", m->name, e->details[ec_index(e, m->name)].pod.text);

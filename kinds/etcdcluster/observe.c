@@ -8,6 +8,7 @@
 #include "kinds/etcdcluster/ask.h"
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/maintenance_limits.h"
 #include "kinds/etcdcluster/pods.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/state.h"
@@ -21,7 +22,6 @@
 #define TEXT_MAX (64u << 10)
 #define DOUBT_S 30       /* a promotion may take that long to reach all members */
 #define SPACE_PERCENT 90 /* of the quota; a smaller database has space again */
-#define NANO 1000000000
 
 /* --- pods and claims */
 
@@ -211,11 +211,9 @@ static void set_leader(struct ec *e)
 
 static void set_space(struct ec *e)
 {
-    stw_quantity quota = 0;
-    if (stw_quantity_of(e->spec.options.quota_backend_bytes, &quota) != 0 || quota <= 0)
-        quota = (stw_quantity)2 * 1024 * 1024 * 1024 * NANO;
+    stw_quantity quota = ec_quota(e);
     for (size_t i = 0; i < e->view.count; i++) {
-        stw_quantity size = (stw_quantity)e->details[i].health.db_size * NANO;
+        stw_quantity size = e->details[i].health.db_size;
         e->view.members[i].space = e->view.members[i].answers && size < quota * SPACE_PERCENT / 100;
     }
 }

@@ -241,6 +241,8 @@ static bool came_true(const struct plan *p)
         return !listed || m->volume == EC_VOLUME_FINE;
     case EC_FORCE:
         return p->v->force_step == EC_FORCE_NOT;
+    case EC_DEFRAGMENT: /* see plan_resume_upkeep */
+    case EC_COMPACT:
     case EC_IDLE:
     case EC_KINDS:
         break;
@@ -390,10 +392,12 @@ static const plan_step steps[] = {
     check_cluster_identity,
     plan_force,
     start_missing_members,
+    plan_await_upkeep,
     unknown_list,
     guard_started_pods,
     check_demoted_voters,
     finish_achieved_action,
+    plan_resume_upkeep,
     check_foreign_members,
     leftover_pods,
     leftover_learner,
@@ -409,6 +413,7 @@ static const plan_step steps[] = {
     leftover_claims,
     disarm_space_alarm,
     plan_expand,
+    plan_upkeep,
     drop_unneeded_action,
     check_refused_version,
     wait_for_next_check, /* always makes one */
@@ -515,6 +520,7 @@ void ec_plan(const struct ec_view *v, struct ec_move *ret)
     p.refused = !version_allowed(&p);
     for (size_t i = 0; i < STW_COUNT(steps); i++) {
         if (steps[i](&p))
-            return;
+            break;
     }
+    ret->pass_waits = p.pass_waits;
 }

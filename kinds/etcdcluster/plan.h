@@ -41,6 +41,8 @@
  *   call was carried out.  So a late call cannot meet another decision.  Calls of a previous leader
  *   are not known: if the status has an intent that involves a call to etcd (ec_unsettled), the
  *   answer counts as lost when this intent is first seen in a leader's term.
+ * - Before EC_MEMBER_DEFRAGMENT, it takes the turn of the nodes of all members (turn.h).  If
+ *   another cluster has it, it calls the plan again with `upkeep.taken`.
  * - Failovers are counted when the intent EC_REPLACE is first written.
  * - EC_FORCE_NEXT to EC_FORCE_NOT removes the annotation before it writes the status, so that an
  *   old annotation is not honoured again.  It is also removed before any move when
@@ -117,6 +119,9 @@ struct ec_member {
     bool claim;       /* its claim object exists, bound or not */
     bool claim_going; /* and is being deleted */
     enum ec_volume volume;
+    /* In the pass under way its database is still to be defragmented.  Of the member whose
+     * defragmentation was begun: its database still has the free pages that it had. */
+    bool to_defragment;
     int64_t unhealthy_since; /* seconds since the epoch; 0: it is healthy */
     int64_t created;         /* of the pod, or when it was first listed; orders the members */
 };
@@ -125,17 +130,19 @@ struct ec_member {
 
 enum ec_kind {
     EC_IDLE,
-    EC_SEED,    /* the first member; shown to users as "AddMember" */
-    EC_ADD,     /* AddMember */
-    EC_PROMOTE, /* PromoteMember */
-    EC_REMOVE,  /* RemoveMember: one too many */
-    EC_REPLACE, /* ReplaceMember: dead, removed first; the addition that follows is an EC_ADD */
-    EC_UPGRADE, /* UpgradeMember: its pod is recreated with another version */
-    EC_ROLL,    /* RollMember: its pod is recreated from another template */
-    EC_LEADER,  /* MoveLeader */
-    EC_FORCE,   /* the survivor of a lost quorum becomes a cluster of one, on a user's request */
-    EC_ABANDON, /* AbandonMember: removes a failed learner with its pod and its volume */
-    EC_EXPAND,  /* ExpandVolume */
+    EC_SEED,       /* the first member; shown to users as "AddMember" */
+    EC_ADD,        /* AddMember */
+    EC_PROMOTE,    /* PromoteMember */
+    EC_REMOVE,     /* RemoveMember: one too many */
+    EC_REPLACE,    /* ReplaceMember: dead, removed first; the addition that follows is an EC_ADD */
+    EC_UPGRADE,    /* UpgradeMember: its pod is recreated with another version */
+    EC_ROLL,       /* RollMember: its pod is recreated from another template */
+    EC_LEADER,     /* MoveLeader */
+    EC_FORCE,      /* the survivor of a lost quorum becomes a cluster of one, on a user's request */
+    EC_ABANDON,    /* AbandonMember: removes a failed learner with its pod and its volume */
+    EC_EXPAND,     /* ExpandVolume */
+    EC_DEFRAGMENT, /* DefragmentMember */
+    EC_COMPACT, /* CompactHistory: old revisions are removed, so that a defragmentation makes space */
     EC_KINDS
 };
 extern const char *const ec_kind_names[EC_KINDS]; /* as in status.currentAction.kind */
@@ -145,6 +152,36 @@ struct ec_action {
     char member[EC_NAME_MAX];
     uint64_t id;   /* of the member; 0: it has none */
     int64_t start; /* seconds since the epoch */
+};
+
+/* --- upkeep: passes in which the members are defragmented one after the other */
+
+enum ec_why { /* why a pass was begun; in status.defragmentation.reason */
+              EC_WHY_NOT,
+              EC_WHY_SCHEDULE,
+              EC_WHY_REQUEST, /* the annotation */
+              EC_WHY_SPACE,   /* the alarm NOSPACE, and maintenance.recoverSpace */
+              EC_WHYS
+};
+
+enum ec_result {
+    EC_RESULT_NONE, /* not known, or not ended */
+    EC_RESULT_DONE,
+    EC_RESULT_FAILED,
+    EC_RESULT_STOPPED, /* its window has ended */
+    EC_RESULTS
+};
+
+struct ec_upkeep {
+    enum ec_why due;     /* a pass is to begin */
+    enum ec_why open;    /* the pass under way, from the status */
+    bool compact;        /* old revisions are to be removed before this pass */
+    bool closed;         /* a pass of the schedule must not go on: its window has ended */
+    bool busy;           /* a backup is made: it would hold up a defragmentation */
+    bool taken;          /* another cluster with members on the same nodes is defragmented */
+    int64_t limit_s;     /* that the call in `action` may take */
+    int64_t tries;       /* how often it was made */
+    enum ec_result call; /* what etcd has answered to it, if this process made it */
 };
 
 enum ec_force_step { /* of EC_FORCE, in status.forceNewCluster.step */
@@ -178,7 +215,8 @@ struct ec_view {
     char force_member[EC_NAME_MAX];
     int64_t failovers_last_hour;
     int64_t quorum_lost_since; /* 0: not lost; counts only after EC_QUORUM_GRACE_S */
-    int64_t last_rolled;       /* when the last recreated pod was healthy again; 0: never */
+    struct ec_upkeep upkeep;
+    int64_t last_rolled; /* when the last recreated pod was healthy again; 0: never */
 
     /* observed */
     int64_t now;
@@ -213,11 +251,16 @@ enum ec_act {
     EC_MEMBER_ADD, /* as a learner */
     EC_MEMBER_PROMOTE,
     EC_MEMBER_REMOVE,
-    EC_MOVE_LEADER, /* from `member` to `to` */
-    EC_DOWNGRADE,   /* enable the downgrade to the minor version of `version`; 0.0.0: cancel it */
-    EC_DISARM,      /* NOSPACE of the member `id`, once there is space again */
-    EC_FORCE_NEXT,  /* write the next step of EC_FORCE */
-    EC_FINISH,      /* the intent has been achieved: clear it */
+    EC_MOVE_LEADER,       /* from `member` to `to` */
+    EC_MEMBER_DEFRAGMENT, /* it serves nothing until it has ended */
+    EC_COMPACT_HISTORY,
+    EC_DOWNGRADE,  /* enable the downgrade to the minor version of `version`; 0.0.0: cancel it */
+    EC_DISARM,     /* NOSPACE of the member `id`, once there is space again */
+    EC_FORCE_NEXT, /* write the next step of EC_FORCE */
+    EC_BEGIN_PASS, /* write that a pass has begun, for `why` */
+    EC_END_PASS,   /* write its `result`, with `text` */
+    EC_FINISH,     /* the intent has been achieved: clear it.  Of EC_DEFRAGMENT and EC_COMPACT with
+                     * their `result`; NONE: it is tried again later */
 };
 
 struct ec_move {
@@ -232,6 +275,9 @@ struct ec_move {
     bool forced;                   /* CREATE_POD: with --force-new-cluster */
     bool trimmed;                  /* CREATE_POD: its log must begin after its start */
     enum ec_force_step force_step; /* FORCE_NEXT */
+    enum ec_why why;               /* BEGIN_PASS */
+    enum ec_result result;         /* END_PASS, FINISH */
+    const char *pass_waits;        /* what the pass under way waits for; NULL: nothing */
     uint64_t wait_ms;
     const char *reason; /* CamelCase.  FREEZE: reason of Stalled; WAIT: what it waits for */
     char text[768];     /* for users */

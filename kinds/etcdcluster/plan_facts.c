@@ -23,6 +23,8 @@ const char *const ec_kind_names[] = {
     [EC_FORCE] = "ForceNewCluster",
     [EC_ABANDON] = "AbandonMember",
     [EC_EXPAND] = "ExpandVolume",
+    [EC_DEFRAGMENT] = "DefragmentMember",
+    [EC_COMPACT] = "CompactHistory",
 };
 static_assert(STW_COUNT(ec_kind_names) == EC_KINDS, "one name for each kind of action");
 
@@ -75,6 +77,9 @@ bool ec_unsettled(const struct ec_view *v)
         return !v->listed || listed;
     case EC_LEADER:
         return !v->listed || (listed && m->leader);
+    case EC_DEFRAGMENT:
+    case EC_COMPACT:
+        return listed && v->upkeep.call == EC_RESULT_NONE;
     case EC_IDLE: /* the rest involve only Kubernetes */
     case EC_SEED:
     case EC_UPGRADE:

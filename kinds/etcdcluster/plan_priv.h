@@ -12,9 +12,10 @@ struct plan {
     const struct ec_view *v;
     struct ec_quorum q;
     struct ec_move *move;
-    bool refused;         /* pods must not be created with the wanted version ... */
-    struct stw_error why; /* ... because */
-    bool noted;           /* `move` has the reason why something has to wait */
+    bool refused;           /* pods must not be created with the wanted version ... */
+    struct stw_error why;   /* ... because */
+    bool noted;             /* `move` has the reason why something has to wait */
+    const char *pass_waits; /* see struct ec_move */
 };
 
 /* A step handles one concern.  True: the move is made; false: the next step runs. */
@@ -31,6 +32,9 @@ bool plan_remake(struct plan *p);
 bool plan_downgrade(struct plan *p);
 bool plan_roll(struct plan *p);
 bool plan_expand(struct plan *p);
+bool plan_await_upkeep(struct plan *p);
+bool plan_resume_upkeep(struct plan *p);
+bool plan_upkeep(struct plan *p);
 
 /* --- making the move; all return true */
 bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m);

@@ -10,6 +10,7 @@
 #include "kinds/common/pod.h"
 #include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/maintenance_limits.h"
 #include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/run.h"
 #include "kube/tree.h"
@@ -172,14 +173,18 @@ static json_t *build_etcd_env(const struct ec *e)
 
 /* A full database still serves reads, so the pod stays ready: the alarm is excluded where etcd
  * supports that (3.4.17, 3.5.0).  Older versions ignore the query. */
+#define LIVENESS_PERIOD_S 10
 #define READY_PATH "/health?exclude=NOSPACE"
 
 /* Without /livez, only checks that etcd listens: /health fails while there is no quorum, and
- * killing members would not bring that back. */
-static json_t *build_liveness_probe(struct stw_semver v)
+ * killing members would not bring that back.  /livez fails while the member is defragmented, which may
+ * take as long as the quota is large. */
+static json_t *build_liveness_probe(const struct ec *e, struct stw_semver v)
 {
-    json_t *p = stw_tree_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds", 10,
-                              "timeoutSeconds", 10, "failureThreshold", 6);
+    int64_t failures = ec_defragment_limit(ec_quota(e)) / LIVENESS_PERIOD_S;
+    json_t *p =
+        stw_tree_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds",
+                      LIVENESS_PERIOD_S, "timeoutSeconds", 10, "failureThreshold", (int)failures);
     bool livez = stw_etcd_has(v, STW_ETCD_LIVEZ);
     json_t *how = livez
                       ? stw_tree_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
@@ -222,7 +227,7 @@ static json_t *build_etcd_container(const struct ec *e, const char *member, cons
                                             READY_PATH, "port", STW_ETCD_METRICS_PORT,
                                             "periodSeconds", 2, "timeoutSeconds", 5,
                                             "failureThreshold", 3));
-    (void)json_object_set_new(c, "livenessProbe", build_liveness_probe(s->version));
+    (void)json_object_set_new(c, "livenessProbe", build_liveness_probe(e, s->version));
     (void)json_object_set_new(c, "securityContext",
                               stw_tree_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0,
                                             "capabilities", "drop", "ALL"));

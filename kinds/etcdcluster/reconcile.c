@@ -5,6 +5,8 @@
 #include "kinds/etcdcluster/check.h"
 #include "kinds/etcdcluster/claims.h"
 #include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/maintenance.h"
+#include "kinds/etcdcluster/maintenance_turn.h"
 #include "kinds/etcdcluster/observe.h"
 #include "kinds/etcdcluster/pod.h"
 #include "kinds/etcdcluster/run.h"
@@ -30,7 +32,7 @@
 /* --- what is watched */
 
 static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER,
-                                          STW_ETCD_REPLACE_VOLUMES, NULL};
+                                          STW_ETCD_REPLACE_VOLUMES, STW_ETCD_DEFRAGMENT, NULL};
 
 static void project_etcdcluster(const struct stw_operator *op, struct stw_json object,
                                 struct stw_buf *out)
@@ -45,8 +47,9 @@ static void add_secret(struct stw_buf *out, const char *ns, const char *name)
     stw_index_add(out, "secret", key);
 }
 
-/* Indexes the Secrets with the cluster's certificates: those that the spec names, or its own. */
-static void index_secrets(void *ctx, struct stw_json root, struct stw_buf *out)
+/* Indexes the Secrets with the cluster's certificates: those that the spec names, or its own; and whether
+ * it is being defragmented. */
+static void index_cluster(void *ctx, struct stw_json root, struct stw_buf *out)
 {
     static const char *const paths[] = {"spec.TLS.static.member.peerSecret",
                                         "spec.TLS.static.member.serverSecret",
@@ -54,6 +57,7 @@ static void index_secrets(void *ctx, struct stw_json root, struct stw_buf *out)
     static const char *const own[] = {"ca", "peer-tls", "server-tls", "client-tls"};
     char ns[254], name[254], full[300];
     (void)ctx;
+    ec_index_defragmenting(root, out);
     if (stw_json_strcpy(stw_json_path(root, "metadata.namespace"), ns, sizeof(ns)) != 0)
         return;
     for (size_t i = 0; i < STW_COUNT(paths); i++)
@@ -93,6 +97,7 @@ static void load_run_state(struct ec *e)
     read_annotation(e, STW_ETCD_FORCE_NEW_CLUSTER, e->force);
     read_annotation(e, STW_ETCD_SEED_MEMBER, e->restored);
     read_annotation(e, STW_ETCD_REPLACE_VOLUMES, e->replace_volumes);
+    read_annotation(e, STW_ETCD_DEFRAGMENT, e->defragment);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
     choose_version(e);
@@ -102,6 +107,7 @@ static void load_run_state(struct ec *e)
 static void record_move(struct ec *e)
 {
     const struct ec_move *m = &e->move;
+    ec_record_upkeep(e);
     if (m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m))
         ec_state_count_failover(&e->state, e->view.now);
     if (m->intent.kind != EC_IDLE)
@@ -284,6 +290,7 @@ static void reconcile_cluster(struct stw_subject *subject, struct stw_result *re
     int tls = ec_tls_prepare(e);
     ec_hash_template(e);
     ec_observe(e);
+    ec_judge_upkeep(e);
     ec_note_never_ran(e);
     if (!e->spec.paused)
         ec_ensure_budget(e);
@@ -361,7 +368,7 @@ static void cluster_changed(struct stw_manager *m, const struct stw_watch *w, co
 static const struct stw_watch own_watch = {
     .resource = &stw_kind_etcdcluster.resource,
     .project = project_etcdcluster,
-    .index = index_secrets,
+    .index = index_cluster,
     .changed = cluster_changed,
 };
 

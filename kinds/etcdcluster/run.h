@@ -44,6 +44,7 @@ struct ec {
     struct stw_naming naming;
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */
     char replace_volumes[EC_NAME_MAX];              /* a size, from the annotation; "" for none */
+    char defragment[EC_NAME_MAX];                   /* from the annotation; "" for none */
     char template_hash[STW_HASH_LEN], input_hash[STW_HASH_LEN];
     struct ec_tls tls;
     struct stw_etcd *etcd; /* owned by `runtime` */
@@ -53,12 +54,15 @@ struct ec {
     json_t *desired[EC_CHILDREN];
     char quorum_text[40]; /* what the adoption of the client Service waits for */
     struct ec_move move;
+    int64_t
+        pass_from; /* a pass of upkeep is due, and begins then at the earliest; 0: none is due */
     enum stw_etcd_trouble trouble; /* of the last member that failed in this round */
     struct stw_error list_err;     /* why there is no member list */
     struct stw_error err;          /* why the run failed; STW_OK: it did not */
     struct {
         bool quorum_lost, quorum_restored, upgrade_started, upgrade_finished, member_upgraded;
         bool replacing, expanded, not_expanded;
+        bool pass_began, pass_ended, compacted;
     } news;
     bool mismatch; /* a member is in another cluster */
     bool acted;

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/controller.h"
+#include "kinds/etcdcluster/turn.h"
 #include "kube/cache/usage.h"
 
 #include <math.h>
@@ -19,9 +20,10 @@
 #define EC_ETCD_BYTES_LARGE (32u << 10)
 
 struct ec_runtime {
-    struct stw_family *margins, *ends;
+    struct stw_family *margins, *ends, *defragmented, *reclaimed;
     pthread_mutex_t lock; /* guards the table; an entry is used only by the one run of its key */
     struct stw_table kept;
+    struct ec_turns *turns;
     size_t etcd_bytes; /* of the clients of all */
     bool cancelled;
 };
@@ -64,10 +66,16 @@ int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
                     void **ret_state, struct stw_error *err)
 {
     static const char *const labels[] = {"namespace", "cluster", NULL};
+    static const char *const result_labels[] = {"namespace", "cluster", "result", NULL};
     struct ec_runtime *k = calloc(1, sizeof(*k));
     (void)m;
-    if (!k)
+    struct ec_turns *turns = ec_turns_create();
+    if (!k || !turns) {
+        ec_turns_destroy(turns);
+        free(k);
         return stw_fail_memory(err);
+    }
+    k->turns = turns;
     k->kept = STW_TABLE_INIT(key_of);
     (void)pthread_mutex_init(&k->lock, NULL);
     if (config->metrics) {
@@ -79,6 +87,12 @@ int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
             config->metrics, STW_GAUGE, "_etcd_certificate_not_after_seconds",
             "When the first certificate of an etcd cluster expires, in seconds since the epoch.",
             labels, NULL);
+        k->defragmented = stw_metrics_family(
+            config->metrics, STW_COUNTER, "_etcd_defragmentations_total",
+            "Members of etcd clusters that were defragmented.", result_labels, NULL);
+        k->reclaimed = stw_metrics_family(
+            config->metrics, STW_COUNTER, "_etcd_defragmentation_reclaimed_bytes_total",
+            "Bytes by which databases of etcd clusters became smaller.", labels, NULL);
     }
     *ret_state = k;
     return 0;
@@ -99,8 +113,14 @@ void ec_runtime_close(void *state)
 {
     struct ec_runtime *k = state;
     stw_table_release(&k->kept, free_kept);
+    ec_turns_destroy(k->turns);
     (void)pthread_mutex_destroy(&k->lock);
     free(k);
+}
+
+struct ec_turns *ec_runtime_turns(struct ec_runtime *k)
+{
+    return k->turns;
 }
 
 static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *run)
@@ -178,9 +198,26 @@ void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, stru
     stw_series_set(kept->cert_end, (double)not_after);
 }
 
+void ec_runtime_count_defragmented(struct ec_runtime *k, const struct stw_run *run,
+                                   enum ec_result result, int64_t reclaimed)
+{
+    struct ec_kept *kept = k ? ec_runtime_get(k, run) : NULL;
+    if (!kept || !k->defragmented)
+        return;
+    struct stw_series **counted = &kept->defragmented[result];
+    if (!*counted)
+        *counted = STW_SERIES(k->defragmented, run->ns, run->name,
+                              result == EC_RESULT_DONE ? "succeeded" : "failed");
+    if (!kept->reclaimed)
+        kept->reclaimed = STW_SERIES(k->reclaimed, run->ns, run->name);
+    stw_series_add(*counted, 1);
+    stw_series_add(kept->reclaimed, (double)reclaimed);
+}
+
 /* Removes the gauges, too. */
 void ec_runtime_forget(struct ec_runtime *k, const char *key)
 {
+    ec_turns_end(k->turns, key);
     pthread_mutex_lock(&k->lock);
     struct ec_kept *one = stw_table_remove(&k->kept, key);
     k->etcd_bytes -= one ? one->etcd_bytes : 0;
@@ -188,6 +225,9 @@ void ec_runtime_forget(struct ec_runtime *k, const char *key)
     if (one) {
         stw_series_remove(one->margin);
         stw_series_remove(one->cert_end);
+        stw_series_remove(one->reclaimed);
+        for (int i = 0; i < EC_RESULTS; i++)
+            stw_series_remove(one->defragmented[i]);
     }
     free_kept(one);
 }

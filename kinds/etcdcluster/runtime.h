@@ -13,6 +13,7 @@
 
 struct stw_run;
 struct ec_runtime;
+struct ec_turns;
 
 int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *config,
                     void **ret_state, struct stw_error *err);
@@ -28,6 +29,7 @@ struct ec_kept {
     struct ec_tls tls;                    /* as found then */
     bool seen;                            /* since this process started, last in `term` */
     uint64_t term;                        /* of the fence */
+    bool turn;                            /* it may have the turn to be defragmented */
     uint64_t unsure_until_ms; /* monotonic: an answer of etcd was lost, and it may still act */
     struct {
         char uid[64], fingerprint[65];
@@ -41,9 +43,16 @@ struct ec_kept {
         uint64_t until_ms; /* no volume is expanded before */
         char text[192];    /* the message of the API server */
     } refused;
+    struct {
+        struct ec_action action; /* the intent that the answer below belongs to */
+        enum ec_result result;
+        char text[160]; /* why it failed */
+    } upkeep;
     struct stw_series *margin;
+    struct stw_series *defragmented[EC_RESULTS], *reclaimed; /* NULL: none yet */
     struct stw_series *cert_end; /* NULL: no certificate has been seen */
 };
+struct ec_turns *ec_runtime_turns(struct ec_runtime *k);
 struct ec_kept *ec_runtime_get(struct ec_runtime *k,
                                const struct stw_run *run); /* NULL: no memory */
 /* Replaces the client for the members. */
@@ -55,6 +64,9 @@ void ec_runtime_rest(struct ec_runtime *k, const char *key);
 /* Sets the gauge of when the first of its certificates expires; 0: leaves it unchanged. */
 void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
                            int64_t not_after);
+/* Counts a defragmentation of a member, and by how many bytes its database became smaller. */
+void ec_runtime_count_defragmented(struct ec_runtime *k, const struct stw_run *run,
+                                   enum ec_result result, int64_t reclaimed);
 void ec_runtime_forget(struct ec_runtime *k, const char *key);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "etcd/release.h"
+#include "kinds/common/hours.h"
 #include "kinds/etcdcluster/schema.h"
 #include "schema/field/semver.h"
 #include "schema/kind.h"
@@ -21,6 +22,9 @@
 /* Names the size for which a user agrees that members whose volumes cannot be expanded are replaced.
  */
 #define STW_ETCD_REPLACE_VOLUMES "etcd.database.coreos.com/replace-volumes"
+
+/* A value that differs from the one honoured last asks that the members are defragmented. */
+#define STW_ETCD_DEFRAGMENT "etcd.database.coreos.com/defragment"
 
 struct stw_etcd_pod {
     struct stw_json labels, annotations, node_selector; /* maps of strings */
@@ -79,6 +83,15 @@ struct stw_etcdcluster {
         const char *when_deleted, *when_scaled; /* "Retain", "Delete" */
     } volume_retention;
     int64_t progress_deadline_s;
+    struct {
+        struct {
+            const char *schedule;                    /* or NULL */
+            const char *time_zone, *min_reclaimable; /* such as "20%" */
+            struct stw_json min_reclaimable_bytes;   /* quantity */
+            struct stw_hours hours;                  /* only its windows */
+        } defragmentation;
+        bool recover_space;
+    } maintenance;
 };
 
 /* Whether an option of etcd ("data-dir", "experimental-...") is reserved for steward.  Every option

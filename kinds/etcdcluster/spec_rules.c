@@ -256,6 +256,7 @@ void stw_ec_check(const struct stw_ec_scene *s)
     stw_ec_check_storage(s);
     check_options(s);
     stw_ec_check_tls(s);
+    stw_ec_check_maintenance(s);
 }
 
 static bool has_condition(struct stw_json status, const char *type)

@@ -48,6 +48,9 @@ void stw_ec_check_pod(const struct stw_ec_scene *s);
 void stw_ec_check_agent_pod(const struct stw_ec_scene *s); /* only stw_ec_agent_pod_fields */
 void stw_ec_check_storage(const struct stw_ec_scene *s);
 void stw_ec_check_tls(const struct stw_ec_scene *s);
+void stw_ec_check_maintenance(const struct stw_ec_scene *s);
+/* For `check` of a percentage. */
+const char *stw_ec_check_percent(const char *text);
 
 /* Options of etcd as named on its command line, and the field of the spec to use instead.  Every
  * option that steward passes to etcd must be here: etcd exits at once when an option is given

@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "controller/condition.h"
 #include "etcd/etcd.h"
+#include "kinds/etcdcluster/pass.h"
 #include "kube/tree.h"
 
 #include <assert.h>
@@ -123,6 +124,7 @@ void ec_state_read(const json_t *status, struct ec_state *s)
     read_action(json_object_get(status, "currentAction"), s->cluster_id, &s->action);
     read_force(json_object_get(status, "forceNewCluster"), s);
     read_failovers(json_object_get(status, "failovers"), s);
+    ec_pass_read(json_object_get(status, "defragmentation"), &s->pass);
     json_array_foreach (list, i, entry)
         if (s->member_count < EC_MEMBERS_MAX)
             read_member(entry, &s->members[s->member_count++]);
@@ -242,6 +244,7 @@ void ec_state_write(const struct ec_state *s, json_t *status)
     set_or_delete_field(status, "currentAction", action_json(&s->action));
     set_or_delete_field(status, "forceNewCluster", force_json(s));
     set_or_delete_field(status, "failovers", failovers_json(s));
+    set_or_delete_field(status, "defragmentation", ec_pass_json(&s->pass));
     set_or_delete_field(status, "quorumLostTime", time_json(s->quorum_lost_since));
     set_or_delete_field(status, "lastRollTime", time_json(s->last_rolled));
     set_or_delete_field(status, "currentVersion", text_json(s->current_version));
@@ -259,5 +262,6 @@ bool ec_state_same(const struct ec_state *a, const struct ec_state *b)
     return a->cluster_id == b->cluster_id && a->never_ran == b->never_ran &&
            same_action(&a->action, &b->action) && a->storage.latched == b->storage.latched &&
            a->force_step == b->force_step && stw_streq(a->force_member, b->force_member) &&
-           a->failovers_total == b->failovers_total && a->last_rolled == b->last_rolled;
+           a->failovers_total == b->failovers_total && a->last_rolled == b->last_rolled &&
+           ec_pass_same(&a->pass, &b->pass);
 }

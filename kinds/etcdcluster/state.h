@@ -5,6 +5,7 @@
 #define STW_KINDS_ETCDCLUSTER_STATE_H
 
 #include "base/util.h"
+#include "kinds/etcdcluster/pass.h"
 #include "kinds/etcdcluster/plan.h"
 
 #include <jansson.h>
@@ -39,6 +40,7 @@ struct ec_state {
     int64_t quorum_lost_since, last_rolled;
     int64_t quorum_since; /* read from the condition QuorumLost; 0: not known */
     char current_version[STW_SEMVER_LEN], oldest_version[STW_SEMVER_LEN];
+    struct ec_pass pass;
     struct ec_remembered members[EC_MEMBERS_MAX];
     size_t member_count;
 };

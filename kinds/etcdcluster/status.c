@@ -10,6 +10,8 @@
 #include "kinds/etcdcluster/conditions.h"
 #include "kinds/etcdcluster/entries.h"
 #include "kinds/etcdcluster/labels.h"
+#include "kinds/etcdcluster/maintenance.h"
+#include "kinds/etcdcluster/maintenance_limits.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/runtime.h"
 #include "kinds/etcdcluster/state.h"
@@ -312,7 +314,7 @@ static void add_deadline(const struct ec *e, json_t *status)
     json_t *failovers = json_object_get(status, "failovers");
     if (action)
         set_optional_field(action, "deadline",
-                           time_json(e->state.action.start + e->spec.progress_deadline_s));
+                           time_json(e->state.action.start + ec_action_limit(e)));
     if (failovers)
         set_optional_field(failovers, "lastHour",
                            json_integer((json_int_t)ec_state_failovers(&e->state, e->view.now)));
@@ -364,6 +366,7 @@ void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status)
     add_members(e, s.tree);
     add_quorum(e, s.tree);
     add_deadline(e, s.tree);
+    ec_add_upkeep(e, s.tree);
     add_phase(e, v, s.tree);
     add_names(e, s.tree);
     stw_status_add_repairs(&s, e->children, EC_CHILDREN);
@@ -416,6 +419,7 @@ void ec_note_news(struct ec *e)
     e->news.expanded = m->act == EC_FINISH && e->was.action.kind == EC_EXPAND &&
                        is_volume_fine(e, e->was.action.member);
     e->news.not_expanded = has_become_stuck(e);
+    ec_note_upkeep_news(e);
     e->news.replacing = m->intent.kind == EC_REPLACE && !ec_intended(&e->view, m);
 }
 
@@ -464,5 +468,6 @@ void ec_tell(struct ec *e)
     }
     report_news(e, e->news.replacing, true, "ReplacingDeadMember",
                 "member %s is dead: it is removed, and another one added", e->move.member);
+    ec_tell_upkeep(e);
     memset(&e->news, 0, sizeof(e->news));
 }

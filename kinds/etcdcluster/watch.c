@@ -2,7 +2,7 @@
  *
  * What the caches keep of members' pods and claims: only what shows the state of a member.
  *   a "namespace/name" of the cluster   u uid   o uid of the owner   t it is being deleted
- * of pods:  i IP   h hash of the template   e version   c created (seconds)   z it has ended
+ * of pods:  i IP   d node   h hash of the template   e version   c created (seconds)   z it has ended
  *   r its container runs or has run   y ready   g guarded   f forced   q refused an empty folder
  *   v labelled as a voter   l its log begins after its start
  *   w trouble (enum ec_trouble)   m the message of the kubelet or the scheduler
@@ -143,6 +143,7 @@ static int look_at_pod(struct stw_json pod, struct ec_pod_live *p)
         return -1;
     look_at_owner(pod, p->owner_uid);
     (void)stw_json_strcpy(stw_json_get(status, "podIP"), p->ip, sizeof(p->ip));
+    (void)stw_json_strcpy(stw_json_path(pod, "spec.nodeName"), p->node, sizeof(p->node));
     p->created = seconds_of(stw_json_get(m, "creationTimestamp"));
     p->going = stw_json_there(stw_json_get(m, "deletionTimestamp"));
     p->ended = stw_json_is(phase, "Failed") || stw_json_is(phase, "Succeeded");
@@ -168,6 +169,12 @@ static void add_true(struct stw_buf *out, const char *key, bool set)
         stw_buf_addf(out, ",\"%s\":true", key);
 }
 
+static void add_known(struct stw_buf *out, const char *key, const char *text)
+{
+    if (*text)
+        add_text_key(out, key, text);
+}
+
 static void project_pod(const struct stw_operator *op, struct stw_json pod, struct stw_buf *out)
 {
     struct ec_pod_live p;
@@ -179,6 +186,7 @@ static void project_pod(const struct stw_operator *op, struct stw_json pod, stru
     add_text_key(out, "u", p.uid);
     add_text_key(out, "o", p.owner_uid);
     add_text_key(out, "i", p.ip);
+    add_known(out, "d", p.node);
     add_text_key(out, "h", p.hash);
     add_text_key(out, "n", p.inputs);
     add_text_key(out, "e", p.version);
@@ -252,12 +260,6 @@ static void look_at_size(struct stw_json list, char out[64])
         out[0] = '\0';
 }
 
-static void add_known(struct stw_buf *out, const char *key, const char *text)
-{
-    if (*text)
-        add_text_key(out, key, text);
-}
-
 static void project_claim(const struct stw_operator *op, struct stw_json claim, struct stw_buf *out)
 {
     char cluster[STW_KEY_LEN], uid[64], of[64] = "";
@@ -312,6 +314,7 @@ int ec_pod_read(const char *text, size_t len, struct ec_pod_live *p)
     copy_text_key(root, "u", p->uid, sizeof(p->uid));
     copy_text_key(root, "o", p->owner_uid, sizeof(p->owner_uid));
     copy_text_key(root, "i", p->ip, sizeof(p->ip));
+    copy_text_key(root, "d", p->node, sizeof(p->node));
     copy_text_key(root, "h", p->hash, sizeof(p->hash));
     copy_text_key(root, "n", p->inputs, sizeof(p->inputs));
     copy_text_key(root, "e", p->version, sizeof(p->version));

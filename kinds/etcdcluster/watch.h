@@ -12,6 +12,7 @@ struct ec_pod_live {
     char cluster[STW_KEY_LEN]; /* "namespace/name", from its labels */
     char uid[64], resource_version[STW_RV_LEN], owner_uid[64];
     char ip[64], hash[40], inputs[40], version[STW_SEMVER_LEN];
+    char node[254];  /* "" until it is scheduled */
     int64_t created; /* seconds since the epoch */
     bool going;      /* is being deleted */
     bool ended;      /* phase Failed or Succeeded */

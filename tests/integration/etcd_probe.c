@@ -7,6 +7,8 @@
  *     {"op": "list" | "alarms", "at": [ENDPOINT]}
  *     {"op": "add", "at": [ENDPOINT], "url": PEER_URL}
  *     {"op": "promote" | "remove" | "move" | "disarm", "at": [ENDPOINT], "id": "ID"}
+ *     {"op": "defragment", "at": [ENDPOINT]}
+ *     {"op": "compact", "at": [ENDPOINT], "id": REVISION}
  *     {"op": "snapshot", "at": [ENDPOINT], "file": PATH, "timeout_ms": N, "fail_after": BYTES}
  *     {"op": "check", "file": PATH}
  *     {"op": "threads", "at": [ENDPOINT, ...], "count": N}   N threads with some rounds each
@@ -210,6 +212,16 @@ static int do_disarm(struct command *c, enum stw_etcd_trouble *trouble, struct s
                                  trouble, err);
 }
 
+static int do_defragment(struct command *c, enum stw_etcd_trouble *trouble, struct stw_error *err)
+{
+    return stw_etcd_defragment(etcd, c->at, trouble, err);
+}
+
+static int do_compact(struct command *c, enum stw_etcd_trouble *trouble, struct stw_error *err)
+{
+    return stw_etcd_compact(etcd, c->at, number(c->root, "id"), trouble, err);
+}
+
 struct sink {
     FILE *file;
     uint64_t fail_after, size;
@@ -317,10 +329,13 @@ static const struct {
     int (*ask)(struct command *c, enum stw_etcd_trouble *trouble, struct stw_error *err);
     void (*run)(struct command *c);
 } ops[] = {
-    {"round", NULL, do_round},     {"list", do_list, NULL},       {"add", do_add, NULL},
-    {"promote", do_promote, NULL}, {"remove", do_remove, NULL},   {"move", do_move, NULL},
-    {"alarms", do_alarms, NULL},   {"disarm", do_disarm, NULL},   {"snapshot", do_snapshot, NULL},
-    {"check", do_check, NULL},     {"threads", NULL, do_threads}, {"cancel", NULL, do_cancel},
+    {"round", NULL, do_round},       {"list", do_list, NULL},
+    {"add", do_add, NULL},           {"promote", do_promote, NULL},
+    {"remove", do_remove, NULL},     {"move", do_move, NULL},
+    {"alarms", do_alarms, NULL},     {"disarm", do_disarm, NULL},
+    {"snapshot", do_snapshot, NULL}, {"defragment", do_defragment, NULL},
+    {"compact", do_compact, NULL},   {"check", do_check, NULL},
+    {"threads", NULL, do_threads},   {"cancel", NULL, do_cancel},
 };
 
 static void ask(struct command *c, size_t op)

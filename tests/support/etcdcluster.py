@@ -20,6 +20,7 @@ KIND = "etcdclusters.etcd.database.coreos.com"
 GROUP = "etcd.database.coreos.com"
 REPOSITORY = "quay.io/coreos/etcd"
 FORCE = f"{GROUP}/force-new-cluster"
+DEFRAGMENT = f"{GROUP}/defragment"
 ONE_KIND = ("--kinds", "EtcdCluster")
 
 
@@ -49,6 +50,12 @@ def settled(obj, size=None, version=None):
             and len(status.get("memberList", [])) == wanted
             and quorum.get("voters") == quorum.get("healthy") == wanted
             and version in (None, status.get("currentVersion")))
+
+
+def defragmented(obj, request, phase="Succeeded"):
+    """status.defragmentation, once the one for this value of the annotation has ended; or None."""
+    found = obj.get("status", {}).get("defragmentation", {})
+    return found if (found.get("request"), found.get("phase")) == (request, phase) else None
 
 
 class EtcdCluster:

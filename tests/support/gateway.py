@@ -108,6 +108,29 @@ class Gateway:
             key = text_of(pairs[-1]["key"]) + "\0"
 
 
+class Rotating:
+    """A client that knows all members, as etcd's own clients do: after one without an answer it asks
+    the next one, once."""
+
+    def __init__(self, gateways):
+        self.gateways = list(gateways)
+
+    def _ask(self, call):
+        try:
+            return call(self.gateways[0])
+        except (OSError, Refused):
+            self.gateways.append(self.gateways.pop(0))
+            return call(self.gateways[0])
+
+    def put(self, key, value):
+        """As Gateway.put."""
+        return self._ask(lambda one: one.put(key, value))
+
+    def prefix(self, prefix):
+        """As Gateway.prefix."""
+        return self._ask(lambda one: one.prefix(prefix))
+
+
 class Writer:
     """Puts numbered keys, one after the other, and records each that was acknowledged.
 
@@ -118,7 +141,7 @@ class Writer:
     def __init__(self, gateway, prefix="w/", pause=0.05):
         self.gateway, self.prefix, self.pause = gateway, prefix, pause
         self.acknowledged = []  # numbers
-        self.sent = 0
+        self.sent = self.failures = 0
         self.longest_gap = 0.0  # seconds between two acknowledgements
         self.last_error = None
         self._last = None
@@ -140,7 +163,7 @@ class Writer:
             try:
                 self.gateway.put(f"{self.prefix}{number:08}", str(number))
             except (OSError, Refused) as error:
-                self.last_error = error
+                self.last_error, self.failures = error, self.failures + 1
                 self._ending.wait(0.1)
                 continue
             now = time.monotonic()

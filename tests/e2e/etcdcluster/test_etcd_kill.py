@@ -81,6 +81,17 @@ def test_upgrading(etcd, dying):
     assert etcd.names() == members
 
 
+def test_defragmenting(etcd, dying):
+    """Each member once, and the members stay: what a dead steward had begun is recognised."""
+    members = etcd.names()
+    etcd.annotate(ecs.DEFRAGMENT, "now")
+    dying("defragmentation", lambda o: ecs.settled(o, 3) and ecs.defragmented(o, "now"),
+          "etcd", "status")
+    found = etcd.status()["defragmentation"]
+    assert {m["name"] for m in found["members"]} == etcd.names() == members, found
+    assert all("dbSizeAfter" in m for m in found["members"]), found
+
+
 def test_a_forced_new_cluster(etcd, stage):
     """Two of three have lost their data: the complete recovery with the third one."""
     etcd.patch(size=3)

@@ -67,6 +67,7 @@ def test_round_with_dead_and_paused_members_is_over_in_time(three):
         dead.kill()
         paused.pause()
         answer = probe.ask("round", *three.members)
+        probe.fails("defragment", "UNREACHABLE", paused)
         paused.resume()
         dead_says, paused_says, alive_says = answer["round"]
         assert int(answer["ms"]) < 2200
@@ -295,16 +296,21 @@ def test_nospace_is_seen_and_disarmed(version):
             wait.until("the database to be full", full)
             assert probe.fine("alarms", member)["alarms"] == [[member.id, 1]]
             assert probe.round(member)[0]["linearizable"], "reads go on"
-            _make_room(cluster, member)
+            _make_room(probe, member)
             probe.fine("disarm", member, id=member.id)
             assert probe.fine("alarms", member)["alarms"] == []
             assert member.post("/v3/kv/put", {"key": "Yg==", "value": "Yg=="})[0] == 200
             probe.fine("disarm", member, id=member.id)
 
 
-def _make_room(cluster, member):
-    cluster.ctl("compact", member.status()["header"]["revision"])
-    cluster.ctl("defrag")
+def _make_room(probe, member):
+    """A compaction is not repeated, and a revision of the future is refused."""
+    before, revision = member.status(), int(member.status()["header"]["revision"])
+    probe.fine("compact", member, id=str(revision))
+    probe.fails("compact", "EXISTS", member, id=str(revision))
+    probe.fails("compact", "FAILED", member, id=str(revision + 1000))
+    probe.fine("defragment", member)
+    assert int(member.status()["dbSize"]) < int(before["dbSize"])
 
 
 # --- TLS and users

@@ -90,6 +90,8 @@ static void test_status_that_is_none(void **state)
         "{\"header\":{\"cluster_id\":-1,\"member_id\":\"1\"}}",
         "{\"header\":{\"cluster_id\":\"\",\"member_id\":\"1\"}}",
         "{" HEADER ",\"dbSize\":\"9223372036854775808\"}",
+        "{" HEADER ",\"dbSize\":\"-1\"}",
+        "{" HEADER ",\"dbSizeInUse\":-1}",
         "{" HEADER ",\"leader\":[]}",
     };
     (void)state;

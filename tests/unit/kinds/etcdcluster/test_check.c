@@ -7,7 +7,9 @@
 #include "kinds/etcdcluster/act.h"
 #include "kinds/etcdcluster/check.h"
 #include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/maintenance_turn.h"
 #include "kinds/etcdcluster/runtime.h"
+#include "kinds/etcdcluster/turn.h"
 
 #include <unistd.h>
 
@@ -305,9 +307,56 @@ static void test_forced_start_waits_for_pods_that_are_left(void **state)
     end(&f);
 }
 
+/* --- the turn of a node */
+
+static void in_pass(struct fixture *f, const char *node)
+{
+    struct ec_view *v = &f->e->view;
+    v->upkeep = (struct ec_upkeep){.open = EC_WHY_REQUEST, .limit_s = 100};
+    f->e->state.pass.open = true;
+    v->size = (int64_t)v->count;
+    for (size_t i = 0; i < v->count; i++) {
+        v->members[i].to_defragment = true;
+        (void)snprintf(f->e->details[i].pod.node, sizeof(f->e->details[i].pod.node), "%s", node);
+    }
+}
+
+/* The second cluster waits until the member of the first one is done. */
+static void test_two_clusters_on_one_node_take_turns(void **state)
+{
+    struct fixture f, g;
+    (void)state;
+    begin(&f, STATUS(""));
+    begin(&g, STATUS(""));
+    (void)ec_turns_new_term(ec_runtime_turns(f.e->runtime), stw_fence_current().term);
+    void *other = g.e->runtime;
+    g.e->runtime = f.e->runtime;
+    g.run.key = "else/db";
+    g.e->owner.ns = "else";
+    in_pass(&f, "node-1");
+    in_pass(&g, "node-1");
+    decides(&f, EC_MEMBER_DEFRAGMENT, B);
+    decides(&g, EC_WAIT, "");
+    assert_non_null(strstr(g.e->move.pass_waits, "same nodes"));
+    f.e->state.action = f.e->move.intent;
+    ec_end_turn(f.e); /* it is under way */
+    in_pass(&g, "node-1");
+    decides(&g, EC_WAIT, "");
+    f.e->state.action = (struct ec_action){0};
+    ec_end_turn(f.e);
+    in_pass(&g, "node-1");
+    decides(&g, EC_MEMBER_DEFRAGMENT, B);
+    in_pass(&f, "node-2");
+    decides(&f, EC_MEMBER_DEFRAGMENT, B);
+    g.e->runtime = other;
+    end(&g);
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_two_clusters_on_one_node_take_turns),
         cmocka_unit_test(test_intent_of_a_former_process_is_waited_for),
         cmocka_unit_test(test_intent_of_another_leader_is_waited_for),
         cmocka_unit_test(test_intent_shown_by_the_list_is_not_waited_for),

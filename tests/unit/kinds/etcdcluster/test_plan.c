@@ -784,7 +784,7 @@ static void test_downgrade_can_be_turned_back(void **state)
     assert_false(stw_semver_known(s.move.version));
     s.v.downgrade_to = (struct stw_semver){0};
     expect(&s, EC_DELETE_POD, B);
-    s.v.downgrade_to = (struct stw_semver){3, 4, 0}; /* set by hand, to an unwanted version */
+    s.v.downgrade_to = (struct stw_semver){3, 5, 0}; /* set by hand, to an unwanted version */
     expect(&s, EC_DOWNGRADE, "");
     assert_false(stw_semver_known(s.move.version));
     s.v.downgrade_to = (struct stw_semver){0};
@@ -1085,9 +1085,257 @@ static void test_intent_that_came_true_or_is_not_needed_ends(void **state)
     }
 }
 
+/* --- defragmentation */
+
+/* Three members in a pass; the first one leads. */
+static struct scene in_pass(void)
+{
+    struct scene s = three();
+    point(&s);
+    s.v.upkeep = (struct ec_upkeep){.open = EC_WHY_REQUEST, .limit_s = 100};
+    s.a->to_defragment = s.b->to_defragment = s.c->to_defragment = true;
+    return s;
+}
+
+#define PASS(s)                                                                                    \
+    struct scene s = in_pass();                                                                    \
+    (void)state;                                                                                   \
+    point(&s)
+
+static void begin_call(struct scene *s, const char *name, int64_t age)
+{
+    s->v.action = (struct ec_action){.kind = EC_DEFRAGMENT, .start = NOW - age};
+    (void)snprintf(s->v.action.member, EC_NAME_MAX, "%s", name);
+}
+
+static void expect_result(struct scene *s, enum ec_result result)
+{
+    ec_plan(&s->v, &s->move);
+    assert_int_equal(s->move.act, EC_FINISH);
+    assert_int_equal(s->move.result, result);
+}
+
+static void test_leader_is_defragmented_last(void **state)
+{
+    PASS(s);
+    expect(&s, EC_MEMBER_DEFRAGMENT, B);
+    assert_int_equal(s.move.intent.kind, EC_DEFRAGMENT);
+    s.b->to_defragment = false;
+    expect(&s, EC_MEMBER_DEFRAGMENT, C);
+    s.c->to_defragment = false;
+    expect(&s, EC_MOVE_LEADER, A);
+    assert_int_equal(s.move.intent.kind, EC_LEADER);
+    s.a->leader = false;
+    s.b->leader = true;
+    expect(&s, EC_MEMBER_DEFRAGMENT, A);
+    s.a->to_defragment = false;
+    expect(&s, EC_END_PASS, "");
+    assert_int_equal(s.move.result, EC_RESULT_DONE);
+}
+
+static void test_member_alone_is_defragmented(void **state)
+{
+    PASS(s);
+    s.v.count = 1;
+    s.v.size = 1;
+    expect(&s, EC_MEMBER_DEFRAGMENT, A);
+}
+
+static void test_pass_begins_when_it_is_due(void **state)
+{
+    SCENE(s);
+    expect(&s, EC_WAIT, "");
+    s.v.upkeep.due = EC_WHY_SCHEDULE;
+    expect(&s, EC_BEGIN_PASS, "");
+    assert_int_equal(s.move.why, EC_WHY_SCHEDULE);
+    s.v.paused = true;
+    expect(&s, EC_WAIT, "");
+}
+
+/* Each of these, alone, lets a pass wait. */
+static void test_pass_waits_while_something_else_is_wrong(void **state)
+{
+    (void)state;
+    for (int i = 0;; i++) {
+        PASS(s);
+        switch (i) {
+        case 0:
+            fall(s.c, 5);
+            break;
+        case 1:
+            s.c->lagging = true;
+            break;
+        case 2:
+            s.c->pod = EC_POD_GOING;
+            break;
+        case 3:
+            s.v.durable = true;
+            begin_call(&s, C, 5);
+            s.v.action.kind = EC_EXPAND;
+            s.c->volume = EC_VOLUME_GROWS;
+            break;
+        case 4:
+            s.v.downgrade_to = (struct stw_semver){3, 5, 0};
+            break;
+        case 5:
+            s.a->leader = false;
+            break;
+        case 6:
+            s.c->pod_template = false;
+            s.v.last_rolled = NOW - 5;
+            break;
+        case 7:
+            s.v.upkeep.busy = true;
+            break;
+        case 8:
+            s.v.upkeep.taken = true;
+            break;
+        default:
+            return;
+        }
+        ec_plan(&s.v, &s.move);
+        if (s.move.act != EC_WAIT || !s.move.pass_waits)
+            fail_msg("case %d: act %d", i, (int)s.move.act);
+    }
+}
+
+/* It is dropped first. */
+static void test_action_that_is_not_needed_comes_before_a_pass(void **state)
+{
+    PASS(s);
+    s.v.action = (struct ec_action){.kind = EC_ADD, .start = NOW - 5};
+    (void)snprintf(s.v.action.member, EC_NAME_MAX, "%s", FRESH);
+    expect(&s, EC_FINISH, "");
+}
+
+static void test_nothing_is_changed_while_a_member_is_defragmented(void **state)
+{
+    PASS(s);
+    begin_call(&s, C, 99);
+    fall(s.c, 99);
+    s.v.unhealthy_s = 60;
+    s.v.size = 5;
+    expect_words(&s, EC_WAIT, "Defragmenting", "is being defragmented");
+    s.v.listed = false;
+    s.v.quorum_lost_since = NOW - 90;
+    expect_words(&s, EC_WAIT, "Defragmenting", "is being defragmented");
+    s.v.listed = true;
+    begin_call(&s, C, 100);
+    expect_result(&s, EC_RESULT_FAILED);
+    begin_call(&s, C, -1); /* a status that another client wrote */
+    expect_result(&s, EC_RESULT_FAILED);
+}
+
+static void test_answer_ends_a_defragmentation(void **state)
+{
+    PASS(s);
+    begin_call(&s, C, 3);
+    s.v.upkeep.call = EC_RESULT_DONE;
+    expect_result(&s, EC_RESULT_DONE);
+    s.v.upkeep.call = EC_RESULT_FAILED;
+    expect_result(&s, EC_RESULT_FAILED);
+}
+
+/* It is not known whether the call was made, or what etcd answered. */
+static void test_interrupted_defragmentation_goes_on(void **state)
+{
+    PASS(s);
+    begin_call(&s, C, 3);
+    assert_true(ec_unsettled(&s.v));
+    expect(&s, EC_MEMBER_DEFRAGMENT, C);
+    assert_int_equal(s.move.intent.start, NOW - 3);
+    s.c->to_defragment = false; /* its database has become smaller */
+    expect_result(&s, EC_RESULT_DONE);
+    s.c->to_defragment = true;
+    s.a->leader = false;
+    s.c->leader = true; /* it was elected meanwhile */
+    expect_result(&s, EC_RESULT_NONE);
+    s.a->leader = true;
+    s.c->leader = false;
+    fall(s.b, 5);
+    expect_result(&s, EC_RESULT_NONE);
+    s.b->healthy = s.b->answers = true;
+    s.b->cluster_id = 0xabc;
+    s.b->unhealthy_since = 0;
+    s.b->volume = EC_VOLUME_GROWS;
+    expect_result(&s, EC_RESULT_NONE);
+    s.b->volume = EC_VOLUME_FINE;
+    expect(&s, EC_MEMBER_DEFRAGMENT, C);
+    s.v.upkeep.tries = 5; /* its process ends each time */
+    expect_result(&s, EC_RESULT_FAILED);
+    s.v.upkeep.tries = 4;
+    s.v.action.member[0] = 'x'; /* it was removed */
+    expect_result(&s, EC_RESULT_NONE);
+}
+
+static void test_member_whose_data_is_lost_is_not_waited_for(void **state)
+{
+    PASS(s);
+    begin_call(&s, C, 3);
+    fall(s.c, 3);
+    s.c->data = EC_DATA_LOST;
+    s.c->pod = EC_POD_ABSENT;
+    s.c->claim = false;
+    expect_result(&s, EC_RESULT_NONE);
+}
+
+static void test_history_is_compacted_before_members_are_defragmented(void **state)
+{
+    PASS(s);
+    s.v.upkeep.open = EC_WHY_SPACE;
+    s.v.upkeep.compact = true;
+    s.a->alarms = STW_ETCD_ALARM_NOSPACE;
+    s.a->space = false;
+    expect(&s, EC_COMPACT_HISTORY, A);
+    assert_int_equal(s.move.intent.kind, EC_COMPACT);
+    s.v.action = s.move.intent;
+    s.v.upkeep.call = EC_RESULT_DONE;
+    expect_result(&s, EC_RESULT_DONE);
+    s.v.action = (struct ec_action){0};
+    s.v.upkeep.call = EC_RESULT_NONE;
+    s.v.upkeep.compact = false;
+    expect(&s, EC_MEMBER_DEFRAGMENT, B);
+}
+
+static void test_window_ends_a_pass_between_two_members(void **state)
+{
+    PASS(s);
+    s.v.upkeep.closed = true;
+    begin_call(&s, C, 3);
+    fall(s.c, 3);
+    expect_words(&s, EC_WAIT, "Defragmenting", "is being defragmented");
+    s.c->healthy = s.c->answers = true;
+    s.v.action = (struct ec_action){0};
+    expect(&s, EC_END_PASS, "");
+    assert_int_equal(s.move.result, EC_RESULT_STOPPED);
+}
+
+static void test_versions_that_a_crash_damages_are_not_defragmented(void **state)
+{
+    PASS(s);
+    for (size_t i = 0; i < 3; i++)
+        s.v.members[i].version = s.v.members[i].pod_version = (struct stw_semver){3, 5, 5};
+    s.v.version = s.v.current = (struct stw_semver){3, 5, 5};
+    expect(&s, EC_END_PASS, "");
+    assert_int_equal(s.move.result, EC_RESULT_FAILED);
+    assert_non_null(strstr(s.move.text, "14685"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_leader_is_defragmented_last),
+        cmocka_unit_test(test_member_alone_is_defragmented),
+        cmocka_unit_test(test_pass_begins_when_it_is_due),
+        cmocka_unit_test(test_pass_waits_while_something_else_is_wrong),
+        cmocka_unit_test(test_action_that_is_not_needed_comes_before_a_pass),
+        cmocka_unit_test(test_nothing_is_changed_while_a_member_is_defragmented),
+        cmocka_unit_test(test_answer_ends_a_defragmentation),
+        cmocka_unit_test(test_interrupted_defragmentation_goes_on),
+        cmocka_unit_test(test_member_whose_data_is_lost_is_not_waited_for),
+        cmocka_unit_test(test_history_is_compacted_before_members_are_defragmented),
+        cmocka_unit_test(test_window_ends_a_pass_between_two_members),
+        cmocka_unit_test(test_versions_that_a_crash_damages_are_not_defragmented),
         cmocka_unit_test(test_member_of_a_deleted_pod_does_not_count),
         cmocka_unit_test(test_lost_promotion_freezes_the_cluster),
         cmocka_unit_test(test_doubted_promotion_stops_an_upgrade),

@@ -256,7 +256,7 @@ static size_t walk(const struct scenario *c)
 static const struct scenario quick[] = {
     {1, true, false, 1, 1}, {3, true, false, 1, 0},  {5, true, false, 0, 0}, {1, true, true, 1, 1},
     {2, true, true, 1, 1},  {3, true, true, 1, 1},   {4, true, true, 1, 0},  {5, true, true, 1, 1},
-    {3, false, true, 1, 1}, {1, false, false, 1, 0},
+    {3, false, true, 1, 1}, {1, false, false, 1, 0}, {3, true, true, 0, 2},
 };
 static const struct scenario full[] = {
     {1, true, false, 2, 1}, {2, true, false, 1, 1}, {3, true, false, 1, 1},  {3, true, false, 2, 0},

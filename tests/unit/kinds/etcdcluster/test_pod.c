@@ -282,6 +282,30 @@ static void test_liveness_does_not_depend_on_the_quorum(void **state)
     }
 }
 
+/* The kubelet waits for as long as a database of the quota's size may be defragmented. */
+static void test_liveness_waits_for_a_defragmentation(void **state)
+{
+    static const struct {
+        const char *spec;
+        int failures; /* each after 10 s */
+    } cases[] = {
+        {"{\"version\":\"3.5.16\"}", 18}, /* 2Gi */
+        {"{\"version\":\"3.5.16\",\"options\":{\"quotaBackendBytes\":\"64Mi\"}}", 6},
+        {"{\"version\":\"3.5.16\",\"options\":{\"quotaBackendBytes\":\"8Gi\"}}", 57},
+        {"{\"version\":\"3.5.16\",\"options\":{\"quotaBackendBytes\":\"1E\"}}", 120},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, cases[i].spec, "");
+        const struct ec_move move = {.member = "db-a", .seed = true, .version = V3516};
+        json_auto_t *pod = pod_of(&f, &move);
+        const json_t *n = at(pod, "spec/containers/0/livenessProbe/failureThreshold");
+        assert_int_equal(json_integer_value(n), cases[i].failures);
+        fixture_done(&f);
+    }
+}
+
 /* A full database does not remove a member from the Service. */
 static void test_full_database_stays_in_the_service(void **state)
 {
@@ -551,6 +575,7 @@ static void test_budget_keeps_the_quorum_of_voters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_liveness_waits_for_a_defragmentation),
         cmocka_unit_test(test_seed_begins_a_new_cluster),
         cmocka_unit_test(test_joining_member_knows_all_members),
         cmocka_unit_test(test_member_with_data_cannot_begin_a_new_cluster),

@@ -144,7 +144,7 @@ static void view_pod(const struct world *w, const struct slot *s, struct ec_memb
 
 static void view_etcd(const struct world *w, const struct slot *s, struct ec_member *m)
 {
-    bool reached = s->up && s->cut == CUT_NOT;
+    bool reached = s->up && s->cut == CUT_NOT && s->defrag == WD_NOT;
     m->listed = s->listed;
     m->id = s->listed ? (uint64_t)(s - w->slots) + 1 : 0;
     m->learner = s->learner;
@@ -156,6 +156,7 @@ static void view_etcd(const struct world *w, const struct slot *s, struct ec_mem
     m->lagging = s->learner && !s->fresh;
     m->cluster_id = reached ? 7 : 0;
     m->version = s->ran ? versions[s->ran - 1] : (struct stw_semver){0};
+    m->to_defragment = w->pass && s->free_pages;
     m->unhealthy_since = m->healthy || !s->listed ? 0 : NOW - (s->long_down ? UNHEALTHY : 1);
     bool young = s->learner ? !s->long_down : s->pod == WP_STARTING;
     m->created = NOW - (young ? 1 : DEADLINE);
@@ -205,6 +206,9 @@ void world_view(const struct world *w, struct ec_view *v)
     v->replace_volumes = w->storage == STORAGE_REPLACES;
     v->now = NOW;
     v->listed = world_list_known(w);
+    v->upkeep.due = w->asked ? EC_WHY_REQUEST : EC_WHY_NOT;
+    v->upkeep.open = w->pass ? EC_WHY_REQUEST : EC_WHY_NOT;
+    v->upkeep.limit_s = DEADLINE;
     v->fresh[0] = '\0';
     v->name_used = false;
     view_status(w, v);
@@ -258,7 +262,7 @@ bool world_at_goal(const struct world *w)
                 s->ran == s->version + 1U && has_volume(w, s);
     }
     return good == w->size && world_count_voters(w, false, false) == w->size &&
-           w->action == EC_IDLE && w->force_step == EC_FORCE_NOT;
+           w->action == EC_IDLE && w->force_step == EC_FORCE_NOT && !w->asked && !w->pass;
 }
 
 bool world_demoted(const struct world *w)
@@ -306,7 +310,7 @@ static void slot_text(const struct world *w, const struct slot *s, char *out, si
     static const char pods[] = "-sRGE";
     static const char *const volumes[] = {"", " grows", " large"};
     (void)snprintf(
-        out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
+        out, size, "  %c %s%s%s pod=%c%s%s%s%s%s%s t%u v%u ran%u%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n",
         world_names[s - w->slots][3], s->listed ? "listed" : "", s->learner ? " learner" : "",
         s->started ? " started" : "", pods[s->pod], s->up ? " up" : "", s->seed ? " seed" : "",
         s->forced ? " forced" : "", s->guarded ? " guarded" : "", s->trimmed ? " trimmed" : "",
@@ -318,18 +322,22 @@ static void slot_text(const struct world *w, const struct slot *s, char *out, si
         s->long_down ? " long-down" : "", s->leader ? " leader" : "", s->action ? " action" : "",
         s->force ? " force" : "", s->named ? " named" : "", s->lagging_view ? " lag" : "",
         s->late ? " late" : "", s->strange ? " strange" : "",
-        world_healthy(w, s) ? " HEALTHY" : "");
+        s->defrag == WD_BUSY       ? " BUSY"
+        : s->defrag == WD_GIVEN_UP ? " GIVEN-UP"
+                                   : "",
+        s->free_pages ? " free-pages" : "", world_healthy(w, s) ? " HEALTHY" : "");
 }
 
 void world_text(const struct world *w, char *out, size_t size)
 {
     size_t at = 0;
     int n = snprintf(out, size,
-                     "  latched %u size %u template %u version %u storage %u action %s(%u)%s force "
-                     "%u%s serves %d\n",
+                     "  latched %u size %u template %u version %u storage %u action %s(%u)%s%s%s "
+                     "force %u%s serves %d\n",
                      w->latched, w->size, w->template, w->version, w->storage,
                      ec_kind_names[w->action], w->action, w->overdue ? " overdue" : "",
-                     w->force_step, w->quorum_lost ? " quorum-lost" : "", world_serves(w));
+                     w->asked ? " asked" : "", w->pass ? " pass" : "", w->force_step,
+                     w->quorum_lost ? " quorum-lost" : "", world_serves(w));
     at = (size_t)n < size ? (size_t)n : size;
     each_const(s, w)
     {

@@ -19,7 +19,9 @@
 #define WORLD_SLOTS 10
 
 enum world_pod { WP_ABSENT, WP_STARTING, WP_RUNNING, WP_GOING, WP_ENDED };
-enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE };
+enum world_late { LATE_NOT, LATE_ADD, LATE_PROMOTE, LATE_REMOVE, LATE_DEFRAGMENT };
+/* A member that is being defragmented serves nothing.  steward may give up waiting for it. */
+enum world_defrag { WD_NOT, WD_BUSY, WD_GIVEN_UP };
 enum world_cut { CUT_NOT, CUT_OFF, CUT_FROM_STEWARD };
 enum world_volume { WV_SMALL, WV_GROWS, WV_LARGE };
 enum world_storage {
@@ -46,8 +48,9 @@ struct slot {
     uint64_t voted : 1;                        /* it was a voter once */
     uint64_t lagging_view : 1;                 /* its pod is seen as `seen` has it */
     uint64_t strange : 1;                      /* a foreign pod or claim has its name */
-    uint64_t late : 1;                 /* the subject of the call that etcd may still carry out */
-    uint64_t trimmed : 1, old_log : 1; /* old_log: requests of 3.4 are in its log */
+    uint64_t late : 1;                   /* the subject of the call that etcd may still carry out */
+    uint64_t trimmed : 1, old_log : 1;   /* old_log: requests of 3.4 are in its log */
+    uint64_t defrag : 2, free_pages : 1; /* free_pages: a defragmentation would remove them */
 };
 
 struct world {
@@ -58,8 +61,9 @@ struct world {
     uint32_t size : 3, version : 2, template : 2;
     uint32_t faults : 3, users : 2; /* that may still happen */
     uint32_t keep_scaled : 1, storage : 2;
-    uint32_t late : 2, late_hurt : 1; /* hurt: something went wrong since that call was made */
-    uint32_t padding;
+    uint32_t late : 3, late_hurt : 1; /* hurt: something went wrong since that call was made */
+    uint32_t asked : 1, pass : 1;     /* a person asks for a defragmentation; a pass is under way */
+    uint32_t padding : 30;
 };
 _Static_assert(sizeof(struct slot) == 8, "a slot is one word");
 _Static_assert(sizeof(struct world) == 96, "no padding");
@@ -72,6 +76,7 @@ enum event_kind {
     EV_GONE,          /* the deletion of a pod ends */
     EV_CATCH_UP,
     EV_RESIZED, /* a volume has the size that its claim asks for */
+    EV_DEFRAGMENTED,
     EV_HEAL,
     EV_SEE,       /* the cache catches up */
     EV_LATE,      /* etcd carries out a call whose response was lost */
@@ -97,6 +102,7 @@ enum event_kind {
     EV_TEMPLATE,
     EV_VERSION,
     EV_STORAGE,
+    EV_DEFRAGMENT,
     EV_FORCE,
     EV_KINDS
 };

@@ -36,6 +36,13 @@ static const char *writes(struct world *w)
     return NULL;
 }
 
+/* A defragmentation ends with its process, and the old database is still there. */
+static void stop_process(struct slot *s)
+{
+    s->up = 0;
+    s->defrag = WD_NOT;
+}
+
 static const char *follow(struct world *w)
 {
     each_slot(s, w)
@@ -43,7 +50,7 @@ static const char *follow(struct world *w)
         if (!s->listed) {
             s->learner = s->long_down = 0;
             if (s->cut != CUT_OFF && w->formed)
-                s->up = 0; /* etcd reports that it was removed */
+                stop_process(s); /* etcd reports that it was removed */
         }
     }
     const char *broken = writes(w);
@@ -144,13 +151,15 @@ static const char *start(struct world *w, struct slot *s)
 
 static void lose_data(struct slot *s)
 {
-    s->data = s->fresh = s->up = s->old_log = 0;
+    stop_process(s);
+    s->data = s->fresh = s->old_log = s->free_pages = 0;
 }
 
 static void gone(struct world *w, struct slot *s)
 {
     s->pod = WP_ABSENT;
-    s->up = s->seed = s->forced = s->guarded = s->trimmed = 0;
+    stop_process(s);
+    s->seed = s->forced = s->guarded = s->trimmed = 0;
     s->template = s->version = 0;
     s->cut = CUT_NOT;
     if (!w->durable)
@@ -160,7 +169,7 @@ static void gone(struct world *w, struct slot *s)
 static void evict(struct world *w, struct slot *s)
 {
     s->pod = WP_ENDED;
-    s->up = 0;
+    stop_process(s);
     s->cut = CUT_NOT;
     if (!w->durable)
         lose_data(s);
@@ -174,6 +183,11 @@ static bool can_catch_up(const struct world *w, const struct slot *s)
 static bool can_be_resized(const struct slot *s)
 {
     return s->claim && s->volume == WV_GROWS;
+}
+
+static bool can_be_defragmented(const struct slot *s)
+{
+    return s->defrag != WD_NOT;
 }
 
 static bool pod_there(const struct slot *s)
@@ -246,6 +260,8 @@ static bool possible_to(const struct world *w, enum event_kind kind, const struc
         return can_catch_up(w, s);
     case EV_RESIZED:
         return can_be_resized(s);
+    case EV_DEFRAGMENTED:
+        return can_be_defragmented(s);
     case EV_HEAL:
         return s->cut != CUT_NOT;
     case EV_SEE:
@@ -290,7 +306,8 @@ static bool something_flows(const struct world *w)
 {
     each_const(s, w) if (!world_empty(s) &&
                          (possible_to(w, EV_START, s) || possible_to(w, EV_GONE, s) ||
-                          possible_to(w, EV_CATCH_UP, s))) return true;
+                          possible_to(w, EV_CATCH_UP, s) ||
+                          possible_to(w, EV_DEFRAGMENTED, s))) return true;
     return false;
 }
 
@@ -326,6 +343,8 @@ static bool possible(const struct world *w, struct event e)
     case EV_STORAGE: /* never smaller again */
         return w->durable && e.arg >= STORAGE_EXPANDS && e.arg <= STORAGE_REPLACES &&
                e.arg != w->storage;
+    case EV_DEFRAGMENT:
+        return e.arg == 0 && w->latched && !w->asked && !w->pass;
     default:
         return !world_empty(&w->slots[e.arg]) && possible_to(w, e.kind, &w->slots[e.arg]);
     }
@@ -373,6 +392,10 @@ static const char *happen(struct world *w, struct event e)
     case EV_RESIZED:
         s->volume = WV_LARGE;
         break;
+    case EV_DEFRAGMENTED:
+        s->defrag = WD_NOT;
+        s->free_pages = 0;
+        break;
     case EV_HEAL:
         s->cut = CUT_NOT;
         break;
@@ -385,7 +408,7 @@ static const char *happen(struct world *w, struct event e)
         pass_time(w, e.kind == EV_LONG_TIME);
         break;
     case EV_CRASH:
-        s->up = 0;
+        stop_process(s);
         break;
     case EV_POD_DELETED:
         s->pod = WP_GOING;
@@ -425,6 +448,9 @@ static const char *happen(struct world *w, struct event e)
     case EV_STORAGE:
         w->storage = e.arg & 3U;
         break;
+    case EV_DEFRAGMENT:
+        w->asked = 1;
+        break;
     case EV_FORCE:
         s->named = 1;
         break;
@@ -458,7 +484,7 @@ const char *world_apply(struct world *w, struct event e)
 
 bool world_flow(struct world *w, const char **broken)
 {
-    static const uint8_t kinds[] = {EV_GONE, EV_START, EV_CATCH_UP, EV_RESIZED};
+    static const uint8_t kinds[] = {EV_GONE, EV_START, EV_CATCH_UP, EV_RESIZED, EV_DEFRAGMENTED};
     bool any = false, more = true;
     for (int round = 0; more && round < 8; round++) {
         more = false;
@@ -523,6 +549,7 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "gone",
                                                 "catch up",
                                                 "resized",
+                                                "defragmented",
                                                 "heal",
                                                 "see",
                                                 "late",
@@ -546,11 +573,13 @@ void world_event_text(const struct world *w, struct event e, char *out, size_t s
                                                 "TEMPLATE",
                                                 "VERSION",
                                                 "STORAGE",
+                                                "DEFRAGMENT",
                                                 "FORCE"};
     static const char *const acts[] = {
-        "wait",          "freeze",       "intend",       "latch",  "create claim", "create pod",
-        "delete pod",    "delete claim", "expand claim", "guard",  "member add",   "promote",
-        "member remove", "move leader",  "downgrade",    "disarm", "force next",   "finish"};
+        "wait",          "freeze",       "intend",       "latch",   "create claim", "create pod",
+        "delete pod",    "delete claim", "expand claim", "guard",   "member add",   "promote",
+        "member remove", "move leader",  "defragment",   "compact", "downgrade",    "disarm",
+        "force next",    "begin pass",   "end pass",     "finish"};
     struct ec_move move = {0};
     if (e.kind <= EV_STEWARD_CRASH || e.kind == EV_LOST) {
         world_plan(w, &move);

@@ -39,7 +39,7 @@ static inline bool world_voter(const struct slot *s)
 
 static inline bool world_connected(const struct slot *s)
 {
-    return s->up && s->cut != CUT_OFF;
+    return s->up && s->cut != CUT_OFF && s->defrag == WD_NOT;
 }
 
 unsigned world_count_voters(const struct world *w, bool fresh_only, bool connected_only);

@@ -255,8 +255,78 @@ static void move_leader(struct world *w, const struct slot *from, struct slot *t
     each_slot(s, w) s->leader = s == to;
 }
 
-static void finish(struct world *w)
+/* --- defragmentation */
+
+static bool is_any_busy(const struct world *w)
 {
+    each_const(s, w) if (world_voter(s) && s->defrag == WD_BUSY) return true;
+    return false;
+}
+
+static const struct slot *seen_of(const struct world *w, const struct slot *s)
+{
+    return s->lagging_view ? &w->seen : s;
+}
+
+static const char *defragment(struct world *w, struct slot *s)
+{
+    if (!world_list_known(w))
+        return "I7: a member is defragmented without a list";
+    if (is_any_busy(w))
+        return "I16: two members are defragmented at a time";
+    if (!world_voter(s) || world_count_healthy(w, NULL) != total(w))
+        return "I16: a member is defragmented while one is not healthy";
+    if (learner_listed(w) || w->force_step != EC_FORCE_NOT)
+        return "I16: a member is defragmented while the cluster changes";
+    each_const(m, w)
+    {
+        const struct slot *seen = seen_of(w, m);
+        if (m->listed && (seen->pod != WP_RUNNING || (seen->claim && seen->volume == WV_GROWS)))
+            return "I16: a member is defragmented while another one is changed";
+    }
+    if (s->leader && world_count_healthy(w, s) > 0)
+        return "I16: the leader is defragmented while another voter could lead";
+    s->defrag = WD_BUSY;
+    return NULL;
+}
+
+/* The spec may change before a late call comes.  Versions may be refused, and so are not compared. */
+static const char *choose_to_defragment(struct world *w, struct slot *s)
+{
+    if (total(w) != w->size)
+        return "I16: a member is defragmented before the cluster has its size";
+    each_const(m, w) if (m->listed && seen_of(w, m)->template !=
+                                          w->template) return "I16: a member is defragmented "
+                                                              "before all have the template";
+    return defragment(w, s);
+}
+
+/* What must not be done while a member is defragmented.  A pod that runs no more is replaced. */
+static bool is_change(const struct slot *s, enum ec_act act)
+{
+    return act == EC_MEMBER_ADD || act == EC_MEMBER_PROMOTE || act == EC_MEMBER_REMOVE ||
+           (act == EC_DELETE_POD && s->up) || act == EC_DELETE_CLAIM || act == EC_EXPAND_CLAIM ||
+           act == EC_MOVE_LEADER || act == EC_DOWNGRADE || act == EC_MEMBER_DEFRAGMENT;
+}
+
+/* A new pass is about all members. */
+static void begin_pass(struct world *w)
+{
+    w->asked = 0;
+    w->pass = 1;
+    each_slot(s, w) s->free_pages = world_voter(s) && s->data;
+}
+
+static void give_up(struct world *w)
+{
+    each_slot(s, w) s->defrag = s->defrag ? WD_GIVEN_UP : WD_NOT;
+    w->pass = 0;
+}
+
+static void finish(struct world *w, enum ec_result result)
+{
+    if (result == EC_RESULT_FAILED)
+        give_up(w);
     each_slot(s, w) s->action = 0;
     w->action = EC_IDLE;
     w->overdue = 0;
@@ -264,6 +334,8 @@ static void finish(struct world *w)
 
 static const char *act(struct world *w, struct slot *s, const struct ec_move *move)
 {
+    if (is_any_busy(w) && is_change(s, move->act) && w->force_step == EC_FORCE_NOT)
+        return "I16: something is changed while a member is defragmented";
     switch (move->act) {
     case EC_LATCH:
         return latch(w);
@@ -290,13 +362,23 @@ static const char *act(struct world *w, struct slot *s, const struct ec_move *mo
     case EC_MOVE_LEADER:
         move_leader(w, s, slot_of(w, move->to));
         return NULL;
+    case EC_MEMBER_DEFRAGMENT:
+        return choose_to_defragment(w, s);
+    case EC_BEGIN_PASS:
+        begin_pass(w);
+        break;
+    case EC_END_PASS:
+        w->pass = 0;
+        each_slot(m, w) m->free_pages = 0;
+        break;
     case EC_FINISH:
-        finish(w);
+        finish(w, move->result);
         return NULL;
     case EC_WAIT:
     case EC_FREEZE:
     case EC_INTEND:
     case EC_DOWNGRADE:
+    case EC_COMPACT_HISTORY:
     case EC_DISARM:
         break;
     }
@@ -326,10 +408,11 @@ static void decide(struct world *w, struct ec_view *v, struct ec_move *move)
 
 static enum world_late kind_of(const struct ec_move *move)
 {
-    return move->act == EC_MEMBER_ADD       ? LATE_ADD
-           : move->act == EC_MEMBER_PROMOTE ? LATE_PROMOTE
-           : move->act == EC_MEMBER_REMOVE  ? LATE_REMOVE
-                                            : LATE_NOT;
+    return move->act == EC_MEMBER_ADD          ? LATE_ADD
+           : move->act == EC_MEMBER_PROMOTE    ? LATE_PROMOTE
+           : move->act == EC_MEMBER_REMOVE     ? LATE_REMOVE
+           : move->act == EC_MEMBER_DEFRAGMENT ? LATE_DEFRAGMENT
+                                               : LATE_NOT;
 }
 
 bool world_asks_etcd(const struct world *w)
@@ -359,7 +442,7 @@ const char *world_steward(struct world *w, enum world_luck luck)
         return NULL;
     if (luck == LUCK_GOOD)
         return act(w, s, &move);
-    w->late = kind_of(&move) & 3U;
+    w->late = kind_of(&move) & 7U;
     w->late_hurt = 0; /* set below if something is wrong already */
     each_slot(m, w)
     {
@@ -378,8 +461,11 @@ void world_too_late(struct world *w)
 /* A broken rule does not count if something else went wrong since the call was made. */
 const char *world_late(struct world *w)
 {
-    static const char *(*const how[])(struct world *, struct slot *) = {
-        [LATE_ADD] = add, [LATE_PROMOTE] = promote, [LATE_REMOVE] = remove_member};
+    static const char *(*const how[])(struct world *,
+                                      struct slot *) = {[LATE_ADD] = add,
+                                                        [LATE_PROMOTE] = promote,
+                                                        [LATE_REMOVE] = remove_member,
+                                                        [LATE_DEFRAGMENT] = defragment};
     enum world_late kind = w->late;
     bool hurt = w->late_hurt;
     struct world before = *w;
