@@ -35,7 +35,7 @@ json_t *app_metadata(const struct app *a, const char *name)
 /* The data of the ConfigMap, which the app reads with envFrom. */
 static json_t *config_data(const struct app *a)
 {
-    const struct stw_app_config *c = &a->spec.config;
+    const struct app_spec_config *c = &a->spec.config;
     json_t *data =
         stw_json_there(c->environment) ? stw_manifest_tree(c->environment) : json_object();
     if (!data) /* out of memory: no variable is left out silently */
@@ -107,7 +107,7 @@ json_t *app_route(const struct app *a)
 
 json_t *app_monitor(const struct app *a)
 {
-    const bool own = stw_app_has_metrics_port(&a->spec);
+    const bool own = app_has_metrics_port(&a->spec);
     json_t *endpoint = stw_tree_pack("{s:s,s:s}", "port", own ? APP_METRICS_PORT : "http", "path",
                                      a->spec.metrics.path);
     json_t *metadata = app_metadata(a, a->owner.name);
@@ -127,7 +127,7 @@ json_t *app_monitor(const struct app *a)
 
 /* --- PodDisruptionBudget */
 
-bool app_wants_budget(const struct stw_app *spec)
+bool app_wants_budget(const struct app_spec *spec)
 {
     int64_t most = spec->autoscaling.enabled ? spec->autoscaling.max : spec->replicas;
     return spec->pdb.enabled && most > 1;
@@ -182,11 +182,11 @@ static json_t *build_metric(struct stw_json metric)
 
 /* Appends the metrics of the spec: those of the CPU that servers with autoscaling/v1 return last, or
  * the others. */
-static int append_metrics(const struct stw_app_autoscaling *s, bool cpu, json_t *all)
+static int append_metrics(const struct app_spec_autoscaling *s, bool cpu, json_t *all)
 {
     struct stw_json key, metric;
     stw_json_foreach (s->metrics, key, metric)
-        if (stw_app_metric_is(metric, "cpu") == cpu &&
+        if (app_metric_is(metric, "cpu") == cpu &&
             json_array_append_new(all, build_metric(metric)) != 0)
             return -1;
     return 0;
@@ -194,10 +194,10 @@ static int append_metrics(const struct stw_app_autoscaling *s, bool cpu, json_t 
 
 /* The CPU last: servers that store autoscaling/v1 return the metrics in this order.  NULL if out of
  * memory. */
-static json_t *build_metric_list(const struct stw_app_autoscaling *s)
+static json_t *build_metric_list(const struct app_spec_autoscaling *s)
 {
     json_t *all = json_array();
-    int64_t cpu = stw_app_cpu_target(s);
+    int64_t cpu = app_cpu_target(s);
     int failed = 0;
     if (s->memory)
         failed |= json_array_append_new(all, build_resource_metric("memory", s->memory));
@@ -224,7 +224,7 @@ static json_t *build_default_behavior(void)
 
 /* Servers with v2beta2 keep a behavior that is not applied any more: the autoscaler's controller,
  * which uses v1 there, owns it as an annotation.  So these always get one. */
-static json_t *build_behavior(const struct stw_app_autoscaling *s)
+static json_t *build_behavior(const struct app_spec_autoscaling *s)
 {
     static const char *const directions[] = {"scaleUp", "scaleDown"};
     json_t *given;
@@ -237,9 +237,9 @@ static json_t *build_behavior(const struct stw_app_autoscaling *s)
 }
 
 /* autoscaling/v1 supports only CPU, and no behavior. */
-static int set_targets(json_t *spec, const struct stw_app_autoscaling *s, const char *version)
+static int set_targets(json_t *spec, const struct app_spec_autoscaling *s, const char *version)
 {
-    int64_t cpu = stw_app_cpu_target(s);
+    int64_t cpu = app_cpu_target(s);
     int failed = 0;
     if (!stw_streq(version, "v1")) {
         failed |= json_object_set_new(spec, "metrics", build_metric_list(s));
@@ -254,7 +254,7 @@ static int set_targets(json_t *spec, const struct stw_app_autoscaling *s, const 
 
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r)
 {
-    const struct stw_app_autoscaling *s = &a->spec.autoscaling;
+    const struct app_spec_autoscaling *s = &a->spec.autoscaling;
     json_t *scaler = build_child_head(a, r);
     json_t *spec =
         stw_tree_pack("{s:{s:s,s:s,s:s},s:I,s:I}", "scaleTargetRef", "apiVersion", "apps/v1",

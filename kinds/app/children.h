@@ -19,7 +19,7 @@ json_t *app_route(const struct app *a);   /* only with a Gateway */
 json_t *app_monitor(const struct app *a);
 json_t *app_budget(const struct app *a, const struct stw_resource *r, int minor);
 json_t *app_autoscaler(const struct app *a, const struct stw_resource *r);
-bool app_wants_budget(const struct stw_app *spec);
+bool app_wants_budget(const struct app_spec *spec);
 json_t *app_metadata(const struct app *a, const char *name);
 json_t *app_selector(const struct app *a);
 json_t *app_labels(const struct app *a); /* of children and pods */

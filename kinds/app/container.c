@@ -56,7 +56,7 @@ void app_own_defaults(json_t *entry)
 
 static json_t *build_env_list(const struct app *a)
 {
-    const struct stw_app_config *c = &a->spec.config;
+    const struct app_spec_config *c = &a->spec.config;
     char port[24];
     json_t *all = json_array();
     json_auto_t *given = stw_manifest_tree(a->spec.env);
@@ -85,7 +85,7 @@ static void set_number(json_t *probe, const char *key, int64_t n)
 
 static json_t *build_http_probe(const struct app *a)
 {
-    const struct stw_app_health *h = &a->spec.health;
+    const struct app_spec_health *h = &a->spec.health;
     json_t *p = stw_tree_pack("{s:{s:s,s:I,s:s},s:i}", "httpGet", "path", h->path, "port",
                               (json_int_t)(h->port ? h->port : a->spec.port), "scheme", "HTTP",
                               "successThreshold", 1);
@@ -106,7 +106,7 @@ json_t *app_container(const struct app *a)
                               "containerPort", (json_int_t)a->spec.port, "protocol", "TCP",
                               "resources", stw_manifest_resources(a->spec.resources),
                               "securityContext", security_context(a));
-    if (stw_app_has_metrics_port(&a->spec))
+    if (app_has_metrics_port(&a->spec))
         (void)json_array_append_new(json_object_get(c, "ports"),
                                     stw_tree_pack("{s:s,s:I,s:s}", "name", APP_METRICS_PORT,
                                                   "containerPort", (json_int_t)a->spec.metrics.port,

@@ -91,11 +91,11 @@ static json_t *read_share_or_default(struct stw_json given, json_t *otherwise)
 
 static json_t *build_rollout_strategy(const struct app *a)
 {
-    if (stw_app_recreates(&a->spec))
-        return stw_tree_pack("{s:s}", "type", STW_APP_RECREATE);
+    if (app_recreates(&a->spec))
+        return stw_tree_pack("{s:s}", "type", APP_RECREATE);
     return stw_tree_pack(
         "{s:s,s:{s:o,s:o}}", "type", "RollingUpdate", "rollingUpdate", "maxSurge",
-        read_share_or_default(a->spec.strategy.max_surge, json_string(STW_APP_MAX_SURGE)),
+        read_share_or_default(a->spec.strategy.max_surge, json_string(APP_MAX_SURGE)),
         "maxUnavailable", read_share_or_default(a->spec.strategy.max_unavailable, json_integer(0)));
 }
 
@@ -108,7 +108,7 @@ json_t *app_deployment(const struct app *a)
     if (a->spec.strategy.min_ready_s > 0)
         (void)json_object_set_new(spec, "minReadySeconds",
                                   json_integer((json_int_t)a->spec.strategy.min_ready_s));
-    if (a->spec.strategy.history != STW_APP_HISTORY)
+    if (a->spec.strategy.history != APP_HISTORY)
         (void)json_object_set_new(spec, "revisionHistoryLimit",
                                   json_integer((json_int_t)a->spec.strategy.history));
     if (!app_is_scaled(a) || a->begins)

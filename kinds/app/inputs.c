@@ -53,7 +53,7 @@ void app_inputs_write(const struct app_inputs *i, json_t *status)
 /* --- the decision */
 
 /* Objects that keep changing make each interval twice as long as the one before. */
-static void restart(const struct stw_app *spec, const char *digest, int64_t now,
+static void restart(const struct app_spec *spec, const char *digest, int64_t now,
                     struct app_inputs *s)
 {
     int64_t least = spec->restart.min_interval_s;
@@ -65,23 +65,23 @@ static void restart(const struct stw_app *spec, const char *digest, int64_t now,
     stw_format(s->applied, sizeof(s->applied), "%s", digest);
 }
 
-static bool is_within(const struct stw_app *spec, const struct stw_zone *zone, int64_t now)
+static bool is_within(const struct app_spec *spec, const struct stw_zone *zone, int64_t now)
 {
     struct stw_hours hours = {.windows = spec->restart.windows};
     return zone && stw_hours_at(&hours, zone, now) == STW_HOURS_ALLOWED;
 }
 
-bool app_inputs_has_windows(const struct stw_app *spec)
+bool app_inputs_has_windows(const struct app_spec *spec)
 {
     return spec->restart.enabled && stw_json_size(spec->restart.windows) > 0;
 }
 
-bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now)
+bool app_inputs_in_window(const struct app_spec *spec, const struct stw_zone *zone, int64_t now)
 {
     return app_inputs_has_windows(spec) && is_within(spec, zone, now);
 }
 
-bool app_inputs_is_late(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+bool app_inputs_is_late(const struct app_spec *spec, const struct stw_zone *zone, int64_t now,
                         const struct app_inputs *s)
 {
     return s->restarting && stw_json_size(spec->restart.windows) > 0 && !is_within(spec, zone, now);
@@ -100,7 +100,7 @@ void app_inputs_take_back(struct app_inputs *s, const char *annotation)
     s->restarting = false;
 }
 
-static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+static bool is_allowed(const struct app_spec *spec, const struct stw_zone *zone, int64_t now,
                        const struct app_inputs *s)
 {
     bool rested = s->restarted == APP_INPUTS_NEVER ||
@@ -108,7 +108,7 @@ static bool is_allowed(const struct stw_app *spec, const struct stw_zone *zone, 
     return rested && is_within(spec, zone, now);
 }
 
-void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+void app_inputs_decide(const struct app_spec *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *s)
 {
     s->pending = false;

@@ -50,19 +50,19 @@ struct app_seen {
 };
 
 /* Updates the state, with `restarting` when the pods must be restarted now.  No I/O. */
-void app_inputs_decide(const struct stw_app *spec, const struct stw_zone *zone,
+void app_inputs_decide(const struct app_spec *spec, const struct stw_zone *zone,
                        const struct app_seen *seen, int64_t now, struct app_inputs *state);
 /* A restart was decided, the Deployment may not have it yet, and the windows have ended. */
-bool app_inputs_is_late(const struct stw_app *spec, const struct stw_zone *zone, int64_t now,
+bool app_inputs_is_late(const struct app_spec *spec, const struct stw_zone *zone, int64_t now,
                         const struct app_inputs *state);
 /* Takes the restart back, unless the pod template has it: `annotation` is the one that it has, or
  * "". */
 void app_inputs_take_back(struct app_inputs *state, const char *annotation);
 /* Whether the App has windows, and this is one of them: then a pod template that waits (controller/template.h) may
  * be applied. */
-bool app_inputs_in_window(const struct stw_app *spec, const struct stw_zone *zone, int64_t now);
+bool app_inputs_in_window(const struct app_spec *spec, const struct stw_zone *zone, int64_t now);
 /* Whether it has windows. */
-bool app_inputs_has_windows(const struct stw_app *spec);
+bool app_inputs_has_windows(const struct app_spec *spec);
 /* Milliseconds until a pending restart may be allowed; 0: none is pending. */
 uint64_t app_inputs_wait_ms(const struct app_inputs *state, int64_t now);
 

@@ -379,9 +379,9 @@ static bool is_beyond_namespace(struct app *a, struct stw_result *result)
     enum stw_pod_level level = stw_pod_level_of(a->run->env, a->run->ns);
     a->restricted =
         level == STW_POD_LEVEL_RESTRICTED ||
-        (a->spec.security_profile && stw_streq(a->spec.security_profile, STW_APP_RESTRICTED));
+        (a->spec.security_profile && stw_streq(a->spec.security_profile, APP_RESTRICTED));
     if (level != STW_POD_LEVEL_PRIVILEGED)
-        stw_app_check_security(&a->spec, &f);
+        app_check_security(&a->spec, &f);
     stw_findings_text(&f, &text);
     if (f.error_count == 0)
         return false;

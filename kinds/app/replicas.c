@@ -6,7 +6,7 @@
 #include "base/util.h"
 #include "kinds/app/run_priv.h"
 
-int64_t app_start_replicas(const struct stw_app *spec)
+int64_t app_start_replicas(const struct app_spec *spec)
 {
     int64_t n = STW_MAX(spec->replicas, spec->autoscaling.min);
     return STW_MIN(n, spec->autoscaling.max);

@@ -12,7 +12,7 @@
 struct app;
 
 /* The number of replicas that autoscaling starts with. */
-int64_t app_start_replicas(const struct stw_app *spec);
+int64_t app_start_replicas(const struct app_spec *spec);
 /* The number of replicas that we set: spec.replicas, or the start value for autoscaling. */
 int64_t app_number(const struct app *a);
 /* An autoscaler sets the number of replicas: ours or another owner's. */

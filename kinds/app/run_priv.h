@@ -31,7 +31,7 @@ enum {
 
 struct app {
     STW_SUBJECT;
-    struct stw_app spec;
+    struct app_spec spec;
     struct stw_naming naming;
     char config_name[300]; /* of the ConfigMap */
     char config_hash[STW_HASH_LEN];

@@ -91,7 +91,7 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
 static int64_t find_number_to_keep(const struct app *a, int64_t number)
 {
     const json_t *start = json_object_get(a->object.status, "startReplicas");
-    int64_t n = STW_MIN(number, STW_APP_REPLICAS_MAX);
+    int64_t n = STW_MIN(number, APP_REPLICAS_MAX);
     if (!json_is_integer(start) || json_integer_value(start) != a->spec.replicas)
         return 0;
     return n > 0 && n != a->spec.replicas ? n : 0;

@@ -9,7 +9,7 @@
 #include "kinds/common/ingress.h"
 #include "schema/kind.h"
 
-struct stw_app_config {
+struct app_spec_config {
     const char *database_url; /* or NULL */
     struct {
         const char *name, *key;
@@ -18,27 +18,27 @@ struct stw_app_config {
     struct stw_json environment; /* map of strings */
 };
 
-struct stw_app_health {
+struct app_spec_health {
     const char *path; /* NULL: no check */
     int64_t port;     /* 0: the app's port */
     int64_t initial_delay_s, period_s, timeout_s, failure_threshold;
     bool liveness;
 };
 
-struct stw_app_autoscaling {
+struct app_spec_autoscaling {
     bool enabled;
     int64_t min, max;                  /* max 0: not given */
     int64_t cpu, memory;               /* percent of the requests; 0: not given */
     struct stw_json metrics, behavior; /* list of autoscaling/v2 MetricSpec; its Behavior */
 };
 
-struct stw_app {
+struct app_spec {
     const char *image;
     int64_t replicas, port;
-    struct stw_app_config config;
+    struct app_spec_config config;
     struct stw_json resources; /* core/v1 ResourceRequirements */
-    struct stw_app_health health;
-    struct stw_app_autoscaling autoscaling;
+    struct app_spec_health health;
+    struct app_spec_autoscaling autoscaling;
     struct {
         const char *type; /* "ClusterIP", "NodePort", "LoadBalancer" */
         int64_t port;
@@ -83,20 +83,20 @@ struct stw_app {
 };
 
 /* Adds what Pod Security forbids in the pods of this App. */
-void stw_app_check_security(const struct stw_app *app, struct stw_findings *f);
+void app_check_security(const struct app_spec *app, struct stw_findings *f);
 
-#define STW_APP_CPU_TARGET 80
+#define APP_CPU_TARGET 80
 
 /* The CPU target in percent of the request: the spec's; 80 when the spec has no target and no metric
  * at all; else 0. */
-int64_t stw_app_cpu_target(const struct stw_app_autoscaling *a);
+int64_t app_cpu_target(const struct app_spec_autoscaling *a);
 /* The metric is a percentage of what the pods request of this resource, as the two targets are. */
-bool stw_app_metric_is(struct stw_json metric, const char *resource);
+bool app_metric_is(struct stw_json metric, const char *resource);
 /* The port of the metrics is one more port of the container. */
-bool stw_app_has_metrics_port(const struct stw_app *app);
+bool app_has_metrics_port(const struct app_spec *app);
 /* A rollout ends the old pods before it starts new ones. */
-bool stw_app_recreates(const struct stw_app *app);
+bool app_recreates(const struct app_spec *app);
 /* How many of `replicas` pods may be unavailable during a rollout. */
-int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas);
+int64_t app_max_unavailable(const struct app_spec *app, int64_t replicas);
 
 #endif

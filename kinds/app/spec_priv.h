@@ -6,14 +6,14 @@
 
 #include "kinds/app/spec.h"
 
-#define STW_APP_ENVIRONMENT_MAX 921600 /* a ConfigMap is limited to 1 MiB in total */
+#define APP_ENVIRONMENT_MAX 921600 /* a ConfigMap is limited to 1 MiB in total */
 
 /* What is wrong with autoscaling.metrics. */
-void stw_app_check_metrics(const struct stw_app_autoscaling *s, struct stw_findings *f);
+void app_check_metrics(const struct app_spec_autoscaling *s, struct stw_findings *f);
 /* One of the metrics is a percentage of what the app requests of this resource. */
-bool stw_app_has_share_of(const struct stw_app_autoscaling *s, const char *resource);
+bool app_has_share_of(const struct app_spec_autoscaling *s, const char *resource);
 
 /* Adds what a podTemplate must not set. */
-void stw_app_check_template(const struct stw_app *app, struct stw_findings *f);
+void app_check_template(const struct app_spec *app, struct stw_findings *f);
 
 #endif

@@ -19,13 +19,13 @@
 
 /* --- single values */
 
-const char *stw_app_check_path(const char *path)
+const char *app_check_path(const char *path)
 {
     if (path[0] != '/')
-        return STW_APP_PATH_FORM;
+        return APP_PATH_FORM;
     for (const char *c = path; *c; c++)
         if (*c == ' ' || iscntrl((unsigned char)*c))
-            return STW_APP_PATH_BLANK;
+            return APP_PATH_BLANK;
     return NULL;
 }
 
@@ -53,19 +53,18 @@ static bool has_password(const char *url)
 }
 
 /* The value is never shown in a finding: it may contain a password. */
-static void check_database_url(const struct stw_app_config *c, struct stw_findings *f)
+static void check_database_url(const struct app_spec_config *c, struct stw_findings *f)
 {
     const char *path = "spec.config.databaseUrl";
-    if (c->database_url && strlen(c->database_url) > STW_APP_URL_MAX)
-        stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes", STW_APP_URL_MAX);
+    if (c->database_url && strlen(c->database_url) > APP_URL_MAX)
+        stw_findings_add(f, path, STW_INVALID, NULL, "must be at most %d bytes", APP_URL_MAX);
     else if (c->database_url && !is_url(c->database_url))
-        stw_findings_add(f, path, STW_INVALID, NULL, STW_APP_URL_FORM);
+        stw_findings_add(f, path, STW_INVALID, NULL, APP_URL_FORM);
     else if (c->database_url && has_password(c->database_url))
         stw_findings_warn(f, "%s: credentials end up in a ConfigMap; use databaseUrlSecretRef",
                           path);
     if (c->database_url && c->database_url_ref.name)
-        stw_findings_add(f, "spec.config.databaseUrlSecretRef", STW_FORBIDDEN, NULL,
-                         STW_APP_ONE_URL);
+        stw_findings_add(f, "spec.config.databaseUrlSecretRef", STW_FORBIDDEN, NULL, APP_ONE_URL);
 }
 
 static bool are_both_set_and_equal(const char *a, const char *b)
@@ -74,8 +73,8 @@ static bool are_both_set_and_equal(const char *a, const char *b)
 }
 
 /* Reading the Secret costs a request, so do it only when the reference is new or has changed. */
-static void look_at_secret(const struct stw_admission *a, const struct stw_app_config *c,
-                           const struct stw_app *old, struct stw_findings *f)
+static void look_at_secret(const struct stw_admission *a, const struct app_spec_config *c,
+                           const struct app_spec *old, struct stw_findings *f)
 {
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     struct stw_secret_facts facts = {0};
@@ -151,9 +150,9 @@ static void check_environment(struct stw_json environment, struct stw_findings *
         if (stw_core_variable_is_long(at.key, value))
             refuse_at(&at, STW_INVALID, STW_JSON_NONE, STW_CORE_VARIABLE_TEXT, f);
     }
-    if (total > STW_APP_ENVIRONMENT_MAX) /* the value is too large to show */
+    if (total > APP_ENVIRONMENT_MAX) /* the value is too large to show */
         stw_findings_add(f, "spec.config.environment", STW_INVALID, NULL,
-                         "must be at most %d bytes in total", STW_APP_ENVIRONMENT_MAX);
+                         "must be at most %d bytes in total", APP_ENVIRONMENT_MAX);
 }
 
 static int by_name(const void *a, const void *b)
@@ -186,12 +185,12 @@ static struct arena_names names_of(struct stw_json map, struct stw_arena *arena,
 }
 
 /* An entry of `env` that hides a variable of the ConfigMap can only be a mistake. */
-static void check_env_entry(const struct stw_app *app, const struct arena_names *environment,
+static void check_env_entry(const struct app_spec *app, const struct arena_names *environment,
                             struct stw_json element, uint32_t index, struct stw_findings *f)
 {
     char name[STW_CORE_ENV_NAME_MAX + 2], path[64], text[128];
     struct stw_json name_node = stw_json_get(element, "name");
-    const struct stw_app_config *c = &app->config;
+    const struct app_spec_config *c = &app->config;
     if (stw_json_strcpy(name_node, name, sizeof(name)) != 0)
         return;
     stw_format(path, sizeof(path), "spec.env[%u].name", index);
@@ -205,7 +204,7 @@ static void check_env_entry(const struct stw_app *app, const struct arena_names 
     stw_findings_at(f, path, STW_DUPLICATE, name_node, "%s", text);
 }
 
-static void check_env(const struct stw_app *app, struct stw_findings *f)
+static void check_env(const struct app_spec *app, struct stw_findings *f)
 {
     struct stw_json key, element;
     uint32_t index = 0;
@@ -237,12 +236,12 @@ static bool has_entries(struct stw_json resources)
 }
 
 /* Those of the whole pod, in Kubernetes 1.34 and later. */
-static struct stw_json pod_resources(const struct stw_app *app)
+static struct stw_json pod_resources(const struct app_spec *app)
 {
     return stw_json_path(app->pod_template, "spec.resources");
 }
 
-static void check_resources(const struct stw_app *app, struct stw_findings *f)
+static void check_resources(const struct app_spec *app, struct stw_findings *f)
 {
     stw_core_check_resources(app->resources, "spec.resources", f);
     stw_core_check_resources(pod_resources(app), "spec.podTemplate.spec.resources", f);
@@ -253,7 +252,7 @@ static void check_resources(const struct stw_app *app, struct stw_findings *f)
 
 /* Where no request is given, the limit is used as the request. */
 static void check_target(bool targeted, const char *resource, const char *what,
-                         const struct stw_app *app, struct stw_findings *f)
+                         const struct app_spec *app, struct stw_findings *f)
 {
     char path[64];
     if (!targeted || has_entry(app->resources, resource) || has_entry(pod_resources(app), resource))
@@ -262,25 +261,24 @@ static void check_target(bool targeted, const char *resource, const char *what,
     stw_findings_add(f, path, STW_REQUIRED, NULL, "%s autoscaling needs a %s request", what, what);
 }
 
-static void check_autoscaling(const struct stw_admission *a, const struct stw_app *app,
+static void check_autoscaling(const struct stw_admission *a, const struct app_spec *app,
                               struct stw_findings *f)
 {
-    const struct stw_app_autoscaling *s = &app->autoscaling;
+    const struct app_spec_autoscaling *s = &app->autoscaling;
     struct stw_json max = stw_json_path(a->object, "spec.autoscaling.maxReplicas");
     if (!s->enabled)
         return;
     if (s->max == 0 && !stw_json_there(max))
         stw_findings_add(f, "spec.autoscaling.maxReplicas", STW_REQUIRED, NULL, "%s",
-                         STW_APP_NEEDS_BOUND);
+                         APP_NEEDS_BOUND);
     else if (s->max < s->min)
-        stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max, STW_APP_BOUND_LOW);
-    stw_app_check_metrics(s, f);
-    check_target(stw_app_cpu_target(s) != 0 || stw_app_has_share_of(s, "cpu"), "cpu", "CPU", app,
-                 f);
-    check_target(s->memory != 0 || stw_app_has_share_of(s, "memory"), "memory", "memory", app, f);
+        stw_findings_at(f, "spec.autoscaling.maxReplicas", STW_INVALID, max, APP_BOUND_LOW);
+    app_check_metrics(s, f);
+    check_target(app_cpu_target(s) != 0 || app_has_share_of(s, "cpu"), "cpu", "CPU", app, f);
+    check_target(s->memory != 0 || app_has_share_of(s, "memory"), "memory", "memory", app, f);
 }
 
-static void advise_on_replicas(const struct stw_app *app, const struct stw_app *old,
+static void advise_on_replicas(const struct app_spec *app, const struct app_spec *old,
                                struct stw_findings *f)
 {
     bool is_new = !old || old->replicas != app->replicas || !old->autoscaling.enabled;
@@ -310,21 +308,21 @@ static struct share share_of(struct stw_json v, struct share otherwise)
     return s;
 }
 
-static struct share surge_of(const struct stw_app *app)
+static struct share surge_of(const struct app_spec *app)
 {
     return share_of(app->strategy.max_surge,
                     (struct share){.n = 25, .percent = true, .good = true});
 }
 
-static struct share unavailable_of(const struct stw_app *app)
+static struct share unavailable_of(const struct app_spec *app)
 {
     return share_of(app->strategy.max_unavailable, (struct share){.good = true});
 }
 
-static void check_strategy(const struct stw_app *app, struct stw_findings *f)
+static void check_strategy(const struct app_spec *app, struct stw_findings *f)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
-    const char *shape = STW_APP_SHARE_FORM;
+    const char *shape = APP_SHARE_FORM;
     if (!surge.good)
         stw_findings_at(f, "spec.strategy.maxSurge", STW_INVALID, app->strategy.max_surge, "%s",
                         shape);
@@ -334,28 +332,26 @@ static void check_strategy(const struct stw_app *app, struct stw_findings *f)
     else if (unavailable.percent && unavailable.n > 100)
         stw_findings_at(f, "spec.strategy.maxUnavailable", STW_INVALID,
                         app->strategy.max_unavailable, "must not be greater than 100%%");
-    if (!stw_app_recreates(app) && surge.good && unavailable.good && surge.n == 0 &&
-        unavailable.n == 0)
-        stw_findings_add(f, "spec.strategy", STW_INVALID, NULL, STW_APP_BOTH_ZERO);
+    if (!app_recreates(app) && surge.good && unavailable.good && surge.n == 0 && unavailable.n == 0)
+        stw_findings_add(f, "spec.strategy", STW_INVALID, NULL, APP_BOTH_ZERO);
     if (app->strategy.min_ready_s > 0 && app->strategy.min_ready_s >= app->strategy.deadline_s) {
         char value[24];
         stw_format(value, sizeof(value), "%lld", (long long)app->strategy.min_ready_s);
-        stw_findings_add(f, "spec.strategy.minReadySeconds", STW_INVALID, value,
-                         STW_APP_READY_LONG);
+        stw_findings_add(f, "spec.strategy.minReadySeconds", STW_INVALID, value, APP_READY_LONG);
     }
 }
 
-bool stw_app_recreates(const struct stw_app *app)
+bool app_recreates(const struct app_spec *app)
 {
-    return app->strategy.type && stw_streq(app->strategy.type, STW_APP_RECREATE);
+    return app->strategy.type && stw_streq(app->strategy.type, APP_RECREATE);
 }
 
 /* As the Deployment controller computes it (ResolveFenceposts): surge rounds up, unavailable rounds
  * down, and when both are 0, one pod may be unavailable. */
-int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
+int64_t app_max_unavailable(const struct app_spec *app, int64_t replicas)
 {
     struct share surge = surge_of(app), unavailable = unavailable_of(app);
-    if (stw_app_recreates(app))
+    if (app_recreates(app))
         return replicas;
     int64_t missing = unavailable.percent ? replicas * unavailable.n / 100 : unavailable.n;
     int64_t more = surge.percent ? (replicas * surge.n + 99) / 100 : surge.n;
@@ -364,22 +360,22 @@ int64_t stw_app_max_unavailable(const struct stw_app *app, int64_t replicas)
 
 /* --- security */
 
-void stw_app_check_security(const struct stw_app *app, struct stw_findings *f)
+void app_check_security(const struct app_spec *app, struct stw_findings *f)
 {
     stw_pod_check_context(app->security_context, "spec.securityContext", f);
     stw_pod_check_spec(stw_json_get(app->pod_template, "spec"), "spec.podTemplate.spec", f);
 }
 
 /* Where the namespace cannot be read, the reconcile decides. */
-static void check_security(const struct stw_admission *a, const struct stw_app *app,
+static void check_security(const struct stw_admission *a, const struct app_spec *app,
                            struct stw_findings *f)
 {
     enum stw_pod_level level = stw_pod_level_of(a->env, a->ns);
     if (level == STW_POD_LEVEL_UNKNOWN || level == STW_POD_LEVEL_PRIVILEGED)
         return;
-    stw_app_check_security(app, f);
+    app_check_security(app, f);
     if (level == STW_POD_LEVEL_RESTRICTED && app->security_profile &&
-        stw_streq(app->security_profile, STW_APP_BASELINE))
+        stw_streq(app->security_profile, APP_BASELINE))
         stw_findings_warn(f, "the namespace enforces the restricted Pod Security Standard; "
                              "securityProfile Baseline has no effect");
 }
@@ -399,26 +395,25 @@ static void check_metrics_labels(struct stw_json labels, struct stw_findings *f)
         if (!stw_streq(name, "app") && strncmp(name, "app.kubernetes.io/", 18) != 0)
             continue;
         stw_format(at, sizeof(at), "spec.metrics.labels[%s]", name);
-        stw_findings_add(f, at, STW_FORBIDDEN, NULL, STW_APP_BY_STEWARD);
+        stw_findings_add(f, at, STW_FORBIDDEN, NULL, APP_BY_STEWARD);
     }
 }
 
-static void check_health(const struct stw_app_health *h, struct stw_findings *f)
+static void check_health(const struct app_spec_health *h, struct stw_findings *f)
 {
     char value[24];
     if (!h->path || h->timeout_s <= h->period_s)
         return;
     stw_format(value, sizeof(value), "%lld", (long long)h->timeout_s);
-    stw_findings_add(f, "spec.healthCheck.timeoutSeconds", STW_INVALID, value,
-                     STW_APP_TIMEOUT_LONG);
+    stw_findings_add(f, "spec.healthCheck.timeoutSeconds", STW_INVALID, value, APP_TIMEOUT_LONG);
 }
 
-void stw_app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                      struct stw_findings *f)
+void app_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                  struct stw_findings *f)
 {
-    const struct stw_app *app = spec;
+    const struct app_spec *app = spec;
     if (app->port > 0 && app->port < PRIVILEGED_PORTS && app->security_profile &&
-        stw_streq(app->security_profile, STW_APP_RESTRICTED))
+        stw_streq(app->security_profile, APP_RESTRICTED))
         stw_findings_warn(f,
                           "port %lld is below 1024, where a container that does not run as root "
                           "may not be able to listen",
@@ -435,7 +430,7 @@ void stw_app_validate(const struct stw_admission *a, const void *spec, const voi
     check_strategy(app, f);
     stw_check_time_zone(a, "spec.restartOnChange.timeZone", app->restart.time_zone, f);
     (void)stw_check_windows("spec.restartOnChange.windows", app->restart.windows, f);
-    stw_app_check_template(app, f);
+    app_check_template(app, f);
     check_security(a, app, f);
     look_at_secret(a, &app->config, old_spec, f);
     stw_warn_of_namesake(a, "mywebs", "MyWeb", f);

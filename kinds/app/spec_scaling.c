@@ -33,8 +33,8 @@ static const struct metric_target {
     {"Value", "value", VALUE},
     {"AverageValue", "averageValue", AVERAGE_VALUE},
 };
-static_assert(STW_COUNT(sources) == STW_APP_METRIC_TYPES, "a source for each type");
-static_assert(STW_COUNT(targets) == STW_APP_TARGET_TYPES, "a field for each target");
+static_assert(STW_COUNT(sources) == APP_METRIC_TYPES, "a source for each type");
+static_assert(STW_COUNT(targets) == APP_TARGET_TYPES, "a field for each target");
 
 static void check_positive(struct stw_json value, const char *path, struct stw_findings *f)
 {
@@ -97,7 +97,7 @@ static void check_source(const struct source *s, struct stw_json metric, uint32_
     check_metric_target(s, stw_json_get(source, "target"), at, f);
 }
 
-bool stw_app_metric_is(struct stw_json metric, const char *resource)
+bool app_metric_is(struct stw_json metric, const char *resource)
 {
     struct stw_json of = stw_json_get(metric, "resource");
     return stw_json_is(stw_json_get(metric, "type"), "Resource") &&
@@ -109,7 +109,7 @@ bool stw_app_metric_is(struct stw_json metric, const char *resource)
 static bool is_share_of(struct stw_json metric, const char *resource)
 {
     struct stw_json of = stw_json_get(metric, "containerResource");
-    return stw_app_metric_is(metric, resource) ||
+    return app_metric_is(metric, resource) ||
            (stw_json_is(stw_json_get(metric, "type"), "ContainerResource") &&
             stw_json_is(stw_json_get(of, "name"), resource) &&
             stw_json_is(stw_json_get(of, "container"), "app") &&
@@ -122,7 +122,7 @@ static void check_repeated(struct stw_json metric, uint32_t index, const char *r
                            const char *field, bool *seen, struct stw_findings *f)
 {
     char at[128];
-    if (!stw_app_metric_is(metric, resource))
+    if (!app_metric_is(metric, resource))
         return;
     stw_format(at, sizeof(at), METRICS "[%u].resource.name", index);
     if (*seen)
@@ -131,7 +131,7 @@ static void check_repeated(struct stw_json metric, uint32_t index, const char *r
     *seen = true;
 }
 
-void stw_app_check_metrics(const struct stw_app_autoscaling *s, struct stw_findings *f)
+void app_check_metrics(const struct app_spec_autoscaling *s, struct stw_findings *f)
 {
     struct stw_json key, metric;
     bool cpu = s->cpu != 0, memory = s->memory != 0;
@@ -147,7 +147,7 @@ void stw_app_check_metrics(const struct stw_app_autoscaling *s, struct stw_findi
     }
 }
 
-bool stw_app_has_share_of(const struct stw_app_autoscaling *s, const char *resource)
+bool app_has_share_of(const struct app_spec_autoscaling *s, const char *resource)
 {
     struct stw_json key, metric;
     stw_json_foreach (s->metrics, key, metric)

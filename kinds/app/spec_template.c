@@ -113,10 +113,10 @@ static void check_metadata(struct stw_json metadata, struct stw_findings *f)
     struct stw_json annotations = stw_json_get(metadata, "annotations");
     check_members(metadata, members, TEMPLATE ".metadata", "only labels and annotations can be set",
                   f);
-    check_keys(labels, own_labels, false, TEMPLATE ".metadata.labels", STW_APP_BY_STEWARD, f);
+    check_keys(labels, own_labels, false, TEMPLATE ".metadata.labels", APP_BY_STEWARD, f);
     stw_core_check_labels(labels, TEMPLATE ".metadata.labels", f);
     check_keys(annotations, own_annotations, true, TEMPLATE ".metadata.annotations",
-               STW_APP_PROFILES_ELSEWHERE, f);
+               APP_PROFILES_ELSEWHERE, f);
     stw_core_check_annotations(annotations, TEMPLATE ".metadata.annotations", f);
 }
 
@@ -152,7 +152,7 @@ static void check_names(struct stw_json spec, const char *list, struct stw_findi
     }
 }
 
-static void check_own_ports(const struct stw_app *app, struct stw_json ports, const char *path,
+static void check_own_ports(const struct app_spec *app, struct stw_json ports, const char *path,
                             struct stw_findings *f)
 {
     struct stw_json key, port;
@@ -166,14 +166,14 @@ static void check_own_ports(const struct stw_app *app, struct stw_json ports, co
         (void)stw_json_int(stw_json_get(port, "containerPort"), &n);
         if (stw_json_is(stw_json_get(port, "name"), "http") || n == app->port)
             stw_findings_add(f, at, STW_FORBIDDEN, NULL, "is set by steward from spec.port");
-        else if (stw_app_has_metrics_port(app) &&
+        else if (app_has_metrics_port(app) &&
                  (stw_json_is(stw_json_get(port, "name"), "metrics") || n == app->metrics.port))
             stw_findings_add(f, at, STW_FORBIDDEN, NULL,
                              "is set by steward from spec.metrics.port");
     }
 }
 
-static void check_own_container(const struct stw_app *app, struct stw_json container,
+static void check_own_container(const struct app_spec *app, struct stw_json container,
                                 const char *path, struct stw_findings *f)
 {
     static const struct own readiness[] = {{"readinessProbe", "healthCheck"}, {NULL, NULL}};
@@ -199,7 +199,7 @@ static void check_other_container(struct stw_json container, const char *path,
     stw_core_check_resources(stw_json_get(container, "resources"), at, f);
 }
 
-static void check_containers(const struct stw_app *app, struct stw_json spec, const char *list,
+static void check_containers(const struct app_spec *app, struct stw_json spec, const char *list,
                              bool has_own, struct stw_findings *f)
 {
     struct stw_json key, container;
@@ -220,7 +220,7 @@ static void check_containers(const struct stw_app *app, struct stw_json spec, co
     }
 }
 
-void stw_app_check_template(const struct stw_app *app, struct stw_findings *f)
+void app_check_template(const struct app_spec *app, struct stw_findings *f)
 {
     static const char *const members[] = {"metadata", "spec", NULL};
     static const char *const lists[] = {"containers", "initContainers", "volumes"};
@@ -230,7 +230,7 @@ void stw_app_check_template(const struct stw_app *app, struct stw_findings *f)
     refuse_own(spec, own_pod, TEMPLATE ".spec", f);
     if (stw_json_there(stw_json_get(spec, "ephemeralContainers")))
         stw_findings_add(f, TEMPLATE ".spec.ephemeralContainers", STW_FORBIDDEN, NULL,
-                         STW_APP_EPHEMERAL);
+                         APP_EPHEMERAL);
     for (size_t i = 0; i < STW_COUNT(lists); i++)
         check_names(spec, lists[i], f);
     check_containers(app, spec, "containers", true, f);

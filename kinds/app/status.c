@@ -80,7 +80,7 @@ static bool has_trouble(const struct app *a)
 static void find_available(const struct app *a, struct stw_aspect *f)
 {
     const struct stw_rollout *r = &a->children[APP_DEPLOYMENT].live.rollout;
-    int64_t wanted = app_wanted(a), least = wanted - stw_app_max_unavailable(&a->spec, wanted);
+    int64_t wanted = app_wanted(a), least = wanted - app_max_unavailable(&a->spec, wanted);
     bool enough = wanted > 0 && r->available >= STW_MAX(least, 1);
     set_aspect(f, STW_LEVEL_FINE, enough ? STW_TRUE : STW_FALSE,
                enough ? STW_REASON_AVAILABLE : REASON_NO_REPLICAS);
@@ -412,7 +412,7 @@ json_t *app_status_phase(json_t *status, const char *phase)
 
 const char *app_profile(const struct app *a)
 {
-    return a->restricted ? STW_APP_RESTRICTED : STW_APP_BASELINE;
+    return a->restricted ? APP_RESTRICTED : APP_BASELINE;
 }
 
 /* The children also depend on what the namespace enforces, and an older steward built them

@@ -7,10 +7,10 @@
 
 #include "schema/kind.h"
 
-struct stw_etcd_backups;
+struct ec_backups;
 struct stw_reach;
 struct stw_registries;
-struct stw_target_store;
+struct dbu_target_store;
 struct stw_targets;
 struct stw_zones;
 
@@ -21,11 +21,11 @@ struct stw_product {
     /* The current database targets, a reference that the caller gives back.  NULL: unknown. */
     struct stw_targets *(*targets)(void *ctx);
     void *targets_ctx;
-    struct stw_target_store *target_store; /* reports changes of the targets; or NULL */
+    struct dbu_target_store *target_store; /* reports changes of the targets; or NULL */
     const struct stw_reach *reach;         /* where endpoints in objects may lead; NULL: anywhere */
     struct stw_registries *registries;     /* that may be asked for digests of images; NULL: none */
     const char *agent_image;               /* of pods that work on volumes; NULL, "": none */
-    const struct stw_etcd_backups *etcd_backups; /* or NULL: EtcdClusters report no backups */
+    const struct ec_backups *etcd_backups; /* or NULL: EtcdClusters report no backups */
 };
 
 static inline struct stw_zones *stw_product_zones(const struct stw_env *env)
@@ -53,7 +53,7 @@ static inline const char *stw_product_agent_image(const struct stw_env *env)
     return env && env->product && env->product->agent_image ? env->product->agent_image : "";
 }
 
-static inline const struct stw_etcd_backups *stw_product_etcd_backups(const struct stw_env *env)
+static inline const struct ec_backups *stw_product_etcd_backups(const struct stw_env *env)
 {
     return env && env->product ? env->product->etcd_backups : NULL;
 }

@@ -63,12 +63,12 @@ static const char *const *add_list(struct dbu_desired *w, struct stw_json list)
     return (const char *const *)copy;
 }
 
-static int add_grants(const struct dbuser *d, struct dbu_desired *w)
+static int add_grants(const struct dbu *d, struct dbu_desired *w)
 {
     struct stw_json key, one;
     stw_json_foreach (d->spec.grants, key, one) {
-        struct stw_databaseuser_grant g = {0};
-        if (stw_fields_decode(stw_databaseuser_grant_fields, one, d->arena, &g) != 0)
+        struct dbu_spec_grant g = {0};
+        if (stw_fields_decode(dbu_grant_fields, one, d->arena, &g) != 0)
             return -1;
         const char *const *privileges = add_list(w, g.privileges);
         bool columns = stw_json_size(g.columns) > 0;
@@ -87,7 +87,7 @@ static int add_grants(const struct dbuser *d, struct dbu_desired *w)
     return 0;
 }
 
-static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
+static int add_hosts(const struct dbu *d, struct dbu_desired *w)
 {
     static const char *const anywhere[] = {"%", NULL};
     w->account.hosts = anywhere;
@@ -96,7 +96,7 @@ static int add_hosts(const struct dbuser *d, struct dbu_desired *w)
     return w->account.hosts ? 0 : -1;
 }
 
-static int add_roles(const struct dbuser *d, struct dbu_desired *w)
+static int add_roles(const struct dbu *d, struct dbu_desired *w)
 {
     static const char *const of_iam[] = {STW_IAM_ROLE, NULL};
     size_t count = stw_json_size(d->spec.roles);
@@ -120,25 +120,25 @@ static int add_roles(const struct dbuser *d, struct dbu_desired *w)
     return 0;
 }
 
-bool dbu_wants_adoption(const struct dbuser *d)
+bool dbu_wants_adoption(const struct dbu *d)
 {
     return d->object.adopt || stw_same(d->spec.adoption_policy, "Adopt");
 }
 
 /* The arena of the run has the strings. */
-static int add_settings(const struct dbuser *d, struct dbu_desired *w)
+static int add_settings(const struct dbu *d, struct dbu_desired *w)
 {
     struct stw_json key, one;
     if (!stw_json_there(d->spec.settings))
         return 0;
-    struct stw_setting *all = calloc(STW_DATABASEUSER_SETTINGS_MAX, sizeof(*all));
+    struct stw_setting *all = calloc(DBU_SETTINGS_MAX, sizeof(*all));
     if (!all)
         return -1;
     w->blocks[w->block_count++] = all;
     stw_json_foreach (d->spec.settings, key, one) {
-        struct stw_databaseuser_setting s = {0};
-        if (w->account.setting_count == STW_DATABASEUSER_SETTINGS_MAX ||
-            stw_fields_decode(stw_databaseuser_setting_fields, one, d->arena, &s) != 0)
+        struct dbu_spec_setting s = {0};
+        if (w->account.setting_count == DBU_SETTINGS_MAX ||
+            stw_fields_decode(dbu_setting_fields, one, d->arena, &s) != 0)
             return -1;
         all[w->account.setting_count++] =
             (struct stw_setting){.name = s.name, .value = s.value, .database = s.database};
@@ -147,9 +147,9 @@ static int add_settings(const struct dbuser *d, struct dbu_desired *w)
     return 0;
 }
 
-int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw_error *err)
+int dbu_desired_make(const struct dbu *d, struct dbu_desired *ret, struct stw_error *err)
 {
-    const struct stw_databaseuser *spec = &d->spec;
+    const struct dbu_spec *spec = &d->spec;
     size_t grants = stw_json_size(spec->grants);
     *ret = (struct dbu_desired){
         .account = {
@@ -167,7 +167,7 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
             .max_updates_per_hour = spec->limits.max_updates_per_hour,
             .max_connections_per_hour = spec->limits.max_connections_per_hour,
             .auth_plugin = spec->auth_plugin,
-            .iam = stw_databaseuser_is_iam(spec),
+            .iam = dbu_is_iam(spec),
             .reassign_owned_to = spec->reassign_owned_to,
             .valid_until = spec->valid_until,
             .target = d->target,
@@ -191,7 +191,7 @@ int dbu_desired_make(const struct dbuser *d, struct dbu_desired *ret, struct stw
     return stw_fail_memory(err);
 }
 
-void dbu_desired_add_published(const struct dbuser *d, struct stw_account *a)
+void dbu_desired_add_published(const struct dbu *d, struct stw_account *a)
 {
     const struct stw_buf *have = &d->published, *want = &d->secret.value;
     bool same = a->password.data && have->len == want->len &&
@@ -219,7 +219,7 @@ void dbu_desired_done(struct dbu_desired *w)
 
 /* --- names */
 
-void dbu_account_text(const struct dbuser *d, struct stw_buf *out)
+void dbu_account_text(const struct dbu *d, struct stw_buf *out)
 {
     struct stw_json first = stw_json_at(d->spec.hosts, 0);
     stw_buf_adds(out, d->spec.user ? d->spec.user : "");

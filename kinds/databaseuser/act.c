@@ -25,16 +25,16 @@
 
 /* --- the password */
 
-static void compute_password_fingerprint(struct dbuser *d)
+static void compute_password_fingerprint(struct dbu *d)
 {
     struct stw_error err = {0};
     if (d->secret.state == DBU_SECRET_FOUND &&
-        stw_fingerprint(d->state->fingerprints, d->run, d->object.uid, d->secret.value.data,
+        dbu_fingerprint(d->state->fingerprints, d->run, d->object.uid, d->secret.value.data,
                         d->secret.value.len, d->fingerprint, &err) != 0)
         stw_log(STW_LOG_WARN, "no fingerprint of a password", STW_STR("error", err.text));
 }
 
-static void take_password(struct dbuser *d)
+static void take_password(struct dbu *d)
 {
     compute_password_fingerprint(d);
     dbu_observe_password(d);
@@ -49,10 +49,10 @@ static void take_password(struct dbuser *d)
     d->view.password = DBU_PASSWORD_FAILED;
 }
 
-static void read_password(struct dbuser *d)
+static void read_password(struct dbu *d)
 {
     d->settled = (struct stw_hash){0};
-    if (stw_databaseuser_is_iam(&d->spec)) {
+    if (dbu_is_iam(&d->spec)) {
         d->secret.state = DBU_SECRET_FOUND; /* all that is needed is known */
         dbu_observe_password(d);
         return;
@@ -64,7 +64,7 @@ static void read_password(struct dbuser *d)
     take_password(d);
 }
 
-static void renew_password(struct dbuser *d)
+static void renew_password(struct dbu *d)
 {
     d->view.due = false;
     dbu_password_renew(d);
@@ -74,8 +74,7 @@ static void renew_password(struct dbuser *d)
 /* A password that is not stored anywhere, for accounts that are created locked. */
 static int draw_password(struct stw_buf *ret, struct stw_error *err)
 {
-    const struct stw_databaseuser_generate g = {.length = 32,
-                                                .alphabet = STW_DATABASEUSER_ALPHABET};
+    const struct dbu_spec_generate g = {.length = 32, .alphabet = DBU_ALPHABET};
     return dbu_password_draw(&g, ret, err);
 }
 
@@ -88,7 +87,7 @@ static bool is_of_grants(const struct stw_account_report *r)
 }
 
 /* The first trouble is that of the run. */
-static void take_trouble(struct dbuser *d, const struct stw_account_report *r)
+static void take_trouble(struct dbu *d, const struct stw_account_report *r)
 {
     d->view.stop |= dbu_is_of_server(r->trouble);
     if (d->others.trouble != STW_SQL_FINE || r->trouble == STW_SQL_FINE)
@@ -105,7 +104,7 @@ struct one {
 };
 
 /* An account that keeps or loses its login: without its password. */
-static void call_one(struct dbuser *d, struct stw_pool *pool, const struct one *o,
+static void call_one(struct dbu *d, struct stw_pool *pool, const struct one *o,
                      struct stw_account_report *r)
 {
     char name[DBU_LOGIN_MAX];
@@ -133,7 +132,7 @@ static void call_one(struct dbuser *d, struct stw_pool *pool, const struct one *
     dbu_desired_done(&desired);
 }
 
-static void sync_owner(struct dbuser *d, struct stw_pool *pool)
+static void sync_owner(struct dbu *d, struct stw_pool *pool)
 {
     struct dbu_login_view *owner = &d->view.owner;
     stw_account_report_done(&d->owner_report);
@@ -146,7 +145,7 @@ static void sync_owner(struct dbuser *d, struct stw_pool *pool)
     take_trouble(d, &d->owner_report);
 }
 
-static void keep_rights(struct dbuser *d, struct stw_pool *pool, enum dbu_login which)
+static void keep_rights(struct dbu *d, struct stw_pool *pool, enum dbu_login which)
 {
     struct stw_account_report r = {0};
     struct dbu_login_view *login = &d->view.logins[which];
@@ -162,7 +161,7 @@ static void keep_rights(struct dbuser *d, struct stw_pool *pool, enum dbu_login 
 
 /* A locked account is kept, with the rights that the object has now: it may be the definer of views
  * and routines, and its name is reserved. */
-static void lock_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_step *s)
+static void lock_login(struct dbu *d, struct stw_pool *pool, const struct dbu_step *s)
 {
     struct stw_account_report r = {0};
     struct dbu_login_view *login = &d->view.logins[s->login];
@@ -182,7 +181,7 @@ static void lock_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
 }
 
 /* What cannot be ended is reported, and goes on: the login itself has ended. */
-static void end_sessions(struct dbuser *d, struct stw_pool *pool, enum dbu_login which)
+static void end_sessions(struct dbu *d, struct stw_pool *pool, enum dbu_login which)
 {
     char name[DBU_LOGIN_MAX];
     struct dbu_desired desired;
@@ -214,7 +213,7 @@ static void add_earlier(struct stw_account_report *r, const struct stw_account_r
     r->old_discarded |= first->old_discarded;
 }
 
-static void sync_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_step *s)
+static void sync_login(struct dbu *d, struct stw_pool *pool, const struct dbu_step *s)
 {
     char name[DBU_LOGIN_MAX];
     struct dbu_desired desired;
@@ -258,7 +257,7 @@ static void sync_login(struct dbuser *d, struct stw_pool *pool, const struct dbu
 /* --- databases */
 
 /* Rights that were refused may be given now. */
-static void ask_again(struct dbuser *d, bool may)
+static void ask_again(struct dbu *d, bool may)
 {
     if (!may)
         return;
@@ -270,7 +269,7 @@ static void ask_again(struct dbuser *d, bool may)
     d->others.trouble = STW_SQL_FINE;
 }
 
-static void create_databases(struct dbuser *d, struct stw_pool *pool)
+static void create_databases(struct dbu *d, struct stw_pool *pool)
 {
     bool created = false, refused = d->report.trouble == STW_SQL_NO_OBJECT;
     d->view.databases_done = true;
@@ -280,7 +279,7 @@ static void create_databases(struct dbuser *d, struct stw_pool *pool)
     ask_again(d, created && refused);
 }
 
-static void add_schemas(struct dbuser *d, struct stw_pool *pool)
+static void add_schemas(struct dbu *d, struct stw_pool *pool)
 {
     d->view.schemas_done = true;
     ask_again(d, dbu_databases_add_schemas(d, pool));
@@ -288,7 +287,7 @@ static void add_schemas(struct dbuser *d, struct stw_pool *pool)
 
 /* --- the connection Secret */
 
-static void look_at_connection(struct dbuser *d)
+static void look_at_connection(struct dbu *d)
 {
     struct dbu_secret_login found;
     struct dbu_readers *r = &d->readers;
@@ -302,14 +301,14 @@ static void look_at_connection(struct dbuser *d)
                d->spec.connection.name);
 }
 
-static void publish(struct dbuser *d)
+static void publish(struct dbu *d)
 {
     dbu_connection_ensure(d);
     d->view.connection =
         d->connection.state == DBU_OWNED_SYNCED ? DBU_CONNECTION_WRITTEN : DBU_CONNECTION_FAILED;
 }
 
-static void follow(struct dbuser *d)
+static void follow(struct dbu *d)
 {
     dbu_rotation_follow(d);
     d->view.followed = true;
@@ -318,10 +317,10 @@ static void follow(struct dbuser *d)
 
 /* --- the object */
 
-static int add_finalizer(struct dbuser *d, struct stw_result *result)
+static int add_finalizer(struct dbu *d, struct stw_result *result)
 {
     struct stw_error err = {0};
-    if (stw_finalizer_add(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0) {
+    if (stw_finalizer_add(d->run, &d->object, DBU_FINALIZER, &err) < 0) {
         stw_run_fail(d->run, &err, result);
         return -1;
     }
@@ -330,7 +329,7 @@ static int add_finalizer(struct dbuser *d, struct stw_result *result)
 }
 
 /* The next run continues with this status. */
-static void note_logins(struct dbuser *d, struct stw_result *result)
+static void note_logins(struct dbu *d, struct stw_result *result)
 {
     json_t *status = json_deep_copy(d->object.status);
     if (status)
@@ -342,7 +341,7 @@ static void note_logins(struct dbuser *d, struct stw_result *result)
 }
 
 /* The rights on a server with owners are those of the owner role. */
-static void finish_report(struct dbuser *d)
+static void finish_report(struct dbu *d)
 {
     struct stw_account_report *r = &d->report, *owner = &d->owner_report;
     if (d->view.owner_role && d->view.owner.calls > 0) {
@@ -362,7 +361,7 @@ static void finish_report(struct dbuser *d)
 }
 
 /* 1: the run has ended, and `result` is set. */
-static int carry_out(struct dbuser *d, struct stw_pool *pool, const struct dbu_step *s,
+static int carry_out(struct dbu *d, struct stw_pool *pool, const struct dbu_step *s,
                      struct stw_result *result)
 {
     switch (s->act) {
@@ -411,7 +410,7 @@ static int carry_out(struct dbuser *d, struct stw_pool *pool, const struct dbu_s
     return 0;
 }
 
-int dbu_act(struct dbuser *d, struct stw_pool *pool, struct stw_result *result)
+int dbu_act(struct dbu *d, struct stw_pool *pool, struct stw_result *result)
 {
     struct dbu_step step;
     struct stw_error err = {0};

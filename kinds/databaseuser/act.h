@@ -8,9 +8,9 @@
 #include "controller/controller.h"
 #include "sql/core/sql.h"
 
-struct dbuser;
+struct dbu;
 
 /* -1: `result` is set. */
-int dbu_act(struct dbuser *d, struct stw_pool *pool, struct stw_result *result) STW_MUST_CHECK;
+int dbu_act(struct dbu *d, struct stw_pool *pool, struct stw_result *result) STW_MUST_CHECK;
 
 #endif

@@ -33,12 +33,12 @@ static bool comes_before(const struct stw_object *other, const struct stw_object
     return owner == is_account_owner(own) ? older : owner;
 }
 
-static bool find_holder(struct dbuser *d)
+static bool find_holder(struct dbu *d)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048);
     char key[STW_KEY_LEN];
     stw_buf_adds(&index, "account:");
-    stw_databaseuser_account_key(d->label, d->spec.user, &index);
+    dbu_account_key(d->label, d->spec.user, &index);
     if (!stw_claim_find(d->run, &d->object, stw_buf_str(&index), comes_before, key))
         return false;
     stw_name_to(d->run->key, key, d->holder, sizeof(d->holder));
@@ -54,7 +54,7 @@ static bool is_stalled(const struct stw_object *o)
 
 /* Objects that were created at the same time are reconciled at the same time: an older one has its place
  * before it has its account.  Loads the objects only if there are more of them than accounts allowed. */
-static bool is_full(const struct dbuser *d)
+static bool is_full(const struct dbu *d)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
     int64_t objects = 0, before = 0;
@@ -80,7 +80,7 @@ static bool is_full(const struct dbuser *d)
     return before >= d->target->max_users;
 }
 
-void dbu_claim(struct dbuser *d)
+void dbu_claim(struct dbu *d)
 {
     d->claim = find_holder(d) ? DBU_CLAIM_TAKEN : is_full(d) ? DBU_CLAIM_FULL : DBU_CLAIM_OURS;
 }

@@ -4,9 +4,9 @@
 #ifndef STW_KINDS_DATABASEUSER_CLAIMS_H
 #define STW_KINDS_DATABASEUSER_CLAIMS_H
 
-struct dbuser;
+struct dbu;
 
 /* Sets d->claim and d->holder. */
-void dbu_claim(struct dbuser *d);
+void dbu_claim(struct dbu *d);
 
 #endif

@@ -22,26 +22,26 @@
 
 /* Wakes other objects that want the account.  The watch does not report this: the response to our
  * own write removed the object from the cache. */
-static void wake_claimants(const struct dbuser *d)
+static void wake_claimants(const struct dbu *d)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(2048);
     if (!d->spec.user)
         return;
-    stw_databaseuser_account_key(d->label, d->spec.user, &account);
+    dbu_account_key(d->label, d->spec.user, &account);
     stw_manager_wake(d->run->manager, "account", stw_buf_str(&account));
 }
 
-static void remove_user_finalizer(struct dbuser *d, struct stw_result *result)
+static void remove_user_finalizer(struct dbu *d, struct stw_result *result)
 {
     struct stw_error err = {0};
-    if (stw_finalizer_remove(d->run, &d->object, STW_DATABASEUSER_FINALIZER, &err) < 0)
+    if (stw_finalizer_remove(d->run, &d->object, DBU_FINALIZER, &err) < 0)
         stw_run_fail(d->run, &err, result);
     else
         wake_claimants(d);
 }
 
 /* There is no server to ask, now or later. */
-static void release_targetless(struct dbuser *d, struct stw_result *result)
+static void release_targetless(struct dbu *d, struct stw_result *result)
 {
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
     if (account)
@@ -55,7 +55,7 @@ static void release_targetless(struct dbuser *d, struct stw_result *result)
     remove_user_finalizer(d, result);
 }
 
-static void release_forced(struct dbuser *d, struct stw_result *result)
+static void release_forced(struct dbu *d, struct stw_result *result)
 {
     char forced[STW_OWN_NAME_LEN];
     stw_operator_text(d->run->op, STW_FORCE_DELETE, forced);
@@ -70,7 +70,7 @@ static void release_forced(struct dbuser *d, struct stw_result *result)
 }
 
 /* Another owner's account of this name does not block the deletion, unless it was ours once. */
-static bool was_never_ours(const struct dbuser *d)
+static bool was_never_ours(const struct dbu *d)
 {
     enum stw_sql_trouble t = d->report.trouble;
     return (t == STW_SQL_EXISTS || t == STW_SQL_NOT_OURS) &&
@@ -87,7 +87,7 @@ static const struct ending {
     [DBU_END_RELEASE] = {"Retained", "left", "; it is no longer steward's", stw_account_release},
 };
 
-static void tell_done(struct dbuser *d)
+static void tell_done(struct dbu *d)
 {
     const struct ending *e = &endings[d->view.ending];
     const char *account = json_string_value(json_object_get(d->object.status, "account"));
@@ -100,7 +100,7 @@ static void tell_done(struct dbuser *d)
             STW_STR("target", d->target->name));
 }
 
-static void write_blocked_status(struct dbuser *d, struct stw_result *result)
+static void write_blocked_status(struct dbu *d, struct stw_result *result)
 {
     struct stw_verdict verdict;
     json_t *status;
@@ -108,7 +108,7 @@ static void write_blocked_status(struct dbuser *d, struct stw_result *result)
     stw_run_end(d->run, &d->object, &verdict, status, NULL, result);
 }
 
-static void handle_cleanup_outcome(struct dbuser *d, struct stw_result *result)
+static void handle_cleanup_outcome(struct dbu *d, struct stw_result *result)
 {
     if (d->report.err.code == STW_ERR_CANCELLED) {
         stw_run_fail(d->run, &d->report.err, result);
@@ -132,7 +132,7 @@ static bool is_of_another(enum stw_sql_trouble t)
 
 /* The account that was created, regardless of the current spec.  Another owner's login does not block;
  * an account of this object's own user is for was_never_ours() to judge. */
-static void end_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_step *s)
+static void end_login(struct dbu *d, struct stw_pool *pool, const struct dbu_step *s)
 {
     struct dbu_desired desired;
     char made[DBU_NAME_MAX], name[DBU_LOGIN_MAX];
@@ -165,7 +165,7 @@ static void end_login(struct dbuser *d, struct stw_pool *pool, const struct dbu_
 }
 
 /* Ends with the first trouble, or when only the finalizer is left. */
-static void ask_server(struct dbuser *d, struct stw_pool *pool)
+static void ask_server(struct dbu *d, struct stw_pool *pool)
 {
     struct dbu_step step = {0};
     d->view.drops = dbu_databases_are_dropped(d);
@@ -182,9 +182,9 @@ static void ask_server(struct dbuser *d, struct stw_pool *pool)
     }
 }
 
-void dbu_cleanup(struct dbuser *d, struct stw_result *result)
+void dbu_cleanup(struct dbu *d, struct stw_result *result)
 {
-    struct stw_visit visit;
+    struct dbu_visit visit;
     dbu_observe_object(d);
     if (!d->target) {
         release_targetless(d, result);
@@ -194,18 +194,18 @@ void dbu_cleanup(struct dbuser *d, struct stw_result *result)
         handle_cleanup_outcome(d, result);
         return;
     }
-    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+    switch (dbu_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
                             &d->report.err)) {
-    case STW_POOLS_LATER:
+    case DBU_POOLS_LATER:
         result->outcome = STW_RUN_AFTER;
         result->after_ms = LATER_MS;
         return;
-    case STW_POOLS_FAILED:
+    case DBU_POOLS_FAILED:
         d->report.trouble = STW_SQL_UNSUPPORTED;
         break;
-    case STW_POOLS_IN:
+    case DBU_POOLS_IN:
         ask_server(d, visit.pool);
-        stw_pools_leave(d->state->pools, &visit, d->report.trouble);
+        dbu_pools_leave(d->state->pools, &visit, d->report.trouble);
         break;
     }
     handle_cleanup_outcome(d, result);

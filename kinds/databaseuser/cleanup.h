@@ -6,8 +6,8 @@
 
 #include "controller/controller.h"
 
-struct dbuser;
+struct dbu;
 
-void dbu_cleanup(struct dbuser *d, struct stw_result *result);
+void dbu_cleanup(struct dbu *d, struct stw_result *result);
 
 #endif

@@ -9,20 +9,20 @@
 
 #include <pthread.h>
 
-struct stw_cluster_id {
+struct dbu_cluster_id {
     pthread_mutex_t lock;
     char uid[STW_MARK_CLUSTER_LEN]; /* "": not read yet; never changes after that */
 };
 
-struct stw_cluster_id *stw_cluster_id_create(void)
+struct dbu_cluster_id *dbu_cluster_id_create(void)
 {
-    struct stw_cluster_id *c = calloc(1, sizeof(*c));
+    struct dbu_cluster_id *c = calloc(1, sizeof(*c));
     if (c && pthread_mutex_init(&c->lock, NULL) != 0)
         free(stw_take(c));
     return c;
 }
 
-void stw_cluster_id_destroy(struct stw_cluster_id *c)
+void dbu_cluster_id_destroy(struct dbu_cluster_id *c)
 {
     if (!c)
         return;
@@ -35,7 +35,7 @@ static int read_uid(struct stw_client *client, char ret[STW_MARK_CLUSTER_LEN],
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     stw_autojson struct stw_json_doc doc = {0};
-    if (stw_kube_get(client, &stw_res_namespace, NULL, STW_CLUSTER_NAMESPACE, &answer, err) != 0)
+    if (stw_kube_get(client, &stw_res_namespace, NULL, DBU_CLUSTER_NAMESPACE, &answer, err) != 0)
         return -1;
     if (stw_json_scan(&doc, stw_buf_str(&answer), answer.len, NULL) == 0 &&
         stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.uid"), ret,
@@ -46,12 +46,12 @@ static int read_uid(struct stw_client *client, char ret[STW_MARK_CLUSTER_LEN],
     return stw_fail(err, STW_ERR_UNAVAILABLE, "the answer of the API server has no metadata.uid");
 }
 
-int stw_cluster_id_get(struct stw_cluster_id *c, struct stw_client *client, const char **ret,
+int dbu_cluster_id_get(struct dbu_cluster_id *c, struct stw_client *client, const char **ret,
                        struct stw_error *err)
 {
     STW_LOCKED(&c->lock);
     if (!*c->uid && read_uid(client, c->uid, err) != 0)
-        return stw_error_wrap(err, "the UID of the namespace " STW_CLUSTER_NAMESPACE
+        return stw_error_wrap(err, "the UID of the namespace " DBU_CLUSTER_NAMESPACE
                                    ", which marks what belongs to this cluster, cannot be read, so "
                                    "that nothing is changed on the server (steward needs the right "
                                    "to get this namespace)");
@@ -59,7 +59,7 @@ int stw_cluster_id_get(struct stw_cluster_id *c, struct stw_client *client, cons
     return 0;
 }
 
-const char *stw_cluster_id_known(struct stw_cluster_id *c)
+const char *dbu_cluster_id_known(struct dbu_cluster_id *c)
 {
     STW_LOCKED(&c->lock);
     return *c->uid ? c->uid : NULL;

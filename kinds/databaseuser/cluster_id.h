@@ -8,18 +8,18 @@
 
 #include "controller/controller.h"
 
-#define STW_CLUSTER_NAMESPACE "kube-system"
+#define DBU_CLUSTER_NAMESPACE "kube-system"
 
-struct stw_cluster_id;
+struct dbu_cluster_id;
 
 /* NULL: no memory. */
-struct stw_cluster_id *stw_cluster_id_create(void) STW_MUST_CHECK;
-void stw_cluster_id_destroy(struct stw_cluster_id *c); /* `c` may be NULL */
+struct dbu_cluster_id *dbu_cluster_id_create(void) STW_MUST_CHECK;
+void dbu_cluster_id_destroy(struct dbu_cluster_id *c); /* `c` may be NULL */
 
 /* The first call that succeeds reads it from the API server.  `ret` is valid as long as `c`. */
-int stw_cluster_id_get(struct stw_cluster_id *c, struct stw_client *client, const char **ret,
+int dbu_cluster_id_get(struct dbu_cluster_id *c, struct stw_client *client, const char **ret,
                        struct stw_error *err) STW_MUST_CHECK;
 /* What it has read; NULL: nothing yet. */
-const char *stw_cluster_id_known(struct stw_cluster_id *c);
+const char *dbu_cluster_id_known(struct dbu_cluster_id *c);
 
 #endif

@@ -13,25 +13,25 @@
 
 enum { HOST, PORT, USER, PASSWORD, DATABASE, ENGINE, URI, JDBC_URL, CA, VALUES };
 
-const char *const stw_connection_names[] = {
+const char *const dbu_connection_names[] = {
     [HOST] = "host",         [PORT] = "port",         [USER] = "user",
     [PASSWORD] = "password", [DATABASE] = "database", [ENGINE] = "engine",
     [URI] = "uri",           [JDBC_URL] = "jdbcUrl",  [CA] = "ca",
     [VALUES] = NULL};
-static_assert(STW_COUNT(stw_connection_names) == VALUES + 1, "one name for each value, and NULL");
+static_assert(STW_COUNT(dbu_connection_names) == VALUES + 1, "one name for each value, and NULL");
 
 static int find_value(const char *name, size_t len)
 {
     for (int i = 0; i < VALUES; i++)
-        if (strlen(stw_connection_names[i]) == len &&
-            memcmp(stw_connection_names[i], name, len) == 0)
+        if (strlen(dbu_connection_names[i]) == len &&
+            memcmp(dbu_connection_names[i], name, len) == 0)
             return i;
     return -1;
 }
 
 /* --- templates */
 
-const char *stw_connection_check_template(const char *text)
+const char *dbu_connection_check_template(const char *text)
 {
     for (const char *at = text; (at = strstr(at, OPEN));) {
         const char *end = strstr(at += strlen(OPEN), CLOSE);
@@ -45,14 +45,14 @@ const char *stw_connection_check_template(const char *text)
 
 /* --- values */
 
-static void put_host(const struct stw_connection *c, struct stw_buf *out)
+static void put_host(const struct dbu_connection_values *c, struct stw_buf *out)
 {
     bool address = strchr(c->target->host, ':') != NULL;
     stw_buf_addf(out, "%s%s%s:%lld", address ? "[" : "", c->target->host, address ? "]" : "",
                  (long long)c->target->port);
 }
 
-static void put_uri(const struct stw_connection *c, struct stw_buf *out)
+static void put_uri(const struct dbu_connection_values *c, struct stw_buf *out)
 {
     bool postgresql = c->target->engine == STW_ENGINE_POSTGRESQL;
     stw_buf_adds(out, postgresql ? "postgresql://" : "mysql://");
@@ -67,7 +67,7 @@ static void put_uri(const struct stw_connection *c, struct stw_buf *out)
     stw_url_escape(c->database, out);
 }
 
-static void put_jdbc_url(const struct stw_connection *c, struct stw_buf *out)
+static void put_jdbc_url(const struct dbu_connection_values *c, struct stw_buf *out)
 {
     stw_buf_addf(out, "jdbc:%s://", stw_engine_name(c->target->engine));
     put_host(c, out);
@@ -81,7 +81,7 @@ static void put_jdbc_url(const struct stw_connection *c, struct stw_buf *out)
     stw_url_escape(c->password, out);
 }
 
-static void put_value(const struct stw_connection *c, int which, struct stw_buf *out)
+static void put_value(const struct dbu_connection_values *c, int which, struct stw_buf *out)
 {
     switch (which) {
     case HOST:
@@ -114,7 +114,8 @@ static void put_value(const struct stw_connection *c, int which, struct stw_buf 
     }
 }
 
-static void put_template(const struct stw_connection *c, const char *text, struct stw_buf *out)
+static void put_template(const struct dbu_connection_values *c, const char *text,
+                         struct stw_buf *out)
 {
     for (const char *at; (at = strstr(text, OPEN));) {
         const char *name = at + strlen(OPEN), *end = strstr(name, CLOSE);
@@ -133,7 +134,7 @@ static void put_template(const struct stw_connection *c, const char *text, struc
 /* --- the Secret */
 
 /* The length of each value; DATA_MAX + 1 is "too long". */
-static void measure_values(const struct stw_connection *c, size_t ret[VALUES])
+static void measure_values(const struct dbu_connection_values *c, size_t ret[VALUES])
 {
     for (int i = 0; i < VALUES; i++) {
         stw_autobuf struct stw_buf value = {.max = DATA_MAX, .secret = true};
@@ -176,15 +177,15 @@ static int add_size(struct measured *m, const char *key, size_t len, struct stw_
 }
 
 /* Before anything is rendered: a short template may repeat a long password often. */
-static int check_sizes(const struct stw_connection *c,
-                       const struct stw_databaseuser_connection *wanted, struct stw_error *err)
+static int check_sizes(const struct dbu_connection_values *c,
+                       const struct dbu_spec_connection *wanted, struct stw_error *err)
 {
     struct measured m = {.at = "spec.connectionSecret"};
     struct stw_json key, value;
     measure_values(c, m.of);
     if (stw_json_size(wanted->keys) == 0 && stw_json_size(wanted->template) == 0) {
         for (int i = 0; i < VALUES; i++)
-            if (add_size(&m, stw_connection_names[i], m.of[i], err) != 0)
+            if (add_size(&m, dbu_connection_names[i], m.of[i], err) != 0)
                 return -1;
         return 0;
     }
@@ -218,14 +219,15 @@ static int add_encoded(json_t *data, const char *key, const struct stw_buf *valu
                : 0;
 }
 
-static int add_value(const struct stw_connection *c, json_t *data, const char *key, int which)
+static int add_value(const struct dbu_connection_values *c, json_t *data, const char *key,
+                     int which)
 {
     stw_autobuf struct stw_buf value = {.max = DATA_MAX, .secret = true};
     put_value(c, which, &value);
     return add_encoded(data, key, &value);
 }
 
-static int add_template(const struct stw_connection *c, json_t *data, const char *key,
+static int add_template(const struct dbu_connection_values *c, json_t *data, const char *key,
                         const char *text)
 {
     stw_autobuf struct stw_buf value = {.max = DATA_MAX, .secret = true};
@@ -233,17 +235,17 @@ static int add_template(const struct stw_connection *c, json_t *data, const char
     return add_encoded(data, key, &value);
 }
 
-static int add_standard(const struct stw_connection *c, json_t *data)
+static int add_standard(const struct dbu_connection_values *c, json_t *data)
 {
     for (int i = 0; i < VALUES; i++)
         if ((i != CA || *c->ca) && (i != PASSWORD || *c->password) &&
-            add_value(c, data, i == CA ? "ca.crt" : stw_connection_names[i], i) != 0)
+            add_value(c, data, i == CA ? "ca.crt" : dbu_connection_names[i], i) != 0)
             return -1;
     return 0;
 }
 
-static int add_wanted(const struct stw_connection *c,
-                      const struct stw_databaseuser_connection *wanted, json_t *data)
+static int add_wanted(const struct dbu_connection_values *c,
+                      const struct dbu_spec_connection *wanted, json_t *data)
 {
     struct stw_json key, value;
     stw_json_foreach (wanted->keys, key, value) {
@@ -260,8 +262,8 @@ static int add_wanted(const struct stw_connection *c,
     return 0;
 }
 
-json_t *stw_connection_data(const struct stw_connection *c,
-                            const struct stw_databaseuser_connection *wanted, struct stw_error *err)
+json_t *dbu_connection_data(const struct dbu_connection_values *c,
+                            const struct dbu_spec_connection *wanted, struct stw_error *err)
 {
     bool standard = stw_json_size(wanted->keys) == 0 && stw_json_size(wanted->template) == 0;
     if (check_sizes(c, wanted, err) != 0)

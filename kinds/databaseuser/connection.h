@@ -13,13 +13,13 @@
 #include <jansson.h>
 
 /* The Secret that steward writes for applications. */
-struct stw_databaseuser_connection {
+struct dbu_spec_connection {
     const char *name;               /* NULL: none */
     struct stw_json keys, template; /* key of the Secret -> name of a value; -> text with values */
     struct stw_json labels, annotations; /* of the Secret, beside steward's */
 };
 
-struct stw_connection {
+struct dbu_connection_values {
     const struct stw_target *target;
     const char *user, *password;
     const char *database; /* "": none */
@@ -27,13 +27,13 @@ struct stw_connection {
 };
 
 /* For the row of `template`: what is wrong with a text; NULL: nothing. */
-const char *stw_connection_check_template(const char *text);
+const char *dbu_connection_check_template(const char *text);
 /* Names of the values: "host", "port" ...; ended by NULL. */
-extern const char *const stw_connection_names[];
+extern const char *const dbu_connection_names[];
 
 /* Builds the member `data` of the Secret, in base64.  NULL with an error. */
-json_t *stw_connection_data(const struct stw_connection *c,
-                            const struct stw_databaseuser_connection *wanted,
+json_t *dbu_connection_data(const struct dbu_connection_values *c,
+                            const struct dbu_spec_connection *wanted,
                             struct stw_error *err) STW_MUST_CHECK;
 
 #endif

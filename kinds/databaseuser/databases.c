@@ -15,7 +15,7 @@
 
 #define OBJECT_AGAIN_MS 60000
 
-bool dbu_databases_wanted(const struct dbuser *d)
+bool dbu_databases_wanted(const struct dbu *d)
 {
     return stw_json_size(d->spec.databases) > 0;
 }
@@ -36,12 +36,12 @@ static const char *const *copy_list(struct stw_arena *arena, struct stw_json lis
     return ret;
 }
 
-static int add_from_spec(struct dbuser *d, struct stw_json one)
+static int add_from_spec(struct dbu *d, struct stw_json one)
 {
     struct dbu_databases *all = &d->databases;
-    struct stw_databaseuser_database db = {0};
+    struct dbu_spec_database db = {0};
     struct stw_database *item = &all->items[all->count];
-    if (stw_fields_decode(stw_databaseuser_database_fields, one, d->arena, &db) != 0 || !db.name)
+    if (stw_fields_decode(dbu_database_fields, one, d->arena, &db) != 0 || !db.name)
         return -1;
     *item = (struct stw_database){.name = db.name,
                                   .extensions = copy_list(d->arena, db.extensions),
@@ -53,7 +53,7 @@ static int add_from_spec(struct dbuser *d, struct stw_json one)
     return item->extensions && item->schemas ? 0 : -1;
 }
 
-static const json_t *find_in_status(const struct dbuser *d, const char *name)
+static const json_t *find_in_status(const struct dbu *d, const char *name)
 {
     size_t i;
     json_t *one;
@@ -71,7 +71,7 @@ static bool is_listed(const struct dbu_databases *all, const char *name)
     return false;
 }
 
-static void add_from_status(struct dbuser *d)
+static void add_from_status(struct dbu *d)
 {
     struct dbu_databases *all = &d->databases;
     size_t i;
@@ -85,7 +85,7 @@ static void add_from_status(struct dbuser *d)
     }
 }
 
-static int make_lists(struct dbuser *d)
+static int make_lists(struct dbu *d)
 {
     struct dbu_databases *all = &d->databases;
     struct stw_json key, one;
@@ -109,7 +109,7 @@ static int make_lists(struct dbuser *d)
     return 0;
 }
 
-static struct stw_databases of_run(const struct dbuser *d, size_t first, size_t count)
+static struct stw_databases of_run(const struct dbu *d, size_t first, size_t count)
 {
     return (struct stw_databases){.items = d->databases.items + first,
                                   .count = count,
@@ -150,7 +150,7 @@ static const struct {
 static_assert(STW_COUNT(meanings) == STW_SQL_TROUBLES, "one row for each trouble");
 
 /* Reports a trouble as that of the whole run. */
-static bool fail_run(struct dbuser *d, const struct stw_database_report *r, struct stw_pool *pool)
+static bool fail_run(struct dbu *d, const struct stw_database_report *r, struct stw_pool *pool)
 {
     d->asked = true;
     d->report.trouble = r->trouble;
@@ -160,7 +160,7 @@ static bool fail_run(struct dbuser *d, const struct stw_database_report *r, stru
     return false;
 }
 
-static bool check_server(struct dbuser *d, struct stw_pool *pool)
+static bool check_server(struct dbu *d, struct stw_pool *pool)
 {
     for (size_t i = 0; i < d->databases.count; i++)
         if (!meanings[d->databases.reports[i].trouble].reason)
@@ -168,7 +168,7 @@ static bool check_server(struct dbuser *d, struct stw_pool *pool)
     return true;
 }
 
-static bool fail_memory(struct dbuser *d)
+static bool fail_memory(struct dbu *d)
 {
     d->asked = true;
     d->report.trouble = STW_SQL_FAILED;
@@ -178,7 +178,7 @@ static bool fail_memory(struct dbuser *d)
 
 /* --- events */
 
-static void post_event(const struct dbuser *d, bool warning, const char *reason, const char *name,
+static void post_event(const struct dbu *d, bool warning, const char *reason, const char *name,
                        const char *text)
 {
     stw_object_event(d->run, &d->object, warning, reason, "Sync",
@@ -187,7 +187,7 @@ static void post_event(const struct dbuser *d, bool warning, const char *reason,
             STW_STR("target", d->target->name));
 }
 
-static void tell_created(const struct dbuser *d)
+static void tell_created(const struct dbu *d)
 {
     for (size_t i = 0; i < d->databases.in_spec; i++) {
         const struct stw_database_report *r = &d->databases.reports[i];
@@ -206,15 +206,15 @@ static void tell_created(const struct dbuser *d)
 
 /* --- the end of a database */
 
-static bool is_dropped(const struct dbuser *d, size_t i)
+static bool is_dropped(const struct dbu *d, size_t i)
 {
     char annotation[STW_OWN_NAME_LEN];
-    stw_operator_text(d->run->op, STW_DATABASEUSER_CONFIRM_DROP, annotation);
+    stw_operator_text(d->run->op, DBU_CONFIRM_DROP, annotation);
     return d->databases.policies[i] && stw_streq(d->databases.policies[i], "Delete") &&
-           stw_databaseuser_confirms(d->object.root, annotation, d->databases.items[i].name);
+           dbu_confirms(d->object.root, annotation, d->databases.items[i].name);
 }
 
-static void tell_ended(const struct dbuser *d, size_t i)
+static void tell_ended(const struct dbu *d, size_t i)
 {
     const struct stw_database *db = &d->databases.items[i];
     const struct stw_database_report *r = &d->databases.reports[i];
@@ -229,7 +229,7 @@ static void tell_ended(const struct dbuser *d, size_t i)
 }
 
 /* Those of the lists from `first` on. */
-static int end_databases(struct dbuser *d, struct stw_pool *pool, size_t first)
+static int end_databases(struct dbu *d, struct stw_pool *pool, size_t first)
 {
     size_t count = d->databases.count - first;
     for (size_t i = first; i < d->databases.count; i++)
@@ -243,7 +243,7 @@ static int end_databases(struct dbuser *d, struct stw_pool *pool, size_t first)
     return r;
 }
 
-bool dbu_databases_are_dropped(struct dbuser *d)
+bool dbu_databases_are_dropped(struct dbu *d)
 {
     if (make_lists(d) != 0)
         return fail_memory(d);
@@ -253,7 +253,7 @@ bool dbu_databases_are_dropped(struct dbuser *d)
     return false;
 }
 
-bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool)
+bool dbu_databases_drop(struct dbu *d, struct stw_pool *pool)
 {
     if (make_lists(d) != 0)
         return fail_memory(d);
@@ -267,7 +267,7 @@ bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool)
 
 /* --- the life of a database */
 
-bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool)
+bool dbu_databases_create(struct dbu *d, struct stw_pool *pool)
 {
     if (make_lists(d) != 0)
         return fail_memory(d);
@@ -283,7 +283,7 @@ bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool)
     return check_server(d, pool);
 }
 
-bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool)
+bool dbu_databases_add_schemas(struct dbu *d, struct stw_pool *pool)
 {
     bool added = false, owner = false;
     enum stw_sql_trouble t = d->report.trouble;
@@ -318,7 +318,7 @@ static void describe_report(const struct stw_database_report *r, struct stw_aspe
     a->again_ms = a->level == STW_LEVEL_WAITING ? OBJECT_AGAIN_MS : STW_STALLED_AGAIN_MS;
 }
 
-void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a)
+void dbu_databases_judge(const struct dbu *d, struct stw_aspect *a)
 {
     const struct dbu_databases *all = &d->databases;
     const struct stw_database_report *first = NULL;
@@ -347,7 +347,7 @@ void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a)
 }
 
 /* Whether it is still, or may still be, a database of this object. */
-static bool is_kept_in_status(const struct dbuser *d, size_t i)
+static bool is_kept_in_status(const struct dbu *d, size_t i)
 {
     const struct stw_database_report *r = &d->databases.reports[i];
     bool refused = r->trouble == STW_SQL_EXISTS || r->trouble == STW_SQL_NOT_OURS;
@@ -357,7 +357,7 @@ static bool is_kept_in_status(const struct dbuser *d, size_t i)
                         find_in_status(d, d->databases.items[i].name));
 }
 
-void dbu_databases_add_status(const struct dbuser *d, json_t *status)
+void dbu_databases_add_status(const struct dbu *d, json_t *status)
 {
     const struct dbu_databases *all = &d->databases;
     if (!all->asked)

@@ -10,20 +10,20 @@
 
 #include <jansson.h>
 
-struct dbuser;
+struct dbu;
 
-bool dbu_databases_wanted(const struct dbuser *d);
+bool dbu_databases_wanted(const struct dbu *d);
 /* False: the server cannot be used, which d->report has. */
-bool dbu_databases_create(struct dbuser *d, struct stw_pool *pool);
+bool dbu_databases_create(struct dbu *d, struct stw_pool *pool);
 /* After the account.  True: grants that failed may be possible now. */
-bool dbu_databases_add_schemas(struct dbuser *d, struct stw_pool *pool);
+bool dbu_databases_add_schemas(struct dbu *d, struct stw_pool *pool);
 /* Some are dropped with their data when the object is deleted. */
-bool dbu_databases_are_dropped(struct dbuser *d);
+bool dbu_databases_are_dropped(struct dbu *d);
 /* For the deletion of the object.  False: one could not be dropped, which d->report has. */
-bool dbu_databases_drop(struct dbuser *d, struct stw_pool *pool);
+bool dbu_databases_drop(struct dbu *d, struct stw_pool *pool);
 
 /* Pure. */
-void dbu_databases_judge(const struct dbuser *d, struct stw_aspect *a);
-void dbu_databases_add_status(const struct dbuser *d, json_t *status);
+void dbu_databases_judge(const struct dbu *d, struct stw_aspect *a);
+void dbu_databases_add_status(const struct dbu *d, json_t *status);
 
 #endif

@@ -22,7 +22,7 @@ static bool was_settled(const struct stw_object *o)
 }
 
 /* The password changed because the Secret changed. */
-static bool is_rotated(const struct dbuser *d)
+static bool is_rotated(const struct dbu *d)
 {
     return d->report.password_changed && dbu_password_is_new(d);
 }
@@ -35,7 +35,7 @@ static void add_word(struct stw_buf *out, bool say, const char *word)
     stw_buf_adds(out, word);
 }
 
-static void list_changes(const struct dbuser *d, struct stw_buf *out)
+static void list_changes(const struct dbu *d, struct stw_buf *out)
 {
     const struct stw_account_report *r = &d->report;
     add_word(out, r->password_changed && !is_rotated(d), "password");
@@ -57,7 +57,7 @@ static const struct {
 };
 enum { RESTORED, CREATED, ADOPTED, ROTATED, DISCARDED };
 
-static void report_account_event(const struct dbuser *d, int what, const char *account)
+static void report_account_event(const struct dbu *d, int what, const char *account)
 {
     stw_object_event(d->run, &d->object, false, news[what].reason, news[what].action,
                      "%saccount \"%s\" on target \"%s\"%s", news[what].before, account,
@@ -66,7 +66,7 @@ static void report_account_event(const struct dbuser *d, int what, const char *a
             STW_STR("target", d->target->name));
 }
 
-static void tell_changes(const struct dbuser *d, const char *account)
+static void tell_changes(const struct dbu *d, const char *account)
 {
     stw_autobuf struct stw_buf words = STW_BUF_INIT(256);
     bool drift = was_settled(&d->object);
@@ -83,7 +83,7 @@ static void tell_changes(const struct dbuser *d, const char *account)
 }
 
 /* A rollout that hangs stops the rotation: once, until that has changed. */
-static void tell_stuck(const struct dbuser *d)
+static void tell_stuck(const struct dbu *d)
 {
     const json_t *was =
         stw_condition_find(json_object_get(d->object.status, "conditions"), "RotationComplete");
@@ -93,7 +93,7 @@ static void tell_stuck(const struct dbuser *d)
                      "the older credential stays valid: %s", d->readers.first);
 }
 
-void dbu_tell(const struct dbuser *d)
+void dbu_tell(const struct dbu *d)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     const struct stw_account_report *r = &d->report;

@@ -4,8 +4,8 @@
 #ifndef STW_KINDS_DATABASEUSER_EVENTS_H
 #define STW_KINDS_DATABASEUSER_EVENTS_H
 
-struct dbuser;
+struct dbu;
 
-void dbu_tell(const struct dbuser *d);
+void dbu_tell(const struct dbu *d);
 
 #endif

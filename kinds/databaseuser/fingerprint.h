@@ -9,23 +9,23 @@
 #include "base/util.h"
 #include "controller/controller.h"
 
-#define STW_FINGERPRINT_SECRET "steward-fingerprint-key"
-#define STW_FINGERPRINT_LEN 33
+#define DBU_FINGERPRINT_SECRET "steward-fingerprint-key"
+#define DBU_FINGERPRINT_LEN 33
 
-struct stw_fingerprints;
+struct dbu_fingerprints;
 
 /* NULL: no memory. */
-struct stw_fingerprints *stw_fingerprints_create(const char *ns) STW_MUST_CHECK;
-void stw_fingerprints_destroy(struct stw_fingerprints *f); /* `f` may be NULL */
+struct dbu_fingerprints *dbu_fingerprints_create(const char *ns) STW_MUST_CHECK;
+void dbu_fingerprints_destroy(struct dbu_fingerprints *f); /* `f` may be NULL */
 
 /* The first call reads the key, or creates it. */
-int stw_fingerprint(struct stw_fingerprints *f, const struct stw_run *run, const char *uid,
-                    const char *password, size_t len, char ret[STW_FINGERPRINT_LEN],
+int dbu_fingerprint(struct dbu_fingerprints *f, const struct stw_run *run, const char *uid,
+                    const char *password, size_t len, char ret[DBU_FINGERPRINT_LEN],
                     struct stw_error *err) STW_MUST_CHECK;
 
 /* Only computes it, with a key of 32 bytes. */
-#define STW_FINGERPRINT_KEY_BYTES 32
-int stw_fingerprint_under(const unsigned char key[STW_FINGERPRINT_KEY_BYTES], const char *uid,
-                          const char *password, size_t len, char ret[STW_FINGERPRINT_LEN]);
+#define DBU_FINGERPRINT_KEY_BYTES 32
+int dbu_fingerprint_under(const unsigned char key[DBU_FINGERPRINT_KEY_BYTES], const char *uid,
+                          const char *password, size_t len, char ret[DBU_FINGERPRINT_LEN]);
 
 #endif

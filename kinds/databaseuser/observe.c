@@ -23,9 +23,9 @@
 /* --- settled accounts */
 
 /* A digest that identifies the wanted password.  It does not contain the password itself. */
-static struct stw_hash wanted_password(const struct dbuser *d, const char *version)
+static struct stw_hash wanted_password(const struct dbu *d, const char *version)
 {
-    const struct stw_databaseuser_password *p = &d->spec.password;
+    const struct dbu_spec_password *p = &d->spec.password;
     stw_autobuf struct stw_buf text = STW_BUF_INIT(8192);
     stw_buf_addf(&text, "%s\n%s\n%s\n%d\n%s\n%s", d->object.uid, p->name, p->key, p->trim_newline,
                  version, d->target->name);
@@ -33,7 +33,7 @@ static struct stw_hash wanted_password(const struct dbuser *d, const char *versi
 }
 
 /* By the status, the password was taken from this version of the Secret. */
-static bool is_settled(const struct dbuser *d, const char *version)
+static bool is_settled(const struct dbu *d, const char *version)
 {
     const json_t *status = d->object.status, *c;
     c = stw_condition_find(json_object_get(status, "conditions"), "SecretResolved");
@@ -51,21 +51,20 @@ static bool changes_login(const struct dbu_view *v)
     return dbu_has_logins(v) && (v->strategy == DBU_TWINS) == (v->login <= DBU_LOGIN_BASE);
 }
 
-static void recall_password(struct dbuser *d)
+static void recall_password(struct dbu *d)
 {
     char version[STW_RV_LEN];
     struct dbu_view *v = &d->view;
-    if (!stw_databaseuser_is_iam(&d->spec) &&
-        dbu_secret_version(d->run, d->spec.password.name, version) && is_settled(d, version) &&
-        dbu_connection_is_settled(d) && !changes_login(v) && !v->due)
+    if (!dbu_is_iam(&d->spec) && dbu_secret_version(d->run, d->spec.password.name, version) &&
+        is_settled(d, version) && dbu_connection_is_settled(d) && !changes_login(v) && !v->due)
         d->settled = dbu_compared_get(d->state->compared, d->run->key, wanted_password(d, version));
     if (stw_hash_is_set(d->settled))
         v->password = DBU_PASSWORD_SETTLED;
 }
 
-void dbu_remember_password(const struct dbuser *d)
+void dbu_remember_password(const struct dbu *d)
 {
-    if (d->secret.state == DBU_SECRET_FOUND && !stw_databaseuser_is_iam(&d->spec) &&
+    if (d->secret.state == DBU_SECRET_FOUND && !dbu_is_iam(&d->spec) &&
         stw_hash_is_set(d->report.stored))
         dbu_compared_put(d->state->compared, d->run->key,
                          wanted_password(d, d->secret.resource_version), d->report.stored);
@@ -73,9 +72,9 @@ void dbu_remember_password(const struct dbuser *d)
 
 /* --- the cluster */
 
-int dbu_identify(struct dbuser *d)
+int dbu_identify(struct dbu *d)
 {
-    if (stw_cluster_id_get(d->state->cluster, d->run->client, &d->cluster, &d->report.err) == 0)
+    if (dbu_cluster_id_get(d->state->cluster, d->run->client, &d->cluster, &d->report.err) == 0)
         return 0;
     d->asked = true;
     d->report.trouble = STW_SQL_LOOKUP;
@@ -85,14 +84,14 @@ int dbu_identify(struct dbuser *d)
 
 /* --- the start of a run */
 
-static enum dbu_ending find_ending(const struct dbuser *d)
+static enum dbu_ending find_ending(const struct dbu *d)
 {
     if (stw_same(d->spec.deletion_policy, "Lock"))
         return DBU_END_LOCK;
     return stw_same(d->spec.deletion_policy, "Retain") ? DBU_END_RELEASE : DBU_END_DROP;
 }
 
-void dbu_observe_object(struct dbuser *d)
+void dbu_observe_object(struct dbu *d)
 {
     uint64_t left_ms;
     const json_t *status = d->object.status;
@@ -110,13 +109,13 @@ void dbu_observe_object(struct dbuser *d)
         .rotation = stw_tree_count(status, "rotation"),
         .overlap = end_us != INT64_MIN,
         .over = end_us != INT64_MIN && dbu_overlap_is_over(d, end_us, &left_ms),
-        .finalizer = stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER),
+        .finalizer = stw_finalizer_has(&d->object, DBU_FINALIZER),
         .deleting = d->object.deleting,
         .ending = find_ending(d),
     };
 }
 
-void dbu_observe(struct dbuser *d)
+void dbu_observe(struct dbu *d)
 {
     dbu_observe_object(d);
     d->view.due = dbu_password_is_generated(&d->object) && dbu_rotation_is_due(d);
@@ -125,7 +124,7 @@ void dbu_observe(struct dbuser *d)
 
 /* --- the Secrets */
 
-static bool is_of_status(const struct dbuser *d)
+static bool is_of_status(const struct dbu *d)
 {
     const json_t *status = d->object.status;
     if (*d->fingerprint)
@@ -133,7 +132,7 @@ static bool is_of_status(const struct dbuser *d)
     return stw_streq(d->secret.resource_version, stw_tree_text(status, "secretResourceVersion"));
 }
 
-void dbu_observe_password(struct dbuser *d)
+void dbu_observe_password(struct dbu *d)
 {
     struct dbu_view *v = &d->view;
     v->compared = false;
@@ -145,7 +144,7 @@ void dbu_observe_password(struct dbuser *d)
         v->as_status = is_of_status(d);
 }
 
-void dbu_observe_connection(struct dbuser *d, enum dbu_owned_state state,
+void dbu_observe_connection(struct dbu *d, enum dbu_owned_state state,
                             const struct dbu_secret_login *found)
 {
     struct dbu_view *v = &d->view;

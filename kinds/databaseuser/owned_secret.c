@@ -28,7 +28,7 @@
 
 /* --- reading and writing */
 
-static bool is_ours(const struct dbuser *d, const struct stw_secret *s)
+static bool is_ours(const struct dbu *d, const struct stw_secret *s)
 {
     char kind[64], name[254], uid[64] = "";
     return stw_owner_controller(stw_json_root(&s->doc), kind, name, uid) == 0 &&
@@ -36,7 +36,7 @@ static bool is_ours(const struct dbuser *d, const struct stw_secret *s)
 }
 
 /* 0: there and ours; 1: there is none; -1: `state` is set. */
-static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret,
+static int read_owned(struct dbu *d, const char *name, struct stw_secret *ret,
                       enum dbu_owned_state *state, struct stw_error *err)
 {
     *state = DBU_OWNED_FAILED;
@@ -53,7 +53,7 @@ static int read_owned(struct dbuser *d, const char *name, struct stw_secret *ret
 }
 
 /* With twins: which login the connection has. */
-static json_t *build_annotations(const struct dbuser *d)
+static json_t *build_annotations(const struct dbu *d)
 {
     char login[DBU_LOGIN_MAX], number[24], names[3][STW_OWN_NAME_LEN];
     if (!dbu_has_logins(&d->view))
@@ -71,15 +71,15 @@ static json_t *build_annotations(const struct dbuser *d)
 #define METADATA_MAPS 2
 static const char *const metadata_maps[METADATA_MAPS] = {"labels", "annotations"};
 
-static struct stw_json wanted_map(const struct dbuser *d, size_t map)
+static struct stw_json wanted_map(const struct dbu *d, size_t map)
 {
     return map == 0 ? d->spec.connection.labels : d->spec.connection.annotations;
 }
 
 /* Removes from `map` the keys that the API server notes (managedFields) as set by steward, `ours`, or
  * by another client. */
-static void remove_managed(const struct dbuser *d, struct stw_json metadata, const char *in,
-                           bool ours, json_t *map)
+static void remove_managed(const struct dbu *d, struct stw_json metadata, const char *in, bool ours,
+                           json_t *map)
 {
     char member[16];
     struct stw_json i, k, one, field;
@@ -98,7 +98,7 @@ static void remove_managed(const struct dbuser *d, struct stw_json metadata, con
 }
 
 /* What other clients have set: everything without the keys of steward alone. */
-static json_t *read_kept(const struct dbuser *d, struct stw_json was, const char *map)
+static json_t *read_kept(const struct dbu *d, struct stw_json was, const char *map)
 {
     static const char *const own[] = {DBU_LOGIN_ANNOTATION, DBU_FINGERPRINT_ANNOTATION,
                                       DBU_ROTATION_ANNOTATION};
@@ -125,7 +125,7 @@ static json_t *read_kept(const struct dbuser *d, struct stw_json was, const char
 }
 
 /* Labels, annotations and finalizers of other clients stay; those of steward are as they are now. */
-static void keep_metadata(const struct dbuser *d, struct stw_json was, json_t *m)
+static void keep_metadata(const struct dbu *d, struct stw_json was, json_t *m)
 {
     for (size_t i = 0; i < METADATA_MAPS; i++) {
         json_auto_t *kept = read_kept(d, was, metadata_maps[i]);
@@ -139,7 +139,7 @@ static void keep_metadata(const struct dbuser *d, struct stw_json was, json_t *m
 }
 
 /* Of spec.connectionSecret; the rules refuse keys that steward sets. */
-static void add_wanted_metadata(const struct dbuser *d, json_t *m)
+static void add_wanted_metadata(const struct dbu *d, json_t *m)
 {
     for (size_t i = 0; i < METADATA_MAPS; i++) {
         json_auto_t *wanted = stw_tree_read(wanted_map(d, i));
@@ -165,7 +165,7 @@ static bool has_metadata(const struct stw_secret *s, const json_t *manifest)
 }
 
 /* `old` as it was read, empty for none. */
-static json_t *build_manifest(const struct dbuser *d, const char *name, const char *component,
+static json_t *build_manifest(const struct dbu *d, const char *name, const char *component,
                               const struct stw_secret *old, json_t *data)
 {
     static const char *const pinned[] = {"resourceVersion", "uid"};
@@ -189,7 +189,7 @@ static json_t *build_manifest(const struct dbuser *d, const char *name, const ch
 }
 
 /* Creates it, or replaces the one that is `there`.  `object` may be NULL: no memory. */
-static int write_owned(struct dbuser *d, const char *name, bool there, const json_t *object,
+static int write_owned(struct dbu *d, const char *name, bool there, const json_t *object,
                        struct stw_buf *answer, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
@@ -227,12 +227,12 @@ static void read_version(const struct stw_json root, char ret[STW_RV_LEN])
 
 /* --- the connection */
 
-bool dbu_connection_wanted(const struct dbuser *d)
+bool dbu_connection_wanted(const struct dbu *d)
 {
     return d->spec.connection.name && *d->spec.connection.name;
 }
 
-static const char *first_database(const struct dbuser *d)
+static const char *first_database(const struct dbu *d)
 {
     struct stw_json name = stw_json_get(stw_json_at(d->spec.grants, 0), "database");
     const char *text = stw_json_there(name) ? stw_arena_str(d->arena, name) : NULL;
@@ -240,7 +240,7 @@ static const char *first_database(const struct dbuser *d)
 }
 
 /* What the values depend on, without the password: its Secret's version stands for it. */
-static void hash_inputs(struct dbuser *d, const char *password_version, const char *ca,
+static void hash_inputs(struct dbu *d, const char *password_version, const char *ca,
                         char ret[DBU_INPUTS_LEN])
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(4u << 20);
@@ -255,7 +255,7 @@ static void hash_inputs(struct dbuser *d, const char *password_version, const ch
     stw_hex_encode((const unsigned char *)&h, sizeof(h), STW_HEX_LOWER, ret);
 }
 
-static int read_ca(const struct dbuser *d, char **ret, struct stw_error *err)
+static int read_ca(const struct dbu *d, char **ret, struct stw_error *err)
 {
     size_t len;
     *ret = NULL;
@@ -266,7 +266,7 @@ static int read_ca(const struct dbuser *d, char **ret, struct stw_error *err)
     return 0;
 }
 
-bool dbu_connection_is_settled(struct dbuser *d)
+bool dbu_connection_is_settled(struct dbu *d)
 {
     char version[STW_RV_LEN], password[STW_RV_LEN], inputs[DBU_INPUTS_LEN];
     stw_autofree char *ca = NULL;
@@ -283,7 +283,7 @@ bool dbu_connection_is_settled(struct dbuser *d)
     return stw_streq(stw_tree_text(was, "inputs"), inputs);
 }
 
-static void read_annotation(const struct dbuser *d, const struct stw_secret *s, const char *name,
+static void read_annotation(const struct dbu *d, const struct stw_secret *s, const char *name,
                             char *out, size_t size)
 {
     char key[STW_OWN_NAME_LEN];
@@ -293,7 +293,7 @@ static void read_annotation(const struct dbuser *d, const struct stw_secret *s, 
         *out = '\0';
 }
 
-static void read_secret_login(const struct dbuser *d, const struct stw_secret *s,
+static void read_secret_login(const struct dbu *d, const struct stw_secret *s,
                               struct dbu_secret_login *ret)
 {
     char number[24];
@@ -304,9 +304,9 @@ static void read_secret_login(const struct dbuser *d, const struct stw_secret *s
 }
 
 /* NULL: the password is only a part of texts. */
-static const char *find_password_key(const struct dbuser *d)
+static const char *find_password_key(const struct dbu *d)
 {
-    const struct stw_databaseuser_connection *c = &d->spec.connection;
+    const struct dbu_spec_connection *c = &d->spec.connection;
     struct stw_json key, value;
     if (stw_json_size(c->keys) == 0 && stw_json_size(c->template) == 0)
         return "password";
@@ -316,18 +316,18 @@ static const char *find_password_key(const struct dbuser *d)
     return NULL;
 }
 
-static json_t *build_data(struct dbuser *d, const char *ca, struct stw_error *err)
+static json_t *build_data(struct dbu *d, const char *ca, struct stw_error *err)
 {
-    const struct stw_connection values = {.target = d->target,
-                                          .user = dbu_login_name(d),
-                                          .password = stw_buf_str(&d->secret.value),
-                                          .database = first_database(d),
-                                          .ca = ca};
-    return stw_connection_data(&values, &d->spec.connection, err);
+    const struct dbu_connection_values values = {.target = d->target,
+                                                 .user = dbu_login_name(d),
+                                                 .password = stw_buf_str(&d->secret.value),
+                                                 .database = first_database(d),
+                                                 .ca = ca};
+    return dbu_connection_data(&values, &d->spec.connection, err);
 }
 
 /* The Secret has the wanted password. */
-static bool shows_wanted(struct dbuser *d, const struct stw_secret *now)
+static bool shows_wanted(struct dbu *d, const struct stw_secret *now)
 {
     const struct stw_buf *want = &d->secret.value, *have = &d->published;
     stw_autofree char *ca = NULL;
@@ -342,7 +342,7 @@ static bool shows_wanted(struct dbuser *d, const struct stw_secret *now)
     return data && has_data(now, data);
 }
 
-enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_login *ret)
+enum dbu_owned_state dbu_connection_look(struct dbu *d, struct dbu_secret_login *ret)
 {
     stw_autosecret struct stw_secret now = {0};
     enum dbu_owned_state state;
@@ -367,7 +367,7 @@ enum dbu_owned_state dbu_connection_look(struct dbuser *d, struct dbu_secret_log
 }
 
 /* The API server notes when each client last changed something. */
-static void read_since(const struct dbuser *d, struct stw_json secret, char ret[STW_TIME_LEN])
+static void read_since(const struct dbu *d, struct stw_json secret, char ret[STW_TIME_LEN])
 {
     struct stw_json key, one;
     stw_json_foreach (stw_json_path(secret, "metadata.managedFields"), key, one)
@@ -375,7 +375,7 @@ static void read_since(const struct dbuser *d, struct stw_json secret, char ret[
             (void)stw_json_strcpy(stw_json_get(one, "time"), ret, STW_TIME_LEN);
 }
 
-static int write_connection(struct dbuser *d, const struct stw_secret *old, const char *ca)
+static int write_connection(struct dbu *d, const struct stw_secret *old, const char *ca)
 {
     struct dbu_owned *c = &d->connection;
     stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
@@ -405,7 +405,7 @@ static int write_connection(struct dbuser *d, const struct stw_secret *old, cons
     return 0;
 }
 
-void dbu_connection_ensure(struct dbuser *d)
+void dbu_connection_ensure(struct dbu *d)
 {
     struct dbu_owned *c = &d->connection;
     stw_autosecret struct stw_secret old = {0};
@@ -464,10 +464,9 @@ static int draw(const char *alphabet, size_t count, char *out, size_t len)
     return 0;
 }
 
-int dbu_password_draw(const struct stw_databaseuser_generate *g, struct stw_buf *ret,
-                      struct stw_error *err)
+int dbu_password_draw(const struct dbu_spec_generate *g, struct stw_buf *ret, struct stw_error *err)
 {
-    char text[STW_DATABASEUSER_LENGTH_MAX];
+    char text[DBU_LENGTH_MAX];
     size_t len = (size_t)g->length, count = strlen(g->alphabet);
     int rc = 0;
     if (len > sizeof(text) || count == 0 || count > 256)
@@ -480,7 +479,7 @@ int dbu_password_draw(const struct stw_databaseuser_generate *g, struct stw_buf 
     return rc == 0 && !ret->failed ? 0 : stw_fail(err, STW_ERR_INTERNAL, "no random bytes");
 }
 
-static int generate(struct dbuser *d, const struct stw_secret *old, struct stw_error *err)
+static int generate(struct dbu *d, const struct stw_secret *old, struct stw_error *err)
 {
     stw_autobuf struct stw_buf password = {.max = 256, .secret = true};
     stw_autobuf struct stw_buf text = {.max = 512, .secret = true};
@@ -496,7 +495,7 @@ static int generate(struct dbuser *d, const struct stw_secret *old, struct stw_e
 }
 
 /* Only the password of the account is replaced: a newer one has to reach the server first. */
-void dbu_password_renew(struct dbuser *d)
+void dbu_password_renew(struct dbu *d)
 {
     stw_autosecret struct stw_secret now = {0};
     enum dbu_owned_state state;
@@ -512,7 +511,7 @@ void dbu_password_renew(struct dbuser *d)
         dbu_password_ensure(d);
 }
 
-void dbu_password_ensure(struct dbuser *d)
+void dbu_password_ensure(struct dbu *d)
 {
     struct dbu_secret *s = &d->secret;
     for (int tries = 0; tries < 2; tries++) {

@@ -70,7 +70,7 @@ static bool tell_some(const struct stw_run *run)
 {
     const struct dbu_state *state = run->state;
     stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX_BYTES);
-    uint32_t first = stw_pools_tell(state->pools, run->name, TELL_AT_ONCE), n = 0;
+    uint32_t first = dbu_pools_tell(state->pools, run->name, TELL_AT_ONCE), n = 0;
     size_t at = 0;
     dbu_target_users(run, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at)) && n < first + TELL_AT_ONCE; n++)
@@ -82,7 +82,7 @@ static bool tell_some(const struct stw_run *run)
 static uint64_t find_next_ms(const struct stw_run *run, uint64_t every_ms, uint64_t retry_ms)
 {
     const struct dbu_state *state = run->state;
-    uint64_t down_ms = stw_pools_down_ms(state->pools, run->name);
+    uint64_t down_ms = dbu_pools_down_ms(state->pools, run->name);
     if (down_ms == 0)
         return every_ms - stw_random() % (every_ms / 5);
     if (down_ms > TELL_AFTER_MS && tell_some(run))
@@ -94,19 +94,19 @@ static void ping_target(struct stw_run *run, struct stw_targets *targets,
                         const struct stw_target *t, struct stw_result *result)
 {
     const struct dbu_state *state = run->state;
-    struct stw_visit at;
+    struct dbu_visit at;
     struct stw_error err = {0};
     enum stw_sql_trouble trouble;
-    enum stw_pools_answer answer = stw_pools_enter(state->pools, targets, t, run->key, &at, &err);
-    if (answer == STW_POOLS_LATER)
+    enum dbu_pools_answer answer = dbu_pools_enter(state->pools, targets, t, run->key, &at, &err);
+    if (answer == DBU_POOLS_LATER)
         result->after_ms = STW_MIN(result->after_ms, LATER_MS);
-    if (answer != STW_POOLS_IN)
+    if (answer != DBU_POOLS_IN)
         return;
-    bool was_down = stw_pools_down_ms(state->pools, t->name) > 0;
+    bool was_down = dbu_pools_down_ms(state->pools, t->name) > 0;
     int rc = stw_server_ping(at.pool, &trouble, &err);
     uint64_t retry_ms = stw_pool_retry_ms(at.pool);
-    stw_pools_leave(state->pools, &at, trouble);
-    if (rc != 0 && !was_down && stw_pools_down_ms(state->pools, t->name) > 0)
+    dbu_pools_leave(state->pools, &at, trouble);
+    if (rc != 0 && !was_down && dbu_pools_down_ms(state->pools, t->name) > 0)
         stw_log(STW_LOG_WARN, "a database server cannot be used", STW_STR("target", t->name),
                 STW_STR("why", err.text));
     result->after_ms = find_next_ms(run, result->after_ms, retry_ms);

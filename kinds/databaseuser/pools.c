@@ -21,18 +21,18 @@
 struct waiting {
     struct stw_turn turn; /* first */
     struct waiting *next; /* of those that are woken */
-    struct stw_pools_tenant *tenant;
+    struct dbu_pools_tenant *tenant;
     char key[];
 };
 
 /* The objects of one namespace at one target. */
-struct stw_pools_tenant {
+struct dbu_pools_tenant {
     uint32_t inside, waiting;
     uint64_t slow_until_ms; /* one of its visits has waited for a lock */
     char ns[];
 };
 
-struct stw_pools_entry {
+struct dbu_pools_entry {
     struct stw_pool *pool;
     struct stw_targets *targets; /* holds `target` */
     const struct stw_target *target;
@@ -50,8 +50,8 @@ struct stw_pools_entry {
     char name[];              /* in lower case */
 };
 
-struct stw_pools {
-    struct stw_pools_config config;
+struct dbu_pools {
+    struct dbu_pools_config config;
     pthread_mutex_t lock;
     struct stw_table entries;
     struct stw_family *up;
@@ -67,17 +67,17 @@ static const char *waiting_key(const void *waiting)
 
 static const char *tenant_ns(const void *tenant)
 {
-    return ((const struct stw_pools_tenant *)tenant)->ns;
+    return ((const struct dbu_pools_tenant *)tenant)->ns;
 }
 
 static const char *entry_name(const void *entry)
 {
-    return ((const struct stw_pools_entry *)entry)->name;
+    return ((const struct dbu_pools_entry *)entry)->name;
 }
 
-struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
+struct dbu_pools *dbu_pools_create(const struct dbu_pools_config *config)
 {
-    struct stw_pools *p = calloc(1, sizeof(*p));
+    struct dbu_pools *p = calloc(1, sizeof(*p));
     if (!p)
         return NULL;
     if (pthread_mutex_init(&p->lock, NULL) != 0) {
@@ -96,12 +96,12 @@ struct stw_pools *stw_pools_create(const struct stw_pools_config *config)
     return p;
 }
 
-void stw_pools_cancel(struct stw_pools *p)
+void dbu_pools_cancel(struct dbu_pools *p)
 {
     uint32_t pos = 0;
     STW_LOCKED(&p->lock);
     p->cancelled = true;
-    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+    for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
         if (e->pool)
             stw_pool_cancel(e->pool);
 }
@@ -109,12 +109,12 @@ void stw_pools_cancel(struct stw_pools *p)
 /* --- namespaces, and keys that wait */
 
 /* NULL: no memory. */
-static struct stw_pools_tenant *find_or_add_tenant(struct stw_pools_entry *e, const char *key)
+static struct dbu_pools_tenant *find_or_add_tenant(struct dbu_pools_entry *e, const char *key)
 {
     char ns[STW_KEY_LEN];
     void *old;
     stw_format(ns, sizeof(ns), "%.*s", (int)strcspn(key, "/"), key);
-    struct stw_pools_tenant *t = stw_table_get(&e->tenants, ns);
+    struct dbu_pools_tenant *t = stw_table_get(&e->tenants, ns);
     size_t size = strlen(ns) + 1;
     if (t || !(t = calloc(1, sizeof(*t) + size)))
         return t;
@@ -125,7 +125,7 @@ static struct stw_pools_tenant *find_or_add_tenant(struct stw_pools_entry *e, co
     return NULL;
 }
 
-static void push_waiting(struct stw_pools_entry *e, struct stw_pools_tenant *t, const char *key)
+static void push_waiting(struct dbu_pools_entry *e, struct dbu_pools_tenant *t, const char *key)
 {
     size_t len = strlen(key) + 1;
     void *old;
@@ -146,13 +146,13 @@ static void push_waiting(struct stw_pools_entry *e, struct stw_pools_tenant *t, 
 }
 
 /* What waits for a lock holds a connection meanwhile: half of them stay for the other namespaces. */
-static bool has_tenant_room(const struct stw_pools_entry *e, const struct stw_pools_tenant *t,
+static bool has_tenant_room(const struct dbu_pools_entry *e, const struct dbu_pools_tenant *t,
                             uint64_t now_ms)
 {
     return t->slow_until_ms <= now_ms || t->inside < STW_MAX(e->target->max_connections / 2, 1);
 }
 
-static void remove_waiting(struct stw_pools_entry *e, struct waiting *w)
+static void remove_waiting(struct dbu_pools_entry *e, struct waiting *w)
 {
     (void)stw_table_remove(&e->waiting, w->key);
     w->tenant->waiting--;
@@ -160,7 +160,7 @@ static void remove_waiting(struct stw_pools_entry *e, struct waiting *w)
 }
 
 /* NULL: none waits, of the namespaces that have room. */
-static struct waiting *pop_waiting(struct stw_pools_entry *e, uint64_t now_ms)
+static struct waiting *pop_waiting(struct dbu_pools_entry *e, uint64_t now_ms)
 {
     struct stw_turn *turn = stw_turns_first(&e->turns);
     while (turn && !has_tenant_room(e, ((struct waiting *)turn)->tenant, now_ms))
@@ -173,7 +173,7 @@ static struct waiting *pop_waiting(struct stw_pools_entry *e, uint64_t now_ms)
 }
 
 /* The key came by itself. */
-static void stop_waiting(struct stw_pools_entry *e, const char *key)
+static void stop_waiting(struct dbu_pools_entry *e, const char *key)
 {
     struct waiting *w = stw_table_get(&e->waiting, key);
     if (w)
@@ -183,7 +183,7 @@ static void stop_waiting(struct stw_pools_entry *e, const char *key)
 
 static void free_entry(void *entry)
 {
-    struct stw_pools_entry *e = entry;
+    struct dbu_pools_entry *e = entry;
     for (struct waiting *w; (w = pop_waiting(e, UINT64_MAX));)
         free(w);
     stw_table_done(&e->waiting);
@@ -195,7 +195,7 @@ static void free_entry(void *entry)
     free(e);
 }
 
-void stw_pools_destroy(struct stw_pools *p)
+void dbu_pools_destroy(struct dbu_pools *p)
 {
     if (!p)
         return;
@@ -206,12 +206,12 @@ void stw_pools_destroy(struct stw_pools *p)
 
 /* --- pools; these require the lock */
 
-static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *target)
+static struct dbu_pools_entry *find_or_make(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     void *old;
     stw_lower(target, name, sizeof(name));
-    struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
     if (e)
         return e;
     size_t len = strlen(name) + 1;
@@ -231,7 +231,7 @@ static struct stw_pools_entry *find_or_make(struct stw_pools *p, const char *tar
 
 /* Open visits hold a reference to the old pool, so its connections close when they end.  The caller
  * must release *ret_old without the lock: that may close connections. */
-static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct stw_targets *targets,
+static int ensure_pool(struct dbu_pools *p, struct dbu_pools_entry *e, struct stw_targets *targets,
                        const struct stw_target *target, struct stw_pool **ret_old,
                        struct stw_error *err)
 {
@@ -265,70 +265,70 @@ static int ensure_pool(struct stw_pools *p, struct stw_pools_entry *e, struct st
 
 /* --- entering and leaving */
 
-static bool is_suspect_entry(const struct stw_pools_entry *e, uint64_t now_ms)
+static bool is_suspect_entry(const struct dbu_pools_entry *e, uint64_t now_ms)
 {
     return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
 }
 
 /* The maximum number of visits: half of them may wait for Kubernetes while the others have the
  * connections.  If there is another target, one worker always stays free for it. */
-static uint32_t room_of(const struct stw_pools *p, const struct stw_pools_entry *e, size_t targets)
+static uint32_t room_of(const struct dbu_pools *p, const struct dbu_pools_entry *e, size_t targets)
 {
     uint32_t workers = p->config.workers;
     uint32_t most = (uint32_t)STW_MAX(e->target->max_connections, (int64_t)1) * 2;
     return STW_MIN(most, targets > 1 && workers > 1 ? workers - 1 : workers);
 }
 
-static bool has_room(const struct stw_pools *p, const struct stw_pools_entry *e,
-                     const struct stw_pools_tenant *t, bool suspicious, size_t targets)
+static bool has_room(const struct dbu_pools *p, const struct dbu_pools_entry *e,
+                     const struct dbu_pools_tenant *t, bool suspicious, size_t targets)
 {
     if (suspicious)
         return e->inside == 0 && p->suspects < STW_MAX(p->config.workers / 2, 1U);
     return e->inside < room_of(p, e, targets) && has_tenant_room(e, t, stw_now_ms(p->config.clock));
 }
 
-static enum stw_pools_answer start_visit(struct stw_pools *p, struct stw_targets *targets,
+static enum dbu_pools_answer start_visit(struct dbu_pools *p, struct stw_targets *targets,
                                          const struct stw_target *target, const char *key,
-                                         struct stw_visit *ret, struct stw_pool **ret_old,
+                                         struct dbu_visit *ret, struct stw_pool **ret_old,
                                          struct stw_error *err)
 {
     STW_ASSERT_LOCKED(&p->lock);
-    struct stw_pools_entry *e = find_or_make(p, target->name);
+    struct dbu_pools_entry *e = find_or_make(p, target->name);
     uint64_t now = stw_now_ms(p->config.clock);
     if (!e || p->cancelled) {
         (void)stw_fail(err, e ? STW_ERR_CANCELLED : STW_ERR_INTERNAL,
                        e ? "steward is stopping" : "out of memory");
-        return STW_POOLS_FAILED;
+        return DBU_POOLS_FAILED;
     }
     p->paused = false;
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
-        return STW_POOLS_FAILED;
-    struct stw_pools_tenant *t = find_or_add_tenant(e, key);
+        return DBU_POOLS_FAILED;
+    struct dbu_pools_tenant *t = find_or_add_tenant(e, key);
     if (!t) {
         (void)stw_fail_memory(err);
-        return STW_POOLS_FAILED;
+        return DBU_POOLS_FAILED;
     }
     bool suspicious = is_suspect_entry(e, now);
     if (!has_room(p, e, t, suspicious, stw_targets_count(targets))) {
         push_waiting(e, t, key);
-        return STW_POOLS_LATER;
+        return DBU_POOLS_LATER;
     }
     stop_waiting(e, key);
     t->inside++;
     if (e->inside++ == 0)
         e->last_sign_ms = now;
     p->suspects += suspicious;
-    *ret = (struct stw_visit){e, t, stw_pool_ref(e->pool), suspicious};
-    return STW_POOLS_IN;
+    *ret = (struct dbu_visit){e, t, stw_pool_ref(e->pool), suspicious};
+    return DBU_POOLS_IN;
 }
 
-enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *targets,
+enum dbu_pools_answer dbu_pools_enter(struct dbu_pools *p, struct stw_targets *targets,
                                       const struct stw_target *target, const char *key,
-                                      struct stw_visit *ret, struct stw_error *err)
+                                      struct dbu_visit *ret, struct stw_error *err)
 {
     struct stw_pool *old = NULL;
     pthread_mutex_lock(&p->lock);
-    enum stw_pools_answer answer = start_visit(p, targets, target, key, ret, &old, err);
+    enum dbu_pools_answer answer = start_visit(p, targets, target, key, ret, &old, err);
     pthread_mutex_unlock(&p->lock);
     stw_pool_unref(old);
     return answer;
@@ -341,7 +341,7 @@ static bool is_of_server(enum stw_sql_trouble t)
            t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
 }
 
-static void note_sign(struct stw_pools *p, struct stw_pools_entry *e, enum stw_sql_trouble trouble)
+static void note_sign(struct dbu_pools *p, struct dbu_pools_entry *e, enum stw_sql_trouble trouble)
 {
     e->troubled = is_of_server(trouble);
     e->read_only = trouble == STW_SQL_READ_ONLY;
@@ -363,7 +363,7 @@ static void note_sign(struct stw_pools *p, struct stw_pools_entry *e, enum stw_s
 
 /* One key for the place that has become free.  A woken key need not come back: if no visit is left
  * that would wake the next key, several are taken. */
-static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_entry *e)
+static struct waiting *take_waiting(const struct dbu_pools *p, struct dbu_pools_entry *e)
 {
     assert(p->config.workers > 0);
     struct waiting *all = NULL;
@@ -375,7 +375,7 @@ static struct waiting *take_waiting(const struct stw_pools *p, struct stw_pools_
     return all;
 }
 
-static void wake_all(const struct stw_pools *p, struct waiting *all)
+static void wake_all(const struct dbu_pools *p, struct waiting *all)
 {
     while (all) {
         struct waiting *next = all->next;
@@ -385,9 +385,9 @@ static void wake_all(const struct stw_pools *p, struct waiting *all)
     }
 }
 
-void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble)
+void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trouble trouble)
 {
-    struct stw_pools_entry *e = v->entry;
+    struct dbu_pools_entry *e = v->entry;
     char name[NAME_MAX_BYTES];
     pthread_mutex_lock(&p->lock);
     assert(e->inside > 0 && v->tenant->inside > 0 && p->suspects >= v->suspicious);
@@ -410,88 +410,88 @@ void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trou
         p->config.recovered(p->config.ctx, name);
 }
 
-void stw_pools_poke(struct stw_pools *p, const char *target)
+void dbu_pools_poke(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
     if (e && e->pool)
         stw_pool_poke(e->pool);
 }
 
-uint64_t stw_pools_down_ms(struct stw_pools *p, const char *target)
+uint64_t dbu_pools_down_ms(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
     return e && e->down_since_ms > 0 ? stw_now_ms(p->config.clock) - e->down_since_ms + 1 : 0;
 }
 
-uint32_t stw_pools_tell(struct stw_pools *p, const char *target, uint32_t count)
+uint32_t dbu_pools_tell(struct dbu_pools *p, const char *target, uint32_t count)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
     uint32_t before = e ? e->told : 0;
     if (e)
         e->told += count;
     return before;
 }
 
-void stw_pools_pause(struct stw_pools *p)
+void dbu_pools_pause(struct dbu_pools *p)
 {
     uint32_t pos = 0;
     STW_LOCKED(&p->lock);
     p->paused = true;
-    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
+    for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
         stw_series_remove(e->up);
         e->up = NULL;
     }
 }
 
-bool stw_pools_troubled(struct stw_pools *p, const char *target)
+bool dbu_pools_troubled(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
     return e && e->troubled;
 }
 
-enum stw_pools_sight stw_pools_sight(struct stw_pools *p, const char *target)
+enum dbu_pools_sight dbu_pools_sight(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
     uint64_t now = stw_now_ms(p->config.clock);
     stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct stw_pools_entry *e = stw_table_get(&p->entries, name);
-    if (e && e->seen && now - e->seen_ms < STW_POOLS_FRESH_MS)
-        return e->troubled ? STW_POOLS_TROUBLED : STW_POOLS_ANSWERS;
-    return now - p->made_ms < STW_POOLS_FRESH_MS ? STW_POOLS_NOT_YET : STW_POOLS_UNSEEN;
+    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    if (e && e->seen && now - e->seen_ms < DBU_POOLS_FRESH_MS)
+        return e->troubled ? DBU_POOLS_TROUBLED : DBU_POOLS_ANSWERS;
+    return now - p->made_ms < DBU_POOLS_FRESH_MS ? DBU_POOLS_NOT_YET : DBU_POOLS_UNSEEN;
 }
 
 /* The pool of the next entry from *pos on, with a reference; NULL at the end. */
-static struct stw_pool *next_pool(struct stw_pools *p, uint32_t *pos)
+static struct stw_pool *next_pool(struct dbu_pools *p, uint32_t *pos)
 {
     struct stw_pool *found = NULL;
     STW_LOCKED(&p->lock);
-    for (struct stw_pools_entry *e; !found && (e = stw_table_next(&p->entries, pos));)
+    for (struct dbu_pools_entry *e; !found && (e = stw_table_next(&p->entries, pos));)
         if (e->pool)
             found = stw_pool_ref(e->pool);
     return found;
 }
 
-static void forget_tenants(struct stw_pools *p)
+static void forget_tenants(struct dbu_pools *p)
 {
     uint64_t now = stw_now_ms(p->config.clock);
     uint32_t at = 0;
     STW_LOCKED(&p->lock);
-    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &at));) {
+    for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &at));) {
         uint32_t pos = 0;
-        for (struct stw_pools_tenant *t; (t = stw_table_next(&e->tenants, &pos));)
+        for (struct dbu_pools_tenant *t; (t = stw_table_next(&e->tenants, &pos));)
             if (t->inside == 0 && t->waiting == 0 && t->slow_until_ms <= now)
                 free(stw_table_remove(&e->tenants, t->ns));
     }
@@ -499,7 +499,7 @@ static void forget_tenants(struct stw_pools *p)
 
 /* Tidies without the lock, because closing may take a moment.  An entry that moves in the table
  * meanwhile is tidied the next time. */
-void stw_pools_tidy(struct stw_pools *p)
+void dbu_pools_tidy(struct dbu_pools *p)
 {
     uint32_t pos = 0;
     forget_tenants(p);
@@ -509,11 +509,11 @@ void stw_pools_tidy(struct stw_pools *p)
     }
 }
 
-void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets)
+void dbu_pools_prune(struct dbu_pools *p, const struct stw_targets *targets)
 {
     uint32_t pos = 0;
     STW_LOCKED(&p->lock);
-    for (struct stw_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
+    for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
         if (e->inside > 0 || stw_targets_find(targets, e->name))
             continue;
         (void)stw_table_remove(&p->entries, e->name);

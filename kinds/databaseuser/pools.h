@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct stw_pools;
-struct stw_pools_entry;
-struct stw_pools_tenant;
+struct dbu_pools;
+struct dbu_pools_entry;
+struct dbu_pools_tenant;
 
-struct stw_pools_config {
+struct dbu_pools_config {
     const struct stw_clock *clock;
     struct stw_metrics *metrics; /* or NULL */
     uint32_t workers;            /* that may be inside at the same time */
@@ -35,55 +35,55 @@ struct stw_pools_config {
 };
 
 /* NULL: no memory. */
-struct stw_pools *stw_pools_create(const struct stw_pools_config *config) STW_MUST_CHECK;
-void stw_pools_cancel(struct stw_pools *p);  /* aborts waits for servers */
-void stw_pools_destroy(struct stw_pools *p); /* no visit may be open; NULL is allowed */
+struct dbu_pools *dbu_pools_create(const struct dbu_pools_config *config) STW_MUST_CHECK;
+void dbu_pools_cancel(struct dbu_pools *p);  /* aborts waits for servers */
+void dbu_pools_destroy(struct dbu_pools *p); /* no visit may be open; NULL is allowed */
 
-enum stw_pools_answer {
-    STW_POOLS_IN,
-    STW_POOLS_LATER, /* full or suspect: wake() is called for the key, or it is retried by itself */
-    STW_POOLS_FAILED /* a pool cannot be created; `err` */
+enum dbu_pools_answer {
+    DBU_POOLS_IN,
+    DBU_POOLS_LATER, /* full or suspect: wake() is called for the key, or it is retried by itself */
+    DBU_POOLS_FAILED /* a pool cannot be created; `err` */
 };
 
-struct stw_visit {
-    struct stw_pools_entry *entry;
-    struct stw_pools_tenant *tenant;
+struct dbu_visit {
+    struct dbu_pools_entry *entry;
+    struct dbu_pools_tenant *tenant;
     struct stw_pool *pool;
     bool suspicious;
 };
 
 /* `key` ("namespace/name") asks to work on a target of this list.  After IN the caller must call
  * leave().  Keys that wait are woken in turns of their namespaces. */
-enum stw_pools_answer stw_pools_enter(struct stw_pools *p, struct stw_targets *targets,
+enum dbu_pools_answer dbu_pools_enter(struct dbu_pools *p, struct stw_targets *targets,
                                       const struct stw_target *target, const char *key,
-                                      struct stw_visit *ret, struct stw_error *err);
+                                      struct dbu_visit *ret, struct stw_error *err);
 /* `trouble`: the result of the work on the server.  After LOCKED the namespace has at most half of the
  * target's connections for a minute, so that locks that one tenant holds do not delay the others. */
-void stw_pools_leave(struct stw_pools *p, struct stw_visit *v, enum stw_sql_trouble trouble);
+void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trouble trouble);
 
 /* Whether the server of a target could not be used at the last visit. */
-bool stw_pools_troubled(struct stw_pools *p, const char *target);
+bool dbu_pools_troubled(struct dbu_pools *p, const char *target);
 /* How long the server of a target has not been used without a break, in ms; 0: it could be at the last visit. */
-uint64_t stw_pools_down_ms(struct stw_pools *p, const char *target);
+uint64_t dbu_pools_down_ms(struct dbu_pools *p, const char *target);
 /* Of the objects on a target that is down, the next `count` are told: returns how many were before, since it went
  * down. */
-uint32_t stw_pools_tell(struct stw_pools *p, const char *target, uint32_t count);
+uint32_t dbu_pools_tell(struct dbu_pools *p, const char *target, uint32_t count);
 /* Another process leads: this one no longer says whether servers answer, until it enters one again. */
-void stw_pools_pause(struct stw_pools *p);
-/* What the visits of the last STW_POOLS_FRESH_MS say about the server of a target. */
-enum stw_pools_sight {
-    STW_POOLS_NOT_YET, /* nothing, and these pools are younger than that */
-    STW_POOLS_UNSEEN,  /* nothing */
-    STW_POOLS_ANSWERS,
-    STW_POOLS_TROUBLED,
+void dbu_pools_pause(struct dbu_pools *p);
+/* What the visits of the last DBU_POOLS_FRESH_MS say about the server of a target. */
+enum dbu_pools_sight {
+    DBU_POOLS_NOT_YET, /* nothing, and these pools are younger than that */
+    DBU_POOLS_UNSEEN,  /* nothing */
+    DBU_POOLS_ANSWERS,
+    DBU_POOLS_TROUBLED,
 };
-#define STW_POOLS_FRESH_MS (15u * 60000)
-enum stw_pools_sight stw_pools_sight(struct stw_pools *p, const char *target);
+#define DBU_POOLS_FRESH_MS (15u * 60000)
+enum dbu_pools_sight dbu_pools_sight(struct dbu_pools *p, const char *target);
 /* The next visit is let through to the server: something about its login has changed. */
-void stw_pools_poke(struct stw_pools *p, const char *target);
+void dbu_pools_poke(struct dbu_pools *p, const char *target);
 /* Closes connections that were not used for a minute. */
-void stw_pools_tidy(struct stw_pools *p);
+void dbu_pools_tidy(struct dbu_pools *p);
 /* Closes the pools of targets that are no longer in the list. */
-void stw_pools_prune(struct stw_pools *p, const struct stw_targets *targets);
+void dbu_pools_prune(struct dbu_pools *p, const struct stw_targets *targets);
 
 #endif

@@ -156,7 +156,7 @@ bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char
 /* --- a look at all of them */
 
 struct look {
-    struct dbuser *d;
+    struct dbu *d;
     struct dbu_readers *ret;
     const struct stw_resource *resource;
     const char *since;
@@ -351,7 +351,7 @@ static int list_all(struct look *k, struct stw_error *err)
 }
 
 /* Another credential is another restart. */
-static void make_stamp(const struct dbuser *d, const char *credential,
+static void make_stamp(const struct dbu *d, const char *credential,
                        char ret[2 * sizeof(struct stw_hash) + 1])
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(1024);
@@ -360,7 +360,7 @@ static void make_stamp(const struct dbuser *d, const char *credential,
     stw_hex_encode((const unsigned char *)&h, sizeof(h), STW_HEX_LOWER, ret);
 }
 
-void dbu_readers_look(struct dbuser *d, const char *credential, const char *since)
+void dbu_readers_look(struct dbu *d, const char *credential, const char *since)
 {
     struct dbu_readers *r = &d->readers;
     struct look k = {.d = d, .ret = r, .since = since};

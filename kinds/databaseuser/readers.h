@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct dbuser;
+struct dbu;
 
 #define DBU_RESTART_ON "{domain}/restart-on"       /* on a workload: names of Secrets */
 #define DBU_RESTARTED_FOR "{domain}/restarted-for" /* on its pod template */
@@ -31,6 +31,6 @@ bool dbu_readers_has_old_env(struct stw_json pod, const char *secret, const char
 
 /* Restarts and looks, once a run for a credential.  `credential` differs for each one, and is no
  * secret; `since`: when the Secret got it, RFC 3339. */
-void dbu_readers_look(struct dbuser *d, const char *credential, const char *since);
+void dbu_readers_look(struct dbu *d, const char *credential, const char *since);
 
 #endif

@@ -42,7 +42,7 @@
 
 /* --- the watch */
 
-static const char *const labels[] = {STW_DATABASEUSER_TARGET_LABEL, NULL};
+static const char *const labels[] = {DBU_TARGET_LABEL, NULL};
 
 static void project_database_user(const struct stw_operator *op, struct stw_json object,
                                   struct stw_buf *out)
@@ -52,8 +52,7 @@ static void project_database_user(const struct stw_operator *op, struct stw_json
 
 static int read_label(struct stw_json root, char *out, size_t out_size)
 {
-    return stw_json_strcpy(stw_json_path(root, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
-                           out, out_size);
+    return stw_json_strcpy(stw_json_path(root, "metadata.labels." DBU_TARGET_LABEL), out, out_size);
 }
 
 static void index_account(struct stw_json root, const char *target, struct stw_buf *out)
@@ -62,7 +61,7 @@ static void index_account(struct stw_json root, const char *target, struct stw_b
     stw_autobuf struct stw_buf key = STW_BUF_INIT(2048);
     if (stw_json_strcpy(stw_json_path(root, "spec.user"), user, sizeof(user)) != 0)
         return;
-    stw_databaseuser_account_key(target, user, &key);
+    dbu_account_key(target, user, &key);
     stw_index_add(out, "account", stw_buf_str(&key));
 }
 
@@ -81,7 +80,7 @@ static void index_secret(struct stw_json root, const char *path, const char *suf
 static void index_secrets(struct stw_json root, struct stw_buf *out)
 {
     if (stw_json_there(stw_json_path(root, "spec.password.generate")))
-        index_secret(root, "metadata.name", STW_DATABASEUSER_PASSWORD_SUFFIX, out);
+        index_secret(root, "metadata.name", DBU_PASSWORD_SUFFIX, out);
     else
         index_secret(root, "spec.password.name", "", out);
     index_secret(root, "spec.connectionSecret.name", "", out);
@@ -142,7 +141,7 @@ static void wake_claimants(struct stw_manager *m, const char *key, struct stw_js
     dbu_sweep_wake(m, target);
     if (stw_json_strcpy(stw_json_path(gone, "spec.user"), user, sizeof(user)) != 0)
         return;
-    stw_databaseuser_account_key(target, user, &account);
+    dbu_account_key(target, user, &account);
     stw_manager_wake(m, "account", stw_buf_str(&account));
 }
 
@@ -161,7 +160,7 @@ static void user_changed(struct stw_manager *m, const struct stw_watch *w, const
 
 /* --- the run */
 
-static void find_target(struct dbuser *d)
+static void find_target(struct dbu *d)
 {
     const char *made_on = json_string_value(json_object_get(d->object.status, "target"));
     (void)read_label(d->object.root, d->label, sizeof(d->label));
@@ -175,17 +174,16 @@ static void find_target(struct dbuser *d)
 
 /* The webhook was not available: gives the object the label that it would have got, so that the
  * indexes have it, too. */
-static void write_label(struct dbuser *d, struct stw_result *result)
+static void write_label(struct dbu *d, struct stw_result *result)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     struct stw_error err = {0};
     const struct stw_target *t =
-        stw_databaseuser_target_without_label(d->targets, stw_json_get(d->object.root, "status"));
+        dbu_target_without_label(d->targets, stw_json_get(d->object.root, "status"));
     if (!t)
         return; /* the rules refuse the object */
-    json_auto_t *body =
-        json_pack("{s:{s:s,s:{s:s}}}", "metadata", "resourceVersion", d->object.resource_version,
-                  "labels", STW_DATABASEUSER_TARGET_LABEL, t->name);
+    json_auto_t *body = json_pack("{s:{s:s,s:{s:s}}}", "metadata", "resourceVersion",
+                                  d->object.resource_version, "labels", DBU_TARGET_LABEL, t->name);
     int rc = -1;
     if (!body)
         (void)stw_fail_memory(&err);
@@ -206,7 +204,7 @@ static void write_label(struct dbuser *d, struct stw_result *result)
 
 /* An immutable field was changed while the webhook was down.  Following the change would orphan the
  * existing account. */
-static bool is_moved(const struct dbuser *d, struct stw_buf *out)
+static bool is_moved(const struct dbu *d, struct stw_buf *out)
 {
     char made[DBU_NAME_MAX];
     dbu_made_user(&d->object, made);
@@ -221,7 +219,7 @@ static bool is_moved(const struct dbuser *d, struct stw_buf *out)
 }
 
 /* For the places at the target. */
-static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
+static enum stw_sql_trouble find_trouble_of_visit(const struct dbu *d)
 {
     if (!d->asked)
         return STW_SQL_BUSY;
@@ -233,9 +231,9 @@ static enum stw_sql_trouble find_trouble_of_visit(const struct dbuser *d)
 
 /* The ping finds out when the server can be used again, and all objects are woken then: they need not find out
  * themselves, each with a write of its status. */
-static void leave_retries_to_ping(struct dbuser *d, bool was_down)
+static void leave_retries_to_ping(struct dbu *d, bool was_down)
 {
-    if (d->target->ping_seconds == 0 || stw_pools_down_ms(d->state->pools, d->target->name) == 0)
+    if (d->target->ping_seconds == 0 || dbu_pools_down_ms(d->state->pools, d->target->name) == 0)
         return;
     d->report.err.retry_after_ms =
         (uint32_t)stw_backoff_ms(d->run->key, 0, DOWN_AGAIN_MS, DOWN_AGAIN_MS);
@@ -244,32 +242,32 @@ static void leave_retries_to_ping(struct dbuser *d, bool was_down)
 }
 
 /* -1: `result` is set. */
-static int visit_target(struct dbuser *d, struct stw_result *result)
+static int visit_target(struct dbu *d, struct stw_result *result)
 {
-    struct stw_visit visit;
+    struct dbu_visit visit;
     if (dbu_identify(d) != 0)
         return 0;
-    switch (stw_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
+    switch (dbu_pools_enter(d->state->pools, d->targets, d->target, d->run->key, &visit,
                             &d->target_err)) {
-    case STW_POOLS_LATER:
+    case DBU_POOLS_LATER:
         result->outcome = STW_RUN_AFTER;
         result->after_ms = LATER_MS;
         return -1;
-    case STW_POOLS_FAILED:
+    case DBU_POOLS_FAILED:
         return 0;
     default:
         break;
     }
-    bool was_down = stw_pools_down_ms(d->state->pools, d->target->name) > 0;
+    bool was_down = dbu_pools_down_ms(d->state->pools, d->target->name) > 0;
     dbu_observe(d);
     int rc = dbu_act(d, visit.pool, result);
-    stw_pools_leave(d->state->pools, &visit, find_trouble_of_visit(d));
+    dbu_pools_leave(d->state->pools, &visit, find_trouble_of_visit(d));
     if (dbu_is_of_server(d->report.trouble))
         leave_retries_to_ping(d, was_down);
     return rc;
 }
 
-static void write_user_result(struct dbuser *d, struct stw_result *result)
+static void write_user_result(struct dbu *d, struct stw_result *result)
 {
     struct stw_verdict verdict;
     json_t *status;
@@ -288,20 +286,20 @@ static void write_user_result(struct dbuser *d, struct stw_result *result)
 }
 
 /* A generated password is in a Secret whose name follows from the object's. */
-static int name_generated(struct dbuser *d)
+static int name_generated(struct dbu *d)
 {
-    size_t size = strlen(d->run->name) + sizeof(STW_DATABASEUSER_PASSWORD_SUFFIX);
+    size_t size = strlen(d->run->name) + sizeof(DBU_PASSWORD_SUFFIX);
     if (!dbu_password_is_generated(&d->object))
         return 0;
     char *name = stw_arena_alloc(d->arena, size);
     if (!name)
         return -1;
-    stw_format(name, size, "%s" STW_DATABASEUSER_PASSWORD_SUFFIX, d->run->name);
+    stw_format(name, size, "%s" DBU_PASSWORD_SUFFIX, d->run->name);
     d->spec.password.name = name;
     return 0;
 }
 
-static void reconcile_valid_user(struct dbuser *d, struct stw_result *result)
+static void reconcile_valid_user(struct dbu *d, struct stw_result *result)
 {
     struct stw_error err = {0};
     if (name_generated(d) != 0) {
@@ -317,7 +315,7 @@ static void reconcile_valid_user(struct dbuser *d, struct stw_result *result)
     write_user_result(d, result);
 }
 
-static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct stw_result *result)
+static void end_invalid(struct dbu *d, const struct stw_buf *findings, struct stw_result *result)
 {
     stw_run_end_invalid(d->run, &d->object,
                         stw_status_invalid(d->run, &d->object, stw_buf_str(findings)),
@@ -327,8 +325,8 @@ static void end_invalid(struct dbuser *d, const struct stw_buf *findings, struct
 /* The deletion continues even if the spec cannot be decoded. */
 static void delete_user(struct stw_subject *subject, struct stw_result *result)
 {
-    struct dbuser *d = (struct dbuser *)subject;
-    if (!stw_finalizer_has(&d->object, STW_DATABASEUSER_FINALIZER))
+    struct dbu *d = (struct dbu *)subject;
+    if (!stw_finalizer_has(&d->object, DBU_FINALIZER))
         return;
     d->state = d->run->state;
     find_target(d);
@@ -337,7 +335,7 @@ static void delete_user(struct stw_subject *subject, struct stw_result *result)
 
 static void reconcile_user(struct stw_subject *subject, struct stw_result *result)
 {
-    struct dbuser *d = (struct dbuser *)subject;
+    struct dbu *d = (struct dbu *)subject;
     stw_autobuf struct stw_buf findings = STW_BUF_INIT(FINDINGS_MAX);
     d->state = d->run->state;
     find_target(d);
@@ -357,7 +355,7 @@ static json_t *status_unchecked(struct stw_subject *subject, enum stw_unchecked 
         stw_log(STW_LOG_WARN, "a DatabaseUser is refused: its account is left as it is",
                 STW_STR("object", subject->run->key), STW_STR("why", findings));
     json_t *status = stw_status_unchecked(subject, why, findings);
-    struct dbuser *d = (struct dbuser *)subject;
+    struct dbu *d = (struct dbu *)subject;
     d->state = d->run->state;
     if (!d->targets)
         d->targets = stw_product_targets(d->run->env);
@@ -381,7 +379,7 @@ static void visit_server(struct stw_run *run, struct stw_result *result)
 
 static void free_run_state(struct stw_subject *subject)
 {
-    struct dbuser *d = (struct dbuser *)subject;
+    struct dbu *d = (struct dbu *)subject;
     dbu_secret_done(&d->secret);
     stw_buf_done(&d->published);
     stw_account_report_done(&d->report);
@@ -409,7 +407,7 @@ static const struct stw_rule rules[] = {
     {.resource = &stw_kind_databaseuser.resource, .verbs = "get,list,watch,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch,create,update"},
     {.resource = &stw_res_secret, .verbs = "get,create", .own_namespace = true},
-    {.resource = &stw_res_namespace, .verbs = "get", .name = STW_CLUSTER_NAMESPACE},
+    {.resource = &stw_res_namespace, .verbs = "get", .name = DBU_CLUSTER_NAMESPACE},
     {.resource = &stw_res_deployment, .verbs = "list,patch"},
     {.resource = &stw_res_statefulset, .verbs = "list,patch"},
     {.resource = &stw_res_daemonset, .verbs = "list,patch"},
@@ -429,7 +427,7 @@ const struct stw_controller stw_controller_databaseuser = {
     .rules = rules,
     .conditions = conditions,
     .worker_factor = DBU_WORKER_FACTOR,
-    STW_RUN_STATE(struct dbuser, spec),
+    STW_RUN_STATE(struct dbu, spec),
     .reconcile = reconcile_user,
     .gone = forget_user,
     .missing = visit_server,

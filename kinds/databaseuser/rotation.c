@@ -21,17 +21,17 @@
 #define CHANGE_AGAIN_MS 100 /* a password waited for the end that has just been */
 #define DUE_MS 1000         /* times in the status are whole seconds */
 
-bool dbu_login_is_done(const struct dbuser *d)
+bool dbu_login_is_done(const struct dbu *d)
 {
     return dbu_can_log_in(&d->view, &d->twins.turn);
 }
 
-bool dbu_password_is_new(const struct dbuser *d)
+bool dbu_password_is_new(const struct dbu *d)
 {
     return d->view.created && dbu_is_new(&d->view, &d->twins.turn);
 }
 
-int64_t dbu_rotation_stored_end_us(const struct dbuser *d)
+int64_t dbu_rotation_stored_end_us(const struct dbu *d)
 {
     int64_t end_us;
     const char *text = stw_tree_text(d->object.status, "oldPasswordValidUntil");
@@ -40,7 +40,7 @@ int64_t dbu_rotation_stored_end_us(const struct dbuser *d)
 
 /* A step of the clock backwards, and a shorter overlap, do not leave a credential valid for longer than
  * one overlap from now. */
-static int64_t compute_end_us(const struct dbuser *d, enum dbu_end end)
+static int64_t compute_end_us(const struct dbu *d, enum dbu_end end)
 {
     int64_t stored = dbu_rotation_stored_end_us(d), seconds = d->spec.rotation.overlap_seconds;
     if (!dbu_rotation_wanted(d) || seconds <= 0)
@@ -49,12 +49,12 @@ static int64_t compute_end_us(const struct dbuser *d, enum dbu_end end)
     return end == DBU_END_BEGINS || stored == INT64_MIN ? latest : STW_MIN(stored, latest);
 }
 
-static bool is_of_logins(const struct dbuser *d)
+static bool is_of_logins(const struct dbu *d)
 {
     return dbu_turns(&d->view, &d->twins.turn);
 }
 
-bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms)
+bool dbu_rotation_end(const struct dbu *d, char ret[STW_TIME_LEN], uint64_t *ret_in_ms)
 {
     struct dbu_memory m;
     dbu_remember(&d->view, &m);
@@ -71,7 +71,7 @@ bool dbu_rotation_end(const struct dbuser *d, char ret[STW_TIME_LEN], uint64_t *
     return true;
 }
 
-bool dbu_rotation_is_over(const struct dbuser *d)
+bool dbu_rotation_is_over(const struct dbu *d)
 {
     uint64_t left_ms;
     struct dbu_memory m;
@@ -82,19 +82,19 @@ bool dbu_rotation_is_over(const struct dbuser *d)
 
 /* --- what reads the connection Secret */
 
-static const char *stored_step(const struct dbuser *d, const char *step)
+static const char *stored_step(const struct dbu *d, const char *step)
 {
     return stw_tree_text(json_object_get(d->object.status, "lastRotation"), step);
 }
 
 /* The connection Secret could not be written when the password was set. */
-static bool is_published_late(const struct dbuser *d)
+static bool is_published_late(const struct dbu *d)
 {
     const char *set = stw_tree_text(d->object.status, "lastRotationTime");
     return d->report.old_valid && strcmp(stored_step(d, "publishedTime"), set) < 0;
 }
 
-bool dbu_rotation_begins(const struct dbuser *d)
+bool dbu_rotation_begins(const struct dbu *d)
 {
     if (dbu_has_logins(&d->view))
         return d->twins.turn.begins && d->twins.published;
@@ -102,7 +102,7 @@ bool dbu_rotation_begins(const struct dbuser *d)
            !d->report.password_waits && (dbu_password_is_new(d) || is_published_late(d));
 }
 
-void dbu_rotation_published(const struct dbuser *d, char ret[STW_TIME_LEN])
+void dbu_rotation_published(const struct dbu *d, char ret[STW_TIME_LEN])
 {
     const char *stored = stored_step(d, "publishedTime");
     const char *text = *stored ? stored : stw_tree_text(d->object.status, "lastRotationTime");
@@ -114,7 +114,7 @@ void dbu_rotation_published(const struct dbuser *d, char ret[STW_TIME_LEN])
         stw_time_format(stw_wall_us(d->run->clock), ret);
 }
 
-static void look(struct dbuser *d, const char *credential)
+static void look(struct dbu *d, const char *credential)
 {
     char since[STW_TIME_LEN];
     dbu_rotation_published(d, since);
@@ -122,7 +122,7 @@ static void look(struct dbuser *d, const char *credential)
 }
 
 /* A number for logins, a fingerprint for passwords: another one is another restart. */
-void dbu_rotation_follow(struct dbuser *d)
+void dbu_rotation_follow(struct dbu *d)
 {
     char number[24];
     stw_format(number, sizeof(number), "%lld", (long long)d->twins.turn.rotation);
@@ -131,12 +131,12 @@ void dbu_rotation_follow(struct dbuser *d)
     look(d, is_of_logins(d) ? number : set ? d->fingerprint : stored);
 }
 
-bool dbu_rotation_is_stuck(const struct dbuser *d)
+bool dbu_rotation_is_stuck(const struct dbu *d)
 {
     return d->readers.waits > 0 && dbu_rotation_is_over(d);
 }
 
-void dbu_rotation_add_readers(const struct dbuser *d, struct stw_aspect *a)
+void dbu_rotation_add_readers(const struct dbu *d, struct stw_aspect *a)
 {
     const struct dbu_readers *r = &d->readers;
     size_t len = strlen(a->message);
@@ -151,7 +151,7 @@ void dbu_rotation_add_readers(const struct dbuser *d, struct stw_aspect *a)
         stw_format(a->message + len, sizeof(a->message) - len, "; %s", r->first);
 }
 
-uint64_t dbu_rotation_look_again_ms(const struct dbuser *d, uint64_t in_ms)
+uint64_t dbu_rotation_look_again_ms(const struct dbu *d, uint64_t in_ms)
 {
     char since[STW_TIME_LEN];
     int64_t since_us;

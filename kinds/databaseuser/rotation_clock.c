@@ -21,7 +21,7 @@
 /* --- the interval */
 
 /* NEVER: the status has none. */
-static int64_t stored_time_us(const struct dbuser *d, const char *field)
+static int64_t stored_time_us(const struct dbu *d, const char *field)
 {
     int64_t us;
     const char *text = stw_tree_text(d->object.status, field);
@@ -29,14 +29,13 @@ static int64_t stored_time_us(const struct dbuser *d, const char *field)
 }
 
 /* 0: none. */
-static int64_t compute_interval_us(const struct dbuser *d)
+static int64_t compute_interval_us(const struct dbu *d)
 {
-    return dbu_rotation_wanted(d) ? stw_databaseuser_interval_s(d->spec.rotation.every) * US_PER_S
-                                  : 0;
+    return dbu_rotation_wanted(d) ? dbu_interval_s(d->spec.rotation.every) * US_PER_S : 0;
 }
 
 /* NEVER: no rotation by the clock. */
-static int64_t compute_due_us(const struct dbuser *d)
+static int64_t compute_due_us(const struct dbu *d)
 {
     int64_t every = compute_interval_us(d);
     int64_t now = stw_wall_us(d->run->clock), last = stored_time_us(d, "lastRotationTime");
@@ -49,18 +48,18 @@ static int64_t compute_due_us(const struct dbuser *d)
 }
 
 /* One rotation after the other. */
-static bool is_in_overlap(const struct dbuser *d)
+static bool is_in_overlap(const struct dbu *d)
 {
     return *stw_tree_text(d->object.status, "oldPasswordValidUntil") ||
            *stw_tree_text(d->object.status, "previousLogin");
 }
 
-bool dbu_rotation_is_due(const struct dbuser *d)
+bool dbu_rotation_is_due(const struct dbu *d)
 {
     return compute_due_us(d) <= stw_wall_us(d->run->clock) && !is_in_overlap(d);
 }
 
-bool dbu_rotation_next(const struct dbuser *d, const char *last, char ret[STW_TIME_LEN],
+bool dbu_rotation_next(const struct dbu *d, const char *last, char ret[STW_TIME_LEN],
                        uint64_t *ret_in_ms)
 {
     int64_t due = compute_due_us(d), now = stw_wall_us(d->run->clock), set;
@@ -149,7 +148,7 @@ uint64_t dbu_ends_left_ms(struct dbu_ends *e, const char *key, int64_t end_us, i
     return one->deadline_ms > now_ms ? STW_MAX(left, one->deadline_ms - now_ms) : left;
 }
 
-bool dbu_overlap_is_over(const struct dbuser *d, int64_t end_us, uint64_t *ret_left_ms)
+bool dbu_overlap_is_over(const struct dbu *d, int64_t end_us, uint64_t *ret_left_ms)
 {
     int64_t wall = stw_wall_us(d->run->clock);
     *ret_left_ms = end_us > wall ? (uint64_t)(end_us - wall) / 1000 : 0;

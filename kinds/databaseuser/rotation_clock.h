@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct dbuser;
+struct dbu;
 
 /* When overlaps end by the monotonic clock, since this process has first seen them.  Any thread. */
 struct dbu_ends;
@@ -22,11 +22,11 @@ uint64_t dbu_ends_left_ms(struct dbu_ends *e, const char *key, int64_t end_us, i
                           uint64_t now_ms);
 
 /* The time has come for a new password. */
-bool dbu_rotation_is_due(const struct dbuser *d);
+bool dbu_rotation_is_due(const struct dbu *d);
 /* When the next one is; `last`: of the status that is being written, or NULL.  false: none. */
-bool dbu_rotation_next(const struct dbuser *d, const char *last, char ret[STW_TIME_LEN],
+bool dbu_rotation_next(const struct dbu *d, const char *last, char ret[STW_TIME_LEN],
                        uint64_t *ret_in_ms);
 /* An overlap that ends at `end_us` is over by both clocks. */
-bool dbu_overlap_is_over(const struct dbuser *d, int64_t end_us, uint64_t *ret_left_ms);
+bool dbu_overlap_is_over(const struct dbu *d, int64_t end_us, uint64_t *ret_left_ms);
 
 #endif

@@ -33,15 +33,15 @@ struct dbu_state {
     struct stw_manager *manager;
     struct stw_client *client;
     const char *ns; /* steward's own */
-    struct stw_pools *pools;
-    struct stw_fingerprints *fingerprints;
-    struct stw_cluster_id *cluster;
+    struct dbu_pools *pools;
+    struct dbu_fingerprints *fingerprints;
+    struct dbu_cluster_id *cluster;
     struct dbu_sweeps *sweeps;
     struct dbu_pings *pings;
     bool sweeps_targets; /* and pings them; not in shadow mode, which asks no server */
     struct dbu_compared *compared;
     struct dbu_ends *ends;
-    struct stw_target_store *store; /* the store of the configuration, or NULL */
+    struct dbu_target_store *store; /* the store of the configuration, or NULL */
     struct stw_targets *known;      /* the list at its last change; for the store's thread */
 };
 
@@ -85,7 +85,7 @@ struct dbu_databases {
 
 /* What the connection Secret says about itself. */
 struct dbu_secret_login {
-    char login[DBU_LOGIN_MAX], fingerprint[STW_FINGERPRINT_LEN];
+    char login[DBU_LOGIN_MAX], fingerprint[DBU_FINGERPRINT_LEN];
     int64_t rotation;
     bool shows_wanted; /* its values are those of the wanted password */
 };
@@ -118,10 +118,10 @@ struct dbu_readers {
     bool unseen;         /* steward may not list them: they are not waited for */
 };
 
-struct dbuser {
+struct dbu {
     STW_SUBJECT;
     struct dbu_state *state;
-    struct stw_databaseuser spec;
+    struct dbu_spec spec;
     char label[DBU_NAME_MAX];        /* the requested target */
     char made_on[DBU_NAME_MAX];      /* the target that has the account; "" for none */
     struct stw_targets *targets;     /* holds `target` */
@@ -136,7 +136,7 @@ struct dbuser {
     struct dbu_owned connection;
     struct dbu_view view;
     struct dbu_twins twins;
-    char named_fingerprint[STW_FINGERPRINT_LEN]; /* that the connection Secret had; or "" */
+    char named_fingerprint[DBU_FINGERPRINT_LEN]; /* that the connection Secret had; or "" */
     struct dbu_readers readers;                  /* of the connection Secret */
     struct dbu_databases databases;
     struct stw_hash settled; /* what the server stores if it still has the password of the Secret,
@@ -145,7 +145,7 @@ struct dbuser {
     struct stw_account_report report; /* of the login that applications read */
     struct stw_account_report owner_report;
     struct stw_account_report others; /* the first trouble of the other logins, and nothing else */
-    char fingerprint[STW_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
+    char fingerprint[DBU_FINGERPRINT_LEN]; /* of the password that is now on the server; or "" */
 };
 
 #endif

@@ -67,7 +67,7 @@ bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[
     return stw_informer_get(stw_run_cache(run, &stw_watch_secrets), key, &text, ret_version) == 0;
 }
 
-void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
+void dbu_secret_read(struct stw_run *run, const struct dbu_spec_password *from,
                      struct dbu_secret *ret)
 {
     stw_autosecret struct stw_secret s = {0};

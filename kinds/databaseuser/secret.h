@@ -34,7 +34,7 @@ void dbu_secret_take(struct stw_json secret, const char *key, bool trim_newline,
 /* The cached version of a Secret; false: there is no such Secret. */
 bool dbu_secret_version(struct stw_run *run, const char *name, char ret_version[STW_RV_LEN]);
 /* Reads the Secret from the API server, unless the cache shows that it does not exist. */
-void dbu_secret_read(struct stw_run *run, const struct stw_databaseuser_password *from,
+void dbu_secret_read(struct stw_run *run, const struct dbu_spec_password *from,
                      struct dbu_secret *ret);
 void dbu_secret_done(struct dbu_secret *s);
 /* Fills `ret` with a value of any Secret, without one newline at its end.  For admins'

@@ -12,9 +12,9 @@
 #define PATH_MAX_BYTES 96
 
 struct checked_database {
-    const struct stw_dbu_scene *s;
+    const struct dbu_scene *s;
     uint32_t index;
-    struct stw_databaseuser_database db; /* members of a wrong type are left out */
+    struct dbu_spec_database db; /* members of a wrong type are left out */
 };
 
 static void path_to(const struct checked_database *d, const char *field, char path[PATH_MAX_BYTES])
@@ -33,54 +33,54 @@ static bool is_reserved(const struct stw_target *t, const char *name)
 static void check_name(const struct checked_database *d)
 {
     char path[PATH_MAX_BYTES];
-    const struct stw_dbu_scene *s = d->s;
+    const struct dbu_scene *s = d->s;
     const char *ns = s->a->ns, *name = d->db.name;
     path_to(d, ".name", path);
-    if (!name || !*name || !stw_databaseuser_check_name(s, path, name, s->engine->name_max))
+    if (!name || !*name || !dbu_check_name(s, path, name, s->engine->name_max))
         return;
     if (is_reserved(s->target, name))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
-                             s->engine->name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
+                        s->engine->name);
     else if (ns && *ns && !stw_target_allows_create(s->target, ns, name))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow namespace \"%s\" to create the database "
-                             "\"%.64s\"; have it added to allowCreateDatabases of the target",
-                             s->target_name, ns, name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow namespace \"%s\" to create the database "
+                        "\"%.64s\"; have it added to allowCreateDatabases of the target",
+                        s->target_name, ns, name);
 }
 
 static void check_extensions(const struct checked_database *d)
 {
     uint32_t count = stw_json_size(d->db.extensions);
-    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_EXTENSIONS_MAX); i++) {
+    for (uint32_t i = 0; i < STW_MIN(count, DBU_EXTENSIONS_MAX); i++) {
         char path[PATH_MAX_BYTES], name[64];
         stw_format(path, sizeof(path), "spec.databases[%u].extensions[%u]", d->index, i);
         if (stw_json_strcpy(stw_json_at(d->db.extensions, i), name, sizeof(name)) != 0 || !*name)
             continue; /* the field table reports it */
         if (!d->s->engine->has_schemas)
-            stw_databaseuser_add_unsupported(d->s, path, name);
+            dbu_add_unsupported(d->s, path, name);
         else if (d->s->a->ns && !stw_target_allows_extension(d->s->target, d->s->a->ns, name))
-            stw_databaseuser_add(d->s, path, STW_FORBIDDEN, NULL,
-                                 "target \"%s\" does not allow the extension \"%s\"; have it added "
-                                 "to allowedExtensions of the target",
-                                 d->s->target_name, name);
+            dbu_add_finding(d->s, path, STW_FORBIDDEN, NULL,
+                            "target \"%s\" does not allow the extension \"%s\"; have it added "
+                            "to allowedExtensions of the target",
+                            d->s->target_name, name);
     }
 }
 
 static void check_schemas(const struct checked_database *d)
 {
     uint32_t count = stw_json_size(d->db.schemas);
-    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_SCHEMAS_MAX); i++) {
+    for (uint32_t i = 0; i < STW_MIN(count, DBU_SCHEMAS_MAX); i++) {
         char path[PATH_MAX_BYTES], name[256];
         stw_format(path, sizeof(path), "spec.databases[%u].schemas[%u]", d->index, i);
         if (stw_json_strcpy(stw_json_at(d->db.schemas, i), name, sizeof(name)) != 0 || !*name)
             continue; /* the field table reports it */
         if (!d->s->engine->has_schemas)
-            stw_databaseuser_add_unsupported(d->s, path, name);
+            dbu_add_unsupported(d->s, path, name);
         else if (stw_engine_reserves_schema(d->s->target->engine, name))
-            stw_databaseuser_add(d->s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
-                                 d->s->engine->name);
+            dbu_add_finding(d->s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", name,
+                            d->s->engine->name);
         else
-            (void)stw_databaseuser_check_name(d->s, path, name, d->s->engine->name_max);
+            (void)dbu_check_name(d->s, path, name, d->s->engine->name_max);
     }
 }
 
@@ -89,16 +89,15 @@ static void check_locale(const struct checked_database *d)
     char path[PATH_MAX_BYTES];
     const char *collation = d->db.collation;
     path_to(d, ".collation", path);
-    if (collation && !d->s->engine->has_schemas &&
-        collation[strspn(collation, STW_DATABASEUSER_WORD)])
-        stw_databaseuser_add(d->s, path, STW_INVALID, collation,
-                             "must consist of letters, digits and '_' on %s", d->s->engine->name);
+    if (collation && !d->s->engine->has_schemas && collation[strspn(collation, DBU_WORD)])
+        dbu_add_finding(d->s, path, STW_INVALID, collation,
+                        "must consist of letters, digits and '_' on %s", d->s->engine->name);
 }
 
 static void check_duplicates(const struct checked_database *d, struct stw_json list,
                              const char *field)
 {
-    for (uint32_t i = 1; i < STW_MIN(stw_json_size(list), STW_DATABASEUSER_SCHEMAS_MAX); i++) {
+    for (uint32_t i = 1; i < STW_MIN(stw_json_size(list), DBU_SCHEMAS_MAX); i++) {
         char path[PATH_MAX_BYTES];
         bool again = false;
         for (uint32_t k = 0; k < i && !again; k++)
@@ -117,7 +116,7 @@ static void check_same_name(const struct checked_database *all, uint32_t index)
         if (!stw_same(name, all[i].db.name))
             continue;
         path_to(&all[index], ".name", path);
-        stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, name, "%s", "");
+        dbu_add_finding(all[index].s, path, STW_DUPLICATE, name, "%s", "");
         return;
     }
 }
@@ -129,7 +128,7 @@ static void check_owned(const struct checked_database *d)
     if (!d->db.owner)
         return;
     if (!d->s->engine->has_schemas)
-        stw_databaseuser_add_unsupported(d->s, path, "true");
+        dbu_add_unsupported(d->s, path, "true");
     else
         stw_findings_warn(d->s->f,
                           "%s: the account may drop the database, change its settings, and give "
@@ -143,7 +142,7 @@ static void warn_of_deletion(const struct checked_database *d)
         stw_findings_warn(d->s->f,
                           "spec.databases[%u]: deletionPolicy is Delete: the database is dropped "
                           "with all its data when this object is deleted and has the "
-                          "annotation " STW_DATABASEUSER_CONFIRM_DROP_TEXT ": %.64s",
+                          "annotation " DBU_CONFIRM_DROP_TEXT ": %.64s",
                           d->index, d->db.name ? d->db.name : "");
 }
 
@@ -163,12 +162,12 @@ static void check_one(const struct checked_database *all, uint32_t i)
     check_locale(d);
 }
 
-void stw_databaseuser_check_databases(const struct stw_dbu_scene *s)
+void dbu_check_databases(const struct dbu_scene *s)
 {
     struct stw_arena arena;
     struct stw_json list = s->user->databases;
     uint32_t count = stw_json_size(list);
-    if (count == 0 || count > STW_DATABASEUSER_DATABASES_MAX)
+    if (count == 0 || count > DBU_DATABASES_MAX)
         return; /* the field table reports it */
     stw_arena_init(&arena);
     struct checked_database *all = stw_arena_alloc(&arena, count * sizeof(*all));
@@ -176,8 +175,7 @@ void stw_databaseuser_check_databases(const struct stw_dbu_scene *s)
     for (uint32_t i = 0; all && i < count; i++) {
         all[i] = (struct checked_database){.s = s, .index = i};
         /* wrong types have been reported already */
-        (void)stw_fields_decode(stw_databaseuser_database_fields, stw_json_at(list, i), &arena,
-                                &all[i].db);
+        (void)stw_fields_decode(dbu_database_fields, stw_json_at(list, i), &arena, &all[i].db);
         check_one(all, i);
     }
     stw_arena_done(&arena);
@@ -185,9 +183,9 @@ void stw_databaseuser_check_databases(const struct stw_dbu_scene *s)
 
 /* --- before a deletion */
 
-bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, const char *name)
+bool dbu_confirms(struct stw_json object, const char *annotation, const char *name)
 {
-    char text[STW_DATABASEUSER_DATABASES_MAX * 260];
+    char text[DBU_DATABASES_MAX * 260];
     struct stw_json value = stw_json_get(stw_json_path(object, "metadata.annotations"), annotation);
     char *rest = text;
     if (stw_json_strcpy(value, text, sizeof(text)) != 0)
@@ -205,18 +203,18 @@ bool stw_databaseuser_confirms(struct stw_json object, const char *annotation, c
     return false;
 }
 
-void stw_databaseuser_advise_databases(const struct stw_admission *a, struct stw_findings *f)
+void dbu_advise_databases(const struct stw_admission *a, struct stw_findings *f)
 {
-    char annotation[STW_OWN_NAME_LEN] = STW_DATABASEUSER_CONFIRM_DROP_TEXT;
+    char annotation[STW_OWN_NAME_LEN] = DBU_CONFIRM_DROP_TEXT;
     struct stw_json key, one, list = stw_json_path(a->old_object, "status.databases");
     if (a->env && a->env->op)
-        stw_operator_text(a->env->op, STW_DATABASEUSER_CONFIRM_DROP, annotation);
+        stw_operator_text(a->env->op, DBU_CONFIRM_DROP, annotation);
     stw_json_foreach (list, key, one) {
         char name[260];
         bool drop = stw_json_is(stw_json_get(one, "deletionPolicy"), "Delete");
         if (stw_json_strcpy(stw_json_get(one, "name"), name, sizeof(name)) != 0)
             continue;
-        if (drop && stw_databaseuser_confirms(a->old_object, annotation, name))
+        if (drop && dbu_confirms(a->old_object, annotation, name))
             stw_findings_warn(f, "database %s is dropped with all its data", name);
         else
             stw_findings_warn(f, "database %s stays%s%s", name,

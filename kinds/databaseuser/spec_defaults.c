@@ -14,7 +14,7 @@ static bool has_finalizer(struct stw_json list)
 {
     struct stw_json key, one;
     stw_json_foreach (list, key, one)
-        if (stw_json_is(one, STW_DATABASEUSER_FINALIZER))
+        if (stw_json_is(one, DBU_FINALIZER))
             return true;
     return false;
 }
@@ -23,17 +23,17 @@ static bool has_finalizer(struct stw_json list)
 
 static struct stw_json label_of(const struct stw_admission *a)
 {
-    return stw_json_path(a->object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL);
+    return stw_json_path(a->object, "metadata.labels." DBU_TARGET_LABEL);
 }
 
 /* The label, or what an object without it gets; NULL: no target in the configuration. */
 static const struct stw_target *find_target(const struct stw_admission *a,
                                             const struct stw_targets *all)
 {
-    char name[STW_DATABASEUSER_TARGET_MAX + 1];
+    char name[DBU_TARGET_MAX + 1];
     struct stw_json label = label_of(a);
     if (!stw_json_there(label))
-        return stw_databaseuser_target_without_label(all, stw_json_get(a->old_object, "status"));
+        return dbu_target_without_label(all, stw_json_get(a->old_object, "status"));
     return stw_json_strcpy(label, name, sizeof(name)) == 0 ? stw_targets_find(all, name) : NULL;
 }
 
@@ -41,15 +41,13 @@ static const struct stw_target *find_target(const struct stw_admission *a,
 static void default_label(const struct stw_admission *a, const struct stw_target *t,
                           struct stw_defaults *d)
 {
-    char json[2 * STW_DATABASEUSER_TARGET_MAX];
+    char json[2 * DBU_TARGET_MAX];
     struct stw_json labels = stw_json_path(a->object, "metadata.labels");
     bool there = stw_json_there(labels);
     if (!t || stw_json_there(label_of(a)) || (there && stw_json_type(labels) != STW_JSON_OBJECT))
         return;
-    stw_format(json, sizeof(json),
-               there ? "\"%s\"" : "{\"" STW_DATABASEUSER_TARGET_LABEL "\":\"%s\"}", t->name);
-    stw_default_add(
-        d, there ? "/metadata/labels/" STW_DATABASEUSER_TARGET_LABEL : "/metadata/labels", json);
+    stw_format(json, sizeof(json), there ? "\"%s\"" : "{\"" DBU_TARGET_LABEL "\":\"%s\"}", t->name);
+    stw_default_add(d, there ? "/metadata/labels/" DBU_TARGET_LABEL : "/metadata/labels", json);
 }
 
 /* --- the finalizer and the label */
@@ -78,13 +76,12 @@ static void default_finalizer(const struct stw_admission *a, struct stw_json spe
         !is_about_to_be_made(a, spec))
         return;
     if (there)
-        stw_default_add(d, "/metadata/finalizers/-", "\"" STW_DATABASEUSER_FINALIZER "\"");
+        stw_default_add(d, "/metadata/finalizers/-", "\"" DBU_FINALIZER "\"");
     else
-        stw_default_add(d, "/metadata/finalizers", "[\"" STW_DATABASEUSER_FINALIZER "\"]");
+        stw_default_add(d, "/metadata/finalizers", "[\"" DBU_FINALIZER "\"]");
 }
 
-void stw_databaseuser_default_more(const struct stw_admission *a, struct stw_json spec,
-                                   struct stw_defaults *d)
+void dbu_default_more(const struct stw_admission *a, struct stw_json spec, struct stw_defaults *d)
 {
     struct stw_targets *all = stw_product_targets(a->env);
     const struct stw_target *t = find_target(a, all);

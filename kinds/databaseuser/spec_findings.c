@@ -9,8 +9,8 @@
 
 #define VALUE_SHOWN 256 /* bytes of a value; more than a finding shows */
 
-void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
-                          enum stw_finding_code code, const char *value, const char *fmt, ...)
+void dbu_add_finding(const struct dbu_scene *s, const char *path, enum stw_finding_code code,
+                     const char *value, const char *fmt, ...)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(6 * VALUE_SHOWN + 3);
     char text[1024];
@@ -24,10 +24,9 @@ void stw_databaseuser_add(const struct stw_dbu_scene *s, const char *path,
     s->f->failed |= json.failed;
 }
 
-void stw_databaseuser_add_unsupported(const struct stw_dbu_scene *s, const char *path,
-                                      const char *value)
+void dbu_add_unsupported(const struct dbu_scene *s, const char *path, const char *value)
 {
-    stw_databaseuser_add(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
+    dbu_add_finding(s, path, STW_INVALID, value, "not supported on %s", s->engine->name);
 }
 
 /* --- names */
@@ -48,24 +47,23 @@ static bool has_long_character(const char *text)
     return false;
 }
 
-size_t stw_databaseuser_name_length(const struct stw_dbu_scene *s, const char *name)
+size_t dbu_name_length(const struct dbu_scene *s, const char *name)
 {
     return s->engine && s->engine->names_in_bytes ? strlen(name) : count_characters(name);
 }
 
-bool stw_databaseuser_check_name(const struct stw_dbu_scene *s, const char *path, const char *name,
-                                 uint32_t max)
+bool dbu_check_name(const struct dbu_scene *s, const char *path, const char *name, uint32_t max)
 {
     bool bytes = s->engine && s->engine->names_in_bytes;
     const char *of = s->engine ? s->engine->name : "";
-    if (stw_databaseuser_name_length(s, name) > max)
-        stw_databaseuser_add(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
-                             bytes ? "bytes" : "characters", *of ? " for " : "", of);
+    if (dbu_name_length(s, name) > max)
+        dbu_add_finding(s, path, STW_INVALID, name, "must be at most %u %s%s%s", max,
+                        bytes ? "bytes" : "characters", *of ? " for " : "", of);
     else if (*of && !bytes && has_long_character(name))
-        stw_databaseuser_add(s, path, STW_INVALID, name,
-                             "must not hold characters beyond U+FFFF on %s", of);
+        dbu_add_finding(s, path, STW_INVALID, name, "must not hold characters beyond U+FFFF on %s",
+                        of);
     else if (*of && !bytes && *name && name[strlen(name) - 1] == ' ')
-        stw_databaseuser_add(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
+        dbu_add_finding(s, path, STW_INVALID, name, "must not end with a blank on %s", of);
     else
         return true;
     return false;

@@ -14,9 +14,9 @@
 
 /* A grant being checked. */
 struct subject {
-    const struct stw_dbu_scene *s;
+    const struct dbu_scene *s;
     uint32_t index;
-    struct stw_databaseuser_grant grant; /* members of a wrong type are left out */
+    struct dbu_spec_grant grant; /* members of a wrong type are left out */
 };
 
 static void path_to(const struct subject *g, const char *field, char path[PATH_MAX_BYTES])
@@ -67,18 +67,17 @@ static void check_all_databases(const struct subject *g)
     char path[PATH_MAX_BYTES];
     path_to(g, ".database", path);
     if (!g->s->engine->has_all_databases)
-        stw_databaseuser_add(g->s, path, STW_INVALID, ALL_DATABASES,
-                             "not supported on %s; name each database", g->s->engine->name);
+        dbu_add_finding(g->s, path, STW_INVALID, ALL_DATABASES,
+                        "not supported on %s; name each database", g->s->engine->name);
     else if (!g->s->target->allow_all_databases && !is_on_server(g))
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow grants on all databases",
-                             g->s->target_name);
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow grants on all databases", g->s->target_name);
     const char *const parts[][2] = {{".table", g->grant.table}, {".routine", g->grant.routine}};
     for (size_t i = 0; i < STW_COUNT(parts); i++) {
         path_to(g, parts[i][0], path);
         if (parts[i][1])
-            stw_databaseuser_add(g->s, path, STW_INVALID, parts[i][1],
-                                 "must be left out when database is \"*\"");
+            dbu_add_finding(g->s, path, STW_INVALID, parts[i][1],
+                            "must be left out when database is \"*\"");
     }
 }
 
@@ -91,8 +90,7 @@ static void check_every_schema(const struct subject *g)
     if (!is_all(g->grant.schema) || !one || (g->s->engine && !g->s->engine->has_schemas))
         return;
     path_to(g, ".schema", path);
-    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.schema,
-                         STW_DATABASEUSER_NOT_IN_EVERY_SCHEMA);
+    dbu_add_finding(g->s, path, STW_INVALID, g->grant.schema, DBU_NOT_IN_EVERY_SCHEMA);
 }
 
 static void check_schema(const struct subject *g)
@@ -101,15 +99,15 @@ static void check_schema(const struct subject *g)
     const struct stw_engine_info *engine = g->s->engine;
     path_to(g, ".schema", path);
     if (g->grant.schema && !engine->has_schemas)
-        stw_databaseuser_add_unsupported(g->s, path, g->grant.schema);
+        dbu_add_unsupported(g->s, path, g->grant.schema);
     else if (g->grant.table && !g->grant.schema && engine->has_schemas)
-        stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a table of %s is in a schema",
-                             engine->name);
+        dbu_add_finding(g->s, path, STW_REQUIRED, NULL, "a table of %s is in a schema",
+                        engine->name);
     if (!is_all(g->grant.table) || engine->has_schemas || is_all(g->grant.database))
         return;
     path_to(g, ".table", path);
-    stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.table,
-                         "leave table out for all tables of a database");
+    dbu_add_finding(g->s, path, STW_INVALID, g->grant.table,
+                    "leave table out for all tables of a database");
 }
 
 static void check_routine(const struct subject *g)
@@ -120,21 +118,20 @@ static void check_routine(const struct subject *g)
     if (!g->grant.routine)
         return;
     if (g->grant.table)
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
-                             STW_DATABASEUSER_ONE_OF_TABLE_ROUTINE);
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL, DBU_ONE_OF_TABLE_ROUTINE);
     if (!engine)
         return;
-    (void)stw_databaseuser_check_name(g->s, path, g->grant.routine, engine->name_max);
+    (void)dbu_check_name(g->s, path, g->grant.routine, engine->name_max);
     if (!engine->has_schemas) {
         if (is_all(g->grant.routine) && !is_all(g->grant.database))
-            stw_databaseuser_add(g->s, path, STW_INVALID, g->grant.routine,
-                                 "leave routine out for all routines of a database");
+            dbu_add_finding(g->s, path, STW_INVALID, g->grant.routine,
+                            "leave routine out for all routines of a database");
         return;
     }
     path_to(g, ".schema", path);
     if (!g->grant.schema)
-        stw_databaseuser_add(g->s, path, STW_REQUIRED, NULL, "a function of %s is in a schema",
-                             engine->name);
+        dbu_add_finding(g->s, path, STW_REQUIRED, NULL, "a function of %s is in a schema",
+                        engine->name);
 }
 
 /* Column names of MySQL and MariaDB differ in more than case. */
@@ -155,19 +152,19 @@ static void check_columns(const struct subject *g)
     uint32_t count = stw_json_size(g->grant.columns);
     path_to(g, ".columns", path);
     if (count > 0 && (!g->grant.table || is_all(g->grant.table)))
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_COLUMNS_NEED_TABLE);
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL, DBU_COLUMNS_NEED_TABLE);
     if (count == 0 || !engine)
         return;
     if (g->grant.grant_option && !engine->has_schemas)
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL,
-                             "%s has no grantOption of columns, only of their table", engine->name);
-    for (uint32_t i = 0; i < STW_MIN(count, STW_DATABASEUSER_COLUMNS_MAX); i++) {
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL,
+                        "%s has no grantOption of columns, only of their table", engine->name);
+    for (uint32_t i = 0; i < STW_MIN(count, DBU_COLUMNS_MAX); i++) {
         stw_format(path, sizeof(path), "spec.grants[%u].columns[%u]", g->index, i);
         if (stw_json_strcpy(stw_json_at(g->grant.columns, i), name, sizeof(name)) != 0 || !*name)
             continue; /* the field table reports it */
-        if (stw_databaseuser_check_name(g->s, path, name, engine->name_max) &&
-            !engine->has_schemas && is_again(g, i, name))
-            stw_databaseuser_add(g->s, path, STW_DUPLICATE, name, "%s", "");
+        if (dbu_check_name(g->s, path, name, engine->name_max) && !engine->has_schemas &&
+            is_again(g, i, name))
+            dbu_add_finding(g->s, path, STW_DUPLICATE, name, "%s", "");
     }
 }
 
@@ -191,46 +188,45 @@ static void check_names(const struct subject *g)
         char path[PATH_MAX_BYTES];
         path_to(g, names[i].field, path);
         if (names[i].name)
-            (void)stw_databaseuser_check_name(g->s, path, names[i].name, g->s->engine->name_max);
+            (void)dbu_check_name(g->s, path, names[i].name, g->s->engine->name_max);
     }
 }
 
 static void check_reserved(const struct subject *g)
 {
     char path[PATH_MAX_BYTES];
-    const struct stw_dbu_scene *s = g->s;
+    const struct dbu_scene *s = g->s;
     path_to(g, ".database", path);
     if (g->grant.database && stw_engine_reserves_database(s->target->engine, g->grant.database))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s",
-                             g->grant.database, s->engine->name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", g->grant.database,
+                        s->engine->name);
     path_to(g, ".schema", path);
     if (g->grant.schema && stw_engine_reserves_schema(s->target->engine, g->grant.schema))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s",
-                             g->grant.schema, s->engine->name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", g->grant.schema,
+                        s->engine->name);
 }
 
 /* Skipped when the namespace is unknown, as for a file that is only validated. */
 static void check_database(const struct subject *g)
 {
     char path[PATH_MAX_BYTES];
-    const struct stw_dbu_scene *s = g->s;
+    const struct dbu_scene *s = g->s;
     const char *ns = s->a->ns, *database = g->grant.database;
     if (!database || !ns || !*ns || stw_target_allows_database(s->target, ns, database) ||
         stw_engine_reserves_database(s->target->engine, database))
         return;
     path_to(g, ".database", path);
     if (s->target->allowed_databases)
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow \"%.64s\" for namespace \"%s\"; have it "
-                             "added to allowedDatabases of the target",
-                             s->target_name, database, ns);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow \"%.64s\" for namespace \"%s\"; have it "
+                        "added to allowedDatabases of the target",
+                        s->target_name, database, ns);
     else
-        stw_databaseuser_add(
-            s, path, STW_FORBIDDEN, NULL,
-            "target \"%s\" does not allow \"%.64s\" for namespace \"%s\": without "
-            "allowedDatabases it gives \"%s\" and names that begin with \"%s-\" or "
-            "\"%s_\"",
-            s->target_name, database, ns, ns, ns, ns);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow \"%.64s\" for namespace \"%s\": without "
+                        "allowedDatabases it gives \"%s\" and names that begin with \"%s-\" or "
+                        "\"%s_\"",
+                        s->target_name, database, ns, ns, ns, ns);
 }
 
 /* --- privileges */
@@ -245,7 +241,7 @@ static void add_privilege(const struct subject *g, uint32_t i, enum stw_finding_
 {
     char path[PATH_MAX_BYTES];
     privilege_path(g, i, path);
-    stw_databaseuser_add(g->s, path, code, name, "%s", message);
+    dbu_add_finding(g->s, path, code, name, "%s", message);
 }
 
 static void refuse_privilege(const struct subject *g, uint32_t i, const char *name)
@@ -268,8 +264,8 @@ static bool some_engine_has(const char *name)
 static void check_allowed(const struct subject *g, const char *path, const char *privilege)
 {
     if (!stw_target_allows_privilege(g->s->target, privilege))
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, "target \"%s\" does not allow %s",
-                             g->s->target_name, privilege);
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL, "target \"%s\" does not allow %s",
+                        g->s->target_name, privilege);
 }
 
 static void check_privilege(const struct subject *g, uint32_t i, const char *name)
@@ -289,8 +285,7 @@ static void check_privilege(const struct subject *g, uint32_t i, const char *nam
     privilege_path(g, i, path);
     check_allowed(g, path, name);
     if (p->listed && g->grant.grant_option)
-        stw_databaseuser_add(g->s, path, STW_FORBIDDEN, NULL, "%s is not given with grantOption",
-                             name);
+        dbu_add_finding(g->s, path, STW_FORBIDDEN, NULL, "%s is not given with grantOption", name);
 }
 
 /* Whether `name` is in the list before `end`. */
@@ -307,7 +302,7 @@ static void check_privileges(const struct subject *g)
     char name[65];
     struct stw_json list = g->grant.privileges;
     uint32_t count = stw_json_size(list);
-    if (count > STW_DATABASEUSER_PRIVILEGES_MAX)
+    if (count > DBU_PRIVILEGES_MAX)
         return; /* the field table reports it */
     bool all = has_name_before(list, "ALL", count);
     for (uint32_t i = 0; i < count; i++) {
@@ -360,7 +355,7 @@ static void check_grant(const struct subject *g)
 static void check_duplicate(const struct subject *all, uint32_t index)
 {
     char path[PATH_MAX_BYTES];
-    const struct stw_databaseuser_grant *g = &all[index].grant, *other;
+    const struct dbu_spec_grant *g = &all[index].grant, *other;
     if (stw_json_size(g->columns) > 0)
         return;
     for (uint32_t i = 0; i < index && g->database; i++) {
@@ -370,19 +365,18 @@ static void check_duplicate(const struct subject *all, uint32_t index)
             stw_json_size(other->columns) > 0)
             continue;
         path_to(&all[index], "", path);
-        stw_databaseuser_add(all[index].s, path, STW_DUPLICATE, NULL,
-                             "spec.grants[%u] is for the same; put the privileges into one list",
-                             i);
+        dbu_add_finding(all[index].s, path, STW_DUPLICATE, NULL,
+                        "spec.grants[%u] is for the same; put the privileges into one list", i);
         return;
     }
 }
 
-void stw_databaseuser_check_grants(const struct stw_dbu_scene *s)
+void dbu_check_grants(const struct dbu_scene *s)
 {
     struct stw_arena arena;
     struct stw_json list = s->user->grants;
     uint32_t count = stw_json_size(list);
-    if (count == 0 || count > STW_DATABASEUSER_GRANTS_MAX)
+    if (count == 0 || count > DBU_GRANTS_MAX)
         return; /* the field table reports it */
     stw_arena_init(&arena);
     struct subject *all = stw_arena_alloc(&arena, count * sizeof(*all));
@@ -390,8 +384,7 @@ void stw_databaseuser_check_grants(const struct stw_dbu_scene *s)
     for (uint32_t i = 0; all && i < count; i++) {
         all[i] = (struct subject){.s = s, .index = i};
         /* wrong types have been reported already */
-        (void)stw_fields_decode(stw_databaseuser_grant_fields, stw_json_at(list, i), &arena,
-                                &all[i].grant);
+        (void)stw_fields_decode(dbu_grant_fields, stw_json_at(list, i), &arena, &all[i].grant);
         check_grant(&all[i]);
         check_duplicate(all, i);
     }

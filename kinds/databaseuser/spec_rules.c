@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #define LABEL_PATH "metadata.labels[target]"
-#define LABEL_MAX STW_DATABASEUSER_TARGET_MAX
+#define LABEL_MAX DBU_TARGET_MAX
 #define USER_MAX 80 /* the longest of all engines */
 #define PASSWORD_MIN 12
 
@@ -25,7 +25,7 @@ static bool is_same_word(const char *text, const char *word)
 /* --- the target */
 
 /* Names the targets that the namespace may use, and none of the others. */
-static void advise_on_targets(const struct stw_dbu_scene *s, const struct stw_targets *all)
+static void advise_on_targets(const struct dbu_scene *s, const struct stw_targets *all)
 {
     stw_autobuf struct stw_buf names = STW_BUF_INIT(4096);
     size_t shown = 0, more = 0;
@@ -36,7 +36,7 @@ static void advise_on_targets(const struct stw_dbu_scene *s, const struct stw_ta
         const struct stw_target *t = stw_targets_at(all, i);
         if (!stw_target_accepts_namespace(t, ns))
             continue;
-        if (shown == STW_DATABASEUSER_TARGETS_SHOWN) {
+        if (shown == DBU_TARGETS_SHOWN) {
             more++;
             continue;
         }
@@ -66,18 +66,18 @@ static bool made_on(const struct stw_admission *a, char ret[LABEL_MAX + 1])
                            LABEL_MAX + 1) == 0;
 }
 
-static void check_target(const struct stw_dbu_scene *s)
+static void check_target(const struct dbu_scene *s)
 {
     char made[LABEL_MAX + 1] = "";
     if (made_on(s->a, made) && strcasecmp(made, s->target_name) != 0)
-        stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
-                             "target cannot change from \"%s\" to \"%s\": the account would be "
-                             "left behind",
-                             made, s->target_name);
+        dbu_add_finding(s, LABEL_PATH, STW_FORBIDDEN, NULL,
+                        "target cannot change from \"%s\" to \"%s\": the account would be "
+                        "left behind",
+                        made, s->target_name);
     if (s->target && !stw_target_accepts_namespace(s->target, s->a->ns))
-        stw_databaseuser_add(s, LABEL_PATH, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not accept namespace \"%s\"", s->target_name,
-                             s->a->ns ? s->a->ns : "");
+        dbu_add_finding(s, LABEL_PATH, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not accept namespace \"%s\"", s->target_name,
+                        s->a->ns ? s->a->ns : "");
     if (!s->target && stw_product_knows_targets(s->a->env))
         stw_findings_warn(s->f,
                           "target \"%s\" is not configured; the account is created when it is",
@@ -89,8 +89,7 @@ static bool use_default(const struct stw_admission *a, const struct stw_targets 
                         char ret[LABEL_MAX + 1])
 {
     struct stw_json of = stw_json_there(a->old_object) ? a->old_object : a->object;
-    const struct stw_target *t =
-        stw_databaseuser_target_without_label(all, stw_json_get(of, "status"));
+    const struct stw_target *t = dbu_target_without_label(all, stw_json_get(of, "status"));
     if (t)
         stw_format(ret, LABEL_MAX + 1, "%s", t->name);
     return t;
@@ -120,7 +119,7 @@ static bool read_label(const struct stw_admission *a, const struct stw_targets *
 
 /* --- the account */
 
-static void advise_on_reserved(const struct stw_dbu_scene *s)
+static void advise_on_reserved(const struct dbu_scene *s)
 {
     stw_autobuf struct stw_buf engines = STW_BUF_INIT(256);
     for (enum stw_engine e = 0; e < STW_ENGINES; e++)
@@ -131,18 +130,18 @@ static void advise_on_reserved(const struct stw_dbu_scene *s)
     s->f->failed |= engines.failed;
 }
 
-static void check_reserved(const struct stw_dbu_scene *s)
+static void check_reserved(const struct dbu_scene *s)
 {
     const char *user = s->user->user;
     if (!s->target || !s->engine)
         advise_on_reserved(s);
     else if (stw_engine_reserves(s->target->engine, user) ||
              strcasecmp(s->target->admin_user, user) == 0)
-        stw_databaseuser_add(s, "spec.user", STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", user,
-                             s->engine->name);
+        dbu_add_finding(s, "spec.user", STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", user,
+                        s->engine->name);
 }
 
-static void check_unique(const struct stw_dbu_scene *s)
+static void check_unique(const struct dbu_scene *s)
 {
     char self[600], holder[512] = "";
     stw_autobuf struct stw_buf key = STW_BUF_INIT(4096);
@@ -150,13 +149,13 @@ static void check_unique(const struct stw_dbu_scene *s)
     const struct stw_lookup *lookup = a->env ? a->env->lookup : NULL;
     if (!lookup || !lookup->find || !*s->target_name)
         return;
-    stw_databaseuser_account_key(s->target_name, s->user->user, &key);
+    dbu_account_key(s->target_name, s->user->user, &key);
     stw_format(self, sizeof(self), "%s/%s", a->ns ? a->ns : "", a->name ? a->name : "");
     s->f->failed |= key.failed;
     if (!key.failed &&
         lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
-        stw_databaseuser_add(s, "spec.user", STW_FORBIDDEN, NULL,
-                             "account already managed by DatabaseUser %s", holder);
+        dbu_add_finding(s, "spec.user", STW_FORBIDDEN, NULL,
+                        "account already managed by DatabaseUser %s", holder);
 }
 
 /* Servers of the MySQL family take such quotes off when a client logs in, and look for the rest. */
@@ -166,46 +165,45 @@ static bool is_quoted(const char *name)
     return len > 1 && name[0] == '\'' && name[len - 1] == '\'';
 }
 
-static void check_user(const struct stw_dbu_scene *s)
+static void check_user(const struct dbu_scene *s)
 {
-    if (!s->user->user || !*s->user->user || stw_databaseuser_check_user(s->user->user))
+    if (!s->user->user || !*s->user->user || dbu_check_user(s->user->user))
         return; /* the field table reports it */
-    if (!stw_databaseuser_check_name(s, "spec.user", s->user->user,
-                                     s->engine ? s->engine->user_max : USER_MAX))
+    if (!dbu_check_name(s, "spec.user", s->user->user, s->engine ? s->engine->user_max : USER_MAX))
         return;
     if (s->engine && !s->engine->names_in_bytes && is_quoted(s->user->user))
-        stw_databaseuser_add(s, "spec.user", STW_INVALID, s->user->user,
-                             "must not be in single quotes on %s, whose servers take them off when "
-                             "a client logs in",
-                             s->engine->name);
+        dbu_add_finding(s, "spec.user", STW_INVALID, s->user->user,
+                        "must not be in single quotes on %s, whose servers take them off when "
+                        "a client logs in",
+                        s->engine->name);
     check_reserved(s);
     check_unique(s);
 }
 
 /* --- roles */
 
-static void check_role(const struct stw_dbu_scene *s, const char *path, const char *role)
+static void check_role(const struct dbu_scene *s, const char *path, const char *role)
 {
-    if (!stw_databaseuser_check_name(s, path, role, s->engine->user_max))
+    if (!dbu_check_name(s, path, role, s->engine->user_max))
         return;
     if (s->user->user && stw_streq(role, s->user->user))
-        stw_databaseuser_add(s, path, STW_INVALID, role, STW_DATABASEUSER_OTHER_ROLE);
+        dbu_add_finding(s, path, STW_INVALID, role, DBU_OTHER_ROLE);
     else if (stw_engine_reserves_role(s->target, role, role) ||
              strcasecmp(s->target->admin_user, role) == 0)
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
-                             s->engine->name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
+                        s->engine->name);
     else if (s->a->ns && !stw_target_allows_role(s->target, s->a->ns, role))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow the role \"%s\" for namespace \"%s\"; "
-                             "have it added to allowedRoles of the target",
-                             s->target_name, role, s->a->ns);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow the role \"%s\" for namespace \"%s\"; "
+                        "have it added to allowedRoles of the target",
+                        s->target_name, role, s->a->ns);
 }
 
-static void check_roles(const struct stw_dbu_scene *s)
+static void check_roles(const struct dbu_scene *s)
 {
     struct stw_json roles = s->user->roles;
     uint32_t count = stw_json_size(roles);
-    if (count > STW_DATABASEUSER_ROLES_MAX)
+    if (count > DBU_ROLES_MAX)
         return; /* the field table reports it */
     for (uint32_t i = 0; i < count; i++) {
         char path[64], role[4 * USER_MAX + 1];
@@ -216,7 +214,7 @@ static void check_roles(const struct stw_dbu_scene *s)
         for (uint32_t k = 0; k < i && !again; k++)
             again = stw_json_is(stw_json_at(roles, k), role);
         if (again)
-            stw_databaseuser_add(s, path, STW_DUPLICATE, role, "%s", "");
+            dbu_add_finding(s, path, STW_DUPLICATE, role, "%s", "");
         else if (s->engine && s->target)
             check_role(s, path, role);
     }
@@ -224,15 +222,15 @@ static void check_roles(const struct stw_dbu_scene *s)
 
 /* --- the plugin */
 
-static void check_plugin(const struct stw_dbu_scene *s)
+static void check_plugin(const struct dbu_scene *s)
 {
     static const char path[] = "spec.authPlugin";
     const char *plugin = s->user->auth_plugin;
     stw_autobuf struct stw_buf allowed = STW_BUF_INIT(4096);
-    if (!plugin || !*plugin || stw_databaseuser_check_plugin(plugin) || !s->target || !s->engine)
+    if (!plugin || !*plugin || dbu_check_plugin(plugin) || !s->target || !s->engine)
         return; /* the field table reports it */
     if (!s->engine->auth_plugins[0]) {
-        stw_databaseuser_add_unsupported(s, path, plugin);
+        dbu_add_unsupported(s, path, plugin);
         return;
     }
     if (stw_target_allows_plugin(s->target, plugin))
@@ -240,14 +238,14 @@ static void check_plugin(const struct stw_dbu_scene *s)
     stw_engine_list_names(s->target->allowed_auth_plugins, &allowed);
     s->f->failed |= allowed.failed;
     if (allowed.len > 0)
-        stw_databaseuser_add(s, path, STW_NOT_SUPPORTED, plugin,
-                             "supported values: %s, the allowedAuthPlugins of target \"%s\"",
-                             stw_buf_str(&allowed), s->target_name);
+        dbu_add_finding(s, path, STW_NOT_SUPPORTED, plugin,
+                        "supported values: %s, the allowedAuthPlugins of target \"%s\"",
+                        stw_buf_str(&allowed), s->target_name);
     else
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" allows no plugin to be chosen; leave it out, or have "
-                             "it added to allowedAuthPlugins of the target",
-                             s->target_name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" allows no plugin to be chosen; leave it out, or have "
+                        "it added to allowedAuthPlugins of the target",
+                        s->target_name);
 }
 
 /* --- hosts, TLS, limits */
@@ -277,7 +275,7 @@ static bool same_host(struct stw_json a, struct stw_json b)
 }
 
 /* MariaDB takes "10.0.0.0/8" for a name, from which no client can log in. */
-static void check_networks(const struct stw_dbu_scene *s)
+static void check_networks(const struct dbu_scene *s)
 {
     struct stw_json key, host;
     uint32_t i = 0;
@@ -293,11 +291,11 @@ static void check_networks(const struct stw_dbu_scene *s)
     }
 }
 
-static void check_hosts(const struct stw_dbu_scene *s)
+static void check_hosts(const struct dbu_scene *s)
 {
     struct stw_json hosts = s->user->hosts;
     uint32_t count = stw_json_size(hosts);
-    if (count > STW_DATABASEUSER_HOSTS_MAX)
+    if (count > DBU_HOSTS_MAX)
         return; /* the field table reports it */
     for (uint32_t i = 1; i < count; i++) {
         char path[64];
@@ -319,10 +317,10 @@ static bool requires_certificate(struct stw_json object)
     return stw_json_there(stw_json_path(object, "spec.requireCertificate"));
 }
 
-static void check_certificate(const struct stw_dbu_scene *s)
+static void check_certificate(const struct dbu_scene *s)
 {
     static const char path[] = "spec.requireCertificate";
-    const struct stw_databaseuser_certificate *c = &s->user->certificate;
+    const struct dbu_spec_certificate *c = &s->user->certificate;
     if (!requires_certificate(s->a->object)) {
         if (requires_certificate(s->a->old_object))
             stw_findings_warn(s->f,
@@ -331,24 +329,24 @@ static void check_certificate(const struct stw_dbu_scene *s)
         return;
     }
     if ((c->subject || c->issuer) && !is_same_word(s->user->require_tls, "X509"))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_CERTIFICATE_NEEDS_X509);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, DBU_CERTIFICATE_NEEDS_X509);
     else if (s->engine && !s->engine->has_require_tls)
-        stw_databaseuser_add_unsupported(s, path, NULL);
+        dbu_add_unsupported(s, path, NULL);
 }
 
-static void check_tls(const struct stw_dbu_scene *s)
+static void check_tls(const struct dbu_scene *s)
 {
     bool none = is_same_word(s->user->require_tls, "None");
     if (!s->engine)
         return;
     if (!none && s->user->require_tls && !s->engine->has_require_tls)
-        stw_databaseuser_add_unsupported(s, "spec.requireTLS", s->user->require_tls);
+        dbu_add_unsupported(s, "spec.requireTLS", s->user->require_tls);
     if (none && s->engine->has_hosts && has_any_host(s->user->hosts))
         stw_findings_warn(s->f, "the account may log in from any host without TLS; narrow hosts or "
                                 "set requireTLS");
 }
 
-static void check_limit(const struct stw_dbu_scene *s, const char *path, int64_t value)
+static void check_limit(const struct dbu_scene *s, const char *path, int64_t value)
 {
     char text[24];
     if (value == 0 || !s->engine || s->engine->has_hourly_limits)
@@ -357,43 +355,43 @@ static void check_limit(const struct stw_dbu_scene *s, const char *path, int64_t
     stw_findings_add(s->f, path, STW_INVALID, text, "not supported on %s", s->engine->name);
 }
 
-static void check_limits(const struct stw_dbu_scene *s)
+static void check_limits(const struct dbu_scene *s)
 {
-    const struct stw_databaseuser_limits *l = &s->user->limits;
+    const struct dbu_spec_limits *l = &s->user->limits;
     check_limit(s, "spec.limits.maxQueriesPerHour", l->max_queries_per_hour);
     check_limit(s, "spec.limits.maxUpdatesPerHour", l->max_updates_per_hour);
     check_limit(s, "spec.limits.maxConnectionsPerHour", l->max_connections_per_hour);
 }
 
-static void check_until(const struct stw_dbu_scene *s)
+static void check_until(const struct dbu_scene *s)
 {
     if (s->user->valid_until && s->engine && s->engine->has_hosts)
-        stw_databaseuser_add_unsupported(s, "spec.validUntil", s->user->valid_until);
+        dbu_add_unsupported(s, "spec.validUntil", s->user->valid_until);
 }
 
 /* --- ownership and deletion */
 
-static void check_reassign(const struct stw_dbu_scene *s)
+static void check_reassign(const struct dbu_scene *s)
 {
     static const char path[] = "spec.reassignOwnedTo";
     const char *role = s->user->reassign_owned_to;
     if (!role || !*role)
         return;
     if (s->engine && !s->engine->has_owned_objects)
-        stw_databaseuser_add_unsupported(s, path, role);
+        dbu_add_unsupported(s, path, role);
     else if (s->user->user && stw_streq(role, s->user->user))
-        stw_databaseuser_add(s, path, STW_INVALID, role, STW_DATABASEUSER_OTHER_ROLE);
+        dbu_add_finding(s, path, STW_INVALID, role, DBU_OTHER_ROLE);
     else if (s->target && s->engine && stw_engine_reserves(s->target->engine, role))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
-                             s->engine->name);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "\"%s\" is reserved on %s", role,
+                        s->engine->name);
     else if (s->target && s->a->ns && !stw_target_allows_owner(s->target, s->a->ns, role))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow \"%s\" as a new owner; leave it out, or "
-                             "have it added to allowedOwners of the target",
-                             s->target_name, role);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow \"%s\" as a new owner; leave it out, or "
+                        "have it added to allowedOwners of the target",
+                        s->target_name, role);
 }
 
-static void check_adoption(const struct stw_dbu_scene *s)
+static void check_adoption(const struct dbu_scene *s)
 {
     if (s->target && s->a->ns && s->user->user && is_same_word(s->user->adoption_policy, "Adopt") &&
         !stw_target_allows_adoption(s->target, s->a->ns, s->user->user))
@@ -403,7 +401,7 @@ static void check_adoption(const struct stw_dbu_scene *s)
                           s->target_name, s->user->user);
 }
 
-static void advise_on_deletion(const struct stw_dbu_scene *s)
+static void advise_on_deletion(const struct dbu_scene *s)
 {
     if (is_same_word(s->user->deletion_policy, "Retain"))
         stw_findings_warn(s->f, "deletionPolicy is Retain: the account and its rights stay on the "
@@ -415,9 +413,9 @@ static void advise_on_deletion(const struct stw_dbu_scene *s)
 
 /* --- the password */
 
-static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secret_facts *facts)
+static void advise_on_value(const struct dbu_scene *s, const struct stw_secret_facts *facts)
 {
-    const struct stw_databaseuser_password *p = &s->user->password;
+    const struct dbu_spec_password *p = &s->user->password;
     uint32_t len = p->trim_newline ? facts->bare_len : facts->len;
     if (facts->ends_in_newline && !p->trim_newline)
         stw_findings_warn(s->f,
@@ -439,9 +437,9 @@ static void advise_on_value(const struct stw_dbu_scene *s, const struct stw_secr
                           PASSWORD_MIN);
 }
 
-static bool password_changed(const struct stw_dbu_scene *s)
+static bool password_changed(const struct dbu_scene *s)
 {
-    const struct stw_databaseuser_password *now = &s->user->password, *was;
+    const struct dbu_spec_password *now = &s->user->password, *was;
     if (!s->old)
         return true;
     was = &s->old->password;
@@ -450,10 +448,10 @@ static bool password_changed(const struct stw_dbu_scene *s)
 }
 
 /* Reading the Secret costs a request, so do it only when the reference is new or has changed. */
-static void advise_on_password(const struct stw_dbu_scene *s)
+static void advise_on_password(const struct dbu_scene *s)
 {
     struct stw_secret_facts facts = {0};
-    const struct stw_databaseuser_password *p = &s->user->password;
+    const struct dbu_spec_password *p = &s->user->password;
     const struct stw_lookup *lookup = s->a->env ? s->a->env->lookup : NULL;
     if (s->a->quiet || s->f->error_count || !lookup || !lookup->secret || !s->a->ns || !p->name ||
         !p->key || !password_changed(s))
@@ -471,36 +469,34 @@ static void advise_on_password(const struct stw_dbu_scene *s)
         advise_on_value(s, &facts);
 }
 
-static bool is_generated(const struct stw_dbu_scene *s)
+static bool is_generated(const struct dbu_scene *s)
 {
     return stw_json_there(stw_json_path(s->a->object, "spec.password.generate"));
 }
 
-static void check_authentication(const struct stw_dbu_scene *s)
+static void check_authentication(const struct dbu_scene *s)
 {
     static const char *const fields[] = {"password", "rotation", "authPlugin"};
     struct stw_json spec = stw_json_get(s->a->object, "spec");
-    bool iam = stw_databaseuser_is_iam(s->user);
-    if (s->old && stw_databaseuser_is_iam(s->old) != iam)
-        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL,
-                             STW_DATABASEUSER_AUTHENTICATION_STAYS);
+    bool iam = dbu_is_iam(s->user);
+    if (s->old && dbu_is_iam(s->old) != iam)
+        dbu_add_finding(s, "spec.authentication", STW_FORBIDDEN, NULL, DBU_AUTHENTICATION_STAYS);
     if (!iam && !stw_json_there(stw_json_get(spec, "password")))
-        stw_databaseuser_add(s, "spec.password", STW_REQUIRED, NULL,
-                             STW_DATABASEUSER_PASSWORD_OR_IAM);
+        dbu_add_finding(s, "spec.password", STW_REQUIRED, NULL, DBU_PASSWORD_OR_IAM);
     for (size_t i = 0; iam && i < STW_COUNT(fields); i++) {
         char path[64];
         stw_format(path, sizeof(path), "spec.%s", fields[i]);
         if (stw_json_there(stw_json_get(spec, fields[i])))
-            stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_NOT_WITH_IAM);
+            dbu_add_finding(s, path, STW_FORBIDDEN, NULL, DBU_NOT_WITH_IAM);
     }
     if (iam && s->target && !s->target->allow_iam)
-        stw_databaseuser_add(s, "spec.authentication", STW_FORBIDDEN, NULL,
-                             "target \"%s\" does not allow accounts without a password; have "
-                             "allowIAM of the target set",
-                             s->target_name);
+        dbu_add_finding(s, "spec.authentication", STW_FORBIDDEN, NULL,
+                        "target \"%s\" does not allow accounts without a password; have "
+                        "allowIAM of the target set",
+                        s->target_name);
 }
 
-static void check_password(const struct stw_dbu_scene *s)
+static void check_password(const struct dbu_scene *s)
 {
     const char *name = s->user->password.name;
     bool named = name && *name, generated = is_generated(s);
@@ -508,39 +504,34 @@ static void check_password(const struct stw_dbu_scene *s)
     if (stw_json_type(password) != STW_JSON_OBJECT)
         return; /* the field table reports it */
     if (!generated && !stw_json_there(stw_json_get(password, "name")))
-        stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL,
-                         STW_DATABASEUSER_NAME_OR_GENERATE);
+        stw_findings_add(s->f, "spec.password.name", STW_REQUIRED, NULL, DBU_NAME_OR_GENERATE);
     else if (generated && named)
-        stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
-                         STW_DATABASEUSER_ONE_PASSWORD);
-    else if (generated && s->a->name &&
-             strlen(s->a->name) + strlen(STW_DATABASEUSER_PASSWORD_SUFFIX) > 253)
+        stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL, DBU_ONE_PASSWORD);
+    else if (generated && s->a->name && strlen(s->a->name) + strlen(DBU_PASSWORD_SUFFIX) > 253)
         stw_findings_add(s->f, "spec.password.generate", STW_FORBIDDEN, NULL,
                          "the name of the object is too long for a Secret with \"%s\" after it",
-                         STW_DATABASEUSER_PASSWORD_SUFFIX);
+                         DBU_PASSWORD_SUFFIX);
     if (generated && s->user->password.trim_newline)
-        stw_findings_add(s->f, "spec.password.trimNewline", STW_FORBIDDEN, NULL,
-                         STW_DATABASEUSER_NO_NEWLINE);
+        stw_findings_add(s->f, "spec.password.trimNewline", STW_FORBIDDEN, NULL, DBU_NO_NEWLINE);
 }
 
 /* --- the connection */
 
-static bool is_password_secret(const struct stw_dbu_scene *s, const char *name)
+static bool is_password_secret(const struct dbu_scene *s, const char *name)
 {
     char generated[512];
     stw_format(generated, sizeof(generated), "%s%s", s->a->name ? s->a->name : "",
-               STW_DATABASEUSER_PASSWORD_SUFFIX);
+               DBU_PASSWORD_SUFFIX);
     return is_generated(s) ? stw_streq(name, generated) : stw_same(name, s->user->password.name);
 }
 
-static void check_connection_keys(const struct stw_dbu_scene *s, const char *field,
-                                  struct stw_json map, struct stw_json other)
+static void check_connection_keys(const struct dbu_scene *s, const char *field, struct stw_json map,
+                                  struct stw_json other)
 {
     struct stw_json key, value;
     stw_json_foreach (map, key, value) {
         char text[254] = "", path[512];
-        bool fits = stw_json_strcpy(key, text, sizeof(text)) == 0 && *text &&
-                    !stw_databaseuser_check_key(text);
+        bool fits = stw_json_strcpy(key, text, sizeof(text)) == 0 && *text && !dbu_check_key(text);
         stw_format(path, sizeof(path), "spec.connectionSecret.%s[%s]", field, text);
         if (!fits)
             stw_findings_add(s->f, path, STW_INVALID, NULL,
@@ -568,8 +559,7 @@ static bool is_reserved_key(const struct stw_operator *op, const char *key)
     return false;
 }
 
-static void check_reserved_keys(const struct stw_dbu_scene *s, const char *field,
-                                struct stw_json map)
+static void check_reserved_keys(const struct dbu_scene *s, const char *field, struct stw_json map)
 {
     struct stw_json key, value;
     stw_json_foreach (map, key, value) {
@@ -580,21 +570,21 @@ static void check_reserved_keys(const struct stw_dbu_scene *s, const char *field
             !is_reserved_key(s->a->env ? s->a->env->op : NULL, text))
             continue;
         stw_format(path, sizeof(path), "spec.connectionSecret.%s[%s]", field, text);
-        stw_findings_add(s->f, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_RESERVED_KEY);
+        stw_findings_add(s->f, path, STW_FORBIDDEN, NULL, DBU_RESERVED_KEY);
     }
 }
 
-static void check_connection(const struct stw_dbu_scene *s)
+static void check_connection(const struct dbu_scene *s)
 {
-    const struct stw_databaseuser_connection *c = &s->user->connection;
+    const struct dbu_spec_connection *c = &s->user->connection;
     const char *old = s->old ? s->old->connection.name : NULL;
     static const char path[] = "spec.connectionSecret.name";
     if (!c->name || !*c->name)
         return;
     if (is_password_secret(s, c->name))
-        stw_databaseuser_add(s, path, STW_INVALID, c->name, STW_DATABASEUSER_OTHER_SECRET);
+        dbu_add_finding(s, path, STW_INVALID, c->name, DBU_OTHER_SECRET);
     if (old && *old && !stw_streq(old, c->name))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, "field is immutable (was \"%s\")", old);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, "field is immutable (was \"%s\")", old);
     check_connection_keys(s, "keys", c->keys, STW_JSON_NONE);
     check_connection_keys(s, "template", c->template, c->keys);
     check_reserved_keys(s, "labels", c->labels);
@@ -607,7 +597,7 @@ static void check_connection(const struct stw_dbu_scene *s)
 
 #define STRATEGY "spec.rotation.strategy"
 
-static bool is_twins(const struct stw_dbu_scene *s)
+static bool is_twins(const struct dbu_scene *s)
 {
     const char *strategy = s->user->rotation.strategy;
     return is_same_word(strategy, "TwinAccounts") ||
@@ -615,7 +605,7 @@ static bool is_twins(const struct stw_dbu_scene *s)
 }
 
 /* Applications must learn the login's name, which changes. */
-static bool holds_user(const struct stw_databaseuser_connection *c)
+static bool holds_user(const struct dbu_spec_connection *c)
 {
     static const char *const with_user[] = {"user", "uri", "jdbcUrl"};
     struct stw_json key, value;
@@ -636,7 +626,7 @@ static bool holds_user(const struct stw_databaseuser_connection *c)
     return false;
 }
 
-static void check_twin_name(const struct stw_dbu_scene *s, const char *suffix)
+static void check_twin_name(const struct dbu_scene *s, const char *suffix)
 {
     char name[4 * USER_MAX + 8], self[600], holder[512] = "";
     stw_autobuf struct stw_buf key = STW_BUF_INIT(4096);
@@ -644,61 +634,59 @@ static void check_twin_name(const struct stw_dbu_scene *s, const char *suffix)
     stw_format(name, sizeof(name), "%s%s", s->user->user, suffix);
     if (s->target && (stw_engine_reserves(s->target->engine, name) ||
                       strcasecmp(s->target->admin_user, name) == 0)) {
-        stw_databaseuser_add(s, STRATEGY, STW_FORBIDDEN, NULL, "the login \"%s\" is reserved on %s",
-                             name, s->engine->name);
+        dbu_add_finding(s, STRATEGY, STW_FORBIDDEN, NULL, "the login \"%s\" is reserved on %s",
+                        name, s->engine->name);
         return;
     }
     if (!lookup || !lookup->find || !*s->target_name)
         return;
-    stw_databaseuser_account_key(s->target_name, name, &key);
+    dbu_account_key(s->target_name, name, &key);
     stw_format(self, sizeof(self), "%s/%s", s->a->ns ? s->a->ns : "", s->a->name ? s->a->name : "");
     s->f->failed |= key.failed;
     if (!key.failed &&
         lookup->find(lookup->ctx, "databaseusers.account", stw_buf_str(&key), self, holder))
-        stw_databaseuser_add(s, STRATEGY, STW_FORBIDDEN, NULL,
-                             "the login \"%s\" is the account of DatabaseUser %s", name, holder);
+        dbu_add_finding(s, STRATEGY, STW_FORBIDDEN, NULL,
+                        "the login \"%s\" is the account of DatabaseUser %s", name, holder);
 }
 
-static void check_twins(const struct stw_dbu_scene *s)
+static void check_twins(const struct dbu_scene *s)
 {
-    const struct stw_databaseuser_connection *c = &s->user->connection;
+    const struct dbu_spec_connection *c = &s->user->connection;
     const char *user = s->user->user, *strategy = s->user->rotation.strategy;
     bool bytes = s->engine && s->engine->names_in_bytes;
     uint32_t most = s->engine ? s->engine->user_max : USER_MAX;
     if (!c->name)
-        stw_databaseuser_add(s, "spec.connectionSecret", STW_REQUIRED, NULL,
-                             STW_DATABASEUSER_TWINS_NEED_CONNECTION);
+        dbu_add_finding(s, "spec.connectionSecret", STW_REQUIRED, NULL, DBU_TWINS_NEED_CONNECTION);
     else if (!holds_user(c))
-        stw_databaseuser_add(s, "spec.connectionSecret", STW_INVALID, NULL,
-                             "keys or template must have user, uri or jdbcUrl, because "
-                             "TwinAccounts changes the name of the login");
-    if (!user || !*user || stw_databaseuser_name_length(s, user) > most)
+        dbu_add_finding(s, "spec.connectionSecret", STW_INVALID, NULL,
+                        "keys or template must have user, uri or jdbcUrl, because "
+                        "TwinAccounts changes the name of the login");
+    if (!user || !*user || dbu_name_length(s, user) > most)
         return; /* reported by its own rule */
-    if (stw_databaseuser_name_length(s, user) + strlen(STW_DATABASEUSER_TWIN_A) > most) {
-        stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
-                             "spec.user must be at most %zu %s, because the logins have two more",
-                             most - strlen(STW_DATABASEUSER_TWIN_A),
-                             bytes ? "bytes" : "characters");
+    if (dbu_name_length(s, user) + strlen(DBU_TWIN_A) > most) {
+        dbu_add_finding(s, STRATEGY, STW_INVALID, strategy,
+                        "spec.user must be at most %zu %s, because the logins have two more",
+                        most - strlen(DBU_TWIN_A), bytes ? "bytes" : "characters");
         return;
     }
-    check_twin_name(s, STW_DATABASEUSER_TWIN_A);
-    check_twin_name(s, STW_DATABASEUSER_TWIN_B);
+    check_twin_name(s, DBU_TWIN_A);
+    check_twin_name(s, DBU_TWIN_B);
 }
 
-static void check_every(const struct stw_dbu_scene *s)
+static void check_every(const struct dbu_scene *s)
 {
     static const char path[] = "spec.rotation.every";
-    const struct stw_databaseuser_rotation *r = &s->user->rotation;
-    if (!r->every || !*r->every || stw_databaseuser_check_every(r->every))
+    const struct dbu_spec_rotation *r = &s->user->rotation;
+    if (!r->every || !*r->every || dbu_check_every(r->every))
         return; /* the field table reports it */
     if (!is_generated(s))
-        stw_databaseuser_add(s, path, STW_FORBIDDEN, NULL, STW_DATABASEUSER_EVERY_NEEDS_GENERATE);
+        dbu_add_finding(s, path, STW_FORBIDDEN, NULL, DBU_EVERY_NEEDS_GENERATE);
     else if (!is_same_word(r->strategy, "InPlace") &&
-             stw_databaseuser_interval_s(r->every) <= r->overlap_seconds)
-        stw_databaseuser_add(s, path, STW_INVALID, r->every, "must be longer than overlapSeconds");
+             dbu_interval_s(r->every) <= r->overlap_seconds)
+        dbu_add_finding(s, path, STW_INVALID, r->every, "must be longer than overlapSeconds");
 }
 
-static void check_rotation(const struct stw_dbu_scene *s)
+static void check_rotation(const struct dbu_scene *s)
 {
     const char *strategy = s->user->rotation.strategy;
     if (!stw_json_there(stw_json_path(s->a->object, "spec.rotation")))
@@ -711,10 +699,10 @@ static void check_rotation(const struct stw_dbu_scene *s)
     if (!is_same_word(strategy, "Auto") && !is_same_word(strategy, "DualPassword"))
         return;
     if (s->target && s->target->engine != STW_ENGINE_MYSQL)
-        stw_databaseuser_add(s, STRATEGY, STW_INVALID, strategy,
-                             "needs two valid passwords at a time, which %s does not have; set "
-                             "TwinAccounts or InPlace",
-                             s->engine->name);
+        dbu_add_finding(s, STRATEGY, STW_INVALID, strategy,
+                        "needs two valid passwords at a time, which %s does not have; set "
+                        "TwinAccounts or InPlace",
+                        s->engine->name);
     else if (!s->user->connection.name)
         stw_findings_warn(s->f, "without connectionSecret, applications may read a new password "
                                 "before it is set on the server");
@@ -722,7 +710,7 @@ static void check_rotation(const struct stw_dbu_scene *s)
 
 /* --- all of it */
 
-static void check_all(const struct stw_dbu_scene *s)
+static void check_all(const struct dbu_scene *s)
 {
     if (*s->target_name)
         check_target(s);
@@ -732,26 +720,26 @@ static void check_all(const struct stw_dbu_scene *s)
     check_connection(s);
     check_rotation(s);
     check_hosts(s);
-    stw_databaseuser_check_databases(s);
-    stw_databaseuser_check_grants(s);
+    dbu_check_databases(s);
+    dbu_check_grants(s);
     check_roles(s);
     check_plugin(s);
     check_tls(s);
     check_certificate(s);
     check_limits(s);
     check_until(s);
-    stw_databaseuser_check_settings(s);
+    dbu_check_settings(s);
     check_reassign(s);
     check_adoption(s);
     advise_on_deletion(s);
     advise_on_password(s);
 }
 
-void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
-                               const void *old_spec, struct stw_findings *f)
+void dbu_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                  struct stw_findings *f)
 {
     char name[LABEL_MAX + 1];
-    struct stw_dbu_scene s = {.a = a, .user = spec, .old = old_spec, .target_name = name, .f = f};
+    struct dbu_scene s = {.a = a, .user = spec, .old = old_spec, .target_name = name, .f = f};
     struct stw_targets *targets = stw_product_targets(a->env);
     if (read_label(a, targets, f, name))
         s.target = stw_targets_find(targets, name);
@@ -762,12 +750,12 @@ void stw_databaseuser_validate(const struct stw_admission *a, const void *spec,
     stw_targets_unref(targets);
 }
 
-void stw_databaseuser_advise_delete(const struct stw_admission *a, struct stw_findings *f)
+void dbu_advise_delete(const struct stw_admission *a, struct stw_findings *f)
 {
     char account[256], target[LABEL_MAX + 1];
     struct stw_json status = stw_json_get(a->old_object, "status");
     struct stw_json policy = stw_json_path(a->old_object, "spec.deletionPolicy");
-    stw_databaseuser_advise_databases(a, f);
+    dbu_advise_databases(a, f);
     if (stw_json_strcpy(stw_json_get(status, "account"), account, sizeof(account)) != 0 ||
         stw_json_strcpy(stw_json_get(status, "target"), target, sizeof(target)) != 0 || !*account)
         return;

@@ -18,22 +18,22 @@ static bool has_control(const char *text)
     return false;
 }
 
-const char *stw_databaseuser_check_text(const char *text)
+const char *dbu_check_text(const char *text)
 {
-    return has_control(text) ? STW_DATABASEUSER_NO_CONTROL : NULL;
+    return has_control(text) ? DBU_NO_CONTROL : NULL;
 }
 
 /* Servers that pad names with blanks treat "app " as "app". */
-const char *stw_databaseuser_check_user(const char *user)
+const char *dbu_check_user(const char *user)
 {
     if (has_control(user))
-        return STW_DATABASEUSER_NO_CONTROL;
+        return DBU_NO_CONTROL;
     if (user[0] == ' ' || (*user && user[strlen(user) - 1] == ' '))
-        return STW_DATABASEUSER_NO_BLANK;
+        return DBU_NO_BLANK;
     return NULL;
 }
 
-const char *stw_databaseuser_check_host(const char *host)
+const char *dbu_check_host(const char *host)
 {
     for (const char *c = host; *c; c++)
         if (*c <= ' ' || *c >= 0x7f || strchr("'\"`\\", *c))
@@ -42,97 +42,93 @@ const char *stw_databaseuser_check_host(const char *host)
     return NULL;
 }
 
-const char *stw_databaseuser_check_key(const char *key)
+const char *dbu_check_key(const char *key)
 {
     if (key[strspn(key, KEY_CHARACTERS)])
-        return STW_DATABASEUSER_KEY_FORM;
+        return DBU_KEY_FORM;
     return NULL;
 }
 
-const char *stw_databaseuser_check_alphabet(const char *alphabet)
+const char *dbu_check_alphabet(const char *alphabet)
 {
     for (const char *c = alphabet; *c; c++)
         if (*c <= ' ' || *c >= 0x7f || strchr(c + 1, *c))
-            return STW_DATABASEUSER_ALPHABET_FORM;
+            return DBU_ALPHABET_FORM;
     return NULL;
 }
 
-const char *stw_databaseuser_check_plugin(const char *plugin)
+const char *dbu_check_plugin(const char *plugin)
 {
     if (plugin[strspn(plugin, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        return STW_DATABASEUSER_WORD_FORM;
+        return DBU_WORD_FORM;
     return NULL;
 }
 
-const char *stw_databaseuser_check_subject(const char *subject)
+const char *dbu_check_subject(const char *subject)
 {
     for (const char *c = subject; *c; c++)
         if (*c < ' ' || *c > '~')
-            return STW_DATABASEUSER_SUBJECT_FORM;
-    return *subject == '/' ? NULL : STW_DATABASEUSER_SUBJECT_FORM;
+            return DBU_SUBJECT_FORM;
+    return *subject == '/' ? NULL : DBU_SUBJECT_FORM;
 }
 
-const char *stw_databaseuser_check_every(const char *every)
+const char *dbu_check_every(const char *every)
 {
     size_t digits = strspn(every, "0123456789");
     return digits >= 1 && digits <= 4 && *every != '0' && strlen(every) == digits + 1 &&
                    strchr("mhd", every[digits])
                ? NULL
-               : STW_DATABASEUSER_EVERY_FORM;
+               : DBU_EVERY_FORM;
 }
 
-const char *stw_databaseuser_check_until(const char *until)
+const char *dbu_check_until(const char *until)
 {
     int64_t wall_us;
     bool whole = strlen(until) == strlen("2030-01-31T12:00:00Z");
     return stw_streq(until, "infinity") || (whole && stw_time_parse(until, &wall_us) == 0)
                ? NULL
-               : STW_DATABASEUSER_UNTIL_FORM;
+               : DBU_UNTIL_FORM;
 }
 
-const char *stw_databaseuser_check_database(const char *name)
+const char *dbu_check_database(const char *name)
 {
     if (stw_streq(name, "*"))
-        return STW_DATABASEUSER_ONE_DATABASE;
+        return DBU_ONE_DATABASE;
     if (strncmp(name, STW_DATABASE_NEW_PREFIX, strlen(STW_DATABASE_NEW_PREFIX)) == 0)
-        return STW_DATABASEUSER_NEW_PREFIX;
-    return stw_databaseuser_check_text(name);
+        return DBU_NEW_PREFIX;
+    return dbu_check_text(name);
 }
 
-const char *stw_databaseuser_check_schema(const char *name)
+const char *dbu_check_schema(const char *name)
 {
     if (stw_streq(name, "public"))
-        return STW_DATABASEUSER_SCHEMA_PUBLIC;
-    return stw_databaseuser_check_text(name);
+        return DBU_SCHEMA_PUBLIC;
+    return dbu_check_text(name);
 }
 
-const char *stw_databaseuser_check_extension(const char *name)
+const char *dbu_check_extension(const char *name)
 {
-    return name[strspn(name, STW_DATABASEUSER_WORD "-")]
-               ? "must consist of letters, digits, '-' and '_'"
-               : NULL;
+    return name[strspn(name, DBU_WORD "-")] ? "must consist of letters, digits, '-' and '_'" : NULL;
 }
 
-const char *stw_databaseuser_check_character_set(const char *name)
+const char *dbu_check_character_set(const char *name)
 {
-    return name[strspn(name, STW_DATABASEUSER_WORD)] ? "must consist of letters, digits and '_'"
-                                                     : NULL;
+    return name[strspn(name, DBU_WORD)] ? "must consist of letters, digits and '_'" : NULL;
 }
 
-const char *stw_databaseuser_check_collation(const char *name)
+const char *dbu_check_collation(const char *name)
 {
-    return name[strspn(name, STW_DATABASEUSER_WORD "-.@")]
+    return name[strspn(name, DBU_WORD "-.@")]
                ? "must consist of letters, digits, '-', '_', '.' and '@'"
                : NULL;
 }
 
-const char *stw_databaseuser_check_setting(const char *name)
+const char *dbu_check_setting(const char *name)
 {
-    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] ? STW_DATABASEUSER_WORD_FORM
-                                                                       : NULL;
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")] ? DBU_WORD_FORM : NULL;
 }
 
-int64_t stw_databaseuser_interval_s(const char *every)
+int64_t dbu_interval_s(const char *every)
 {
     char *unit;
     long long n = every ? strtoll(every, &unit, 10) : 0;

@@ -34,7 +34,7 @@ static int read_password_file(const struct stw_target *t, struct stw_buf *ret,
                                t->name, t->password_file);
 }
 
-int stw_target_password(struct stw_client *client, const char *ns, const struct stw_target *t,
+int dbu_target_password(struct stw_client *client, const char *ns, const struct stw_target *t,
                         struct stw_buf *ret, struct stw_error *err)
 {
     if (t->password_file)
@@ -48,7 +48,7 @@ static int admin_password(void *ctx, const struct stw_target *t, struct stw_buf 
                           struct stw_error *err)
 {
     const struct dbu_state *s = ctx;
-    return stw_target_password(s->client, s->ns, t, ret, err);
+    return dbu_target_password(s->client, s->ns, t, ret, err);
 }
 
 /* --- waking */
@@ -72,15 +72,15 @@ void dbu_state_secret_changed(void *state, const char *key)
 {
     struct dbu_state *s = state;
     char admin[STW_KEY_LEN];
-    struct stw_targets *targets = s->store ? stw_target_store_get(s->store) : NULL;
+    struct stw_targets *targets = s->store ? dbu_target_store_get(s->store) : NULL;
     for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
         const struct stw_target *t = stw_targets_at(targets, i);
         if (!t->secret_name)
             continue;
         stw_key_make(s->ns, t->secret_name, admin);
-        if (!stw_streq(admin, key) || !stw_pools_troubled(s->pools, t->name))
+        if (!stw_streq(admin, key) || !dbu_pools_troubled(s->pools, t->name))
             continue;
-        stw_pools_poke(s->pools, t->name);
+        dbu_pools_poke(s->pools, t->name);
         wake_target(s, t->name);
     }
     stw_targets_unref(targets);
@@ -89,7 +89,7 @@ void dbu_state_secret_changed(void *state, const char *key)
 static const char *find_cluster(void *ctx)
 {
     const struct dbu_state *s = ctx;
-    return stw_cluster_id_known(s->cluster);
+    return dbu_cluster_id_known(s->cluster);
 }
 
 static void sweep_and_ping(const struct dbu_state *s, const struct stw_targets *targets)
@@ -105,11 +105,11 @@ static void targets_changed(void *ctx, struct stw_targets *now)
 {
     struct dbu_state *s = ctx;
     struct stw_targets *const lists[] = {s->known, now};
-    stw_pools_prune(s->pools, now);
+    dbu_pools_prune(s->pools, now);
     for (size_t l = 0; l < STW_COUNT(lists); l++) {
         for (size_t i = 0; i < stw_targets_count(lists[l]); i++) {
             const char *name = stw_targets_at(lists[l], i)->name;
-            stw_pools_poke(s->pools, name);
+            dbu_pools_poke(s->pools, name);
             if (l == 0 || !stw_targets_find(s->known, name))
                 wake_target(s, name);
         }
@@ -123,12 +123,12 @@ static void targets_changed(void *ctx, struct stw_targets *now)
 
 /* --- open and close */
 
-static int subscribe_to_targets(struct dbu_state *s, struct stw_target_store *store)
+static int subscribe_to_targets(struct dbu_state *s, struct dbu_target_store *store)
 {
     if (!store)
         return 0;
-    s->known = stw_target_store_get(store);
-    if (stw_target_store_on_change(store, targets_changed, s) != 0)
+    s->known = dbu_target_store_get(store);
+    if (dbu_target_store_on_change(store, targets_changed, s) != 0)
         return -1;
     s->store = store;
     return 0;
@@ -141,7 +141,7 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
     if (!s)
         return stw_fail_memory(err);
     *s = (struct dbu_state){.manager = m, .client = config->client, .ns = config->lease_ns};
-    struct stw_pools_config pools = {.clock = config->clock,
+    struct dbu_pools_config pools = {.clock = config->clock,
                                      .metrics = config->metrics,
                                      .workers = config->workers * DBU_WORKER_FACTOR,
                                      .password = admin_password,
@@ -149,9 +149,9 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
                                      .recovered = wake_target,
                                      .cluster = find_cluster,
                                      .ctx = s};
-    s->pools = stw_pools_create(&pools);
-    s->fingerprints = stw_fingerprints_create(config->lease_ns);
-    s->cluster = stw_cluster_id_create();
+    s->pools = dbu_pools_create(&pools);
+    s->fingerprints = dbu_fingerprints_create(config->lease_ns);
+    s->cluster = dbu_cluster_id_create();
     s->sweeps = dbu_sweeps_create(config->metrics, config->namespaces);
     s->pings = dbu_pings_create(pools.workers);
     s->sweeps_targets = !config->shadow;
@@ -171,30 +171,30 @@ int dbu_state_open(struct stw_manager *m, const struct stw_manager_config *confi
 void dbu_state_cancel(void *state)
 {
     struct dbu_state *s = state;
-    stw_pools_cancel(s->pools);
+    dbu_pools_cancel(s->pools);
 }
 
 void dbu_state_pause(void *state)
 {
     struct dbu_state *s = state;
-    stw_pools_pause(s->pools);
+    dbu_pools_pause(s->pools);
 }
 
 void dbu_state_tidy(void *state)
 {
     struct dbu_state *s = state;
-    stw_pools_tidy(s->pools);
+    dbu_pools_tidy(s->pools);
 }
 
 void dbu_state_close(void *state)
 {
     struct dbu_state *s = state;
     if (s->store)
-        stw_target_store_forget(s->store, targets_changed, s);
+        dbu_target_store_forget(s->store, targets_changed, s);
     stw_targets_unref(s->known);
-    stw_pools_destroy(s->pools);
-    stw_fingerprints_destroy(s->fingerprints);
-    stw_cluster_id_destroy(s->cluster);
+    dbu_pools_destroy(s->pools);
+    dbu_fingerprints_destroy(s->fingerprints);
+    dbu_cluster_id_destroy(s->cluster);
     dbu_sweeps_destroy(s->sweeps);
     dbu_pings_destroy(s->pings);
     dbu_compared_destroy(s->compared);

@@ -122,19 +122,19 @@ static void set_aspect_waiting(struct stw_aspect *a, const char *reason, uint64_
     a->again_ms = again_ms;
 }
 
-static const char *without_password(const struct dbuser *d)
+static const char *without_password(const struct dbu *d)
 {
     return dbu_is_created(&d->object) ? "the account keeps the password that it has"
                                       : "the account is created when there is one";
 }
 
-static void find_secret(const struct dbuser *d, struct stw_aspect *a)
+static void find_secret(const struct dbu *d, struct stw_aspect *a)
 {
     const char *name = d->spec.password.name, *key = d->spec.password.key;
     if (d->secret.state == DBU_SECRET_UNREAD)
         return;
     init_aspect(a, SECRET);
-    if (stw_databaseuser_is_iam(&d->spec)) {
+    if (dbu_is_iam(&d->spec)) {
         a->reason = "NoPassword";
         STW_ASPECT_SAY(a,
                        "the account logs in with tokens of IAM: it has no password, and no login "
@@ -188,7 +188,7 @@ static void find_secret(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
-static void find_target(const struct dbuser *d, struct stw_aspect *a)
+static void find_target(const struct dbu *d, struct stw_aspect *a)
 {
     init_aspect(a, TARGET);
     a->reason = "Reachable";
@@ -219,7 +219,7 @@ static bool is_of_lookup(const struct stw_account_report *r)
 }
 
 /* The error of a login begins with the target, its address and its account. */
-static void say_unusable(const struct dbuser *d, struct stw_aspect *a)
+static void say_unusable(const struct dbu *d, struct stw_aspect *a)
 {
     const char *text = d->report.err.text;
     if (strncmp(text, "target ", 7) == 0)
@@ -229,7 +229,7 @@ static void say_unusable(const struct dbuser *d, struct stw_aspect *a)
 }
 
 /* The server was not tried again: keeps the previous condition, which has the cause. */
-static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
+static void keep_cause(const struct dbu *d, struct stw_aspect *a)
 {
     const json_t *was =
         stw_condition_find(json_object_get(d->object.status, "conditions"), types[TARGET]);
@@ -244,7 +244,7 @@ static void keep_cause(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
-static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
+static void find_trouble(const struct dbu *d, struct stw_aspect *a)
 {
     const struct stw_account_report *r = &d->report;
     a->level = meanings[r->trouble].level;
@@ -285,12 +285,12 @@ static void find_trouble(const struct dbuser *d, struct stw_aspect *a)
 }
 
 /* Whether the run got past the account to its grants. */
-static bool came_to_grants(const struct dbuser *d)
+static bool came_to_grants(const struct dbu *d)
 {
     return d->asked && (d->report.trouble == STW_SQL_FINE || aspect_of(&d->report) == GRANTS);
 }
 
-static void find_user(const struct dbuser *d, struct stw_aspect *a)
+static void find_user(const struct dbu *d, struct stw_aspect *a)
 {
     if (d->claim == DBU_CLAIM_TAKEN) {
         init_aspect(a, USER);
@@ -318,7 +318,7 @@ static void find_user(const struct dbuser *d, struct stw_aspect *a)
     }
 }
 
-static void find_grants(const struct dbuser *d, struct stw_aspect *a)
+static void find_grants(const struct dbu *d, struct stw_aspect *a)
 {
     if (!came_to_grants(d))
         return;
@@ -326,7 +326,7 @@ static void find_grants(const struct dbuser *d, struct stw_aspect *a)
     STW_ASPECT_SAY(a, "the rights are as this object wants them");
 }
 
-static void find_connection(const struct dbuser *d, struct stw_aspect *a)
+static void find_connection(const struct dbu *d, struct stw_aspect *a)
 {
     const struct dbu_owned *c = &d->connection;
     const char *name = d->spec.connection.name;
@@ -347,7 +347,7 @@ static void find_connection(const struct dbuser *d, struct stw_aspect *a)
 }
 
 /* An overlap is normal, and leaves the object ready. */
-static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
+static void find_rotation(const struct dbu *d, struct stw_aspect *a)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms;
@@ -380,7 +380,7 @@ static void find_rotation(const struct dbuser *d, struct stw_aspect *a)
     dbu_rotation_add_readers(d, a);
 }
 
-static bool is_wanted(const struct dbuser *d, int aspect)
+static bool is_wanted(const struct dbu *d, int aspect)
 {
     switch (aspect) {
     case CONNECTION:
@@ -394,7 +394,7 @@ static bool is_wanted(const struct dbuser *d, int aspect)
     }
 }
 
-static void find_databases(const struct dbuser *d, struct stw_aspect *a)
+static void find_databases(const struct dbu *d, struct stw_aspect *a)
 {
     if (!d->databases.asked || !is_wanted(d, DATABASES))
         return;
@@ -402,7 +402,7 @@ static void find_databases(const struct dbuser *d, struct stw_aspect *a)
     dbu_databases_judge(d, a);
 }
 
-static void find_all(const struct dbuser *d, struct stw_aspect *all)
+static void find_all(const struct dbu *d, struct stw_aspect *all)
 {
     for (int i = 0; i < ASPECTS; i++)
         all[i].level = STW_LEVEL_FINE;
@@ -421,7 +421,7 @@ static void find_all(const struct dbuser *d, struct stw_aspect *all)
 }
 
 /* Aspects that were not checked keep their condition. */
-static void add_conditions(const struct dbuser *d, const struct stw_aspect *all,
+static void add_conditions(const struct dbu *d, const struct stw_aspect *all,
                            struct stw_conditions *c)
 {
     for (int i = 0; i < ASPECTS; i++) {
@@ -457,7 +457,7 @@ static void set_lines(json_t *status, const char *key, const struct stw_buf *tex
         (void)json_object_del(status, key);
 }
 
-static void add_account(const struct dbuser *d, json_t *status)
+static void add_account(const struct dbu *d, json_t *status)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     struct stw_json hosts = d->spec.hosts;
@@ -475,14 +475,14 @@ static void add_account(const struct dbuser *d, json_t *status)
 
 /* A run that set the password may have been killed before it wrote the status.  Without a new time
  * the next password would be due at once. */
-static bool was_set_before(const struct dbuser *d)
+static bool was_set_before(const struct dbu *d)
 {
     const char *last = stw_tree_text(d->object.status, "passwordFingerprint");
     return *last && *d->fingerprint && !stw_streq(last, d->fingerprint);
 }
 
 /* The password on the server is the one of the Secret, even if the grants failed. */
-static void add_password(const struct dbuser *d, const struct dbu_memory *m, json_t *status,
+static void add_password(const struct dbu *d, const struct dbu_memory *m, json_t *status,
                          const char *now)
 {
     if (d->report.created || d->report.password_changed)
@@ -497,7 +497,7 @@ static void add_password(const struct dbuser *d, const struct dbu_memory *m, jso
     stw_tree_set_text(status, "passwordFingerprint", d->fingerprint);
 }
 
-static void add_connection(const struct dbuser *d, json_t *status)
+static void add_connection(const struct dbu *d, json_t *status)
 {
     if (!dbu_connection_wanted(d))
         (void)json_object_del(status, "connectionSecret");
@@ -508,8 +508,7 @@ static void add_connection(const struct dbuser *d, json_t *status)
                                             d->connection.inputs));
 }
 
-static void set_login(const struct dbuser *d, json_t *status, const char *field,
-                      enum dbu_login login)
+static void set_login(const struct dbu *d, json_t *status, const char *field, enum dbu_login login)
 {
     char name[DBU_LOGIN_MAX];
     dbu_login_make(d->spec.user, login, name);
@@ -519,7 +518,7 @@ static void set_login(const struct dbuser *d, json_t *status, const char *field,
         stw_tree_set_text(status, field, name);
 }
 
-static void add_logins(const struct dbuser *d, const struct dbu_memory *m, json_t *status)
+static void add_logins(const struct dbu *d, const struct dbu_memory *m, json_t *status)
 {
     if (!m->logins)
         return;
@@ -529,7 +528,7 @@ static void add_logins(const struct dbuser *d, const struct dbu_memory *m, json_
 }
 
 /* Also by a run that was killed before it wrote the status. */
-static bool has_ended(const struct dbuser *d)
+static bool has_ended(const struct dbu *d)
 {
     if (!dbu_login_is_done(d) || dbu_rotation_begins(d))
         return false;
@@ -539,7 +538,7 @@ static bool has_ended(const struct dbuser *d)
 }
 
 /* When the latest rotation came to which step. */
-static void add_steps(const struct dbuser *d, json_t *status, const char *now)
+static void add_steps(const struct dbu *d, json_t *status, const char *now)
 {
     const struct dbu_readers *r = &d->readers;
     char published[STW_TIME_LEN];
@@ -562,7 +561,7 @@ static void add_steps(const struct dbuser *d, json_t *status, const char *now)
 }
 
 /* Written in the same status as the new fingerprint, so that an old end never counts for it. */
-static void add_rotation(const struct dbuser *d, const struct dbu_memory *m, json_t *status,
+static void add_rotation(const struct dbu *d, const struct dbu_memory *m, json_t *status,
                          const char *now)
 {
     char end[STW_TIME_LEN];
@@ -581,7 +580,7 @@ static void add_rotation(const struct dbuser *d, const struct dbu_memory *m, jso
         (void)json_object_del(status, "oldPasswordValidUntil");
 }
 
-static void add_fields(const struct dbuser *d, json_t *status, const char *now)
+static void add_fields(const struct dbu *d, json_t *status, const char *now)
 {
     add_connection(d, status);
     dbu_targets_add_status(d, status);
@@ -604,7 +603,7 @@ static void add_fields(const struct dbuser *d, json_t *status, const char *now)
 }
 
 /* A new lastVerifiedTime alone does not cause a write: it is written with other changes. */
-static void set_verified_time(const struct dbuser *d, json_t *status, const char *now)
+static void set_verified_time(const struct dbu *d, json_t *status, const char *now)
 {
     json_t *last = json_object_get(d->object.status, "lastReconcileTime");
     if (!came_to_grants(d))
@@ -649,7 +648,7 @@ uint64_t dbu_resync_ms(const char *key, int64_t resync_seconds, uint64_t now_ms)
 }
 
 /* D2: the end of an older credential waits for nothing that fails on its own. */
-static void limit_wait(const struct dbuser *d, struct stw_verdict *v)
+static void limit_wait(const struct dbu *d, struct stw_verdict *v)
 {
     char end[STW_TIME_LEN];
     uint64_t in_ms = UINT64_MAX;
@@ -662,7 +661,7 @@ static void limit_wait(const struct dbuser *d, struct stw_verdict *v)
         v->again_ms = STW_MIN(v->again_ms, in_ms);
 }
 
-static void say_fine(const struct dbuser *d, struct stw_verdict *v)
+static void say_fine(const struct dbu *d, struct stw_verdict *v)
 {
     stw_autobuf struct stw_buf account = STW_BUF_INIT(1024);
     dbu_account_text(d, &account);
@@ -672,7 +671,7 @@ static void say_fine(const struct dbuser *d, struct stw_verdict *v)
                stw_buf_str(&account), d->target->name);
 }
 
-void dbu_judge(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
+void dbu_judge(struct dbu *d, struct stw_verdict *v, json_t **ret_status)
 {
     struct stw_aspect *all = calloc(ASPECTS, sizeof(*all));
     struct stw_status s;
@@ -725,7 +724,7 @@ static const char *blocked_reason(enum stw_sql_trouble t)
 
 /* The server was not tried again: keeps the message, since a new one would be reported as a new
  * problem. */
-static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
+static bool keep_blocked(const struct dbu *d, struct stw_verdict *v)
 {
     const json_t *was =
         stw_condition_find(json_object_get(d->object.status, "conditions"), "CleanupBlocked");
@@ -736,7 +735,7 @@ static bool keep_blocked(const struct dbuser *d, struct stw_verdict *v)
     return true;
 }
 
-static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
+static void say_blocked(const struct dbu *d, struct stw_verdict *v)
 {
     char forced[STW_OWN_NAME_LEN];
     const struct stw_account_report *r = &d->report;
@@ -755,7 +754,7 @@ static void say_blocked(const struct dbuser *d, struct stw_verdict *v)
                lock ? "locked" : "dropped", r->err.text, forced);
 }
 
-void dbu_judge_cleanup(struct dbuser *d, struct stw_verdict *v, json_t **ret_status)
+void dbu_judge_cleanup(struct dbu *d, struct stw_verdict *v, json_t **ret_status)
 {
     struct stw_status s;
     enum stw_err code = dbu_error_code(d->report.trouble);

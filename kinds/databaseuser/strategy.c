@@ -6,12 +6,12 @@
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
 
-bool dbu_rotation_wanted(const struct dbuser *d)
+bool dbu_rotation_wanted(const struct dbu *d)
 {
     return stw_json_there(stw_json_path(d->object.root, "spec.rotation"));
 }
 
-static bool keeps_old(const struct dbuser *d)
+static bool keeps_old(const struct dbu *d)
 {
     const char *strategy = d->spec.rotation.strategy;
     if (!dbu_rotation_wanted(d) || !strategy)
@@ -20,7 +20,7 @@ static bool keeps_old(const struct dbuser *d)
            (stw_streq(strategy, "Auto") && d->target && d->target->engine == STW_ENGINE_MYSQL);
 }
 
-bool dbu_twins_wanted(const struct dbuser *d)
+bool dbu_twins_wanted(const struct dbu *d)
 {
     const char *strategy = d->spec.rotation.strategy;
     if (!dbu_rotation_wanted(d) || !strategy || !d->target)
@@ -29,12 +29,12 @@ bool dbu_twins_wanted(const struct dbuser *d)
            (stw_streq(strategy, "Auto") && d->target->engine != STW_ENGINE_MYSQL);
 }
 
-enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d)
+enum dbu_strategy dbu_rotation_strategy(const struct dbu *d)
 {
     return dbu_twins_wanted(d) ? DBU_TWINS : keeps_old(d) ? DBU_DUAL_PASSWORD : DBU_IN_PLACE;
 }
 
-bool dbu_rotation_cuts(const struct dbuser *d)
+bool dbu_rotation_cuts(const struct dbu *d)
 {
     return dbu_rotation_wanted(d) && stw_same(d->spec.rotation.strategy, "InPlace");
 }

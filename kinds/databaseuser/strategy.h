@@ -8,14 +8,14 @@
 
 #include <stdbool.h>
 
-struct dbuser;
+struct dbu;
 
-bool dbu_rotation_wanted(const struct dbuser *d);
+bool dbu_rotation_wanted(const struct dbu *d);
 /* As the spec has it, resolved for the engine of the target. */
-enum dbu_strategy dbu_rotation_strategy(const struct dbuser *d);
+enum dbu_strategy dbu_rotation_strategy(const struct dbu *d);
 /* It is TwinAccounts. */
-bool dbu_twins_wanted(const struct dbuser *d);
+bool dbu_twins_wanted(const struct dbu *d);
 /* InPlace was asked for, as for a password that others know: sessions end with it. */
-bool dbu_rotation_cuts(const struct dbuser *d);
+bool dbu_rotation_cuts(const struct dbu *d);
 
 #endif

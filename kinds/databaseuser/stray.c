@@ -22,9 +22,8 @@ static void find_target_name(struct stw_json object, char ret[DBU_NAME_MAX])
     *ret = '\0';
     if (stw_json_there(stw_json_path(object, "status.account")))
         (void)stw_json_strcpy(stw_json_path(object, "status.target"), ret, DBU_NAME_MAX);
-    if (*ret == '\0' &&
-        stw_json_strcpy(stw_json_path(object, "metadata.labels." STW_DATABASEUSER_TARGET_LABEL),
-                        ret, DBU_NAME_MAX) != 0)
+    if (*ret == '\0' && stw_json_strcpy(stw_json_path(object, "metadata.labels." DBU_TARGET_LABEL),
+                                        ret, DBU_NAME_MAX) != 0)
         *ret = '\0';
 }
 
@@ -79,24 +78,24 @@ static bool has_database(struct stw_json object, const char *name, bool fold)
            strncmp(name, STW_DATABASE_NEW_PREFIX, strlen(STW_DATABASE_NEW_PREFIX)) == 0;
 }
 
-enum stw_stray stw_stray_judge(const struct stw_found_mark *m, struct stw_json object,
+enum dbu_stray dbu_stray_judge(const struct stw_found_mark *m, struct stw_json object,
                                const struct stw_targets *targets, const struct stw_target *swept)
 {
     if (!stw_json_there(object) || !has_uid(object, m->uid))
-        return STW_STRAY_GONE;
+        return DBU_STRAY_GONE;
     if (stw_json_there(stw_json_get(object, "stub"))) /* the rest is not cached */
-        return STW_STRAY_NOT;
+        return DBU_STRAY_NOT;
     if (is_elsewhere(object, targets, swept))
-        return STW_STRAY_MOVED;
+        return DBU_STRAY_MOVED;
     bool fold = swept->engine != STW_ENGINE_POSTGRESQL; /* the server may fold names */
     bool has = m->database ? has_database(object, m->name, fold) : has_account(object, m->name);
-    return has ? STW_STRAY_NOT : STW_STRAY_UNWANTED;
+    return has ? DBU_STRAY_NOT : DBU_STRAY_UNWANTED;
 }
 
-const char *stw_stray_text(enum stw_stray s)
+const char *dbu_stray_text(enum dbu_stray s)
 {
-    return s == STW_STRAY_GONE    ? "is left of this object, which no longer exists"
-           : s == STW_STRAY_MOVED ? "is left of this object, which is on another server now"
+    return s == DBU_STRAY_GONE    ? "is left of this object, which no longer exists"
+           : s == DBU_STRAY_MOVED ? "is left of this object, which is on another server now"
                                   : "has the mark of this object, which does not want it";
 }
 
@@ -135,7 +134,7 @@ static void advise_mysql(const struct stw_found_mark *m, struct stw_buf *out)
         put_mysql(out, " AND host", m->host);
 }
 
-void stw_stray_advise(const struct stw_found_mark *m, const struct stw_target *t,
+void dbu_stray_advise(const struct stw_found_mark *m, const struct stw_target *t,
                       struct stw_buf *out)
 {
     if (t->engine == STW_ENGINE_POSTGRESQL)

@@ -154,7 +154,7 @@ static const struct stray *find_before(const struct sweep *w, struct stw_hash id
 }
 
 /* An object that the cache cannot hold is there. */
-static enum stw_stray judge(const struct sweep *w, const struct stw_found_mark *m)
+static enum dbu_stray judge(const struct sweep *w, const struct stw_found_mark *m)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES), unpacked = {0};
     stw_autojson struct stw_json_doc doc = {0};
@@ -162,12 +162,12 @@ static enum stw_stray judge(const struct sweep *w, const struct stw_found_mark *
     char why[64];
     struct stw_json none = {0};
     if (stw_informer_unreadable(cache, m->owner, why, sizeof(why)))
-        return STW_STRAY_NOT;
+        return DBU_STRAY_NOT;
     if (stw_informer_get(cache, m->owner, &text, NULL) != 0)
-        return stw_stray_judge(m, none, w->targets, w->target);
+        return dbu_stray_judge(m, none, w->targets, w->target);
     if (text.failed || stw_unpack_scan(stw_buf_str(&text), text.len, &unpacked, &doc) != 0)
-        return STW_STRAY_NOT;
-    return stw_stray_judge(m, stw_json_root(&doc), w->targets, w->target);
+        return DBU_STRAY_NOT;
+    return dbu_stray_judge(m, stw_json_root(&doc), w->targets, w->target);
 }
 
 /* Whether the namespace has a DatabaseUser on the target. */
@@ -184,14 +184,14 @@ static bool uses_target(const struct sweep *w, const char *ns)
 
 /* A server can hold marks that name any owner.  What is not GONE names an object by its UID. */
 static bool is_credible(const struct sweep *w, const struct stw_found_mark *m, const char *ns,
-                        enum stw_stray why)
+                        enum dbu_stray why)
 {
     return stw_target_accepts_namespace(w->target, ns) &&
-           (why != STW_STRAY_GONE || was_seen_gone(w->all, m) || uses_target(w, ns));
+           (why != DBU_STRAY_GONE || was_seen_gone(w->all, m) || uses_target(w, ns));
 }
 
 /* The event is about the object that the mark names, in its namespace. */
-static void tell(const struct sweep *w, const struct stw_found_mark *m, enum stw_stray why)
+static void tell(const struct sweep *w, const struct stw_found_mark *m, enum dbu_stray why)
 {
     char ns[STW_KEY_LEN], name[STW_KEY_LEN], note[STW_CONDITION_MESSAGE_MAX + 8];
     stw_key_split(m->owner, ns, name);
@@ -205,7 +205,7 @@ static void tell(const struct sweep *w, const struct stw_found_mark *m, enum stw
                "%s \"%.*s%s%.*s\" on target \"%s\" %s: have it dropped there; steward doctor names "
                "the statement",
                m->database ? "database" : "account", NOTE_NAME_LEN, m->name, *m->host ? "@" : "",
-               NOTE_NAME_LEN, m->host, w->target->name, stw_stray_text(why));
+               NOTE_NAME_LEN, m->host, w->target->name, dbu_stray_text(why));
     stw_message_clean(note, STW_CONDITION_MESSAGE_MAX);
     if (credible)
         stw_events_record(w->run->events, &regarding, true, "Orphaned", "Sweep", note);
@@ -221,8 +221,8 @@ static int look_at_mark(void *ctx, const struct stw_found_mark *m)
     if (w->count == STRAYS_MAX || strlen(m->owner) >= STW_KEY_LEN || !*ns ||
         !is_managed(w->all, ns))
         return 0;
-    enum stw_stray why = judge(w, m);
-    if (why == STW_STRAY_NOT)
+    enum dbu_stray why = judge(w, m);
+    if (why == DBU_STRAY_NOT)
         return 0;
     struct stray *one = &w->strays[w->count++];
     *one = (struct stray){.id = identify(m)};
@@ -307,25 +307,25 @@ static void visit(struct sweep *w, struct swept *one, const char *cluster, struc
 static void sweep_target(struct sweep *w, const char *name, struct stw_result *result)
 {
     struct dbu_state *state = w->run->state;
-    struct stw_visit at;
+    struct dbu_visit at;
     struct stw_error err = {0};
     struct swept *one;
     enum stw_sql_trouble trouble = STW_SQL_FINE;
     const char *cluster;
-    if (stw_cluster_id_get(state->cluster, w->run->client, &cluster, &err) != 0 ||
+    if (dbu_cluster_id_get(state->cluster, w->run->client, &cluster, &err) != 0 ||
         find_or_make(state->sweeps, name, &one) != 0 ||
         !(w->strays = calloc(STRAYS_MAX, sizeof(*w->strays))))
         return;
     w->before = one;
-    switch (stw_pools_enter(state->pools, w->targets, w->target, w->run->key, &at, &err)) {
-    case STW_POOLS_LATER:
+    switch (dbu_pools_enter(state->pools, w->targets, w->target, w->run->key, &at, &err)) {
+    case DBU_POOLS_LATER:
         result->after_ms = LATER_MS;
         break;
-    case STW_POOLS_FAILED:
+    case DBU_POOLS_FAILED:
         break;
-    case STW_POOLS_IN:
+    case DBU_POOLS_IN:
         visit(w, one, cluster, at.pool, &trouble, result);
-        stw_pools_leave(state->pools, &at, trouble);
+        dbu_pools_leave(state->pools, &at, trouble);
         break;
     }
     free(w->strays);

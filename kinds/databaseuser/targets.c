@@ -20,11 +20,11 @@
 #define LISTENERS_MAX 8
 
 struct listener {
-    stw_target_change_fn *fn;
+    dbu_target_change_fn *fn;
     void *ctx;
 };
 
-struct stw_target_store {
+struct dbu_target_store {
     char *path, *folder;
     void (*on_text)(void *ctx, const char *text, size_t len);
     void *text_ctx;
@@ -48,16 +48,16 @@ struct stw_target_store {
     struct stw_series *good, *bad, *count;
 };
 
-struct stw_targets *stw_target_store_get(void *store)
+struct stw_targets *dbu_target_store_get(void *store)
 {
-    struct stw_target_store *s = store;
+    struct dbu_target_store *s = store;
     STW_LOCKED(&s->lock);
     return stw_targets_ref(s->now);
 }
 
 /* --- listeners */
 
-int stw_target_store_on_change(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx)
+int dbu_target_store_on_change(struct dbu_target_store *s, dbu_target_change_fn *fn, void *ctx)
 {
     int rc = -1;
     STW_LOCKED(&s->listening);
@@ -69,7 +69,7 @@ int stw_target_store_on_change(struct stw_target_store *s, stw_target_change_fn 
     return rc;
 }
 
-void stw_target_store_forget(struct stw_target_store *s, stw_target_change_fn *fn, void *ctx)
+void dbu_target_store_forget(struct dbu_target_store *s, dbu_target_change_fn *fn, void *ctx)
 {
     STW_LOCKED(&s->listening);
     for (size_t i = 0; i < LISTENERS_MAX; i++)
@@ -77,9 +77,9 @@ void stw_target_store_forget(struct stw_target_store *s, stw_target_change_fn *f
             s->listeners[i] = (struct listener){0};
 }
 
-static void notify_listeners(struct stw_target_store *s)
+static void notify_listeners(struct dbu_target_store *s)
 {
-    struct stw_targets *now = stw_target_store_get(s);
+    struct stw_targets *now = dbu_target_store_get(s);
     pthread_mutex_lock(&s->listening);
     for (size_t i = 0; i < LISTENERS_MAX; i++)
         if (s->listeners[i].fn)
@@ -101,7 +101,7 @@ static void log_lines(enum stw_log_level level, const char *message, const struc
     }
 }
 
-static void replace_targets(struct stw_target_store *s, struct stw_target_file *file)
+static void replace_targets(struct dbu_target_store *s, struct dbu_target_file *file)
 {
     pthread_mutex_lock(&s->lock);
     struct stw_targets *old = s->now;
@@ -115,7 +115,7 @@ static void replace_targets(struct stw_target_store *s, struct stw_target_file *
             STW_INT("targets", stw_targets_count(s->now)));
 }
 
-static void report_refused_file(struct stw_target_store *s, const struct stw_target_file *file,
+static void report_refused_file(struct dbu_target_store *s, const struct dbu_target_file *file,
                                 const struct stw_error *err)
 {
     stw_series_add(s->bad, 1);
@@ -127,11 +127,11 @@ static void report_refused_file(struct stw_target_store *s, const struct stw_tar
 }
 
 /* Returns 1 if the list has changed. */
-static int load_targets(struct stw_target_store *s, const char *text, size_t len,
+static int load_targets(struct dbu_target_store *s, const char *text, size_t len,
                         struct stw_error *err)
 {
-    stw_autotargetfile struct stw_target_file file = {0};
-    if (stw_target_file_parse(s->path, text, len, &file, err) < 0) {
+    dbu_autotargetfile struct dbu_target_file file = {0};
+    if (dbu_target_file_parse(s->path, text, len, &file, err) < 0) {
         report_refused_file(s, &file, err);
         return -1;
     }
@@ -142,13 +142,13 @@ static int load_targets(struct stw_target_store *s, const char *text, size_t len
     return 1;
 }
 
-static void report_unreadable_file(struct stw_target_store *s, const struct stw_error *err)
+static void report_unreadable_file(struct dbu_target_store *s, const struct stw_error *err)
 {
-    const struct stw_target_file none = {0};
+    const struct dbu_target_file none = {0};
     report_refused_file(s, &none, err);
 }
 
-static void pass_on(struct stw_target_store *s, struct stw_hash hash, const char *text, size_t len)
+static void pass_on(struct dbu_target_store *s, struct stw_hash hash, const char *text, size_t len)
 {
     if (s->on_text && text && !stw_hash_equal(hash, s->passed))
         s->on_text(s->text_ctx, text, len);
@@ -157,7 +157,7 @@ static void pass_on(struct stw_target_store *s, struct stw_hash hash, const char
 
 /* A content is used once two consecutive checks found it.  A file that is written in place is
  * incomplete for a while, and half a list of targets can be valid. */
-uint64_t stw_target_store_look(struct stw_target_store *s)
+uint64_t dbu_target_store_look(struct dbu_target_store *s)
 {
     stw_autofree char *text = NULL;
     size_t len = 0;
@@ -190,7 +190,7 @@ uint64_t stw_target_store_look(struct stw_target_store *s)
     return POLL_MS;
 }
 
-static int first_look(struct stw_target_store *s, struct stw_error *err)
+static int first_look(struct dbu_target_store *s, struct stw_error *err)
 {
     stw_autofree char *text = NULL;
     size_t len = 0;
@@ -203,7 +203,7 @@ static int first_look(struct stw_target_store *s, struct stw_error *err)
 
 /* --- the thread */
 
-static void wait_for_file(struct stw_target_store *s, uint64_t ms)
+static void wait_for_file(struct dbu_target_store *s, uint64_t ms)
 {
     struct pollfd fds[] = {{.fd = s->wake, .events = POLLIN},
                            {.fd = s->notify.fd, .events = POLLIN}};
@@ -213,19 +213,19 @@ static void wait_for_file(struct stw_target_store *s, uint64_t ms)
 /* Sets up the watch before reading the file, so that later changes are reported. */
 static void *targets_thread(void *arg)
 {
-    struct stw_target_store *s = arg;
+    struct dbu_target_store *s = arg;
     struct stw_error err = {0};
     while (!atomic_load(&s->stop)) {
         stw_notify_drain(&s->notify);
         if (stw_notify_folder(&s->notify, s->folder, &err) != 0)
             stw_log(STW_LOG_DEBUG, "the configuration is only looked at each minute",
                     STW_STR("error", err.text));
-        wait_for_file(s, stw_target_store_look(s));
+        wait_for_file(s, dbu_target_store_look(s));
     }
     return NULL;
 }
 
-int stw_target_store_start(struct stw_target_store *s, struct stw_error *err)
+int dbu_target_store_start(struct dbu_target_store *s, struct stw_error *err)
 {
     if (!s->path)
         return 0;
@@ -235,7 +235,7 @@ int stw_target_store_start(struct stw_target_store *s, struct stw_error *err)
     return 0;
 }
 
-void stw_target_store_stop(struct stw_target_store *s)
+void dbu_target_store_stop(struct dbu_target_store *s)
 {
     uint64_t one = 1;
     if (!s || !s->running)
@@ -249,7 +249,7 @@ void stw_target_store_stop(struct stw_target_store *s)
 
 /* --- create and destroy */
 
-static void register_target_metrics(struct stw_target_store *s, struct stw_metrics *m)
+static void register_target_metrics(struct dbu_target_store *s, struct stw_metrics *m)
 {
     struct stw_family *reloads =
         stw_metrics_family(m, STW_COUNTER, "_config_reloads_total",
@@ -261,7 +261,7 @@ static void register_target_metrics(struct stw_target_store *s, struct stw_metri
                                               "Database targets that are configured.", NULL, NULL));
 }
 
-static int copy_path(struct stw_target_store *s, const char *path, struct stw_error *err)
+static int copy_path(struct dbu_target_store *s, const char *path, struct stw_error *err)
 {
     const char *slash = strrchr(path, '/');
     s->path = strdup(path);
@@ -274,10 +274,10 @@ static int copy_path(struct stw_target_store *s, const char *path, struct stw_er
     return 0;
 }
 
-int stw_target_store_create(const struct stw_target_store_config *config,
-                            struct stw_target_store **ret, struct stw_error *err)
+int dbu_target_store_create(const struct dbu_target_store_config *config,
+                            struct dbu_target_store **ret, struct stw_error *err)
 {
-    struct stw_target_store *s = calloc(1, sizeof(*s));
+    struct dbu_target_store *s = calloc(1, sizeof(*s));
     if (!s)
         return stw_fail_memory(err);
     s->notify = STW_NOTIFY_INIT;
@@ -294,18 +294,18 @@ int stw_target_store_create(const struct stw_target_store_config *config,
         (copy_path(s, config->path, err) != 0 || first_look(s, err) != 0))
         rc = -1;
     if (rc != 0) {
-        stw_target_store_destroy(s);
+        dbu_target_store_destroy(s);
         return -1;
     }
     *ret = s;
     return 0;
 }
 
-void stw_target_store_destroy(struct stw_target_store *s)
+void dbu_target_store_destroy(struct dbu_target_store *s)
 {
     if (!s)
         return;
-    stw_target_store_stop(s);
+    dbu_target_store_stop(s);
     stw_notify_done(&s->notify);
     if (s->wake >= 0)
         (void)close(s->wake);

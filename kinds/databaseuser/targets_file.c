@@ -12,7 +12,7 @@
 
 struct targets_reading {
     const char *name;
-    struct stw_target_file *to;
+    struct dbu_target_file *to;
     struct stw_yaml_marks *marks;
     struct stw_error *err;
 };
@@ -85,12 +85,12 @@ static int parse_document(void *ctx, unsigned index, size_t line, const struct s
     return take_list(r, stw_json_root(&doc));
 }
 
-int stw_target_file_parse(const char *name, const char *text, size_t len,
-                          struct stw_target_file *ret, struct stw_error *err)
+int dbu_target_file_parse(const char *name, const char *text, size_t len,
+                          struct dbu_target_file *ret, struct stw_error *err)
 {
     struct stw_error own = {0};
     struct targets_reading r = {.name = name, .to = ret, .err = err ? err : &own};
-    *ret = (struct stw_target_file){.errors = STW_BUF_INIT(REPORT_MAX_BYTES),
+    *ret = (struct dbu_target_file){.errors = STW_BUF_INIT(REPORT_MAX_BYTES),
                                     .warnings = STW_BUF_INIT(REPORT_MAX_BYTES)};
     struct stw_yaml_marks *marks = stw_yaml_marks_create();
     if (!marks)
@@ -109,17 +109,17 @@ int stw_target_file_parse(const char *name, const char *text, size_t len,
     return rc;
 }
 
-int stw_target_file_read(const char *path, struct stw_target_file *ret, struct stw_error *err)
+int dbu_target_file_read(const char *path, struct dbu_target_file *ret, struct stw_error *err)
 {
     stw_autofree char *text = NULL;
     size_t len;
-    *ret = (struct stw_target_file){0};
+    *ret = (struct dbu_target_file){0};
     if (stw_read_file(path, FILE_MAX_BYTES, &text, &len, err) != 0)
         return -1;
-    return stw_target_file_parse(path, text, len, ret, err);
+    return dbu_target_file_parse(path, text, len, ret, err);
 }
 
-void stw_target_file_done(struct stw_target_file *f)
+void dbu_target_file_done(struct dbu_target_file *f)
 {
     stw_targets_unref(f->targets);
     stw_buf_done(&f->errors);

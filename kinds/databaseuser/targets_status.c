@@ -8,8 +8,8 @@
 #include "kinds/databaseuser/run_priv.h"
 #include "kube/tree.h"
 
-#define TARGETS_SHOWN STW_DATABASEUSER_TARGETS_SHOWN
-#define PATTERNS_SHOWN STW_DATABASEUSER_PATTERNS_SHOWN
+#define TARGETS_SHOWN DBU_TARGETS_SHOWN
+#define PATTERNS_SHOWN DBU_PATTERNS_SHOWN
 #define PATTERN_MAX_BYTES 128 /* a longer one is left out: no server has names of that length */
 
 /* A list with the namespace in it.  Returns how many were left out. */
@@ -28,7 +28,7 @@ static json_int_t build_patterns(const char *const *patterns, const char *ns, js
     return left_out;
 }
 
-static const char *old_state(const struct dbuser *d, const char *name)
+static const char *old_state(const struct dbu *d, const char *name)
 {
     size_t i;
     json_t *one;
@@ -40,22 +40,22 @@ static const char *old_state(const struct dbuser *d, const char *name)
 
 /* After a start, a server that was not used yet keeps its state: otherwise each start would write
  * each status twice. */
-static const char *state_of(const struct dbuser *d, const struct stw_target *t)
+static const char *state_of(const struct dbu *d, const struct stw_target *t)
 {
     const char *old = old_state(d, t->name);
-    switch (stw_pools_sight(d->state->pools, t->name)) {
-    case STW_POOLS_ANSWERS:
+    switch (dbu_pools_sight(d->state->pools, t->name)) {
+    case DBU_POOLS_ANSWERS:
         return "Reachable";
-    case STW_POOLS_TROUBLED:
+    case DBU_POOLS_TROUBLED:
         return "Unreachable";
-    case STW_POOLS_NOT_YET:
+    case DBU_POOLS_NOT_YET:
         return old ? old : "Unknown";
     default:
         return "Unknown";
     }
 }
 
-static json_t *build_target(const struct dbuser *d, const struct stw_target *t)
+static json_t *build_target(const struct dbu *d, const struct stw_target *t)
 {
     json_t *databases, *create;
     json_int_t left_out = build_patterns(stw_target_databases(t), d->run->ns, &databases);
@@ -73,7 +73,7 @@ static json_t *build_target(const struct dbuser *d, const struct stw_target *t)
     return one;
 }
 
-void dbu_targets_add_status(const struct dbuser *d, json_t *status)
+void dbu_targets_add_status(const struct dbu *d, json_t *status)
 {
     json_t *list = json_array();
     json_int_t left_out = 0;

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-struct dbuser;
+struct dbu;
 
-void dbu_targets_add_status(const struct dbuser *d, json_t *status);
+void dbu_targets_add_status(const struct dbu *d, json_t *status);
 
 #endif

@@ -17,8 +17,8 @@
 static const char *const suffixes[] = {
     [DBU_LOGIN_NONE] = "",
     [DBU_LOGIN_BASE] = "",
-    [DBU_LOGIN_A] = STW_DATABASEUSER_TWIN_A,
-    [DBU_LOGIN_B] = STW_DATABASEUSER_TWIN_B,
+    [DBU_LOGIN_A] = DBU_TWIN_A,
+    [DBU_LOGIN_B] = DBU_TWIN_B,
 };
 static_assert(STW_COUNT(suffixes) == DBU_LOGINS, "one suffix for each login");
 
@@ -27,7 +27,7 @@ void dbu_login_make(const char *user, enum dbu_login which, char out[DBU_LOGIN_M
     stw_format(out, DBU_LOGIN_MAX, "%s%s", user, suffixes[which]);
 }
 
-enum dbu_login dbu_login_find(const struct dbuser *d, const char *name)
+enum dbu_login dbu_login_find(const struct dbu *d, const char *name)
 {
     char one[DBU_LOGIN_MAX];
     for (enum dbu_login l = DBU_LOGIN_BASE; *name && l < DBU_LOGINS; l++) {
@@ -38,12 +38,12 @@ enum dbu_login dbu_login_find(const struct dbuser *d, const char *name)
     return DBU_LOGIN_NONE;
 }
 
-static void put_login(const struct dbuser *d, enum dbu_login which, char out[DBU_LOGIN_MAX])
+static void put_login(const struct dbu *d, enum dbu_login which, char out[DBU_LOGIN_MAX])
 {
     dbu_login_make(d->spec.user, which, out);
 }
 
-const char *dbu_login_name(struct dbuser *d)
+const char *dbu_login_name(struct dbu *d)
 {
     char name[DBU_LOGIN_MAX];
     if (!dbu_has_logins(&d->view) || d->twins.turn.next <= DBU_LOGIN_BASE)
@@ -58,14 +58,14 @@ const char *dbu_login_name(struct dbuser *d)
 
 /* --- what is wanted, and what there is */
 
-void dbu_twins_take(struct dbuser *d)
+void dbu_twins_take(struct dbu *d)
 {
     struct dbu_twins *t = &d->twins;
     dbu_turn_of(&d->view, &t->turn);
     t->published = dbu_has_logins(&d->view) && dbu_is_published(&d->view, &t->turn);
 }
 
-bool dbu_twins_change(const struct dbuser *d)
+bool dbu_twins_change(const struct dbu *d)
 {
     const struct dbu_turn *t = &d->twins.turn;
     return dbu_has_logins(&d->view) && t->current != DBU_LOGIN_NONE && t->next != t->current;
@@ -73,7 +73,7 @@ bool dbu_twins_change(const struct dbuser *d)
 
 /* --- the condition */
 
-static void say_waiting(const struct dbuser *d, struct stw_aspect *a, const char *current)
+static void say_waiting(const struct dbu *d, struct stw_aspect *a, const char *current)
 {
     a->truth = STW_FALSE;
     if (d->twins.turn.blocked) {
@@ -91,7 +91,7 @@ static void say_waiting(const struct dbuser *d, struct stw_aspect *a, const char
                    current);
 }
 
-void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
+void dbu_twins_find(const struct dbu *d, struct stw_aspect *a)
 {
     const struct dbu_twins *t = &d->twins;
     char end[STW_TIME_LEN], next[DBU_LOGIN_MAX], previous[DBU_LOGIN_MAX];
@@ -137,7 +137,7 @@ void dbu_twins_find(const struct dbuser *d, struct stw_aspect *a)
 
 /* --- events */
 
-static void tell_change(const struct dbuser *d)
+static void tell_change(const struct dbu *d)
 {
     const struct dbu_twins *t = &d->twins;
     char next[DBU_LOGIN_MAX], current[DBU_LOGIN_MAX];
@@ -150,7 +150,7 @@ static void tell_change(const struct dbuser *d)
             STW_STR("login", next));
 }
 
-static void tell_end(const struct dbuser *d)
+static void tell_end(const struct dbu *d)
 {
     char previous[DBU_LOGIN_MAX];
     put_login(d, d->twins.turn.previous, previous);
@@ -160,7 +160,7 @@ static void tell_end(const struct dbuser *d)
             STW_STR("login", previous));
 }
 
-void dbu_twins_tell(const struct dbuser *d)
+void dbu_twins_tell(const struct dbu *d)
 {
     const struct dbu_twins *t = &d->twins;
     if (t->published && dbu_twins_change(d))

@@ -156,7 +156,7 @@ bool eru_unmake(struct eru *e, struct stw_result *result)
     if (!is_eru_of_deployment(live, desired.uid) ||
         stw_json_strcpy(stw_json_path(live, "metadata.resourceVersion"), rv, sizeof(rv)) != 0)
         return false;
-    if (stw_eru_is_default(&e->spec))
+    if (eru_is_default(&e->spec))
         delete_it(e, rv, result);
     else
         give_over(e, rv, result);

@@ -10,18 +10,18 @@
 
 #include <stdio.h>
 
-static void check_jitter(const struct stw_eru *e, struct stw_findings *f)
+static void check_jitter(const struct eru_spec *e, struct stw_findings *f)
 {
     char value[24];
     if (e->jitter_seconds < e->starting_deadline_seconds || e->jitter_seconds > 3600)
         return;
     stw_format(value, sizeof(value), "%lld", (long long)e->jitter_seconds);
-    stw_findings_add(f, "spec.jitterSeconds", STW_INVALID, value, STW_ERU_JITTER_TOO_LONG " (%lld)",
+    stw_findings_add(f, "spec.jitterSeconds", STW_INVALID, value, ERU_JITTER_TOO_LONG " (%lld)",
                      (long long)e->starting_deadline_seconds);
 }
 
 /* Refuses a workload that another Eru handles.  Warns about a missing one only when `is_new`. */
-static void check_deployment(const struct stw_admission *a, const struct stw_eru *e, bool is_new,
+static void check_deployment(const struct stw_admission *a, const struct eru_spec *e, bool is_new,
                              struct stw_findings *f)
 {
     char key[600], self[600], holder[512] = "", index[64];
@@ -44,7 +44,7 @@ static void check_deployment(const struct stw_admission *a, const struct stw_eru
                           workload->kind, e->deployment);
 }
 
-static void check_windows(const struct stw_eru *e, struct stw_findings *f)
+static void check_windows(const struct eru_spec *e, struct stw_findings *f)
 {
     struct stw_cron cron;
     bool valid = stw_check_windows("spec.windows", e->hours.windows, f);
@@ -55,22 +55,22 @@ static void check_windows(const struct stw_eru *e, struct stw_findings *f)
 }
 
 /* Refuses both and none. */
-static void check_target(const struct stw_admission *a, const struct stw_eru *e,
+static void check_target(const struct stw_admission *a, const struct eru_spec *e,
                          struct stw_findings *f)
 {
     bool selects = stw_json_there(stw_json_path(a->object, "spec.selector"));
     if (selects && e->deployment)
-        stw_findings_add(f, "spec.selector", STW_FORBIDDEN, NULL, "%s", STW_ERU_ONE_TARGET);
+        stw_findings_add(f, "spec.selector", STW_FORBIDDEN, NULL, "%s", ERU_ONE_TARGET);
     else if (!selects && !e->deployment)
-        stw_findings_add(f, "spec.deploymentname", STW_REQUIRED, NULL, "%s", STW_ERU_ONE_TARGET);
+        stw_findings_add(f, "spec.deploymentname", STW_REQUIRED, NULL, "%s", ERU_ONE_TARGET);
     if (selects)
-        stw_eru_check_selector(&e->selector, f);
+        eru_check_selector(&e->selector, f);
 }
 
-void stw_eru_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                      struct stw_findings *f)
+void eru_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                  struct stw_findings *f)
 {
-    const struct stw_eru *e = spec;
+    const struct eru_spec *e = spec;
     check_target(a, e, f);
     check_deployment(a, e, !old_spec, f);
     stw_check_schedule("spec.schedule", e->schedule, "restarts", f);
@@ -79,10 +79,10 @@ void stw_eru_validate(const struct stw_admission *a, const void *spec, const voi
     check_windows(e, f);
 }
 
-bool stw_eru_is_default(const struct stw_eru *e)
+bool eru_is_default(const struct eru_spec *e)
 {
-    return !e->enabled && stw_streq(e->schedule, STW_ERU_SCHEDULE) &&
-           stw_streq(e->time_zone, STW_ERU_TIME_ZONE) && e->starting_deadline_seconds == 600 &&
+    return !e->enabled && stw_streq(e->schedule, ERU_SCHEDULE) &&
+           stw_streq(e->time_zone, ERU_TIME_ZONE) && e->starting_deadline_seconds == 600 &&
            stw_streq(e->concurrency_policy, "Forbid") && e->require_healthy &&
            !e->only_if_changed && e->jitter_seconds == 0 && e->rollout_timeout_seconds == 600 &&
            e->history_limit == 5 && stw_streq(e->kind, "Deployment") &&

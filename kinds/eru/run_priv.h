@@ -89,7 +89,7 @@ struct eru_ops {
     /* Finds what the pods of e->target, which has this name, read.  STW_ERR_CONFLICT: e->target is
      * not the newest version. */
     int (*inputs)(struct eru *e, const char *name, struct eru_inputs *ret, struct stw_error *err);
-    /* Lists what matches the selector: without `only` up to STW_ERU_MATCHES_MAX of them.  The caller
+    /* Lists what matches the selector: without `only` up to ERU_MATCHES_MAX of them.  The caller
      * frees list->all and list->unreadable, also after an error. */
     int (*list)(struct eru *e, struct eru_found_list *list, struct stw_error *err);
     /* Whether an Eru names this workload: then no selector restarts it. */
@@ -102,7 +102,7 @@ struct eru_ops {
 struct eru {
     STW_SUBJECT;
     const struct eru_ops *ops;
-    struct stw_eru spec;
+    struct eru_spec spec;
     struct stw_cron cron;
     const struct stw_zone *zone;
     const struct eru_workload *workload;

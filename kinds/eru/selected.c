@@ -298,7 +298,7 @@ static void order_workloads(struct eru *e, const json_t *failing)
                 rc |= json_array_append(next, w);
     for (int k = 0; k < FINISHES; k++)
         json_array_foreach (all, i, w)
-            if (has_finished(w, (enum finish)k) && named++ < STW_ERU_NAMED_MAX)
+            if (has_finished(w, (enum finish)k) && named++ < ERU_NAMED_MAX)
                 rc |= json_array_append(next, w);
     json_decref(rc == 0 ? all : next); /* out of memory: all of them stay */
     e->state.selected.workloads = rc == 0 ? next : all;
@@ -421,7 +421,7 @@ static void follow_all(struct follow *f)
 /* Names what matches and cannot be read. */
 static int list_matches(struct eru *e, struct eru_found_list *list)
 {
-    stw_autobuf struct stw_buf names = STW_BUF_INIT(STW_ERU_MATCHES_MAX * 300);
+    stw_autobuf struct stw_buf names = STW_BUF_INIT(ERU_MATCHES_MAX * 300);
     size_t i;
     const json_t *one;
     if (e->ops->list(e, list, &e->err) != 0)
@@ -494,7 +494,7 @@ static int count_matches(struct eru *e, struct eru_found_list *list)
 {
     if (list_matches(e, list) != 0)
         return -1;
-    e->state.matched = list->more ? STW_ERU_MATCHES_MAX + 1 : (int64_t)list->count;
+    e->state.matched = list->more ? ERU_MATCHES_MAX + 1 : (int64_t)list->count;
     return 0;
 }
 
@@ -505,8 +505,8 @@ bool eru_selected_begin(struct eru *e, int64_t instant, bool manual)
     json_t *workloads = NULL;
     bool handled = false;
     if (count_matches(e, &list) == 0) {
-        if (e->state.matched > STW_ERU_MATCHES_MAX)
-            eru_skip_for(&skip, "SkippedTooManyMatch", "more than %d match", STW_ERU_MATCHES_MAX);
+        if (e->state.matched > ERU_MATCHES_MAX)
+            eru_skip_for(&skip, "SkippedTooManyMatch", "more than %d match", ERU_MATCHES_MAX);
         else if (e->state.matched == 0)
             eru_skip_for(&skip, "SkippedNothingMatches", "none matches%s",
                          *e->unreadable ? " that can be read" : "");
@@ -534,7 +534,7 @@ void eru_selected_look(struct eru *e, bool spec_changed)
 {
     struct eru_found_list list = {0};
     if (e->looked || (!spec_changed && !some_were_unreadable(e) && e->state.matched > 0 &&
-                      e->state.matched <= STW_ERU_MATCHES_MAX))
+                      e->state.matched <= ERU_MATCHES_MAX))
         return;
     (void)count_matches(e, &list);
     free_list(&list);

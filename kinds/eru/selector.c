@@ -11,12 +11,12 @@
 
 #include <stdio.h>
 
-const char *stw_eru_check_label_key(const char *key)
+const char *eru_check_label_key(const char *key)
 {
     return stw_is_qualified_name(key) ? NULL : STW_CORE_KEY_TEXT;
 }
 
-const char *stw_eru_check_label_value(const char *value)
+const char *eru_check_label_value(const char *value)
 {
     return stw_is_label_value(value) ? NULL : STW_CORE_LABEL_TEXT;
 }
@@ -32,18 +32,18 @@ static void check_requirement(struct stw_json r, unsigned index, struct stw_find
     struct stw_json operator= stw_json_get(r, "operator"), values = stw_json_get(r, "values");
     stw_format(path, sizeof(path), "spec.selector.matchExpressions[%u].values", index);
     if (takes_values(operator) && stw_json_size(values) == 0)
-        stw_findings_add(f, path, STW_REQUIRED, NULL, "%s", STW_ERU_VALUES_NEEDED);
+        stw_findings_add(f, path, STW_REQUIRED, NULL, "%s", ERU_VALUES_NEEDED);
     else if ((stw_json_is(operator, "Exists") || stw_json_is(operator, "DoesNotExist")) &&
              stw_json_size(values) > 0)
-        stw_findings_add(f, path, STW_FORBIDDEN, NULL, "%s", STW_ERU_VALUES_REFUSED);
+        stw_findings_add(f, path, STW_FORBIDDEN, NULL, "%s", ERU_VALUES_REFUSED);
 }
 
-void stw_eru_check_selector(const struct stw_eru_selector *s, struct stw_findings *f)
+void eru_check_selector(const struct eru_spec_selector *s, struct stw_findings *f)
 {
     struct stw_json key, requirement;
     unsigned index = 0;
     if (stw_json_size(s->labels) + stw_json_size(s->expressions) == 0)
-        stw_findings_add(f, "spec.selector", STW_REQUIRED, NULL, "%s", STW_ERU_SELECTOR_EMPTY);
+        stw_findings_add(f, "spec.selector", STW_REQUIRED, NULL, "%s", ERU_SELECTOR_EMPTY);
     stw_core_check_labels(s->labels, "spec.selector.matchLabels", f);
     stw_json_foreach (s->expressions, key, requirement)
         check_requirement(requirement, index++, f);
@@ -80,7 +80,7 @@ static void add_requirement(struct stw_buf *out, struct stw_json r)
         add_values(out, stw_json_is(operator, "In"), stw_json_get(r, "values"));
 }
 
-void stw_eru_selector_query(const struct stw_eru_selector *s, struct stw_buf *out)
+void eru_selector_query(const struct eru_spec_selector *s, struct stw_buf *out)
 {
     struct stw_json key, value;
     stw_json_foreach (s->labels, key, value) {

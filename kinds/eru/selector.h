@@ -8,13 +8,13 @@
 #include "base/json.h"
 #include "schema/finding.h"
 
-struct stw_eru_selector {
+struct eru_spec_selector {
     struct stw_json labels, expressions; /* absent: none */
 };
 
 /* Rules beyond the fields. */
-void stw_eru_check_selector(const struct stw_eru_selector *s, struct stw_findings *f);
+void eru_check_selector(const struct eru_spec_selector *s, struct stw_findings *f);
 /* Appends it as the API server takes it in the query labelSelector, not escaped. */
-void stw_eru_selector_query(const struct stw_eru_selector *s, struct stw_buf *out);
+void eru_selector_query(const struct eru_spec_selector *s, struct stw_buf *out);
 
 #endif

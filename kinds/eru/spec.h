@@ -10,10 +10,10 @@
 #include "schema/calendar.h"
 #include "schema/kind.h"
 
-struct stw_eru {
+struct eru_spec {
     const char *deployment; /* name of the workload, in the object's namespace; NULL: selector */
     const char *kind;       /* of the workload: "Deployment", "StatefulSet", "DaemonSet" */
-    struct stw_eru_selector selector;
+    struct eru_spec_selector selector;
     bool enabled;
     const char *schedule, *time_zone;
     int64_t starting_deadline_seconds;
@@ -24,9 +24,9 @@ struct stw_eru {
     struct stw_hours hours;
 };
 
-#define STW_ERU_NAMED_MAX 20 /* workloads that the status names when they are finished */
+#define ERU_NAMED_MAX 20 /* workloads that the status names when they are finished */
 
 /* True for an Eru that is still as steward created it for a Deployment. */
-bool stw_eru_is_default(const struct stw_eru *e);
+bool eru_is_default(const struct eru_spec *e);
 
 #endif

@@ -41,7 +41,7 @@ struct eru_state {
         int64_t matched, restarted, succeeded, failed, skipped;
         json_t *workloads; /* as in the status */
     } selected;
-    int64_t matched; /* when last counted, at most STW_ERU_MATCHES_MAX + 1; -1: not yet */
+    int64_t matched; /* when last counted, at most ERU_MATCHES_MAX + 1; -1: not yet */
     json_t *history; /* newest first */
     bool failed;     /* out of memory while it was read */
 };

@@ -46,7 +46,7 @@ static void judge_target(const struct eru *e, struct stw_aspect *a)
 /* What the selector matched when that was last counted. */
 static void find_matches(const struct eru *e, struct stw_aspect *a)
 {
-    bool many = e->state.matched > STW_ERU_MATCHES_MAX;
+    bool many = e->state.matched > ERU_MATCHES_MAX;
     *a = (struct stw_aspect){
         .type = ERU_TARGET_FOUND, .level = STW_LEVEL_FINE, .truth = STW_TRUE, .reason = "Found"};
     STW_ASPECT_SAY(a, "%lld %ss match the selector", (long long)e->state.matched,
@@ -70,7 +70,7 @@ static void find_matches(const struct eru *e, struct stw_aspect *a)
         STW_ASPECT_SAY(a,
                        "more than %d %ss in namespace \"%s\" match the selector; none is "
                        "restarted",
-                       STW_ERU_MATCHES_MAX, e->workload->kind, e->run->ns);
+                       ERU_MATCHES_MAX, e->workload->kind, e->run->ns);
     else
         STW_ASPECT_SAY(a, "no %s in namespace \"%s\" matches the selector", e->workload->kind,
                        e->run->ns);

@@ -80,7 +80,7 @@ static int stamp_workload(struct eru *e, const char *name, const char *text, str
 #define LISTED_MAX 1000 /* objects that are read to find those of the status */
 
 /* Of these, as many match as may at most: one of them may have megabytes, and each run reads all. */
-#define UNREADABLE_MAX STW_ERU_MATCHES_MAX
+#define UNREADABLE_MAX ERU_MATCHES_MAX
 
 struct listing {
     struct eru *e;
@@ -114,7 +114,7 @@ static int take_workload(void *ctx, struct stw_json object)
         !is_wanted(list->only, found->name) ||
         eru_target_read(l->e->workload, object, &found->target) != 0 || !found->target.there)
         return list->more;
-    list->more = list->count == STW_ERU_MATCHES_MAX;
+    list->more = list->count == ERU_MATCHES_MAX;
     if (list->more)
         return 1;
     (void)stw_json_strcpy(stw_json_get(meta, "creationTimestamp"), created, sizeof(created));
@@ -142,8 +142,8 @@ static int list_workloads(struct eru *e, struct eru_found_list *list, struct stw
 {
     stw_autobuf struct stw_buf query = STW_BUF_INIT(65536);
     struct listing l = {.e = e, .list = list};
-    list->all = calloc(STW_ERU_MATCHES_MAX + 1, sizeof(*list->all));
-    stw_eru_selector_query(&e->spec.selector, &query);
+    list->all = calloc(ERU_MATCHES_MAX + 1, sizeof(*list->all));
+    eru_selector_query(&e->spec.selector, &query);
     if (!list->all || query.failed)
         return stw_fail_memory(err);
     struct stw_pages pages = {.resource = e->workload->resource,

@@ -20,7 +20,7 @@
 #define KEYS_MAX (64u << 10)
 #define TEXT_MAX (8u << 20)
 
-int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *reason,
+int eb_fault(struct eb_snapshot *s, enum eb_snapshot_fault fault, const char *reason,
              const char *fmt, ...)
 {
     va_list ap;
@@ -32,15 +32,15 @@ int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *
     return -1;
 }
 
-int eb_fault_memory(struct stw_snapshot *s)
+int eb_fault_memory(struct eb_snapshot *s)
 {
-    return eb_fault(s, STW_SNAPSHOT_OTHER, "InternalError", "out of memory");
+    return eb_fault(s, EB_SNAPSHOT_OTHER, "InternalError", "out of memory");
 }
 
 /* --- Secrets */
 
-static int secret_get(const struct stw_run *run, const char *name, enum stw_snapshot_fault fault,
-                      struct stw_secret *ret, struct stw_snapshot *why)
+static int secret_get(const struct stw_run *run, const char *name, enum eb_snapshot_fault fault,
+                      struct stw_secret *ret, struct eb_snapshot *why)
 {
     struct stw_error err = {0};
     if (stw_run_get_secret(run, name, NULL, ret, &err) == 0)
@@ -56,11 +56,11 @@ static int secret_get(const struct stw_run *run, const char *name, enum stw_snap
 /* --- the store */
 
 static int read_s3_secret(const struct stw_run *run, const char *name, struct stw_credentials *c,
-                          char **ret_ca, struct stw_snapshot *why)
+                          char **ret_ca, struct eb_snapshot *why)
 {
     struct stw_secret s;
     struct stw_error err = {0};
-    if (secret_get(run, name, STW_SNAPSHOT_STORE, &s, why) != 0)
+    if (secret_get(run, name, EB_SNAPSHOT_STORE, &s, why) != 0)
         return -1;
     char *text = stw_secret_value(&s, "credentials");
     *ret_ca = stw_secret_value(&s, "ca.crt");
@@ -69,25 +69,25 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
                   : stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"");
     stw_wipe_free(text);
     if (rc != 0)
-        return eb_fault(why, STW_SNAPSHOT_STORE, "SecretInvalid", "Secret \"%s\": %s", name,
+        return eb_fault(why, EB_SNAPSHOT_STORE, "SecretInvalid", "Secret \"%s\": %s", name,
                         err.text);
     return 0;
 }
 
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
-                  struct stw_snapshot *why)
+                  struct eb_snapshot *why)
 {
     struct stw_secret s;
-    if (secret_get(run, name, STW_SNAPSHOT_STORE, &s, why) != 0)
+    if (secret_get(run, name, EB_SNAPSHOT_STORE, &s, why) != 0)
         return -1;
     *ret = stw_json_there(stw_secret_entry(stw_json_root(&s.doc), key));
     stw_secret_done(&s);
     return 0;
 }
 
-static int open_s3(const struct stw_run *run, const struct stw_etcd_s3 *s3, const char *bucket,
+static int open_s3(const struct stw_run *run, const struct eb_spec_s3 *s3, const char *bucket,
                    const struct stw_credentials *c, const char *ca, struct stw_store **ret,
-                   struct stw_snapshot *why)
+                   struct eb_snapshot *why)
 {
     struct stw_error err = {0};
     const struct stw_store_s3 config = {
@@ -105,11 +105,11 @@ static int open_s3(const struct stw_run *run, const struct stw_etcd_s3 *s3, cons
     };
     if (stw_store_s3_create(&config, ret, &err) == 0)
         return 0;
-    return eb_fault(why, STW_SNAPSHOT_STORE, "StoreFailed", "%s", err.text);
+    return eb_fault(why, EB_SNAPSHOT_STORE, "StoreFailed", "%s", err.text);
 }
 
-int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
-                  char **ret_path, struct stw_snapshot *why)
+int eb_store_open(const struct stw_run *run, const struct eb_spec_s3 *s3, struct stw_store **ret,
+                  char **ret_path, struct eb_snapshot *why)
 {
     struct stw_credentials c = {0};
     char *ca = NULL;
@@ -148,7 +148,7 @@ void eb_source_done(struct eb_source *s)
     *s = (struct eb_source){0};
 }
 
-static int given_endpoints(const struct stw_etcdbackup *spec, struct eb_source *ret)
+static int given_endpoints(const struct eb_spec *spec, struct eb_source *ret)
 {
     struct stw_json key, url;
     stw_json_foreach (spec->endpoints, key, url) {
@@ -179,14 +179,14 @@ static int add_pods(const struct stw_run *run, const char *cluster, const char *
             continue;
         if (stw_format_whole(url, sizeof(url), "%s://%s.%s.%s.svc%s%s:%d", tls ? "https" : "http",
                              slash + 1, cluster, run->ns, domain ? "." : "", domain ? domain : "",
-                             STW_ETCD_CLIENT_PORT) != 0 ||
+                             EC_CLIENT_PORT) != 0 ||
             add_source(ret, url, pod.ip) != 0)
             return -1;
     }
     return 0;
 }
 
-static void find_tls(const struct stw_etcdcluster *c, const char *name, struct eb_source *ret)
+static void find_tls(const struct ec_spec *c, const char *name, struct eb_source *ret)
 {
     const char *secret = c->tls.static_.operator_secret;
     if (c->tls.auto_.provider)
@@ -196,10 +196,10 @@ static void find_tls(const struct stw_etcdcluster *c, const char *name, struct e
 }
 
 static int of_cluster(const struct stw_run *run, const char *name, struct eb_source *ret,
-                      struct stw_snapshot *why)
+                      struct eb_snapshot *why)
 {
     stw_autoobject struct stw_object o = {0};
-    struct stw_etcdcluster spec = {0};
+    struct ec_spec spec = {0};
     char key[STW_KEY_LEN];
     stw_key_make(run->ns, name, key);
     struct stw_informer *clusters = stw_run_other_cache(run, &stw_controller_etcdcluster);
@@ -211,19 +211,19 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
     if (!arena)
         rc = eb_fault_memory(why);
     else if (!clusters)
-        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+        rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "steward runs without the kind EtcdCluster (--kinds), and so cannot find the "
                       "EtcdCluster \"%s\": name its etcdEndpoints",
                       name);
     else if (found < 0)
-        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+        rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "EtcdCluster \"%s\" cannot be read: %.200s", name, err.text);
     else if (found > 0)
-        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+        rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "there is no EtcdCluster \"%s\" in namespace \"%s\"", name, run->ns);
     else if (stw_kind_decode(&stw_kind_etcdcluster, stw_json_get(o.root, "spec"), arena, &spec,
                              &why->err) != 0)
-        rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "ClusterNotFound",
+        rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "ClusterNotFound",
                       "EtcdCluster \"%s\" cannot be read", name);
     if (rc == 0) {
         find_tls(&spec, name, ret);
@@ -231,15 +231,15 @@ static int of_cluster(const struct stw_run *run, const char *name, struct eb_sou
         if (rc != 0)
             rc = eb_fault_memory(why);
         else if (ret->count == 0)
-            rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "NoHealthyEndpoint",
+            rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "NoHealthyEndpoint",
                           "EtcdCluster \"%s\" has no running member", name);
     }
     stw_arena_destroy(arena);
     return rc;
 }
 
-int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
-                   struct eb_source *ret, struct stw_snapshot *why)
+int eb_source_find(const struct stw_run *run, const struct eb_spec *spec, struct eb_source *ret,
+                   struct eb_snapshot *why)
 {
     *ret = (struct eb_source){0};
     if (spec->cluster) {
@@ -276,11 +276,11 @@ static void cut_line(char *text)
 }
 
 static int read_keys(const struct stw_run *run, const char *tls, const char *auth, struct keys *k,
-                     struct stw_snapshot *why)
+                     struct eb_snapshot *why)
 {
     struct stw_secret s;
     if (*tls) {
-        if (secret_get(run, tls, STW_SNAPSHOT_SOURCE, &s, why) != 0)
+        if (secret_get(run, tls, EB_SNAPSHOT_SOURCE, &s, why) != 0)
             return -1;
         struct stw_json root = stw_json_root(&s.doc);
         k->common = !stw_json_there(stw_secret_entry(root, "etcd-client.crt")) &&
@@ -290,14 +290,14 @@ static int read_keys(const struct stw_run *run, const char *tls, const char *aut
         k->key = stw_secret_value(&s, k->common ? "tls.key" : "etcd-client.key");
         stw_secret_done(&s);
         if (!k->ca || !k->cert || !k->key)
-            return eb_fault(why, STW_SNAPSHOT_SOURCE, "SecretInvalid",
+            return eb_fault(why, EB_SNAPSHOT_SOURCE, "SecretInvalid",
                             "Secret \"%s\" needs etcd-client.crt, etcd-client.key and "
                             "etcd-client-ca.crt, or tls.crt, tls.key and ca.crt",
                             tls);
     }
     if (!auth)
         return 0;
-    if (secret_get(run, auth, STW_SNAPSHOT_SOURCE, &s, why) != 0)
+    if (secret_get(run, auth, EB_SNAPSHOT_SOURCE, &s, why) != 0)
         return -1;
     k->user = stw_secret_value(&s, "username");
     k->password = stw_secret_value(&s, "password");
@@ -305,12 +305,12 @@ static int read_keys(const struct stw_run *run, const char *tls, const char *aut
     cut_line(k->user);
     cut_line(k->password);
     if (!k->user || !k->password)
-        return eb_fault(why, STW_SNAPSHOT_SOURCE, "SecretInvalid",
+        return eb_fault(why, EB_SNAPSHOT_SOURCE, "SecretInvalid",
                         "Secret \"%s\" needs username and password", auth);
     return 0;
 }
 
-static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw_snapshot *why)
+static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct eb_snapshot *why)
 {
     struct keys k = {0};
     struct stw_error err = {0};
@@ -325,22 +325,22 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct stw
         };
         rc = stw_etcd_create(&config, &j->etcd, &err);
         if (rc != 0)
-            rc = eb_fault(why, STW_SNAPSHOT_SOURCE, "TLSFailed", "%s", err.text);
+            rc = eb_fault(why, EB_SNAPSHOT_SOURCE, "TLSFailed", "%s", err.text);
     }
     keys_done(&k);
     return rc;
 }
 
-int eb_inputs_check(const struct eb *e, bool *ret_common, struct stw_snapshot *why)
+int eb_inputs_check(const struct eb *e, bool *ret_common, struct eb_snapshot *why)
 {
-    const struct stw_etcdbackup *spec = &e->spec;
+    const struct eb_spec *spec = &e->spec;
     struct eb_source source;
     struct keys k = {0};
     struct stw_credentials c = {0};
     char *ca = NULL;
     int rc = eb_source_find(e->run, spec, &source, why);
     if (rc != 0 && stw_streq(why->reason, "NoHealthyEndpoint")) { /* it may have one by then */
-        *why = (struct stw_snapshot){0};
+        *why = (struct eb_snapshot){0};
         rc = 0;
     }
     if (rc == 0)
@@ -394,7 +394,7 @@ static char *key_to_keep(const struct eb *e)
     return slash ? strdup(slash + 1) : NULL;
 }
 
-static int fill_job(struct eb *e, struct eb_job *j, struct stw_snapshot *why)
+static int fill_job(struct eb *e, struct eb_job *j, struct eb_snapshot *why)
 {
     struct eb_source source;
     int rc = eb_source_find(e->run, &e->spec, &source, why);
@@ -413,7 +413,7 @@ static int fill_job(struct eb *e, struct eb_job *j, struct stw_snapshot *why)
     return rc;
 }
 
-int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why)
+int eb_job_create(struct eb *e, struct eb_job **ret, struct eb_snapshot *why)
 {
     struct eb_job *j = calloc(1, sizeof(*j));
     if (!j)
@@ -426,7 +426,7 @@ int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why)
     return 0;
 }
 
-void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_t size)
+void eb_uri(const struct eb_spec *spec, const char *key, char *out, size_t size)
 {
     const char *path = stw_same(spec->storage_type, "PVC") ? spec->pvc.path : spec->s3.path;
     if (stw_same(spec->storage_type, "PVC")) {

@@ -27,15 +27,15 @@ struct eb_job {
 };
 void eb_job_free(struct eb_job *j); /* NULL is allowed */
 
-int eb_job_create(struct eb *e, struct eb_job **ret, struct stw_snapshot *why);
+int eb_job_create(struct eb *e, struct eb_job **ret, struct eb_snapshot *why);
 /* Shared with EtcdRestores: opens the S3 store of a spec.s3 block. */
-int eb_store_open(const struct stw_run *run, const struct stw_etcd_s3 *s3, struct stw_store **ret,
-                  char **ret_path, struct stw_snapshot *why);
+int eb_store_open(const struct stw_run *run, const struct eb_spec_s3 *s3, struct stw_store **ret,
+                  char **ret_path, struct eb_snapshot *why);
 /* Whether there is what a later backup needs: Secrets with their keys, and the EtcdCluster.
  * `ret_common`: its client certificate is in the keys of type kubernetes.io/tls.  -1: `why`. */
-int eb_inputs_check(const struct eb *e, bool *ret_common, struct stw_snapshot *why);
+int eb_inputs_check(const struct eb *e, bool *ret_common, struct eb_snapshot *why);
 int eb_secret_has(const struct stw_run *run, const char *name, const char *key, bool *ret,
-                  struct stw_snapshot *why);
+                  struct eb_snapshot *why);
 /* The URLs of the members, and the Secret with the client certificate ("": no TLS); for agents too.
  */
 struct eb_source {
@@ -43,13 +43,13 @@ struct eb_source {
     size_t count;
     char tls_secret[300];
 };
-int eb_source_find(const struct stw_run *run, const struct stw_etcdbackup *spec,
-                   struct eb_source *ret, struct stw_snapshot *why);
+int eb_source_find(const struct stw_run *run, const struct eb_spec *spec, struct eb_source *ret,
+                   struct eb_snapshot *why);
 void eb_source_done(struct eb_source *s);
-int eb_fault(struct stw_snapshot *s, enum stw_snapshot_fault fault, const char *reason,
+int eb_fault(struct eb_snapshot *s, enum eb_snapshot_fault fault, const char *reason,
              const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-int eb_fault_memory(struct stw_snapshot *s);
+int eb_fault_memory(struct eb_snapshot *s);
 /* "s3://bucket/key", "pvc://claim/path" */
-void eb_uri(const struct stw_etcdbackup *spec, const char *key, char *out, size_t size);
+void eb_uri(const struct eb_spec *spec, const char *key, char *out, size_t size);
 
 #endif

@@ -30,7 +30,7 @@ static bool is_name_of(struct stw_json container, const char *const *names)
     return *names;
 }
 
-static void look_at_end(struct stw_json ended, bool main, struct stw_agent_live *a, struct seen *s)
+static void look_at_end(struct stw_json ended, bool main, struct eb_agent_live *a, struct seen *s)
 {
     int64_t code = 0;
     (void)stw_json_int(stw_json_get(ended, "exitCode"), &code);
@@ -59,7 +59,7 @@ static void look_at_other_end(struct stw_json container, struct stw_json ended, 
 
 /* ErrImagePull and ImagePullBackOff alternate.  Both become the latter, with the text of the former. */
 static void look_at_wait(struct stw_json container, struct stw_json waiting,
-                         struct stw_agent_live *a)
+                         struct eb_agent_live *a)
 {
     static const char pull[] = "ErrImagePull: ";
     enum stw_pod_wait wait = stw_pod_wait_of(waiting);
@@ -76,10 +76,10 @@ static void look_at_wait(struct stw_json container, struct stw_json waiting,
                text ? text + strlen(pull) : why);
 }
 
-static void look_at_container(struct stw_json status, struct stw_agent_live *a, struct seen *s)
+static void look_at_container(struct stw_json status, struct eb_agent_live *a, struct seen *s)
 {
-    static const char *const own[] = {STW_AGENT_FETCH, STW_AGENT_SNAPSHOT, STW_AGENT_RESTORE, NULL};
-    static const char *const mains[] = {STW_AGENT_SNAPSHOT, STW_AGENT_RESTORE, NULL};
+    static const char *const own[] = {EB_AGENT_FETCH, EB_AGENT_SNAPSHOT, EB_AGENT_RESTORE, NULL};
+    static const char *const mains[] = {EB_AGENT_SNAPSHOT, EB_AGENT_RESTORE, NULL};
     struct stw_json state = stw_json_get(status, "state");
     struct stw_json ended = stw_json_get(state, "terminated");
     struct stw_json waiting = stw_json_get(state, "waiting");
@@ -95,33 +95,33 @@ static void look_at_container(struct stw_json status, struct stw_agent_live *a, 
 
 /* The phase of the pod is not that of the agent: another container may run on when the agent has ended,
  * or end before it. */
-static void set_phase(struct stw_json pod, const struct seen *s, struct stw_agent_live *a)
+static void set_phase(struct stw_json pod, const struct seen *s, struct eb_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), message;
     struct stw_json phase = stw_json_get(status, "phase");
     if (s->failed) {
-        a->phase = STW_AGENT_FAILED;
+        a->phase = EB_AGENT_FAILED;
     } else if (s->succeeded || stw_json_is(phase, "Succeeded")) {
-        a->phase = STW_AGENT_SUCCEEDED;
+        a->phase = EB_AGENT_SUCCEEDED;
     } else if (stw_json_is(phase, "Failed")) { /* its deadline, its node, or another container */
-        a->phase = STW_AGENT_FAILED;
+        a->phase = EB_AGENT_FAILED;
         stw_pod_text(stw_json_get(status, "message"), a->text, sizeof(a->text));
         if (!*a->text)
             stw_format(a->text, sizeof(a->text), "%s", s->other);
     } else if (*a->reason && !s->started) {
-        a->phase = STW_AGENT_STUCK;
+        a->phase = EB_AGENT_STUCK;
     } else if (stw_pod_unschedulable(pod, &message)) {
-        a->phase = STW_AGENT_STUCK;
+        a->phase = EB_AGENT_STUCK;
         stw_format(a->reason, sizeof(a->reason), "Unschedulable");
         stw_pod_text(message, a->text, sizeof(a->text));
     }
 }
 
-static void look_at_pod(struct stw_json pod, struct stw_agent_live *a)
+static void look_at_pod(struct stw_json pod, struct eb_agent_live *a)
 {
     struct stw_json status = stw_json_get(pod, "status"), key, container;
     struct seen s = {0};
-    *a = (struct stw_agent_live){.phase = STW_AGENT_RUNNING};
+    *a = (struct eb_agent_live){.phase = EB_AGENT_RUNNING};
     stw_json_foreach (stw_json_get(status, "initContainerStatuses"), key, container)
         look_at_container(container, a, &s);
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
@@ -145,7 +145,7 @@ static void project_agent(const struct stw_operator *op, struct stw_json pod, st
     if (stw_owner_controller(pod, kind, name, owner_uid) != 0 ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0)
         return;
-    struct stw_agent_live *a = calloc(1, sizeof(*a));
+    struct eb_agent_live *a = calloc(1, sizeof(*a));
     if (!a) {
         out->failed = true;
         return;
@@ -181,7 +181,7 @@ static void enqueue_agent_owner(struct stw_manager *m, const struct stw_watch *w
     stw_manager_enqueue(m, kind, owner);
 }
 
-const struct stw_watch stw_watch_agents = {
+const struct stw_watch eb_watch_agents = {
     .resource = &stw_res_pod,
     .label_selector = SELECTOR,
     .managed = true,
@@ -190,15 +190,15 @@ const struct stw_watch stw_watch_agents = {
     .changed = enqueue_agent_owner,
 };
 
-int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret)
+int eb_agent_find(const struct stw_run *run, const char *name, struct eb_agent_live *ret)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(TEXT_MAX);
     stw_autojson struct stw_json_doc doc = {0};
     char key[STW_KEY_LEN];
-    int64_t phase = STW_AGENT_NONE;
-    *ret = (struct stw_agent_live){0};
+    int64_t phase = EB_AGENT_NONE;
+    *ret = (struct eb_agent_live){0};
     stw_key_make(run->ns, name, key);
-    if (stw_informer_get(stw_run_cache(run, &stw_watch_agents), key, &text, NULL) != 0 ||
+    if (stw_informer_get(stw_run_cache(run, &eb_watch_agents), key, &text, NULL) != 0 ||
         stw_json_scan(&doc, stw_buf_str(&text), text.len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
@@ -208,14 +208,14 @@ int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent
     (void)stw_json_strcpy(stw_json_get(root, "m"), ret->message, sizeof(ret->message));
     (void)stw_json_strcpy(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
     (void)stw_json_strcpy(stw_json_get(root, "x"), ret->text, sizeof(ret->text));
-    ret->phase = (enum stw_agent_phase)phase;
+    ret->phase = (enum eb_agent_phase)phase;
     ret->going = stw_json_bool(stw_json_get(root, "t"), false);
     return 0;
 }
 
 /* --- creating one */
 
-void stw_agent_name(const struct stw_owner *owner, const char *what, char out[STW_AGENT_NAME_MAX])
+void eb_agent_name(const struct stw_owner *owner, const char *what, char out[EB_AGENT_NAME_MAX])
 {
     char name[37];
     struct stw_hash h = stw_hash_bytes(owner->uid, strlen(owner->uid));
@@ -223,7 +223,7 @@ void stw_agent_name(const struct stw_owner *owner, const char *what, char out[ST
     for (char *p = name; *p; p++)
         if (*p == '.')
             *p = '-';
-    stw_format(out, STW_AGENT_NAME_MAX, "%s-%.8s-%08llx", name, what,
+    stw_format(out, EB_AGENT_NAME_MAX, "%s-%.8s-%08llx", name, what,
                (unsigned long long)(h.lo & 0xffffffffu));
 }
 
@@ -245,7 +245,7 @@ static json_t *member_object(json_t *tree, const char *key)
     return json_object_get(tree, key);
 }
 
-json_t *stw_agent_resources(struct stw_json given)
+json_t *eb_agent_resources(struct stw_json given)
 {
     json_t *tree = stw_json_there(given) ? stw_manifest_resources(given) : json_object();
     json_t *requests = member_object(tree, "requests"), *limits = member_object(tree, "limits");
@@ -266,15 +266,15 @@ json_t *stw_agent_resources(struct stw_json given)
     return tree;
 }
 
-json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,
-                            json_t *mounts)
+json_t *eb_agent_container(const char *name, const char *image, json_t *command, json_t *args,
+                           json_t *mounts)
 {
     json_t *c =
         json_pack("{s:s,s:s,s:s,s:o,s:s,s:{s:b,s:b,s:{s:[s]}},s:o}", "name", name, "image", image,
                   "imagePullPolicy", "IfNotPresent", "volumeMounts", mounts,
                   "terminationMessagePolicy", "FallbackToLogsOnError", "securityContext",
                   "allowPrivilegeEscalation", 0, "readOnlyRootFilesystem", 1, "capabilities",
-                  "drop", "ALL", "resources", stw_agent_resources(STW_JSON_NONE));
+                  "drop", "ALL", "resources", eb_agent_resources(STW_JSON_NONE));
     if (command)
         (void)json_object_set_new(c, "command", command);
     if (args)
@@ -282,19 +282,19 @@ json_t *stw_agent_container(const char *name, const char *image, json_t *command
     return c;
 }
 
-json_t *stw_agent_secret_volume(const char *name, const char *secret)
+json_t *eb_agent_secret_volume(const char *name, const char *secret)
 {
     return json_pack("{s:s,s:{s:s,s:i}}", "name", name, "secret", "secretName", secret,
                      "defaultMode", 0440);
 }
 
-json_t *stw_agent_mount(const char *name, const char *path, bool read_only)
+json_t *eb_agent_mount(const char *name, const char *path, bool read_only)
 {
     return json_pack("{s:s,s:s,s:b}", "name", name, "mountPath", path, "readOnly", read_only);
 }
 
 /* Ours are set last, so that the spec cannot override them. */
-static json_t *build_agent_labels(const struct stw_run *run, const struct stw_agent *a)
+static json_t *build_agent_labels(const struct stw_run *run, const struct eb_agent *a)
 {
     json_t *all = stw_manifest_tree(a->pod->labels);
     json_auto_t *ours = json_pack(
@@ -314,7 +314,7 @@ static void set_if(json_t *to, const char *key, json_t *value)
     json_decref(value);
 }
 
-static json_t *build_agent_metadata(const struct stw_run *run, const struct stw_agent *a)
+static json_t *build_agent_metadata(const struct stw_run *run, const struct eb_agent *a)
 {
     json_t *m = json_pack("{s:s,s:s,s:o,s:[o]}", "name", a->name, "namespace", a->owner->ns,
                           "labels", build_agent_labels(run, a), "ownerReferences",
@@ -323,9 +323,9 @@ static json_t *build_agent_metadata(const struct stw_run *run, const struct stw_
     return m;
 }
 
-static json_t *build_agent_spec(const struct stw_agent *a)
+static json_t *build_agent_spec(const struct eb_agent *a)
 {
-    const struct stw_etcd_pod *p = a->pod;
+    const struct ec_spec_pod *p = a->pod;
     json_t *s = json_pack(
         "{s:s,s:b,s:I,s:i,s:o,s:o,s:{s:b,s:I,s:I,s:I,s:s,s:{s:s}}}", "restartPolicy", "Never",
         "automountServiceAccountToken", 0, "activeDeadlineSeconds", (json_int_t)a->deadline_s,
@@ -345,7 +345,7 @@ static json_t *build_agent_spec(const struct stw_agent *a)
     return s;
 }
 
-int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_error *err)
+int eb_agent_create(struct stw_run *run, const struct eb_agent *a, struct stw_error *err)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
     json_auto_t *pod = stw_tree_whole(stw_tree_pack("{s:s,s:s,s:o,s:o}", "apiVersion", "v1", "kind",
@@ -356,7 +356,7 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     int rc = stw_kube_create(run->client, &stw_res_pod, a->owner->ns, pod, &answer, err);
     stw_fault_point("agent");
     if (rc == 0)
-        stw_informer_saw(stw_run_cache(run, &stw_watch_agents), &answer, NULL);
+        stw_informer_saw(stw_run_cache(run, &eb_watch_agents), &answer, NULL);
     /* An existing pod of that name is ours; the watch will deliver it. */
     if (stw_error_pass_over(rc, STW_ERR_EXISTS, err) == 0)
         return 0;
@@ -364,8 +364,8 @@ int stw_agent_create(struct stw_run *run, const struct stw_agent *a, struct stw_
     return stw_error_wrap(err, "pod \"%s\" could not be created", a->name);
 }
 
-int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
-                     struct stw_error *err)
+int eb_agent_delete(const struct stw_run *run, const char *name, const char *uid,
+                    struct stw_error *err)
 {
     int rc = stw_kube_delete(run->client, &stw_res_pod, run->ns, name, uid, NULL, err);
     stw_fault_point("delete");
@@ -374,7 +374,7 @@ int stw_agent_delete(const struct stw_run *run, const char *name, const char *ui
 
 /* --- what a refusal means */
 
-bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret)
+bool eb_refusal_of(const struct stw_error *err, struct eb_refusal *ret)
 {
     struct stw_aspect *a = calloc(1, sizeof(*a));
     if (!a || err->code == STW_ERR_CANCELLED || err->code == STW_ERR_CONFLICT ||
@@ -383,7 +383,7 @@ bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret)
         return false;
     }
     stw_aspect_error(a, err);
-    *ret = (struct stw_refusal){
+    *ret = (struct eb_refusal){
         .reason = a->reason, .level = a->level, .again_ms = a->again_ms, .err = *err};
     /* A webhook answers 400; what is wrong with the object itself, 422. */
     if (err->code == STW_ERR_INVALID && err->http != 422) {
@@ -394,7 +394,7 @@ bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret)
     return true;
 }
 
-void stw_refusal_verdict(const struct stw_refusal *r, struct stw_verdict *v)
+void eb_refusal_verdict(const struct eb_refusal *r, struct stw_verdict *v)
 {
     v->level = r->level;
     v->reason = r->reason;

@@ -13,34 +13,34 @@
 
 /* Pods with the label app.kubernetes.io/component=agent; their changes wake the objects that
  * control them. */
-extern const struct stw_watch stw_watch_agents;
+extern const struct stw_watch eb_watch_agents;
 
 /* A right of the kinds that start agents: their image is that of steward's own pod
  * (src/cmd/own_image.h). */
-#define STW_RULE_OWN_POD                                                                           \
+#define EB_RULE_OWN_POD                                                                            \
     {                                                                                              \
         .resource = &stw_res_pod, .verbs = "get", .own_namespace = true                            \
     }
 
-#define STW_AGENT_NAME_MAX 64
-#define STW_AGENT_RESULT "/dev/termination-log"
+#define EB_AGENT_NAME_MAX 64
+#define EB_AGENT_RESULT "/dev/termination-log"
 
-enum stw_agent_phase {
-    STW_AGENT_NONE,
-    STW_AGENT_RUNNING,
-    STW_AGENT_SUCCEEDED,
-    STW_AGENT_FAILED, /* also: deadline exceeded */
-    STW_AGENT_STUCK,  /* waits for something that a user may have to provide; see `text` */
+enum eb_agent_phase {
+    EB_AGENT_NONE,
+    EB_AGENT_RUNNING,
+    EB_AGENT_SUCCEEDED,
+    EB_AGENT_FAILED, /* also: deadline exceeded */
+    EB_AGENT_STUCK,  /* waits for something that a user may have to provide; see `text` */
 };
 
 /* The containers of agents.  Others in the pod, such as the proxies of a mesh, neither end it nor
  * report anything. */
-#define STW_AGENT_FETCH "fetch"       /* an init container */
-#define STW_AGENT_SNAPSHOT "snapshot" /* the main container */
-#define STW_AGENT_RESTORE "restore"   /* the main container */
+#define EB_AGENT_FETCH "fetch"       /* an init container */
+#define EB_AGENT_SNAPSHOT "snapshot" /* the main container */
+#define EB_AGENT_RESTORE "restore"   /* the main container */
 
-struct stw_agent_live {
-    enum stw_agent_phase phase;
+struct eb_agent_live {
+    enum eb_agent_phase phase;
     bool going; /* is being deleted */
     char uid[64], owner_uid[64];
     char message[4097]; /* of the first of its containers that ended */
@@ -49,46 +49,46 @@ struct stw_agent_live {
 };
 
 /* Part of the owner's name, `what`, and a hash of the owner's UID; deterministic. */
-void stw_agent_name(const struct stw_owner *owner, const char *what, char out[STW_AGENT_NAME_MAX]);
+void eb_agent_name(const struct stw_owner *owner, const char *what, char out[EB_AGENT_NAME_MAX]);
 /* -1: there is none. */
-int stw_agent_find(const struct stw_run *run, const char *name, struct stw_agent_live *ret);
+int eb_agent_find(const struct stw_run *run, const char *name, struct eb_agent_live *ret);
 
 /* All agents get metadata, restricted permissions and a deadline; from `pod` labels, annotations, and
  * what decides on the node. */
-struct stw_agent {
+struct eb_agent {
     const struct stw_owner *owner;
     const char *name, *app; /* "etcdbackup" */
     int64_t deadline_s;
     int64_t user;                                   /* runAsUser and fsGroup */
     json_t *init_containers, *containers, *volumes; /* ownership is taken; init may be NULL */
-    const struct stw_etcd_pod *pod;
+    const struct ec_spec_pod *pod;
     struct stw_json object;           /* the owner */
     const struct stw_origin *origins; /* from which of its fields the pod comes */
 };
 /* A restricted container with little CPU and memory.  Takes ownership of `command`, `args` and
  * `mounts`. */
-json_t *stw_agent_container(const char *name, const char *image, json_t *command, json_t *args,
-                            json_t *mounts);
-json_t *stw_agent_secret_volume(const char *name, const char *secret);
-json_t *stw_agent_mount(const char *name, const char *path, bool read_only);
+json_t *eb_agent_container(const char *name, const char *image, json_t *command, json_t *args,
+                           json_t *mounts);
+json_t *eb_agent_secret_volume(const char *name, const char *secret);
+json_t *eb_agent_mount(const char *name, const char *path, bool read_only);
 /* ResourceRequirements with what is absent in `given`, where it does not contradict that. */
-json_t *stw_agent_resources(struct stw_json given);
+json_t *eb_agent_resources(struct stw_json given);
 /* The error names the pod, and has the server's text. */
-int stw_agent_create(struct stw_run *run, const struct stw_agent *a,
-                     struct stw_error *err) STW_MUST_CHECK;
-int stw_agent_delete(const struct stw_run *run, const char *name, const char *uid,
-                     struct stw_error *err);
+int eb_agent_create(struct stw_run *run, const struct eb_agent *a,
+                    struct stw_error *err) STW_MUST_CHECK;
+int eb_agent_delete(const struct stw_run *run, const char *name, const char *uid,
+                    struct stw_error *err);
 
 /* What it means for the owner that the API server refuses an agent, or another object that the owner
  * needs: a quota, Pod Security, a LimitRange, a webhook. */
-struct stw_refusal {
+struct eb_refusal {
     const char *reason; /* NULL: nothing was refused */
     enum stw_level level;
     uint64_t again_ms;
     struct stw_error err;
 };
 /* False: the run has ended for another reason, such as a conflict, that no status reports. */
-bool stw_refusal_of(const struct stw_error *err, struct stw_refusal *ret);
-void stw_refusal_verdict(const struct stw_refusal *r, struct stw_verdict *v);
+bool eb_refusal_of(const struct stw_error *err, struct eb_refusal *ret);
+void eb_refusal_verdict(const struct eb_refusal *r, struct stw_verdict *v);
 
 #endif

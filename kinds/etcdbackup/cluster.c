@@ -34,7 +34,7 @@ struct summary {
 static int64_t period_of(const struct summary *s, const struct stw_object *o)
 {
     struct stw_arena *arena = stw_arena_create();
-    struct stw_etcdbackup spec = {0};
+    struct eb_spec spec = {0};
     struct stw_cron cron;
     struct eb_clockwork c = {.now = s->now};
     int64_t period = 0;
@@ -151,7 +151,7 @@ static bool is_running(const struct stw_run *run, const char *key)
     return s.running;
 }
 
-const struct stw_etcd_backups stw_etcdbackup_of_cluster = {
+const struct ec_backups eb_of_cluster = {
     .set_condition = set_condition,
     .newest = find_newest,
     .running = is_running,

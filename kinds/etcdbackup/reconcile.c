@@ -43,9 +43,9 @@ static bool cluster_of(struct stw_json backup, char out[STW_KEY_LEN])
 static void index_place(struct stw_json backup, struct stw_buf *out)
 {
     char ns[254];
-    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(EB_PLACE_MAX);
     if (stw_json_strcpy(stw_json_path(backup, "metadata.namespace"), ns, sizeof(ns)) == 0 &&
-        stw_etcdbackup_place(backup, ns, &place))
+        eb_spec_place(backup, ns, &place))
         stw_index_add(out, INDEX_PLACE, stw_buf_str(&place));
 }
 
@@ -78,12 +78,12 @@ static void index_cluster(void *ctx, struct stw_json projected, struct stw_buf *
 static void wake_others(struct stw_manager *m, const char *old_text)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    stw_autobuf struct stw_buf place = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX);
+    stw_autobuf struct stw_buf place = STW_BUF_INIT(EB_PLACE_MAX);
     char ns[254];
     if (old_text && stw_json_scan(&doc, old_text, strlen(old_text), NULL) == 0 &&
         stw_json_strcpy(stw_json_path(stw_json_root(&doc), "metadata.namespace"), ns, sizeof(ns)) ==
             0 &&
-        stw_etcdbackup_place(stw_json_root(&doc), ns, &place))
+        eb_spec_place(stw_json_root(&doc), ns, &place))
         stw_manager_wake(m, INDEX_PLACE, stw_buf_str(&place));
 }
 
@@ -108,10 +108,10 @@ static void backup_changed(struct stw_manager *m, const struct stw_watch *w, con
 static void take_in(struct eb *e)
 {
     char uri[STW_STORE_KEY_MAX + 300];
-    if (e->result.fault == STW_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED)
+    if (e->result.fault == EB_SNAPSHOT_OTHER && e->result.err.code == STW_ERR_CANCELLED)
         return; /* steward or the pod was stopped: the backup starts over */
     e->collected = true;
-    if (e->result.fault != STW_SNAPSHOT_FINE) {
+    if (e->result.fault != EB_SNAPSHOT_FINE) {
         eb_state_fail(&e->state, &e->result, e->clock.now);
         return;
     }
@@ -143,11 +143,11 @@ static bool check_transfer(struct eb *e)
 /* Two EtcdBackups can share a place if admission did not see both: the older one keeps it. */
 static void look_for_holder(struct eb *e)
 {
-    stw_autobuf struct stw_buf index = STW_BUF_INIT(STW_ETCDBACKUP_PLACE_MAX + 16);
+    stw_autobuf struct stw_buf index = STW_BUF_INIT(EB_PLACE_MAX + 16);
     char key[STW_KEY_LEN];
     size_t len = strlen(e->run->ns);
     stw_buf_adds(&index, INDEX_PLACE ":");
-    if (!stw_etcdbackup_place(e->object.root, e->run->ns, &index) ||
+    if (!eb_spec_place(e->object.root, e->run->ns, &index) ||
         !stw_claim_find(e->run, &e->object, stw_buf_str(&index), NULL, key))
         return;
     bool same = strncmp(key, e->run->ns, len) == 0 && key[len] == '/';
@@ -254,7 +254,7 @@ static json_t *report_run(struct eb *e, bool exact, struct stw_result *result)
 static void report_refusal(struct eb *e, json_t *written, const struct stw_error *err,
                            struct stw_result *result)
 {
-    if (!stw_refusal_of(err, &e->refusal)) {
+    if (!eb_refusal_of(err, &e->refusal)) {
         stw_run_fail(e->run, err, result);
         return;
     }
@@ -278,7 +278,7 @@ static void finish_backup_run(struct eb *e, struct stw_result *result)
 {
     struct stw_error err = {0};
     bool early = e->began && stw_same(e->spec.storage_type, "PVC") && is_recorded(e);
-    if (early && start_prepared_backup(e, &err) != 0 && !stw_refusal_of(&err, &e->refusal)) {
+    if (early && start_prepared_backup(e, &err) != 0 && !eb_refusal_of(&err, &e->refusal)) {
         stw_run_fail(e->run, &err, result);
         return;
     }
@@ -287,7 +287,7 @@ static void finish_backup_run(struct eb *e, struct stw_result *result)
         return;
     eb_tell(e);
     if (e->collected)
-        eb_runtime_count(e->runtime, e->result.fault == STW_SNAPSHOT_FINE);
+        eb_runtime_count(e->runtime, e->result.fault == EB_SNAPSHOT_FINE);
     if (e->ended) {
         eb_runtime_forget(e->runtime, e->run->key);
         eb_agent_forget(e);
@@ -309,7 +309,7 @@ static void tell_verified(const struct eb *e)
 static void read_request(const struct eb *e, char out[STW_HASH_LEN])
 {
     char annotation[STW_OWN_NAME_LEN], value[256];
-    stw_operator_text(e->run->op, STW_ETCDBACKUP_AT, annotation);
+    stw_operator_text(e->run->op, EB_AT, annotation);
     stw_json_cut(stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), annotation),
                  value, sizeof(value));
     if (*value)
@@ -348,8 +348,7 @@ static void check_next_backup(struct eb *e)
         return;
     bool common;
     e->checked = true;
-    e->lacks =
-        eb_inputs_check(e, &common, &e->result) != 0 && e->result.fault != STW_SNAPSHOT_OTHER;
+    e->lacks = eb_inputs_check(e, &common, &e->result) != 0 && e->result.fault != EB_SNAPSHOT_OTHER;
     int64_t again = e->clock.now + MISSING_AGAIN_S; /* its watch, if it has one, is faster */
     if (e->lacks && (e->due.wake == EB_NEVER || again < e->due.wake))
         e->due.wake = again;
@@ -402,13 +401,13 @@ static const struct stw_watch own_watch = {
     .changed = backup_changed,
 };
 
-static const struct stw_watch *const watches[] = {&ec_watch_pods, &stw_watch_agents,
+static const struct stw_watch *const watches[] = {&ec_watch_pods, &eb_watch_agents,
                                                   &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
-    STW_RULE_OWN_POD,
+    EB_RULE_OWN_POD,
     {0},
 };
 

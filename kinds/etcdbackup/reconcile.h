@@ -8,6 +8,6 @@
 
 extern const struct stw_controller stw_controller_etcdbackup;
 
-extern const struct stw_etcd_backups stw_etcdbackup_of_cluster;
+extern const struct ec_backups eb_of_cluster;
 
 #endif

@@ -32,7 +32,7 @@ struct transfer {
     struct transfer *next;
     struct eb_place *place; /* until it has ended */
     enum eb_verdict verdict;
-    struct stw_snapshot result;
+    struct eb_snapshot result;
 };
 
 /* The gauge for the etcd of one EtcdBackup. */
@@ -180,10 +180,10 @@ static void enqueue_backup(const struct transfer *t)
     stw_manager_enqueue(t->runtime->manager, stw_kind_etcdbackup.kind, t->key);
 }
 
-static void on_stage(void *ctx, enum stw_snapshot_stage stage)
+static void on_stage(void *ctx, enum eb_snapshot_stage stage)
 {
     struct transfer *t = ctx;
-    if (stage != STW_SNAPSHOT_VERIFYING)
+    if (stage != EB_SNAPSHOT_VERIFYING)
         return;
     pthread_mutex_lock(&t->runtime->lock);
     t->verifying = true;
@@ -198,11 +198,11 @@ static void on_moved(void *ctx, size_t bytes)
 }
 
 /* What it says of a transfer that was cancelled to give its place to another. */
-static void set_verdict(struct stw_snapshot *s, enum eb_verdict v)
+static void set_verdict(struct eb_snapshot *s, enum eb_verdict v)
 {
     if (v == EB_GOES_ON || s->err.code != STW_ERR_CANCELLED)
         return;
-    s->fault = STW_SNAPSHOT_OTHER;
+    s->fault = EB_SNAPSHOT_OTHER;
     stw_format(s->reason, sizeof(s->reason), "%s", v == EB_TOO_SLOW ? "TooSlow" : "TurnEnded");
     if (v == EB_TOO_SLOW)
         (void)stw_fail(&s->err, STW_ERR_UNAVAILABLE,
@@ -217,7 +217,7 @@ static void set_verdict(struct stw_snapshot *s, enum eb_verdict v)
 static void run_transfer(struct transfer *t)
 {
     const struct eb_job *j = t->job;
-    const struct stw_snapshot_request request = {
+    const struct eb_snapshot_request request = {
         .etcd = j->etcd,
         .endpoints = j->endpoints,
         .endpoint_count = j->count,
@@ -239,7 +239,7 @@ static void run_transfer(struct transfer *t)
     size_t bytes = eb_places_part_bytes(stw_share_limit(STW_SHARE_TRANSFERS)) + EB_TRANSFER_BYTES;
     stw_share_add(STW_SHARE_TRANSFERS, bytes); /* there are as many places as fit */
     struct stw_fence_ticket before = stw_fence_enter(t->fence);
-    (void)stw_snapshot_save(&request, &t->result);
+    (void)eb_snapshot_save(&request, &t->result);
     (void)stw_fence_enter(before);
     stw_share_give_back(STW_SHARE_TRANSFERS, bytes);
 }
@@ -312,7 +312,7 @@ static void *run_transfer_thread(void *ctx)
 /* --- for runs */
 
 enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
-                                 bool *ret_verifying, struct stw_snapshot *ret)
+                                 bool *ret_verifying, struct eb_snapshot *ret)
 {
     enum eb_transfer what = EB_NO_TRANSFER;
     STW_LOCKED(&k->lock);

@@ -20,7 +20,7 @@ void eb_runtime_close(void *state);
 enum eb_transfer { EB_NO_TRANSFER, EB_TRANSFERS, EB_TRANSFERRED };
 /* The state of the transfer of `key` for the object `uid`. */
 enum eb_transfer eb_runtime_look(struct eb_runtime *k, const char *key, const char *uid,
-                                 bool *ret_verifying, struct stw_snapshot *ret);
+                                 bool *ret_verifying, struct eb_snapshot *ret);
 /* True: `key` has one of the places, until eb_runtime_start or eb_runtime_leave.  False: its run follows
  * when it is its turn. */
 bool eb_runtime_come(struct eb_runtime *k, const char *key) STW_MUST_CHECK;

@@ -24,10 +24,10 @@ static void write_time(int64_t at, char out[32])
         (void)strftime(out, 32, TIME_FORMAT, &tm);
 }
 
-int stw_snapshot_key(const char *path, const struct stw_snapshot_name *name,
-                     char out[STW_STORE_KEY_MAX + 1])
+int eb_snapshot_key(const char *path, const struct eb_snapshot_name *name,
+                    char out[STW_STORE_KEY_MAX + 1])
 {
-    char when[32], whose[STW_SNAPSHOT_OWNER_MAX + 24] = "";
+    char when[32], whose[EB_SNAPSHOT_OWNER_MAX + 24] = "";
     write_time(name->time, when);
     if (*name->owner)
         stw_format(whose, sizeof(whose), "_%016llx_%s", (unsigned long long)name->cluster,
@@ -50,7 +50,7 @@ static int parse_time(const char *text, int64_t *ret)
 }
 
 /* What follows the time: nothing, or "_<cluster>_<owner>". */
-static int parse_owner(const char *text, struct stw_snapshot_name *ret)
+static int parse_owner(const char *text, struct eb_snapshot_name *ret)
 {
     char hex[CLUSTER_DIGITS + 1];
     if (!*text)
@@ -70,7 +70,7 @@ static int parse_owner(const char *text, struct stw_snapshot_name *ret)
     return 0;
 }
 
-int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapshot_name *ret)
+int eb_snapshot_key_parse(const char *path, const char *key, struct eb_snapshot_name *ret)
 {
     size_t len = strlen(path), digits;
     char number[24];
@@ -86,7 +86,7 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
     const char *when = key + digits + 1;
     if (stw_parse_int(number, 0, INT64_MAX, &revision) != 0 || parse_time(when, &at) != 0)
         return -1;
-    struct stw_snapshot_name name = {
+    struct eb_snapshot_name name = {
         .revision = (uint64_t)revision, .time = at, .own = digits >= REVISION_DIGITS};
     if (parse_owner(when + TIME_LEN, &name) != 0)
         return -1;
@@ -98,8 +98,8 @@ int stw_snapshot_key_parse(const char *path, const char *key, struct stw_snapsho
 
 struct prune_listing {
     const char *path;
-    const struct stw_snapshot_retention *of; /* or NULL */
-    struct stw_snapshot_list *list;
+    const struct eb_snapshot_retention *of; /* or NULL */
+    struct eb_snapshot_list *list;
     size_t bytes; /* of keys and entries */
     bool failed, no_room;
 };
@@ -108,19 +108,19 @@ struct prune_listing {
 static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
 {
     struct prune_listing *l = ctx;
-    struct stw_snapshot_list *list = l->list;
-    struct stw_snapshot_name name;
-    if (stw_snapshot_key_parse(l->path, key, &name) != 0 ||
-        (l->of && !stw_snapshot_is_of(&name, l->of->owner)))
+    struct eb_snapshot_list *list = l->list;
+    struct eb_snapshot_name name;
+    if (eb_snapshot_key_parse(l->path, key, &name) != 0 ||
+        (l->of && !eb_snapshot_is_of(&name, l->of->owner)))
         return 0;
-    l->bytes += sizeof(struct stw_snapshot_entry) + strlen(key) + 1;
+    l->bytes += sizeof(struct eb_snapshot_entry) + strlen(key) + 1;
     l->no_room = !stw_kept_set(&list->held, l->bytes);
-    l->failed = l->no_room || l->bytes > STW_SNAPSHOT_LIST_BYTES;
+    l->failed = l->no_room || l->bytes > EB_SNAPSHOT_LIST_BYTES;
     if (l->failed)
         return -1;
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 64;
-        struct stw_snapshot_entry *all = realloc(list->all, room * sizeof(*all));
+        struct eb_snapshot_entry *all = realloc(list->all, room * sizeof(*all));
         l->failed = !all;
         if (!all)
             return -1;
@@ -132,13 +132,13 @@ static int add_listed_snapshot(void *ctx, const char *key, uint64_t size_bytes)
     if (!copy)
         return -1;
     list->all[list->count++] =
-        (struct stw_snapshot_entry){.key = copy, .size_bytes = size_bytes, .name = name};
+        (struct eb_snapshot_entry){.key = copy, .size_bytes = size_bytes, .name = name};
     return 0;
 }
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct stw_snapshot_entry *x = a, *y = b;
+    const struct eb_snapshot_entry *x = a, *y = b;
     if (x->name.time != y->name.time)
         return x->name.time > y->name.time ? -1 : 1;
     if (x->name.revision != y->name.revision)
@@ -146,13 +146,13 @@ static int newest_first(const void *a, const void *b)
     return strcmp(y->key, x->key);
 }
 
-int stw_snapshot_list(struct stw_store *store, const char *path,
-                      const struct stw_snapshot_retention *of, struct stw_snapshot_list *ret,
-                      enum stw_store_trouble *trouble, struct stw_error *err)
+int eb_snapshot_list(struct stw_store *store, const char *path,
+                     const struct eb_snapshot_retention *of, struct eb_snapshot_list *ret,
+                     enum stw_store_trouble *trouble, struct stw_error *err)
 {
     char prefix[STW_STORE_KEY_MAX + 8];
     struct prune_listing l = {.path = path, .of = of, .list = ret};
-    *ret = (struct stw_snapshot_list){0};
+    *ret = (struct eb_snapshot_list){0};
     stw_format(prefix, sizeof(prefix), "%s_v", path);
     int rc = stw_store_list(store, prefix, add_listed_snapshot, &l, trouble, err);
     if (l.failed) {
@@ -166,27 +166,27 @@ int stw_snapshot_list(struct stw_store *store, const char *path,
                  : stw_fail(
                        err, STW_ERR_TOO_LARGE,
                        "out of memory, or the list of snapshots in one place has more than %d MiB",
-                       STW_SNAPSHOT_LIST_BYTES >> 20);
+                       EB_SNAPSHOT_LIST_BYTES >> 20);
     }
     if (rc != 0)
-        stw_snapshot_list_done(ret);
+        eb_snapshot_list_done(ret);
     else if (ret->count > 1)
         qsort(ret->all, ret->count, sizeof(*ret->all), newest_first);
     return rc;
 }
 
-void stw_snapshot_list_done(struct stw_snapshot_list *l)
+void eb_snapshot_list_done(struct eb_snapshot_list *l)
 {
     for (size_t i = 0; i < l->count; i++)
         free(l->all[i].key);
     free(l->all);
     stw_kept_done(&l->held);
-    *l = (struct stw_snapshot_list){0};
+    *l = (struct eb_snapshot_list){0};
 }
 
 /* --- retention */
 
-bool stw_snapshot_is_of(const struct stw_snapshot_name *name, const char *owner)
+bool eb_snapshot_is_of(const struct eb_snapshot_name *name, const char *owner)
 {
     return name->own && stw_streq(name->owner, owner ? owner : "");
 }
@@ -208,17 +208,17 @@ static int64_t count_one(struct prune_count *counts, size_t *used, uint64_t clus
     return 1;
 }
 
-void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
-                             const struct stw_snapshot_retention *r, int64_t now, bool *ret)
+void eb_snapshot_choose_old(const struct eb_snapshot_list *l, const struct eb_snapshot_retention *r,
+                            int64_t now, bool *ret)
 {
     struct prune_count counts[CLUSTERS_MAX];
     size_t used = 0;
     for (size_t i = 0; i < l->count; i++) {
-        const struct stw_snapshot_entry *e = &l->all[i];
+        const struct eb_snapshot_entry *e = &l->all[i];
         ret[i] = false;
         /* A name of the future, by a clock that was ahead or by another writer, would displace the
          * newest ones. */
-        if (!stw_snapshot_is_of(&e->name, r->owner) || e->name.time > now)
+        if (!eb_snapshot_is_of(&e->name, r->owner) || e->name.time > now)
             continue;
         int64_t own = count_one(counts, &used, e->name.cluster);
         bool many = r->max_backups > 0 && own > r->max_backups;
@@ -227,7 +227,7 @@ void stw_snapshot_choose_old(const struct stw_snapshot_list *l,
     }
 }
 
-static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l, const bool *goes,
+static int remove_old(struct stw_store *store, const struct eb_snapshot_list *l, const bool *goes,
                       const char *made, unsigned *ret_count, enum stw_store_trouble *trouble,
                       struct stw_error *err)
 {
@@ -242,25 +242,25 @@ static int remove_old(struct stw_store *store, const struct stw_snapshot_list *l
     return 0;
 }
 
-int stw_snapshot_prune(struct stw_store *store, const char *path,
-                       const struct stw_snapshot_pruning *p, unsigned *ret_count,
-                       enum stw_store_trouble *trouble, struct stw_error *err)
+int eb_snapshot_prune(struct stw_store *store, const char *path,
+                      const struct eb_snapshot_pruning *p, unsigned *ret_count,
+                      enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct stw_snapshot_list l;
+    struct eb_snapshot_list l;
     *ret_count = 0;
     *trouble = STW_STORE_FINE;
     if (p->keep->max_backups <= 0 && p->keep->max_age_s <= 0)
         return 0;
-    if (stw_snapshot_list(store, path, p->keep, &l, trouble, err) != 0)
+    if (eb_snapshot_list(store, path, p->keep, &l, trouble, err) != 0)
         return -1;
     stw_autofree bool *goes = calloc(l.count + 1, sizeof(*goes));
     int rc = -1;
     if (goes) {
-        stw_snapshot_choose_old(&l, p->keep, p->now, goes);
+        eb_snapshot_choose_old(&l, p->keep, p->now, goes);
         rc = remove_old(store, &l, goes, p->made, ret_count, trouble, err);
     } else {
         (void)stw_fail_memory(err);
     }
-    stw_snapshot_list_done(&l);
+    eb_snapshot_list_done(&l);
     return rc;
 }

@@ -10,11 +10,11 @@
 #include <stdio.h>
 
 static const char *const faults[] = {
-    [STW_SNAPSHOT_FINE] = "None",   [STW_SNAPSHOT_SOURCE] = "Source",
-    [STW_SNAPSHOT_STORE] = "Store", [STW_SNAPSHOT_CONTENT] = "Content",
-    [STW_SNAPSHOT_OTHER] = "Other",
+    [EB_SNAPSHOT_FINE] = "None",   [EB_SNAPSHOT_SOURCE] = "Source",
+    [EB_SNAPSHOT_STORE] = "Store", [EB_SNAPSHOT_CONTENT] = "Content",
+    [EB_SNAPSHOT_OTHER] = "Other",
 };
-static_assert(STW_COUNT(faults) == STW_SNAPSHOT_FAULTS, "one name for each fault");
+static_assert(STW_COUNT(faults) == EB_SNAPSHOT_FAULTS, "one name for each fault");
 
 static void add_member(struct stw_buf *out, const char *name, const char *text)
 {
@@ -33,9 +33,9 @@ static void add_number(struct stw_buf *out, const char *name, uint64_t value)
         stw_buf_addf(out, ",\"%s\":%llu", name, (unsigned long long)value);
 }
 
-void stw_snapshot_write(const struct stw_snapshot *s, struct stw_buf *out)
+void eb_snapshot_write(const struct eb_snapshot *s, struct stw_buf *out)
 {
-    stw_buf_addf(out, "{\"ok\":%s", s->fault == STW_SNAPSHOT_FINE ? "true" : "false");
+    stw_buf_addf(out, "{\"ok\":%s", s->fault == EB_SNAPSHOT_FINE ? "true" : "false");
     add_member(out, "key", s->key);
     add_number(out, "revision", s->revision);
     add_number(out, "sizeBytes", s->size_bytes);
@@ -45,7 +45,7 @@ void stw_snapshot_write(const struct stw_snapshot *s, struct stw_buf *out)
     add_number(out, "time", (uint64_t)STW_MAX(s->time, 0));
     stw_buf_addf(out, ",\"verified\":%s", s->verified ? "true" : "false");
     add_number(out, "pruned", s->pruned);
-    if (s->fault != STW_SNAPSHOT_FINE) {
+    if (s->fault != EB_SNAPSHOT_FINE) {
         add_member(out, "fault", faults[s->fault]);
         add_member(out, "reason", s->reason);
         add_member(out, "error", s->err.text);
@@ -61,21 +61,21 @@ static uint64_t read_number_field(struct stw_json root, const char *name)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static enum stw_snapshot_fault fault_of(struct stw_json root)
+static enum eb_snapshot_fault fault_of(struct stw_json root)
 {
     struct stw_json name = stw_json_get(root, "fault");
     if (stw_json_bool(stw_json_get(root, "ok"), false))
-        return STW_SNAPSHOT_FINE;
-    for (size_t i = STW_SNAPSHOT_SOURCE; i < STW_COUNT(faults); i++)
+        return EB_SNAPSHOT_FINE;
+    for (size_t i = EB_SNAPSHOT_SOURCE; i < STW_COUNT(faults); i++)
         if (stw_json_is(name, faults[i]))
-            return (enum stw_snapshot_fault)i;
-    return STW_SNAPSHOT_OTHER;
+            return (enum eb_snapshot_fault)i;
+    return EB_SNAPSHOT_OTHER;
 }
 
-int stw_snapshot_read(const char *text, size_t len, struct stw_snapshot *ret)
+int eb_snapshot_read(const char *text, size_t len, struct eb_snapshot *ret)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    *ret = (struct stw_snapshot){0};
+    *ret = (struct eb_snapshot){0};
     if (stw_json_scan(&doc, text, len, NULL) != 0)
         return -1;
     struct stw_json root = stw_json_root(&doc);
@@ -102,7 +102,7 @@ int stw_snapshot_read(const char *text, size_t len, struct stw_snapshot *ret)
     ret->pruned = (unsigned)STW_MIN(read_number_field(root, "pruned"), (uint64_t)UINT32_MAX);
     ret->verified = stw_json_bool(stw_json_get(root, "verified"), false);
     ret->fault = fault_of(root);
-    if (ret->fault != STW_SNAPSHOT_FINE)
+    if (ret->fault != EB_SNAPSHOT_FINE)
         ret->err.code = STW_ERR_UNAVAILABLE;
     return 0;
 }

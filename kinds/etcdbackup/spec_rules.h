@@ -7,16 +7,14 @@
 #include "kinds/etcdbackup/spec.h"
 
 /* Requires the block of the storage type and forbids the other one; `field` is the type's field. */
-void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc,
-                          struct stw_findings *f);
+void eb_check_store(const char *field, const char *type, bool s3, bool pvc, struct stw_findings *f);
 /* Checks the endpoint.  Warns about plain HTTP, and about a newly named Secret that is missing;
  * `then` is what happens when it appears. */
-void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
-                       const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f);
+void eb_check_s3(const struct stw_admission *a, const struct eb_spec_s3 *now,
+                 const struct eb_spec_s3 *old, const char *then, struct stw_findings *f);
 /* On an UPDATE: refuses a change of the store; only the credentials for it may change. */
-void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f);
+void eb_check_same_store(const struct stw_admission *a, struct stw_findings *f);
 /* A URL must have a scheme, a host and a port, and never credentials. */
-void stw_etcd_check_url(const char *path, const char *url, const char *example,
-                        struct stw_findings *f);
+void eb_check_url(const char *path, const char *url, const char *example, struct stw_findings *f);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-const char *stw_etcdbackup_check_storage_type(const char *type)
+const char *eb_check_storage_type(const char *type)
 {
     static const char *const others[] = {"ABS", "GCS", "OSS"};
     for (size_t i = 0; i < STW_COUNT(others); i++)
@@ -41,12 +41,11 @@ static bool is_url(const char *url)
            (!host[len] || !host[len + 1]);
 }
 
-void stw_etcd_check_url(const char *path, const char *url, const char *example,
-                        struct stw_findings *f)
+void eb_check_url(const char *path, const char *url, const char *example, struct stw_findings *f)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(64 * 1024);
     if (strchr(url, '@')) { /* the value is not shown: it has credentials */
-        stw_findings_add(f, path, STW_INVALID, NULL, "%s", STW_ETCDBACKUP_NO_CREDENTIALS);
+        stw_findings_add(f, path, STW_INVALID, NULL, "%s", EB_NO_CREDENTIALS);
     } else if (!is_url(url)) {
         stw_buf_json_strz(&json, url);
         stw_findings_add(f, path, STW_INVALID, stw_buf_str(&json), "must be a URL such as %s",
@@ -55,43 +54,42 @@ void stw_etcd_check_url(const char *path, const char *url, const char *example,
 }
 
 /* "bucket/key", without keys that some servers map to another place. */
-const char *stw_etcdbackup_check_path(const char *path)
+const char *eb_check_path(const char *path)
 {
     size_t bucket = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789.-_");
     if (bucket == 0 || path[0] == '.' || path[bucket] != '/' || !path[bucket + 1] ||
         path[bucket + 1] == '/' || !is_plain(path))
-        return STW_ETCDBACKUP_PATH_FORM;
+        return EB_PATH_FORM;
     return NULL;
 }
 
-const char *stw_etcdbackup_check_region(const char *region)
+const char *eb_check_region(const char *region)
 {
     return region[strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789-_")]
-               ? STW_ETCDBACKUP_REGION_FORM
+               ? EB_REGION_FORM
                : NULL;
 }
 
 /* A relative path that never goes upwards. */
-const char *stw_etcdbackup_check_folder(const char *path)
+const char *eb_check_folder(const char *path)
 {
     if (path[0] == '/' || !is_plain(path))
-        return STW_ETCDBACKUP_FOLDER_FORM;
+        return EB_FOLDER_FORM;
     for (const char *part = path; part; part = strchr(part, '/')) {
         part += *part == '/';
         size_t len = strcspn(part, "/");
         if ((len == 2 && strncmp(part, "..", 2) == 0) || (len == 1 && *part == '.') ||
             (len == 0 && *part))
-            return STW_ETCDBACKUP_FOLDER_FORM;
+            return EB_FOLDER_FORM;
     }
     return NULL;
 }
 
 /* --- rules */
 
-void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc,
-                          struct stw_findings *f)
+void eb_check_store(const char *field, const char *type, bool s3, bool pvc, struct stw_findings *f)
 {
     const struct {
         const char *type, *block;
@@ -112,17 +110,17 @@ void stw_etcd_check_store(const char *field, const char *type, bool s3, bool pvc
     }
 }
 
-void stw_etcd_check_s3(const struct stw_admission *a, const struct stw_etcd_s3 *now,
-                       const struct stw_etcd_s3 *old, const char *then, struct stw_findings *f)
+void eb_check_s3(const struct stw_admission *a, const struct eb_spec_s3 *now,
+                 const struct eb_spec_s3 *old, const char *then, struct stw_findings *f)
 {
     static const char *const keys[] = {"credentials", NULL};
     if (now->endpoint && *now->endpoint)
-        stw_etcd_check_url("spec.s3.endpoint", now->endpoint, "https://s3.example.com:9000", f);
+        eb_check_url("spec.s3.endpoint", now->endpoint, "https://s3.example.com:9000", f);
     if (now->endpoint && strncmp(now->endpoint, "http://", 7) == 0)
         stw_findings_warn(f, "spec.s3.endpoint is plain HTTP: others on the network can read and "
                              "change what is stored");
     if (now->aws_secret && (!old || !stw_same(now->aws_secret, old->aws_secret)))
-        stw_ec_advise_on_secret(a, now->aws_secret, keys, then, f);
+        ec_advise_on_secret(a, now->aws_secret, keys, then, f);
 }
 
 static void check_block(const struct stw_admission *a, const char *block, struct stw_findings *f)
@@ -142,7 +140,7 @@ static void check_block(const struct stw_admission *a, const char *block, struct
                         stw_json_get(stw_json_get(a->old_object, "spec"), block), f);
 }
 
-void stw_etcd_check_same_store(const struct stw_admission *a, struct stw_findings *f)
+void eb_check_same_store(const struct stw_admission *a, struct stw_findings *f)
 {
     check_block(a, "s3", f);
     check_block(a, "pvc", f);
@@ -165,7 +163,7 @@ static void add_endpoint(const char *url, struct stw_buf *out)
         stw_buf_addc(out, (char)tolower((unsigned char)host[i]));
 }
 
-bool stw_etcdbackup_place(struct stw_json backup, const char *ns, struct stw_buf *out)
+bool eb_spec_place(struct stw_json backup, const char *ns, struct stw_buf *out)
 {
     struct stw_json spec = stw_json_get(backup, "spec");
     bool volume = stw_json_is(stw_json_get(spec, "storageType"), "PVC");

@@ -106,7 +106,7 @@ void eb_state_write(const struct eb_state *s, json_t *status)
 
 /* --- the result of a backup */
 
-void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const char *uri)
+void eb_state_succeed(struct eb_state *s, const struct eb_snapshot *made, const char *uri)
 {
     json_t *artifact =
         json_pack("{s:s,s:I,s:I,s:b}", "uri", uri, "revision", (json_int_t)made->revision,
@@ -128,7 +128,7 @@ void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const
     stw_format(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);
 }
 
-void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now)
+void eb_state_fail(struct eb_state *s, const struct eb_snapshot *failed, int64_t now)
 {
     int64_t done = STW_MAX(s->failures, 0); /* the status may hold any number */
     s->phase = EB_FAILED;

@@ -35,8 +35,8 @@ void eb_state_read(const json_t *status, struct eb_state *ret);
 void eb_state_write(const struct eb_state *s, json_t *status);
 void eb_state_done(struct eb_state *s);
 /* `uri`: where the snapshot is stored. */
-void eb_state_succeed(struct eb_state *s, const struct stw_snapshot *made, const char *uri);
-void eb_state_fail(struct eb_state *s, const struct stw_snapshot *failed, int64_t now);
+void eb_state_succeed(struct eb_state *s, const struct eb_snapshot *made, const char *uri);
+void eb_state_fail(struct eb_state *s, const struct eb_snapshot *failed, int64_t now);
 /* The newest verified artifact; NULL: none.  Borrowed. */
 const json_t *eb_state_verified(const struct eb_state *s);
 

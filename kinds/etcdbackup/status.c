@@ -41,11 +41,11 @@ static bool was_missing(const struct eb *e, const char *type)
  * unknown once that is there.  A result without an endpoint is of a backup that ended before any server
  * was asked: it shows only that the inputs of earlier parts are there. */
 static void set_part(const struct eb *e, struct stw_conditions *c, const char *type,
-                     enum stw_snapshot_fault fault, const char *message)
+                     enum eb_snapshot_fault fault, const char *message)
 {
-    const struct stw_snapshot *r = &e->result;
-    bool passed = r->fault == STW_SNAPSHOT_FINE ||
-                  (fault < r->fault && r->fault != STW_SNAPSHOT_OTHER); /* that one says nothing */
+    const struct eb_snapshot *r = &e->result;
+    bool passed = r->fault == EB_SNAPSHOT_FINE ||
+                  (fault < r->fault && r->fault != EB_SNAPSHOT_OTHER); /* that one says nothing */
     bool checked = e->checked || (e->collected && passed);
     if ((e->collected || e->lacks) && r->fault == fault)
         stw_condition_set(c, type, STW_FALSE, r->reason, "%s", r->err.text);
@@ -57,10 +57,10 @@ static void set_part(const struct eb *e, struct stw_conditions *c, const char *t
 
 static void set_verified(const struct eb *e, struct stw_conditions *c)
 {
-    const struct stw_snapshot *r = &e->result;
-    if (!e->collected || (r->fault != STW_SNAPSHOT_FINE && r->fault != STW_SNAPSHOT_CONTENT))
+    const struct eb_snapshot *r = &e->result;
+    if (!e->collected || (r->fault != EB_SNAPSHOT_FINE && r->fault != EB_SNAPSHOT_CONTENT))
         stw_condition_keep(c, "Verified");
-    else if (r->fault == STW_SNAPSHOT_CONTENT)
+    else if (r->fault == EB_SNAPSHOT_CONTENT)
         stw_condition_set(c, "Verified", STW_FALSE, r->reason, "%s", r->err.text);
     else if (r->verified)
         stw_condition_set(c, "Verified", STW_TRUE, "HashMatches",
@@ -74,7 +74,7 @@ static void set_retention(const struct eb *e, struct stw_conditions *c)
 {
     if (e->spec.policy.max_backups <= 0 && e->spec.policy.max_age_s <= 0)
         return;
-    if (!e->collected || e->result.fault != STW_SNAPSHOT_FINE)
+    if (!e->collected || e->result.fault != EB_SNAPSHOT_FINE)
         stw_condition_keep(c, "RetentionApplied");
     else if (*e->result.prune_error)
         stw_condition_set(c, "RetentionApplied", STW_FALSE, "PruneFailed",
@@ -94,8 +94,8 @@ static void set_conditions(const struct eb *e, struct stw_conditions *c)
     }
     free(a);
     stw_format(message, sizeof(message), "%s was asked", e->result.endpoint);
-    set_part(e, c, "SourceReachable", STW_SNAPSHOT_SOURCE, message);
-    set_part(e, c, "StoreReachable", STW_SNAPSHOT_STORE, "the store took the newest backup");
+    set_part(e, c, "SourceReachable", EB_SNAPSHOT_SOURCE, message);
+    set_part(e, c, "StoreReachable", EB_SNAPSHOT_STORE, "the store took the newest backup");
     set_verified(e, c);
     set_retention(e, c);
 }
@@ -164,7 +164,7 @@ static void compute_backup_verdict(const struct eb *e, struct stw_verdict *v)
         return;
     }
     if (e->refusal.reason) {
-        stw_refusal_verdict(&e->refusal, v);
+        eb_refusal_verdict(&e->refusal, v);
         return;
     }
     if (eb_plan_open(&e->clock, &e->state) && !eb_plan_suspended(&e->clock, &e->state))
@@ -195,7 +195,7 @@ void eb_judge(struct eb *e, struct stw_verdict *v, json_t **ret_status)
 
 void eb_tell(struct eb *e)
 {
-    const struct stw_snapshot *r = &e->result;
+    const struct eb_snapshot *r = &e->result;
     char text[STW_TIME_LEN];
     if (e->due.missed) {
         stw_time_format(e->due.missed_at * 1000000, text);
@@ -208,7 +208,7 @@ void eb_tell(struct eb *e)
                          "a backup is made now, as the annotation backup-at asks");
     if (!e->collected)
         return;
-    if (r->fault != STW_SNAPSHOT_FINE) /* the event for Ready reports the failure */
+    if (r->fault != EB_SNAPSHOT_FINE) /* the event for Ready reports the failure */
         return;
     stw_object_event(e->run, &e->object, false, "BackupSucceeded", "Backup",
                      "saved revision %llu, %llu bytes, as \"%s\"", (unsigned long long)r->revision,

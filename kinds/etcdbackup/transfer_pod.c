@@ -28,33 +28,32 @@ static struct stw_owner owner_of(const struct eb *e)
                               .uid = e->object.uid};
 }
 
-static void name_of(const struct eb *e, char out[STW_AGENT_NAME_MAX])
+static void name_of(const struct eb *e, char out[EB_AGENT_NAME_MAX])
 {
     struct stw_owner owner = owner_of(e);
-    stw_agent_name(&owner, "backup", out);
+    eb_agent_name(&owner, "backup", out);
 }
 
 enum eb_transfer eb_agent_look(struct eb *e)
 {
-    struct stw_agent_live *a = calloc(1, sizeof(*a));
-    char name[STW_AGENT_NAME_MAX];
+    struct eb_agent_live *a = calloc(1, sizeof(*a));
+    char name[EB_AGENT_NAME_MAX];
     enum eb_transfer what = EB_NO_TRANSFER;
     name_of(e, name);
-    if (a && stw_agent_find(e->run, name, a) == 0 && stw_streq(a->owner_uid, e->object.uid)) {
+    if (a && eb_agent_find(e->run, name, a) == 0 && stw_streq(a->owner_uid, e->object.uid)) {
         what = EB_TRANSFERS;
         stw_format(e->agent_uid, sizeof(e->agent_uid), "%s", a->uid);
-        if (a->phase == STW_AGENT_STUCK) {
+        if (a->phase == EB_AGENT_STUCK) {
             stw_format(e->stuck, sizeof(e->stuck), "%s", a->reason);
             stw_format(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
         }
         if (a->going) /* its result has been collected */
             e->agent_goes = true;
-        else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
+        else if (a->phase == EB_AGENT_SUCCEEDED || a->phase == EB_AGENT_FAILED)
             what = EB_TRANSFERRED;
     }
-    if (what == EB_TRANSFERRED &&
-        stw_snapshot_read(a->message, strlen(a->message), &e->result) != 0)
-        (void)eb_fault(&e->result, STW_SNAPSHOT_OTHER, "AgentFailed", "pod \"%s\": %.300s", name,
+    if (what == EB_TRANSFERRED && eb_snapshot_read(a->message, strlen(a->message), &e->result) != 0)
+        (void)eb_fault(&e->result, EB_SNAPSHOT_OTHER, "AgentFailed", "pod \"%s\": %.300s", name,
                        *a->text      ? a->text
                        : *a->message ? a->message
                                      : NOTHING_TOLD);
@@ -64,12 +63,12 @@ enum eb_transfer eb_agent_look(struct eb *e)
 
 void eb_agent_forget(struct eb *e)
 {
-    char name[STW_AGENT_NAME_MAX];
+    char name[EB_AGENT_NAME_MAX];
     struct stw_error err = {0};
     if (!*e->agent_uid || e->agent_goes)
         return;
     name_of(e, name);
-    (void)stw_agent_delete(e->run, name, e->agent_uid, &err); /* else it goes with its owner */
+    (void)eb_agent_delete(e->run, name, e->agent_uid, &err); /* else it goes with its owner */
 }
 
 /* --- creating the pod */
@@ -89,7 +88,7 @@ static void append_save_arg(json_t *args, const char *fmt, ...)
 
 static void policy_args(const struct eb *e, json_t *args)
 {
-    const struct stw_etcdbackup *spec = &e->spec;
+    const struct eb_spec *spec = &e->spec;
     if (spec->policy.timeout_s > 0)
         append_save_arg(args, "--timeout=%llds", (long long)spec->policy.timeout_s);
     if (stw_streq(spec->verify, "None"))
@@ -113,7 +112,7 @@ static json_t *build_save_arguments(const struct eb *e, const struct eb_source *
     stw_autobuf struct stw_buf urls = STW_BUF_INIT(64 * 1024);
     const struct stw_reach *reach = stw_product_reach(e->run->env);
     json_t *args =
-        json_pack("[s,s,s,s]", "snapshot", "save", "--output=json", "--result=" STW_AGENT_RESULT);
+        json_pack("[s,s,s,s]", "snapshot", "save", "--output=json", "--result=" EB_AGENT_RESULT);
     for (size_t i = 0; i < source->count; i++)
         stw_buf_addf(&urls, "%s%s", i ? "," : "", source->urls[i]);
     append_save_arg(args, "--endpoints=%s", stw_buf_str(&urls));
@@ -138,11 +137,11 @@ static void add_secret(json_t *volumes, json_t *mounts, const char *name, const 
 {
     char path[32];
     stw_format(path, sizeof(path), "/%s", name);
-    json_t *volume = stw_agent_secret_volume(name, secret);
+    json_t *volume = eb_agent_secret_volume(name, secret);
     if (items)
         (void)json_object_set_new(json_object_get(volume, "secret"), "items", items);
     (void)json_array_append_new(volumes, volume);
-    (void)json_array_append_new(mounts, stw_agent_mount(name, path, true));
+    (void)json_array_append_new(mounts, eb_agent_mount(name, path, true));
 }
 
 bool eb_agent_has_image(struct eb *e)
@@ -156,7 +155,7 @@ bool eb_agent_has_image(struct eb *e)
     return false;
 }
 
-int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
+int eb_agent_prepare(struct eb *e, struct eb_snapshot *why)
 {
     const char *image = stw_product_agent_image(e->run->env);
     struct eb_source source;
@@ -171,7 +170,7 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
         return -1;
     }
     json_t *mounts = json_array(), *volumes = json_array();
-    (void)json_array_append_new(mounts, stw_agent_mount("backup", "/backup", false));
+    (void)json_array_append_new(mounts, eb_agent_mount("backup", "/backup", false));
     (void)json_array_append_new(volumes,
                                 json_pack("{s:s,s:{s:s}}", "name", "backup",
                                           "persistentVolumeClaim", "claimName", e->spec.pvc.claim));
@@ -180,9 +179,9 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
                    common ? stw_pod_certificate_items("etcd-client") : NULL);
     if (e->spec.auth_secret)
         add_secret(volumes, mounts, "auth", e->spec.auth_secret, NULL);
-    json_t *container = stw_agent_container(STW_AGENT_SNAPSHOT, image, NULL,
-                                            build_save_arguments(e, &source), mounts);
-    (void)json_object_set_new(container, "resources", stw_agent_resources(e->spec.pod.resources));
+    json_t *container = eb_agent_container(EB_AGENT_SNAPSHOT, image, NULL,
+                                           build_save_arguments(e, &source), mounts);
+    (void)json_object_set_new(container, "resources", eb_agent_resources(e->spec.pod.resources));
     e->containers = json_pack("[o]", container);
     e->volumes = volumes;
     eb_source_done(&source);
@@ -192,17 +191,17 @@ int eb_agent_prepare(struct eb *e, struct stw_snapshot *why)
 int eb_agent_start(struct eb *e, struct stw_error *err)
 {
     static const struct stw_origin origins[] = {
-        {"spec.containers[" STW_AGENT_SNAPSHOT "].resources", "spec.pod.resources"},
+        {"spec.containers[" EB_AGENT_SNAPSHOT "].resources", "spec.pod.resources"},
         {"metadata", "spec.pod"},
         {"spec", "spec.pod"},
         {0},
     };
-    char name[STW_AGENT_NAME_MAX];
+    char name[EB_AGENT_NAME_MAX];
     struct stw_owner owner = owner_of(e);
     int64_t timeout = e->spec.policy.timeout_s;
     json_t *containers = stw_take(e->containers), *volumes = stw_take(e->volumes);
     name_of(e, name);
-    const struct stw_agent agent = {
+    const struct eb_agent agent = {
         .owner = &owner,
         .name = name,
         .app = "etcdbackup",
@@ -214,5 +213,5 @@ int eb_agent_start(struct eb *e, struct stw_error *err)
         .object = e->object.root,
         .origins = origins,
     };
-    return stw_agent_create(e->run, &agent, err);
+    return eb_agent_create(e->run, &agent, err);
 }

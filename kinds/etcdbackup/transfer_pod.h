@@ -12,7 +12,7 @@
 struct eb;
 
 enum eb_transfer eb_agent_look(struct eb *e);
-int eb_agent_prepare(struct eb *e, struct stw_snapshot *why);
+int eb_agent_prepare(struct eb *e, struct eb_snapshot *why);
 bool eb_agent_has_image(struct eb *e); /* or e->stalled */
 int eb_agent_start(struct eb *e, struct stw_error *err) STW_MUST_CHECK;
 void eb_agent_forget(struct eb *e);

@@ -12,7 +12,7 @@
 struct stw_conditions;
 
 /* `key`: "namespace/name" of the cluster. */
-struct stw_etcd_backups {
+struct ec_backups {
     /* Sets BackupReady from the EtcdBackups with a schedule or an interval; does nothing if there
      * are none. */
     void (*set_condition)(const struct stw_run *run, const char *key, struct stw_conditions *c);

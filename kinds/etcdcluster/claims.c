@@ -146,9 +146,9 @@ static json_t *build_claim_labels(const struct ec *e, const char *member)
 
 json_t *ec_claim_manifest(const struct ec *e, const char *member)
 {
-    json_t *metadata = stw_tree_pack("{s:s,s:s,s:o,s:{s:s}}", "name", member, "namespace",
-                                     e->owner.ns, "labels", build_claim_labels(e, member),
-                                     "annotations", STW_ETCD_CLUSTER_UID, e->owner.uid);
+    json_t *metadata =
+        stw_tree_pack("{s:s,s:s,s:o,s:{s:s}}", "name", member, "namespace", e->owner.ns, "labels",
+                      build_claim_labels(e, member), "annotations", EC_CLUSTER_UID, e->owner.uid);
     if (stw_streq(e->spec.volume_retention.when_deleted, "Delete"))
         (void)json_object_set_new(
             metadata, "ownerReferences",

@@ -242,7 +242,7 @@ void ec_resizing_text(const struct ec *e, char *out, size_t size)
     if (reason && stw_streq(reason, "ExpansionNotAllowed"))
         stw_buf_addf(&text,
                      ". To replace these members one by one, with new volumes: `kubectl annotate "
-                     "--overwrite etcdcluster %s -n %s " STW_ETCD_REPLACE_VOLUMES "=%s`",
+                     "--overwrite etcdcluster %s -n %s " EC_REPLACE_VOLUMES "=%s`",
                      e->owner.name, e->owner.ns, wanted);
     stw_format(out, size, "%s", stw_buf_str(&text));
 }
@@ -388,7 +388,7 @@ static void adoption_condition(const struct ec *e, struct stw_conditions *c)
 
 static void backup_condition(const struct ec *e, struct stw_conditions *c)
 {
-    const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
+    const struct ec_backups *backups = stw_product_etcd_backups(e->run->env);
     if (backups)
         backups->set_condition(e->run, e->run->key, c);
     else

@@ -6,10 +6,10 @@
 
 /* app.kubernetes.io/name of a cluster's objects; app.kubernetes.io/instance is the cluster's name.
  */
-#define STW_ETCD_APP "etcd"
+#define EC_APP "etcd"
 /* Annotation of claims: the UID of the cluster whose data it holds.  A claim without it is adopted
- * only as the restored seed that STW_ETCD_SEED_MEMBER names. */
-#define STW_ETCD_CLUSTER_UID "etcd.database.coreos.com/cluster-uid"
+ * only as the restored seed that EC_SEED_MEMBER names. */
+#define EC_CLUSTER_UID "etcd.database.coreos.com/cluster-uid"
 
 #define EC_PREFIX "etcd.database.coreos.com/"
 /* Annotations of pods. */

@@ -124,7 +124,7 @@ static enum ec_why find_due(const struct ec *e)
 
 static bool is_backed_up(const struct ec *e)
 {
-    const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
+    const struct ec_backups *backups = stw_product_etcd_backups(e->run->env);
     return backups && backups->running(e->run, e->run->key);
 }
 

@@ -19,7 +19,7 @@ void ec_peer_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_M
     char host[STW_ETCD_URL_MAX];
     ec_host(e, member, host);
     stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.peer ? "https" : "http", host,
-               STW_ETCD_PEER_PORT);
+               EC_PEER_PORT);
 }
 
 void ec_client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL_MAX])
@@ -27,7 +27,7 @@ void ec_client_url(const struct ec *e, const char *member, char out[STW_ETCD_URL
     char host[STW_ETCD_URL_MAX];
     ec_host(e, member, host);
     stw_format(out, STW_ETCD_URL_MAX, "%s://%.480s:%d", e->tls.client ? "https" : "http", host,
-               STW_ETCD_CLIENT_PORT);
+               EC_CLIENT_PORT);
 }
 
 /* --- labels */

@@ -114,7 +114,7 @@ struct ec_member {
     bool pod_template; /* created from the current template, apart from the version */
     bool pod_guarded;  /* would not start with an empty data folder (see EC_GUARD) */
     bool pod_forced;   /* created with --force-new-cluster */
-    bool pod_trimmed;  /* its log begins after its start (see plan_trims) */
+    bool pod_trimmed;  /* its log begins after its start (see ec_plan_trims) */
     enum ec_data data;
     bool claim;       /* its claim object exists, bound or not */
     bool claim_going; /* and is being deleted */

@@ -33,9 +33,9 @@ struct ec_quorum ec_quorum_of(const struct ec_view *v)
     struct ec_quorum q = {0};
     for (size_t i = 0; i < v->count; i++) {
         const struct ec_member *m = &v->members[i];
-        q.voters += plan_voter(m);
+        q.voters += ec_plan_voter(m);
         q.learners += m->listed && m->learner;
-        q.healthy += plan_voter(m) && m->healthy;
+        q.healthy += ec_plan_voter(m) && m->healthy;
     }
     q.needed = q.voters / 2 + 1;
     q.margin = q.healthy - q.needed;
@@ -105,7 +105,7 @@ static void set_name(char out[EC_NAME_MAX], const char *name)
     stw_format(out, EC_NAME_MAX, "%s", name);
 }
 
-bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
+bool ec_plan_act(struct ec_plan *p, enum ec_act act, const struct ec_member *m)
 {
     struct ec_move *move = p->move;
     *move = (struct ec_move){.act = act};
@@ -117,7 +117,7 @@ bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m)
 }
 
 /* A continued action keeps its start time; a promotion continues the addition before it. */
-static int64_t find_action_start(const struct plan *p, const struct ec_action *intent)
+static int64_t find_action_start(const struct ec_plan *p, const struct ec_action *intent)
 {
     const struct ec_action *a = &p->v->action;
     bool goes_on = same_action(a, intent) || (a->kind == EC_ADD && intent->kind == EC_PROMOTE &&
@@ -125,9 +125,10 @@ static int64_t find_action_start(const struct plan *p, const struct ec_action *i
     return goes_on ? a->start : p->v->now;
 }
 
-bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struct ec_member *m)
+bool ec_plan_intend(struct ec_plan *p, enum ec_act act, enum ec_kind kind,
+                    const struct ec_member *m)
 {
-    plan_act(p, act, m);
+    ec_plan_act(p, act, m);
     struct ec_action *intent = &p->move->intent;
     *intent = (struct ec_action){.kind = kind, .id = m->id};
     set_name(intent->member, m->name);
@@ -138,29 +139,29 @@ bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struc
 /* Whether the member has been up: then it has data, or has lost it. */
 static bool was_up(const struct ec_member *m)
 {
-    return m->started || plan_voter(m);
+    return m->started || ec_plan_voter(m);
 }
 
-bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semver version)
+bool ec_plan_create_pod(struct ec_plan *p, const struct ec_member *m, struct stw_semver version)
 {
-    plan_act(p, EC_CREATE_POD, m);
+    ec_plan_act(p, EC_CREATE_POD, m);
     p->move->version = version;
     p->move->guarded = was_up(m);
-    p->move->trimmed = plan_trimmed(p, version);
+    p->move->trimmed = ec_plan_trimmed(p, version);
     return true;
 }
 
-static void fill_move_with_text(struct plan *p, enum ec_act act, const char *reason,
+static void fill_move_with_text(struct ec_plan *p, enum ec_act act, const char *reason,
                                 const char *fmt, va_list ap) __attribute__((format(printf, 4, 0)));
 
-static void fill_move_with_text(struct plan *p, enum ec_act act, const char *reason,
+static void fill_move_with_text(struct ec_plan *p, enum ec_act act, const char *reason,
                                 const char *fmt, va_list ap)
 {
-    *p->move = (struct ec_move){.act = act, .wait_ms = PLAN_SETTLED_MS, .reason = reason};
+    *p->move = (struct ec_move){.act = act, .wait_ms = EC_PLAN_SETTLED_MS, .reason = reason};
     stw_vformat(p->move->text, sizeof(p->move->text), fmt, ap);
 }
 
-bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
+bool ec_plan_wait(struct ec_plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -170,7 +171,7 @@ bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char 
     return true;
 }
 
-bool plan_freeze(struct plan *p, const char *reason, const char *fmt, ...)
+bool ec_plan_freeze(struct ec_plan *p, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -179,7 +180,7 @@ bool plan_freeze(struct plan *p, const char *reason, const char *fmt, ...)
     return true;
 }
 
-bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
+bool ec_plan_note(struct ec_plan *p, const char *reason, const char *fmt, ...)
 {
     va_list ap;
     if (p->noted)
@@ -193,44 +194,44 @@ bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
 
 /* --- facts */
 
-bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_member *m)
+bool ec_plan_action_is(const struct ec_plan *p, enum ec_kind kind, const struct ec_member *m)
 {
     return p->v->action.kind == kind && stw_streq(p->v->action.member, m->name);
 }
 
-int64_t plan_action_age(const struct plan *p)
+int64_t ec_plan_action_age(const struct ec_plan *p)
 {
     return p->v->now - p->v->action.start;
 }
 
-bool plan_abandoning(const struct plan *p)
+bool ec_plan_abandoning(const struct ec_plan *p)
 {
     const struct ec_member *m = ec_find(p->v, p->v->action.member);
     return p->v->action.kind == EC_ABANDON && m &&
            (m->listed || m->pod != EC_POD_ABSENT || (m->claim && !m->claim_going));
 }
 
-bool plan_cleared_away(const struct plan *p)
+bool ec_plan_cleared_away(const struct ec_plan *p)
 {
     int leftovers = 0;
-    plan_each(m, p) leftovers += !m->listed && m->claim;
-    return !plan_abandoning(p) ||
-           (leftovers < LEFTOVERS_MAX && plan_action_age(p) >= p->v->deadline_s);
+    ec_plan_each(m, p) leftovers += !m->listed && m->claim;
+    return !ec_plan_abandoning(p) ||
+           (leftovers < LEFTOVERS_MAX && ec_plan_action_age(p) >= p->v->deadline_s);
 }
 
-bool plan_moving(const struct plan *p, const struct ec_member *m)
+bool ec_plan_moving(const struct ec_plan *p, const struct ec_member *m)
 {
-    return plan_action_is(p, EC_ROLL, m) || plan_action_is(p, EC_UPGRADE, m);
+    return ec_plan_action_is(p, EC_ROLL, m) || ec_plan_action_is(p, EC_UPGRADE, m);
 }
 
-bool plan_in_flight(const struct plan *p)
+bool ec_plan_in_flight(const struct ec_plan *p)
 {
     const struct ec_member *m = ec_find(p->v, p->v->action.member);
-    return m && plan_voter(m) && plan_moving(p, m) && !m->healthy &&
-           plan_action_age(p) < p->v->deadline_s;
+    return m && ec_plan_voter(m) && ec_plan_moving(p, m) && !m->healthy &&
+           ec_plan_action_age(p) < p->v->deadline_s;
 }
 
-bool plan_data_lost(const struct plan *p, const struct ec_member *m)
+bool ec_plan_data_lost(const struct ec_plan *p, const struct ec_member *m)
 {
     if (!was_up(m))
         return false;
@@ -239,16 +240,16 @@ bool plan_data_lost(const struct plan *p, const struct ec_member *m)
     return !p->v->durable && (m->pod == EC_POD_ABSENT || m->pod == EC_POD_ENDED);
 }
 
-bool plan_survivor(const struct plan *p, const struct ec_member *m)
+bool ec_plan_survivor(const struct ec_plan *p, const struct ec_member *m)
 {
-    return m && plan_voter(m) && !m->foreign && p->v->durable && !plan_data_lost(p, m);
+    return m && ec_plan_voter(m) && !m->foreign && p->v->durable && !ec_plan_data_lost(p, m);
 }
 
-const struct ec_member *plan_ready(const struct plan *p)
+const struct ec_member *ec_plan_ready(const struct ec_plan *p)
 {
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && m->pod_ready)
+        if (ec_plan_voter(m) && m->pod_ready)
             return m;
     }
     return NULL;
@@ -256,25 +257,25 @@ const struct ec_member *plan_ready(const struct plan *p)
 
 /* Healthy voters without `m`.  If `m` is healthy, voters whose pod is being deleted do not count:
  * they will be gone soon.  If it is not, they do: it is better gone in any case. */
-static int healthy_without(const struct plan *p, const struct ec_member *m)
+static int healthy_without(const struct ec_plan *p, const struct ec_member *m)
 {
     int healthy = 0;
-    plan_each(other, p)
+    ec_plan_each(other, p)
     {
-        healthy += other != m && plan_voter(other) && other->healthy &&
+        healthy += other != m && ec_plan_voter(other) && other->healthy &&
                    (other->pod != EC_POD_GOING || !m->healthy);
     }
     return healthy;
 }
 
-bool plan_can_remove(const struct plan *p, const struct ec_member *m)
+bool ec_plan_can_remove(const struct ec_plan *p, const struct ec_member *m)
 {
-    int voters = p->q.voters - plan_voter(m);
+    int voters = p->q.voters - ec_plan_voter(m);
     int healthy = healthy_without(p, m);
     return voters >= 1 && p->q.margin >= 0 && healthy >= voters / 2 + 1;
 }
 
-bool plan_can_stop(const struct plan *p, const struct ec_member *m)
+bool ec_plan_can_stop(const struct ec_plan *p, const struct ec_member *m)
 {
     return healthy_without(p, m) >= p->q.needed;
 }
@@ -286,7 +287,7 @@ static bool same_version(struct stw_semver a, struct stw_semver b)
 
 /* --- the raft log */
 
-static bool old_log(const struct plan *p)
+static bool old_log(const struct ec_plan *p)
 {
     const struct ec_view *v = p->v;
     return stw_etcd_has(v->version, STW_ETCD_CHECKS_LOG) &&
@@ -298,47 +299,47 @@ static bool reads_all(struct stw_semver v)
     return stw_semver_known(v) && !stw_etcd_has(v, STW_ETCD_CHECKS_LOG);
 }
 
-bool plan_trims(const struct plan *p)
+bool ec_plan_trims(const struct ec_plan *p)
 {
     if (p->refused || !old_log(p))
         return false;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         if (m->listed && reads_all(m->version) && !m->pod_trimmed &&
-            !plan_action_is(p, EC_UPGRADE, m))
+            !ec_plan_action_is(p, EC_UPGRADE, m))
             return true;
     }
     return false;
 }
 
-bool plan_trimmed(const struct plan *p, struct stw_semver version)
+bool ec_plan_trimmed(const struct ec_plan *p, struct stw_semver version)
 {
     return !p->refused && old_log(p) && reads_all(version);
 }
 
-bool plan_in_place(const struct plan *p, const struct ec_member *m)
+bool ec_plan_in_place(const struct ec_plan *p, const struct ec_member *m)
 {
     return p->v->durable && m->data == EC_DATA_THERE && p->q.voters - 1 >= p->q.needed;
 }
 
 /* --- versions */
 
-bool plan_current(const struct plan *p, const struct ec_member *m)
+bool ec_plan_current(const struct ec_plan *p, const struct ec_member *m)
 {
-    bool first = plan_trims(p) && reads_all(m->version);
+    bool first = ec_plan_trims(p) && reads_all(m->version);
     return m->pod_template && m->pod_trimmed == first &&
            same_version(m->pod_version, first ? m->version : p->v->version);
 }
 
 /* The newest version of the healthy voters.  A new member added during an upgrade does not try the
  * new version, unless that is its purpose.  With an old log the oldest: others may send the log. */
-static struct stw_semver find_proven_version(const struct plan *p)
+static struct stw_semver find_proven_version(const struct ec_plan *p)
 {
     struct stw_semver best = {0};
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         int newer = stw_semver_compare(m->version, best);
-        if (plan_voter(m) && m->healthy &&
+        if (ec_plan_voter(m) && m->healthy &&
             (!stw_semver_known(best) || (old_log(p) ? newer < 0 : newer > 0)))
             best = m->version;
     }
@@ -355,48 +356,48 @@ static bool older_line(struct stw_semver a, struct stw_semver b)
     return stw_semver_known(a) && stw_semver_known(b) && a.major == b.major && a.minor < b.minor;
 }
 
-bool plan_goes_down(const struct plan *p, const struct ec_member *m)
+bool ec_plan_goes_down(const struct ec_plan *p, const struct ec_member *m)
 {
     return older_line(p->v->version, m->version);
 }
 
 /* While one voter runs the older minor version, etcd writes nothing that this version cannot read.
  */
-bool plan_prepared(const struct plan *p)
+bool ec_plan_prepared(const struct ec_plan *p)
 {
     struct stw_semver to = p->v->version, target = p->v->downgrade_to;
     if (stw_semver_known(target) && target.major == to.major && target.minor == to.minor)
         return true;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && stw_semver_known(m->version) && !plan_goes_down(p, m))
+        if (ec_plan_voter(m) && stw_semver_known(m->version) && !ec_plan_goes_down(p, m))
             return true;
     }
     return false;
 }
 
-bool plan_may_take(const struct plan *p, const struct ec_member *m)
+bool ec_plan_may_take(const struct ec_plan *p, const struct ec_member *m)
 {
     bool readable = stw_semver_known(m->storage) && !older_line(p->v->version, m->storage);
-    return !plan_goes_down(p, m) || (readable && plan_prepared(p));
+    return !ec_plan_goes_down(p, m) || (readable && ec_plan_prepared(p));
 }
 
-struct stw_semver plan_version(const struct plan *p, const struct ec_member *m)
+struct stw_semver ec_plan_version(const struct ec_plan *p, const struct ec_member *m)
 {
     const struct ec_view *v = p->v;
     bool surge = m->learner && p->q.voters >= v->size;
-    if (!p->refused && !plan_trims(p) && plan_may_take(p, m) &&
-        (plan_moving(p, m) || (surge && !stw_semver_known(m->version))))
+    if (!p->refused && !ec_plan_trims(p) && ec_plan_may_take(p, m) &&
+        (ec_plan_moving(p, m) || (surge && !stw_semver_known(m->version))))
         return v->version;
     if (stw_semver_known(m->version))
         return m->version;
     return first_known(find_proven_version(p), v->current, v->version);
 }
 
-bool plan_misfit(const struct plan *p, const struct ec_member *m)
+bool ec_plan_misfit(const struct ec_plan *p, const struct ec_member *m)
 {
     bool there = m->pod == EC_POD_STARTING || m->pod == EC_POD_RUNNING;
-    bool same = m->pod_template && same_version(m->pod_version, plan_version(p, m));
+    bool same = m->pod_template && same_version(m->pod_version, ec_plan_version(p, m));
     return there && !same && !m->answers && m->trouble != EC_TROUBLE_NONE;
 }
 
@@ -405,61 +406,61 @@ static bool is_fully_healthy(const struct ec_member *m)
     return m->healthy && !m->doubts && !m->lagging && same_version(m->version, m->pod_version);
 }
 
-bool plan_calm(const struct plan *p)
+bool ec_plan_calm(const struct ec_plan *p)
 {
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && !is_fully_healthy(m))
+        if (ec_plan_voter(m) && !is_fully_healthy(m))
             return false;
     }
     return p->q.voters > 0;
 }
 
-bool plan_outgrown(const struct plan *p, const struct ec_member *m)
+bool ec_plan_outgrown(const struct ec_plan *p, const struct ec_member *m)
 {
-    return p->v->replace_volumes && plan_voter(m) && !m->foreign && m->volume == EC_VOLUME_FIXED;
+    return p->v->replace_volumes && ec_plan_voter(m) && !m->foreign && m->volume == EC_VOLUME_FIXED;
 }
 
 /* Only when all pods are current: a new member that joins in the middle of an upgrade needs more
  * care (see can_be_in_place). */
-static const struct ec_member *find_outgrown(const struct plan *p)
+static const struct ec_member *find_outgrown(const struct ec_plan *p)
 {
     const struct ec_member *found = NULL;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && !plan_current(p, m))
+        if (ec_plan_voter(m) && !ec_plan_current(p, m))
             return NULL;
-        if (plan_outgrown(p, m))
+        if (ec_plan_outgrown(p, m))
             found = m;
     }
     return p->refused ? NULL : found;
 }
 
-const struct ec_member *plan_surge_for(const struct plan *p)
+const struct ec_member *ec_plan_surge_for(const struct ec_plan *p)
 {
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && !plan_current(p, m) && !plan_in_place(p, m) && !p->refused &&
-            plan_may_take(p, m))
+        if (ec_plan_voter(m) && !ec_plan_current(p, m) && !ec_plan_in_place(p, m) && !p->refused &&
+            ec_plan_may_take(p, m))
             return m;
     }
     return find_outgrown(p);
 }
 
-const struct ec_member *plan_heir(const struct plan *p, const struct ec_member *leader)
+const struct ec_member *ec_plan_heir(const struct ec_plan *p, const struct ec_member *leader)
 {
     const struct ec_member *best = NULL;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (m == leader || !plan_voter(m) || !m->healthy || m->lagging)
+        if (m == leader || !ec_plan_voter(m) || !m->healthy || m->lagging)
             continue;
-        if (!best || plan_current(p, m) > plan_current(p, best))
+        if (!best || ec_plan_current(p, m) > ec_plan_current(p, best))
             best = m;
     }
     return best;
 }
 
-void plan_cluster_name(const struct plan *p, char out[EC_NAME_MAX])
+void ec_plan_cluster_name(const struct ec_plan *p, char out[EC_NAME_MAX])
 {
     const char *name = p->v->count ? p->v->members[0].name : p->v->fresh;
     size_t len = strlen(name);

@@ -14,7 +14,7 @@
 
 /* --- the call that the intent in the status involves */
 
-static const struct ec_member *find_kept_up(const struct plan *p)
+static const struct ec_member *find_kept_up(const struct ec_plan *p)
 {
     enum ec_kind kind = p->v->action.kind;
     bool ours = kind == EC_DEFRAGMENT || kind == EC_COMPACT;
@@ -23,26 +23,27 @@ static const struct ec_member *find_kept_up(const struct plan *p)
 }
 
 /* One that begins in the future was not written by steward, or not by this clock. */
-static bool is_over(const struct plan *p)
+static bool is_over(const struct ec_plan *p)
 {
-    int64_t age = plan_action_age(p);
+    int64_t age = ec_plan_action_age(p);
     return p->v->upkeep.call != EC_RESULT_NONE || age < 0 || age >= p->v->upkeep.limit_s;
 }
 
 /* Without a quorum, too: a cluster of one or two members has none while one is defragmented.  A member
  * that was restarted gets the same time to come back. */
-bool plan_await_upkeep(struct plan *p)
+bool ec_plan_await_upkeep(struct ec_plan *p)
 {
     const struct ec_member *m = find_kept_up(p);
-    if (!m || m->healthy || plan_data_lost(p, m) || is_over(p) ||
+    if (!m || m->healthy || ec_plan_data_lost(p, m) || is_over(p) ||
         p->v->action.kind != EC_DEFRAGMENT)
         return false;
-    return plan_wait(p, PLAN_SOON_MS, "Defragmenting", "member %s is being defragmented", m->name);
+    return ec_plan_wait(p, EC_PLAN_SOON_MS, "Defragmenting", "member %s is being defragmented",
+                        m->name);
 }
 
-static bool finish_with(struct plan *p, enum ec_result result)
+static bool finish_with(struct ec_plan *p, enum ec_result result)
 {
-    plan_act(p, EC_FINISH, ec_find(p->v, p->v->action.member));
+    ec_plan_act(p, EC_FINISH, ec_find(p->v, p->v->action.member));
     p->move->result = result;
     return true;
 }
@@ -51,32 +52,32 @@ static bool finish_with(struct plan *p, enum ec_result result)
 
 /* Every voter is healthy and as the spec wants it, and nothing is under way but a change of the leader.
  */
-static bool is_quiet(const struct plan *p)
+static bool is_quiet(const struct ec_plan *p)
 {
     const struct ec_view *v = p->v;
     bool idle = v->action.kind == EC_IDLE || v->action.kind == EC_LEADER || find_kept_up(p);
     bool leader = false;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         if (!m->listed)
             continue;
         leader = leader || m->leader;
-        if (m->pod != EC_POD_RUNNING || (!plan_current(p, m) && !p->refused) ||
+        if (m->pod != EC_POD_RUNNING || (!ec_plan_current(p, m) && !p->refused) ||
             m->volume == EC_VOLUME_SMALL || m->volume == EC_VOLUME_GROWS)
             return false;
     }
-    return idle && leader && plan_calm(p) && p->q.voters == v->size && p->q.learners == 0 &&
+    return idle && leader && ec_plan_calm(p) && p->q.voters == v->size && p->q.learners == 0 &&
            v->force_step == EC_FORCE_NOT && !stw_semver_known(v->downgrade_to);
 }
 
-static bool leads_in_vain(const struct plan *p, const struct ec_member *m)
+static bool leads_in_vain(const struct ec_plan *p, const struct ec_member *m)
 {
-    return m->leader && plan_heir(p, m);
+    return m->leader && ec_plan_heir(p, m);
 }
 
 /* Decides about a call without an answer: another steward made it, the answer was lost, or the member
  * was restarted.  A member that serves is not being defragmented. */
-bool plan_resume_upkeep(struct plan *p)
+bool ec_plan_resume_upkeep(struct ec_plan *p)
 {
     enum ec_kind kind = p->v->action.kind;
     const struct ec_member *m = find_kept_up(p);
@@ -91,18 +92,18 @@ bool plan_resume_upkeep(struct plan *p)
     if (!m || !is_quiet(p) ||
         (kind == EC_DEFRAGMENT && (leads_in_vain(p, m) || p->v->upkeep.taken)))
         return finish_with(p, EC_RESULT_NONE);
-    return kind == EC_COMPACT ? plan_intend(p, EC_COMPACT_HISTORY, EC_COMPACT, m)
-                              : plan_intend(p, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, m);
+    return kind == EC_COMPACT ? ec_plan_intend(p, EC_COMPACT_HISTORY, EC_COMPACT, m)
+                              : ec_plan_intend(p, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, m);
 }
 
 /* --- the pass */
 
-static const struct ec_member *find_next(const struct plan *p)
+static const struct ec_member *find_next(const struct ec_plan *p)
 {
     const struct ec_member *next = NULL;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (!plan_voter(m) || !m->to_defragment)
+        if (!ec_plan_voter(m) || !m->to_defragment)
             continue;
         if (!next || next->leader || (!m->leader && m->created < next->created))
             next = m;
@@ -110,28 +111,28 @@ static const struct ec_member *find_next(const struct plan *p)
     return next;
 }
 
-static const struct ec_member *find_leader(const struct plan *p)
+static const struct ec_member *find_leader(const struct ec_plan *p)
 {
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
-        if (plan_voter(m) && m->leader)
+        if (ec_plan_voter(m) && m->leader)
             return m;
     }
     return NULL;
 }
 
-static bool end_pass(struct plan *p, enum ec_result result, const char *text)
+static bool end_pass(struct ec_plan *p, enum ec_result result, const char *text)
 {
-    plan_act(p, EC_END_PASS, NULL);
+    ec_plan_act(p, EC_END_PASS, NULL);
     p->move->result = result;
     stw_format(p->move->text, sizeof(p->move->text), "%s", text);
     return true;
 }
 
 /* A crash of such a version during a defragmentation may make its data differ from the others'. */
-static bool is_unsafe(const struct plan *p)
+static bool is_unsafe(const struct ec_plan *p)
 {
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         if (m->listed && stw_semver_known(m->version) &&
             !stw_etcd_has(m->version, STW_ETCD_SAFE_DEFRAG))
@@ -140,22 +141,22 @@ static bool is_unsafe(const struct plan *p)
     return false;
 }
 
-static bool wait_in_pass(struct plan *p, const char *what)
+static bool wait_in_pass(struct ec_plan *p, const char *what)
 {
     p->pass_waits = what;
     return false;
 }
 
-static bool begin_pass(struct plan *p)
+static bool begin_pass(struct ec_plan *p)
 {
     if (p->v->upkeep.due == EC_WHY_NOT)
         return false;
-    plan_act(p, EC_BEGIN_PASS, NULL);
+    ec_plan_act(p, EC_BEGIN_PASS, NULL);
     p->move->why = p->v->upkeep.due;
     return true;
 }
 
-static bool go_on(struct plan *p)
+static bool go_on(struct ec_plan *p)
 {
     const struct ec_upkeep *u = &p->v->upkeep;
     const struct ec_member *m = find_next(p), *leader = find_leader(p);
@@ -170,15 +171,15 @@ static bool go_on(struct plan *p)
     if (!is_quiet(p))
         return wait_in_pass(p, "until all members are healthy and as the spec wants them");
     if (u->compact)
-        return plan_intend(p, EC_COMPACT_HISTORY, EC_COMPACT, leader);
+        return ec_plan_intend(p, EC_COMPACT_HISTORY, EC_COMPACT, leader);
     if (u->busy)
         return wait_in_pass(p, "for the end of a backup");
     if (u->taken)
         return wait_in_pass(p, "for another cluster with members on the same nodes");
-    return plan_hand_over(p, m) || plan_intend(p, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, m);
+    return ec_plan_hand_over(p, m) || ec_plan_intend(p, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, m);
 }
 
-bool plan_upkeep(struct plan *p)
+bool ec_plan_upkeep(struct ec_plan *p)
 {
     return p->v->upkeep.open == EC_WHY_NOT ? begin_pass(p) : go_on(p);
 }

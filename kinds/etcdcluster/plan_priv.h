@@ -8,7 +8,7 @@
 #include "kinds/etcdcluster/plan.h"
 
 /* One run of ec_plan. */
-struct plan {
+struct ec_plan {
     const struct ec_view *v;
     struct ec_quorum q;
     struct ec_move *move;
@@ -19,102 +19,103 @@ struct plan {
 };
 
 /* A step handles one concern.  True: the move is made; false: the next step runs. */
-typedef bool (*plan_step)(struct plan *p);
+typedef bool (*ec_plan_step)(struct ec_plan *p);
 
 /* --- steps, in the files named after them */
-bool plan_bootstrap(struct plan *p);
-bool plan_force(struct plan *p);
-bool plan_learner(struct plan *p);
-bool plan_replace(struct plan *p);
-bool plan_shrink(struct plan *p);
-bool plan_grow(struct plan *p);
-bool plan_remake(struct plan *p);
-bool plan_downgrade(struct plan *p);
-bool plan_roll(struct plan *p);
-bool plan_expand(struct plan *p);
-bool plan_await_upkeep(struct plan *p);
-bool plan_resume_upkeep(struct plan *p);
-bool plan_upkeep(struct plan *p);
+bool ec_plan_bootstrap(struct ec_plan *p);
+bool ec_plan_force(struct ec_plan *p);
+bool ec_plan_learner(struct ec_plan *p);
+bool ec_plan_replace(struct ec_plan *p);
+bool ec_plan_shrink(struct ec_plan *p);
+bool ec_plan_grow(struct ec_plan *p);
+bool ec_plan_remake(struct ec_plan *p);
+bool ec_plan_downgrade(struct ec_plan *p);
+bool ec_plan_roll(struct ec_plan *p);
+bool ec_plan_expand(struct ec_plan *p);
+bool ec_plan_await_upkeep(struct ec_plan *p);
+bool ec_plan_resume_upkeep(struct ec_plan *p);
+bool ec_plan_upkeep(struct ec_plan *p);
 
 /* --- making the move; all return true */
-bool plan_act(struct plan *p, enum ec_act act, const struct ec_member *m);
-bool plan_intend(struct plan *p, enum ec_act act, enum ec_kind kind, const struct ec_member *m);
-bool plan_create_pod(struct plan *p, const struct ec_member *m, struct stw_semver version);
-bool plan_wait(struct plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
+bool ec_plan_act(struct ec_plan *p, enum ec_act act, const struct ec_member *m);
+bool ec_plan_intend(struct ec_plan *p, enum ec_act act, enum ec_kind kind,
+                    const struct ec_member *m);
+bool ec_plan_create_pod(struct ec_plan *p, const struct ec_member *m, struct stw_semver version);
+bool ec_plan_wait(struct ec_plan *p, uint64_t wait_ms, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-bool plan_freeze(struct plan *p, const char *reason, const char *fmt, ...)
+bool ec_plan_freeze(struct ec_plan *p, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Something has to wait, but later steps do not.  The first note is reported if there is nothing
  * else to do.  Returns false. */
-bool plan_note(struct plan *p, const char *reason, const char *fmt, ...)
+bool ec_plan_note(struct ec_plan *p, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* --- facts */
 /* NOLINTBEGIN(bugprone-macro-parentheses): m is a name that is declared here */
-#define plan_each(m, p)                                                                            \
+#define ec_plan_each(m, p)                                                                         \
     for (const struct ec_member *m = (p)->v->members, *m##_end = m + (p)->v->count; m < m##_end;   \
          m++)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
-static inline bool plan_voter(const struct ec_member *m)
+static inline bool ec_plan_voter(const struct ec_member *m)
 {
     return m->listed && !m->learner;
 }
-bool plan_action_is(const struct plan *p, enum ec_kind kind, const struct ec_member *m);
+bool ec_plan_action_is(const struct ec_plan *p, enum ec_kind kind, const struct ec_member *m);
 /* The abandoned learner is still listed, or its pod or claim still exists. */
-bool plan_abandoning(const struct plan *p);
-int64_t plan_action_age(const struct plan *p);
+bool ec_plan_abandoning(const struct ec_plan *p);
+int64_t ec_plan_action_age(const struct ec_plan *p);
 /* The abandoned learner is gone, or waiting longer does not help: a pod on a lost node stays
  * forever, and must not block other actions for long. */
-bool plan_cleared_away(const struct plan *p);
+bool ec_plan_cleared_away(const struct ec_plan *p);
 /* steward is recreating the pod of `m`. */
-bool plan_moving(const struct plan *p, const struct ec_member *m);
+bool ec_plan_moving(const struct ec_plan *p, const struct ec_member *m);
 /* steward is recreating a voter's pod, which may still come up: no other disruption meanwhile. */
-bool plan_in_flight(const struct plan *p);
+bool ec_plan_in_flight(const struct ec_plan *p);
 /* Its data is permanently lost: it must never be started again. */
-bool plan_data_lost(const struct plan *p, const struct ec_member *m);
+bool ec_plan_data_lost(const struct ec_plan *p, const struct ec_member *m);
 /* The data of `m` alone would be enough to continue the cluster.  `m` NULL: false. */
-bool plan_survivor(const struct plan *p, const struct ec_member *m);
+bool ec_plan_survivor(const struct ec_plan *p, const struct ec_member *m);
 /* A voter whose pod is ready: if steward sees no quorum, it is steward that is cut off. */
-const struct ec_member *plan_ready(const struct plan *p);
+const struct ec_member *ec_plan_ready(const struct ec_plan *p);
 /* Whether the remaining healthy voters are a quorum if `m` is removed from the list, or stopped. */
-bool plan_can_remove(const struct plan *p, const struct ec_member *m);
-bool plan_can_stop(const struct plan *p, const struct ec_member *m);
+bool ec_plan_can_remove(const struct ec_plan *p, const struct ec_member *m);
+bool ec_plan_can_stop(const struct ec_plan *p, const struct ec_member *m);
 /* Its pod matches the spec. */
-bool plan_current(const struct plan *p, const struct ec_member *m);
+bool ec_plan_current(const struct ec_plan *p, const struct ec_member *m);
 /* The version to use when its pod is created now; not always the wanted version. */
-struct stw_semver plan_version(const struct plan *p, const struct ec_member *m);
+struct stw_semver ec_plan_version(const struct ec_plan *p, const struct ec_member *m);
 /* An upgrade from 3.5 to 3.6 with a log that may hold requests of 3.4, which 3.6 cannot read.  Each
  * member is restarted first, so that a raft snapshot replaces them. */
-bool plan_trims(const struct plan *p);
+bool ec_plan_trims(const struct ec_plan *p);
 /* A pod of this version is started with a trimmed log. */
-bool plan_trimmed(const struct plan *p, struct stw_semver version);
+bool ec_plan_trimmed(const struct ec_plan *p, struct stw_semver version);
 /* The pod of `m` can be recreated in place, with its data, without a loss of quorum. */
-bool plan_in_place(const struct plan *p, const struct ec_member *m);
+bool ec_plan_in_place(const struct ec_plan *p, const struct ec_member *m);
 /* The wanted version has an older minor than the version of `m`. */
-bool plan_goes_down(const struct plan *p, const struct ec_member *m);
+bool ec_plan_goes_down(const struct ec_plan *p, const struct ec_member *m);
 /* etcd writes its data so that the wanted, older minor version can read it. */
-bool plan_prepared(const struct plan *p);
+bool ec_plan_prepared(const struct ec_plan *p);
 /* The pod of `m` may be created with the wanted version: it has no older minor, or it can read the
  * member's data. */
-bool plan_may_take(const struct plan *p, const struct ec_member *m);
+bool ec_plan_may_take(const struct ec_plan *p, const struct ec_member *m);
 /* Its pod does not come up, and would be different if it were recreated. */
-bool plan_misfit(const struct plan *p, const struct ec_member *m);
+bool ec_plan_misfit(const struct ec_plan *p, const struct ec_member *m);
 /* Every voter is healthy, has caught up and runs the version of its pod. */
-bool plan_calm(const struct plan *p);
+bool ec_plan_calm(const struct ec_plan *p);
 /* Its volume is too small and cannot be expanded, and a user agrees that it is replaced. */
-bool plan_outgrown(const struct plan *p, const struct ec_member *m);
+bool ec_plan_outgrown(const struct ec_plan *p, const struct ec_member *m);
 /* An outdated voter that cannot be recreated in place, or one whose volume is outgrown: a new member
  * is added first.  NULL: none. */
-const struct ec_member *plan_surge_for(const struct plan *p);
+const struct ec_member *ec_plan_surge_for(const struct ec_plan *p);
 /* Moves leadership away from `m`, if it leads and there is a successor; false: `m` may go now. */
-bool plan_hand_over(struct plan *p, const struct ec_member *m);
+bool ec_plan_hand_over(struct ec_plan *p, const struct ec_member *m);
 /* A voter other than `leader` that is fit to lead; NULL: none. */
-const struct ec_member *plan_heir(const struct plan *p, const struct ec_member *leader);
+const struct ec_member *ec_plan_heir(const struct ec_plan *p, const struct ec_member *leader);
 /* The cluster's name, derived from a member's name. */
-void plan_cluster_name(const struct plan *p, char out[EC_NAME_MAX]);
+void ec_plan_cluster_name(const struct ec_plan *p, char out[EC_NAME_MAX]);
 
-#define PLAN_SOON_MS 2000     /* an action is in progress */
-#define PLAN_SETTLED_MS 10000 /* a health round */
+#define EC_PLAN_SOON_MS 2000     /* an action is in progress */
+#define EC_PLAN_SETTLED_MS 10000 /* a health round */
 
 #endif

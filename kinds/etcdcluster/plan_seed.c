@@ -16,11 +16,11 @@ static bool leave_no_trace(const struct ec_member *m)
 
 /* A pod or claim of ours exists that is not the seed's: there was a cluster, and its status is
  * lost.  Bootstrapping a second one would destroy the first (I6). */
-static bool status_lost(struct plan *p, const char *seed)
+static bool status_lost(struct ec_plan *p, const char *seed)
 {
     const struct ec_member *other = NULL;
     uint64_t id = 0;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         if (!leave_no_trace(m) && !stw_streq(m->name, seed))
             other = m;
@@ -30,45 +30,46 @@ static bool status_lost(struct plan *p, const char *seed)
     if (!other)
         return false;
     if (!p->v->listed || id == 0 || id == UINT64_MAX)
-        return plan_freeze(p, "StatusLost",
-                           "the status has no clusterID, and there are pods or volumes of a "
-                           "cluster, such as %s: put status.clusterID and status.memberList back, "
-                           "or delete them to start again without their data",
-                           other->name);
-    plan_act(p, EC_LATCH, NULL);
+        return ec_plan_freeze(
+            p, "StatusLost",
+            "the status has no clusterID, and there are pods or volumes of a "
+            "cluster, such as %s: put status.clusterID and status.memberList back, "
+            "or delete them to start again without their data",
+            other->name);
+    ec_plan_act(p, EC_LATCH, NULL);
     p->move->id = id;
     return true;
 }
 
-static bool seed_stuck(const struct plan *p, const struct ec_member *m)
+static bool seed_stuck(const struct ec_plan *p, const struct ec_member *m)
 {
-    return m->data == EC_DATA_LOST || (plan_misfit(p, m) && (p->v->durable || !m->pod_guarded));
+    return m->data == EC_DATA_LOST || (ec_plan_misfit(p, m) && (p->v->durable || !m->pod_guarded));
 }
 
-static bool seed_pod(struct plan *p, const struct ec_member *m)
+static bool seed_pod(struct ec_plan *p, const struct ec_member *m)
 {
     bool restored = p->v->restored != NULL;
     if (m->pod == EC_POD_ABSENT) {
-        plan_create_pod(p, m, plan_version(p, m));
+        ec_plan_create_pod(p, m, ec_plan_version(p, m));
         p->move->seed = !restored;
         p->move->guarded = restored;
         return true;
     }
     if (m->pod != EC_POD_GOING && (m->pod == EC_POD_ENDED || seed_stuck(p, m)))
-        return plan_act(p, EC_DELETE_POD, m);
+        return ec_plan_act(p, EC_DELETE_POD, m);
     return false;
 }
 
 /* Guard before latch: once the cluster ID is latched, no pod can bootstrap a new cluster. */
-static bool seed_up(struct plan *p, const struct ec_member *m)
+static bool seed_up(struct ec_plan *p, const struct ec_member *m)
 {
-    bool alone = p->v->listed && p->q.voters == 1 && p->q.learners == 0 && plan_voter(m);
+    bool alone = p->v->listed && p->q.voters == 1 && p->q.learners == 0 && ec_plan_voter(m);
     if (!alone || !m->healthy || !m->cluster_id)
-        return plan_wait(p, PLAN_SOON_MS, "SeedStarting", "the first member, %s, is coming up",
-                         m->name);
+        return ec_plan_wait(p, EC_PLAN_SOON_MS, "SeedStarting",
+                            "the first member, %s, is coming up", m->name);
     if (!m->pod_guarded)
-        return plan_act(p, EC_GUARD, m);
-    plan_act(p, EC_LATCH, m);
+        return ec_plan_act(p, EC_GUARD, m);
+    ec_plan_act(p, EC_LATCH, m);
     p->move->id = m->cluster_id;
     return true;
 }
@@ -89,7 +90,7 @@ static struct ec_member get_member_by_name(const struct ec_view *v, const char *
     return m ? *m : none;
 }
 
-bool plan_bootstrap(struct plan *p)
+bool ec_plan_bootstrap(struct ec_plan *p)
 {
     const struct ec_view *v = p->v;
     if (v->cluster_id)
@@ -99,27 +100,27 @@ bool plan_bootstrap(struct plan *p)
     if (status_lost(p, name))
         return true;
     if (v->restored && seed.data != EC_DATA_THERE)
-        return plan_freeze(p, "SeedDataLost",
-                           "the volume claim %s, which holds the restored data, is not there: "
-                           "restore again into a new cluster",
-                           name);
-    if (!plan_action_is(p, EC_SEED, &seed))
-        return plan_intend(p, EC_INTEND, EC_SEED, &seed);
+        return ec_plan_freeze(p, "SeedDataLost",
+                              "the volume claim %s, which holds the restored data, is not there: "
+                              "restore again into a new cluster",
+                              name);
+    if (!ec_plan_action_is(p, EC_SEED, &seed))
+        return ec_plan_intend(p, EC_INTEND, EC_SEED, &seed);
     if (v->durable && !seed.claim)
-        return plan_act(p, EC_CREATE_CLAIM, &seed);
+        return ec_plan_act(p, EC_CREATE_CLAIM, &seed);
     if (seed.claim_going && seed.pod == EC_POD_ABSENT)
-        return plan_wait(p, PLAN_SOON_MS, "VolumePending", "volume claim %s is being deleted",
-                         name);
+        return ec_plan_wait(p, EC_PLAN_SOON_MS, "VolumePending", "volume claim %s is being deleted",
+                            name);
     return seed_pod(p, &seed) || seed_up(p, &seed);
 }
 
 /* --- force-new-cluster */
 
-static bool force_to(struct plan *p, enum ec_force_step step)
+static bool force_to(struct ec_plan *p, enum ec_force_step step)
 {
     struct ec_member m =
         get_member_by_name(p->v, p->v->force_step ? p->v->force_member : p->v->force);
-    plan_intend(p, EC_FORCE_NEXT, EC_FORCE, &m);
+    ec_plan_intend(p, EC_FORCE_NEXT, EC_FORCE, &m);
     p->move->force_step = step;
     return true;
 }
@@ -130,55 +131,55 @@ bool ec_force_expired(const struct ec_view *v)
 }
 
 /* A user has named a member in the annotation, and the quorum is lost. */
-static bool force_asked(struct plan *p)
+static bool force_asked(struct ec_plan *p)
 {
     const struct ec_view *v = p->v;
     if (!v->force || v->listed || v->quorum_lost_since == 0 ||
         v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
         return false;
-    if (!plan_survivor(p, ec_find(v, v->force)) || plan_ready(p))
+    if (!ec_plan_survivor(p, ec_find(v, v->force)) || ec_plan_ready(p))
         return false; /* quorum_lost reports what is wrong with it */
     return force_to(p, EC_FORCE_CLEAR);
 }
 
 /* No member of the old cluster may run, or there would be two clusters. */
-static bool force_clear(struct plan *p)
+static bool force_clear(struct ec_plan *p)
 {
     const struct ec_member *going = NULL;
-    plan_each(m, p)
+    ec_plan_each(m, p)
     {
         if (m->pod == EC_POD_GOING)
             going = m;
         else if (m->pod != EC_POD_ABSENT)
-            return plan_act(p, EC_DELETE_POD, m);
+            return ec_plan_act(p, EC_DELETE_POD, m);
     }
     if (going)
-        return plan_wait(p, PLAN_SOON_MS, "ForceNewCluster",
-                         "pod %s is still being deleted: before it is gone, its member may be "
-                         "running. If its node is gone for good, delete the node",
-                         going->name);
+        return ec_plan_wait(p, EC_PLAN_SOON_MS, "ForceNewCluster",
+                            "pod %s is still being deleted: before it is gone, its member may be "
+                            "running. If its node is gone for good, delete the node",
+                            going->name);
     return force_to(p, EC_FORCE_START);
 }
 
-static bool serves_alone(const struct plan *p, const struct ec_member *m)
+static bool serves_alone(const struct ec_plan *p, const struct ec_member *m)
 {
-    return p->v->listed && p->q.voters == 1 && p->q.learners == 0 && plan_voter(m) && m->healthy;
+    return p->v->listed && p->q.voters == 1 && p->q.learners == 0 && ec_plan_voter(m) && m->healthy;
 }
 
 /* Makes sure that its pod exists, with or without --force-new-cluster. */
-static bool force_pod(struct plan *p, const struct ec_member *m, bool forced)
+static bool force_pod(struct ec_plan *p, const struct ec_member *m, bool forced)
 {
     if (m->pod == EC_POD_ABSENT) {
-        plan_create_pod(p, m, plan_version(p, m));
+        ec_plan_create_pod(p, m, ec_plan_version(p, m));
         p->move->forced = forced;
         return true;
     }
     if (m->pod == EC_POD_ENDED || (m->pod != EC_POD_GOING && m->pod_forced != forced))
-        return plan_act(p, EC_DELETE_POD, m);
+        return ec_plan_act(p, EC_DELETE_POD, m);
     return false;
 }
 
-bool plan_force(struct plan *p)
+bool ec_plan_force(struct ec_plan *p)
 {
     enum ec_force_step step = p->v->force_step;
     if (step == EC_FORCE_NOT)
@@ -188,15 +189,16 @@ bool plan_force(struct plan *p)
     if (!m.listed || (step == EC_FORCE_CLEAR && p->v->listed))
         return force_to(p, EC_FORCE_NOT);
     if (m.data != EC_DATA_THERE)
-        return plan_freeze(p, "QuorumLost",
-                           "the volume of %s, with which the cluster was to continue, is gone: "
-                           "restore a backup into a new cluster (EtcdRestore)",
-                           m.name);
+        return ec_plan_freeze(p, "QuorumLost",
+                              "the volume of %s, with which the cluster was to continue, is gone: "
+                              "restore a backup into a new cluster (EtcdRestore)",
+                              m.name);
     if (step == EC_FORCE_CLEAR)
         return force_clear(p);
     if (force_pod(p, &m, step == EC_FORCE_START))
         return true;
     if (m.pod != EC_POD_GOING && serves_alone(p, &m))
         return force_to(p, step == EC_FORCE_START ? EC_FORCE_RESTART : EC_FORCE_NOT);
-    return plan_wait(p, PLAN_SOON_MS, "ForceNewCluster", "member %s is coming up alone", m.name);
+    return ec_plan_wait(p, EC_PLAN_SOON_MS, "ForceNewCluster", "member %s is coming up alone",
+                        m.name);
 }

@@ -128,9 +128,9 @@ static json_t *build_etcd_arguments(const struct ec *e, const char *member, cons
     json_t *args = json_array();
     append_etcd_arg(args, "--name=%s", member);
     append_etcd_arg(args, "--data-dir=" FOLDER "/data");
-    append_etcd_arg(args, "--listen-peer-urls=%s://0.0.0.0:%d", peer, STW_ETCD_PEER_PORT);
-    append_etcd_arg(args, "--listen-client-urls=%s://0.0.0.0:%d", client, STW_ETCD_CLIENT_PORT);
-    append_etcd_arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", STW_ETCD_METRICS_PORT);
+    append_etcd_arg(args, "--listen-peer-urls=%s://0.0.0.0:%d", peer, EC_PEER_PORT);
+    append_etcd_arg(args, "--listen-client-urls=%s://0.0.0.0:%d", client, EC_CLIENT_PORT);
+    append_etcd_arg(args, "--listen-metrics-urls=http://0.0.0.0:%d", EC_METRICS_PORT);
     ec_peer_url(e, member, url);
     append_etcd_arg(args, "--initial-advertise-peer-urls=%s", url);
     ec_client_url(e, member, url);
@@ -186,9 +186,8 @@ static json_t *build_liveness_probe(const struct ec *e, struct stw_semver v)
         stw_tree_pack("{s:i,s:i,s:i,s:i}", "initialDelaySeconds", 10, "periodSeconds",
                       LIVENESS_PERIOD_S, "timeoutSeconds", 10, "failureThreshold", (int)failures);
     bool livez = stw_etcd_has(v, STW_ETCD_LIVEZ);
-    json_t *how = livez
-                      ? stw_tree_pack("{s:s,s:i}", "path", "/livez", "port", STW_ETCD_METRICS_PORT)
-                      : stw_tree_pack("{s:i}", "port", STW_ETCD_METRICS_PORT);
+    json_t *how = livez ? stw_tree_pack("{s:s,s:i}", "path", "/livez", "port", EC_METRICS_PORT)
+                        : stw_tree_pack("{s:i}", "port", EC_METRICS_PORT);
     (void)json_object_set_new(p, livez ? "httpGet" : "tcpSocket", how);
     return p;
 }
@@ -218,15 +217,14 @@ static json_t *build_etcd_container(const struct ec *e, const char *member, cons
                               json_sprintf("%s:v%s", e->spec.repository, version), "command",
                               "etcd", "args", build_etcd_arguments(e, member, s), "env",
                               build_etcd_env(e), "volumeMounts", build_volume_mounts(e), "ports",
-                              build_container_port("client", STW_ETCD_CLIENT_PORT),
-                              build_container_port("peer", STW_ETCD_PEER_PORT),
-                              build_container_port("metrics", STW_ETCD_METRICS_PORT),
+                              build_container_port("client", EC_CLIENT_PORT),
+                              build_container_port("peer", EC_PEER_PORT),
+                              build_container_port("metrics", EC_METRICS_PORT),
                               "terminationMessagePolicy", "FallbackToLogsOnError");
     (void)json_object_set_new(c, "readinessProbe",
                               stw_tree_pack("{s:{s:s,s:i},s:i,s:i,s:i}", "httpGet", "path",
-                                            READY_PATH, "port", STW_ETCD_METRICS_PORT,
-                                            "periodSeconds", 2, "timeoutSeconds", 5,
-                                            "failureThreshold", 3));
+                                            READY_PATH, "port", EC_METRICS_PORT, "periodSeconds", 2,
+                                            "timeoutSeconds", 5, "failureThreshold", 3));
     (void)json_object_set_new(c, "livenessProbe", build_liveness_probe(e, s->version));
     (void)json_object_set_new(c, "securityContext",
                               stw_tree_pack("{s:b,s:{s:[s]}}", "allowPrivilegeEscalation", 0,
@@ -324,7 +322,7 @@ static void set_if(json_t *to, const char *key, json_t *value)
 
 static json_t *pod_spec(const struct ec *e, const char *member, const struct start *s)
 {
-    const struct stw_etcd_pod *p = &e->spec.pod;
+    const struct ec_spec_pod *p = &e->spec.pod;
     json_t *spec =
         stw_tree_pack("{s:b,s:[o],s:s,s:s,s:s,s:i,s:o,s:o}", "automountServiceAccountToken",
                       p->service_account != NULL, "containers", build_etcd_container(e, member, s),

@@ -31,8 +31,8 @@
 
 /* --- what is watched */
 
-static const char *const annotations[] = {STW_ETCD_FORCE_NEW_CLUSTER, STW_ETCD_SEED_MEMBER,
-                                          STW_ETCD_REPLACE_VOLUMES, STW_ETCD_DEFRAGMENT, NULL};
+static const char *const annotations[] = {EC_FORCE_NEW_CLUSTER, EC_SEED_MEMBER, EC_REPLACE_VOLUMES,
+                                          STW_ETCD_DEFRAGMENT, NULL};
 
 static void project_etcdcluster(const struct stw_operator *op, struct stw_json object,
                                 struct stw_buf *out)
@@ -92,11 +92,11 @@ static void choose_version(struct ec *e)
 
 static void load_run_state(struct ec *e)
 {
-    e->naming = (struct stw_naming){
-        .app = STW_ETCD_APP, .component = "member", .image = e->spec.repository};
-    read_annotation(e, STW_ETCD_FORCE_NEW_CLUSTER, e->force);
-    read_annotation(e, STW_ETCD_SEED_MEMBER, e->restored);
-    read_annotation(e, STW_ETCD_REPLACE_VOLUMES, e->replace_volumes);
+    e->naming =
+        (struct stw_naming){.app = EC_APP, .component = "member", .image = e->spec.repository};
+    read_annotation(e, EC_FORCE_NEW_CLUSTER, e->force);
+    read_annotation(e, EC_SEED_MEMBER, e->restored);
+    read_annotation(e, EC_REPLACE_VOLUMES, e->replace_volumes);
     read_annotation(e, STW_ETCD_DEFRAGMENT, e->defragment);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
@@ -217,9 +217,8 @@ static void write_state_and_act(struct ec *e, struct stw_result *result)
 static int drop_annotation(struct ec *e)
 {
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *patch =
-        json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion", e->object.resource_version,
-                  "annotations", STW_ETCD_FORCE_NEW_CLUSTER);
+    json_auto_t *patch = json_pack("{s:{s:s,s:{s:n}}}", "metadata", "resourceVersion",
+                                   e->object.resource_version, "annotations", EC_FORCE_NEW_CLUSTER);
     if (!*e->force)
         return 0;
     if (stw_kube_merge_patch(e->run->client,
@@ -251,7 +250,7 @@ static int drop_expired_annotation(struct ec *e)
     if (drop_annotation(e) != 0)
         return -1;
     stw_object_event(e->run, &e->object, true, "ForceIgnored", "Reconcile",
-                     "removed the annotation " STW_ETCD_FORCE_NEW_CLUSTER
+                     "removed the annotation " EC_FORCE_NEW_CLUSTER
                      "=%s: there is a quorum, and it counts only in the outage in which it is set",
                      e->force);
     return 0;

@@ -39,7 +39,7 @@ struct ec {
     STW_SUBJECT;             /* object: as of our last write */
     struct stw_object first; /* as before it: the spec points into this one */
     struct ec_runtime *runtime;
-    struct stw_etcdcluster spec;
+    struct ec_spec spec;
     struct stw_semver version;
     struct stw_naming naming;
     char force[EC_NAME_MAX], restored[EC_NAME_MAX]; /* from the annotations; "" for none */

@@ -33,9 +33,8 @@ json_t *ec_service_headless(const struct ec *e)
     return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:b,s:o,s:[o,o]}}", "apiVersion", "v1", "kind",
                          "Service", "metadata", build_child_metadata(e, e->owner.name), "spec",
                          "clusterIP", "None", "publishNotReadyAddresses", 1, "selector",
-                         ec_selector(e), "ports",
-                         build_service_port("client", STW_ETCD_CLIENT_PORT),
-                         build_service_port("peer", STW_ETCD_PEER_PORT));
+                         ec_selector(e), "ports", build_service_port("client", EC_CLIENT_PORT),
+                         build_service_port("peer", EC_PEER_PORT));
 }
 
 /* Selects only voters: a learner reports itself ready, but rejects reads and writes of keys. */
@@ -48,7 +47,7 @@ json_t *ec_service_client(const struct ec *e)
     return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[o]}}", "apiVersion", "v1", "kind", "Service",
                          "metadata", build_child_metadata(e, stw_buf_str(&name)), "spec", "type",
                          "ClusterIP", "selector", selector, "ports",
-                         build_service_port("client", STW_ETCD_CLIENT_PORT));
+                         build_service_port("client", EC_CLIENT_PORT));
 }
 
 /* minAvailable is the quorum of the present voters, plus learners: the budget counts their pods,

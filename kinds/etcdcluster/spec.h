@@ -11,22 +11,22 @@
 #include "schema/field/semver.h"
 #include "schema/kind.h"
 
-#define STW_ETCD_CLIENT_PORT 2379
-#define STW_ETCD_PEER_PORT 2380
-#define STW_ETCD_METRICS_PORT 2381 /* plain HTTP: probes have no client certificate */
+#define EC_CLIENT_PORT 2379
+#define EC_PEER_PORT 2380
+#define EC_METRICS_PORT 2381 /* plain HTTP: probes have no client certificate */
 
-#define STW_ETCD_FORCE_NEW_CLUSTER "etcd.database.coreos.com/force-new-cluster"
+#define EC_FORCE_NEW_CLUSTER "etcd.database.coreos.com/force-new-cluster"
 /* The first member of a new cluster, whose volume holds a restored snapshot. */
-#define STW_ETCD_SEED_MEMBER "etcd.database.coreos.com/seed-member"
+#define EC_SEED_MEMBER "etcd.database.coreos.com/seed-member"
 
 /* Names the size for which a user agrees that members whose volumes cannot be expanded are replaced.
  */
-#define STW_ETCD_REPLACE_VOLUMES "etcd.database.coreos.com/replace-volumes"
+#define EC_REPLACE_VOLUMES "etcd.database.coreos.com/replace-volumes"
 
 /* A value that differs from the one honoured last asks that the members are defragmented. */
 #define STW_ETCD_DEFRAGMENT "etcd.database.coreos.com/defragment"
 
-struct stw_etcd_pod {
+struct ec_spec_pod {
     struct stw_json labels, annotations, node_selector; /* maps of strings */
     struct stw_json affinity, tolerations, resources, security_context, spread; /* core/v1 */
     struct stw_json image_pull_secrets;
@@ -39,12 +39,12 @@ struct stw_etcd_pod {
     const char *cluster_domain; /* NULL: names end in ".svc" and the resolver completes them */
 };
 
-struct stw_etcdcluster {
+struct ec_spec {
     int64_t size;
     const char *version; /* without a leading "v" */
     const char *repository;
     bool paused;
-    struct stw_etcd_pod pod;
+    struct ec_spec_pod pod;
     struct {
         const char *medium; /* "Auto", "Persistent", "EmptyDir" */
         struct stw_json size;
@@ -96,12 +96,12 @@ struct stw_etcdcluster {
 
 /* Whether an option of etcd ("data-dir", "experimental-...") is reserved for steward.  Every option
  * that steward passes to a member must be.  `ret_use`: the field of the spec for it, or NULL. */
-bool stw_etcd_option_reserved(const char *name, const char **ret_use);
+bool ec_option_reserved(const char *name, const char **ret_use);
 
 /* Whether members may go from a running version to another one; `err` gives the reason, worded as
  * at admission.  Called at admission and again before each upgrade or downgrade. */
 struct stw_error;
-int stw_etcd_step_check(struct stw_semver from, struct stw_semver to,
-                        struct stw_error *err) STW_MUST_CHECK;
+int ec_step_check(struct stw_semver from, struct stw_semver to,
+                  struct stw_error *err) STW_MUST_CHECK;
 
 #endif

@@ -7,23 +7,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path)
+struct ec_path ec_path(const struct ec_scene *s, const char *path)
 {
-    struct stw_ec_path ret;
+    struct ec_path ret;
     stw_format(ret.text, sizeof(ret.text), "%s.%s", s->at, path);
     return ret;
 }
 
 __attribute__((format(printf, 5, 0))) static void
-add_spec_error(const struct stw_ec_scene *s, const char *path, enum stw_finding_code code,
+add_spec_error(const struct ec_scene *s, const char *path, enum stw_finding_code code,
                const char *json, const char *fmt, va_list ap)
 {
     char text[512];
     stw_vformat(text, sizeof(text), fmt, ap);
-    stw_findings_add(s->f, stw_ec_path(s, path).text, code, json, "%s", text);
+    stw_findings_add(s->f, ec_path(s, path).text, code, json, "%s", text);
 }
 
-void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *fmt, ...)
+void ec_forbid(const struct ec_scene *s, const char *path, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -31,13 +31,12 @@ void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *f
     va_end(ap);
 }
 
-void stw_ec_require(const struct stw_ec_scene *s, const char *path, const char *text)
+void ec_require(const struct ec_scene *s, const char *path, const char *text)
 {
-    stw_findings_add(s->f, stw_ec_path(s, path).text, STW_REQUIRED, NULL, "%s", text);
+    stw_findings_add(s->f, ec_path(s, path).text, STW_REQUIRED, NULL, "%s", text);
 }
 
-void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t value,
-                       const char *fmt, ...)
+void ec_refuse_int(const struct ec_scene *s, const char *path, int64_t value, const char *fmt, ...)
 {
     char json[24];
     va_list ap;
@@ -47,8 +46,8 @@ void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t v
     va_end(ap);
 }
 
-void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const char *value,
-                        const char *fmt, ...)
+void ec_refuse_text(const struct ec_scene *s, const char *path, const char *value, const char *fmt,
+                    ...)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(1 << 20);
     va_list ap;
@@ -58,13 +57,13 @@ void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const ch
     va_end(ap);
 }
 
-void stw_ec_refuse_node(const struct stw_ec_scene *s, const char *path, struct stw_json value,
-                        const char *fmt, ...)
+void ec_refuse_node(const struct ec_scene *s, const char *path, struct stw_json value,
+                    const char *fmt, ...)
 {
     char text[512];
     va_list ap;
     va_start(ap, fmt);
     stw_vformat(text, sizeof(text), fmt, ap);
     va_end(ap);
-    stw_findings_at(s->f, stw_ec_path(s, path).text, STW_INVALID, value, "%s", text);
+    stw_findings_at(s->f, ec_path(s, path).text, STW_INVALID, value, "%s", text);
 }

@@ -9,7 +9,7 @@
 #include <ctype.h>
 
 /* "0%" to "100%". */
-const char *stw_ec_check_percent(const char *text)
+const char *ec_check_percent(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
     bool fine = digits >= 1 && digits <= 3 && stw_streq(text + digits, "%") &&
@@ -17,20 +17,20 @@ const char *stw_ec_check_percent(const char *text)
     return fine ? NULL : "must be a percentage from 0% to 100%, such as 20%";
 }
 
-void stw_ec_check_maintenance(const struct stw_ec_scene *s)
+void ec_check_maintenance(const struct ec_scene *s)
 {
-    const struct stw_etcdcluster *c = s->now;
+    const struct ec_spec *c = s->now;
     const char *schedule = c->maintenance.defragmentation.schedule;
-    struct stw_ec_path at = stw_ec_path(s, "maintenance.defragmentation.schedule");
-    struct stw_ec_path zone = stw_ec_path(s, "maintenance.defragmentation.timeZone");
-    struct stw_ec_path windows = stw_ec_path(s, "maintenance.defragmentation.windows");
+    struct ec_path at = ec_path(s, "maintenance.defragmentation.schedule");
+    struct ec_path zone = ec_path(s, "maintenance.defragmentation.timeZone");
+    struct ec_path windows = ec_path(s, "maintenance.defragmentation.windows");
     const struct stw_hours *hours = &c->maintenance.defragmentation.hours;
     struct stw_json least = c->maintenance.defragmentation.min_reclaimable_bytes;
     stw_quantity bytes;
     struct stw_cron cron;
     if (stw_json_there(least) && stw_quantity_of(least, &bytes) == 0 && bytes < 0)
-        stw_ec_refuse_node(s, "maintenance.defragmentation.minReclaimableBytes", least,
-                           "must not be negative");
+        ec_refuse_node(s, "maintenance.defragmentation.minReclaimableBytes", least,
+                       "must not be negative");
     stw_check_schedule(at.text, schedule, "defragmentations", s->f);
     stw_check_time_zone(s->a, zone.text, c->maintenance.defragmentation.time_zone, s->f);
     if (stw_check_windows(windows.text, hours->windows, s->f) && schedule &&

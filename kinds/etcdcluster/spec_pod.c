@@ -19,7 +19,7 @@ static const struct {
     const char *use; /* the field of the spec to use instead; NULL: none */
 } reserved_options[] = {
 #define ROW(match, text, use) {match, text, use},
-    STW_ETCD_RESERVED_OPTIONS(ROW)
+    EC_RESERVED_OPTIONS(ROW)
 #undef ROW
 };
 
@@ -39,7 +39,7 @@ static bool is_reserved_match(enum match match, const char *text, const char *na
     return false;
 }
 
-bool stw_etcd_option_reserved(const char *name, const char **ret_use)
+bool ec_option_reserved(const char *name, const char **ret_use)
 {
     static const char experimental[] = "experimental-";
     if (strncmp(name, experimental, strlen(experimental)) == 0)
@@ -53,14 +53,12 @@ bool stw_etcd_option_reserved(const char *name, const char **ret_use)
     return false;
 }
 
-void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const char *name,
-                          const char *use)
+void ec_forbid_option(const struct ec_scene *s, const char *path, const char *name, const char *use)
 {
     if (use)
-        stw_ec_forbid(s, path, "%s " STW_ETCDCLUSTER_BY_OPERATOR "; use %s", name,
-                      stw_ec_path(s, use).text);
+        ec_forbid(s, path, "%s " EC_BY_OPERATOR "; use %s", name, ec_path(s, use).text);
     else
-        stw_ec_forbid(s, path, "%s " STW_ETCDCLUSTER_BY_OPERATOR, name);
+        ec_forbid(s, path, "%s " EC_BY_OPERATOR, name);
 }
 
 /* Looks up "ETCD_LISTEN_PEER_URLS" as "listen-peer-urls"; reserves two of steward's own, too. */
@@ -78,12 +76,12 @@ static bool env_reserved(const char *name, const char **ret_use)
         option[i] = name[i] == '_' ? '-' : (char)tolower((unsigned char)name[i]);
     option[i] = '\0';
     if (!stw_streq(option, STW_ETCD_GATES))
-        return stw_etcd_option_reserved(option, ret_use);
+        return ec_option_reserved(option, ret_use);
     *ret_use = "options.extraArgs[" STW_ETCD_GATES "]"; /* the command line overrides a variable */
     return true;
 }
 
-static void check_env(const struct stw_ec_scene *s)
+static void check_env(const struct ec_scene *s)
 {
     char name[OPTION_NAME_MAX + 1], path[64];
     const char *use;
@@ -95,11 +93,11 @@ static void check_env(const struct stw_ec_scene *s)
         if (stw_json_strcpy(stw_json_get(element, "name"), name, sizeof(name)) == 0 &&
             env_reserved(name, &use)) {
             stw_format(path, sizeof(path), "pod.etcdEnv[%u].name", index);
-            stw_ec_forbid_option(s, path, name, use);
+            ec_forbid_option(s, path, name, use);
         }
         index++;
     }
-    stw_core_check_env(s->now->pod.env, stw_ec_path(s, "pod.etcdEnv").text, s->f);
+    stw_core_check_env(s->now->pod.env, ec_path(s, "pod.etcdEnv").text, s->f);
 }
 
 /* Keys of labels and annotations that are reserved for the operator, for stw_operator_text. */
@@ -115,7 +113,7 @@ static const struct {
     {BEGIN, "etcd.database.coreos.com/", true},
 };
 
-static void check_keys(const struct stw_ec_scene *s, const char *field, struct stw_json map,
+static void check_keys(const struct ec_scene *s, const char *field, struct stw_json map,
                        bool annotation)
 {
     const struct stw_operator *op = s->a->env ? s->a->env->op : NULL;
@@ -135,34 +133,34 @@ static void check_keys(const struct stw_ec_scene *s, const char *field, struct s
                 !is_reserved_match(reserved_keys[i].match, reserved, name))
                 continue;
             stw_format(path, sizeof(path), "pod.%s[%s]", field, name);
-            stw_ec_forbid(s, path, "reserved %s %s", annotation ? "annotation" : "label", name);
+            ec_forbid(s, path, "reserved %s %s", annotation ? "annotation" : "label", name);
         }
     }
 }
 
-void stw_ec_check_agent_pod(const struct stw_ec_scene *s)
+void ec_check_agent_pod(const struct ec_scene *s)
 {
-    const struct stw_etcd_pod *p = &s->now->pod;
+    const struct ec_spec_pod *p = &s->now->pod;
     check_keys(s, "labels", p->labels, false);
     check_keys(s, "annotations", p->annotations, true);
-    stw_core_check_labels(p->labels, stw_ec_path(s, "pod.labels").text, s->f);
-    stw_core_check_annotations(p->annotations, stw_ec_path(s, "pod.annotations").text, s->f);
-    stw_core_check_labels(p->node_selector, stw_ec_path(s, "pod.nodeSelector").text, s->f);
-    stw_core_check_resources(p->resources, stw_ec_path(s, "pod.resources").text, s->f);
+    stw_core_check_labels(p->labels, ec_path(s, "pod.labels").text, s->f);
+    stw_core_check_annotations(p->annotations, ec_path(s, "pod.annotations").text, s->f);
+    stw_core_check_labels(p->node_selector, ec_path(s, "pod.nodeSelector").text, s->f);
+    stw_core_check_resources(p->resources, ec_path(s, "pod.resources").text, s->f);
 }
 
-void stw_ec_check_pod(const struct stw_ec_scene *s)
+void ec_check_pod(const struct ec_scene *s)
 {
-    const struct stw_etcd_pod *p = &s->now->pod;
-    stw_ec_check_agent_pod(s);
+    const struct ec_spec_pod *p = &s->now->pod;
+    ec_check_agent_pod(s);
     check_env(s);
     if (p->anti_affinity && stw_json_there(p->affinity))
-        stw_ec_forbid(s, "pod.antiAffinity", STW_ETCDCLUSTER_ONE_AFFINITY);
+        ec_forbid(s, "pod.antiAffinity", EC_ONE_AFFINITY);
     else if (p->anti_affinity)
         stw_findings_warn(s->f, "%s is deprecated; use affinity or topologySpreadConstraints",
-                          stw_ec_path(s, "pod.antiAffinity").text);
+                          ec_path(s, "pod.antiAffinity").text);
     if (p->busybox_image)
-        stw_findings_warn(s->f, "%s is ignored", stw_ec_path(s, "pod.busyboxImage").text);
+        stw_findings_warn(s->f, "%s is ignored", ec_path(s, "pod.busyboxImage").text);
     if (p->dns_timeout_s)
-        stw_findings_warn(s->f, "%s is ignored", stw_ec_path(s, "pod.DNSTimeoutInSecond").text);
+        stw_findings_warn(s->f, "%s is ignored", ec_path(s, "pod.DNSTimeoutInSecond").text);
 }

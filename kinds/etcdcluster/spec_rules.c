@@ -15,22 +15,22 @@
 
 /* --- size */
 
-static void check_size(const struct stw_ec_scene *s)
+static void check_size(const struct ec_scene *s)
 {
     int64_t size = s->now->size;
     bool durable = !stw_streq(s->now->storage.medium, "EmptyDir") &&
                    !stw_json_is(stw_json_path(s->status, "storage.medium"), "EmptyDir");
-    if (size < 0 || size > STW_ETCDCLUSTER_SIZE_MAX)
-        stw_ec_refuse_int(s, "size", size, "must be between 1 and %d", STW_ETCDCLUSTER_SIZE_MAX);
+    if (size < 0 || size > EC_SIZE_MAX)
+        ec_refuse_int(s, "size", size, "must be between 1 and %d", EC_SIZE_MAX);
     else if (size == 0 && !durable)
-        stw_ec_refuse_int(s, "size", size,
-                          "0 (hibernate) needs persistent storage, or the data is lost");
+        ec_refuse_int(s, "size", size,
+                      "0 (hibernate) needs persistent storage, or the data is lost");
     else if (size == 0 && s->old)
-        stw_ec_refuse_int(s, "size", size,
-                          "0 (hibernate) is not supported in this version; the last member stays "
-                          "until the cluster is deleted");
+        ec_refuse_int(s, "size", size,
+                      "0 (hibernate) is not supported in this version; the last member stays "
+                      "until the cluster is deleted");
     else if (size == 0)
-        stw_ec_refuse_int(s, "size", size, "must be at least 1 when the cluster is made");
+        ec_refuse_int(s, "size", size, "must be at least 1 when the cluster is made");
     else if (size % 2 == 0)
         stw_findings_warn(s->f, "even size %d tolerates no more failures than %d", (int)size,
                           (int)size - 1);
@@ -38,15 +38,15 @@ static void check_size(const struct stw_ec_scene *s)
 
 /* --- repository */
 
-static void check_repository(const struct stw_ec_scene *s)
+static void check_repository(const struct ec_scene *s)
 {
     const char *text = s->now->repository, *slash = text ? strrchr(text, '/') : NULL;
     if (!text || !*text || strlen(text) > 1024)
         return;
     if (strchr(slash ? slash : text, ':') || strchr(text, '@'))
-        stw_ec_refuse_text(s, "repository", text, STW_ETCDCLUSTER_TAGGED);
+        ec_refuse_text(s, "repository", text, EC_TAGGED);
     else if (!stw_is_image(text))
-        stw_ec_refuse_text(s, "repository", text, STW_ETCDCLUSTER_IMAGE_FORM);
+        ec_refuse_text(s, "repository", text, EC_IMAGE_FORM);
 }
 
 /* --- TLS */
@@ -59,8 +59,8 @@ static const struct {
     {{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt", NULL}},
 };
 
-void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
-                             const char *const *keys, const char *then, struct stw_findings *f)
+void ec_advise_on_secret(const struct stw_admission *a, const char *name, const char *const *keys,
+                         const char *then, struct stw_findings *f)
 {
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
     if (a->quiet || f->error_count || !name || !a->ns || !l || !l->secret)
@@ -79,8 +79,8 @@ void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
     }
 }
 
-void stw_ec_advise_on_certificate(const struct stw_admission *a, const char *name,
-                                  const char *const *keys, const char *then, struct stw_findings *f)
+void ec_advise_on_certificate(const struct stw_admission *a, const char *name,
+                              const char *const *keys, const char *then, struct stw_findings *f)
 {
     static const char *const common[] = {"tls.crt", "tls.key", "ca.crt", NULL};
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
@@ -89,12 +89,12 @@ void stw_ec_advise_on_certificate(const struct stw_admission *a, const char *nam
         l->secret(l->ctx, a->ns, name, keys[0], &own) == 0 && own.secret_there && !own.key_there &&
         l->secret(l->ctx, a->ns, name, common[0], &other) == 0 && other.key_there)
         keys = common;
-    stw_ec_advise_on_secret(a, name, keys, then, f);
+    ec_advise_on_secret(a, name, keys, then, f);
 }
 
-static void advise_on_secrets(const struct stw_ec_scene *s)
+static void advise_on_secrets(const struct ec_scene *s)
 {
-    const struct stw_etcdcluster *now = s->now, *old = s->old;
+    const struct ec_spec *now = s->now, *old = s->old;
     const struct {
         const char *now, *old;
     } names[] = {
@@ -104,41 +104,41 @@ static void advise_on_secrets(const struct stw_ec_scene *s)
     };
     for (size_t i = 0; i < STW_COUNT(names); i++)
         if (!stw_same(names[i].now, names[i].old))
-            stw_ec_advise_on_certificate(s->a, names[i].now, secret_keys[i].keys,
-                                         "the members start", s->f);
+            ec_advise_on_certificate(s->a, names[i].now, secret_keys[i].keys, "the members start",
+                                     s->f);
 }
 
-static bool has_static(const struct stw_etcdcluster *c)
+static bool has_static(const struct ec_spec *c)
 {
     return c->tls.static_.member.peer_secret || c->tls.static_.member.server_secret ||
            c->tls.static_.operator_secret;
 }
 
 /* TLS between members, and TLS with clients. */
-static bool peer_tls(const struct stw_etcdcluster *c)
+static bool peer_tls(const struct ec_spec *c)
 {
     return c->tls.auto_.provider || c->tls.static_.member.peer_secret;
 }
-static bool client_tls(const struct stw_etcdcluster *c)
+static bool client_tls(const struct ec_spec *c)
 {
     return c->tls.auto_.provider || c->tls.static_.member.server_secret;
 }
 
-void stw_ec_check_tls(const struct stw_ec_scene *s)
+void ec_check_tls(const struct ec_scene *s)
 {
-    const struct stw_etcdcluster *now = s->now, *old = s->old;
+    const struct ec_spec *now = s->now, *old = s->old;
     const char *server = now->tls.static_.member.server_secret;
     if (!server != !now->tls.static_.operator_secret)
-        stw_ec_require(s, server ? "TLS.static.operatorSecret" : "TLS.static.member.serverSecret",
-                       STW_ETCDCLUSTER_TOGETHER);
+        ec_require(s, server ? "TLS.static.operatorSecret" : "TLS.static.member.serverSecret",
+                   EC_TOGETHER);
     if (has_static(now) && now->tls.auto_.provider)
-        stw_ec_forbid(s, "TLS.auto", STW_ETCDCLUSTER_ONE_TLS);
+        ec_forbid(s, "TLS.auto", EC_ONE_TLS);
     if (now->tls.auto_.provider && now->tls.auto_.validity_days >= 1 &&
         now->tls.auto_.renew_before_days >= now->tls.auto_.validity_days)
-        stw_ec_refuse_int(s, "TLS.auto.renewBeforeDays", now->tls.auto_.renew_before_days,
-                          STW_ETCDCLUSTER_RENEWAL_EARLY);
+        ec_refuse_int(s, "TLS.auto.renewBeforeDays", now->tls.auto_.renew_before_days,
+                      EC_RENEWAL_EARLY);
     if (old && (peer_tls(now) != peer_tls(old) || client_tls(now) != client_tls(old)))
-        stw_ec_forbid(s, "TLS", STW_ETCDCLUSTER_TLS_STAYS);
+        ec_forbid(s, "TLS", EC_TLS_STAYS);
     advise_on_secrets(s);
 }
 
@@ -162,59 +162,57 @@ static bool is_retention(const char *text, bool duration)
     return true;
 }
 
-static void check_compaction(const struct stw_ec_scene *s)
+static void check_compaction(const struct ec_scene *s)
 {
     const char *retention = s->now->options.auto_compaction_retention;
     bool revision = stw_streq(s->now->options.auto_compaction_mode, "revision");
     if (!*retention || is_retention(retention, !revision))
         return;
-    stw_ec_refuse_text(s, "options.autoCompactionRetention", retention, "%s",
-                       revision ? STW_ETCDCLUSTER_RETENTION_REVISIONS
-                                : STW_ETCDCLUSTER_RETENTION_DURATION);
+    ec_refuse_text(s, "options.autoCompactionRetention", retention, "%s",
+                   revision ? EC_RETENTION_REVISIONS : EC_RETENTION_DURATION);
 }
 
-static void check_quota(const struct stw_ec_scene *s)
+static void check_quota(const struct ec_scene *s)
 {
     stw_quantity quota;
     struct stw_json v = s->now->options.quota_backend_bytes;
     if (!stw_json_there(v) || stw_quantity_of(v, &quota) != 0)
         return;
     if (quota < 64 * MIB)
-        stw_ec_refuse_node(s, "options.quotaBackendBytes", v, STW_ETCDCLUSTER_QUOTA_SMALL);
+        ec_refuse_node(s, "options.quotaBackendBytes", v, EC_QUOTA_SMALL);
     else if (quota > 8192 * MIB)
         stw_findings_warn(s->f, "%s is above etcd's suggested maximum of 8Gi",
-                          stw_ec_path(s, "options.quotaBackendBytes").text);
+                          ec_path(s, "options.quotaBackendBytes").text);
 }
 
-static void check_election(const struct stw_ec_scene *s)
+static void check_election(const struct ec_scene *s)
 {
     int64_t heartbeat = s->now->options.heartbeat_interval_ms;
     int64_t election = s->now->options.election_timeout_ms;
     heartbeat = heartbeat ? heartbeat : HEARTBEAT_MS;
     election = election ? election : ELECTION_MS;
     if (heartbeat > 0 && heartbeat <= 10000 && election > 0 && election < 5 * heartbeat)
-        stw_ec_refuse_int(s, "options.electionTimeoutMs", election, STW_ETCDCLUSTER_ELECTION_SHORT);
+        ec_refuse_int(s, "options.electionTimeoutMs", election, EC_ELECTION_SHORT);
 }
 
 /* Options whose names depend on the version. */
-static void check_extra_arg(const struct stw_ec_scene *s, const char *path, const char *name,
+static void check_extra_arg(const struct ec_scene *s, const char *path, const char *name,
                             struct stw_json value)
 {
     static const char gate[] = "InitialCorruptCheck";
     struct stw_semver v = {0};
     stw_autofree char *text = stw_streq(name, STW_ETCD_GATES) ? stw_json_strdup(value) : NULL;
     if (text && strstr(text, gate))
-        stw_ec_forbid(s, path, "%s " STW_ETCDCLUSTER_BY_OPERATOR, gate);
+        ec_forbid(s, path, "%s " EC_BY_OPERATOR, gate);
     if (strncmp(name, "experimental-", 13) == 0 && s->now->version &&
         stw_semver_parse(s->now->version, &v) == 0 && stw_etcd_has(v, STW_ETCD_NO_EXPERIMENTS))
-        stw_ec_forbid(
-            s, path,
-            "etcd %u.%u has no options that begin with experimental-, and would not start; "
-            "see `etcd --help` for its name, or for its gate in " STW_ETCD_GATES,
-            v.major, v.minor);
+        ec_forbid(s, path,
+                  "etcd %u.%u has no options that begin with experimental-, and would not start; "
+                  "see `etcd --help` for its name, or for its gate in " STW_ETCD_GATES,
+                  v.major, v.minor);
 }
 
-static void check_extra_args(const struct stw_ec_scene *s)
+static void check_extra_args(const struct ec_scene *s)
 {
     char name[256], path[320];
     const char *use;
@@ -224,20 +222,20 @@ static void check_extra_args(const struct stw_ec_scene *s)
             return;
         if (stw_json_strcpy(key, name, sizeof(name)) != 0 || !*name ||
             name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")]) {
-            stw_ec_refuse_node(s, "options.extraArgs", key, STW_ETCDCLUSTER_ARG_FORM);
+            ec_refuse_node(s, "options.extraArgs", key, EC_ARG_FORM);
             continue;
         }
         stw_format(path, sizeof(path), "options.extraArgs[%s]", name);
         if (name[0] == '-')
-            stw_ec_refuse_node(s, path, key, STW_ETCDCLUSTER_ARG_DASHES);
-        else if (stw_etcd_option_reserved(name, &use))
-            stw_ec_forbid_option(s, path, name, use);
+            ec_refuse_node(s, path, key, EC_ARG_DASHES);
+        else if (ec_option_reserved(name, &use))
+            ec_forbid_option(s, path, name, use);
         else
             check_extra_arg(s, path, name, value);
     }
 }
 
-static void check_options(const struct stw_ec_scene *s)
+static void check_options(const struct ec_scene *s)
 {
     check_quota(s);
     check_compaction(s);
@@ -247,16 +245,16 @@ static void check_options(const struct stw_ec_scene *s)
 
 /* --- all of it */
 
-void stw_ec_check(const struct stw_ec_scene *s)
+void ec_check(const struct ec_scene *s)
 {
     check_size(s);
-    stw_ec_check_version(s);
+    ec_check_version(s);
     check_repository(s);
-    stw_ec_check_pod(s);
-    stw_ec_check_storage(s);
+    ec_check_pod(s);
+    ec_check_storage(s);
     check_options(s);
-    stw_ec_check_tls(s);
-    stw_ec_check_maintenance(s);
+    ec_check_tls(s);
+    ec_check_maintenance(s);
 }
 
 static bool has_condition(struct stw_json status, const char *type)
@@ -273,27 +271,25 @@ static void advise_on_force(const struct stw_admission *a, struct stw_json statu
                             struct stw_findings *f)
 {
     struct stw_json now =
-        stw_json_get(stw_json_path(a->object, "metadata.annotations"), STW_ETCD_FORCE_NEW_CLUSTER);
-    struct stw_json old = stw_json_get(stw_json_path(a->old_object, "metadata.annotations"),
-                                       STW_ETCD_FORCE_NEW_CLUSTER);
+        stw_json_get(stw_json_path(a->object, "metadata.annotations"), EC_FORCE_NEW_CLUSTER);
+    struct stw_json old =
+        stw_json_get(stw_json_path(a->old_object, "metadata.annotations"), EC_FORCE_NEW_CLUSTER);
     if (!stw_json_there(now) || (stw_json_there(old) && stw_json_equal(now, old)))
         return;
     if (!has_condition(status, "QuorumLost"))
-        stw_findings_warn(f,
-                          "annotation " STW_ETCD_FORCE_NEW_CLUSTER " ignored: cluster has quorum");
+        stw_findings_warn(f, "annotation " EC_FORCE_NEW_CLUSTER " ignored: cluster has quorum");
 }
 
-void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                     struct stw_findings *f)
+void ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                 struct stw_findings *f)
 {
-    struct stw_ec_scene s = {.a = a, .at = "spec", .now = spec, .old = old_spec, .f = f};
+    struct ec_scene s = {.a = a, .at = "spec", .now = spec, .old = old_spec, .f = f};
     s.json = stw_json_get(a->object, "spec");
     s.status = stw_json_get(a->operation == STW_UPDATE ? a->old_object : a->object, "status");
     /* A spec without a version is judged with the one that becomes its default. */
-    struct stw_etcdcluster now = *s.now, old = s.old ? *s.old : now;
+    struct ec_spec now = *s.now, old = s.old ? *s.old : now;
     char version[STW_SEMVER_LEN + 1];
-    if (s.old &&
-        stw_json_strcpy(stw_ec_version_of_status(s.status), version, sizeof(version)) == 0) {
+    if (s.old && stw_json_strcpy(ec_version_of_status(s.status), version, sizeof(version)) == 0) {
         if (!stw_json_there(stw_json_get(s.json, "version")))
             now.version = version;
         if (!stw_json_there(stw_json_path(a->old_object, "spec.version")))
@@ -301,11 +297,11 @@ void stw_ec_validate(const struct stw_admission *a, const void *spec, const void
         s.now = &now;
         s.old = &old;
     }
-    stw_ec_check(&s);
+    ec_check(&s);
     advise_on_force(a, s.status, f);
 }
 
-void stw_ec_advise_delete(const struct stw_admission *a, struct stw_findings *f)
+void ec_advise_delete(const struct stw_admission *a, struct stw_findings *f)
 {
     struct stw_json status = stw_json_get(a->old_object, "status");
     struct stw_json when = stw_json_path(a->old_object, "spec.volumeRetention.whenDeleted");

@@ -9,53 +9,53 @@
 #include "kinds/etcdcluster/spec.h"
 
 /* The input of the rules. */
-struct stw_ec_scene {
+struct ec_scene {
     const struct stw_admission *a;
     const char *at;       /* path of the spec: "spec", "spec.template" */
     struct stw_json json; /* the spec as it was sent */
-    const struct stw_etcdcluster *now;
-    const struct stw_etcdcluster *old; /* NULL: there is no old spec to compare with */
-    struct stw_json status;            /* of the existing cluster */
+    const struct ec_spec *now;
+    const struct ec_spec *old; /* NULL: there is no old spec to compare with */
+    struct stw_json status;    /* of the existing cluster */
     struct stw_findings *f;
 };
 
 /* Findings at a path below the spec, such as "pod.labels[app]". */
-void stw_ec_forbid(const struct stw_ec_scene *s, const char *path, const char *fmt, ...)
+void ec_forbid(const struct ec_scene *s, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Refuses an option of etcd, or a variable for it, that is reserved; `use`: the field for it, or
  * NULL. */
-void stw_ec_forbid_option(const struct stw_ec_scene *s, const char *path, const char *name,
-                          const char *use);
-void stw_ec_require(const struct stw_ec_scene *s, const char *path, const char *text);
-void stw_ec_refuse_int(const struct stw_ec_scene *s, const char *path, int64_t value,
-                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-void stw_ec_refuse_text(const struct stw_ec_scene *s, const char *path, const char *value,
-                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-void stw_ec_refuse_node(const struct stw_ec_scene *s, const char *path, struct stw_json value,
-                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-struct stw_ec_path {
+void ec_forbid_option(const struct ec_scene *s, const char *path, const char *name,
+                      const char *use);
+void ec_require(const struct ec_scene *s, const char *path, const char *text);
+void ec_refuse_int(const struct ec_scene *s, const char *path, int64_t value, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void ec_refuse_text(const struct ec_scene *s, const char *path, const char *value, const char *fmt,
+                    ...) __attribute__((format(printf, 4, 5)));
+void ec_refuse_node(const struct ec_scene *s, const char *path, struct stw_json value,
+                    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+struct ec_path {
     char text[512];
 };
-struct stw_ec_path stw_ec_path(const struct stw_ec_scene *s, const char *path);
+struct ec_path ec_path(const struct ec_scene *s, const char *path);
 
 /* The rules by part. */
-void stw_ec_check(const struct stw_ec_scene *s); /* all of them */
-void stw_ec_check_version(const struct stw_ec_scene *s);
+void ec_check(const struct ec_scene *s); /* all of them */
+void ec_check_version(const struct ec_scene *s);
 /* The version of a cluster whose spec names none: the one that a running upgrade leads to, since
  * another one would be refused.  Absent if the status has none; it may have any text. */
-struct stw_json stw_ec_version_of_status(struct stw_json status);
-void stw_ec_check_pod(const struct stw_ec_scene *s);
-void stw_ec_check_agent_pod(const struct stw_ec_scene *s); /* only stw_ec_agent_pod_fields */
-void stw_ec_check_storage(const struct stw_ec_scene *s);
-void stw_ec_check_tls(const struct stw_ec_scene *s);
-void stw_ec_check_maintenance(const struct stw_ec_scene *s);
+struct stw_json ec_version_of_status(struct stw_json status);
+void ec_check_pod(const struct ec_scene *s);
+void ec_check_agent_pod(const struct ec_scene *s); /* only ec_agent_pod_fields */
+void ec_check_storage(const struct ec_scene *s);
+void ec_check_tls(const struct ec_scene *s);
+void ec_check_maintenance(const struct ec_scene *s);
 /* For `check` of a percentage. */
-const char *stw_ec_check_percent(const char *text);
+const char *ec_check_percent(const char *text);
 
 /* Options of etcd as named on its command line, and the field of the spec to use instead.  Every
  * option that steward passes to etcd must be here: etcd exits at once when an option is given
  * twice. */
-#define STW_ETCD_RESERVED_OPTIONS(X)                                                               \
+#define EC_RESERVED_OPTIONS(X)                                                                     \
     X(WHOLE, "name", NULL)                                                                         \
     X(WHOLE, "data-dir", NULL)                                                                     \
     X(WHOLE, "wal-dir", NULL)                                                                      \
@@ -84,34 +84,32 @@ const char *stw_ec_check_percent(const char *text);
     X(WHOLE, "election-timeout", "options.electionTimeoutMs")
 
 /* A reserved option as a regular expression, for the rules in CEL. */
-#define STW_ETCD_FORM_WHOLE(text) "^(experimental-)?" text "$|"
-#define STW_ETCD_FORM_BEGIN(text) "^(experimental-)?" text "|"
-#define STW_ETCD_FORM_WITHIN(text) text "|"
-#define STW_ETCD_FORM_END(text) text "$|"
-#define STW_ETCD_FORM(match, text, use) STW_ETCD_FORM_##match(text)
-#define STW_ETCD_RESERVED_FORM STW_ETCD_RESERVED_OPTIONS(STW_ETCD_FORM) "^$"
+#define EC_FORM_WHOLE(text) "^(experimental-)?" text "$|"
+#define EC_FORM_BEGIN(text) "^(experimental-)?" text "|"
+#define EC_FORM_WITHIN(text) text "|"
+#define EC_FORM_END(text) text "$|"
+#define EC_FORM(match, text, use) EC_FORM_##match(text)
+#define EC_RESERVED_FORM EC_RESERVED_OPTIONS(EC_FORM) "^$"
 
-#define STW_ETCD_VERSION_MAX (STW_SEMVER_LEN - 1) /* bytes of spec.version */
+#define EC_VERSION_MAX (STW_SEMVER_LEN - 1) /* bytes of spec.version */
 
 /* For `check` of a field table row. */
-const char *stw_ec_check_version_text(const char *version);
+const char *ec_check_version_text(const char *version);
 
 /* Warns about a Secret that is missing or lacks one of the keys (NULL-terminated); `then` is what
  * happens when it appears: "the members start".  Costs requests: only for a name that is new or
  * changed. */
-void stw_ec_advise_on_secret(const struct stw_admission *a, const char *name,
-                             const char *const *keys, const char *then, struct stw_findings *f);
+void ec_advise_on_secret(const struct stw_admission *a, const char *name, const char *const *keys,
+                         const char *then, struct stw_findings *f);
 /* The same for a Secret with the certificate, its key and its CA: without the first of the keys it may
  * have tls.crt, tls.key and ca.crt. */
-void stw_ec_advise_on_certificate(const struct stw_admission *a, const char *name,
-                                  const char *const *keys, const char *then,
-                                  struct stw_findings *f);
+void ec_advise_on_certificate(const struct stw_admission *a, const char *name,
+                              const char *const *keys, const char *then, struct stw_findings *f);
 
 /* Of the kind. */
-void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,
-                         struct stw_defaults *d);
-void stw_ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                     struct stw_findings *f);
-void stw_ec_advise_delete(const struct stw_admission *a, struct stw_findings *f);
+void ec_default_more(const struct stw_admission *a, struct stw_json spec, struct stw_defaults *d);
+void ec_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                 struct stw_findings *f);
+void ec_advise_delete(const struct stw_admission *a, struct stw_findings *f);
 
 #endif

@@ -27,7 +27,7 @@ struct volume {
     stw_quantity bytes;    /* in nano-units */
 };
 
-static struct volume volume_of(const struct stw_etcdcluster *c)
+static struct volume volume_of(const struct ec_spec *c)
 {
     struct volume v = {.claim = stw_json_there(c->pod.claim_spec)};
     struct stw_json requests =
@@ -40,21 +40,21 @@ static struct volume volume_of(const struct stw_etcdcluster *c)
     return v;
 }
 
-static void check_size(const struct stw_ec_scene *s, const struct volume *v)
+static void check_size(const struct ec_scene *s, const struct volume *v)
 {
     stw_quantity quota = QUOTA_DEFAULT;
     struct stw_json q = s->now->options.quota_backend_bytes;
     if (stw_json_there(q))
         (void)stw_quantity_of(q, &quota);
     if (v->claim && !stw_json_there(v->size))
-        stw_ec_require(s, claim_size, "");
+        ec_require(s, claim_size, "");
     else if (v->good && v->bytes < SIZE_MIN)
-        stw_ec_refuse_node(s, v->size_path, v->size, STW_ETCDCLUSTER_VOLUME_SMALL);
+        ec_refuse_node(s, v->size_path, v->size, EC_SMALL_VOLUME);
     else if (v->good && v->bytes < TIMES_QUOTA * quota && !stw_streq(v->medium, "EmptyDir"))
         stw_findings_warn(s->f,
                           "%s is less than three times options.quotaBackendBytes: a full database "
                           "may not leave the room to defragment it",
-                          stw_ec_path(s, v->size_path).text);
+                          ec_path(s, v->size_path).text);
 }
 
 /* The size as written in the spec. */
@@ -66,13 +66,13 @@ static void size_text(const struct volume *v, char out[64])
     stw_format(out, 64, "%.*s", (int)STW_MIN(len - (quoted ? 2 : 0), 63), raw + quoted);
 }
 
-static bool is_empty_dir(const struct stw_ec_scene *s, const struct volume *v)
+static bool is_empty_dir(const struct ec_scene *s, const struct volume *v)
 {
     return stw_streq(v->medium, "EmptyDir") ||
            stw_json_is(stw_json_path(s->status, "storage.medium"), "EmptyDir");
 }
 
-static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
+static void check_shrink(const struct ec_scene *s, const struct volume *now,
                          const struct volume *was)
 {
     char old[64];
@@ -80,37 +80,36 @@ static void check_shrink(const struct stw_ec_scene *s, const struct volume *now,
         return;
     size_text(was, old);
     if (now->bytes < was->bytes)
-        stw_ec_refuse_node(s, now->size_path, now->size, STW_ETCDCLUSTER_NO_SHRINKING " (was %s)",
-                           old);
+        ec_refuse_node(s, now->size_path, now->size, EC_NO_SHRINKING " (was %s)", old);
     else if (now->bytes > was->bytes && !is_empty_dir(s, now))
         stw_findings_warn(s->f,
                           "%s: volumes are expanded one at a time where their StorageClass allows "
                           "it; the condition Resizing names those that cannot be",
-                          stw_ec_path(s, now->size_path).text);
+                          ec_path(s, now->size_path).text);
 }
 
 /* Once steward has settled on a medium, it cannot change. */
-static void check_medium(const struct stw_ec_scene *s, const struct volume *now)
+static void check_medium(const struct ec_scene *s, const struct volume *now)
 {
     char latched[32];
     struct stw_json v = stw_json_path(s->status, "storage.medium");
     if (stw_json_strcpy(v, latched, sizeof(latched)) != 0 || stw_streq(now->medium, "Auto") ||
         stw_streq(now->medium, latched))
         return;
-    stw_ec_forbid(s, now->claim ? "pod.persistentVolumeClaimSpec" : "storage.medium",
-                  "field is immutable (was \"%s\")", latched);
+    ec_forbid(s, now->claim ? "pod.persistentVolumeClaimSpec" : "storage.medium",
+              "field is immutable (was \"%s\")", latched);
 }
 
 /* Only the size in a claim's spec may change. */
-static void check_claim(const struct stw_ec_scene *s)
+static void check_claim(const struct ec_scene *s)
 {
     static const char *const fixed[] = {"accessModes", "selector", "storageClassName",
                                         "volumeMode"};
     struct stw_json now = s->now->pod.claim_spec, was = s->old->pod.claim_spec;
     char path[96];
     if (stw_json_there(now) != stw_json_there(was)) {
-        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec", "field is immutable (was %s)",
-                      stw_json_there(was) ? "set" : "not set");
+        ec_forbid(s, "pod.persistentVolumeClaimSpec", "field is immutable (was %s)",
+                  stw_json_there(was) ? "set" : "not set");
         return;
     }
     for (size_t i = 0; i < STW_COUNT(fixed); i++) {
@@ -119,19 +118,19 @@ static void check_claim(const struct stw_ec_scene *s)
         if (there == stw_json_there(y) && (!there || stw_json_equal(x, y)))
             continue;
         stw_format(path, sizeof(path), "pod.persistentVolumeClaimSpec.%s", fixed[i]);
-        stw_ec_forbid(s, path, STW_ETCDCLUSTER_IMMUTABLE);
+        ec_forbid(s, path, EC_IMMUTABLE);
     }
 }
 
-void stw_ec_check_storage(const struct stw_ec_scene *s)
+void ec_check_storage(const struct ec_scene *s)
 {
     struct volume now = volume_of(s->now);
     check_size(s, &now);
     if (now.claim && stw_json_there(stw_json_get(s->json, "storage")))
-        stw_ec_forbid(s, "pod.persistentVolumeClaimSpec", STW_ETCDCLUSTER_ONE_STORAGE);
+        ec_forbid(s, "pod.persistentVolumeClaimSpec", EC_ONE_STORAGE);
     if (stw_streq(now.medium, "EmptyDir"))
         stw_findings_warn(s->f, "%s EmptyDir: data is lost when all members stop",
-                          stw_ec_path(s, "storage.medium").text);
+                          ec_path(s, "storage.medium").text);
     if (s->old) {
         struct volume was = volume_of(s->old);
         check_shrink(s, &now, &was);

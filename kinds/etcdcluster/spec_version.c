@@ -31,14 +31,14 @@ static bool is_version(struct stw_json text)
     return stw_json_strcpy(text, copy, sizeof(copy)) == 0 && stw_semver_parse(copy, &v) == 0;
 }
 
-struct stw_json stw_ec_version_of_status(struct stw_json status)
+struct stw_json ec_version_of_status(struct stw_json status)
 {
     struct stw_json target = stw_json_get(status, "targetVersion");
     struct stw_json current = stw_json_get(status, "currentVersion");
     return is_version(target) ? target : is_version(current) ? current : STW_JSON_NONE;
 }
 
-const char *stw_ec_check_version_text(const char *text)
+const char *ec_check_version_text(const char *text)
 {
     struct stw_semver v;
     if (stw_semver_parse(text, &v) != 0)
@@ -46,8 +46,8 @@ const char *stw_ec_check_version_text(const char *text)
                                      ", not a pre-release or a build"
                                    : "must be a version like " STW_ETCD_VERSION;
     if (stw_semver_older(v, first_supported))
-        return STW_ETCDCLUSTER_TOO_OLD;
-    return stw_etcd_corrupts(v) ? STW_ETCDCLUSTER_CORRUPTS : NULL;
+        return EC_TOO_OLD;
+    return stw_etcd_corrupts(v) ? EC_CORRUPTS : NULL;
 }
 
 /* etcd's guides "Downgrade etcd from v3.6 to v3.5" and "... from v3.7 to v3.6". */
@@ -61,22 +61,22 @@ static int check_downgrade(struct stw_semver from, struct stw_semver to, struct 
         return stw_fail(err, STW_ERR_INVALID, "downgrade from %s is not supported", text);
     }
     if (to.minor + 1 < from.minor)
-        return stw_fail(err, STW_ERR_INVALID, STW_ETCDCLUSTER_DOWNGRADE_STEP ": next is %u.%u",
-                        from.major, from.minor - 1U);
+        return stw_fail(err, STW_ERR_INVALID, EC_DOWNGRADE_STEP ": next is %u.%u", from.major,
+                        from.minor - 1U);
     if (!stw_semver_older(to, least))
         return 0;
     stw_semver_text(least, text);
     return stw_fail(err, STW_ERR_INVALID, "downgrade to %s or newer", text);
 }
 
-int stw_etcd_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
+int ec_step_check(struct stw_semver from, struct stw_semver to, struct stw_error *err)
 {
     char text[STW_SEMVER_LEN];
     if (stw_semver_older(to, from))
         return check_downgrade(from, to, err);
     if (to.major != from.major || to.minor > from.minor + 1)
-        return stw_fail(err, STW_ERR_INVALID, STW_ETCDCLUSTER_UPGRADE_STEP ": next is %u.%u",
-                        from.major, from.minor + 1U);
+        return stw_fail(err, STW_ERR_INVALID, EC_UPGRADE_STEP ": next is %u.%u", from.major,
+                        from.minor + 1U);
     struct stw_semver least = stw_etcd_step_to(to).least;
     if (to.minor > from.minor && stw_semver_older(from, least)) {
         stw_semver_text(least, text);
@@ -119,8 +119,7 @@ static bool may_turn(struct stw_json status, struct stw_semver current, struct s
            (!moved || !stw_semver_older(wanted, target));
 }
 
-static void advise_on_step(const struct stw_ec_scene *s, struct stw_semver from,
-                           struct stw_semver to)
+static void advise_on_step(const struct ec_scene *s, struct stw_semver from, struct stw_semver to)
 {
     struct stw_etcd_step step = stw_etcd_step_to(to);
     char text[STW_SEMVER_LEN];
@@ -146,7 +145,7 @@ static bool never_ran(struct stw_json status, struct stw_semver current, struct 
             !stw_json_there(stw_json_get(status, "clusterID")));
 }
 
-static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
+static void check_step(const struct ec_scene *s, struct stw_semver wanted)
 {
     struct stw_semver old = {0}, current = version_of(stw_json_get(s->status, "currentVersion"));
     struct stw_semver target = version_of(stw_json_get(s->status, "targetVersion"));
@@ -161,18 +160,18 @@ static void check_step(const struct stw_ec_scene *s, struct stw_semver wanted)
     if (upgrading && stw_semver_compare(wanted, target) != 0 &&
         !may_turn(s->status, current, target, wanted)) {
         stw_semver_text(target, text);
-        stw_ec_refuse_text(s, "version", s->now->version, "%s to %s is still running",
-                           stw_semver_older(target, current) ? "downgrade" : "upgrade", text);
-    } else if (stw_etcd_step_check(from, wanted, &err) != 0) {
-        stw_ec_refuse_text(s, "version", s->now->version, "%s", err.text);
+        ec_refuse_text(s, "version", s->now->version, "%s to %s is still running",
+                       stw_semver_older(target, current) ? "downgrade" : "upgrade", text);
+    } else if (ec_step_check(from, wanted, &err) != 0) {
+        ec_refuse_text(s, "version", s->now->version, "%s", err.text);
     } else {
         advise_on_step(s, from, wanted);
     }
     if (s->old->size != s->now->size)
-        stw_ec_forbid(s, "version", STW_ETCDCLUSTER_SEPARATE_STEPS);
+        ec_forbid(s, "version", EC_SEPARATE_STEPS);
 }
 
-static void advise_on_version(const struct stw_ec_scene *s, struct stw_semver v)
+static void advise_on_version(const struct ec_scene *s, struct stw_semver v)
 {
     struct stw_semver tested;
     if (!stw_etcd_has(v, STW_ETCD_LEARNERS))
@@ -191,21 +190,20 @@ static void advise_on_version(const struct stw_ec_scene *s, struct stw_semver v)
                           v.major, v.minor, v.patch);
 }
 
-void stw_ec_check_version(const struct stw_ec_scene *s)
+void ec_check_version(const struct ec_scene *s)
 {
     struct stw_semver v;
     if (!s->now->version || stw_semver_parse(s->now->version, &v) != 0)
         return;                                                     /* reported by the table */
     if (s->old && stw_json_there(stw_json_get(s->json, "version"))) /* else it stays unchanged */
         check_step(s, v);
-    if (!stw_ec_check_version_text(s->now->version))
+    if (!ec_check_version_text(s->now->version))
         advise_on_version(s, v);
 }
 
 /* Writes the version into the spec of a cluster that names none: a steward with another built-in
  * default must not change it later. */
-void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,
-                         struct stw_defaults *d)
+void ec_default_more(const struct stw_admission *a, struct stw_json spec, struct stw_defaults *d)
 {
     stw_autobuf struct stw_buf json = STW_BUF_INIT(1024);
     size_t len;
@@ -217,7 +215,7 @@ void stw_ec_default_more(const struct stw_admission *a, struct stw_json spec,
         return;
     }
     if (!stw_json_there(was))
-        was = stw_ec_version_of_status(stw_json_get(a->old_object, "status"));
+        was = ec_version_of_status(stw_json_get(a->old_object, "status"));
     if (stw_json_type(was) != STW_JSON_STRING)
         return;
     const char *raw = stw_json_raw(was, &len);

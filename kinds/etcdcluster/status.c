@@ -337,9 +337,9 @@ static void add_names(const struct ec *e, json_t *status)
 {
     char version[STW_SEMVER_LEN];
     set_optional_field(status, "serviceName", json_sprintf("%s-client", e->owner.name));
-    set_optional_field(status, "clientPort", json_integer(STW_ETCD_CLIENT_PORT));
+    set_optional_field(status, "clientPort", json_integer(EC_CLIENT_PORT));
     set_optional_field(status, "selector",
-                       json_sprintf("app.kubernetes.io/name=" STW_ETCD_APP
+                       json_sprintf("app.kubernetes.io/name=" EC_APP
                                     ",app.kubernetes.io/instance=%s",
                                     e->owner.name));
     if (ec_upgrading(e))
@@ -357,7 +357,7 @@ static void add_names(const struct ec *e, json_t *status)
 void ec_judge(struct ec *e, struct stw_verdict *v, json_t **ret_status)
 {
     static const char *const keep[] = {"lastBackup", "repairs", "lastRepair", NULL};
-    const struct stw_etcd_backups *backups = stw_product_etcd_backups(e->run->env);
+    const struct ec_backups *backups = stw_product_etcd_backups(e->run->env);
     struct stw_status s;
     stw_status_begin(&s, e->run, &e->object, keep);
     give_verdict(e, v, &s.conditions);

@@ -309,8 +309,8 @@ static bool serves_it(const struct ec *e, size_t i)
 {
     char host[STW_ETCD_URL_MAX], shown[65];
     ec_host(e, e->view.members[i].name, host);
-    return ec_probe(e->details[i].pod.ip, e->tls.client ? STW_ETCD_CLIENT_PORT : STW_ETCD_PEER_PORT,
-                    host, shown) == 0 &&
+    return ec_probe(e->details[i].pod.ip, e->tls.client ? EC_CLIENT_PORT : EC_PEER_PORT, host,
+                    shown) == 0 &&
            strcasecmp(shown, e->tls.served) == 0;
 }
 

@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-#define SELECTOR "app.kubernetes.io/name=" STW_ETCD_APP
+#define SELECTOR "app.kubernetes.io/name=" EC_APP
 #define TEXT_MAX (64u << 10)
 
 /* Message of etcd 3.4 to 3.6 if it has no data, does not start a new cluster, and reaches no other
@@ -269,7 +269,7 @@ static void project_claim(const struct stw_operator *op, struct stw_json claim, 
     if (look_at_cluster(claim, cluster) != 0 ||
         stw_json_strcpy(stw_json_get(m, "uid"), uid, sizeof(uid)) != 0)
         return;
-    (void)stw_json_strcpy(stw_json_get(stw_json_get(m, "annotations"), STW_ETCD_CLUSTER_UID), of,
+    (void)stw_json_strcpy(stw_json_get(stw_json_get(m, "annotations"), EC_CLUSTER_UID), of,
                           sizeof(of));
     stw_buf_adds(out, "{\"a\":");
     stw_buf_json_strz(out, cluster);

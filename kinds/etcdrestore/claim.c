@@ -32,7 +32,7 @@ int er_claim_ensure(struct er *e, struct stw_error *err)
     if (!metadata ||
         json_object_set_new(metadata, "ownerReferences", build_owner_references(e)) != 0)
         return stw_fail_memory(err);
-    /* Without STW_ETCD_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster/labels.h). */
+    /* Without EC_CLUSTER_UID the cluster adopts it as the restored seed (etcdcluster/labels.h). */
     (void)json_object_del(metadata, "annotations");
     int rc = stw_kube_create(e->run->client, &ec_res_claim, e->run->ns, claim, &answer, err);
     stw_fault_point("claim");
@@ -106,11 +106,10 @@ static int create_target_cluster(struct er *e, struct stw_error *err)
 {
     static const struct stw_origin origins[] = {{"spec", "spec.template"}, {0}};
     stw_autobuf struct stw_buf answer = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
-    json_auto_t *cluster =
-        stw_tree_pack("{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion",
-                      "etcd.database.coreos.com/v1beta2", "kind", "EtcdCluster", "metadata", "name",
-                      e->spec.cluster, "namespace", e->run->ns, "annotations", STW_ETCD_SEED_MEMBER,
-                      e->state.seed, "spec", stw_manifest_tree(e->spec.template));
+    json_auto_t *cluster = stw_tree_pack(
+        "{s:s,s:s,s:{s:s,s:s,s:{s:s}},s:o}", "apiVersion", "etcd.database.coreos.com/v1beta2",
+        "kind", "EtcdCluster", "metadata", "name", e->spec.cluster, "namespace", e->run->ns,
+        "annotations", EC_SEED_MEMBER, e->state.seed, "spec", stw_manifest_tree(e->spec.template));
     if (!cluster)
         return stw_tree_fail("the manifest of EtcdCluster", err);
     int rc = stw_kube_create(e->run->client, stw_controller_etcdcluster.resource, e->run->ns,

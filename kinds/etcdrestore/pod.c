@@ -26,7 +26,7 @@
 int er_cluster_read(struct er *e)
 {
     struct ec *c = &e->cluster;
-    struct stw_etcdcluster *spec = &c->spec;
+    struct ec_spec *spec = &c->spec;
     if (stw_kind_decode(&stw_kind_etcdcluster, e->spec.template, e->arena, spec, &e->err) != 0)
         return -1;
     c->run = e->run;
@@ -35,10 +35,10 @@ int er_cluster_read(struct er *e)
                                   .name = e->spec.cluster,
                                   .uid = e->object.uid};
     spec->version = spec->version ? spec->version : STW_ETCD_VERSION;
-    spec->repository = spec->repository ? spec->repository : STW_ETCDCLUSTER_REPOSITORY;
+    spec->repository = spec->repository ? spec->repository : EC_REPOSITORY;
     spec->volume_retention.when_deleted = "Retain"; /* no cluster owns the claim yet */
     c->naming =
-        (struct stw_naming){.app = STW_ETCD_APP, .component = "member", .image = spec->repository};
+        (struct stw_naming){.app = EC_APP, .component = "member", .image = spec->repository};
     c->tls.peer = spec->tls.auto_.provider || spec->tls.static_.member.peer_secret;
     ec_size_text(spec->storage.size, c->state.storage.size);
     if (spec->storage.storage_class)
@@ -49,10 +49,10 @@ int er_cluster_read(struct er *e)
 
 /* --- the pod */
 
-void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX])
+void er_pod_name(const struct er *e, char out[EB_AGENT_NAME_MAX])
 {
     const struct stw_owner owner = {.name = e->run->name, .uid = e->state.seed};
-    stw_agent_name(&owner, "restore", out);
+    eb_agent_name(&owner, "restore", out);
 }
 
 static void append_restore_arg(json_t *args, const char *fmt, ...)
@@ -86,20 +86,20 @@ static void s3_args(const struct er *e, const struct er_source *s, bool own_ca, 
 static json_t *build_fetch_container(struct er *e, bool own_ca)
 {
     const struct er_source *s = &e->source;
-    json_t *mounts = json_pack("[o]", stw_agent_mount("data", FOLDER, false));
+    json_t *mounts = json_pack("[o]", eb_agent_mount("data", FOLDER, false));
     json_t *args = json_pack("[s,s,s,s,s]", "snapshot", "fetch", "--output=json",
-                             "--result=" STW_AGENT_RESULT, "--to=" SNAPSHOT);
+                             "--result=" EB_AGENT_RESULT, "--to=" SNAPSHOT);
     if (*s->sha256)
         append_restore_arg(args, "--sha256=%s", s->sha256);
     if (s->volume) {
         append_restore_arg(args, "--folder=/backup/%s", s->path);
-        (void)json_array_append_new(mounts, stw_agent_mount("backup", "/backup", true));
+        (void)json_array_append_new(mounts, eb_agent_mount("backup", "/backup", true));
     } else {
         s3_args(e, s, own_ca, args);
         if (s->s3.aws_secret)
-            (void)json_array_append_new(mounts, stw_agent_mount("s3", "/s3", true));
+            (void)json_array_append_new(mounts, eb_agent_mount("s3", "/s3", true));
     }
-    return stw_agent_container(STW_AGENT_FETCH, e->agent_image, NULL, args, mounts);
+    return eb_agent_container(EB_AGENT_FETCH, e->agent_image, NULL, args, mounts);
 }
 
 /* Those of a member; otherwise without a limit of the memory, because it holds the whole database
@@ -135,9 +135,9 @@ static json_t *build_restore_container(struct er *e)
     }
     if (asprintf(&image, "%s:v%s", c->spec.repository, version) < 0)
         return NULL;
-    json_t *made = stw_agent_container(STW_AGENT_RESTORE, image,
-                                       json_pack("[s]", has_utl ? "etcdutl" : "etcdctl"), args,
-                                       json_pack("[o]", stw_agent_mount("data", FOLDER, false)));
+    json_t *made = eb_agent_container(EB_AGENT_RESTORE, image,
+                                      json_pack("[s]", has_utl ? "etcdutl" : "etcdctl"), args,
+                                      json_pack("[o]", eb_agent_mount("data", FOLDER, false)));
     set_restore_resources(e, made);
     (void)json_object_set_new(made, "env",
                               json_pack("[{s:s,s:s}]", "name", "ETCDCTL_API", "value", "3"));
@@ -160,7 +160,7 @@ static json_t *claim_volume(const char *name, const char *claim, bool read_only)
 int er_secret_look(struct er *e, struct stw_error *err)
 {
     const struct er_source *s = &e->source;
-    struct stw_snapshot why = {0};
+    struct eb_snapshot why = {0};
     if (s->volume || !s->s3.aws_secret ||
         eb_secret_has(e->run, s->s3.aws_secret, "ca.crt", &e->own_ca, &why) == 0)
         return 0;
@@ -170,14 +170,14 @@ int er_secret_look(struct er *e, struct stw_error *err)
 int er_pod_create(struct er *e, struct stw_error *err)
 {
     static const struct stw_origin origins[] = {
-        {"spec.containers[" STW_AGENT_RESTORE "].image", "spec.template.repository"},
-        {"spec.containers[" STW_AGENT_RESTORE "].resources", "spec.template.pod.resources"},
+        {"spec.containers[" EB_AGENT_RESTORE "].image", "spec.template.repository"},
+        {"spec.containers[" EB_AGENT_RESTORE "].resources", "spec.template.pod.resources"},
         {"metadata", "spec.template.pod"},
         {"spec", "spec.template.pod"},
         {0},
     };
     const struct er_source *s = &e->source;
-    char name[STW_AGENT_NAME_MAX];
+    char name[EB_AGENT_NAME_MAX];
     const struct stw_owner owner = {.kind = stw_kind_etcdrestore.kind,
                                     .ns = e->run->ns,
                                     .name = e->run->name,
@@ -186,9 +186,9 @@ int er_pod_create(struct er *e, struct stw_error *err)
     if (s->volume)
         (void)json_array_append_new(volumes, claim_volume("backup", s->claim, true));
     else if (s->s3.aws_secret)
-        (void)json_array_append_new(volumes, stw_agent_secret_volume("s3", s->s3.aws_secret));
+        (void)json_array_append_new(volumes, eb_agent_secret_volume("s3", s->s3.aws_secret));
     er_pod_name(e, name);
-    const struct stw_agent agent = {
+    const struct eb_agent agent = {
         .owner = &owner,
         .name = name,
         .app = "etcdrestore",
@@ -201,5 +201,5 @@ int er_pod_create(struct er *e, struct stw_error *err)
         .object = e->object.root,
         .origins = origins,
     };
-    return stw_agent_create(e->run, &agent, err);
+    return eb_agent_create(e->run, &agent, err);
 }

@@ -77,7 +77,7 @@ static void look_at_target(struct er *e)
     struct stw_json notes = stw_json_path(root, "metadata.annotations");
     e->target_there = true;
     e->target_ours =
-        *e->state.seed && stw_json_is(stw_json_get(notes, STW_ETCD_SEED_MEMBER), e->state.seed);
+        *e->state.seed && stw_json_is(stw_json_get(notes, EC_SEED_MEMBER), e->state.seed);
     stw_json_foreach (stw_json_path(root, "status.conditions"), none,
                       c) /* conditions are packed: controller/object.h */
         if (stw_json_is(stw_json_at(c, STW_CONDITION_TYPE), STW_READY) &&
@@ -89,20 +89,20 @@ static void look_at_target(struct er *e)
 
 /* --- the pod */
 
-static void take_result(struct er *e, const struct stw_agent_live *a)
+static void take_result(struct er *e, const struct eb_agent_live *a)
 {
-    struct stw_snapshot *s = &e->state.snapshot;
-    struct stw_snapshot *got = calloc(1, sizeof(*got));
-    bool reported = got && stw_snapshot_read(a->message, strlen(a->message), got) == 0;
-    if (a->phase == STW_AGENT_SUCCEEDED && reported && got->fault == STW_SNAPSHOT_FINE) {
+    struct eb_snapshot *s = &e->state.snapshot;
+    struct eb_snapshot *got = calloc(1, sizeof(*got));
+    bool reported = got && eb_snapshot_read(a->message, strlen(a->message), got) == 0;
+    if (a->phase == EB_AGENT_SUCCEEDED && reported && got->fault == EB_SNAPSHOT_FINE) {
         *s = *got;
         s->revision = e->source.revision;
         stw_format(s->version, sizeof(s->version), "%s", e->source.version);
         e->seeded = e->again = true;
-    } else if (reported && got->fault == STW_SNAPSHOT_CONTENT) {
+    } else if (reported && got->fault == EB_SNAPSHOT_CONTENT) {
         fail_by(e, "HashMismatch", got->err.text);
         e->state.retry_at = e->now + STW_STALLED_AGAIN_MS / 1000;
-    } else if (reported && got->fault != STW_SNAPSHOT_FINE) {
+    } else if (reported && got->fault != EB_SNAPSHOT_FINE) {
         fail_by(e, got->reason, got->err.text);
     } else {
         fail_by(e, reported ? "RestoreFailed" : "AgentFailed",
@@ -116,12 +116,12 @@ static void take_result(struct er *e, const struct stw_agent_live *a)
 /* True once the pod does not exist any more; deletes it. */
 static bool pod_is_gone(struct er *e)
 {
-    struct stw_agent_live *a = calloc(1, sizeof(*a));
-    char name[STW_AGENT_NAME_MAX];
+    struct eb_agent_live *a = calloc(1, sizeof(*a));
+    char name[EB_AGENT_NAME_MAX];
     er_pod_name(e, name);
-    bool there = !a || stw_agent_find(e->run, name, a) == 0;
+    bool there = !a || eb_agent_find(e->run, name, a) == 0;
     if (a && there && !a->going)
-        (void)stw_agent_delete(e->run, name, a->uid, &e->err);
+        (void)eb_agent_delete(e->run, name, a->uid, &e->err);
     free(a);
     return !there;
 }
@@ -150,18 +150,18 @@ static void make_pod(struct er *e)
 
 static void follow_pod(struct er *e)
 {
-    struct stw_agent_live *a = calloc(1, sizeof(*a));
-    char name[STW_AGENT_NAME_MAX];
+    struct eb_agent_live *a = calloc(1, sizeof(*a));
+    char name[EB_AGENT_NAME_MAX];
     er_pod_name(e, name);
     if (!a)
         return;
-    if (stw_agent_find(e->run, name, a) != 0)
+    if (eb_agent_find(e->run, name, a) != 0)
         make_pod(e);
     else if (a->going)
         stw_format(e->text, sizeof(e->text), "pod \"%s\" of the last attempt ends", name);
-    else if (a->phase == STW_AGENT_SUCCEEDED || a->phase == STW_AGENT_FAILED)
+    else if (a->phase == EB_AGENT_SUCCEEDED || a->phase == EB_AGENT_FAILED)
         take_result(e, a);
-    else if (a->phase == STW_AGENT_STUCK) {
+    else if (a->phase == EB_AGENT_STUCK) {
         stw_format(e->stuck, sizeof(e->stuck), "%s", a->reason);
         stw_format(e->text, sizeof(e->text), "pod \"%s\": %s", name, a->text);
     } else
@@ -249,7 +249,7 @@ static void join_target_cluster(struct er *e)
         return;
     if (e->err.code != STW_ERR_NOT_FOUND)
         return;
-    e->state.snapshot = (struct stw_snapshot){0};
+    e->state.snapshot = (struct eb_snapshot){0};
     fail_by(e, "VolumeLost", e->err.text);
     e->err = (struct stw_error){0};
 }
@@ -308,7 +308,7 @@ static void reconcile_restore(struct stw_subject *subject, struct stw_result *re
         return;
     }
     run_next_step(e);
-    if (e->err.code != STW_OK && stw_refusal_of(&e->err, &e->refusal))
+    if (e->err.code != STW_OK && eb_refusal_of(&e->err, &e->refusal))
         e->err = (struct stw_error){0};
     er_judge(e, &v, &status);
     v.exact = e->was.phase != e->state.phase || !stw_streq(e->was.seed, e->state.seed);
@@ -350,14 +350,14 @@ static const struct stw_watch own_watch = {
     .changed = stw_watch_own_changed,
 };
 
-static const struct stw_watch *const watches[] = {&stw_watch_agents, &stw_watch_secrets, NULL};
+static const struct stw_watch *const watches[] = {&eb_watch_agents, &stw_watch_secrets, NULL};
 
 static const struct stw_rule rules[] = {
     {.resource = &stw_res_pod, .verbs = "get,list,watch,create,delete"},
     {.resource = &ec_res_claim, .verbs = "create,delete,patch"},
     {.resource = &stw_res_secret, .verbs = "get,list,watch"},
     {.resource = &stw_kind_etcdcluster.resource, .verbs = "create"},
-    STW_RULE_OWN_POD,
+    EB_RULE_OWN_POD,
     {0},
 };
 

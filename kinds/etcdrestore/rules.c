@@ -11,21 +11,19 @@
 
 #include <stdio.h>
 
-const char *stw_etcdrestore_check_cluster_name(const char *name)
+const char *er_check_cluster_name(const char *name)
 {
-    if (strlen(name) > STW_ETCDCLUSTER_NAME_MAX)
-        return STW_ETCDRESTORE_NAME_LONG;
-    return stw_is_dns1035_label(name) ? NULL : STW_ETCDRESTORE_NAME_FORM;
+    if (strlen(name) > EC_CLUSTER_NAME_MAX)
+        return ER_NAME_LONG;
+    return stw_is_dns1035_label(name) ? NULL : ER_NAME_FORM;
 }
 
-const char *stw_etcdrestore_check_uri(const char *uri)
+const char *er_check_uri(const char *uri)
 {
-    return strncmp(uri, "s3://", 5) == 0 || strncmp(uri, "pvc://", 6) == 0
-               ? NULL
-               : STW_ETCDRESTORE_URI_FORM;
+    return strncmp(uri, "s3://", 5) == 0 || strncmp(uri, "pvc://", 6) == 0 ? NULL : ER_URI_FORM;
 }
 
-static void check_source(const struct stw_etcdrestore *r, struct stw_findings *f)
+static void check_source(const struct er_spec *r, struct stw_findings *f)
 {
     const struct {
         const char *path;
@@ -35,27 +33,26 @@ static void check_source(const struct stw_etcdrestore *r, struct stw_findings *f
     size_t count = 0;
     for (size_t i = 0; i < STW_COUNT(sources); i++)
         if (sources[i].there && count++ > 0)
-            stw_findings_add(f, sources[i].path, STW_FORBIDDEN, NULL, "%s",
-                             STW_ETCDRESTORE_ONE_SOURCE);
+            stw_findings_add(f, sources[i].path, STW_FORBIDDEN, NULL, "%s", ER_ONE_SOURCE);
     if (count == 0 && !r->storage_type)
-        stw_findings_add(f, "spec.backupRef", STW_REQUIRED, NULL, "%s", STW_ETCDRESTORE_ONE_SOURCE);
+        stw_findings_add(f, "spec.backupRef", STW_REQUIRED, NULL, "%s", ER_ONE_SOURCE);
     else if (count <= 1 && r->storage_type && !r->backup.name)
-        stw_etcd_check_store("backupStorageType", r->storage_type, r->s3.path, r->pvc.claim, f);
+        eb_check_store("backupStorageType", r->storage_type, r->s3.path, r->pvc.claim, f);
 }
 
 /* Members of a restored cluster take their identity from the data on their volume. */
-static void check_template(const struct stw_admission *a, const struct stw_etcdrestore *r,
+static void check_template(const struct stw_admission *a, const struct er_spec *r,
                            struct stw_findings *f)
 {
-    struct stw_etcdcluster c = {0};
-    struct stw_ec_scene s = {.a = a, .at = "spec.template", .json = r->template, .now = &c, .f = f};
+    struct ec_spec c = {0};
+    struct ec_scene s = {.a = a, .at = "spec.template", .json = r->template, .now = &c, .f = f};
     struct stw_semver v;
     struct stw_arena arena;
     stw_arena_init(&arena);
-    (void)stw_fields_decode(stw_etcdcluster_spec_fields, r->template, &arena, &c);
-    stw_ec_check(&s);
+    (void)stw_fields_decode(ec_spec_fields, r->template, &arena, &c);
+    ec_check(&s);
     if (c.storage.medium && stw_streq(c.storage.medium, "EmptyDir"))
-        stw_ec_forbid(&s, "storage.medium", "%s", STW_ETCDRESTORE_NEEDS_VOLUME);
+        ec_forbid(&s, "storage.medium", "%s", ER_NEEDS_VOLUME);
     if ((r->bump_revision > 0 || r->mark_compacted) && c.version &&
         stw_semver_parse(c.version, &v) == 0 && !stw_etcd_has(v, STW_ETCD_BUMPS))
         stw_findings_warn(f, "etcd before 3.5.10 can neither raise revisions nor mark them "
@@ -63,7 +60,7 @@ static void check_template(const struct stw_admission *a, const struct stw_etcdr
     stw_arena_done(&arena);
 }
 
-static void advise_on_volumes(const struct stw_etcdrestore *r, struct stw_findings *f)
+static void advise_on_volumes(const struct er_spec *r, struct stw_findings *f)
 {
     if (r->keep_old_volumes_s > 0)
         stw_findings_warn(f, "spec.keepOldVolumesSeconds is ignored: in mode New no volume becomes "
@@ -80,7 +77,7 @@ static int has_cluster(const struct stw_admission *a, const char *name)
     return l->has(l->ctx, "etcdclusters", key);
 }
 
-static void check_cluster(const struct stw_admission *a, const struct stw_etcdrestore *r,
+static void check_cluster(const struct stw_admission *a, const struct er_spec *r,
                           struct stw_findings *f)
 {
     if (!r->cluster || a->operation != STW_CREATE)
@@ -101,7 +98,7 @@ static void check_cluster(const struct stw_admission *a, const struct stw_etcdre
             "metadata.name differs from spec.etcdCluster.name; the cluster gets the latter name");
 }
 
-static void advise_on_backup(const struct stw_admission *a, const struct stw_etcdrestore *r,
+static void advise_on_backup(const struct stw_admission *a, const struct er_spec *r,
                              struct stw_findings *f)
 {
     char key[600];
@@ -114,18 +111,18 @@ static void advise_on_backup(const struct stw_admission *a, const struct stw_etc
                           r->backup.name);
 }
 
-void stw_etcdrestore_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                              struct stw_findings *f)
+void er_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                 struct stw_findings *f)
 {
-    const struct stw_etcdrestore *r = spec, *old = old_spec;
+    const struct er_spec *r = spec, *old = old_spec;
     check_source(r, f);
     if (stw_json_there(r->template))
         check_template(a, r, f);
     check_cluster(a, r, f);
     advise_on_volumes(r, f);
-    stw_etcd_check_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
+    eb_check_s3(a, &r->s3, old ? &old->s3 : NULL, "the restore begins", f);
     if (old)
-        stw_etcd_check_same_store(a, f);
+        eb_check_same_store(a, f);
     else
         advise_on_backup(a, r, f);
 }

@@ -36,33 +36,33 @@ struct er_state {
     char uri[ER_URI_MAX], seed[EC_NAME_MAX];
     char reason[48], error[512];
     int64_t retry_at, failures;
-    struct stw_snapshot snapshot; /* revision, sha256, size, version */
+    struct eb_snapshot snapshot; /* revision, sha256, size, version */
     char cluster_id[24];
 };
 
 /* Which backup: its key, and the store that it is in; borrowed from the spec or from `text`. */
 struct er_source {
     bool volume;
-    struct stw_etcd_s3 s3;
+    struct eb_spec_s3 s3;
     char claim[254], path[ER_URI_MAX]; /* path: bucket/key, or in the volume */
     char sha256[65];                   /* the expected one; "" if not known */
     char version[STW_SEMVER_LEN];
     uint64_t revision;
     struct stw_object object; /* the EtcdBackup */
-    struct stw_etcdbackup backup;
+    struct eb_spec backup;
 };
 
 struct er {
     STW_SUBJECT;
-    struct stw_etcdrestore spec;
+    struct er_spec spec;
     struct er_state state, was;
     struct er_source source;
     struct ec cluster; /* only what manifests need */
     int64_t now;
     const char *stalled;
-    char text[512];             /* of `stalled`, or of what the restore waits for */
-    char stuck[48];             /* the reason if a user may have to provide that */
-    struct stw_refusal refusal; /* of an object that the restore needs */
+    char text[512];            /* of `stalled`, or of what the restore waits for */
+    char stuck[48];            /* the reason if a user may have to provide that */
+    struct eb_refusal refusal; /* of an object that the restore needs */
     bool target_there, target_ours, target_ready;
     bool seeded; /* observed in this run */
     bool again;  /* the next step can run at once */
@@ -79,7 +79,7 @@ void er_source_done(struct er_source *s);
 int er_cluster_read(struct er *e); /* e->cluster, from the template */
 int er_secret_look(struct er *e, struct stw_error *err) STW_MUST_CHECK;
 int er_pod_create(struct er *e, struct stw_error *err);
-void er_pod_name(const struct er *e, char out[STW_AGENT_NAME_MAX]);
+void er_pod_name(const struct er *e, char out[EB_AGENT_NAME_MAX]);
 
 /* --- claim.c: the claim; the EtcdRestore owns it until the EtcdCluster adopts it */
 int er_claim_ensure(struct er *e, struct stw_error *err) STW_MUST_CHECK;

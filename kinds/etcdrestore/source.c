@@ -47,7 +47,7 @@ static struct stw_json find_artifact(struct stw_json artifacts, const char *uri)
 static int take_uri(struct er *e, const char *uri)
 {
     struct er_source *s = &e->source;
-    const struct stw_etcdbackup *b = &s->backup;
+    const struct eb_spec *b = &s->backup;
     const char *rest = strstr(uri, "://");
     rest = rest ? rest + 3 : "";
     const char *slash = strchr(rest, '/');
@@ -105,14 +105,14 @@ static int by_backup(struct er *e)
 
 static void revision_of(struct er_source *s)
 {
-    struct stw_snapshot_name name;
+    struct eb_snapshot_name name;
     const char *base = strrchr(s->path, '/');
     char prefix[ER_URI_MAX];
     base = base ? base + 1 : s->path;
     stw_format(prefix, sizeof(prefix), "%s", base);
     for (char *v = strstr(prefix, "_v"); v; v = strstr(v + 1, "_v")) {
         char *cut = strndup(prefix, (size_t)(v - prefix));
-        if (cut && stw_snapshot_key_parse(cut, base, &name) == 0)
+        if (cut && eb_snapshot_key_parse(cut, base, &name) == 0)
             s->revision = name.revision;
         free(cut);
     }

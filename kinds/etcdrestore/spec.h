@@ -7,10 +7,10 @@
 #include "kinds/etcdbackup/spec.h"
 #include "kinds/etcdrestore/schema.h"
 
-struct stw_etcdrestore {
+struct er_spec {
     const char *storage_type; /* or NULL */
-    struct stw_etcd_s3 s3;
-    struct stw_etcd_pvc pvc;
+    struct eb_spec_s3 s3;
+    struct eb_spec_pvc pvc;
     struct {
         const char *name; /* or NULL */
         const char *uri;  /* NULL: its newest verified one */

@@ -42,7 +42,7 @@ void er_state_read(const json_t *status, struct er_state *ret)
     ret->snapshot.size_bytes = (uint64_t)stw_tree_count(snapshot, "sizeBytes");
 }
 
-static void write_snapshot(const struct stw_snapshot *s, json_t *status)
+static void write_snapshot(const struct eb_snapshot *s, json_t *status)
 {
     json_t *snapshot = json_pack("{s:I}", "sizeBytes", (json_int_t)s->size_bytes);
     if (s->revision)
@@ -124,7 +124,7 @@ static void compute_restore_verdict(const struct er *e, struct stw_verdict *v)
         v->again_ms = STW_STALLED_AGAIN_MS;
         SAY(v, "%s", e->text);
     } else if (e->refusal.reason) {
-        stw_refusal_verdict(&e->refusal, v);
+        eb_refusal_verdict(&e->refusal, v);
     } else if (s->phase == ER_SUCCEEDED) {
         v->level = STW_LEVEL_FINE;
         v->reason = "Succeeded";

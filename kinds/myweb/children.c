@@ -80,7 +80,7 @@ static json_t *build_myweb_resources(const struct myweb *w)
 {
     if (stw_json_there(w->spec.resources))
         return stw_manifest_resources(w->spec.resources);
-    return json_loads(STW_MYWEB_RESOURCES, 0, NULL);
+    return json_loads(MYWEB_RESOURCES, 0, NULL);
 }
 
 /* The page is mounted as a directory: a file mounted by subPath would never change
@@ -134,12 +134,12 @@ json_t *myweb_deployment(const void *subject)
 json_t *myweb_service(const void *subject)
 {
     const struct myweb *w = subject;
-    bool inside = stw_myweb_is_inside(&w->spec);
+    bool inside = myweb_is_inside(&w->spec);
     int64_t port = inside ? 0 : w->service_port;
     json_t *node_port = port ? json_integer((json_int_t)port) : NULL;
     return stw_tree_pack("{s:s,s:s,s:o,s:{s:s,s:o,s:[{s:s,s:i,s:s,s:I,s:o*}]}}", "apiVersion", "v1",
                          "kind", "Service", "metadata", build_myweb_metadata(w), "spec", "type",
-                         inside ? STW_MYWEB_CLUSTER_IP : "NodePort", "selector",
+                         inside ? MYWEB_CLUSTER_IP : "NodePort", "selector",
                          build_myweb_selector(w), "ports", "name", "http", "port", 80, "protocol",
                          "TCP", "targetPort", (json_int_t)w->spec.container_port, "nodePort",
                          node_port);

@@ -117,7 +117,7 @@ static void ensure_service(struct myweb *w)
     bool holds = stw_streq(live.owner_uid, w->owner.uid) && live.node_port == w->spec.node_port;
     w->service_port = w->spec.node_port;
     stw_children_begin(&w->subject, MYWEB_SERVICE, w->service_port);
-    if (w->spec.node_port == 0 && !stw_myweb_is_inside(&w->spec))
+    if (w->spec.node_port == 0 && !myweb_is_inside(&w->spec))
         keep_automatic_port(w, &live);
     if (w->spec.node_port && !holds && find_older_claim(w)) {
         w->port = MYWEB_PORT_TAKEN;

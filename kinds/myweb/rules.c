@@ -14,30 +14,29 @@
 #define APPLY_ANNOTATION_MAX                                                                       \
     262144 /* bytes of all annotations: apimachinery's TotalAnnotationSizeLimitB */
 
-const char *stw_myweb_check_mount_path(const char *path)
+const char *myweb_check_mount_path(const char *path)
 {
     bool has_name = false;
     if (path[0] != '/')
-        return STW_MYWEB_PATH_RELATIVE;
+        return MYWEB_PATH_RELATIVE;
     if (strchr(path, ':'))
-        return STW_MYWEB_PATH_COLON;
+        return MYWEB_PATH_COLON;
     for (const char *at = path; *at;) {
         at += strspn(at, "/");
         size_t len = strcspn(at, "/");
         if (len == 2 && memcmp(at, "..", 2) == 0)
-            return STW_MYWEB_PATH_UP;
+            return MYWEB_PATH_UP;
         has_name |= len > 0 && !(len == 1 && *at == '.');
         at += len;
     }
-    return has_name ? NULL : STW_MYWEB_PATH_ROOT;
+    return has_name ? NULL : MYWEB_PATH_ROOT;
 }
 
-void stw_myweb_default_more(const struct stw_admission *a, struct stw_json spec,
-                            struct stw_defaults *d)
+void myweb_default_more(const struct stw_admission *a, struct stw_json spec, struct stw_defaults *d)
 {
     (void)a;
     if (!stw_json_there(stw_json_get(spec, "resources")))
-        stw_default_add(d, "/spec/resources", STW_MYWEB_RESOURCES);
+        stw_default_add(d, "/spec/resources", MYWEB_RESOURCES);
 }
 
 struct port_range {
@@ -145,7 +144,7 @@ static void check_file(struct stw_json key, struct stw_findings *f)
                          "%s", fault);
 }
 
-static void check_files(const struct stw_myweb *web, struct stw_findings *f)
+static void check_files(const struct myweb_spec *web, struct stw_findings *f)
 {
     struct stw_json key, value;
     size_t total = stw_json_size(web->page);
@@ -155,9 +154,9 @@ static void check_files(const struct stw_myweb *web, struct stw_findings *f)
         total += stw_json_size(key) + stw_json_size(value);
         check_file(key, f);
     }
-    if (total > STW_MYWEB_PAGE_MAX && stw_json_size(web->files) > 0)
+    if (total > MYWEB_PAGE_MAX && stw_json_size(web->files) > 0)
         stw_findings_add(f, "spec.files", STW_INVALID, NULL,
-                         "must be at most %d bytes in total with the page", STW_MYWEB_PAGE_MAX);
+                         "must be at most %d bytes in total with the page", MYWEB_PAGE_MAX);
 }
 
 /* Sizes are in bytes after decoding; the field table refuses pages that are too long. */
@@ -166,24 +165,24 @@ static void advise_on_page(struct stw_json page, struct stw_findings *f)
     uint32_t size = stw_json_size(page);
     if (size == 0)
         stw_findings_warn(f, "page is empty");
-    else if (size > PAGE_LARGE && size <= STW_MYWEB_PAGE_MAX)
+    else if (size > PAGE_LARGE && size <= MYWEB_PAGE_MAX)
         stw_findings_warn(f,
                           "page has %u bytes: kubectl apply keeps a copy in an annotation, and "
                           "annotations hold at most %d bytes; use kubectl apply --server-side",
                           size, APPLY_ANNOTATION_MAX);
 }
 
-bool stw_myweb_is_inside(const struct stw_myweb *web)
+bool myweb_is_inside(const struct myweb_spec *web)
 {
-    return web->service_type && stw_streq(web->service_type, STW_MYWEB_CLUSTER_IP);
+    return web->service_type && stw_streq(web->service_type, MYWEB_CLUSTER_IP);
 }
 
-void stw_myweb_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
-                        struct stw_findings *f)
+void myweb_validate(const struct stw_admission *a, const void *spec, const void *old_spec,
+                    struct stw_findings *f)
 {
-    const struct stw_myweb *web = spec, *old = old_spec;
-    if (web->node_port != 0 && stw_myweb_is_inside(web))
-        add_port_error(f, STW_FORBIDDEN, web->node_port, STW_MYWEB_NEEDS_NODE_PORT);
+    const struct myweb_spec *web = spec, *old = old_spec;
+    if (web->node_port != 0 && myweb_is_inside(web))
+        add_port_error(f, STW_FORBIDDEN, web->node_port, MYWEB_NEEDS_NODE_PORT);
     else
         check_port(a, web->node_port, !old || old->node_port != web->node_port, f);
     advise_on_page(web->page, f);

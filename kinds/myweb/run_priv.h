@@ -23,7 +23,7 @@ enum myweb_port {
 
 struct myweb {
     STW_SUBJECT;
-    struct stw_myweb spec;
+    struct myweb_spec spec;
     char content_hash[STW_HASH_LEN];
     int64_t service_port; /* nodePort to apply; 0: any, or the one that it has */
     enum myweb_port port;

@@ -8,7 +8,7 @@
 #include "kinds/myweb/schema.h"
 #include "schema/kind.h"
 
-struct stw_myweb {
+struct myweb_spec {
     const char *image;
     int64_t node_port;        /* 0: the API server chooses */
     const char *service_type; /* "NodePort", "ClusterIP" */
@@ -26,9 +26,9 @@ struct stw_myweb {
 };
 
 /* The Service has no node port. */
-bool stw_myweb_is_inside(const struct stw_myweb *web);
+bool myweb_is_inside(const struct myweb_spec *web);
 
 /* The default of resources, as JSON. */
-#define STW_MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
+#define MYWEB_RESOURCES "{\"requests\":{\"cpu\":\"10m\",\"memory\":\"16Mi\"}}"
 
 #endif

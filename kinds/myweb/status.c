@@ -95,7 +95,7 @@ void myweb_find(const struct stw_subject *subject, struct stw_aspect *all)
     if (w->port != MYWEB_PORT_FREE)
         find_port_trouble(w, &all[MYWEB_SERVICE]);
     all[MYWEB_CHILDREN].level = STW_LEVEL_FINE;
-    if (stw_myweb_is_inside(&w->spec))
+    if (myweb_is_inside(&w->spec))
         return;
     find_port(w, &all[MYWEB_CHILDREN]);
     all[MYWEB_CHILDREN].type = MYWEB_PORT_CONDITION;
@@ -105,7 +105,7 @@ void myweb_summarize(const struct stw_subject *subject, struct stw_verdict *v)
 {
     const struct myweb *w = (const struct myweb *)subject;
     v->reason = REASON_COMPLETED;
-    if (stw_myweb_is_inside(&w->spec))
+    if (myweb_is_inside(&w->spec))
         stw_format(v->message, sizeof(v->message), "the page is served by %lld replicas",
                    (long long)w->spec.replicas);
     else
@@ -122,7 +122,7 @@ static void set_url(const struct myweb *w, int64_t port, json_t *status)
         stw_buf_addf(&url, "http%s://%s/", i->tls_secret ? "s" : "", i->host);
     else if (port != 0)
         stw_buf_addf(&url, ":%lld", (long long)port);
-    else if (stw_myweb_is_inside(&w->spec))
+    else if (myweb_is_inside(&w->spec))
         stw_buf_addf(&url, "http://%s.%s.svc", w->owner.name, w->owner.ns);
     if (url.len > 0)
         (void)json_object_set_new(status, "url", json_string(stw_buf_str(&url)));

@@ -163,7 +163,7 @@ static void prepare(struct round *r, struct asked *a)
                                      .ctx = a,
                                      .clock = &stw_clock_system};
     if ((stw_target_has_password(t) &&
-         stw_target_password(r->d->remote.client, r->d->ns, t, &a->password, &err) != 0) ||
+         dbu_target_password(r->d->remote.client, r->d->ns, t, &a->password, &err) != 0) ||
         stw_pool_create(&config, &a->pool, &err) != 0)
         stw_format(a->skipped, sizeof(a->skipped), "%s", err.text);
 }
@@ -307,19 +307,19 @@ static bool is_managed(const struct doctor *d, const char *owner)
     return !d->namespaces;
 }
 
-static enum stw_stray judge(const struct round *r, const struct asked *a,
+static enum dbu_stray judge(const struct round *r, const struct asked *a,
                             const struct stw_found_mark *m)
 {
     stw_autojson struct stw_json_doc doc = {0};
     const struct object *o = stw_table_get(&r->objects, m->owner);
     struct stw_json none = {0};
     if (!is_managed(r->d, m->owner))
-        return STW_STRAY_NOT;
+        return DBU_STRAY_NOT;
     if (!o)
-        return stw_stray_judge(m, none, r->targets, a->target);
+        return dbu_stray_judge(m, none, r->targets, a->target);
     if (stw_json_scan(&doc, o->text, strlen(o->text), NULL) != 0)
-        return STW_STRAY_NOT;
-    return stw_stray_judge(m, stw_json_root(&doc), r->targets, a->target);
+        return DBU_STRAY_NOT;
+    return dbu_stray_judge(m, stw_json_root(&doc), r->targets, a->target);
 }
 
 static void report_strays(struct round *r, const struct asked *a)
@@ -328,15 +328,15 @@ static void report_strays(struct round *r, const struct asked *a)
     for (size_t i = 0; i < a->count; i++) {
         const struct found *f = &a->found[i];
         struct stw_found_mark m = {f->database, f->name, f->host, f->owner, f->uid};
-        enum stw_stray why = judge(r, a, &m);
+        enum dbu_stray why = judge(r, a, &m);
         stw_autobuf struct stw_buf advice = STW_BUF_INIT(8192);
-        if (why == STW_STRAY_NOT || strays++ >= SHOWN_MAX)
+        if (why == DBU_STRAY_NOT || strays++ >= SHOWN_MAX)
             continue;
-        stw_stray_advise(&m, a->target, &advice);
+        dbu_stray_advise(&m, a->target, &advice);
         stw_checkup_add(&r->d->report, STW_CHECK_WARN, CHECK, stw_buf_str(&advice),
                         "\"%s\": DatabaseUser %s: %s \"%s%s%s\" %s", a->target->name, f->owner,
                         f->database ? "database" : "account", f->name, *f->host ? "@" : "", f->host,
-                        stw_stray_text(why));
+                        dbu_stray_text(why));
     }
     if (strays > SHOWN_MAX)
         stw_checkup_add(&r->d->report, STW_CHECK_WARN, CHECK, NULL,
@@ -380,16 +380,16 @@ static void report_all(struct round *r)
 void stw_doctor_servers(struct doctor *d, struct stw_targets *targets)
 {
     struct stw_error err = {0};
-    struct stw_cluster_id *id = stw_cluster_id_create();
+    struct dbu_cluster_id *id = dbu_cluster_id_create();
     struct round r = {.d = d, .targets = targets, .count = stw_targets_count(targets)};
     r.all = calloc(r.count + 1, sizeof(*r.all));
     if (!r.all || !id) {
         free(r.all);
-        stw_cluster_id_destroy(id);
+        dbu_cluster_id_destroy(id);
         return;
     }
-    if (stw_cluster_id_get(id, d->remote.client, &r.cluster, &err) != 0)
-        doctor_unread(d, "namespace " STW_CLUSTER_NAMESPACE, &err);
+    if (dbu_cluster_id_get(id, d->remote.client, &r.cluster, &err) != 0)
+        doctor_unread(d, "namespace " DBU_CLUSTER_NAMESPACE, &err);
     for (size_t i = 0; i < r.count; i++) {
         r.all[i].target = stw_targets_at(targets, i);
         prepare(&r, &r.all[i]);
@@ -400,5 +400,5 @@ void stw_doctor_servers(struct doctor *d, struct stw_targets *targets)
     for (size_t i = 0; i < r.count; i++)
         free_asked(&r.all[i]);
     free(r.all);
-    stw_cluster_id_destroy(id);
+    dbu_cluster_id_destroy(id);
 }

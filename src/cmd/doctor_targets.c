@@ -54,7 +54,7 @@ static bool has_users(const struct stw_operator *op)
 
 void stw_doctor_targets(struct doctor *d)
 {
-    stw_autotargetfile struct stw_target_file file = {0};
+    dbu_autotargetfile struct dbu_target_file file = {0};
     struct stw_error err = {0};
     if (!has_users(d->op))
         return;

@@ -193,8 +193,8 @@ bad:
 
 struct steward_state {
     struct stw_product product;
-    struct stw_target_store *store; /* run, webhook */
-    struct stw_target_file file;    /* validate, audit, doctor */
+    struct dbu_target_store *store; /* run, webhook */
+    struct dbu_target_file file;    /* validate, audit, doctor */
     struct stw_reach *reach;
     struct stw_registries *registries;
     char *own_image;
@@ -233,13 +233,13 @@ static int check_options(const struct stw_host *h, struct stw_error *err)
 /* `webhook` without a configuration file knows no targets, and skips the rules about them. */
 static int open_store(struct stw_host *h, struct steward_state *s, struct stw_error *err)
 {
-    struct stw_target_store_config config = {
+    struct dbu_target_store_config config = {
         .path = h->config, .metrics = h->metrics, .text = h->reread, .text_ctx = h->reread_ctx};
     if (is_command(h, &stw_command_webhook) && (!h->config || !*h->config))
         return 0;
-    if (stw_target_store_create(&config, &s->store, err) != 0)
+    if (dbu_target_store_create(&config, &s->store, err) != 0)
         return -1;
-    s->product.targets = stw_target_store_get;
+    s->product.targets = dbu_target_store_get;
     s->product.targets_ctx = s->store;
     if (is_command(h, &stw_command_run))
         s->product.target_store = s->store;
@@ -257,7 +257,7 @@ static int open_file(struct stw_host *h, struct steward_state *s, struct stw_err
     const struct steward_options *o = h->options;
     if (!o->targets_file || !*o->targets_file)
         return 0;
-    if (stw_target_file_read(o->targets_file, &s->file, err) != 0) {
+    if (dbu_target_file_read(o->targets_file, &s->file, err) != 0) {
         size_t len = s->file.errors.len; /* without the last newline */
         stw_buf_addf(&h->lines, "--config:\n%.*s", len ? (int)len - 1 : (int)strlen(err->text),
                      len ? stw_buf_str(&s->file.errors) : err->text);
@@ -288,7 +288,7 @@ static void list_files(const struct stw_host *h, void (*add)(void *ctx, const ch
                        void *ctx)
 {
     const struct steward_state *s = h->state;
-    struct stw_targets *targets = s && s->store ? stw_target_store_get(s->store) : NULL;
+    struct stw_targets *targets = s && s->store ? dbu_target_store_get(s->store) : NULL;
     for (size_t i = 0; targets && i < stw_targets_count(targets); i++) {
         add(ctx, stw_targets_at(targets, i)->password_file);
         add(ctx, stw_targets_at(targets, i)->tls_ca_file);
@@ -298,7 +298,7 @@ static void list_files(const struct stw_host *h, void (*add)(void *ctx, const ch
     stw_targets_unref(targets);
 }
 
-/* Whether a kind starts pods of this image; their rules have STW_RULE_OWN_POD. */
+/* Whether a kind starts pods of this image; their rules have EB_RULE_OWN_POD. */
 static bool runs_pods(const struct stw_operator *op)
 {
     for (size_t i = 0; op->kinds[i]; i++)
@@ -340,7 +340,7 @@ static int connect_run(struct stw_host *h, struct steward_state *s, struct stw_e
     s->product.reach = s->reach;
     s->product.registries = s->registries;
     s->product.agent_image = s->own_image ? s->own_image : o->agent_image;
-    s->product.etcd_backups = &stw_etcdbackup_of_cluster;
+    s->product.etcd_backups = &eb_of_cluster;
     return 0;
 }
 
@@ -371,14 +371,14 @@ static int connect_shared(struct stw_host *h, struct stw_error *err)
 static int start_store(struct stw_host *h, struct stw_error *err)
 {
     struct steward_state *s = h->state;
-    return s->store ? stw_target_store_start(s->store, err) : 0;
+    return s->store ? dbu_target_store_start(s->store, err) : 0;
 }
 
 static void stop_store(struct stw_host *h)
 {
     struct steward_state *s = h->state;
     if (s)
-        stw_target_store_stop(s->store);
+        dbu_target_store_stop(s->store);
 }
 
 static void close_shared(struct stw_host *h)
@@ -386,8 +386,8 @@ static void close_shared(struct stw_host *h)
     struct steward_state *s = h->state;
     if (!s)
         return;
-    stw_target_store_destroy(s->store);
-    stw_target_file_done(&s->file);
+    dbu_target_store_destroy(s->store);
+    dbu_target_file_done(&s->file);
     stw_zones_destroy(s->product.zones);
     stw_reach_destroy(s->reach);
     stw_registries_destroy(s->registries);

@@ -42,7 +42,7 @@ static void write_result(const char *path, const struct stw_buf *text)
                        strerrordesc_np(errno));
 }
 
-static void print_snapshot(const struct stw_snapshot *s)
+static void print_snapshot(const struct eb_snapshot *s)
 {
     char revision[48] = "";
     if (s->revision)
@@ -57,12 +57,12 @@ static void print_snapshot(const struct stw_snapshot *s)
                        s->prune_error);
 }
 
-static int report_snapshot(const struct stw_snapshot_work *w, const struct stw_snapshot *s)
+static int report_snapshot(const struct stw_snapshot_work *w, const struct eb_snapshot *s)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(RESULT_MAX_BYTES);
     const struct stw_snapshot_options *o = &w->options;
-    bool ok = s->fault == STW_SNAPSHOT_FINE;
-    stw_snapshot_write(s, &text);
+    bool ok = s->fault == EB_SNAPSHOT_FINE;
+    eb_snapshot_write(s, &text);
     if (o->result && *o->result)
         write_result(o->result, &text);
     if (stw_streq(o->output, "json")) {
@@ -78,7 +78,7 @@ static int report_snapshot(const struct stw_snapshot_work *w, const struct stw_s
 /* Writes a result also if the command could not start, for clients that read only the result. */
 static int give_up(const struct stw_snapshot_work *w, const struct stw_error *err)
 {
-    struct stw_snapshot s = {.fault = STW_SNAPSHOT_OTHER, .reason = "InternalError", .err = *err};
+    struct eb_snapshot s = {.fault = EB_SNAPSHOT_OTHER, .reason = "InternalError", .err = *err};
     if (err->code == STW_ERR_INVALID)
         return stw_usage_error("snapshot", "%s", err->text);
     return report_snapshot(w, &s);
@@ -87,7 +87,7 @@ static int give_up(const struct stw_snapshot_work *w, const struct stw_error *er
 static int give_up_store(const struct stw_snapshot_work *w, enum stw_store_trouble t,
                          const struct stw_error *err)
 {
-    struct stw_snapshot s = {.fault = STW_SNAPSHOT_STORE, .err = *err};
+    struct eb_snapshot s = {.fault = EB_SNAPSHOT_STORE, .err = *err};
     stw_format(s.reason, sizeof(s.reason), "%s", stw_store_trouble_name(t));
     return report_snapshot(w, &s);
 }
@@ -125,23 +125,23 @@ static int heed_signals(struct stw_snapshot_work *w, struct stw_error *err)
 
 /* --- commands */
 
-static struct stw_snapshot_retention make_retention(const struct stw_snapshot_options *o)
+static struct eb_snapshot_retention make_retention(const struct stw_snapshot_options *o)
 {
-    return (struct stw_snapshot_retention){.max_backups = o->max_backups,
-                                           .max_age_s = o->max_age_ms / 1000,
-                                           .keep = o->keep && *o->keep ? o->keep : NULL,
-                                           .owner = o->owner};
+    return (struct eb_snapshot_retention){.max_backups = o->max_backups,
+                                          .max_age_s = o->max_age_ms / 1000,
+                                          .keep = o->keep && *o->keep ? o->keep : NULL,
+                                          .owner = o->owner};
 }
 
 static int save_snapshot(struct stw_snapshot_work *w)
 {
     const struct stw_snapshot_options *o = &w->options;
     struct stw_error err = {0};
-    struct stw_snapshot s;
+    struct eb_snapshot s;
     if (stw_snapshot_open_etcd(w, &err) != 0 || stw_snapshot_open_store(w, &err) != 0 ||
         heed_signals(w, &err) != 0)
         return give_up(w, &err);
-    const struct stw_snapshot_request request = {
+    const struct eb_snapshot_request request = {
         .etcd = w->etcd,
         .endpoints = w->endpoints,
         .endpoint_count = w->endpoint_count,
@@ -153,12 +153,12 @@ static int save_snapshot(struct stw_snapshot_work *w)
         .retention = make_retention(o),
         .clock = &stw_clock_system,
     };
-    (void)stw_snapshot_save(&request, &s);
+    (void)eb_snapshot_save(&request, &s);
     return report_snapshot(w, &s);
 }
 
 /* The newest one that is not dated in the future, or the first one if all are. */
-static const struct stw_snapshot_entry *find_newest(const struct stw_snapshot_list *list)
+static const struct eb_snapshot_entry *find_newest(const struct eb_snapshot_list *list)
 {
     int64_t now = stw_wall_us(&stw_clock_system) / 1000000;
     size_t i = 0;
@@ -173,21 +173,21 @@ static const struct stw_snapshot_entry *find_newest(const struct stw_snapshot_li
 }
 
 /* Selects the key. With --newest, also sets the revision and time from its name. */
-static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
+static int find_key(struct stw_snapshot_work *w, struct eb_snapshot *s,
                     enum stw_store_trouble *trouble, struct stw_error *err)
 {
-    struct stw_snapshot_list list;
+    struct eb_snapshot_list list;
     *trouble = STW_STORE_FAILED;
     if (!w->options.newest) {
         if (stw_format_whole(s->key, sizeof(s->key), "%s", w->path) != 0)
             return stw_fail(err, STW_ERR_INVALID, "PATH is too long");
         return 0;
     }
-    if (stw_snapshot_list(w->store, w->path, NULL, &list, trouble, err) != 0)
+    if (eb_snapshot_list(w->store, w->path, NULL, &list, trouble, err) != 0)
         return -1;
     int rc = 0;
     if (list.count > 0) {
-        const struct stw_snapshot_entry *newest = find_newest(&list);
+        const struct eb_snapshot_entry *newest = find_newest(&list);
         stw_format(s->key, sizeof(s->key), "%s", newest->key);
         s->revision = newest->name.revision;
         s->time = newest->name.time;
@@ -196,11 +196,11 @@ static int find_key(struct stw_snapshot_work *w, struct stw_snapshot *s,
         rc = stw_fail(err, STW_ERR_NOT_FOUND,
                       "there is no snapshot whose name begins with \"%s_v\"", w->path);
     }
-    stw_snapshot_list_done(&list);
+    eb_snapshot_list_done(&list);
     return rc;
 }
 
-static int open_and_find(struct stw_snapshot_work *w, const char *file, struct stw_snapshot *s,
+static int open_and_find(struct stw_snapshot_work *w, const char *file, struct eb_snapshot *s,
                          int *ret_exit)
 {
     struct stw_error err = {0};
@@ -225,11 +225,11 @@ static int open_and_find(struct stw_snapshot_work *w, const char *file, struct s
 
 static int verify_snapshot(struct stw_snapshot_work *w, const char *file)
 {
-    struct stw_snapshot s = {0};
+    struct eb_snapshot s = {0};
     int status;
     if (open_and_find(w, file, &s, &status) != 0)
         return status;
-    (void)stw_snapshot_check(w->store, s.key, NULL, NULL, &s);
+    (void)eb_snapshot_check(w->store, s.key, NULL, NULL, &s);
     return report_snapshot(w, &s);
 }
 
@@ -250,16 +250,16 @@ static int to_file(void *ctx, const void *data, size_t len, struct stw_error *er
     return 0;
 }
 
-static int file_fault(struct stw_snapshot *s, const char *what, const char *path)
+static int file_fault(struct eb_snapshot *s, const char *what, const char *path)
 {
-    s->fault = STW_SNAPSHOT_OTHER;
+    s->fault = EB_SNAPSHOT_OTHER;
     stw_format(s->reason, sizeof(s->reason), "WriteFailed");
     return stw_fail(&s->err, STW_ERR_UNAVAILABLE, "cannot %s %s: %s", what, path,
                     strerrordesc_np(errno));
 }
 
 /* The file is renamed into place when it is complete, verified and on disk. */
-static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
+static int fetch_into(struct stw_snapshot_work *w, struct eb_snapshot *s)
 {
     stw_autofree char *partial = NULL;
     const char *to = w->options.to;
@@ -268,7 +268,7 @@ static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
     stw_autoclose int fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return file_fault(s, "create", partial);
-    int rc = stw_snapshot_check(w->store, s->key, to_file, &fd, s);
+    int rc = eb_snapshot_check(w->store, s->key, to_file, &fd, s);
     if (rc == 0 && (fsync(fd) != 0 || rename(partial, to) != 0))
         rc = file_fault(s, "finish", to);
     if (rc != 0)
@@ -278,7 +278,7 @@ static int fetch_into(struct stw_snapshot_work *w, struct stw_snapshot *s)
 
 static int fetch_snapshot(struct stw_snapshot_work *w)
 {
-    struct stw_snapshot s = {0};
+    struct eb_snapshot s = {0};
     int status;
     if (!w->options.to || !*w->options.to)
         return stw_usage_error("snapshot", "fetch: say where to: --to");
@@ -288,7 +288,7 @@ static int fetch_snapshot(struct stw_snapshot_work *w)
     return report_snapshot(w, &s);
 }
 
-static void print_entry(const struct stw_snapshot_entry *e, bool json, bool first)
+static void print_entry(const struct eb_snapshot_entry *e, bool json, bool first)
 {
     stw_autobuf struct stw_buf text = STW_BUF_INIT(16 * 1024);
     char when[STW_TIME_LEN];
@@ -306,7 +306,7 @@ static void print_entry(const struct stw_snapshot_entry *e, bool json, bool firs
     stw_print_json(stdout, stw_buf_str(&text), text.len);
 }
 
-static void print_list(const struct stw_snapshot_work *w, const struct stw_snapshot_list *list,
+static void print_list(const struct stw_snapshot_work *w, const struct eb_snapshot_list *list,
                        const bool *only)
 {
     bool json = stw_streq(w->options.output, "json"), first = true;
@@ -324,20 +324,20 @@ static void print_list(const struct stw_snapshot_work *w, const struct stw_snaps
 
 static int list_snapshots(struct stw_snapshot_work *w, bool old_ones)
 {
-    struct stw_snapshot_list all;
+    struct eb_snapshot_list all;
     struct stw_error err = {0};
     enum stw_store_trouble trouble;
-    const struct stw_snapshot_retention r = make_retention(&w->options);
+    const struct eb_snapshot_retention r = make_retention(&w->options);
     if (stw_snapshot_open_store(w, &err) != 0)
         return give_up(w, &err);
-    if (stw_snapshot_list(w->store, w->path, old_ones ? &r : NULL, &all, &trouble, &err) != 0)
+    if (eb_snapshot_list(w->store, w->path, old_ones ? &r : NULL, &all, &trouble, &err) != 0)
         return give_up_store(w, trouble, &err);
     stw_autofree bool *goes = calloc(all.count + 1, sizeof(*goes));
     if (old_ones && goes)
-        stw_snapshot_choose_old(&all, &r, stw_wall_us(&stw_clock_system) / 1000000, goes);
+        eb_snapshot_choose_old(&all, &r, stw_wall_us(&stw_clock_system) / 1000000, goes);
     if (goes)
         print_list(w, &all, old_ones ? goes : NULL);
-    stw_snapshot_list_done(&all);
+    eb_snapshot_list_done(&all);
     if (!goes) {
         (void)stw_fail_memory(&err);
         return give_up(w, &err);
@@ -350,15 +350,15 @@ static int prune_snapshots(struct stw_snapshot_work *w)
     struct stw_error err = {0};
     enum stw_store_trouble trouble;
     unsigned count;
-    const struct stw_snapshot_retention r = make_retention(&w->options);
+    const struct eb_snapshot_retention r = make_retention(&w->options);
     if (r.max_backups <= 0 && r.max_age_s <= 0)
         return stw_usage_error("snapshot", "prune: say what to remove: --max-backups, --max-age");
     if (w->options.dry_run)
         return list_snapshots(w, true);
     if (stw_snapshot_open_store(w, &err) != 0 || heed_signals(w, &err) != 0)
         return give_up(w, &err);
-    const struct stw_snapshot_pruning p = {&r, NULL, stw_wall_us(&stw_clock_system) / 1000000};
-    if (stw_snapshot_prune(w->store, w->path, &p, &count, &trouble, &err) != 0)
+    const struct eb_snapshot_pruning p = {&r, NULL, stw_wall_us(&stw_clock_system) / 1000000};
+    if (eb_snapshot_prune(w->store, w->path, &p, &count, &trouble, &err) != 0)
         return give_up_store(w, trouble, &err);
     printf(stw_streq(w->options.output, "json") ? "{\"ok\":true,\"pruned\":%u}\n" : "%u removed\n",
            count);

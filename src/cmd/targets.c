@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "operator/main/names.h"
 
-int stw_installed_targets(const struct stw_remote *r, const char *ns, struct stw_target_file *ret,
+int stw_installed_targets(const struct stw_remote *r, const char *ns, struct dbu_target_file *ret,
                           struct stw_error *err)
 {
     stw_autoanswer struct stw_answer map = {0};
@@ -14,5 +14,5 @@ int stw_installed_targets(const struct stw_remote *r, const char *ns, struct stw
     if (stw_remote_get(r, &stw_res_configmap, ns, STW_CONFIG_MAP, &map, err) != 0)
         return -1;
     stw_autofree char *text = stw_json_strdup(stw_json_get(stw_json_get(map.root, "data"), key));
-    return stw_target_file_parse(source, text ? text : "", text ? strlen(text) : 0, ret, err);
+    return dbu_target_file_parse(source, text ? text : "", text ? strlen(text) : 0, ret, err);
 }

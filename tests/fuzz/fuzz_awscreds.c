@@ -34,12 +34,12 @@ static void credentials(const char *text, size_t len)
 
 static void names(const char *key)
 {
-    struct stw_snapshot_name name;
+    struct eb_snapshot_name name;
     char again[STW_STORE_KEY_MAX + 1];
-    if (strlen(key) > 200 || stw_snapshot_key_parse("db", key, &name) != 0 || !name.own ||
+    if (strlen(key) > 200 || eb_snapshot_key_parse("db", key, &name) != 0 || !name.own ||
         name.revision > 999999999999)
         return;
-    if (stw_snapshot_key("db", &name, again) != 0 ||
+    if (eb_snapshot_key("db", &name, again) != 0 ||
         (strlen(key) == strlen(again) && !stw_streq(key, again)))
         abort();
 }

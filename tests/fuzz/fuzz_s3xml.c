@@ -24,11 +24,11 @@ static int each(void *ctx, const char *parent, const char *name, const char *tex
 static void report(const char *text, size_t len)
 {
     struct stw_buf once = STW_BUF_INIT(1u << 20);
-    struct stw_snapshot *a = calloc(2, sizeof(*a)), *b = a ? a + 1 : NULL;
-    if (a && stw_snapshot_read(text, len, a) == 0) {
-        stw_snapshot_write(a, &once);
+    struct eb_snapshot *a = calloc(2, sizeof(*a)), *b = a ? a + 1 : NULL;
+    if (a && eb_snapshot_read(text, len, a) == 0) {
+        eb_snapshot_write(a, &once);
         if (!once.failed &&
-            (stw_snapshot_read(once.data, once.len, b) != 0 || a->fault != b->fault ||
+            (eb_snapshot_read(once.data, once.len, b) != 0 || a->fault != b->fault ||
              a->revision != b->revision || !stw_streq(a->sha256, b->sha256)))
             abort();
     }

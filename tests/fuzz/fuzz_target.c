@@ -31,11 +31,11 @@ static void check_target(const struct stw_targets *all, const struct stw_target 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stw_autotargetfile struct stw_target_file f = {0};
+    dbu_autotargetfile struct dbu_target_file f = {0};
     struct stw_error err = {0};
     if (size > 65536)
         return 0;
-    int rc = stw_target_file_parse("f", (const char *)data, size, &f, &err);
+    int rc = dbu_target_file_parse("f", (const char *)data, size, &f, &err);
     EXPECT(rc == 0 ? f.error_count == 0 : f.error_count > 0 && !f.targets && *err.text);
     EXPECT(err.code != STW_ERR_INTERNAL);
     for (size_t i = 0; i < stw_targets_count(f.targets); i++)

@@ -142,7 +142,7 @@ static void decoding(void **state)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_error err = {0};
-    struct stw_myweb web;
+    struct myweb_spec web;
     int rc = -1;
     (void)state;
     scan(&doc, "{\"image\":\"nginx\",\"mountPath\":\"/srv\"}");

@@ -261,7 +261,7 @@ static void test_deployment_has_the_strategy_of_the_spec(void **state)
     assert_int_equal(json_integer_value(at(d, "spec.minReadySeconds")), 5);
     assert_int_equal(json_integer_value(at(d, "spec.revisionHistoryLimit")), 0);
     assert_true(json_is_integer(at(d, "spec.revisionHistoryLimit")));
-    assert_int_equal(stw_app_max_unavailable(&f.app.spec, 4), 4);
+    assert_int_equal(app_max_unavailable(&f.app.spec, 4), 4);
     fixture_done(&f);
 }
 

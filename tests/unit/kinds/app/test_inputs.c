@@ -72,7 +72,7 @@ static void test_number_of_names_is_bounded(void **state)
 /* --- decisions */
 
 struct world {
-    struct stw_app spec;
+    struct app_spec spec;
     struct app_seen seen;
     json_t *status;
     struct app_inputs state; /* after the latest run */
@@ -288,7 +288,7 @@ static void test_change_outside_of_windows_waits_for_one(void **state)
     assert_false(app_inputs_in_window(&w.spec, NULL, SATURDAY + 3600));
     w.spec.restart.enabled = false;
     assert_false(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY + 3600));
-    w.spec.restart = (struct stw_app){.restart.enabled = true}.restart; /* always: not a window */
+    w.spec.restart = (struct app_spec){.restart.enabled = true}.restart; /* always: not a window */
     assert_false(app_inputs_in_window(&w.spec, &stw_zone_utc, SATURDAY + 3600));
     w.spec.restart.windows = stw_json_root(&doc);
     set_digest(&w, "three");

@@ -77,13 +77,13 @@ static void test_rollout_may_lack_as_many_pods_as_its_strategy_says(void **state
         stw_autoarena struct stw_arena *arena = stw_arena_create();
         stw_autojson struct stw_json_doc doc = {0};
         char text[128];
-        struct stw_app app;
+        struct app_spec app;
         snprintf(text, sizeof(text),
                  "{\"image\":\"a\",\"strategy\":{\"maxSurge\":%s,\"maxUnavailable\":%s}}",
                  cases[i].surge, cases[i].unavailable);
         scan(&doc, text);
         assert_int_equal(stw_kind_decode(&stw_kind_app, stw_json_root(&doc), arena, &app, NULL), 0);
-        assert_int_equal(stw_app_max_unavailable(&app, cases[i].replicas), cases[i].want);
+        assert_int_equal(app_max_unavailable(&app, cases[i].replicas), cases[i].want);
     }
 }
 

@@ -20,7 +20,7 @@ struct fixture {
     struct stw_clock clock;
     struct stw_run run;
     struct stw_target target;
-    struct dbuser d;
+    struct dbu d;
     char *text;
 };
 
@@ -41,7 +41,7 @@ static inline int fixture_init(struct fixture *f, const char *spec, const char *
                               .key = "shop/app",
                               .ns = "shop",
                               .name = "app"};
-    f->d = (struct dbuser){.run = &f->run, .target = &f->target, .label = "main", .cluster = "c-1"};
+    f->d = (struct dbu){.run = &f->run, .target = &f->target, .label = "main", .cluster = "c-1"};
     f->d.object.generation = 3;
     (void)snprintf(f->d.object.uid, sizeof(f->d.object.uid), "u-1");
     f->d.object.status = *status ? json_loads(status, 0, NULL) : json_object();
@@ -90,7 +90,7 @@ static inline void fixture_report(struct fixture *f, enum stw_sql_trouble troubl
 /* The view that the run would have now. */
 static inline void fixture_view(struct fixture *f)
 {
-    struct dbuser *d = &f->d;
+    struct dbu *d = &f->d;
     dbu_observe_object(d);
     if (d->secret.state != DBU_SECRET_UNREAD)
         dbu_observe_password(d);

@@ -12,17 +12,17 @@
 
 #define PATH "'match':'^GET /api/v1/namespaces/kube-system$'"
 
-static struct stw_cluster_id *id;
+static struct dbu_cluster_id *id;
 
 static int set_up(void **state)
 {
-    id = stw_cluster_id_create();
+    id = dbu_cluster_id_create();
     return id ? fake_set_up(state) : -1;
 }
 
 static int tear_down(void **state)
 {
-    stw_cluster_id_destroy(id);
+    dbu_cluster_id_destroy(id);
     return fake_tear_down(state);
 }
 
@@ -32,12 +32,12 @@ static void test_cluster_id_is_read_once(void **state)
     struct stw_error err = {0};
     (void)state;
     fake_steps(&fake, "[{" PATH ",'body':{'metadata':{'name':'kube-system','uid':'u-7'}}}]");
-    assert_int_equal(stw_cluster_id_get(id, fake.client, &first, &err), 0);
+    assert_int_equal(dbu_cluster_id_get(id, fake.client, &first, &err), 0);
     assert_string_equal(first, "u-7");
-    assert_int_equal(stw_cluster_id_get(id, fake.client, &second, &err), 0);
+    assert_int_equal(dbu_cluster_id_get(id, fake.client, &second, &err), 0);
     assert_ptr_equal(first, second);
     unsigned asked = fake_count(&fake, "/namespaces/kube-system");
-    assert_int_equal(stw_cluster_id_get(id, fake.client, &second, &err), 0);
+    assert_int_equal(dbu_cluster_id_get(id, fake.client, &second, &err), 0);
     assert_int_equal(fake_count(&fake, "/namespaces/kube-system"), asked);
 }
 
@@ -62,7 +62,7 @@ static void test_answer_without_a_cluster_id_is_an_error(void **state)
         const char *uid = NULL;
         struct stw_error err = {0};
         fake_steps(&fake, cases[i].step);
-        assert_int_equal(stw_cluster_id_get(id, fake.client, &uid, &err), -1);
+        assert_int_equal(dbu_cluster_id_get(id, fake.client, &uid, &err), -1);
         assert_null(uid);
         if (!strstr(err.text, cases[i].why) ||
             !strstr(err.text, "the UID of the namespace kube-system"))

@@ -18,17 +18,17 @@ static const struct stw_target pg = {
     .name = "pg", .engine = STW_ENGINE_POSTGRESQL, .host = "fd00::1", .port = 5433};
 
 /* "key=value" lines, decoded, in the order of the keys. */
-static char *data_text(const struct stw_connection *c, const char *wanted)
+static char *data_text(const struct dbu_connection_values *c, const char *wanted)
 {
     stw_autojson struct stw_json_doc doc = {0};
     struct stw_buf out = STW_BUF_INIT(1 << 20);
     struct stw_error err = {0};
     assert_int_equal(stw_json_scan(&doc, wanted, strlen(wanted), NULL), 0);
-    const struct stw_databaseuser_connection w = {
-        .name = "c",
-        .keys = stw_json_get(stw_json_root(&doc), "keys"),
-        .template = stw_json_get(stw_json_root(&doc), "template")};
-    json_auto_t *data = stw_connection_data(c, &w, &err);
+    const struct dbu_spec_connection w = {.name = "c",
+                                          .keys = stw_json_get(stw_json_root(&doc), "keys"),
+                                          .template =
+                                              stw_json_get(stw_json_root(&doc), "template")};
+    json_auto_t *data = dbu_connection_data(c, &w, &err);
     const char *key;
     json_t *value;
     if (!data) {
@@ -51,7 +51,7 @@ static char *data_text(const struct stw_connection *c, const char *wanted)
     return stw_buf_take(&out);
 }
 
-static void assert_data(const struct stw_connection *c, const char *wanted, const char *want)
+static void assert_data(const struct dbu_connection_values *c, const char *wanted, const char *want)
 {
     stw_autofree char *got = data_text(c, wanted);
     assert_string_equal(got, want);
@@ -59,9 +59,9 @@ static void assert_data(const struct stw_connection *c, const char *wanted, cons
 
 static void test_secret_without_keys_has_all_values(void **state)
 {
-    const struct stw_connection c = {
+    const struct dbu_connection_values c = {
         .target = &maria, .user = "app", .password = "p@ss/w", .database = "shop", .ca = ""};
-    const struct stw_connection six = {
+    const struct dbu_connection_values six = {
         .target = &pg, .user = "a b", .password = "x", .database = "", .ca = "PEM"};
     (void)state;
     assert_data(&c, "{}",
@@ -77,7 +77,7 @@ static void test_secret_without_keys_has_all_values(void **state)
 
 static void test_chosen_keys_and_templates_are_written(void **state)
 {
-    const struct stw_connection c = {
+    const struct dbu_connection_values c = {
         .target = &maria, .user = "app", .password = "{{host}}", .database = "shop", .ca = ""};
     (void)state;
     /* a password is never read as a template */
@@ -98,7 +98,7 @@ static void test_repeated_password_is_refused_before_it_is_rendered(void **state
     assert_non_null(password);
     memset(password, 'x', PASSWORD);
     password[PASSWORD] = '\0';
-    const struct stw_connection c = {
+    const struct dbu_connection_values c = {
         .target = &maria, .user = "app", .password = password, .database = "shop", .ca = ""};
     (void)state;
     stw_buf_adds(&wanted, "{\"template\":{\"a0\":\"{{password}}\"");
@@ -129,15 +129,14 @@ static void test_only_known_values_are_accepted_in_templates(void **state)
         "{{", "{{host", "{{}}", "{{Host}}", "{{ host }}", "{{admin}}", "{{host}} {{token}}"};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(good); i++)
-        assert_null(stw_connection_check_template(good[i]));
+        assert_null(dbu_connection_check_template(good[i]));
     for (size_t i = 0; i < STW_COUNT(bad); i++)
-        assert_non_null(stw_connection_check_template(bad[i]));
+        assert_non_null(dbu_connection_check_template(bad[i]));
 }
 
 static void test_generated_passwords_have_the_length_and_the_alphabet(void **state)
 {
-    const struct stw_databaseuser_generate g = {.length = 16,
-                                                .alphabet = STW_DATABASEUSER_ALPHABET};
+    const struct dbu_spec_generate g = {.length = 16, .alphabet = DBU_ALPHABET};
     char before[17] = "";
     (void)state;
     for (int i = 0; i < 200; i++) {
@@ -146,7 +145,7 @@ static void test_generated_passwords_have_the_length_and_the_alphabet(void **sta
         assert_int_equal(dbu_password_draw(&g, &password, &err), 0);
         const char *text = stw_buf_str(&password);
         assert_int_equal(strlen(text), 16);
-        assert_int_equal(strspn(text, STW_DATABASEUSER_ALPHABET), 16);
+        assert_int_equal(strspn(text, DBU_ALPHABET), 16);
         assert_non_null(strpbrk(text, "0123456789")); /* as password policies ask for */
         assert_non_null(strpbrk(text, "-_.~"));
         assert_non_null(strpbrk(text, "abcdefghijklmnopqrstuvwxyz"));
@@ -154,8 +153,8 @@ static void test_generated_passwords_have_the_length_and_the_alphabet(void **sta
         assert_string_not_equal(text, before);
         memcpy(before, text, sizeof(before));
     }
-    const struct stw_databaseuser_generate none = {.length = 16, .alphabet = ""};
-    const struct stw_databaseuser_generate wide = {.length = 4096, .alphabet = "ab"};
+    const struct dbu_spec_generate none = {.length = 16, .alphabet = ""};
+    const struct dbu_spec_generate wide = {.length = 4096, .alphabet = "ab"};
     stw_autobuf struct stw_buf password = {.max = 256, .secret = true};
     struct stw_error err = {0};
     assert_int_equal(dbu_password_draw(&none, &password, &err), -1);

@@ -68,7 +68,7 @@ struct scene {
     struct fake_clock now;
     struct stw_clock clock;
     struct stw_metrics *metrics;
-    struct stw_pools *pools;
+    struct dbu_pools *pools;
     struct stw_targets *targets;
     char woken[64]; /* keys, each followed by a blank */
     char recovered[64];
@@ -120,60 +120,60 @@ static void begin(struct scene *s, const char *list)
     *s = (struct scene){.now = {1000}};
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
     s->metrics = stw_metrics_create("steward");
-    struct stw_pools_config config = {.clock = &s->clock,
+    struct dbu_pools_config config = {.clock = &s->clock,
                                       .metrics = s->metrics,
                                       .workers = 4,
                                       .wake = wake,
                                       .recovered = recover,
                                       .cluster = name_cluster,
                                       .ctx = s};
-    s->pools = stw_pools_create(&config);
+    s->pools = dbu_pools_create(&config);
     s->targets = targets_of(list);
     pools_made = 0;
 }
 
 static void end(struct scene *s)
 {
-    stw_pools_destroy(s->pools);
+    dbu_pools_destroy(s->pools);
     stw_metrics_destroy(s->metrics);
     stw_targets_unref(s->targets);
     assert_int_equal(pools_alive, 0);
 }
 
-static enum stw_pools_answer enter(struct scene *s, const char *target, const char *key,
-                                   struct stw_visit *v)
+static enum dbu_pools_answer enter(struct scene *s, const char *target, const char *key,
+                                   struct dbu_visit *v)
 {
     struct stw_error err = {0};
     const struct stw_target *t = stw_targets_find(s->targets, target);
     assert_non_null(t);
-    return stw_pools_enter(s->pools, s->targets, t, key, v, &err);
+    return dbu_pools_enter(s->pools, s->targets, t, key, v, &err);
 }
 
-#define IN(s, target, key, v) assert_int_equal(enter(s, target, key, v), STW_POOLS_IN)
+#define IN(s, target, key, v) assert_int_equal(enter(s, target, key, v), DBU_POOLS_IN)
 #define LATER(s, target, key)                                                                      \
     do {                                                                                           \
-        struct stw_visit none_;                                                                    \
-        assert_int_equal(enter(s, target, key, &none_), STW_POOLS_LATER);                          \
+        struct dbu_visit none_;                                                                    \
+        assert_int_equal(enter(s, target, key, &none_), DBU_POOLS_LATER);                          \
     } while (0)
 
 /* A key that came by itself is not woken any more. */
 static void test_key_that_came_by_itself_is_not_woken(void **state)
 {
     struct scene s;
-    struct stw_visit v[5];
+    struct dbu_visit v[5];
     (void)state;
     begin(&s, TWO);
     for (int i = 0; i < 3; i++)
         IN(&s, "one", "a", &v[i]);
     LATER(&s, "one", "n/b");
     LATER(&s, "one", "n/c");
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE); /* wakes b */
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE); /* wakes b */
     IN(&s, "one", "n/c", &v[0]);
     LATER(&s, "one", "n/b");
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
     assert_string_equal(s.woken, "n/b n/b ");
-    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[2], STW_SQL_FINE);
     assert_string_equal(s.woken, "n/b n/b ");
     end(&s);
 }
@@ -183,7 +183,7 @@ static void test_key_that_came_by_itself_is_not_woken(void **state)
 static void test_one_worker_stays_free_for_other_servers(void **state)
 {
     struct scene s;
-    struct stw_visit v[4], other;
+    struct dbu_visit v[4], other;
     (void)state;
     begin(&s, TWO);
     for (int i = 0; i < 3; i++)
@@ -193,14 +193,14 @@ static void test_one_worker_stays_free_for_other_servers(void **state)
     LATER(&s, "ONE", "n/later");
     IN(&s, "two", "b", &other);
     assert_int_equal(pools_made, 2);
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
     assert_string_equal(s.woken, "n/late ");
     IN(&s, "one", "n/late", &v[0]);
-    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
     assert_string_equal(s.woken, "n/late n/later ");
-    stw_pools_leave(s.pools, &other, STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &other, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[2], STW_SQL_FINE);
     assert_string_equal(s.recovered, "");
     end(&s);
 }
@@ -209,28 +209,28 @@ static void test_one_worker_stays_free_for_other_servers(void **state)
 static void test_no_more_keys_than_connections_can_serve(void **state)
 {
     struct scene s;
-    struct stw_visit v[2];
+    struct dbu_visit v[2];
     (void)state;
     begin(&s, "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"maxConnections\":1,"
               "\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]");
     IN(&s, "one", "a", &v[0]);
     IN(&s, "one", "b", &v[1]);
     LATER(&s, "one", "c");
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
     end(&s);
 }
 
 static void test_single_server_gets_all_workers(void **state)
 {
     struct scene s;
-    struct stw_visit v[4];
+    struct dbu_visit v[4];
     (void)state;
     begin(&s, "[" T("one", "3306") "]");
     for (int i = 0; i < 4; i++)
         IN(&s, "one", "a", &v[i]);
     for (int i = 0; i < 4; i++)
-        stw_pools_leave(s.pools, &v[i], STW_SQL_FINE);
+        dbu_pools_leave(s.pools, &v[i], STW_SQL_FINE);
     end(&s);
 }
 
@@ -239,25 +239,25 @@ static void test_single_server_gets_all_workers(void **state)
 static void test_troubled_server_is_tried_by_one_key_at_a_time(void **state)
 {
     struct scene s;
-    struct stw_visit v, w;
+    struct dbu_visit v, w;
     (void)state;
     begin(&s, TWO);
     IN(&s, "one", "a", &v);
-    assert_false(stw_pools_troubled(s.pools, "one"));
-    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
-    assert_true(stw_pools_troubled(s.pools, "One"));
+    assert_false(dbu_pools_troubled(s.pools, "one"));
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    assert_true(dbu_pools_troubled(s.pools, "One"));
     IN(&s, "one", "a", &v);
     LATER(&s, "one", "b");
-    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
-    assert_true(stw_pools_troubled(s.pools, "one"));
+    dbu_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
+    assert_true(dbu_pools_troubled(s.pools, "one"));
     IN(&s, "one", "b", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_EXISTS); /* it answered */
-    assert_false(stw_pools_troubled(s.pools, "one"));
+    dbu_pools_leave(s.pools, &v, STW_SQL_EXISTS); /* it answered */
+    assert_false(dbu_pools_troubled(s.pools, "one"));
     assert_string_equal(s.recovered, "one ");
     IN(&s, "one", "a", &v);
     IN(&s, "one", "b", &w);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
-    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &w, STW_SQL_FINE);
     assert_string_equal(s.recovered, "one ");
     end(&s);
 }
@@ -267,22 +267,22 @@ static void test_troubled_server_is_tried_by_one_key_at_a_time(void **state)
 static void test_read_only_server_is_not_down(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, TWO);
     for (int i = 0; i < 2; i++) {
         IN(&s, "one", "a", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
-        assert_true(stw_pools_troubled(s.pools, "one"));
-        assert_int_equal(stw_pools_down_ms(s.pools, "one"), 0);
+        dbu_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
+        assert_true(dbu_pools_troubled(s.pools, "one"));
+        assert_int_equal(dbu_pools_down_ms(s.pools, "one"), 0);
         IN(&s, "one", "b", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+        dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
         assert_string_equal(s.recovered, "");
     }
     IN(&s, "one", "a", &v); /* a failover */
-    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
     IN(&s, "one", "a", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
+    dbu_pools_leave(s.pools, &v, STW_SQL_READ_ONLY);
     assert_string_equal(s.recovered, "one ");
     end(&s);
 }
@@ -297,28 +297,28 @@ static const char *read_metrics(struct scene *s, struct stw_buf *out)
 static void test_metric_says_whether_servers_can_be_used(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
     (void)state;
     begin(&s, TWO);
     IN(&s, "one", "a", &v);
     assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
-    stw_pools_leave(s.pools, &v, STW_SQL_DENIED);
+    dbu_pools_leave(s.pools, &v, STW_SQL_DENIED);
     assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 1"));
     IN(&s, "one", "a", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_AUTH);
+    dbu_pools_leave(s.pools, &v, STW_SQL_AUTH);
     assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
     s.now.ms += 5000;
-    assert_int_equal(stw_pools_down_ms(s.pools, "ONE"), 5001);
+    assert_int_equal(dbu_pools_down_ms(s.pools, "ONE"), 5001);
     IN(&s, "one", "a", &v);
-    stw_pools_pause(s.pools); /* the lease is lost while the visit is open */
-    stw_pools_leave(s.pools, &v, STW_SQL_AUTH);
+    dbu_pools_pause(s.pools); /* the lease is lost while the visit is open */
+    dbu_pools_leave(s.pools, &v, STW_SQL_AUTH);
     assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
     IN(&s, "one", "a", &v); /* it leads again */
-    stw_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
     assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
     struct stw_targets *none = targets_of("[]");
-    stw_pools_prune(s.pools, none);
+    dbu_pools_prune(s.pools, none);
     stw_targets_unref(none);
     assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
     end(&s);
@@ -327,18 +327,18 @@ static void test_metric_says_whether_servers_can_be_used(void **state)
 static void test_objects_of_a_server_that_is_down_are_told_in_turns(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, TWO);
     for (int i = 0; i < 2; i++) { /* from the first on, each time that it goes down */
         IN(&s, "one", "a", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
-        assert_int_equal(stw_pools_tell(s.pools, "one", 5), 0);
+        dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+        assert_int_equal(dbu_pools_tell(s.pools, "one", 5), 0);
         IN(&s, "one", "a", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
-        assert_int_equal(stw_pools_tell(s.pools, "one", 5), 5);
+        dbu_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
+        assert_int_equal(dbu_pools_tell(s.pools, "one", 5), 5);
         IN(&s, "one", "a", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+        dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
     }
     end(&s);
 }
@@ -347,32 +347,32 @@ static void test_objects_of_a_server_that_is_down_are_told_in_turns(void **state
 static void test_what_is_known_of_a_server_lasts_for_a_while(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, TWO);
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_NOT_YET);
     IN(&s, "one", "a", &v);
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
-    stw_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_NOT_YET);
-    s.now.ms += STW_POOLS_FRESH_MS;
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_NOT_YET);
+    dbu_pools_leave(s.pools, &v, STW_SQL_BUSY); /* no information */
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_NOT_YET);
+    s.now.ms += DBU_POOLS_FRESH_MS;
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_UNSEEN);
     IN(&s, "one", "a", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_DENIED); /* it answered */
-    assert_int_equal(stw_pools_sight(s.pools, "ONE"), STW_POOLS_ANSWERS);
-    s.now.ms += STW_POOLS_FRESH_MS - 1;
+    dbu_pools_leave(s.pools, &v, STW_SQL_DENIED); /* it answered */
+    assert_int_equal(dbu_pools_sight(s.pools, "ONE"), DBU_POOLS_ANSWERS);
+    s.now.ms += DBU_POOLS_FRESH_MS - 1;
     IN(&s, "one", "a", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_CONNECT);
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_TROUBLED);
-    assert_int_equal(stw_pools_sight(s.pools, "two"), STW_POOLS_UNSEEN);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_TROUBLED);
+    assert_int_equal(dbu_pools_sight(s.pools, "two"), DBU_POOLS_UNSEEN);
     stw_targets_unref(s.targets);
     s.targets = targets_of("[" T("one", "3399") "]");
     IN(&s, "one", "a", &v);
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_ANSWERS);
-    s.now.ms += STW_POOLS_FRESH_MS;
-    assert_int_equal(stw_pools_sight(s.pools, "one"), STW_POOLS_UNSEEN);
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_UNSEEN);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_ANSWERS);
+    s.now.ms += DBU_POOLS_FRESH_MS;
+    assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_UNSEEN);
     end(&s);
 }
 
@@ -380,7 +380,7 @@ static void test_what_is_known_of_a_server_lasts_for_a_while(void **state)
 static void test_nobody_enters_while_no_key_leaves(void **state)
 {
     struct scene s;
-    struct stw_visit v, w;
+    struct dbu_visit v, w;
     (void)state;
     begin(&s, TWO);
     IN(&s, "one", "a", &v);
@@ -388,11 +388,11 @@ static void test_nobody_enters_while_no_key_leaves(void **state)
     IN(&s, "one", "b", &w);
     s.now.ms += 200;
     LATER(&s, "one", "c");
-    stw_pools_leave(s.pools, &w, STW_SQL_FINE); /* a sign of life */
+    dbu_pools_leave(s.pools, &w, STW_SQL_FINE); /* a sign of life */
     assert_string_equal(s.woken, "c ");
     IN(&s, "one", "c", &w);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
-    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &w, STW_SQL_FINE);
     end(&s);
 }
 
@@ -400,21 +400,21 @@ static void test_nobody_enters_while_no_key_leaves(void **state)
 static void test_dead_servers_get_at_most_half_of_the_workers(void **state)
 {
     struct scene s;
-    struct stw_visit v[3];
+    struct dbu_visit v[3];
     static const char *const names[] = {"one", "two", "three"};
     (void)state;
     begin(&s, FOUR);
     for (int i = 0; i < 3; i++) {
         IN(&s, names[i], "a", &v[i]);
-        stw_pools_leave(s.pools, &v[i], STW_SQL_CONNECT);
+        dbu_pools_leave(s.pools, &v[i], STW_SQL_CONNECT);
     }
     IN(&s, "one", "a", &v[0]);
     IN(&s, "two", "b", &v[1]);
     LATER(&s, "three", "c");
-    stw_pools_leave(s.pools, &v[0], STW_SQL_CIRCUIT_OPEN);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_CIRCUIT_OPEN);
     IN(&s, "three", "c", &v[2]);
-    stw_pools_leave(s.pools, &v[1], STW_SQL_AUTH);
-    stw_pools_leave(s.pools, &v[2], STW_SQL_TLS);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_AUTH);
+    dbu_pools_leave(s.pools, &v[2], STW_SQL_TLS);
     end(&s);
 }
 
@@ -422,7 +422,7 @@ static void test_dead_servers_get_at_most_half_of_the_workers(void **state)
 static void test_changed_login_makes_a_new_pool(void **state)
 {
     struct scene s;
-    struct stw_visit v, w;
+    struct dbu_visit v, w;
     struct stw_pool *old;
     (void)state;
     begin(&s, TWO);
@@ -430,33 +430,33 @@ static void test_changed_login_makes_a_new_pool(void **state)
     old = v.pool;
     IN(&s, "one", "a", &w);
     assert_ptr_equal(w.pool, old);
-    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &w, STW_SQL_FINE);
     stw_targets_unref(s.targets);
     s.targets = targets_of("[" T("one", "3399") "]");
     IN(&s, "one", "a", &w);
     assert_ptr_not_equal(w.pool, old);
     assert_int_equal(pools_alive, 2);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
     assert_int_equal(pools_alive, 1);
-    stw_pools_leave(s.pools, &w, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &w, STW_SQL_FINE);
     end(&s);
 }
 
 static void test_pools_of_removed_targets_end(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, TWO);
     IN(&s, "one", "a", &v);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
     IN(&s, "two", "a", &v);
     stw_targets_unref(s.targets);
     s.targets = targets_of("[]");
-    stw_pools_prune(s.pools, s.targets);
+    dbu_pools_prune(s.pools, s.targets);
     assert_int_equal(pools_alive, 1); /* a key is inside */
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
-    stw_pools_prune(s.pools, NULL);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    dbu_pools_prune(s.pools, NULL);
     assert_int_equal(pools_alive, 0);
     end(&s);
 }
@@ -464,22 +464,22 @@ static void test_pools_of_removed_targets_end(void **state)
 static void test_unknown_target_is_refused_and_poke_is_harmless(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, FOUR);
-    assert_int_equal(enter(&s, "four", "a", &v), STW_POOLS_FAILED);
+    assert_int_equal(enter(&s, "four", "a", &v), DBU_POOLS_FAILED);
     s.unidentified = true;
-    assert_int_equal(enter(&s, "one", "a", &v), STW_POOLS_FAILED);
+    assert_int_equal(enter(&s, "one", "a", &v), DBU_POOLS_FAILED);
     s.unidentified = false;
     IN(&s, "one", "a", &v);
     pokes = 0;
-    stw_pools_poke(s.pools, "ONE");
-    stw_pools_poke(s.pools, "unheard-of");
+    dbu_pools_poke(s.pools, "ONE");
+    dbu_pools_poke(s.pools, "unheard-of");
     assert_int_equal(pokes, 1);
-    stw_pools_cancel(s.pools);
+    dbu_pools_cancel(s.pools);
     assert_true(v.pool->cancelled);
-    stw_pools_leave(s.pools, &v, STW_SQL_FINE);
-    assert_int_equal(enter(&s, "one", "a", &v), STW_POOLS_FAILED);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_int_equal(enter(&s, "one", "a", &v), DBU_POOLS_FAILED);
     end(&s);
 }
 
@@ -487,17 +487,17 @@ static void test_unknown_target_is_refused_and_poke_is_harmless(void **state)
 static void test_all_pools_are_tidied_and_none_is_closed(void **state)
 {
     struct scene s;
-    struct stw_visit v;
+    struct dbu_visit v;
     (void)state;
     begin(&s, TWO);
     tidied = 0;
-    stw_pools_tidy(s.pools);
+    dbu_pools_tidy(s.pools);
     assert_int_equal(tidied, 0);
     for (size_t i = 0; i < 2; i++) {
         IN(&s, i ? "two" : "one", "a", &v);
-        stw_pools_leave(s.pools, &v, STW_SQL_FINE);
+        dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
     }
-    stw_pools_tidy(s.pools);
+    dbu_pools_tidy(s.pools);
     assert_int_equal(tidied, 2);
     assert_int_equal(pools_alive, 2);
     end(&s);
@@ -506,7 +506,7 @@ static void test_all_pools_are_tidied_and_none_is_closed(void **state)
 static void test_namespaces_are_woken_in_turns(void **state)
 {
     struct scene s;
-    struct stw_visit v[3];
+    struct dbu_visit v[3];
     (void)state;
     begin(&s, TWO);
     for (size_t i = 0; i < STW_COUNT(v); i++)
@@ -515,7 +515,7 @@ static void test_namespaces_are_woken_in_turns(void **state)
     LATER(&s, "one", "a/2");
     LATER(&s, "one", "b/1");
     for (size_t i = 0; i < STW_COUNT(v); i++)
-        stw_pools_leave(s.pools, &v[i], STW_SQL_FINE);
+        dbu_pools_leave(s.pools, &v[i], STW_SQL_FINE);
     assert_string_equal(s.woken, "a/1 b/1 a/2 ");
     end(&s);
 }
@@ -523,30 +523,30 @@ static void test_namespaces_are_woken_in_turns(void **state)
 static void test_namespace_that_waits_for_locks_leaves_connections_to_others(void **state)
 {
     struct scene s;
-    struct stw_visit first, v[2], other;
+    struct dbu_visit first, v[2], other;
     (void)state;
     begin(&s, "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"port\":3306,"
               "\"maxConnections\":4,\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]");
     IN(&s, "one", "a/1", &first);
-    stw_pools_leave(s.pools, &first, STW_SQL_LOCKED);
-    assert_false(stw_pools_troubled(s.pools, "one"));
+    dbu_pools_leave(s.pools, &first, STW_SQL_LOCKED);
+    assert_false(dbu_pools_troubled(s.pools, "one"));
     IN(&s, "one", "a/1", &v[0]);
     IN(&s, "one", "a/2", &v[1]);
     LATER(&s, "one", "a/3");
     IN(&s, "one", "b/1", &other);
-    stw_pools_leave(s.pools, &other, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &other, STW_SQL_FINE);
     assert_string_equal(s.woken, ""); /* its place is not for "a" */
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
     assert_string_equal(s.woken, "a/3 ");
-    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
     s.now.ms += 60000;
     IN(&s, "one", "a/1", &first);
     IN(&s, "one", "a/2", &v[0]);
     IN(&s, "one", "a/3", &v[1]);
-    stw_pools_leave(s.pools, &first, STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[0], STW_SQL_FINE);
-    stw_pools_leave(s.pools, &v[1], STW_SQL_FINE);
-    stw_pools_tidy(s.pools);
+    dbu_pools_leave(s.pools, &first, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    dbu_pools_tidy(s.pools);
     end(&s);
 }
 

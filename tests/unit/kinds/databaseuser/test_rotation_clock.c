@@ -114,10 +114,10 @@ static void test_overlap_ends_by_both_clocks(void **state)
 static void test_intervals_are_minutes_hours_or_days(void **state)
 {
     (void)state;
-    assert_int_equal(stw_databaseuser_interval_s("90m"), 5400);
-    assert_int_equal(stw_databaseuser_interval_s("12h"), 43200);
-    assert_int_equal(stw_databaseuser_interval_s("9999d"), 9999LL * 86400);
-    assert_int_equal(stw_databaseuser_interval_s(NULL), 0);
+    assert_int_equal(dbu_interval_s("90m"), 5400);
+    assert_int_equal(dbu_interval_s("12h"), 43200);
+    assert_int_equal(dbu_interval_s("9999d"), 9999LL * 86400);
+    assert_int_equal(dbu_interval_s(NULL), 0);
 }
 
 int main(void)

@@ -104,20 +104,20 @@ static void test_cache_of_secrets_has_only_versions(void **state)
 /* The key is not a published test vector; the value was computed with openssl dgst -mac HMAC. */
 static void test_fingerprint_depends_on_key_object_and_password(void **state)
 {
-    unsigned char key[STW_FINGERPRINT_KEY_BYTES], other[STW_FINGERPRINT_KEY_BYTES] = {1};
-    char a[STW_FINGERPRINT_LEN], b[STW_FINGERPRINT_LEN];
+    unsigned char key[DBU_FINGERPRINT_KEY_BYTES], other[DBU_FINGERPRINT_KEY_BYTES] = {1};
+    char a[DBU_FINGERPRINT_LEN], b[DBU_FINGERPRINT_LEN];
     (void)state;
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)i;
-    assert_int_equal(stw_fingerprint_under(key, "u-1", "s3cret", 6, a), 0);
+    assert_int_equal(dbu_fingerprint_under(key, "u-1", "s3cret", 6, a), 0);
     assert_string_equal(a, "a363a9f5966743f9347ed2036c5e4be3");
-    assert_int_equal(stw_fingerprint_under(key, "u-1", "s3cret", 6, b), 0);
+    assert_int_equal(dbu_fingerprint_under(key, "u-1", "s3cret", 6, b), 0);
     assert_string_equal(a, b);
-    assert_int_equal(stw_fingerprint_under(key, "u-1", "s3creT", 6, b), 0);
+    assert_int_equal(dbu_fingerprint_under(key, "u-1", "s3creT", 6, b), 0);
     assert_string_not_equal(a, b);
-    assert_int_equal(stw_fingerprint_under(key, "u-2", "s3cret", 6, b), 0);
+    assert_int_equal(dbu_fingerprint_under(key, "u-2", "s3cret", 6, b), 0);
     assert_string_not_equal(a, b);
-    assert_int_equal(stw_fingerprint_under(other, "u-1", "s3cret", 6, b), 0);
+    assert_int_equal(dbu_fingerprint_under(other, "u-1", "s3cret", 6, b), 0);
     assert_string_not_equal(a, b);
 }
 

@@ -280,8 +280,8 @@ static void test_spec_is_decoded_with_its_defaults(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     struct stw_error err = {0};
-    struct stw_databaseuser u;
-    struct stw_databaseuser_grant g = {0};
+    struct dbu_spec u;
+    struct dbu_spec_grant g = {0};
     (void)state;
     scan(&doc, "{\"user\":\"app\",\"password\":{\"name\":\"s\",\"trimNewline\":true},"
                "\"limits\":{\"maxUserConnections\":7},\"grants\":[{\"database\":\"d\",\"table\":"
@@ -301,8 +301,7 @@ static void test_spec_is_decoded_with_its_defaults(void **state)
     assert_string_equal(u.adoption_policy, "Fail");
     assert_null(u.reassign_owned_to);
     assert_int_equal(u.resync_seconds, 300);
-    assert_int_equal(
-        stw_fields_decode(stw_databaseuser_grant_fields, stw_json_at(u.grants, 0), arena, &g), 0);
+    assert_int_equal(stw_fields_decode(dbu_grant_fields, stw_json_at(u.grants, 0), arena, &g), 0);
     assert_string_equal(g.database, "d");
     assert_null(g.schema);
     assert_string_equal(g.table, "t");
@@ -315,7 +314,7 @@ static void test_plain_password_is_not_in_the_error(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     struct stw_error err = {0};
-    struct stw_databaseuser u;
+    struct dbu_spec u;
     (void)state;
     scan(&doc, "{\"user\":\"app\",\"password\":\"changeit\"}");
     assert_int_equal(stw_kind_decode(&stw_kind_databaseuser, stw_json_root(&doc), arena, &u, &err),
@@ -328,7 +327,7 @@ static void test_account_key_has_the_target_in_small_letters(void **state)
 {
     stw_autobuf struct stw_buf key = STW_BUF_INIT(256);
     (void)state;
-    stw_databaseuser_account_key("Orders-DB", "App", &key);
+    dbu_account_key("Orders-DB", "App", &key);
     assert_string_equal(stw_buf_str(&key), "orders-db/App");
 }
 
@@ -341,15 +340,15 @@ static void test_annotation_confirms_the_databases_that_it_lists(void **state)
     (void)state;
     scan(&doc, object);
     struct stw_json o = stw_json_root(&doc);
-    assert_true(stw_databaseuser_confirms(o, "d/one", "a"));
-    assert_false(stw_databaseuser_confirms(o, "d/one", "A"));
-    assert_false(stw_databaseuser_confirms(o, "d/other", "a"));
-    assert_true(stw_databaseuser_confirms(o, "d/more", "a"));
-    assert_true(stw_databaseuser_confirms(o, "d/more", "b"));
-    assert_true(stw_databaseuser_confirms(o, "d/more", "c d"));
-    assert_false(stw_databaseuser_confirms(o, "d/more", "c"));
-    assert_true(stw_databaseuser_confirms(o, "d/comma", "a,b"));
-    assert_false(stw_databaseuser_confirms(o, "d/none", "a"));
+    assert_true(dbu_confirms(o, "d/one", "a"));
+    assert_false(dbu_confirms(o, "d/one", "A"));
+    assert_false(dbu_confirms(o, "d/other", "a"));
+    assert_true(dbu_confirms(o, "d/more", "a"));
+    assert_true(dbu_confirms(o, "d/more", "b"));
+    assert_true(dbu_confirms(o, "d/more", "c d"));
+    assert_false(dbu_confirms(o, "d/more", "c"));
+    assert_true(dbu_confirms(o, "d/comma", "a,b"));
+    assert_false(dbu_confirms(o, "d/none", "a"));
 }
 
 int main(void)

@@ -48,32 +48,32 @@ static const struct {
     const char *object, *name;
     bool database;
     const char *swept;
-    enum stw_stray expected;
+    enum dbu_stray expected;
 } cases[] = {
-    {"", "app", false, "main", STW_STRAY_GONE},
-    {"{\"metadata\":{\"uid\":\"u-2\"}}", "app", false, "main", STW_STRAY_GONE},
-    {"{\"metadata\":{}}", "app", false, "main", STW_STRAY_GONE},
-    {"{\"metadata\":{\"uid\":\"u-1\"},\"stub\":{}}", "x", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("main"), APP, ""), "app", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("MAIN"), APP, ""), "app_b", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("alias"), APP, ""), "app", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("other"), APP, ""), "app", false, "main", STW_STRAY_MOVED},
-    {OBJECT(ON("pg"), APP, ""), "app", false, "main", STW_STRAY_MOVED},
-    {OBJECT(ON("unknown"), APP, ""), "app", false, "main", STW_STRAY_MOVED},
-    {OBJECT("", APP, ""), "app", false, "main", STW_STRAY_NOT},
+    {"", "app", false, "main", DBU_STRAY_GONE},
+    {"{\"metadata\":{\"uid\":\"u-2\"}}", "app", false, "main", DBU_STRAY_GONE},
+    {"{\"metadata\":{}}", "app", false, "main", DBU_STRAY_GONE},
+    {"{\"metadata\":{\"uid\":\"u-1\"},\"stub\":{}}", "x", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("main"), APP, ""), "app", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("MAIN"), APP, ""), "app_b", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("alias"), APP, ""), "app", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("other"), APP, ""), "app", false, "main", DBU_STRAY_MOVED},
+    {OBJECT(ON("pg"), APP, ""), "app", false, "main", DBU_STRAY_MOVED},
+    {OBJECT(ON("unknown"), APP, ""), "app", false, "main", DBU_STRAY_MOVED},
+    {OBJECT("", APP, ""), "app", false, "main", DBU_STRAY_NOT},
     /* The label moved, which the status of an account forbids. */
-    {OBJECT(ON("other"), APP, MADE("main")), "app", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("main"), APP, MADE("other")), "app", false, "main", STW_STRAY_MOVED},
-    {OBJECT(ON("main"), "\"user\":\"new\"", ""), "app", false, "main", STW_STRAY_UNWANTED},
-    {OBJECT(ON("main"), "\"user\":\"new\"", MADE("main")), "app", false, "main", STW_STRAY_NOT},
-    {OBJECT(ON("main"), "\"user\":\"new\"", MADE("main")), "ap", false, "main", STW_STRAY_UNWANTED},
-    {OBJECT(ON("main"), APP, ""), "d", true, "main", STW_STRAY_UNWANTED},
+    {OBJECT(ON("other"), APP, MADE("main")), "app", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("main"), APP, MADE("other")), "app", false, "main", DBU_STRAY_MOVED},
+    {OBJECT(ON("main"), "\"user\":\"new\"", ""), "app", false, "main", DBU_STRAY_UNWANTED},
+    {OBJECT(ON("main"), "\"user\":\"new\"", MADE("main")), "app", false, "main", DBU_STRAY_NOT},
+    {OBJECT(ON("main"), "\"user\":\"new\"", MADE("main")), "ap", false, "main", DBU_STRAY_UNWANTED},
+    {OBJECT(ON("main"), APP, ""), "d", true, "main", DBU_STRAY_UNWANTED},
     {OBJECT(ON("main"), APP ",\"databases\":[{\"name\":\"D\"}]", ""), "d", true, "main",
-     STW_STRAY_NOT},
+     DBU_STRAY_NOT},
     {OBJECT(ON("pg"), APP ",\"databases\":[{\"name\":\"D\"}]", ""), "d", true, "pg",
-     STW_STRAY_UNWANTED},
-    {OBJECT(ON("pg"), APP, "\"databases\":[{\"name\":\"d\"}]"), "d", true, "pg", STW_STRAY_NOT},
-    {OBJECT(ON("pg"), APP, ""), "steward_new_00", true, "pg", STW_STRAY_NOT},
+     DBU_STRAY_UNWANTED},
+    {OBJECT(ON("pg"), APP, "\"databases\":[{\"name\":\"d\"}]"), "d", true, "pg", DBU_STRAY_NOT},
+    {OBJECT(ON("pg"), APP, ""), "steward_new_00", true, "pg", DBU_STRAY_NOT},
 };
 
 static void test_stray_accounts_are_those_without_an_object(void **state)
@@ -92,7 +92,7 @@ static void test_stray_accounts_are_those_without_an_object(void **state)
                              0);
             object = stw_json_root(&doc);
         }
-        if (stw_stray_judge(&m, object, targets, stw_targets_find(targets, cases[i].swept)) !=
+        if (dbu_stray_judge(&m, object, targets, stw_targets_find(targets, cases[i].swept)) !=
             cases[i].expected)
             fail_msg("%zu: %s", i, cases[i].object);
     }
@@ -121,7 +121,7 @@ static void test_advice_quotes_names(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(advice); i++) {
         stw_autobuf struct stw_buf out = STW_BUF_INIT(4096);
-        stw_stray_advise(&advice[i].mark, stw_targets_find(targets, advice[i].target), &out);
+        dbu_stray_advise(&advice[i].mark, stw_targets_find(targets, advice[i].target), &out);
         assert_string_equal(stw_buf_str(&out), advice[i].expected);
     }
 }

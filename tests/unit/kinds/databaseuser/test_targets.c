@@ -26,9 +26,9 @@
 
 /* --- parsing a file */
 
-static int parse(const char *text, struct stw_target_file *f, struct stw_error *err)
+static int parse(const char *text, struct dbu_target_file *f, struct stw_error *err)
 {
-    return stw_target_file_parse("c.yaml", text, strlen(text), f, err);
+    return dbu_target_file_parse("c.yaml", text, strlen(text), f, err);
 }
 
 static void test_targets_are_read_from_a_configuration(void **state)
@@ -42,7 +42,7 @@ static void test_targets_are_read_from_a_configuration(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        stw_autotargetfile struct stw_target_file f = {0};
+        dbu_autotargetfile struct dbu_target_file f = {0};
         struct stw_error err = {0};
         assert_int_equal(parse(cases[i].text, &f, &err), 0);
         assert_int_equal(stw_targets_count(f.targets), cases[i].count);
@@ -70,7 +70,7 @@ static void test_errors_have_line_and_column(void **state)
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
-        stw_autotargetfile struct stw_target_file f = {0};
+        dbu_autotargetfile struct dbu_target_file f = {0};
         struct stw_error err = {0};
         assert_int_equal(parse(cases[i].text, &f, &err), -1);
         assert_string_equal(stw_buf_str(&f.errors), cases[i].lines);
@@ -82,7 +82,7 @@ static void test_errors_have_line_and_column(void **state)
 
 static void test_broken_yaml_is_an_error(void **state)
 {
-    stw_autotargetfile struct stw_target_file f = {0};
+    dbu_autotargetfile struct dbu_target_file f = {0};
     struct stw_error err = {0};
     (void)state;
     assert_int_equal(parse("targets: [\n", &f, &err), -1);
@@ -95,7 +95,7 @@ static void test_broken_yaml_is_an_error(void **state)
 struct fixture {
     char dir[64], path[128];
     struct stw_metrics *metrics;
-    struct stw_target_store *store;
+    struct dbu_target_store *store;
     atomic_uint told;
     atomic_size_t told_count;
     char last[256]; /* text that was passed on */
@@ -137,11 +137,11 @@ static void pass(void *ctx, const char *text, size_t len)
 static void open_store(struct fixture *x)
 {
     struct stw_error err = {0};
-    struct stw_target_store_config config = {
+    struct dbu_target_store_config config = {
         .path = x->path, .metrics = x->metrics, .text = pass, .text_ctx = x};
-    if (stw_target_store_create(&config, &x->store, &err) != 0)
+    if (dbu_target_store_create(&config, &x->store, &err) != 0)
         fail_msg("%s", err.text);
-    assert_int_equal(stw_target_store_on_change(x->store, told, x), 0);
+    assert_int_equal(dbu_target_store_on_change(x->store, told, x), 0);
 }
 
 static int setup(void **state)
@@ -160,7 +160,7 @@ static int teardown(void **state)
 {
     struct fixture *x = *state;
     char command[128];
-    stw_target_store_destroy(x->store);
+    dbu_target_store_destroy(x->store);
     stw_metrics_destroy(x->metrics);
     (void)snprintf(command, sizeof(command), "rm -rf %s", x->dir);
     assert_int_equal(system(command), 0);
@@ -170,7 +170,7 @@ static int teardown(void **state)
 
 static size_t count_now(const struct fixture *x)
 {
-    struct stw_targets *now = stw_target_store_get(x->store);
+    struct stw_targets *now = dbu_target_store_get(x->store);
     size_t count = stw_targets_count(now);
     stw_targets_unref(now);
     return count;
@@ -186,8 +186,8 @@ static double metric(const struct fixture *x, const char *result)
 /* New content counts when a second check finds it unchanged. */
 static void look_twice(const struct fixture *x)
 {
-    assert_int_equal(stw_target_store_look(x->store), 100);
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 100);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
 }
 
 static void test_changed_file_is_read_when_it_is_quiet(void **state)
@@ -196,11 +196,11 @@ static void test_changed_file_is_read_when_it_is_quiet(void **state)
     put(x, "steward.yaml", ONE);
     open_store(x);
     assert_int_equal(count_now(x), 1);
-    assert_int_equal(stw_target_store_look(x->store), 60000); /* nothing new */
+    assert_int_equal(dbu_target_store_look(x->store), 60000); /* nothing new */
     put(x, "steward.yaml", TWO);
-    assert_int_equal(stw_target_store_look(x->store), 100);
+    assert_int_equal(dbu_target_store_look(x->store), 100);
     assert_int_equal(count_now(x), 1); /* perhaps it is still being written */
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
     assert_int_equal(count_now(x), 2);
     assert_int_equal(x->told, 1);
     assert_int_equal(x->told_count, 2);
@@ -218,11 +218,11 @@ static void test_half_written_file_is_not_read(void **state)
     put(x, "steward.yaml", TWO);
     open_store(x);
     put(x, "steward.yaml", "targets:\n");
-    assert_int_equal(stw_target_store_look(x->store), 100);
+    assert_int_equal(dbu_target_store_look(x->store), 100);
     put(x, "steward.yaml", ONE);
-    assert_int_equal(stw_target_store_look(x->store), 100);
+    assert_int_equal(dbu_target_store_look(x->store), 100);
     put(x, "steward.yaml", TWO);
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
     assert_int_equal(count_now(x), 2);
     assert_int_equal(x->told, 0);
 }
@@ -237,7 +237,7 @@ static void test_wrong_lists_are_refused_whole(void **state)
     for (size_t i = 0; i < STW_COUNT(wrong); i++) {
         put(x, "steward.yaml", wrong[i]);
         look_twice(x);
-        assert_int_equal(stw_target_store_look(x->store), 60000);
+        assert_int_equal(dbu_target_store_look(x->store), 60000);
         assert_int_equal(count_now(x), 1);
         assert_true(metric(x, "error") == (double)(i + 1)); /* each once */
     }
@@ -257,7 +257,7 @@ static void test_missing_file_keeps_the_targets(void **state)
     assert_int_equal(count_now(x), 1);
     assert_true(metric(x, "error") == 1);
     move(x, "away.yaml", "steward.yaml");
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
     put(x, "steward.yaml", TWO);
     look_twice(x);
     assert_int_equal(count_now(x), 2);
@@ -269,10 +269,10 @@ static void test_other_keys_report_no_change(void **state)
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
     open_store(x);
-    struct stw_targets *before = stw_target_store_get(x->store);
+    struct stw_targets *before = dbu_target_store_get(x->store);
     put(x, "steward.yaml", "# a word\nlogLevel: debug\n" ONE);
     look_twice(x);
-    struct stw_targets *after = stw_target_store_get(x->store);
+    struct stw_targets *after = dbu_target_store_get(x->store);
     assert_ptr_equal(before, after);
     assert_int_equal(x->told, 0);
     stw_targets_unref(before);
@@ -288,11 +288,11 @@ static void test_new_text_is_passed_on_once(void **state)
     assert_int_equal(x->passed, 0);
     put(x, "steward.yaml", "logLevel: debug\n" BAD);
     look_twice(x);
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
     assert_int_equal(x->passed, 1);
     assert_string_equal(x->last, "logLevel: debug\n" BAD);
     put(x, "steward.yaml", ONE);
-    assert_int_equal(stw_target_store_look(x->store), 60000);
+    assert_int_equal(dbu_target_store_look(x->store), 60000);
     assert_int_equal(x->passed, 2);
     assert_string_equal(x->last, ONE);
 }
@@ -301,11 +301,11 @@ static void test_invalid_first_file_is_an_error(void **state)
 {
     struct fixture *x = *state;
     struct stw_error err = {0};
-    struct stw_target_store_config config = {.path = x->path, .metrics = x->metrics};
-    assert_int_equal(stw_target_store_create(&config, &x->store, &err), -1);
+    struct dbu_target_store_config config = {.path = x->path, .metrics = x->metrics};
+    assert_int_equal(dbu_target_store_create(&config, &x->store, &err), -1);
     assert_non_null(strstr(err.text, "steward.yaml"));
     put(x, "steward.yaml", BAD);
-    assert_int_equal(stw_target_store_create(&config, &x->store, &err), -1);
+    assert_int_equal(dbu_target_store_create(&config, &x->store, &err), -1);
     assert_non_null(strstr(err.text, "steward.yaml:6:9: targets[0].prot"));
     assert_null(x->store);
 }
@@ -314,10 +314,10 @@ static void test_no_file_means_no_targets(void **state)
 {
     struct fixture *x = *state;
     struct stw_error err = {0};
-    struct stw_target_store_config config = {.metrics = x->metrics};
-    assert_int_equal(stw_target_store_create(&config, &x->store, &err), 0);
-    assert_int_equal(stw_target_store_start(x->store, &err), 0);
-    assert_null(stw_target_store_get(x->store));
+    struct dbu_target_store_config config = {.metrics = x->metrics};
+    assert_int_equal(dbu_target_store_create(&config, &x->store, &err), 0);
+    assert_int_equal(dbu_target_store_start(x->store, &err), 0);
+    assert_null(dbu_target_store_get(x->store));
 }
 
 static void test_forgotten_listener_is_not_told(void **state)
@@ -325,14 +325,14 @@ static void test_forgotten_listener_is_not_told(void **state)
     struct fixture *x = *state;
     put(x, "steward.yaml", ONE);
     open_store(x);
-    stw_target_store_forget(x->store, told, x);
+    dbu_target_store_forget(x->store, told, x);
     put(x, "steward.yaml", TWO);
     look_twice(x);
     assert_int_equal(count_now(x), 2);
     assert_int_equal(x->told, 0);
     for (int i = 0; i < 8; i++)
-        assert_int_equal(stw_target_store_on_change(x->store, told, x), 0);
-    assert_int_equal(stw_target_store_on_change(x->store, told, x), -1);
+        assert_int_equal(dbu_target_store_on_change(x->store, told, x), 0);
+    assert_int_equal(dbu_target_store_on_change(x->store, told, x), -1);
 }
 
 /* --- with its thread */
@@ -351,7 +351,7 @@ static void start(struct fixture *x)
 {
     struct stw_error err = {0};
     open_store(x);
-    assert_int_equal(stw_target_store_start(x->store, &err), 0);
+    assert_int_equal(dbu_target_store_start(x->store, &err), 0);
 }
 
 static void test_replaced_file_is_noticed(void **state)
@@ -404,7 +404,7 @@ static void test_watch_ends_at_once(void **state)
     put(x, "steward.yaml", ONE);
     start(x);
     uint64_t begin = stw_now_ms(&stw_clock_system);
-    stw_target_store_stop(x->store);
+    dbu_target_store_stop(x->store);
     assert_true(stw_now_ms(&stw_clock_system) - begin < 5000);
     assert_int_equal(count_now(x), 1);
 }

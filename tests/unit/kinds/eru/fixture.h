@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#define WORLD_MANY (STW_ERU_MATCHES_MAX + 20)
+#define WORLD_MANY (ERU_MATCHES_MAX + 20)
 
 struct world {
     /* the Deployment, as the API server has it */
@@ -45,7 +45,7 @@ struct world {
     enum stw_err inputs_refusal; /* STW_OK: none */
     /* the Eru */
     json_t *status; /* as it was last written */
-    struct stw_eru spec;
+    struct eru_spec spec;
     const char *token;
     int64_t now, changed_at;
     int64_t set_by;                /* seconds that the wall clock has been set forward */
@@ -155,7 +155,7 @@ static inline int fake_list(struct eru *e, struct eru_found_list *list, struct s
     struct world *w = world_of;
     (void)e;
     w->lists++;
-    list->all = calloc(STW_ERU_MATCHES_MAX, sizeof(*list->all));
+    list->all = calloc(ERU_MATCHES_MAX, sizeof(*list->all));
     if (w->look_fails)
         return stw_fail(err, STW_ERR_UNAVAILABLE, "nobody answers");
     for (size_t i = 0; i < w->count; i++) {
@@ -165,7 +165,7 @@ static inline int fake_list(struct eru *e, struct eru_found_list *list, struct s
         }
         if (!w->many[i].target.there || !is_listed(list, w->many[i].name))
             continue;
-        list->more = list->count == STW_ERU_MATCHES_MAX;
+        list->more = list->count == ERU_MATCHES_MAX;
         if (list->more)
             break;
         list->all[list->count++] = w->many[i];

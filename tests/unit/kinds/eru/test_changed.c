@@ -443,12 +443,12 @@ static void test_only_changed_workloads_are_restarted(void **state)
 static void test_reads_of_a_run_are_bounded(void **state)
 {
     (void)state;
-    begin_selected(STW_ERU_MATCHES_MAX);
+    begin_selected(ERU_MATCHES_MAX);
     w.inputs.count = STW_INPUTS_MAX;
     w.now = at("2026-01-01T04:00:00Z");
     run_once(&w, true);
     assert_int_equal(w.inputs_reads, 0);
-    for (unsigned i = 1; i <= STW_ERU_MATCHES_MAX; i++) {
+    for (unsigned i = 1; i <= ERU_MATCHES_MAX; i++) {
         run_once(&w, true);
         assert_int_equal(w.inputs_reads, i);
         assert_int_equal(w.stamps, i);
@@ -461,12 +461,12 @@ static void test_reads_of_a_run_are_bounded(void **state)
 static void test_unchanged_workloads_are_named_last(void **state)
 {
     (void)state;
-    begin_selected(STW_ERU_MATCHES_MAX);
+    begin_selected(ERU_MATCHES_MAX);
     restart_all("2026-01-01T04:00:00Z", "2026-01-01T04:01:00Z");
-    w.many[STW_ERU_MATCHES_MAX - 1].target.paused = true;
+    w.many[ERU_MATCHES_MAX - 1].target.paused = true;
     (void)run_all("2026-01-02T04:00:00Z");
     const json_t *list = json_object_get(json_object_get(w.status, "selected"), "workloads");
-    assert_int_equal(json_array_size(list), STW_ERU_NAMED_MAX);
+    assert_int_equal(json_array_size(list), ERU_NAMED_MAX);
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "reason")),
                         "SkippedTargetPaused");
     assert_string_equal(reason(&w, 0), "SkippedForSeveralReasons");

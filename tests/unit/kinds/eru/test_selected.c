@@ -231,8 +231,8 @@ static void test_selector_without_matches_is_skipped(void **state)
 static void test_too_many_matches_restart_nothing(void **state)
 {
     (void)state;
-    begin(STW_ERU_MATCHES_MAX + 1);
-    assert_int_equal(number(&w, "matched"), STW_ERU_MATCHES_MAX + 1);
+    begin(ERU_MATCHES_MAX + 1);
+    assert_int_equal(number(&w, "matched"), ERU_MATCHES_MAX + 1);
     run_at(&w, "2026-01-01T04:00:00Z");
     (void)run_all();
     assert_int_equal(w.stamps, 0);
@@ -244,13 +244,13 @@ static void test_all_allowed_matches_are_restarted(void **state)
 {
     unsigned events = 0;
     (void)state;
-    begin(STW_ERU_MATCHES_MAX);
+    begin(ERU_MATCHES_MAX);
     w.now = at("2026-01-01T04:00:00Z");
     for (int runs = 0; runs < 6; runs++) { /* one records, five restart 20 each */
         run_once(&w, true);
         events += w.event_count;
     }
-    assert_each_once(STW_ERU_MATCHES_MAX, "2026-01-01T04:00:00Z");
+    assert_each_once(ERU_MATCHES_MAX, "2026-01-01T04:00:00Z");
     assert_in_range(events, 1, 5);
     settle_all(&w);
     run_at(&w, "2026-01-01T04:01:00Z");
@@ -457,7 +457,7 @@ static void test_number_of_named_workloads_is_bounded(void **state)
     run_once(&w, true);
     assert_int_equal(count_of("failed"), 30);
     assert_int_equal(count_of("skipped"), 30);
-    assert_int_equal(json_array_size(json_object_get(selected(), "workloads")), STW_ERU_NAMED_MAX);
+    assert_int_equal(json_array_size(json_object_get(selected(), "workloads")), ERU_NAMED_MAX);
     assert_string_equal(state_of("d-30"), "Failed/NoLongerMatches"); /* before skipped ones */
     assert_string_equal(state_of("d-00"), "");
 }

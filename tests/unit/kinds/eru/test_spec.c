@@ -20,12 +20,12 @@ static void test_selector_becomes_a_label_query(void **state)
     stw_autobuf struct stw_buf query = STW_BUF_INIT(1024);
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     struct question q;
-    struct stw_eru e = {0};
+    struct eru_spec e = {0};
     (void)state;
     ask(&q, &stw_kind_eru, object, NULL, NULL);
     assert_int_equal(
         stw_kind_decode(&stw_kind_eru, stw_json_get(q.a.object, "spec"), arena, &e, NULL), 0);
-    stw_eru_selector_query(&e.selector, &query);
+    eru_selector_query(&e.selector, &query);
     assert_string_equal(stw_buf_str(&query),
                         "tier=web,empty=,a in (b,c),example.com/d notin (e,),h=,i!=j,f,!g");
     ask_done(&q);
@@ -57,12 +57,12 @@ static void test_spec_of_defaults_is_recognized(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct question q;
-        struct stw_eru e = {0};
+        struct eru_spec e = {0};
         stw_autoarena struct stw_arena *arena = stw_arena_create();
         ask(&q, &stw_kind_eru, cases[i].object, NULL, NULL);
         assert_int_equal(
             stw_kind_decode(&stw_kind_eru, stw_json_get(q.a.object, "spec"), arena, &e, NULL), 0);
-        if (stw_eru_is_default(&e) != cases[i].is)
+        if (eru_is_default(&e) != cases[i].is)
             fail_msg("%s", cases[i].object);
         ask_done(&q);
     }

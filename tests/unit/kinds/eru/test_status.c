@@ -44,12 +44,12 @@ static void scene_init(struct scene *s)
     s->e->object.status = json_object();
     s->e->target_cached = true;
     s->e->workload = eru_workload_of("Deployment");
-    s->e->spec = (struct stw_eru){.deployment = "web",
-                                  .kind = "Deployment",
-                                  .enabled = true,
-                                  .schedule = "0 4 * * *",
-                                  .time_zone = "Etc/UTC",
-                                  .rollout_timeout_seconds = 600};
+    s->e->spec = (struct eru_spec){.deployment = "web",
+                                   .kind = "Deployment",
+                                   .enabled = true,
+                                   .schedule = "0 4 * * *",
+                                   .time_zone = "Etc/UTC",
+                                   .rollout_timeout_seconds = 600};
     eru_state_read(s->e->object.status, &s->e->state);
 }
 

@@ -49,11 +49,11 @@ static void test_unreadable_workloads_cost_only_themselves(void **state)
 {
     struct eru_found_list l;
     (void)state;
-    serve(STW_ERU_MATCHES_MAX);
+    serve(ERU_MATCHES_MAX);
     list(&l);
     assert_false(l.more);
     assert_int_equal(l.count, 20);
-    assert_int_equal(json_array_size(l.unreadable), STW_ERU_MATCHES_MAX);
+    assert_int_equal(json_array_size(l.unreadable), ERU_MATCHES_MAX);
     release(&l);
 }
 
@@ -62,11 +62,11 @@ static void test_very_many_unreadable_workloads_end_the_list(void **state)
 {
     struct eru_found_list l;
     (void)state;
-    serve(STW_ERU_MATCHES_MAX + 1);
+    serve(ERU_MATCHES_MAX + 1);
     list(&l);
     assert_true(l.more);
     assert_int_equal(l.count, 0);
-    assert_int_equal(json_array_size(l.unreadable), STW_ERU_MATCHES_MAX);
+    assert_int_equal(json_array_size(l.unreadable), ERU_MATCHES_MAX);
     release(&l);
 }
 

@@ -65,12 +65,12 @@ static void begin(struct world *w, size_t path_len)
 static void test_list_of_all_snapshots_has_a_limit(void **state)
 {
     struct world w;
-    struct stw_snapshot_list all;
+    struct eb_snapshot_list all;
     enum stw_store_trouble trouble;
     struct stw_error err = {0};
     (void)state;
     begin(&w, 890);
-    assert_int_equal(stw_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
+    assert_int_equal(eb_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
     assert_int_equal(err.code, STW_ERR_TOO_LARGE);
     assert_int_equal(trouble, STW_STORE_FAILED);
     assert_true(w.liar.listed < (8 << 20) / 890);
@@ -82,7 +82,7 @@ static void test_list_of_all_snapshots_has_a_limit(void **state)
 static void test_list_waits_for_memory(void **state)
 {
     struct world w;
-    struct stw_snapshot_list all;
+    struct eb_snapshot_list all;
     struct stw_kept other = {0};
     enum stw_store_trouble trouble;
     struct stw_error err = {0};
@@ -90,7 +90,7 @@ static void test_list_waits_for_memory(void **state)
     stw_memory_budget_set((uint64_t)128 << 20);
     begin(&w, 890);
     assert_true(stw_kept_set(&other, 5 << 20));
-    assert_int_equal(stw_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
+    assert_int_equal(eb_snapshot_list(&w.liar.store, w.path, NULL, &all, &trouble, &err), -1);
     assert_int_equal(err.code, STW_ERR_UNAVAILABLE);
     assert_non_null(strstr(err.text, "there is no memory now for a list of "));
     assert_true(w.liar.listed < (1 << 20) / 890);
@@ -102,15 +102,15 @@ static void test_list_waits_for_memory(void **state)
 
 static void test_snapshots_of_others_are_not_kept_in_memory(void **state)
 {
-    const struct stw_snapshot_retention keep = {.max_backups = 1, .owner = "me"};
-    const struct stw_snapshot_pruning p = {.keep = &keep, .now = INT32_MAX};
+    const struct eb_snapshot_retention keep = {.max_backups = 1, .owner = "me"};
+    const struct eb_snapshot_pruning p = {.keep = &keep, .now = INT32_MAX};
     struct world w;
     enum stw_store_trouble trouble;
     struct stw_error err = {0};
     unsigned count;
     (void)state;
     begin(&w, 890);
-    assert_int_equal(stw_snapshot_prune(&w.liar.store, w.path, &p, &count, &trouble, &err), 0);
+    assert_int_equal(eb_snapshot_prune(&w.liar.store, w.path, &p, &count, &trouble, &err), 0);
     assert_int_equal(count, MINE - 1);
     assert_int_equal(w.liar.removed, MINE - 1);
     stw_store_done(&w.liar.store);

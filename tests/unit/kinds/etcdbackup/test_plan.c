@@ -64,13 +64,13 @@ static bool starts(struct world *w, int64_t at)
 
 static void succeed(struct world *w)
 {
-    struct stw_snapshot made = {.revision = 7, .time = w->c.now, .verified = true};
+    struct eb_snapshot made = {.revision = 7, .time = w->c.now, .verified = true};
     eb_state_succeed(&w->s, &made, "s3://b/k");
 }
 
 static void go_wrong(struct world *w)
 {
-    struct stw_snapshot failed = {.fault = STW_SNAPSHOT_STORE, .reason = "StoreFull"};
+    struct eb_snapshot failed = {.fault = EB_SNAPSHOT_STORE, .reason = "StoreFull"};
     eb_state_fail(&w->s, &failed, w->c.now);
 }
 
@@ -320,19 +320,19 @@ static void test_names_of_snapshots_are_read(void **state)
     };
     char key[STW_STORE_KEY_MAX + 1];
     (void)state;
-    struct stw_snapshot_name made = {.revision = 4711, .time = t0};
-    assert_int_equal(stw_snapshot_key("db", &made, key), 0);
+    struct eb_snapshot_name made = {.revision = 4711, .time = t0};
+    assert_int_equal(eb_snapshot_key("db", &made, key), 0);
     assert_string_equal(key, rows[0].key);
-    made = (struct stw_snapshot_name){
+    made = (struct eb_snapshot_name){
         .revision = 4711, .time = t0, .cluster = 0xff00000000000001, .owner = "5b0e-1"};
-    assert_int_equal(stw_snapshot_key("db", &made, key), 0);
+    assert_int_equal(eb_snapshot_key("db", &made, key), 0);
     assert_string_equal(key, "db_v000000004711_2026-01-01-00:00:00_ff00000000000001_5b0e-1");
-    assert_int_equal(stw_snapshot_key_parse("db", key, &made), 0);
+    assert_int_equal(eb_snapshot_key_parse("db", key, &made), 0);
     assert_true(made.cluster == 0xff00000000000001);
     assert_string_equal(made.owner, "5b0e-1");
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
-        struct stw_snapshot_name name = {0};
-        assert_int_equal(stw_snapshot_key_parse("db", rows[i].key, &name), rows[i].rc);
+        struct eb_snapshot_name name = {0};
+        assert_int_equal(eb_snapshot_key_parse("db", rows[i].key, &name), rows[i].rc);
         assert_true(name.revision == rows[i].revision && name.own == rows[i].own);
         if (rows[i].rc == 0)
             assert_true(name.time == t0);
@@ -351,7 +351,7 @@ static void test_names_of_snapshots_are_read(void **state)
 static void test_retention_keeps_the_last_verified_one(void **state)
 {
     static const struct {
-        struct stw_snapshot_retention r;
+        struct eb_snapshot_retention r;
         const char *goes; /* of the four below, newest first */
     } rows[] = {
         {{0, 0, NULL}, "...."},   {{2, 0, NULL}, "...x"}, /* what is not ours is neither counted nor
@@ -359,14 +359,14 @@ static void test_retention_keeps_the_last_verified_one(void **state)
         {{1, 0, NULL}, "..xx"},   {{1, 0, "k10"}, "...x"}, /* the last verified one stays */
         {{0, 100, NULL}, "..xx"}, {{0, 100, "k9"}, "..x."}, {{3, 1, NULL}, "x.xx"},
     };
-    struct stw_snapshot_entry all[] = {OWN(11, 50), OWN(500, 9999), OWN(10, 200), OWN(9, 300)};
-    const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
+    struct eb_snapshot_entry all[] = {OWN(11, 50), OWN(500, 9999), OWN(10, 200), OWN(9, 300)};
+    const struct eb_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
     bool goes[STW_COUNT(all)];
     (void)state;
     all[1].name.own = false;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         char text[STW_COUNT(all) + 1] = "";
-        stw_snapshot_choose_old(&l, &rows[i].r, t0, goes);
+        eb_snapshot_choose_old(&l, &rows[i].r, t0, goes);
         for (size_t k = 0; k < STW_COUNT(all); k++)
             text[k] = goes[k] ? 'x' : '.';
         text[STW_COUNT(all)] = '\0';
@@ -389,14 +389,14 @@ static void test_retention_keeps_the_last_verified_one(void **state)
  * named an owner. */
 static void test_retention_counts_owner_and_incarnation(void **state)
 {
-    struct stw_snapshot_entry all[] = {
+    struct eb_snapshot_entry all[] = {
         OF("restored-2", 2, "me", 1000012, 10), OF("sibling-1", 2, "you", 1000011, 15),
         OF("restored-1", 2, "me", 11, 20),      OF("old-life-3", 1, "me", 9000003, 30),
         OF("nobodys", 0, "", 9000002, 35),      OF("old-life-2", 1, "me", 9000002, 40),
         OF("old-life-1", 1, "me", 9000001, 50),
     };
     static const struct {
-        struct stw_snapshot_retention r;
+        struct eb_snapshot_retention r;
         const char *goes;
     } rows[] = {
         {{.max_backups = 1, .owner = "me"}, "..x..xx"},
@@ -408,12 +408,12 @@ static void test_retention_counts_owner_and_incarnation(void **state)
         {{.max_age_s = 12, .owner = "me"}, "..xx.xx"},
         {{.max_age_s = 12}, "....x.."}, /* called by a person */
     };
-    const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
+    const struct eb_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
     bool goes[STW_COUNT(all)];
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         char text[STW_COUNT(all) + 1] = "";
-        stw_snapshot_choose_old(&l, &rows[i].r, t0, goes);
+        eb_snapshot_choose_old(&l, &rows[i].r, t0, goes);
         for (size_t k = 0; k < STW_COUNT(all); k++)
             text[k] = goes[k] ? 'x' : '.';
         assert_string_equal(text, rows[i].goes);
@@ -423,7 +423,7 @@ static void test_retention_counts_owner_and_incarnation(void **state)
 /* By a clock that was ahead, or by another writer. */
 static void test_retention_ignores_names_of_the_future(void **state)
 {
-    struct stw_snapshot_entry all[] = {
+    struct eb_snapshot_entry all[] = {
         OF("century", 1, "me", 1, -3000000000),
         OF("tomorrow", 1, "me", 2, -86400),
         OF("now", 1, "me", 13, 0),
@@ -431,19 +431,19 @@ static void test_retention_ignores_names_of_the_future(void **state)
         OF("earlier", 1, "me", 11, 200),
     };
     static const struct {
-        struct stw_snapshot_retention r;
+        struct eb_snapshot_retention r;
         const char *goes;
     } rows[] = {
         {{.max_backups = 2, .owner = "me"}, "....x"},
         {{.max_backups = 1, .owner = "me"}, "...xx"},
         {{.max_age_s = 50, .owner = "me"}, "...xx"},
     };
-    const struct stw_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
+    const struct eb_snapshot_list l = {.all = all, .count = STW_COUNT(all)};
     bool goes[STW_COUNT(all)];
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         char text[STW_COUNT(all) + 1] = "";
-        stw_snapshot_choose_old(&l, &rows[i].r, t0, goes);
+        eb_snapshot_choose_old(&l, &rows[i].r, t0, goes);
         for (size_t k = 0; k < STW_COUNT(all); k++)
             text[k] = goes[k] ? 'x' : '.';
         assert_string_equal(text, rows[i].goes);

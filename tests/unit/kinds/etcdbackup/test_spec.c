@@ -36,9 +36,9 @@ static void test_unknown_time_zone_names_the_missing_package(void **state)
 static void test_specs_are_decoded_with_their_defaults(void **state)
 {
     struct question q;
-    struct stw_etcdbackup b;
-    struct stw_etcdrestore r;
-    struct stw_etcdcluster c;
+    struct eb_spec b;
+    struct er_spec r;
+    struct ec_spec c;
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     (void)state;
     ask(&q, &stw_kind_etcdbackup, EB(""), NULL, NULL);

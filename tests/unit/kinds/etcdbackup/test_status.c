@@ -71,18 +71,18 @@ static void assert_condition(struct scene *s, const char *type, const char *want
 }
 
 /* A backup that has ended, as reconcile.c takes in its result. */
-static void collect(struct scene *s, enum stw_snapshot_fault fault, const char *endpoint)
+static void collect(struct scene *s, enum eb_snapshot_fault fault, const char *endpoint)
 {
     struct eb *e = s->e;
-    e->result = (struct stw_snapshot){.time = 1000, .revision = 7};
+    e->result = (struct eb_snapshot){.time = 1000, .revision = 7};
     stw_format(e->result.endpoint, sizeof(e->result.endpoint), "%s", endpoint);
     e->collected = true;
-    if (fault == STW_SNAPSHOT_FINE) {
+    if (fault == EB_SNAPSHOT_FINE) {
         eb_state_succeed(&e->state, &e->result, "s3://b/k");
         return;
     }
     (void)eb_fault(&e->result, fault, "SecretMissing", "%s",
-                   fault == STW_SNAPSHOT_SOURCE ? "the source has failed" : "another part failed");
+                   fault == EB_SNAPSHOT_SOURCE ? "the source has failed" : "another part failed");
     eb_state_fail(&e->state, &e->result, e->clock.now);
 }
 
@@ -92,13 +92,13 @@ static void run_again(struct scene *s)
     json_decref(s->e->object.status);
     s->e->object.status = json_incref(s->status);
     s->e->collected = s->e->checked = s->e->lacks = false;
-    s->e->result = (struct stw_snapshot){0};
+    s->e->result = (struct eb_snapshot){0};
 }
 
 static void test_asked_source_is_named(void **state)
 {
-    static const enum stw_snapshot_fault faults[] = {STW_SNAPSHOT_FINE, STW_SNAPSHOT_STORE,
-                                                     STW_SNAPSHOT_CONTENT};
+    static const enum eb_snapshot_fault faults[] = {EB_SNAPSHOT_FINE, EB_SNAPSHOT_STORE,
+                                                    EB_SNAPSHOT_CONTENT};
     (void)state;
     for (size_t i = 0; i < STW_COUNT(faults); i++) {
         struct scene s;
@@ -114,12 +114,12 @@ static void test_asked_source_is_named(void **state)
 static void test_unasked_source_is_not_reported_as_reachable(void **state)
 {
     (void)state;
-    for (int fault = 0; fault < STW_SNAPSHOT_FAULTS; fault++) {
+    for (int fault = 0; fault < EB_SNAPSHOT_FAULTS; fault++) {
         struct scene s;
         scene_init(&s);
         stw_format(s.e->state.endpoint, sizeof(s.e->state.endpoint), "%s", URL);
-        collect(&s, (enum stw_snapshot_fault)fault, "");
-        assert_condition(&s, "SourceReachable", fault == STW_SNAPSHOT_SOURCE ? SOURCE_FAILED : "");
+        collect(&s, (enum eb_snapshot_fault)fault, "");
+        assert_condition(&s, "SourceReachable", fault == EB_SNAPSHOT_SOURCE ? SOURCE_FAILED : "");
         scene_done(&s);
     }
 }
@@ -139,10 +139,10 @@ static void test_a_source_stays_reachable_until_it_is_asked_again(void **state)
     struct scene s;
     (void)state;
     scene_init(&s);
-    collect(&s, STW_SNAPSHOT_FINE, URL);
+    collect(&s, EB_SNAPSHOT_FINE, URL);
     assert_condition(&s, "SourceReachable", "SourceReachable=True/Reachable/" URL " was asked");
     run_again(&s);
-    collect(&s, STW_SNAPSHOT_STORE, "");
+    collect(&s, EB_SNAPSHOT_STORE, "");
     assert_condition(&s, "SourceReachable", "SourceReachable=True/Reachable/" URL " was asked");
     assert_condition(&s, "StoreReachable",
                      "StoreReachable=False/SecretMissing/another part failed");
@@ -155,12 +155,12 @@ static void test_a_mended_source_is_not_reported_as_missing(void **state)
     struct scene s;
     (void)state;
     scene_init(&s);
-    collect(&s, STW_SNAPSHOT_SOURCE, "");
+    collect(&s, EB_SNAPSHOT_SOURCE, "");
     assert_condition(&s, "SourceReachable", SOURCE_FAILED);
     run_again(&s);
     assert_condition(&s, "SourceReachable", SOURCE_FAILED);
     run_again(&s);
-    collect(&s, STW_SNAPSHOT_STORE, "");
+    collect(&s, EB_SNAPSHOT_STORE, "");
     assert_condition(&s, "SourceReachable", "");
     scene_done(&s);
 }

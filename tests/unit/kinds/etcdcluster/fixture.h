@@ -62,7 +62,7 @@ static inline void fixture_init(struct fixture *f, const char *spec, const char 
         fail_msg("%s", err.text);
     e->object.root = stw_json_root(&e->object.doc);
     (void)stw_semver_parse(e->spec.version, &e->version);
-    e->naming = (struct stw_naming){STW_ETCD_APP, "member", e->spec.repository};
+    e->naming = (struct stw_naming){EC_APP, "member", e->spec.repository};
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
     e->view.now = FIXTURE_NOW;

@@ -352,7 +352,7 @@ static void test_lost_quorum_freezes_with_advice(void **state)
     expect_words(&s, EC_FREEZE, "QuorumLost", "0 of 3 members are healthy, 2 are needed");
     expect_words(&s, EC_FREEZE, "QuorumLost", "`kubectl get pods -l etcd_cluster=db`");
     expect_words(&s, EC_FREEZE, "QuorumLost",
-                 "`kubectl annotate etcdcluster db " STW_ETCD_FORCE_NEW_CLUSTER "=" A "`");
+                 "`kubectl annotate etcdcluster db " EC_FORCE_NEW_CLUSTER "=" A "`");
     s.b->answers = true; /* the better choice */
     expect_words(&s, EC_FREEZE, "QuorumLost", "=" B "`");
     expect_words(&s, EC_FREEZE, "QuorumLost", "those that do not may have more");
@@ -385,7 +385,7 @@ static void test_best_survivor_has_the_newest_term_and_index(void **state)
             s.v.members[n].raft_index = cases[i].of[n].index;
         }
         char command[160];
-        (void)snprintf(command, sizeof(command), STW_ETCD_FORCE_NEW_CLUSTER "=%s`", cases[i].best);
+        (void)snprintf(command, sizeof(command), EC_FORCE_NEW_CLUSTER "=%s`", cases[i].best);
         expect_words(&s, EC_FREEZE, "QuorumLost", command);
         expect_words(&s, EC_FREEZE, "QuorumLost", cases[i].words);
     }

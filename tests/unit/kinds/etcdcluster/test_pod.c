@@ -482,7 +482,7 @@ static void test_claims_outlive_the_cluster(void **state)
     assert_null(json_object_get(at(kept, "metadata/labels"), "app.kubernetes.io/instance"));
     assert_string_equal(text_at(kept, "metadata/labels/etcd_cluster"), "db");
     assert_string_equal(
-        json_string_value(json_object_get(at(kept, "metadata/annotations"), STW_ETCD_CLUSTER_UID)),
+        json_string_value(json_object_get(at(kept, "metadata/annotations"), EC_CLUSTER_UID)),
         "u-1");
     f.e->spec.volume_retention.when_deleted = "Delete";
     json_auto_t *gone = ec_claim_manifest(f.e, "db-a");

@@ -34,7 +34,7 @@ static void test_version_changes_one_step_at_a_time(void **state)
     (void)state;
     for (size_t i = 0; i < STW_COUNT(rows); i++) {
         struct stw_error err = {0};
-        int rc = stw_etcd_step_check(rows[i].from, rows[i].to, &err);
+        int rc = ec_step_check(rows[i].from, rows[i].to, &err);
         assert_int_equal(rc, *rows[i].want ? -1 : 0);
         assert_string_equal(rc ? err.text : "", rows[i].want);
     }
@@ -76,7 +76,7 @@ static void test_only_newly_chosen_secrets_are_looked_up(void **state)
 static void test_spec_is_decoded_with_its_defaults(void **state)
 {
     struct question q;
-    struct stw_etcdcluster c;
+    struct ec_spec c;
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     (void)state;
     ask(&q, &stw_kind_etcdcluster,
@@ -86,7 +86,7 @@ static void test_spec_is_decoded_with_its_defaults(void **state)
                      0);
     assert_int_equal(c.size, 3);
     assert_string_equal(c.version, "3.4.23");
-    assert_string_equal(c.repository, STW_ETCDCLUSTER_REPOSITORY);
+    assert_string_equal(c.repository, EC_REPOSITORY);
     assert_string_equal(c.pod.cluster_domain, "a.b");
     assert_string_equal(c.storage.medium, "Auto");
     assert_null(c.storage.storage_class);

@@ -63,7 +63,7 @@ static void test_only_objects_that_are_being_deleted_get_no_defaults(void **stat
 }
 
 static int decode(struct stw_arena *arena, struct stw_json_doc *doc, const char *spec,
-                  struct stw_myweb *web, struct stw_error *err)
+                  struct myweb_spec *web, struct stw_error *err)
 {
     scan(doc, spec);
     return stw_kind_decode(&stw_kind_myweb, stw_json_root(doc), arena, web, err);
@@ -74,7 +74,7 @@ static void test_spec_is_decoded_with_its_defaults(void **state)
     stw_autojson struct stw_json_doc doc = {0};
     stw_autoarena struct stw_arena *arena = stw_arena_create();
     struct stw_error err = {0};
-    struct stw_myweb web;
+    struct myweb_spec web;
     (void)state;
     assert_int_equal(decode(arena, &doc,
                             "{\"image\":\"n\\u0067inx\",\"nodePortNumber\":30001,\"replicas\":2.0,"
@@ -107,7 +107,7 @@ static void test_field_of_a_wrong_type_keeps_its_default(void **state)
         stw_autojson struct stw_json_doc doc = {0};
         stw_autoarena struct stw_arena *arena = stw_arena_create();
         struct stw_error err = {0};
-        struct stw_myweb web;
+        struct myweb_spec web;
         assert_int_equal(decode(arena, &doc, cases[i].spec, &web, &err), -1);
         assert_int_equal(err.code, STW_ERR_INVALID);
         assert_string_equal(err.text, cases[i].error);

@@ -78,7 +78,7 @@ static void test_completed_when_all_replicas_run(void **state)
 static void test_completed_without_a_node_port(void **state)
 {
     (void)state;
-    f.web.spec.service_type = STW_MYWEB_CLUSTER_IP;
+    f.web.spec.service_type = MYWEB_CLUSTER_IP;
     f.web.children[MYWEB_SERVICE].live.node_port = 0;
     json_auto_t *s = judge();
     assert_true(json_is_true(json_object_get(s, "completed")));
