@@ -32,7 +32,7 @@
 /* --- what is watched */
 
 static const char *const annotations[] = {EC_FORCE_NEW_CLUSTER, EC_SEED_MEMBER, EC_REPLACE_VOLUMES,
-                                          STW_ETCD_DEFRAGMENT, NULL};
+                                          EC_DEFRAGMENT_REQUEST, NULL};
 
 static void project_etcdcluster(const struct stw_operator *op, struct stw_json object,
                                 struct stw_buf *out)
@@ -97,7 +97,7 @@ static void load_run_state(struct ec *e)
     read_annotation(e, EC_FORCE_NEW_CLUSTER, e->force);
     read_annotation(e, EC_SEED_MEMBER, e->restored);
     read_annotation(e, EC_REPLACE_VOLUMES, e->replace_volumes);
-    read_annotation(e, STW_ETCD_DEFRAGMENT, e->defragment);
+    read_annotation(e, EC_DEFRAGMENT_REQUEST, e->defragment);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
     choose_version(e);

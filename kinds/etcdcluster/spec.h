@@ -24,7 +24,7 @@
 #define EC_REPLACE_VOLUMES "etcd.database.coreos.com/replace-volumes"
 
 /* A value that differs from the one honoured last asks that the members are defragmented. */
-#define STW_ETCD_DEFRAGMENT "etcd.database.coreos.com/defragment"
+#define EC_DEFRAGMENT_REQUEST "etcd.database.coreos.com/defragment"
 
 struct ec_spec_pod {
     struct stw_json labels, annotations, node_selector; /* maps of strings */
