@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the modules of the program use each other as lib/layers.txt says.
 
-Five rules: an include and a symbol come from a lower layer or from the module itself; a header
+Six rules: an include and a symbol come from a lower layer or from the module itself; a header
 named *_priv.h is included from its own module only; headers never include each other
 in a circle, sources only where layers.txt lists it; files call each other in a circle only where
-layers.txt lists it with a reason; docs/architecture.md shows the layers of layers.txt.  Symbols are
-read from the static libraries of the build directory.
+layers.txt lists it with a reason; the symbols of a kind have the prefix of layers.txt; docs/architecture.md
+shows the layers of layers.txt.  Symbols are read from the static libraries of the build directory.
 
 Usage: layers.py [--build-dir DIR] [--top DIR]
 
@@ -26,10 +26,11 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
 class Table:
     """lib/layers.txt: `folder` and `layer` of each module, and the circles that are allowed: `circles` of
-    includes, and `calls` of functions with their reasons."""
+    includes, and `calls` of functions with their reasons.  `prefix` of the symbols of some modules."""
 
     def __init__(self, path):
         self.folder, self.layer, self.circles, self.calls, self.lines = {}, {}, [], [], []
+        self.prefix = {}
         for line in path.read_text("utf-8").splitlines():
             words = line.split()
             if not words or words[0] == "#":
@@ -39,6 +40,9 @@ class Table:
                 continue
             if words[0] == "calls":
                 self.calls.append((" ".join(words[1:]), []))
+                continue
+            if words[0] == "prefix":
+                self.prefix.update(word.split("=") for word in words[1:])
                 continue
             if words[0] == "circle":
                 self.circles.append(sorted(words[1:]))
@@ -241,6 +245,15 @@ def check_calls(table, symbols):
             yield f"scripts/lib/layers.txt: a circle of calls without a reason: {' '.join(files)}"
 
 
+def check_prefixes(table, symbols):
+    """A sentence for each symbol of a kind without its prefix, except its rows in the tables of the program."""
+    for symbol, (module, file) in sorted(symbols.owner.items()):
+        prefix = table.prefix.get(module, "")
+        if not symbol.startswith(prefix) and symbol not in (f"stw_kind_{module}", f"stw_controller_{module}"):
+            yield (f"{file}: {symbol} does not begin with {prefix}, as the names of {module} do "
+                   "(scripts/lib/layers.txt)")
+
+
 def check_page(table):
     """docs/architecture.md shows the layers."""
     page = (table.top / "docs" / "architecture.md").read_text("utf-8")
@@ -259,7 +272,7 @@ def main():
              *check_page(table)]
     if options.build_dir:
         symbols = Symbols(table, options.build_dir)
-        found += [*check_symbols(table, symbols), *check_calls(table, symbols)]
+        found += [*check_symbols(table, symbols), *check_calls(table, symbols), *check_prefixes(table, symbols)]
     print("\n".join(found))
     return 1 if found else 0
 

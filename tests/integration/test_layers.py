@@ -138,6 +138,15 @@ def test_the_list_of_circles_of_calls_is_exact(tree, row, problem):
     assert check(tree, *build(tree)) == (1 if problem else 0, problem)
 
 
+def test_symbols_of_a_kind_have_its_prefix(tree):
+    """Except its rows in the tables of the program."""
+    plant(tree, "scripts/lib/layers.txt", "prefix  kinds=shop_")
+    plant(tree, "lib/kinds/kind.c", "int shop_open(void);\nint shop_open(void)\n{\n    return 0;\n}\n"
+                                    "int stw_kind_kinds, stw_controller_kinds;")
+    assert check(tree, *build(tree)) == (
+        1, "kinds/kind: stw_kind does not begin with shop_, as the names of kinds do (scripts/lib/layers.txt)")
+
+
 def test_a_page_with_other_layers(tree):
     plant(tree, "scripts/lib/layers.txt", "3  more=src/more")
     (tree / "src" / "more").mkdir()
