@@ -18,6 +18,7 @@ PROGRAM = ("lib", "src", "controller", "webhook", "certs", "operator", "kinds")
 STRINGS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 FUNCTION = re.compile(r"^(static )?(?:inline )?(?:[A-Za-z_]\w*[ *]+)+(\w+) ?\(([^;{}]*)\)\n\{(.*?)^\}",
                       re.MULTILINE | re.DOTALL)
+PROTOTYPE = re.compile(r"^(?!static|extern|typedef|struct \w+;)[A-Za-z_][\w ]*[ *](\w+)\([^;{]*;", re.MULTILINE)
 TAG = re.compile(r"^(?:struct|enum|union) (\w+)\n?\s*\{", re.MULTILINE)
 AGREED = {"main", "status_unchecked"}  # entry points that several kinds have
 AGREED_TAGS = {"stw_conn"}  # a connection, which each engine of lib/sql defines for itself
@@ -41,6 +42,15 @@ def functions(texts):
             yield name, match[2], bool(match[1]), parameters
 
 
+def declared(texts):
+    """(functions that it declares, header) of each header that libsteward does not install."""
+    public = (TOP / "include" / "headers.txt").read_text("utf-8").split()
+    for name, text in texts.items():
+        if name.endswith(".h") and name not in public:
+            plain = re.sub(r"^#.*(?:\\\n.*)*", "", STRINGS.sub(" ", text), flags=re.MULTILINE)
+            yield len(PROTOTYPE.findall(plain)), name
+
+
 def main():
     """All counts."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -59,6 +69,7 @@ def main():
         where[function].add(name)
     often = {f: len(w) for f, w in where.items() if len(w) >= 5 and f not in AGREED}
     tags = collections.Counter(tag for t in texts.values() for tag in set(TAG.findall(t)))
+    largest = max(declared(texts))
     rows = [
         ("lines of C, without tests", sum(len(t.splitlines()) for t in texts.values())),
         ("lines of C in tests", tests),
@@ -70,6 +81,7 @@ def main():
         ("static functions", len(static)),
         ("... with a name of one word, in percent", round(100 * len(one_word) / max(1, len(static)), 1)),
         ("names of static functions in five or more files", len(often)),
+        ("functions declared in {1}, the largest private header".format(*largest), largest[0]),
         ("struct and enum tags that are defined twice or more",
          sum(n > 1 and t not in AGREED_TAGS for t, n in tags.items())),
         ("circles of headers that include each other", len(layers.find_header_circles(table, TOP))),
