@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--build-dir", type=pathlib.Path, default=TOP / "build")
     texts = sources()
     table = layers.Table(TOP / "scripts" / "lib" / "layers.txt")
-    circles = layers.find_circles(table, TOP)
+    circles = layers.find_circles(table)
     calls = layers.Symbols(table, parser.parse_args().build_dir).circles()
     tests = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.[ch]"))
     python = sum(len(p.read_text("utf-8").splitlines()) for p in (TOP / "tests").rglob("*.py"))
@@ -84,11 +84,11 @@ def main():
         ("functions declared in {1}, the largest private header".format(*largest), largest[0]),
         ("struct and enum tags that are defined twice or more",
          sum(n > 1 and t not in AGREED_TAGS for t, n in tags.items())),
-        ("circles of headers that include each other", len(layers.find_header_circles(table, TOP))),
+        ("circles of headers that include each other", len(layers.find_header_circles(table))),
         ("circles of files through a source, all listed in layers.txt", len(circles)),
         ("circles of files that use each other, all listed in layers.txt", len(calls)),
         ("... files in circles", sum(map(len, calls))),
-        ("includes that break a rule of layers.txt", len(list(layers.check_includes(table, TOP)))),
+        ("includes that break a rule of layers.txt", len(list(layers.check_includes(table)))),
         ("phrases with a plainer word", len(list(phrases.findings()))),
     ]
     for what, count in rows:
