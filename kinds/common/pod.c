@@ -58,12 +58,13 @@ enum stw_pod_wait stw_pod_wait_of(struct stw_json waiting)
     return stw_json_there(reason) ? STW_POD_OTHER : STW_POD_NO_WAIT;
 }
 
-json_t *stw_pod_certificate_items(const char *prefix)
+json_t *stw_pod_certificate_items(const char *prefix, bool common)
 {
     char cert[64], key[64], ca[64];
     stw_format(cert, sizeof(cert), "%s.crt", prefix);
     stw_format(key, sizeof(key), "%s.key", prefix);
     stw_format(ca, sizeof(ca), "%s-ca.crt", prefix);
-    return json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "key", "tls.crt", "path", cert, "key",
-                     "tls.key", "path", key, "key", "ca.crt", "path", ca);
+    return json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "key", common ? "tls.crt" : cert, "path",
+                     cert, "key", common ? "tls.key" : key, "path", key, "key",
+                     common ? "ca.crt" : ca, "path", ca);
 }

@@ -29,8 +29,8 @@ enum stw_pod_wait {
 /* `waiting`: state.waiting of a container's status. */
 enum stw_pod_wait stw_pod_wait_of(struct stw_json waiting);
 
-/* The items of a volume of a Secret of type kubernetes.io/tls: its keys tls.crt, tls.key and ca.crt become
- * the files "<prefix>.crt", "<prefix>.key" and "<prefix>-ca.crt".  NULL: out of memory. */
-json_t *stw_pod_certificate_items(const char *prefix);
+/* The items of a volume of a Secret with a certificate.  The files are "<prefix>.crt", "<prefix>.key" and
+ * "<prefix>-ca.crt"; the keys are the same, or `common`: tls.crt, tls.key and ca.crt.  NULL: out of memory. */
+json_t *stw_pod_certificate_items(const char *prefix, bool common);
 
 #endif

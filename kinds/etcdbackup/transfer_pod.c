@@ -176,7 +176,7 @@ int eb_agent_prepare(struct eb *e, struct eb_snapshot *why)
                                           "persistentVolumeClaim", "claimName", e->spec.pvc.claim));
     if (*source.tls_secret)
         add_secret(volumes, mounts, "tls", source.tls_secret,
-                   common ? stw_pod_certificate_items("etcd-client") : NULL);
+                   common ? stw_pod_certificate_items("etcd-client", true) : NULL);
     if (e->spec.auth_secret)
         add_secret(volumes, mounts, "auth", e->spec.auth_secret, NULL);
     json_t *container = eb_agent_container(EB_AGENT_SNAPSHOT, image, NULL,

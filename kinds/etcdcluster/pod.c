@@ -289,15 +289,18 @@ static json_t *data_volume(const struct ec *e, const char *member)
     return stw_tree_pack("{s:s,s:{}}", "name", "data", "emptyDir");
 }
 
-/* The files are "<prefix>.crt", "<prefix>.key" and "<prefix>-ca.crt", whatever keys the Secret has. */
-static json_t *secret_volume(const char *prefix, const char *secret, bool common)
+/* The files are "<prefix>.crt", "<prefix>.key" and "<prefix>-ca.crt", whatever keys the Secret has.  The
+ * kubelet leaves the files of a volume as they are while the Secret lacks one of the volume's items.  So a
+ * member whose Secret gets other keys goes on with the files it has, until its pod is recreated. */
+static json_t *secret_volume(const struct ec *e, const char *prefix, const char *secret,
+                             bool common)
 {
     char name[32];
     stw_format(name, sizeof(name), "%s-tls", prefix);
     json_t *volume = stw_tree_pack("{s:s,s:{s:s}}", "name", name, "secret", "secretName", secret);
-    if (common)
+    if (!e->tls.own) /* steward writes no other keys */
         (void)json_object_set_new(json_object_get(volume, "secret"), "items",
-                                  stw_pod_certificate_items(prefix));
+                                  stw_pod_certificate_items(prefix, common));
     return volume;
 }
 
@@ -305,11 +308,11 @@ static json_t *build_pod_volumes(const struct ec *e, const char *member)
 {
     json_t *all = stw_tree_pack("[o]", data_volume(e, member));
     if (e->tls.peer)
-        (void)json_array_append_new(all,
-                                    secret_volume("peer", e->tls.peer_secret, e->tls.peer_common));
+        (void)json_array_append_new(
+            all, secret_volume(e, "peer", e->tls.peer_secret, e->tls.peer_common));
     if (e->tls.client)
         (void)json_array_append_new(
-            all, secret_volume("server", e->tls.server_secret, e->tls.server_common));
+            all, secret_volume(e, "server", e->tls.server_secret, e->tls.server_common));
     return all;
 }
 
@@ -393,6 +396,10 @@ static void hash_inputs(struct ec *e)
         "peerSecret", e->tls.peer_secret, "serverSecret", e->tls.server_secret, "size",
         e->state.storage.grown ? e->state.storage.initial_size : e->state.storage.size, "durable",
         e->state.storage.durable, "trust", e->tls.trust_hash);
+    if (e->tls.peer_common)
+        (void)json_object_set_new(all, "peerCommon", json_true());
+    if (e->tls.server_common)
+        (void)json_object_set_new(all, "serverCommon", json_true());
     hash_tree(all, e->input_hash);
 }
 

@@ -89,6 +89,25 @@ def test_a_certificate_that_has_ended(given):
     assert etcd.uids() == uids
 
 
+@pytest.mark.node
+def test_keys_of_type_tls_instead(given):
+    """Secrets that get tls.crt, tls.key and ca.crt instead of the other keys: members keep the files they
+    have, and are recreated one at a time; new connections are served all the time."""
+    etcd, before = given.etcd, given.etcd.uids()
+    with etcd.writer() as writer:
+        writer.wait_writes()
+        given.common().write()
+
+        def recreated():
+            assert etcd.client().status()
+            return not set(etcd.uids().items()) & set(before.items())
+        wait.until("all pods to be recreated", recreated, 180, 1)
+        etcd.wait_settled(3, 120)
+        writer.wait_writes()
+    etcd.wait_condition("TLSReady", "True")
+    etcd.check_same()
+
+
 def test_before_they_end(controller, installed, namespace, pods_stay_pending):
     """Certificates of steward's own CA are reissued as renewBeforeDays requires, not before."""
     assert controller.running()

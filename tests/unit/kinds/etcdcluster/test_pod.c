@@ -404,16 +404,25 @@ static void test_tls_arguments_need_client_certificates(void **state)
     assert_true(has_arg(pod, "--advertise-client-urls=https://db-a.db.shop.svc:2379"));
     assert_string_equal(text_at(pod, "spec/volumes/1/secret/secretName"), "p");
     assert_string_equal(text_at(pod, "spec/volumes/2/secret/secretName"), "s");
-    assert_null(at(pod, "spec/volumes/1/secret/items"));
+    assert_string_equal(text_at(pod, "spec/volumes/1/secret/items/1/key"), "peer.key");
+    assert_string_equal(text_at(pod, "spec/volumes/1/secret/items/1/path"), "peer.key");
 
     f.e->tls.server_common = true; /* as cert-manager writes it: the same files */
     json_auto_t *other = pod_of(&f, &move);
-    assert_null(at(other, "spec/volumes/1/secret/items"));
+    assert_string_equal(text_at(other, "spec/volumes/1/secret/items/2/key"), "peer-ca.crt");
     assert_string_equal(text_at(other, "spec/volumes/2/secret/items/0/key"), "tls.crt");
     assert_string_equal(text_at(other, "spec/volumes/2/secret/items/0/path"), "server.crt");
     assert_string_equal(text_at(other, "spec/volumes/2/secret/items/2/path"), "server-ca.crt");
     assert_true(json_equal(at(pod, "spec/containers/0/args"), at(other, "spec/containers/0/args")));
     assert_string_equal(note(pod, EC_INITIAL_CLUSTER), "db-a=https://db-a.db.shop.svc:2380");
+    /* A Secret with other keys is a change of a user, not of a version of steward. */
+    assert_string_not_equal(note(pod, EC_INPUTS), note(other, EC_INPUTS));
+    assert_string_not_equal(note(pod, EC_HASH), note(other, EC_HASH));
+
+    f.e->tls.own = true;
+    f.e->tls.server_common = false;
+    json_auto_t *own = pod_of(&f, &move);
+    assert_null(at(own, "spec/volumes/1/secret/items"));
     fixture_done(&f);
 }
 
