@@ -412,4 +412,5 @@ const struct stw_controller stw_controller_etcdcluster = {
     .open = ec_runtime_open,
     .cancel = ec_runtime_cancel,
     .close = ec_runtime_close,
+    .pause = ec_runtime_pause,
 };

@@ -131,7 +131,6 @@ static struct ec_kept *create_kept(struct ec_runtime *k, const struct stw_run *r
     if (!one)
         return NULL;
     one->key = strdup(run->key);
-    one->margin = STW_SERIES(k->margins, run->ns, run->name);
     if (!one->key || stw_table_put(&k->kept, one, &old) != 0) {
         free_kept(one);
         return NULL;
@@ -188,14 +187,46 @@ void ec_runtime_rest(struct ec_runtime *k, const char *key)
     stw_etcd_destroy(old);
 }
 
+/* --- gauges */
+
+/* The fence is closed before ec_runtime_pause: a run that goes on after it sets none. */
+static void set_gauge(struct ec_runtime *k, struct stw_family *family, struct stw_series **gauge,
+                      const struct stw_run *run, double value)
+{
+    STW_LOCKED(&k->lock);
+    if (!family || !stw_run_may_write(run))
+        return;
+    if (!*gauge)
+        *gauge = STW_SERIES(family, run->ns, run->name);
+    stw_series_set(*gauge, value);
+}
+
+static void remove_gauges(struct ec_kept *kept)
+{
+    stw_series_remove(stw_take(kept->margin));
+    stw_series_remove(stw_take(kept->cert_end));
+}
+
+void ec_runtime_report_margin(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
+                              int margin)
+{
+    set_gauge(k, k->margins, &kept->margin, run, margin);
+}
+
 void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
                            int64_t not_after)
 {
-    if (not_after == 0)
-        return;
-    if (!kept->cert_end && k->ends)
-        kept->cert_end = STW_SERIES(k->ends, run->ns, run->name);
-    stw_series_set(kept->cert_end, (double)not_after);
+    if (not_after != 0)
+        set_gauge(k, k->ends, &kept->cert_end, run, (double)not_after);
+}
+
+void ec_runtime_pause(void *state)
+{
+    struct ec_runtime *k = state;
+    struct ec_kept *one;
+    STW_LOCKED(&k->lock);
+    for (uint32_t pos = 0; (one = stw_table_next(&k->kept, &pos));)
+        remove_gauges(one);
 }
 
 void ec_runtime_count_defragmented(struct ec_runtime *k, const struct stw_run *run,
@@ -214,7 +245,6 @@ void ec_runtime_count_defragmented(struct ec_runtime *k, const struct stw_run *r
     stw_series_add(kept->reclaimed, (double)reclaimed);
 }
 
-/* Removes the gauges, too. */
 void ec_runtime_forget(struct ec_runtime *k, const char *key)
 {
     ec_turns_end(k->turns, key);
@@ -223,8 +253,7 @@ void ec_runtime_forget(struct ec_runtime *k, const char *key)
     k->etcd_bytes -= one ? one->etcd_bytes : 0;
     pthread_mutex_unlock(&k->lock);
     if (one) {
-        stw_series_remove(one->margin);
-        stw_series_remove(one->cert_end);
+        remove_gauges(one);
         stw_series_remove(one->reclaimed);
         for (int i = 0; i < EC_RESULTS; i++)
             stw_series_remove(one->defragmented[i]);

@@ -19,6 +19,7 @@ int ec_runtime_open(struct stw_manager *m, const struct stw_manager_config *conf
                     void **ret_state, struct stw_error *err);
 void ec_runtime_cancel(void *state);
 void ec_runtime_close(void *state);
+void ec_runtime_pause(void *state); /* another process leads: no gauges */
 /* What is kept for one cluster between runs; used only by the one run of its key. */
 struct ec_kept {
     char *key;
@@ -48,9 +49,9 @@ struct ec_kept {
         enum ec_result result;
         char text[160]; /* why it failed */
     } upkeep;
-    struct stw_series *margin;
     struct stw_series *defragmented[EC_RESULTS], *reclaimed; /* NULL: none yet */
-    struct stw_series *cert_end; /* NULL: no certificate has been seen */
+    struct stw_series *margin,
+        *cert_end; /* guarded by the lock; NULL: not known, or another process leads */
 };
 struct ec_turns *ec_runtime_turns(struct ec_runtime *k);
 struct ec_kept *ec_runtime_get(struct ec_runtime *k,
@@ -61,12 +62,15 @@ int ec_runtime_use(struct ec_runtime *k, struct ec_kept *kept, const struct stw_
 /* The run of `key` has ended: its client is dropped if there is no memory to keep it, and is made again
  * from the Secrets by the next one. */
 void ec_runtime_rest(struct ec_runtime *k, const char *key);
+/* Sets the gauge of how many voters may fail. */
+void ec_runtime_report_margin(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
+                              int margin);
 /* Sets the gauge of when the first of its certificates expires; 0: leaves it unchanged. */
 void ec_runtime_report_end(struct ec_runtime *k, const struct stw_run *run, struct ec_kept *kept,
                            int64_t not_after);
 /* Counts a defragmentation of a member, and by how many bytes its database became smaller. */
 void ec_runtime_count_defragmented(struct ec_runtime *k, const struct stw_run *run,
                                    enum ec_result result, int64_t reclaimed);
-void ec_runtime_forget(struct ec_runtime *k, const char *key);
+void ec_runtime_forget(struct ec_runtime *k, const char *key); /* removes the gauges, too */
 
 #endif

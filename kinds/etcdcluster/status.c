@@ -305,7 +305,7 @@ static void add_quorum(const struct ec *e, json_t *status)
                                  "needed", q.voters ? q.needed : 0, "margin",
                                  q.voters ? q.margin : 0));
     if (kept && e->view.cluster_id)
-        stw_series_set(kept->margin, q.margin);
+        ec_runtime_report_margin(e->runtime, e->run, kept, q.margin);
 }
 
 static void add_deadline(const struct ec *e, json_t *status)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the controller keeps of each EtcdCluster beside the caches. */
+#include "base/fence.h"
+#include "base/metrics.h"
 #include "base/process/memory_budget.h"
 #include "base/util.h"
 #include "controller/controller.h"
@@ -52,8 +54,58 @@ static void test_entries_are_counted_with_the_caches(void **state)
     assert_int_equal(counted(), 0);
 }
 
+static bool shows(struct stw_metrics *m, const char *text)
+{
+    stw_autobuf struct stw_buf out = STW_BUF_INIT(65536);
+    stw_metrics_render(m, &out);
+    return strstr(stw_buf_str(&out), text) != NULL;
+}
+
+/* The alerts take the worst of all replicas: what a former leader saw last must not stay. */
+static void test_gauges_go_with_the_lease(void **state)
+{
+    struct stw_metrics *metrics = stw_metrics_create("steward");
+    const struct stw_manager_config config = {.metrics = metrics};
+    const struct stw_run run = {.ns = "shop", .name = "e", .key = "shop/e"};
+    struct stw_fence_epoch epoch = {.number = 1};
+    struct stw_fence *fence = stw_fence_create(&stw_clock_system);
+    struct stw_error err = {0};
+    void *k;
+    (void)state;
+    assert_int_equal(ec_runtime_open(NULL, &config, &k, &err), 0);
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    (void)stw_fence_enter(stw_fence_take(fence));
+    struct ec_kept *kept = ec_runtime_get(k, &run);
+    assert_false(shows(metrics, "_etcd_quorum_margin{"));
+    ec_runtime_report_margin(k, &run, kept, -1);
+    ec_runtime_report_end(k, &run, kept, 1000);
+    assert_true(shows(metrics, "_etcd_quorum_margin{namespace=\"shop\",cluster=\"e\"} -1"));
+    assert_true(shows(metrics, "_etcd_certificate_not_after_seconds{namespace=\"shop\""));
+
+    stw_fence_close(fence);
+    ec_runtime_pause(k);
+    ec_runtime_report_margin(k, &run, kept, -1); /* the run has not ended yet */
+    ec_runtime_report_end(k, &run, kept, 1000);
+    assert_false(shows(metrics, "_etcd_quorum_margin{"));
+    assert_false(shows(metrics, "_etcd_certificate_not_after_seconds{"));
+
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    (void)stw_fence_enter(stw_fence_take(fence));
+    ec_runtime_report_margin(k, &run, kept, 1);
+    assert_true(shows(metrics, "_etcd_quorum_margin{namespace=\"shop\",cluster=\"e\"} 1"));
+    ec_runtime_forget(k, run.key);
+    assert_false(shows(metrics, "_etcd_quorum_margin{"));
+    (void)stw_fence_enter((struct stw_fence_ticket){0});
+    stw_fence_destroy(fence);
+    ec_runtime_close(k);
+    stw_metrics_destroy(metrics);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entries_are_counted_with_the_caches)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_entries_are_counted_with_the_caches),
+        cmocka_unit_test(test_gauges_go_with_the_lease),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
