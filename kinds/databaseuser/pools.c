@@ -287,6 +287,15 @@ static bool has_room(const struct dbu_pools *p, const struct dbu_pools_entry *e,
     return e->inside < room_of(p, e, targets) && has_tenant_room(e, t, stw_now_ms(p->config.clock));
 }
 
+static void end_pause(struct dbu_pools *p)
+{
+    uint32_t pos = 0;
+    p->paused = false;
+    for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &pos));)
+        if (e->pool)
+            stw_pool_rest(e->pool, false);
+}
+
 static enum dbu_pools_answer start_visit(struct dbu_pools *p, struct stw_targets *targets,
                                          const struct stw_target *target, const char *key,
                                          struct dbu_visit *ret, struct stw_pool **ret_old,
@@ -300,7 +309,8 @@ static enum dbu_pools_answer start_visit(struct dbu_pools *p, struct stw_targets
                        e ? "steward is stopping" : "out of memory");
         return DBU_POOLS_FAILED;
     }
-    p->paused = false;
+    if (p->paused)
+        end_pause(p);
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return DBU_POOLS_FAILED;
     struct dbu_pools_tenant *t = find_or_add_tenant(e, key);
@@ -447,8 +457,9 @@ void dbu_pools_pause(struct dbu_pools *p)
     STW_LOCKED(&p->lock);
     p->paused = true;
     for (struct dbu_pools_entry *e; (e = stw_table_next(&p->entries, &pos));) {
-        stw_series_remove(e->up);
-        e->up = NULL;
+        stw_series_remove(stw_take(e->up));
+        if (e->pool)
+            stw_pool_rest(e->pool, true);
     }
 }
 

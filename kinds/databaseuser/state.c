@@ -178,6 +178,7 @@ void dbu_state_pause(void *state)
 {
     struct dbu_state *s = state;
     dbu_pools_pause(s->pools);
+    dbu_sweeps_pause(s->sweeps);
 }
 
 void dbu_state_tidy(void *state)

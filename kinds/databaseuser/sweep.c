@@ -74,6 +74,20 @@ static void free_swept(void *entry)
     free(one);
 }
 
+static void remove_gauges(struct swept *one)
+{
+    stw_series_remove(stw_take(one->accounts));
+    stw_series_remove(stw_take(one->databases));
+}
+
+void dbu_sweeps_pause(struct dbu_sweeps *s)
+{
+    uint32_t pos = 0;
+    STW_LOCKED(&s->lock);
+    for (struct swept *one; (one = stw_table_next(&s->all, &pos));)
+        remove_gauges(one);
+}
+
 void dbu_sweeps_destroy(struct dbu_sweeps *s)
 {
     if (!s)
@@ -268,22 +282,30 @@ static void forget(struct dbu_sweeps *s, const char *target)
     struct swept *one = stw_table_remove(&s->all, target);
     if (!one)
         return;
-    stw_series_remove(one->accounts);
-    stw_series_remove(one->databases);
+    remove_gauges(one);
     free_swept(one);
 }
 
-static void keep(const struct dbu_sweeps *s, struct swept *one, struct sweep *w)
+/* The fence is closed before dbu_sweeps_pause: a sweep that goes on after it sets no gauge. */
+static void set_gauges(struct dbu_sweeps *s, struct swept *one, const struct sweep *w)
 {
-    free(one->strays);
-    one->strays = stw_take(w->strays);
-    one->count = w->count;
+    STW_LOCKED(&s->lock);
+    if (!stw_run_may_write(w->run))
+        return;
     if (!one->accounts)
         one->accounts = STW_SERIES(s->family, w->target->name, "account");
     if (!one->databases)
         one->databases = STW_SERIES(s->family, w->target->name, "database");
     stw_series_set(one->accounts, w->accounts);
     stw_series_set(one->databases, w->databases);
+}
+
+static void keep(struct dbu_sweeps *s, struct swept *one, struct sweep *w)
+{
+    free(one->strays);
+    one->strays = stw_take(w->strays);
+    one->count = w->count;
+    set_gauges(s, one, w);
 }
 
 static void visit(struct sweep *w, struct swept *one, const char *cluster, struct stw_pool *pool,

@@ -17,6 +17,8 @@ struct dbu_sweeps;
 struct dbu_sweeps *dbu_sweeps_create(struct stw_metrics *metrics,
                                      const char *const *namespaces) STW_MUST_CHECK;
 void dbu_sweeps_destroy(struct dbu_sweeps *s); /* `s` may be NULL */
+/* Another process leads: no gauges until this one has swept again. */
+void dbu_sweeps_pause(struct dbu_sweeps *s);
 
 /* Sweeps a target soon: its name, in any case. */
 void dbu_sweep_wake(struct stw_manager *m, const char *target);

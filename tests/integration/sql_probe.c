@@ -13,7 +13,7 @@
  *      "keep", "owner"}]}
  *     {"op": "server", "target": NAME}
  *     {"op": "marks", "target": NAME, "cluster": ...}
- *     {"op": "retry" | "poke" | "tidy" | "cancel", "target": NAME}
+ *     {"op": "retry" | "poke" | "rest" | "end rest" | "tidy" | "cancel", "target": NAME}
  *     {"op": "metrics"}
  *
  * Argument: a file with the JSON list of targets; each has its admin's password in passwordFile, or a certificate.
@@ -465,6 +465,10 @@ static void do_other(struct command *c, struct stw_pool *p)
         stw_buf_addf(&out, ",\"ms\":%llu", (unsigned long long)stw_pool_retry_ms(p));
     else if (p && stw_json_is(op, "poke"))
         stw_pool_poke(p);
+    else if (p && stw_json_is(op, "rest"))
+        stw_pool_rest(p, true);
+    else if (p && stw_json_is(op, "end rest"))
+        stw_pool_rest(p, false);
     else if (p && stw_json_is(op, "tidy"))
         stw_pool_tidy(p);
     else if (p && stw_json_is(op, "cancel"))

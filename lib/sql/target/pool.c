@@ -40,6 +40,7 @@ struct stw_pool {
     struct stw_pool_config config;
     const struct stw_engine_ops *ops;
     char cluster[STW_MARK_CLUSTER_LEN];
+    struct stw_family *circuits;
     struct stw_series *ok, *error, *open, *circuit;
     pthread_mutex_t lock;
     pthread_cond_t cond;
@@ -47,11 +48,20 @@ struct stw_pool {
     unsigned connecting;
     bool proven;           /* the last connection attempt succeeded */
     struct stw_hash files; /* of the last attempt */
-    bool cancelled;
+    bool cancelled, resting;
     char last[512]; /* why the last attempt failed */
     size_t count;
     struct slot slots[];
 };
+
+static void show_circuit(struct stw_pool *p)
+{
+    if (!p->circuits || p->resting)
+        return;
+    if (!p->circuit)
+        p->circuit = STW_SERIES(p->circuits, p->config.target->name);
+    stw_series_set(p->circuit, p->breaker.open);
+}
 
 static void make_series(struct stw_pool *p)
 {
@@ -69,11 +79,10 @@ static void make_series(struct stw_pool *p)
     f = stw_metrics_family(m, STW_GAUGE, "_sql_connections",
                            "Connections to database servers that are open.", by_target, NULL);
     p->open = STW_SERIES(f, name);
-    f = stw_metrics_family(m, STW_GAUGE, "_sql_circuit_open",
-                           "1 while a database server that did not answer is left alone.",
-                           by_target, NULL);
-    p->circuit = STW_SERIES(f, name);
-    stw_series_set(p->circuit, 0);
+    p->circuits = stw_metrics_family(m, STW_GAUGE, "_sql_circuit_open",
+                                     "1 while a database server that did not answer is left alone.",
+                                     by_target, NULL);
+    show_circuit(p);
 }
 
 int stw_pool_make(const struct stw_pool_config *config, const struct stw_engine_ops *ops,
@@ -170,6 +179,16 @@ uint64_t stw_pool_retry_ms(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);
     return stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock));
+}
+
+void stw_pool_rest(struct stw_pool *p, bool resting)
+{
+    STW_LOCKED(&p->lock);
+    p->resting = resting;
+    if (resting)
+        stw_series_remove(stw_take(p->circuit));
+    else
+        show_circuit(p);
 }
 
 void stw_pool_poke(struct stw_pool *p)
@@ -376,7 +395,7 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
         if (p->breaker.open)
             close_idle(p, 0);
     }
-    stw_series_set(p->circuit, p->breaker.open);
+    show_circuit(p);
 }
 
 /* Says whose login it was, and where. */

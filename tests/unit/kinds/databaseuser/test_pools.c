@@ -15,7 +15,7 @@
 
 struct stw_pool {
     int refs;
-    bool cancelled;
+    bool cancelled, resting;
 };
 static int pools_alive, pools_made, pokes, tidied;
 
@@ -54,6 +54,11 @@ void stw_pool_tidy(struct stw_pool *p)
 {
     assert_true(p->refs > 1); /* referenced meanwhile */
     tidied++;
+}
+
+void stw_pool_rest(struct stw_pool *p, bool resting)
+{
+    p->resting = resting;
 }
 
 void stw_pool_poke(struct stw_pool *p)
@@ -312,9 +317,11 @@ static void test_metric_says_whether_servers_can_be_used(void **state)
     assert_int_equal(dbu_pools_down_ms(s.pools, "ONE"), 5001);
     IN(&s, "one", "a", &v);
     dbu_pools_pause(s.pools); /* the lease is lost while the visit is open */
+    assert_true(v.pool->resting);
     dbu_pools_leave(s.pools, &v, STW_SQL_AUTH);
     assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
     IN(&s, "one", "a", &v); /* it leads again */
+    assert_false(v.pool->resting);
     dbu_pools_leave(s.pools, &v, STW_SQL_CIRCUIT_OPEN);
     assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
     struct stw_targets *none = targets_of("[]");
