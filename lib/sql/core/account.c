@@ -562,6 +562,15 @@ static void check_gone(struct work *w)
                             STW_SQL_STEP_GRANT, "%s", w->seen.gone);
 }
 
+static void check_closed(struct work *w)
+{
+    for (size_t i = 0; i < w->seen.count; i++)
+        if (w->seen.logins[i].closed_by != STW_SQL_FINE && w->refused.trouble == STW_SQL_FINE)
+            (void)stw_fault_set(&w->refused, w->seen.logins[i].closed_by, STW_SQL_STEP_REVOKE,
+                                "it may still have rights in the database %s",
+                                w->seen.logins[i].closed.text);
+}
+
 static void check_schemas(struct work *w)
 {
     for (size_t i = 0; i < w->seen.count; i++)
@@ -635,8 +644,8 @@ static int write_wanted(struct work *w, struct stw_login *l)
         write_old(w, l, &p);
     w->s.ops->rights(&w->s.facts, w->a, l, &w->want, &p, &w->script);
     write_settings(w, l);
-    /* What a lock keeps it from losing stays in the mark, and is taken at the next check. */
-    bool left = w->around_locks && p.take.count > 0;
+    /* What a lock or a closed database keeps it from losing stays in the mark, and is taken at a later check. */
+    bool left = (w->around_locks && p.take.count > 0) || l->closed_by != STW_SQL_FINE;
     if (p.write_after && !left)
         write_mark(w, l, STW_MARK_OWNED, &p.after);
     w->r->grants_given += (unsigned)p.give.count;
@@ -1136,6 +1145,7 @@ static int bring_about(struct work *w, struct stw_pool *p)
     check_expiry(w);
     check_databases(w);
     check_schemas(w);
+    check_closed(w);
     check_gone(w);
     report_login(w);
     write_report(w);

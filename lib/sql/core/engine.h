@@ -123,6 +123,10 @@ struct stw_login {
     char missing[STW_MISSING_SIZE];
     /* PostgreSQL: of a wanted right on all schemas, why it is not on all: "the database x has 2000 schemas". */
     char beyond[STW_MISSING_SIZE];
+    /* PostgreSQL: of the databases that could not be looked into, one in which the mark has rights, or with
+     * Exact anybody may have given some: why.  FINE: there is none. */
+    enum stw_sql_trouble closed_by;
+    struct stw_error closed;
 };
 
 #define STW_PG_NAME_SIZE 64 /* NAMEDATALEN */

@@ -272,8 +272,11 @@ struct pg_rights_look {
     char *beyond;  /* the same */
     bool adopting; /* all rights must be known */
     bool unknown;  /* there are some that `have` cannot represent */
+    bool exact;    /* also those that anybody gave */
     size_t left;   /* rows that may still be read of rights that anybody gave */
     bool sampled;  /* there are more */
+    bool waited;   /* a database let no login in in time */
+    struct stw_login *login;
 };
 
 static const char *get_cell_text(const struct stw_cell *c)
@@ -624,12 +627,25 @@ static bool has_rights_inside_database(const struct stw_rights *rights, const ch
     return false;
 }
 
-/* The rights in a dropped database are gone; one that we may not enter and want nothing in can be
- * skipped. */
+/* It is of the database alone, whose owner may close it to all; nothing is wanted there. */
 static bool may_pass(const struct stw_fault *f, bool wanted)
 {
-    return f->step != STW_SQL_STEP_LOOKUP && !wanted &&
-           (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED);
+    return !wanted && (f->trouble == STW_SQL_NO_OBJECT || f->trouble == STW_SQL_DENIED ||
+                       f->trouble == STW_SQL_LOCKED || f->trouble == STW_SQL_FAILED ||
+                       f->trouble == STW_SQL_UNSUPPORTED);
+}
+
+/* The rights in a dropped database are gone.  Those in one that is there are still to be taken. */
+static void pass(struct pg_rights_look *k, bool needed, struct stw_fault *f)
+{
+    bool gone = f->step == STW_SQL_STEP_CONNECT && stw_streq(f->state, "3D000");
+    k->waited |= f->trouble == STW_SQL_LOCKED;
+    if (needed && !gone && k->login->closed_by == STW_SQL_FINE) {
+        k->login->closed_by = f->trouble == STW_SQL_LOCKED ? STW_SQL_LOCKED : STW_SQL_DENIED;
+        (void)stw_error_wrap(&f->err, "\"%s\"", k->database);
+        k->login->closed = f->err;
+    }
+    *f = (struct stw_fault){0};
 }
 
 /* The sample may lack them. */
@@ -657,10 +673,14 @@ static int look_in(struct stw_session *s, struct pg_rights_look *k, const char *
     write_owned(&st->text, k->want, k->database, oid);
     write_limit(&st->text, k->want, k->database);
     bool wanted = k->adopting || has_rights_inside_database(k->want, k->database);
+    bool needed = wanted || k->exact || has_rights_inside_database(k->recorded, k->database);
+    /* Anybody can give it a right in a database of his own, and hold up each login there. */
+    if (k->waited && !needed)
+        return 0;
     if (stw_session_ask(s, st, read_right_row, k, f) == 0)
         return k->sampled ? look_at_named(s, k, oid, f) : 0;
     if (may_pass(f, wanted)) {
-        *f = (struct stw_fault){0};
+        pass(k, needed, f);
         return 0;
     }
     if (f->step == STW_SQL_STEP_CONNECT && f->trouble == STW_SQL_NO_OBJECT)
@@ -702,7 +722,9 @@ int stw_pg_look_rights(struct stw_session *s, const struct stw_account *a,
                                .missing = l->missing,
                                .beyond = l->beyond,
                                .left = STW_RIGHTS_SAMPLE + want->count * 2 + l->mark.rights.count,
-                               .adopting = l->adopting};
+                               .adopting = l->adopting,
+                               .exact = a->grants_policy == STW_GRANTS_EXACT,
+                               .login = l};
     char **names = NULL;
     size_t count = 0;
     int r = 0;

@@ -1058,7 +1058,7 @@ def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped
 @pytest.mark.every_version("what the owner of a database may set for all of its sessions")
 @pytest.mark.parametrize("setting, troubles", (
     ("SET default_transaction_read_only = on", ("FINE",)), ("SET idle_session_timeout = 1", ("DENIED", "FINE")),
-    ("ALLOW_CONNECTIONS false", ("NO_OBJECT",))))
+    ("ALLOW_CONNECTIONS false", ("NO_OBJECT",)), ("SET local_preload_libraries = 'none'", ("FAILED",))))
 def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user, setting, troubles):
     """An owner decides for all sessions in its database, also those of the admin.  What fails there is trouble
     of one object: the others are served, and the target is not left alone."""
@@ -1066,15 +1066,28 @@ def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user
     victim = account(f"{user}v", owner="other/victim", uid="uid-v")
     probe.sync(**account(user))
     pg.sql(f"CREATE DATABASE {user}_d OWNER {user}")
+    former = account(f"{user}f", grants=[grant(f"{user}_d", "CREATE", schema="public")])
+    probe.sync(**former)
+    probe.sync(**victim)
+    pg.sql(f"GRANT CREATE ON SCHEMA public TO {user}v", f"{user}_d")
+    probe = make_probe(pg.target("db"))  # without a connection there
     pg.sql(f"SET ROLE {user}; ALTER DATABASE {user}_d {setting}")
+    right = f"SELECT has_schema_privilege('{user}f', 'public', 'CREATE')"
+    report = probe.ask("sync", **{**former, "grants": []})
+    if report["result"] != 0:
+        assert report["trouble"] == "DENIED" and f'still have rights in the database "{user}_d"' in report["error"]
     for round_ in range(4):
         report = probe.ask("sync", **account(user, f"n3w-Pa55word-{round_}", grants=[
             grant(f"{user}_d", "USAGE", schema="public")]))
         assert report["trouble"] in troubles and report["password_changed"], report
     assert all(line.endswith(" 0") for line in probe.metric("steward_sql_circuit_open"))
     probe.sync(**victim)
-    probe.drop(**victim)
-    pg.sql(f"ALTER DATABASE {user}_d ALLOW_CONNECTIONS true; DROP DATABASE {user}_d WITH (FORCE)")
+    pg.sql(f"ALTER DATABASE {user}_d ALLOW_CONNECTIONS true; ALTER DATABASE {user}_d RESET ALL")
+    probe.sync(**{**former, "grants": []})
+    assert pg.sql(right, f"{user}_d") == [["f"]]
+    for one in (former, victim):
+        probe.drop(**one)
+    pg.sql(f"DROP DATABASE {user}_d WITH (FORCE)")
     probe.drop(**account(user))
 
 
@@ -1085,7 +1098,9 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
     probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
     victim = account(f"{user}v", owner="other/victim", uid="uid-v")
     probe.sync(**account(user))
+    probe.sync(**victim)
     pg.sql(f"CREATE DATABASE {user}_d OWNER {user}")
+    pg.sql(f"GRANT USAGE ON SCHEMA public TO {user}v", f"{user}_d")
     locks = "FROM pg_locks WHERE locktype = 'object' AND mode = 'AccessExclusiveLock' AND objid = (SELECT oid " \
         f"FROM pg_database WHERE datname = '{user}_d')"
     droppers = [threading.Thread(target=pg.run_client, args=(f"DROP DATABASE {user}_d", False, user),
@@ -1098,6 +1113,8 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
             grant(f"{user}_d", "USAGE", schema="public")]))
         assert report["trouble"] == "LOCKED" and f"{user}_d" in report["error"] and report["login_done"], report
         assert probe.ask("retry")["ms"] == 0
+        report = probe.sync(**victim, grants=[grant("postgres", "CREATE")])
+        assert report["given"] == 1, report
         probe.sync(**victim)
     for one in droppers:
         one.join(60)
