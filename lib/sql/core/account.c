@@ -1093,6 +1093,26 @@ static int look_at_sessions(struct work *w)
     return w->a->login == STW_LOGIN_NO && r->sessions > 0;
 }
 
+/* As it was before the adoption: none, or that of its former owner, perhaps in another cluster. */
+static void write_former_mark(const struct work *w, const struct stw_login *l, struct stw_script *s)
+{
+    struct stw_account former = *w->a;
+    struct stw_login now = *l; /* its mark is ours now */
+    if (l->mark.state == STW_MARK_NONE) {
+        w->s.ops->unmark(&w->s.facts, w->a, l, s);
+        return;
+    }
+    former.owner = l->mark.owner;
+    former.owner_uid = l->mark.uid;
+    former.cluster = l->mark.cluster;
+    now.mark_written = false;
+    stw_format(now.mark.uid, sizeof(now.mark.uid), "%s", w->a->owner_uid);
+    stw_format(now.mark.cluster, sizeof(now.mark.cluster), "%s", w->a->cluster);
+    w->s.ops->mark(&w->s.facts, &former, &now, l->mark.state, l->mark.made, &l->mark.rights, s);
+    if (s->count > 0)
+        s->items[s->count - 1].must_match = false; /* the script may not have come to it */
+}
+
 /* Where there are no transactions: of an adoption whose first statement after the mark has failed, the mark is
  * taken back.  The account is as it was, and is not dropped with the object. */
 static void undo_adoption(struct work *w)
@@ -1105,8 +1125,8 @@ static void undo_adoption(struct work *w)
         if (w->script.items[i].done && w->script.items[i].effect != DID_ADOPT)
             return;
     for (size_t i = 0; i < w->seen.count; i++)
-        if (w->seen.logins[i].adopting && classify_owner(&w->seen.logins[i], w->a) == NOBODYS)
-            w->s.ops->unmark(&w->s.facts, w->a, &w->seen.logins[i], &undo);
+        if (w->seen.logins[i].adopting)
+            write_former_mark(w, &w->seen.logins[i], &undo);
     if (stw_session_run(&w->s, &undo, &ignored) != 0)
         return;
     for (size_t i = 0; i < w->script.count; i++)

@@ -267,6 +267,16 @@ def check_adoption_that_is_refused(probe, server, user):
     assert server.marks(f"{user}o") == {} and server.grants(f"{user}o") == had
     probe.fails("drop", "NOT_OURS", **account(f"{user}o"))
     assert server.logs_in(f"{user}o", "by-Hand-Passw0rd")
+    for other in ({"cluster": "5a7e0000-0000-4000-8000-000000000002"}, {"uid": "uid-2"}):
+        theirs = account(f"{user}e", "Long-3nough-Pass", **{"uid": "uid-9", **other},
+                         grants=[grant("app", "SELECT")])
+        probe.sync(**theirs)
+        marks = server.marks(f"{user}e")
+        probe.fails("sync", "POLICY", **account(f"{user}e", "short", adopt=True))
+        assert server.marks(f"{user}e") == marks
+        probe.fails("drop", "NOT_OURS", **account(f"{user}e"))
+        assert probe.sync(**theirs)["statements"] == 1
+        probe.drop(**theirs)
     adopted = account(f"{user}o", "Long-3nough-Pass", adopt=True, grants=[grant("app", "SELECT")])
     assert probe.sync(**adopted)["adopted"]
     probe.drop(**adopted)
