@@ -281,6 +281,8 @@ struct stw_engine_ops {
     /* Ends the sessions at all hosts. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     bool lock_ends_sessions; /* `lock` has done that, in the same script */
+    /* Ends what keeps everybody from a login to the admin's database; NULL: nothing can. */
+    void (*free_logins)(struct stw_session *s);
     /* Ends the transactions that keep the account from being changed, or also from being dropped; NULL:
      * none can. */
     int (*unblock)(struct stw_session *s, const struct stw_seen *seen, bool drop,

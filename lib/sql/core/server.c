@@ -21,13 +21,29 @@ void stw_server_miss(struct stw_server_report *r, const char *what, const char *
     va_end(ap);
 }
 
+/* One connection stands between two pings, by which what holds up all logins can be ended. */
+static bool try_login(struct stw_pool *p, struct stw_fault *f)
+{
+    struct stw_session s = {.pool = p, .ops = stw_pool_ops(p)};
+    bool open;
+    s.conn = stw_pool_take_standing(p, &open);
+    if (s.conn && open && s.ops->free_logins)
+        s.ops->free_logins(&s);
+    if (stw_pool_target(p)->max_connections == 1)
+        stw_session_end(&s); /* its place is needed */
+    bool up = stw_pool_ping(p, !s.conn, f);
+    stw_session_end(&s);
+    return up;
+}
+
 int stw_server_ping(struct stw_pool *p, enum stw_sql_trouble *ret_trouble, struct stw_error *err)
 {
     struct stw_fault f = {0};
     *ret_trouble = STW_SQL_BUSY;
     if (stw_fence_check(err) != 0)
         return -1;
-    if (stw_pool_ping(p, &f)) {
+    bool up = try_login(p, &f);
+    if (up) {
         *ret_trouble = STW_SQL_FINE;
         return 0;
     }

@@ -657,6 +657,7 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .end_sessions = stw_pg_end_sessions,
     .lock_ends_sessions = true,
     .unblock = stw_pg_unblock,
+    .free_logins = stw_pg_free_logins,
     .count_sessions = stw_pg_count_sessions,
     .look_server = stw_pg_look_server,
     .put_marks = stw_pg_put_marks,

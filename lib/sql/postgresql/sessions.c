@@ -140,6 +140,23 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
     return s->facts.superuser ? end_prepared(s, seen, drop, f) : 0;
 }
 
+/* Any account may ask for DROP DATABASE: each login to the database waits behind the lock that this waits for,
+ * which another of its sessions keeps it from getting.  While the admin is connected it cannot succeed. */
+void stw_pg_free_logins(struct stw_session *s)
+{
+    stw_autoscript struct stw_script script = {0};
+    struct stw_fault ignored = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
+    stw_buf_adds(&st->text,
+                 "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
+                 "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
+                 "JOIN pg_database d ON d.oid = l.objid WHERE l.classid = 'pg_database'::regclass "
+                 "AND d.datname = current_database() AND l.mode IN ('ExclusiveLock', "
+                 "'AccessExclusiveLock') AND l.pid <> pg_backend_pid() AND NOT r.rolsuper AND "
+                 "r.rolname <> current_user) h");
+    (void)stw_session_run(s, &script, &ignored);
+}
+
 int stw_pg_count_sessions(struct stw_session *s, const struct stw_account *a, unsigned *ret,
                           bool *ret_hidden, struct stw_fault *f)
 {

@@ -153,14 +153,28 @@ void stw_pool_cancel(struct stw_pool *p)
     (void)pthread_cond_broadcast(&p->cond);
 }
 
-static void close_idle(struct stw_pool *p, uint64_t older_than_ms)
+static void close_idle_but(struct stw_pool *p, uint64_t older_than_ms, const struct slot *stays)
 {
     uint64_t now = stw_now_ms(p->config.clock);
     for (size_t i = 0; i < p->count; i++) {
         struct slot *s = &p->slots[i];
-        if (s->conn && !s->taken && now - s->used_ms >= older_than_ms)
+        if (s->conn && !s->taken && s != stays && now - s->used_ms >= older_than_ms)
             close_slot(p, s);
     }
+}
+
+static void close_idle(struct stw_pool *p, uint64_t older_than_ms)
+{
+    close_idle_but(p, older_than_ms, NULL);
+}
+
+/* The idle connection by which logins can be freed, if they can. */
+static struct slot *find_standing(struct stw_pool *p)
+{
+    for (size_t i = 0; p->ops->free_logins && i < p->count; i++)
+        if (p->slots[i].conn && !p->slots[i].taken && !p->slots[i].database)
+            return &p->slots[i];
+    return NULL;
 }
 
 void stw_pool_tidy(struct stw_pool *p)
@@ -393,7 +407,7 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
         stw_breaker_failure(&p->breaker, stw_now_ms(p->config.clock),
                             f->timeout || f->trouble != STW_SQL_CONNECT, find_longest_wait(f));
         if (p->breaker.open)
-            close_idle(p, 0);
+            close_idle_but(p, 0, f->timeout ? find_standing(p) : NULL);
     }
     show_circuit(p);
 }
@@ -514,7 +528,18 @@ struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct 
     return conn;
 }
 
-bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f)
+struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open)
+{
+    STW_LOCKED(&p->lock);
+    struct slot *s = p->cancelled ? NULL : idle_slot(p, NULL);
+    *ret_open = p->breaker.open;
+    if (!s)
+        return NULL;
+    s->taken = true;
+    return s->conn;
+}
+
+bool stw_pool_ping(struct stw_pool *p, bool stays, struct stw_fault *f)
 {
     struct stw_conn *conn = NULL;
     (void)pthread_mutex_lock(&p->lock);
@@ -532,7 +557,7 @@ bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f)
     else
         (void)refuse_open(p, f);
     (void)pthread_mutex_unlock(&p->lock);
-    stw_pool_put(p, conn, true);
+    stw_pool_put(p, conn, !stays);
     return conn;
 }
 

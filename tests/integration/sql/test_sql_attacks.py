@@ -1133,6 +1133,31 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("locks on databases")
+def test_account_that_holds_up_all_logins_of_the_admin_does_not_stop_the_target(make_probe, pg, user):
+    """Any account can ask for DROP DATABASE of the admin's database, and keep that waiting: each login there waits
+    behind it.  What waits is ended by the connection that stands."""
+    pg.sql(f"CREATE DATABASE {user}_a")
+    probe = make_probe(pg.target("db", connectTimeoutSeconds=2, admin={
+        "user": dbserver.ADMIN, "passwordFile": str(pg.admin_file), "database": f"{user}_a"}))
+    probe.sync(**account(user))
+    assert probe.ask("ping")["result"] == 0
+    with dblogin.Session(pg, user, PASSWORD, f"{user}_a") as held, \
+            dblogin.Session(pg, user, PASSWORD, "postgres") as dropper:
+        held.run(f"BEGIN; ALTER ROLE {user} IN DATABASE {user}_a SET work_mem = '1MB'")
+        drop = threading.Thread(target=dropper.lib.run, args=(dropper.conn, f"DROP DATABASE {user}_a"))
+        drop.start()
+        wait.until("the lock", lambda: pg.sql(
+            "SELECT 1 FROM pg_locks WHERE classid = 'pg_database'::regclass AND mode = 'AccessExclusiveLock'"))
+        assert probe.ask("ping")["trouble"] == "CONNECT"
+        wait.until("a login of the admin", lambda: probe.ask("ping")["result"] == 0)
+        assert probe.sync(**account(user, "n3w-Pa55word"))["password_changed"]
+        drop.join(60)
+        assert not dropper.works() and held.works()
+    probe.drop(**account(user))
+    pg.sql(f"DROP DATABASE {user}_a WITH (FORCE)")
+
+
 def open_by(pg, user, how):
     """A transaction in which the role has changed itself, and that stays open."""
     change = f"ALTER ROLE {user} PASSWORD 'their-Own-Pa55'"
