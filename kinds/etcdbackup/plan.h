@@ -20,7 +20,7 @@ struct eb_clockwork {
     const struct stw_cron *cron; /* with EB_CRON */
     const struct stw_zone *zone;
     bool suspend;
-    char request[STW_HASH_LEN]; /* hash of the annotation that asks for a backup now; "": none */
+    char request[EB_REQUEST_LEN]; /* the annotation that asks for a backup now; "": none */
 };
 struct eb_due {
     bool start;  /* start a backup now */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/etcdbackup/reconcile.h"
 
+#include "base/hex.h"
 #include "base/util.h"
 #include "controller/claim.h"
 #include "controller/outcome.h"
@@ -306,14 +307,20 @@ static void tell_verified(const struct eb *e)
                             e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
-static void read_request(const struct eb *e, char out[STW_HASH_LEN])
+/* As it is, if that is a short text to be shown in the status; otherwise its hash. */
+static void read_request(const struct eb *e, char out[EB_REQUEST_LEN])
 {
     char annotation[STW_OWN_NAME_LEN], value[256];
     stw_operator_text(e->run->op, EB_AT, annotation);
     stw_json_cut(stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), annotation),
                  value, sizeof(value));
-    if (*value)
-        stw_hash_format(stw_hash_bytes(value, strlen(value)), out);
+    size_t len = strlen(value), plain = 0;
+    while (value[plain] >= ' ' && value[plain] <= '~')
+        plain++;
+    if (plain == len && len < EB_REQUEST_LEN)
+        memcpy(out, value, len + 1);
+    else
+        stw_hash_format(stw_hash_bytes(value, len), out);
 }
 
 static int wind_clock(struct eb *e, struct stw_error *err)

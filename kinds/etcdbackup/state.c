@@ -4,7 +4,6 @@
 #include "kinds/etcdbackup/state.h"
 
 #include "base/backoff.h"
-#include "base/hex.h"
 #include "base/util.h"
 #include "base/visible.h"
 #include "controller/condition.h"
@@ -37,7 +36,8 @@ void eb_state_read(const json_t *status, struct eb_state *ret)
     ret->last_success = stw_tree_time(status, "lastSuccessDate", EB_NEVER);
     ret->retry_at = stw_tree_time(json_object_get(status, "retry"), "nextTime", EB_NEVER);
     const json_t *request = json_object_get(status, "request");
-    stw_tree_copy(request, "hash", ret->request, sizeof(ret->request));
+    stw_tree_copy(request, "value", ret->request, sizeof(ret->request));
+    stw_tree_copy(request, "succeeded", ret->request_met, sizeof(ret->request_met));
     ret->requested_at = stw_tree_time(request, "time", EB_NEVER);
     ret->failures = number_of(status, "consecutiveFailures");
     ret->pruned = number_of(status, "prunedCount");
@@ -77,8 +77,9 @@ static void set_retry(const struct eb_state *s, json_t *status)
 
 static void set_request(const struct eb_state *s, json_t *status)
 {
-    json_t *request = json_pack("{s:s}", "hash", s->request);
+    json_t *request = json_pack("{s:s}", "value", s->request);
     set_time(request, "time", s->requested_at);
+    stw_tree_set_text(request, "succeeded", s->request_met);
     (void)json_object_set_new(status, "request", request);
 }
 
@@ -117,6 +118,7 @@ void eb_state_succeed(struct eb_state *s, const struct eb_snapshot *made, const 
     (void)json_array_insert_new(s->artifacts, 0, artifact);
     while (json_array_size(s->artifacts) > EB_ARTIFACTS_MAX)
         (void)json_array_remove(s->artifacts, json_array_size(s->artifacts) - 1);
+    stw_format(s->request_met, sizeof(s->request_met), "%s", s->request);
     s->phase = EB_SUCCEEDED;
     s->last_success = made->time;
     s->revision = made->revision;

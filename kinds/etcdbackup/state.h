@@ -4,7 +4,6 @@
 #ifndef STW_KINDS_ETCDBACKUP_STATE_H
 #define STW_KINDS_ETCDBACKUP_STATE_H
 
-#include "base/hex.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdbackup/spec.h"
@@ -13,6 +12,7 @@
 
 #define EB_NEVER INT64_MIN /* a time that is not set; times are seconds since the epoch */
 #define EB_ARTIFACTS_MAX 20
+#define EB_REQUEST_LEN 64
 #define EB_BACKOFF_S 30 /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 
@@ -26,10 +26,11 @@ struct eb_state {
     int64_t failures, pruned;
     uint64_t revision;
     char version[STW_SEMVER_LEN], endpoint[STW_ETCD_URL_MAX];
-    char reason[48], error[512]; /* of the latest failure; "" for none */
-    char request[STW_HASH_LEN];  /* hash of the latest request that was followed; "": none */
-    int64_t requested_at;        /* the instant of its backup */
-    json_t *artifacts;           /* newest first */
+    char reason[48], error[512];      /* of the latest failure; "" for none */
+    char request[EB_REQUEST_LEN];     /* the latest request that was followed; "": none */
+    int64_t requested_at;             /* the instant of its backup */
+    char request_met[EB_REQUEST_LEN]; /* the latest one with a backup since; "": none */
+    json_t *artifacts;                /* newest first */
 };
 void eb_state_read(const json_t *status, struct eb_state *ret);
 void eb_state_write(const struct eb_state *s, json_t *status);

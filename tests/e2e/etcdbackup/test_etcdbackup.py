@@ -124,7 +124,8 @@ def test_a_schedule_waits_for_its_time(controller, installed, backup, door):
     backup.wait(lambda s: "nextScheduleTime" not in s)
     # One now, also while the schedule is suspended.
     installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/backup-at": "before-upgrade"})
-    status = backup.succeeded()["status"]
+    found = backup.wait(lambda s: s.get("request", {}).get("succeeded") == "before-upgrade")
+    status = found["status"]
     assert status["request"]["time"] == status["lastScheduleTime"] and len(status["artifacts"]) == 1
     installed.wait_event(backup.name, backup.namespace, "BackupRequested")
     before = len(door.log)

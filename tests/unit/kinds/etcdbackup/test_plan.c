@@ -142,8 +142,10 @@ static void test_request_makes_one_backup_and_the_schedule_goes_on(void **state)
     assert_true(asked_starts(&w, "a", t0 + 10));
     assert_true(w.due.requested);
     assert_true(w.s.next_schedule == t0 + 4 * 3600);
+    assert_string_equal(w.s.request_met, "");
     succeed(&w);
     assert_false(asked_starts(&w, "a", t0 + 1000)); /* once */
+    assert_string_equal(w.s.request_met, "a");
     assert_true(asked_starts(&w, "a", t0 + 4 * 3600));
     assert_false(w.due.requested);
     succeed(&w);
@@ -153,6 +155,11 @@ static void test_request_makes_one_backup_and_the_schedule_goes_on(void **state)
         go_wrong(&w);
     assert_false(asked_starts(&w, "b", t0 + 5 * 3600 + 60));
     assert_true(asked_starts(&w, "c", t0 + 5 * 3600 + 60));
+    assert_string_equal(w.s.request_met, "a");
+    go_wrong(&w);
+    assert_true(asked_starts(&w, "c", t0 + 28 * 3600)); /* that of the schedule serves it, too */
+    succeed(&w);
+    assert_string_equal(w.s.request_met, "c");
     end(&w);
     begin(&w, EB_INTERVAL, 600, NULL);
     assert_true(asked_starts(&w, "", t0));
