@@ -509,11 +509,10 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
             (void)set_target_fault(p, f, STW_SQL_BUSY, "all connections are in use");
         return NULL;
     }
-    if (!stw_breaker_allow(&p->breaker, now)) {
-        (void)refuse_open(p, f);
-        return NULL;
-    }
-    return connect_slot(p, s, database, f);
+    if (stw_breaker_allow(&p->breaker, now))
+        return connect_slot(p, s, database, f);
+    (void)refuse_open(p, f);
+    return NULL;
 }
 
 struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct stw_fault *f)
