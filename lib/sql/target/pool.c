@@ -546,12 +546,11 @@ bool stw_pool_ping(struct stw_pool *p, bool stays, struct stw_fault *f)
         try_new_files(p);
     bool closed =
         p->breaker.open && stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock)) > 1;
-    struct slot *s = closed ? NULL : empty_slot(p);
-    if (closed)
-        (void)refuse_open(p, f);
-    else if (!s || p->cancelled || (p->connecting > 0 && !p->proven))
+    struct slot *s = closed ? NULL : empty_slot(p); /* which closes an idle one */
+    bool busy = !s || p->cancelled || (p->connecting > 0 && !p->proven);
+    if (!closed && busy)
         (void)set_target_fault(p, f, STW_SQL_BUSY, "all connections are in use");
-    else if (stw_breaker_allow(&p->breaker, stw_now_ms(p->config.clock)))
+    else if (!closed && stw_breaker_allow(&p->breaker, stw_now_ms(p->config.clock)))
         conn = connect_slot(p, s, NULL, f);
     else
         (void)refuse_open(p, f);
