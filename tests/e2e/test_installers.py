@@ -196,7 +196,7 @@ def test_certificates_are_renewed_between_a_read_and_a_write_of_helm(clean, helm
     """helm changes which webhooks there are, while steward puts a new CA into them: both writes stay, and
     each webhook trusts what steward serves."""
     def upgrade(kinds, *more):
-        helm("upgrade", "--install", "steward", chart.CHART, "--create-namespace", "--set",
+        helm("upgrade", "--install", "steward", chart.path(), "--create-namespace", "--set",
              "crds.install=false", "--set-json", f"kinds={json.dumps(kinds)}", *more)
 
     def bundles():
