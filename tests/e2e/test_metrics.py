@@ -130,7 +130,9 @@ def test_every_metric_that_the_documents_name_exists(busy):
                        r"leader_election|process)_\w+",
                        (paths.TOP / "docs" / "operations.md").read_text("utf-8"))
     assert words
-    assert [w for w in set(words) if f"\n# TYPE {w} " not in text] == []
+    missing = {w for w in words if f"\n# TYPE {w} " not in text}
+    # There after a first one: e2e/etcdcluster/test_etcd_nospace.py.
+    assert missing <= {"steward_etcd_defragmentations_total"}
 
 
 def alerts():

@@ -101,7 +101,7 @@ _SERVERS = [
     ("D3: an object that another session has locked", "lib/sql/postgresql/postgresql.c", ".leaves_out = true",
      ".leaves_out = false", _LOCKS),
     ("D3: what a lock keeps an account from losing", "lib/sql/core/account.c",
-     "bool left = w->around_locks && p.take.count > 0;", "bool left = false;", _LOCKS),
+     "bool left = (w->around_locks && p.take.count > 0) || ", "bool left = ", _LOCKS),
     ("D3: a session in template1", "lib/sql/postgresql/databases.c", '" TEMPLATE template0"', '""',
      ["integration/sql/test_sql_databases.py::test_session_in_template1_does_not_block_the_creation_of_databases"
       ]),
