@@ -18,7 +18,9 @@ MONITOR = yaml.safe_load((paths.TOP / "config" / "prometheus" / "monitor.yaml").
 RULES = yaml.safe_load((paths.TOP / "config" / "prometheus" / "rules.yaml").read_text("utf-8"))
 # A verified backup needs an etcd in pods: tests/e2e/etcdbackup/test_etcdbackup_node.py checks the series there.
 # Orphans need a database server: tests/e2e/databaseuser/test_databaseuser_bad_days.py checks the series there.
-NEEDS_MORE = ("steward_etcd_backup_last_verified_timestamp_seconds", "steward_database_orphans")
+# The margin of a quorum needs an etcd that answers: tests/unit/kinds/etcdcluster/test_runtime.c.
+NEEDS_MORE = ("steward_etcd_backup_last_verified_timestamp_seconds", "steward_database_orphans",
+              "steward_etcd_quorum_margin")
 SAMPLES = paths.TOP / "config" / "samples"
 
 
@@ -130,7 +132,8 @@ def test_what_is_not_there_returns_nothing(asked):
         asked.query("sum(")
 
 
-@pytest.mark.parametrize("name, file", zip(NEEDS_MORE, ("etcdbackup/runtime.c", "databaseuser/sweep.c")))
+@pytest.mark.parametrize("name, file", zip(NEEDS_MORE, (
+    "etcdbackup/runtime.c", "databaseuser/sweep.c", "etcdcluster/runtime.c")))
 def test_series_that_need_more_are_made_by_that_name(name, file):
     """The metric that is skipped above exists in the source."""
     assert f'"{name.removeprefix("steward")}"' in (paths.TOP / "kinds" / file).read_text("utf-8")

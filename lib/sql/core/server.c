@@ -32,6 +32,8 @@ static bool try_login(struct stw_pool *p, struct stw_fault *f)
     if (stw_pool_target(p)->max_connections == 1)
         stw_session_end(&s); /* its place is needed */
     bool up = stw_pool_ping(p, !s.conn, f);
+    if (!up && f->trouble == STW_SQL_AUTH)
+        stw_pool_put(p, stw_take(s.conn), true); /* its login is no longer valid */
     stw_session_end(&s);
     return up;
 }
