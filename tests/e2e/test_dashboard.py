@@ -120,7 +120,7 @@ def busy(cluster):
 @pytest.mark.parametrize("where, expression", list(expressions()))
 def test_it_returns_a_series(asked, where, expression):
     if any(name in expression for name in NEEDS_MORE):
-        assert asked.query(expression) == []  # the expression itself is right
+        assert asked.query(expression.removesuffix(" or vector(0)")) == []  # the expression itself is right
         return
     wait.until(f"{where}: a series of {expression}", lambda: asked.query(expression), 30, every=0.5)
 
