@@ -480,7 +480,8 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
         f->err.code = STW_ERR_CANCELLED;
         return NULL;
     }
-    if ((s = idle_slot(p, database))) {
+    /* The connection that a ping leaves open may be as dead as the server. */
+    if (!p->breaker.open && (s = idle_slot(p, database))) {
         s->taken = true;
         return s->conn;
     }
