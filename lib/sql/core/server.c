@@ -27,15 +27,10 @@ static bool try_login(struct stw_pool *p, struct stw_fault *f)
     struct stw_session s = {.pool = p, .ops = stw_pool_ops(p)};
     bool open;
     s.conn = stw_pool_take_standing(p, &open);
-    if (s.conn && open && s.ops->free_logins)
+    if (s.conn && open)
         s.ops->free_logins(&s);
-    if (stw_pool_target(p)->max_connections == 1)
-        stw_session_end(&s); /* its place is needed */
-    bool up = stw_pool_ping(p, !s.conn, f);
-    if (!up && f->trouble == STW_SQL_AUTH)
-        stw_pool_put(p, stw_take(s.conn), true); /* its login is no longer valid */
     stw_session_end(&s);
-    return up;
+    return stw_pool_ping(p, f);
 }
 
 int stw_server_ping(struct stw_pool *p, enum stw_sql_trouble *ret_trouble, struct stw_error *err)

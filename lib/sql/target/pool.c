@@ -468,6 +468,14 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     return conn;
 }
 
+/* The target is not asked before some time has passed, unless its login files are new. */
+static bool is_closed(struct stw_pool *p, uint64_t now_ms)
+{
+    if (p->breaker.open)
+        try_new_files(p);
+    return p->breaker.open && stw_breaker_wait_ms(&p->breaker, now_ms) > 1;
+}
+
 /* One attempt, with the lock held.  Returns a connection; or NULL with a fault; or NULL without
  * one: wait and try again until *until_ms. */
 static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint64_t started_ms,
@@ -485,9 +493,7 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
         s->taken = true;
         return s->conn;
     }
-    if (p->breaker.open)
-        try_new_files(p);
-    if (p->breaker.open && stw_breaker_wait_ms(&p->breaker, now) > 1) {
+    if (is_closed(p, now)) {
         (void)refuse_open(p, f);
         return NULL;
     }
@@ -531,7 +537,7 @@ struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct 
 struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open)
 {
     STW_LOCKED(&p->lock);
-    struct slot *s = p->cancelled ? NULL : idle_slot(p, NULL);
+    struct slot *s = p->cancelled || !p->ops->free_logins ? NULL : idle_slot(p, NULL);
     *ret_open = p->breaker.open;
     if (!s)
         return NULL;
@@ -539,22 +545,21 @@ struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open)
     return s->conn;
 }
 
-bool stw_pool_ping(struct stw_pool *p, bool stays, struct stw_fault *f)
+bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f)
 {
     struct stw_conn *conn = NULL;
     (void)pthread_mutex_lock(&p->lock);
-    if (p->breaker.open)
-        try_new_files(p);
-    bool closed =
-        p->breaker.open && stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock)) > 1;
+    uint64_t now = stw_now_ms(p->config.clock);
+    bool closed = is_closed(p, now);
     struct slot *s = closed ? NULL : empty_slot(p); /* which closes an idle one */
     bool busy = !s || p->cancelled || (p->connecting > 0 && !p->proven);
     if (!closed && busy)
         (void)set_target_fault(p, f, STW_SQL_BUSY, "all connections are in use");
-    else if (!closed && stw_breaker_allow(&p->breaker, stw_now_ms(p->config.clock)))
+    else if (!closed && stw_breaker_allow(&p->breaker, now))
         conn = connect_slot(p, s, NULL, f);
     else
         (void)refuse_open(p, f);
+    bool stays = p->ops->free_logins && !find_standing(p);
     (void)pthread_mutex_unlock(&p->lock);
     stw_pool_put(p, conn, !stays);
     return conn;

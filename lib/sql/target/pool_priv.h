@@ -20,10 +20,11 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
  * server.  False: the fault is the server's. */
 bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step);
 void stw_pool_close_idle(struct stw_pool *p);
-/* An idle connection to the admin's database, or NULL; `ret_open`: whether the circuit is open. */
+/* The idle connection by which logins can be freed, or NULL; `ret_open`: whether the circuit is open. */
 struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open) STW_MUST_CHECK;
-/* Logs in, and out unless the connection stays.  False: `f`, which is BUSY while there is no place for a connection: it waits for none. */
-bool stw_pool_ping(struct stw_pool *p, bool stays, struct stw_fault *f);
+/* Logs in, and out, unless there was no idle connection by which logins can be freed.  False: `f`, which is BUSY
+ * while there is no place for a connection: it waits for none. */
+bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f);
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);
 const struct stw_target *stw_pool_target(const struct stw_pool *p);
 void stw_pool_count(struct stw_pool *p, unsigned statements, bool ok);
