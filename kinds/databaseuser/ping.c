@@ -17,7 +17,6 @@
 /* A restart of a server is over by then, and no condition has changed. */
 #define TELL_AFTER_MS 10000
 #define TELL_AT_ONCE 5
-#define KEYS_MAX_BYTES ((size_t)64 << 20)
 
 struct dbu_pings {
     unsigned most;
@@ -39,12 +38,17 @@ void dbu_pings_destroy(struct dbu_pings *p)
     free(p);
 }
 
-void dbu_ping_wake(struct stw_manager *m, const char *target)
+void dbu_target_wake(struct stw_manager *m, const char *ns, const char *target)
 {
     char key[STW_KEY_LEN], name[DBU_NAME_MAX];
     stw_lower(target, name, sizeof(name));
-    stw_key_make(KEY_NS, name, key);
+    stw_key_make(ns, name, key);
     stw_manager_enqueue(m, stw_kind_databaseuser.kind, key);
+}
+
+void dbu_ping_wake(struct stw_manager *m, const char *target)
+{
+    dbu_target_wake(m, KEY_NS, target);
 }
 
 void dbu_target_users(const struct stw_run *run, struct stw_buf *out)
@@ -69,7 +73,7 @@ static bool is_used(const struct stw_run *run)
 static bool tell_some(const struct stw_run *run)
 {
     const struct dbu_state *state = run->state;
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX_BYTES);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(DBU_TARGET_USERS_MAX_BYTES);
     uint32_t first = dbu_pools_tell(state->pools, run->name, TELL_AT_ONCE), n = 0;
     size_t at = 0;
     dbu_target_users(run, &keys);

@@ -19,7 +19,10 @@ void dbu_pings_destroy(struct dbu_pings *p); /* `p` may be NULL */
 
 /* Pings a target soon: its name, in any case. */
 void dbu_ping_wake(struct stw_manager *m, const char *target);
+/* Runs a target, by its name in any case, soon: `ns` is the namespace of such keys, which no object has. */
+void dbu_target_wake(struct stw_manager *m, const char *ns, const char *target);
 /* In a run of a target: the keys of its objects, as stw_informer_keys. */
+#define DBU_TARGET_USERS_MAX_BYTES ((size_t)64 << 20)
 void dbu_target_users(const struct stw_run *run, struct stw_buf *out);
 /* A run whose key is not of an object. */
 void dbu_ping(struct stw_run *run, struct stw_result *result);

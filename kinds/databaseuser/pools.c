@@ -206,6 +206,13 @@ void dbu_pools_destroy(struct dbu_pools *p)
 
 /* --- pools; these require the lock */
 
+static struct dbu_pools_entry *find_entry(const struct dbu_pools *p, const char *target)
+{
+    char name[NAME_MAX_BYTES];
+    stw_lower(target, name, sizeof(name));
+    return stw_table_get(&p->entries, name);
+}
+
 static struct dbu_pools_entry *find_or_make(struct dbu_pools *p, const char *target)
 {
     char name[NAME_MAX_BYTES];
@@ -422,29 +429,23 @@ void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trou
 
 void dbu_pools_poke(struct dbu_pools *p, const char *target)
 {
-    char name[NAME_MAX_BYTES];
-    stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = find_entry(p, target);
     if (e && e->pool)
         stw_pool_poke(e->pool);
 }
 
 uint64_t dbu_pools_down_ms(struct dbu_pools *p, const char *target)
 {
-    char name[NAME_MAX_BYTES];
-    stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = find_entry(p, target);
     return e && e->down_since_ms > 0 ? stw_now_ms(p->config.clock) - e->down_since_ms + 1 : 0;
 }
 
 uint32_t dbu_pools_tell(struct dbu_pools *p, const char *target, uint32_t count)
 {
-    char name[NAME_MAX_BYTES];
-    stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    struct dbu_pools_entry *e = find_entry(p, target);
     uint32_t before = e ? e->told : 0;
     if (e)
         e->told += count;
@@ -465,20 +466,16 @@ void dbu_pools_pause(struct dbu_pools *p)
 
 bool dbu_pools_troubled(struct dbu_pools *p, const char *target)
 {
-    char name[NAME_MAX_BYTES];
-    stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = find_entry(p, target);
     return e && e->troubled;
 }
 
 enum dbu_pools_sight dbu_pools_sight(struct dbu_pools *p, const char *target)
 {
-    char name[NAME_MAX_BYTES];
     uint64_t now = stw_now_ms(p->config.clock);
-    stw_lower(target, name, sizeof(name));
     STW_LOCKED(&p->lock);
-    const struct dbu_pools_entry *e = stw_table_get(&p->entries, name);
+    const struct dbu_pools_entry *e = find_entry(p, target);
     if (e && e->seen && now - e->seen_ms < DBU_POOLS_FRESH_MS)
         return e->troubled ? DBU_POOLS_TROUBLED : DBU_POOLS_ANSWERS;
     return now - p->made_ms < DBU_POOLS_FRESH_MS ? DBU_POOLS_NOT_YET : DBU_POOLS_UNSEEN;

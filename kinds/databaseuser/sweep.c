@@ -23,7 +23,6 @@
 #define TOLD_MAX 20       /* of them in one sweep */
 #define NOTE_NAME_LEN 200 /* of names in a message */
 #define GONE_MAX 1000     /* objects that are remembered */
-#define KEYS_MAX_BYTES ((size_t)64 << 20)
 
 struct stray {
     struct stw_hash id;
@@ -99,10 +98,7 @@ void dbu_sweeps_destroy(struct dbu_sweeps *s)
 
 void dbu_sweep_wake(struct stw_manager *m, const char *target)
 {
-    char key[STW_KEY_LEN], name[DBU_NAME_MAX];
-    stw_lower(target, name, sizeof(name));
-    stw_key_make(KEY_NS, name, key);
-    stw_manager_enqueue(m, stw_kind_databaseuser.kind, key);
+    dbu_target_wake(m, KEY_NS, target);
 }
 
 static struct stw_hash identify_object(const char *key, const char *uid)
@@ -187,7 +183,7 @@ static enum dbu_stray judge(const struct sweep *w, const struct stw_found_mark *
 /* Whether the namespace has a DatabaseUser on the target. */
 static bool uses_target(const struct sweep *w, const char *ns)
 {
-    stw_autobuf struct stw_buf keys = STW_BUF_INIT(KEYS_MAX_BYTES);
+    stw_autobuf struct stw_buf keys = STW_BUF_INIT(DBU_TARGET_USERS_MAX_BYTES);
     size_t at = 0, len = strlen(ns);
     dbu_target_users(w->run, &keys);
     for (const char *key; (key = stw_keys_next(&keys, &at));)

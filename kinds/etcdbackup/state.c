@@ -59,26 +59,17 @@ void eb_state_done(struct eb_state *s)
     s->artifacts = NULL;
 }
 
-static void set_time(json_t *status, const char *key, int64_t at)
-{
-    char text[STW_TIME_LEN];
-    if (at == EB_NEVER)
-        return;
-    stw_time_format(at * 1000000, text);
-    (void)json_object_set_new(status, key, json_string(text));
-}
-
 static void set_retry(const struct eb_state *s, json_t *status)
 {
     json_t *retry = json_pack("{s:I,s:s}", "count", (json_int_t)s->failures, "lastError", s->error);
-    set_time(retry, "nextTime", s->retry_at);
+    stw_tree_set_time(retry, "nextTime", s->retry_at, EB_NEVER);
     (void)json_object_set_new(status, "retry", retry);
 }
 
 static void set_request(const struct eb_state *s, json_t *status)
 {
     json_t *request = json_pack("{s:s}", "value", s->request);
-    set_time(request, "time", s->requested_at);
+    stw_tree_set_time(request, "time", s->requested_at, EB_NEVER);
     stw_tree_set_text(request, "succeeded", s->request_met);
     (void)json_object_set_new(status, "request", request);
 }
@@ -87,9 +78,9 @@ void eb_state_write(const struct eb_state *s, json_t *status)
 {
     (void)json_object_set_new(status, "phase", json_string(eb_phase_names[s->phase]));
     (void)json_object_set_new(status, "succeeded", json_boolean(s->phase == EB_SUCCEEDED));
-    set_time(status, "lastScheduleTime", s->last_schedule);
-    set_time(status, "nextScheduleTime", s->next_schedule);
-    set_time(status, "lastSuccessDate", s->last_success);
+    stw_tree_set_time(status, "lastScheduleTime", s->last_schedule, EB_NEVER);
+    stw_tree_set_time(status, "nextScheduleTime", s->next_schedule, EB_NEVER);
+    stw_tree_set_time(status, "lastSuccessDate", s->last_success, EB_NEVER);
     (void)json_object_set_new(status, "consecutiveFailures", json_integer(s->failures));
     (void)json_object_set_new(status, "prunedCount", json_integer(s->pruned));
     if (s->revision)
@@ -114,7 +105,7 @@ void eb_state_succeed(struct eb_state *s, const struct eb_snapshot *made, const 
                   "sizeBytes", (json_int_t)made->size_bytes, "verified", made->verified);
     stw_tree_set_text(artifact, "sha256", made->sha256);
     stw_tree_set_text(artifact, "etcdVersion", made->version);
-    set_time(artifact, "time", made->time);
+    stw_tree_set_time(artifact, "time", made->time, EB_NEVER);
     (void)json_array_insert_new(s->artifacts, 0, artifact);
     while (json_array_size(s->artifacts) > EB_ARTIFACTS_MAX)
         (void)json_array_remove(s->artifacts, json_array_size(s->artifacts) - 1);

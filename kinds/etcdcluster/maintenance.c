@@ -48,6 +48,15 @@ static bool has_shrunk(const struct stw_etcd_health *h, int64_t before)
     return h->db_size < before || free_bytes(h) <= STW_MAX(h->db_size / 10, SLACK_MIN);
 }
 
+/* p->count: it is not in the pass. */
+static size_t find_in_pass(const struct ec_pass *p, const char *member)
+{
+    size_t n = 0;
+    while (n < p->count && !stw_streq(p->members[n].name, member))
+        n++;
+    return n;
+}
+
 static bool is_to_defragment(const struct ec *e, size_t i)
 {
     const struct ec_pass *p = &e->state.pass;
@@ -55,24 +64,19 @@ static bool is_to_defragment(const struct ec *e, size_t i)
     const struct stw_etcd_health *h = &e->details[i].health;
     bool under_way =
         e->state.action.kind == EC_DEFRAGMENT && stw_streq(e->state.action.member, m->name);
-    for (size_t n = 0; n < p->count; n++) {
-        if (!stw_streq(p->members[n].name, m->name))
-            continue;
-        if (p->members[n].after >= 0)
-            return false;
-        if (under_way)
-            return !m->answers || !has_shrunk(h, p->members[n].before);
-    }
+    size_t n = find_in_pass(p, m->name);
+    if (n < p->count && p->members[n].after >= 0)
+        return false;
+    if (n < p->count && under_way)
+        return !m->answers || !has_shrunk(h, p->members[n].before);
     return m->answers && (p->reason != EC_WHY_SCHEDULE || is_worthwhile(e, h));
 }
 
 /* NULL: it is not in the pass. */
 static int64_t *find_tries(struct ec_pass *p, const char *member)
 {
-    for (size_t n = 0; n < p->count; n++)
-        if (stw_streq(p->members[n].name, member))
-            return &p->members[n].tries;
-    return NULL;
+    size_t n = find_in_pass(p, member);
+    return n < p->count ? &p->members[n].tries : NULL;
 }
 
 /* --- when */
@@ -213,9 +217,7 @@ static uint64_t revision_to_keep(const struct ec *e)
 static void begin_member(struct ec *e)
 {
     struct ec_pass *p = &e->state.pass;
-    size_t i = ec_index(e, e->move.member), n = 0;
-    while (n < p->count && !stw_streq(p->members[n].name, e->move.member))
-        n++;
+    size_t i = ec_index(e, e->move.member), n = find_in_pass(p, e->move.member);
     if (n == EC_PASS_MEMBERS) {
         memmove(p->members, p->members + 1, sizeof(p->members) - sizeof(p->members[0]));
         n = --p->count;
@@ -231,9 +233,7 @@ static void begin_member(struct ec *e)
 static void finish_member(struct ec *e)
 {
     struct ec_pass *p = &e->state.pass;
-    size_t i = ec_index(e, e->was.action.member), n = 0;
-    while (n < p->count && !stw_streq(p->members[n].name, e->was.action.member))
-        n++;
+    size_t i = ec_index(e, e->was.action.member), n = find_in_pass(p, e->was.action.member);
     if (n == p->count)
         return;
     int64_t before = p->members[n].before;
@@ -336,10 +336,7 @@ void ec_add_upkeep(const struct ec *e, json_t *status)
         o = json_object();
         (void)json_object_set_new(status, "defragmentation", o);
     }
-    if (next) {
-        stw_time_format(next * 1000000, time);
-        (void)json_object_set_new(o, "nextScheduleTime", json_string(time));
-    }
+    stw_tree_set_time(o, "nextScheduleTime", next, 0);
     if (o && e->state.pass.open && e->move.pass_waits)
         (void)json_object_set_new(o, "message", json_sprintf("it waits %s", e->move.pass_waits));
     if (o && e->pass_from) {

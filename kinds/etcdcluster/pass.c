@@ -72,25 +72,10 @@ void ec_pass_read(const json_t *o, struct ec_pass *p)
 
 /* --- writing */
 
-static void set_text(json_t *o, const char *key, const char *text)
-{
-    if (*text)
-        (void)json_object_set_new(o, key, json_string(text));
-}
-
 static void set_count(json_t *o, const char *key, int64_t n)
 {
     if (n)
         (void)json_object_set_new(o, key, json_integer((json_int_t)n));
-}
-
-static void set_time(json_t *o, const char *key, int64_t at)
-{
-    char text[STW_TIME_LEN];
-    if (at == 0)
-        return;
-    stw_time_format(at * 1000000, text);
-    set_text(o, key, text);
 }
 
 /* A member may report any size. */
@@ -125,10 +110,10 @@ json_t *ec_pass_json(const struct ec_pass *p)
         return NULL;
     json_t *o = json_pack("{s:s,s:s}", "phase", phases[p->open ? EC_RESULT_NONE : p->result],
                           "reason", reasons[p->reason]);
-    set_text(o, "request", p->request);
-    set_time(o, "startTime", p->begun);
-    set_time(o, "endTime", p->open ? 0 : p->ended);
-    set_time(o, "lastScheduleTime", p->tick);
+    stw_tree_set_text(o, "request", p->request);
+    stw_tree_set_time(o, "startTime", p->begun, 0);
+    stw_tree_set_time(o, "endTime", p->open ? 0 : p->ended, 0);
+    stw_tree_set_time(o, "lastScheduleTime", p->tick, 0);
     (void)json_object_set_new(o, "members", members_json(p));
     (void)json_object_set_new(o, "reclaimedBytes", json_integer((json_int_t)ec_pass_reclaimed(p)));
     (void)json_object_set_new(o, "reclaimedBytesTotal",
@@ -137,7 +122,7 @@ json_t *ec_pass_json(const struct ec_pass *p)
         (void)json_object_set_new(o, "compactPending", json_true());
     set_count(o, "compactRevision", (int64_t)p->compact_to);
     set_count(o, "compactedRevision", (int64_t)p->compacted);
-    set_text(o, "message", p->message);
+    stw_tree_set_text(o, "message", p->message);
     return o;
 }
 

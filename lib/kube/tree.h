@@ -47,6 +47,8 @@ int64_t stw_tree_time(const json_t *object, const char *key, int64_t none);
 
 /* Sets a string member; NULL or "" leaves the object as it is. */
 void stw_tree_set_text(json_t *object, const char *key, const char *text);
+/* Sets a time, in seconds since the epoch; `none` leaves the object as it is. */
+void stw_tree_set_time(json_t *object, const char *key, int64_t at, int64_t none);
 
 /* Appends the text.  Returns 0, or -1: out of memory, `out` is full, or nested too deeply. */
 int stw_tree_write(const json_t *tree, struct stw_buf *out) STW_MUST_CHECK;

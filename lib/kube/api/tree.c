@@ -30,6 +30,15 @@ void stw_tree_set_text(json_t *object, const char *key, const char *text)
         (void)json_object_set_new(object, key, json_string(text));
 }
 
+void stw_tree_set_time(json_t *object, const char *key, int64_t at, int64_t none)
+{
+    char text[STW_TIME_LEN];
+    if (at == none)
+        return;
+    stw_time_format(at * 1000000, text);
+    (void)json_object_set_new(object, key, json_string(text));
+}
+
 static json_t *read_object(struct stw_json v)
 {
     struct stw_json key, value;
