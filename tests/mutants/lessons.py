@@ -263,7 +263,7 @@ _ROWS = [
      "    s->last_schedule = instant;\n", "    (void)instant;\n",
      "kinds/etcdbackup/plan:test_interval_keeps_its_rhythm"),
     ("B1", "in the status", "kinds/etcdbackup/state.c",
-     '    set_time(status, "lastScheduleTime", s->last_schedule);\n', "",
+     '    stw_tree_set_time(status, "lastScheduleTime", s->last_schedule, EB_NEVER);\n', "",
      "kinds/etcdbackup/plan:test_interval_keeps_its_rhythm"),
     ("B1", "and read from there", "kinds/etcdbackup/state.c",
      'ret->last_schedule = stw_tree_time(status, "lastScheduleTime", EB_NEVER);',

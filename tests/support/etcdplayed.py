@@ -29,6 +29,14 @@ class Played(etcdcluster.EtcdCluster):
         self.kill()
         self.delete()
 
+    def up(self, **spec):
+        """Creates a cluster of one member and waits until it is Ready; returns its pod."""
+        self.apply(size=1, storage={"medium": "Persistent"}, **spec)
+        pod = self.wait_pod()
+        self.run(pod)
+        self.wait_settled(1)
+        return pod
+
     def wait_pod(self, besides=None):
         """Waits for the pod; `besides`: one with another UID than this."""
         return wait.until("its pod", lambda: next((

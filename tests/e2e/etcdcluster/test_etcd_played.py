@@ -14,27 +14,10 @@ pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
               pytest.mark.skipif(bool(etcd.missing("3.4", *LINE)), reason="no etcd is here")]
 
 
-@pytest.fixture
-def ec(controller, installed, namespace, tmp_path):
-    """A support.etcdplayed.Played that has not been applied yet."""
-    assert controller.running()
-    with Played(installed, namespace, tmp_path) as one:
-        yield one
-
-
-def up(ec, **spec):
-    """Creates a cluster of one member and waits until it is Ready; returns its pod."""
-    ec.apply(size=1, storage={"medium": "Persistent"}, **spec)
-    pod = ec.wait_pod()
-    ec.run(pod)
-    ec.wait_settled(1)
-    return pod
-
-
 def test_its_pod_is_gone_and_comes_again(ec):
     """The pod comes back with the same name, volume and keys (E1).  Ready becomes False while it is
     gone (E12)."""
-    pod = up(ec)
+    pod = ec.up()
     name = pod["metadata"]["name"]
     claim = ec.claims()[name]["metadata"]["uid"]
     ec.wait_answers().put("a", "1")
@@ -53,7 +36,7 @@ def test_its_pod_is_gone_and_comes_again(ec):
 
 def test_a_full_database(ec):
     """NOSPACE is reported; after space is freed in the database, writes resume (E15)."""
-    up(ec, options={"quotaBackendBytes": "64Mi"})
+    ec.up(options={"quotaBackendBytes": "64Mi"})
     one = ec.wait_answers()
     one.timeout = 10
     assert gateway.fill(one) > 0
@@ -70,7 +53,7 @@ def test_a_full_database(ec):
 
 def test_data_that_differ(ec):
     """Under the alarm CORRUPT nothing is changed, not even on a change of the spec (E8)."""
-    pod = up(ec)
+    pod = ec.up()
     one = ec.wait_answers()
     member = one.status()["header"]["member_id"]
     one.post("/v3/maintenance/alarm",
@@ -130,7 +113,7 @@ def test_a_version_that_makes_other_pods(controller, run_steward, installed, nam
         return run_steward(binary=faults.binary(), env={"STEWARD_TEMPLATE": version})
     one = start("1")
     with Played(installed, namespace, tmp_path) as ec:
-        pod = up(ec)
+        pod = ec.up()
         assert one.stop() == 0, one.log_tail()
         one = start("2")
         ec.wait_condition("TemplateOutdated", "True", "NewVersion", seconds=30)

@@ -17,20 +17,9 @@ pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
               pytest.mark.skipif(bool(etcd.missing("3.4", *LINE)), reason="no etcd is here")]
 
 
-@pytest.fixture
-def ec(controller, installed, namespace, tmp_path):
-    """A support.etcdplayed.Played that has not been applied yet."""
-    assert controller.running()
-    with Played(installed, namespace, tmp_path) as one:
-        yield one
-
-
 def up(ec, **spec):
     """Creates a cluster of one member and waits until it is Ready; a Gateway to it."""
-    ec.apply(size=1, storage={"medium": "Persistent"}, **spec)
-    pod = ec.wait_pod()
-    ec.run(pod)
-    ec.wait_settled(1)
+    ec.up(**spec)
     one = ec.wait_answers()
     one.timeout = 10
     return one
