@@ -126,4 +126,4 @@ def things(server):
     wait.until("the custom resource to be served", lambda: all(
         server.ask("GET", f"/apis/thing.{one.GROUP}/{v}/things").status == 200 for v in ("v1", "v2")))
     yield one
-    server.ask("DELETE", f"{one.CRDS}/{crd['metadata']['name']}")
+    server.remove([f"{one.CRDS}/{crd['metadata']['name']}"])

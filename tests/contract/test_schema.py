@@ -28,9 +28,8 @@ def our_own(server):
     definitions = list(yaml.safe_load_all(printed))
     answers = [server.apply(f"{CRDS}/{d['metadata']['name']}", d) for d in definitions]
     yield list(zip(definitions, answers))
-    for definition, answer in zip(definitions, answers):
-        if answer.status == 201:
-            server.ask("DELETE", f"{CRDS}/{definition['metadata']['name']}")
+    server.remove([f"{CRDS}/{definition['metadata']['name']}"
+                   for definition, answer in zip(definitions, answers) if answer.status == 201])
 
 
 def test_our_own_definitions(server, our_own):
@@ -82,7 +81,7 @@ def test_until_a_definition_is_served(server, space, things):
         assert seen[-1].status == 200 and seen[-1].body["items"] == []
         assert seen[-1].body["kind"] == "LaterList"
     finally:
-        server.ask("DELETE", f"{CRDS}/{crd['metadata']['name']}")
+        server.remove([f"{CRDS}/{crd['metadata']['name']}"])
 
 
 def test_unknown_fields_are_pruned(server, space, things, does):

@@ -105,12 +105,31 @@ class Server(rest.Api):
         return self.ask("PATCH", path + query, patch, rest.MERGE)
 
     def remove(self, paths):
-        """Deletes objects, and waits until none is there; others may have begun to delete them."""
+        """Deletes objects, and waits until none is there; others may have begun to delete them.
+
+        A definition is deleted when the list of its objects is answered: API servers of 1.35 and 1.37
+        may never end the deletion of one whose storage has just been made.
+        """
         paths = list(paths)
         for path in paths:
+            if "/customresourcedefinitions/" in path:
+                wait.until(f"the objects of {path} to be listed", lambda p=path: self._lists(p))
             self.ask("DELETE", path)
         for path in paths:
             wait.until(f"{path} to be gone", lambda p=path: self.ask("GET", p).status == 404)
+
+    def _lists(self, path):
+        """Whether the objects of this definition are listed; true of one that is not there, or that
+        is being deleted, or whose names were refused."""
+        one = self.ask("GET", path)
+        if one.status != 200 or "deletionTimestamp" in one.body["metadata"]:
+            return True
+        known = {c["type"]: c["status"] for c in one.body.get("status", {}).get("conditions") or []}
+        if known.get("NamesAccepted") == "False":
+            return True
+        spec = one.body["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        return self.ask("GET", f"/apis/{spec['group']}/{version}/{spec['names']['plural']}").status == 200
 
     @staticmethod
     def fine(answer):
