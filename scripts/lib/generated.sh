@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The files below config/ and chart/ with the output of `steward print`, and the reference of the library.  Sourced by
-# scripts/lint, which runs in the top folder.
+# The files below config/ and chart/ with the output of `steward print`, the reference of the library, and the tables of
+# fields in docs/.  Sourced by scripts/lint, which runs in the top folder.
 
 # generated_write STEWARD DIR: writes all of them below DIR, in the layout of the top folder.
 generated_write() {
     generated_config "$1" "$2/config"
     "$(python_with_yaml)" scripts/lib/kinds.py "$1" rights "$2/chart/files/kinds"
     generated_reference "$2/docs/library"
+    generated_fields "$1" "$2/docs"
+}
+
+# generated_fields STEWARD FOLDER: the pages with tables of fields, which are made again.
+generated_fields() {
+    local pages
+    mapfile -t pages < <(grep -l '^<!-- fields: ' docs/*.md)
+    "$(python_with_yaml)" -B scripts/lib/fields.py "$1" "$2" "${pages[@]}"
 }
 
 # generated_reference FOLDER: the reference of the library, from its public headers.

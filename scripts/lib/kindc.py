@@ -53,7 +53,8 @@ SCALE_MEMBERS = {
 SHARED = ("types", "define", "rulesets")
 KIND_KEYS = [*KIND_MEMBERS, *SHARED, "prefix", "include", "import", "operations", "scale", "spec", "status",
              "rules", "columns"]
-FIELD_KEYS = [*FIELD_MEMBERS, *LIMITS, "type", "member", "default", "cel", "fields", "item", "struct", "table"]
+FIELD_KEYS = [*FIELD_MEMBERS, *LIMITS, "type", "member", "default", "cel", "fields", "item", "struct", "table",
+              "doc"]
 CODES = ("required", "forbidden", "invalid", "duplicate")
 RULE_KEYS = ["at", *CODES, "cel", "type", "expression", "each", "within", "core", "use"]
 CORE_RULES = ("resources", "labels", "keys", "env")  # of schema/core.h
@@ -249,7 +250,7 @@ class Compiler:
         `table`."""
         kind = form = word = wanted = None
         if "row" in row:
-            check_keys(row, ("row", "member", "help"), "a field with 'row'", row.where)
+            check_keys(row, ("row", "member", "help", "doc"), "a field with 'row'", row.where)
         else:
             row, (kind, form, word, wanted) = self.resolve(row, row.where)
         member = struct and name and (take(row, "member", str) or

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/lib/kindc.py writes the tables of a schema.yaml, and names the line of each mistake."""
+"""scripts/lib/kindc.py writes the tables of a schema.yaml, and names the line of each mistake;
+scripts/lib/fields.py writes the tables of fields in a page."""
 
 import importlib
+import re
 import subprocess
+import sys
 
 import pytest
 from support import paths
@@ -194,3 +197,28 @@ def test_the_c_compiler_names_the_line_of_a_member_that_does_not_exist(compile_s
                           input=source, capture_output=True, text=True, check=False)
     line = SCHEMA.splitlines().index("  ownerName: {type: name, help: Its owner.}") + 1
     assert f"schema.yaml:{line}:" in done.stderr and "owner_name" in done.stderr
+
+
+def test_a_page_has_a_row_for_each_field(tmp_path):
+    """`doc` is the text of the row, and takes the fields below it with it; a table of a part leaves it out of the
+    table of the whole; other text of the page stays."""
+    tables = [("app", "spec"), ("app", "spec.restartOnChange"), ("databaseuser", "spec.grants")]
+    page = tmp_path / "page.md"
+    page.write_text("Before.\n" + "".join(
+        f"<!-- fields: kinds/{kind}/schema.yaml {what} -->\nold\n<!-- end of fields -->\n"
+        for kind, what in tables) + "After.\n")
+    (tmp_path / "out").mkdir()
+    subprocess.run([sys.executable, paths.TOP / "scripts/lib/fields.py", paths.steward_binary(),
+                    tmp_path / "out", page], check=True)
+    text = (tmp_path / "out" / "page.md").read_text()
+    assert text.startswith("Before.\n<!-- fields") and text.endswith("end of fields -->\nAfter.\n")
+    assert "old" not in text.splitlines()
+    app, restart, grants = (re.findall("^[|] `(.*?)` [|] (.*?) [|] (.*?) [|] ", part, re.MULTILINE)
+                            for part in text.split("<!-- end of fields -->")[:3])
+    assert ("config.logLevel", "`trace`, `debug`, `info`, `warn`, `error`", "`info`") in app
+    assert ("image", "string, at most 1024 characters", "required") in app
+    assert ("ingress.tls.secretName", "string", "required in `tls`") in app
+    assert "autoscaling.behavior" in [name for name, _, _ in app]
+    assert not [name for name, _, _ in app if name.startswith(("autoscaling.behavior.", "restartOnChange."))]
+    assert ("minIntervalSeconds", "integer, 60 to 86400", "300") in restart
+    assert ("privileges", "list, 1 to 40", "required") in grants
