@@ -10,8 +10,8 @@
 #include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/run.h"
 #include "kinds/etcdbackup/state.h"
+#include "kinds/etcdcluster/observe/watch.h"
 #include "kinds/etcdcluster/reconcile.h"
-#include "kinds/etcdcluster/watch.h"
 #include "kube/secret.h"
 #include "store/credentials.h"
 

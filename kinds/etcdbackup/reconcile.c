@@ -16,7 +16,7 @@
 #include "kinds/etcdbackup/state.h"
 #include "kinds/etcdbackup/status.h"
 #include "kinds/etcdbackup/transfer_pod.h"
-#include "kinds/etcdcluster/watch.h"
+#include "kinds/etcdcluster/observe/watch.h"
 #include "schema/zones.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "kinds/etcdbackup/spec_rules.h"
 #include "base/util.h"
 #include "kinds/common/schedule.h"
-#include "kinds/etcdcluster/spec_rules.h"
+#include "kinds/etcdcluster/spec/rules.h"
 
 #include <stdio.h>
 

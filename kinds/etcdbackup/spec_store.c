@@ -3,7 +3,7 @@
  * Where snapshots are stored; the same for EtcdBackup and EtcdRestore. */
 #include "base/util.h"
 #include "kinds/etcdbackup/spec_rules.h"
-#include "kinds/etcdcluster/spec_rules.h"
+#include "kinds/etcdcluster/spec/rules.h"
 #include "schema/core.h"
 #include "schema/names.h"
 #include "schema/rule/check.h"

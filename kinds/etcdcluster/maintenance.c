@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Upkeep of the databases: when a pass is due, which members it is about, and what is recorded and told
- * of it.  plan_maintenance.c decides what is done next. */
+ * of it.  plan/maintenance.c decides what is done next. */
 #include "kinds/etcdcluster/maintenance.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/etcdcluster/act/maintenance_turn.h"
 #include "kinds/etcdcluster/backups.h"
-#include "kinds/etcdcluster/entries.h"
-#include "kinds/etcdcluster/maintenance_limits.h"
-#include "kinds/etcdcluster/maintenance_turn.h"
+#include "kinds/etcdcluster/plan/entries.h"
+#include "kinds/etcdcluster/plan/maintenance_limits.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/runtime.h"
 #include "schema/names.h"

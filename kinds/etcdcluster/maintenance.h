@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Upkeep of the databases.  plan_maintenance.c decides what is done next. */
+ * Upkeep of the databases.  plan/maintenance.c decides what is done next. */
 #ifndef STW_KINDS_ETCDCLUSTER_MAINTENANCE_H
 #define STW_KINDS_ETCDCLUSTER_MAINTENANCE_H
 

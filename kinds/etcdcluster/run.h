@@ -9,11 +9,11 @@
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "etcd/etcd.h"
-#include "kinds/etcdcluster/plan.h"
+#include "kinds/etcdcluster/observe/watch.h"
+#include "kinds/etcdcluster/plan/plan.h"
 #include "kinds/etcdcluster/spec.h"
-#include "kinds/etcdcluster/state.h"
-#include "kinds/etcdcluster/tls_state.h"
-#include "kinds/etcdcluster/watch.h"
+#include "kinds/etcdcluster/status/state.h"
+#include "kinds/etcdcluster/tls/tls_state.h"
 
 #define EC_ROUND_MS 10000  /* between two health rounds of a settled cluster */
 #define EC_SOON_MS 1000    /* while an action is in progress */

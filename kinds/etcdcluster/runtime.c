@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "base/util.h"
 #include "controller/controller.h"
-#include "kinds/etcdcluster/turn.h"
+#include "kinds/etcdcluster/act/turn.h"
 #include "kube/cache/usage.h"
 
 #include <math.h>

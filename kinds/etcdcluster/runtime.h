@@ -7,8 +7,8 @@
 #include "base/hex.h"
 #include "controller/manager.h"
 #include "etcd/etcd.h"
-#include "kinds/etcdcluster/plan.h"
-#include "kinds/etcdcluster/tls_state.h"
+#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/tls/tls_state.h"
 #include "kube/informer.h"
 
 struct stw_run;

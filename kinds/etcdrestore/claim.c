@@ -7,9 +7,9 @@
  * the EtcdCluster is created. */
 #include "base/process/fault.h"
 #include "base/util.h"
-#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/act/claims.h"
+#include "kinds/etcdcluster/observe/watch.h"
 #include "kinds/etcdcluster/reconcile.h"
-#include "kinds/etcdcluster/watch.h"
 #include "kinds/etcdrestore/run_priv.h"
 
 static json_t *build_owner_references(const struct er *e)

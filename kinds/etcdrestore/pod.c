@@ -9,7 +9,7 @@
 #include "etcd/release.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/access.h"
-#include "kinds/etcdcluster/claims.h"
+#include "kinds/etcdcluster/act/claims.h"
 #include "kinds/etcdcluster/labels.h"
 #include "kinds/etcdcluster/names.h"
 #include "kinds/etcdrestore/run_priv.h"

@@ -18,9 +18,9 @@
 #include "controller/status.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/state.h"
-#include "kinds/etcdcluster/entries.h"
+#include "kinds/etcdcluster/observe/watch.h"
+#include "kinds/etcdcluster/plan/entries.h"
 #include "kinds/etcdcluster/reconcile.h"
-#include "kinds/etcdcluster/watch.h"
 #include "kinds/etcdrestore/run_priv.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/util.h"
 #include "kinds/etcdbackup/spec_rules.h"
-#include "kinds/etcdcluster/spec_rules.h"
+#include "kinds/etcdcluster/spec/rules.h"
 #include "schema/names.h"
 
 #include <stdio.h>

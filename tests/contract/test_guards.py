@@ -89,7 +89,7 @@ def test_an_apply_with_a_uid_never_creates(server, space):
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_update_of_an_old_version_conflicts(server, space, kind):
-    """lib/kube/api/lease.c, kinds/etcdcluster/secrets.c: PUT with the version that was read."""
+    """lib/kube/api/lease.c, kinds/etcdcluster/tls/secrets.c: PUT with the version that was read."""
     path = space.path(plural(kind), "one")
     old = server.create(space.path(plural(kind)), getattr(space, kind)())
     server.fine(server.merge(path, {"metadata": {"labels": {"a": "b"}}}))
@@ -134,7 +134,7 @@ def test_a_create_of_what_exists(server, space):
 
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
 def test_a_delete_with_preconditions(server, space, wrong):
-    """controller/child/child.c, kinds/eru/auto.c and kinds/etcdcluster/act.c delete only the version that they
+    """controller/child/child.c, kinds/eru/auto.c and kinds/etcdcluster/act/act.c delete only the version that they
     read."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]

@@ -162,7 +162,7 @@ def test_secrets(server, space):
 
 @pytest.mark.parametrize("scheduled", [False, True])
 def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
-    """kinds/etcdcluster/act.c, agent.c: a deleted pod stays, marked, until its kubelet has
+    """kinds/etcdcluster/act/act.c, agent.c: a deleted pod stays, marked, until its kubelet has
     stopped it; a pod without a node is gone at once."""
     account = space.object("v1", "ServiceAccount", "default")
     server.ask("POST", space.path("serviceaccounts"), account)
@@ -179,7 +179,7 @@ def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
 
 
 def test_what_a_pod_keeps(server, space):
-    """kinds/etcdcluster/act.c patches labels and annotations of running pods; the spec stays."""
+    """kinds/etcdcluster/act/act.c patches labels and annotations of running pods; the spec stays."""
     server.ask("POST", space.path("serviceaccounts"), space.object("v1", "ServiceAccount", "default"))
     server.fine(server.ask("POST", space.path("pods"), space.pod()))
     path = space.path("pods", "one")

@@ -160,7 +160,7 @@ _ROWS = [
 
 def _mutant(what, *edits):
     label, _, guard = what.rpartition(": ")
-    files = [f"kinds/etcdcluster/plan{'_' if part else ''}{part}.c" for part in edits[0::3]]
+    files = [f"kinds/etcdcluster/plan/{part or 'plan'}.c" for part in edits[0::3]]
     return Mutant(label or "plan", guard, list(zip(files, edits[1::3], edits[2::3])), TESTS)
 
 

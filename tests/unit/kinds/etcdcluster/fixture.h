@@ -10,7 +10,7 @@
 #include "kinds/etcdcluster/names.h"
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/run.h"
-#include "kinds/etcdcluster/state.h"
+#include "kinds/etcdcluster/status/state.h"
 #include "kinds/kinds.h"
 #include "support/fake_clock.h"
 

@@ -3,7 +3,7 @@
  * The life of an EtcdCluster's own certificate authority, with a fake clock. */
 #include "base/util.h"
 #include "certs/issue.h"
-#include "kinds/etcdcluster/authority.h"
+#include "kinds/etcdcluster/tls/authority.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,12 +4,12 @@
 #include "base/fence.h"
 #include "fake.h"
 #include "fixture.h"
-#include "kinds/etcdcluster/act.h"
-#include "kinds/etcdcluster/check.h"
-#include "kinds/etcdcluster/entries.h"
-#include "kinds/etcdcluster/maintenance_turn.h"
+#include "kinds/etcdcluster/act/act.h"
+#include "kinds/etcdcluster/act/maintenance_turn.h"
+#include "kinds/etcdcluster/act/turn.h"
+#include "kinds/etcdcluster/observe/check.h"
+#include "kinds/etcdcluster/plan/entries.h"
 #include "kinds/etcdcluster/runtime.h"
-#include "kinds/etcdcluster/turn.h"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 #include "fixture.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdcluster/maintenance.h"
-#include "kinds/etcdcluster/maintenance_limits.h"
+#include "kinds/etcdcluster/plan/maintenance_limits.h"
 #include "kinds/etcdcluster/runtime.h"
 #include "schema/zones.h"
 

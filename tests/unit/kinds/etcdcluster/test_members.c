@@ -2,8 +2,8 @@
  *
  * The state of an EtcdCluster that follows from all its members. */
 #include "fixture.h"
-#include "kinds/etcdcluster/ask.h"
-#include "kinds/etcdcluster/observe.h"
+#include "kinds/etcdcluster/observe/ask.h"
+#include "kinds/etcdcluster/observe/observe.h"
 
 /* Healthy voters with the IDs 1, 2, ... in the cluster 5; the first one leads. */
 static void voters(struct fixture *f, int count)

@@ -2,9 +2,9 @@
  *
  * How pods and claims are read and judged, and what the status stores. */
 #include "fixture.h"
-#include "kinds/etcdcluster/claims.h"
-#include "kinds/etcdcluster/entries.h"
-#include "kinds/etcdcluster/observe.h"
+#include "kinds/etcdcluster/act/claims.h"
+#include "kinds/etcdcluster/observe/observe.h"
+#include "kinds/etcdcluster/plan/entries.h"
 
 /* --- pods as the kubelet reports them */
 

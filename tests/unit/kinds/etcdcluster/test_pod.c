@@ -2,9 +2,9 @@
  *
  * The wanted pods, claims, Services and budget of an EtcdCluster. */
 #include "fixture.h"
-#include "kinds/etcdcluster/claims.h"
-#include "kinds/etcdcluster/pod.h"
-#include "kinds/etcdcluster/services.h"
+#include "kinds/etcdcluster/act/claims.h"
+#include "kinds/etcdcluster/act/pod.h"
+#include "kinds/etcdcluster/act/services.h"
 
 #define V3516                                                                                      \
     {                                                                                              \

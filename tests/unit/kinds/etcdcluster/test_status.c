@@ -2,8 +2,8 @@
  *
  * The status of an EtcdCluster. */
 #include "fixture.h"
-#include "kinds/etcdcluster/observe.h"
-#include "kinds/etcdcluster/status.h"
+#include "kinds/etcdcluster/observe/observe.h"
+#include "kinds/etcdcluster/status/status.h"
 #include "support/status_note.h"
 
 #include "controller/condition.h"

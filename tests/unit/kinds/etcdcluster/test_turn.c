@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kinds/etcdcluster/turn.h"
+#include "kinds/etcdcluster/act/turn.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
