@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "controller/cache/memo.h"
 #include "controller/child/child_priv.h"
+#include "controller/child/decide.h"
 #include "controller/child/extras_priv.h"
 #include "controller/condition.h"
 #include "controller/queue/guard.h"
@@ -41,6 +42,7 @@ struct task {
     struct stw_hash template; /* the part of it from the pod template; zero: it has none */
     bool waits;               /* that template may not be applied yet */
     bool cached;              /* child->live is from the cache */
+    char holder_kind[64], holder_name[254]; /* the controller that the server's object has */
 };
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
@@ -458,11 +460,13 @@ static void wait_for_collector(struct task *t)
     set_child_state(t, STW_CHILD_TERMINATING);
 }
 
-static void name_holder(struct task *t, const char *kind, const char *name)
+static void name_holder(struct task *t)
 {
+    const char *kind = t->holder_kind;
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
                    "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
-                   t->resource->kind, t->name, *kind ? kind : "none", *kind ? "/" : "", name);
+                   t->resource->kind, t->name, *kind ? kind : "none", *kind ? "/" : "",
+                   t->holder_name);
     set_child_state(t, STW_CHILD_FOREIGN);
 }
 
@@ -515,44 +519,36 @@ static void judge_waiting(struct task *t, const char *uid, const struct stw_buf 
         rewrite_child(t, uid, drifted);
 }
 
+static void carry_out(struct task *t, enum stw_child_step step, struct stw_json live,
+                      const struct stw_buf *text);
+
+/* The object as the server has it. */
 static void judge_existing(struct task *t, const struct stw_buf *text)
 {
     stw_autojson struct stw_json_doc doc = {0};
-    char uid[64] = "", kind[64] = "", name[254] = "", owner_uid[64] = "";
+    char owner_uid[64] = "";
+    *t->holder_kind = *t->holder_name = '\0';
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
         set_child_state(t, STW_CHILD_FAILED);
         return;
     }
-    struct stw_json root = stw_json_root(&doc), metadata = stw_json_get(root, "metadata");
-    bool controlled = stw_owner_controller(root, kind, name, owner_uid) == 0;
-    bool marked = !controlled && stw_adopted_by(t->run->op, root, NULL, NULL, owner_uid) == 0;
-    bool ours = (controlled || marked) && stw_streq(owner_uid, t->owner->uid);
-    (void)stw_json_strcpy(stw_json_get(metadata, "uid"), uid, sizeof(uid));
-    if (stw_json_there(stw_json_get(metadata, "deletionTimestamp"))) {
-        set_child_state(t, STW_CHILD_TERMINATING);
-        return;
+    struct stw_json root = stw_json_root(&doc);
+    struct stw_child_facts facts = {.answered = true, .may_adopt = t->owner->adopt};
+    facts.controlled = stw_owner_controller(root, t->holder_kind, t->holder_name, owner_uid) == 0;
+    bool marked = !facts.controlled && stw_adopted_by(t->run->op, root, NULL, NULL, owner_uid) == 0;
+    facts.ours = (facts.controlled || marked) && stw_streq(owner_uid, t->owner->uid);
+    facts.left_behind = facts.controlled && is_left_behind(t, t->holder_kind, t->holder_name);
+    facts.terminating = stw_json_there(stw_json_path(root, "metadata.deletionTimestamp"));
+    if (facts.ours && !facts.terminating) {
+        take_answer(t, text);
+        if (marked && want_as_adopted(t) != 0) {
+            set_child_state(t, STW_CHILD_FAILED);
+            return;
+        }
+        facts.as_wanted = as_wanted(t->run, t->what, t->wanted, &t->child->live);
+        facts.template_waits = t->waits;
     }
-    if (!ours && controlled && is_left_behind(t, kind, name)) {
-        wait_for_collector(t);
-        return;
-    }
-    if (!ours && (controlled || !t->owner->adopt)) {
-        name_holder(t, kind, name);
-        return;
-    }
-    if (!ours) {
-        adopt_child(t, root, uid);
-        return;
-    }
-    take_answer(t, text);
-    if (marked && want_as_adopted(t) != 0)
-        set_child_state(t, STW_CHILD_FAILED);
-    else if (as_wanted(t->run, t->what, t->wanted, &t->child->live))
-        set_child_state(t, STW_CHILD_SYNCED);
-    else if (t->waits)
-        judge_waiting(t, uid, text);
-    else
-        rewrite_child(t, uid, t->child->applied_before ? text : NULL);
+    carry_out(t, stw_child_decide(&facts), root, text);
 }
 
 /* The object does not exist.  A refusal for another reason than the guard is final.  Otherwise the
@@ -627,15 +623,6 @@ static void create_child(struct task *t)
     set_child_state(t, STW_CHILD_REPAIRED);
 }
 
-/* Our own child differs, according to the cache. */
-static void correct_child(struct task *t)
-{
-    if (t->child->applied_before)
-        look_and_judge(t);
-    else
-        rewrite_child(t, t->child->live.uid, NULL);
-}
-
 static void keep_waiting(struct task *t)
 {
     struct stw_child *c = t->child;
@@ -644,6 +631,52 @@ static void keep_waiting(struct task *t)
         set_child_state(t, STW_CHILD_SYNCED);
     else
         look_and_judge(t);
+}
+
+/* `live` and `text`: the object of the server's answer; absent: the decision is from the cache. */
+static void carry_out(struct task *t, enum stw_child_step step, struct stw_json live,
+                      const struct stw_buf *text)
+{
+    struct stw_child *c = t->child;
+    char uid[sizeof(c->live.uid)] = "";
+    stw_format(uid, sizeof(uid), "%s", c->live.uid);
+    if (text)
+        (void)stw_json_strcpy(stw_json_path(live, "metadata.uid"), uid, sizeof(uid));
+    switch (step) {
+    case STW_STEP_KEEP:
+        set_child_state(t, STW_CHILD_SYNCED);
+        return;
+    case STW_STEP_WAIT_FOR_END:
+        set_child_state(t, STW_CHILD_TERMINATING);
+        return;
+    case STW_STEP_REFUSE:
+        set_refused(t);
+        return;
+    case STW_STEP_WAIT_FOR_COLLECTOR:
+        wait_for_collector(t);
+        return;
+    case STW_STEP_LOOK:
+        look_and_judge(t);
+        return;
+    case STW_STEP_CHECK_TEMPLATE:
+        keep_waiting(t);
+        return;
+    case STW_STEP_KEEP_TEMPLATE:
+        judge_waiting(t, uid, text);
+        return;
+    case STW_STEP_CREATE:
+        create_child(t);
+        return;
+    case STW_STEP_REWRITE:
+        rewrite_child(t, uid, text && c->applied_before ? text : NULL);
+        return;
+    case STW_STEP_ADOPT:
+        adopt_child(t, live, uid);
+        return;
+    case STW_STEP_NAME_HOLDER:
+        name_holder(t);
+        return;
+    }
 }
 
 /* Remembers the template that the object has now. */
@@ -667,25 +700,18 @@ static void note_template(struct task *t)
 /* Decides from the cache; a settled child causes no request. */
 static void sync_child(struct task *t)
 {
-    struct stw_child *c = t->child;
-    bool ours = t->cached && is_ours(t, &c->live);
+    const struct stw_child *c = t->child;
     const char *owner_name = *c->live.owner_name ? c->live.owner_name : t->name;
-    if (!ours && t->cached && !c->live.adopted && is_left_behind(t, c->live.owner_kind, owner_name))
-        wait_for_collector(t);
-    else if (!ours && c->adoption.answer == STW_ADOPTION_REFUSED)
-        set_refused(t);
-    else if (!ours)
-        create_child(t);
-    else if (c->live.terminating)
-        set_child_state(t, STW_CHILD_TERMINATING);
-    else if (as_wanted(t->run, t->what, t->wanted, &c->live))
-        set_child_state(t, STW_CHILD_SYNCED);
-    else if (t->waits)
-        keep_waiting(t);
-    else if (is_as_left(t))
-        rewrite_child(t, c->live.uid, NULL);
-    else
-        correct_child(t);
+    struct stw_child_facts facts = {.refused = c->adoption.answer == STW_ADOPTION_REFUSED,
+                                    .applied_before = c->applied_before,
+                                    .template_waits = t->waits};
+    facts.ours = t->cached && is_ours(t, &c->live);
+    facts.left_behind =
+        t->cached && !c->live.adopted && is_left_behind(t, c->live.owner_kind, owner_name);
+    facts.terminating = t->cached && c->live.terminating;
+    facts.as_wanted = facts.ours && as_wanted(t->run, t->what, t->wanted, &c->live);
+    facts.template_left = facts.ours && is_as_left(t);
+    carry_out(t, stw_child_decide(&facts), STW_JSON_NONE, NULL);
 }
 
 /* Of an optional watch: whether there is such a resource for us. */
