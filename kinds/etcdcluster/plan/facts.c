@@ -3,6 +3,7 @@
  * Predicates over the observed EtcdCluster, and functions that fill in the move.  Pure, as the plan
  * is. */
 #include "base/util.h"
+#include "kinds/etcdcluster/plan/facts_priv.h"
 #include "kinds/etcdcluster/plan/plan_priv.h"
 
 #include <assert.h>

@@ -7,7 +7,9 @@
 
 #include "base/util.h"
 #include "etcd/etcd.h"
+#include "kinds/etcdcluster/plan/facts_priv.h"
 #include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -3,7 +3,9 @@
  * Parts of the plan: bootstrapping an EtcdCluster, and continuing with a single member on a user's
  * request. */
 #include "base/util.h"
+#include "kinds/etcdcluster/plan/facts_priv.h"
 #include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include <stdio.h>
 
