@@ -8,6 +8,7 @@
 #include "kinds/etcdcluster/act/maintenance_turn.h"
 #include "kinds/etcdcluster/backups.h"
 #include "kinds/etcdcluster/plan/entries.h"
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/maintenance_limits.h"
 #include "kinds/etcdcluster/run.h"
 #include "kinds/etcdcluster/runtime.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/etcdcluster/reconcile.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "kinds/etcdcluster/act/act.h"
 #include "kinds/etcdcluster/act/claims.h"

@@ -10,7 +10,7 @@
 #include "controller/reconcile.h"
 #include "etcd/etcd.h"
 #include "kinds/etcdcluster/observe/watch.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 #include "kinds/etcdcluster/spec.h"
 #include "kinds/etcdcluster/status/state.h"
 #include "kinds/etcdcluster/tls/tls_state.h"

@@ -7,7 +7,7 @@
 #include "base/hex.h"
 #include "controller/manager.h"
 #include "etcd/etcd.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 #include "kinds/etcdcluster/tls/tls_state.h"
 #include "kube/informer.h"
 

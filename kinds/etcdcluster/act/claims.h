@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/resource.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 #define STW_KINDS_ETCDCLUSTER_POD_H
 
 #include "base/buf.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 
 #include <jansson.h>
 

@@ -3,6 +3,7 @@
  * How members and clients find each other, and how many pods a drain may evict: Services with the
  * names of the original etcd-operator API, and a disruption budget that follows the voters. */
 #include "kinds/etcdcluster/act/services.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "base/util.h"
 #include "kinds/etcdcluster/labels.h"

@@ -3,6 +3,8 @@
  * What a move has to wait for, and the facts that must come from the API server instead of a cache.
  */
 #include "kinds/etcdcluster/observe/check.h"
+#include "kinds/etcdcluster/plan/facts.h"
+#include "kinds/etcdcluster/plan/plan.h"
 
 #include "base/fence.h"
 #include "base/util.h"

@@ -3,6 +3,7 @@
  * Observes the members: pods and claims from the caches, answers of etcd (ask.c), and
  * what both together mean for each member and for the cluster. */
 #include "kinds/etcdcluster/observe/observe.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "base/util.h"
 #include "kinds/etcdcluster/act/claims.h"

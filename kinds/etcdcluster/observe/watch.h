@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "controller/controller.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 
 struct ec_pod_live {
     char cluster[STW_KEY_LEN]; /* "namespace/name", from its labels */

@@ -4,7 +4,7 @@
 #ifndef STW_KINDS_ETCDCLUSTER_ENTRIES_H
 #define STW_KINDS_ETCDCLUSTER_ENTRIES_H
 
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 
 struct ec;
 struct ec_detail;

@@ -2,9 +2,10 @@
  *
  * Predicates over the observed EtcdCluster, and functions that fill in the move.  Pure, as the plan
  * is. */
+#include "kinds/etcdcluster/plan/facts.h"
 #include "base/util.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -91,6 +92,11 @@ bool ec_unsettled(const struct ec_view *v)
         break;
     }
     return false;
+}
+
+bool ec_force_expired(const struct ec_view *v)
+{
+    return v->force && v->listed && v->force_step == EC_FORCE_NOT && !v->paused;
 }
 
 bool ec_decides(const struct ec_move *move)

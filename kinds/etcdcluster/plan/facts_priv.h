@@ -4,7 +4,7 @@
 #ifndef STW_KINDS_ETCDCLUSTER_PLAN_FACTS_PRIV_H
 #define STW_KINDS_ETCDCLUSTER_PLAN_FACTS_PRIV_H
 
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): m is a name that is declared here */
 #define ec_plan_each(m, p)                                                                         \

@@ -6,8 +6,9 @@
  * A member serves nothing while it is defragmented, and the answer of etcd may be lost.  So an intent
  * EC_DEFRAGMENT counts as under way until the member serves again, or until upkeep.limit_s is over.
  * Until then nothing else is changed. */
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include "base/util.h"

@@ -4,11 +4,12 @@
  * Steps before unknown_list need no member list; later steps run only with a list that a quorum has
  * confirmed. */
 #include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "base/util.h"
 #include "etcd/etcd.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include <assert.h>

@@ -3,7 +3,7 @@
  * Parts of the plan: pods are recreated with another version or from another template, one at a
  * time, the leader last. */
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include "base/util.h"

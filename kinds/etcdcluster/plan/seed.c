@@ -3,8 +3,9 @@
  * Parts of the plan: bootstrapping an EtcdCluster, and continuing with a single member on a user's
  * request. */
 #include "base/util.h"
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include <stdio.h>
@@ -125,11 +126,6 @@ static bool force_to(struct ec_plan *p, enum ec_force_step step)
     ec_plan_intend(p, EC_FORCE_NEXT, EC_FORCE, &m);
     p->move->force_step = step;
     return true;
-}
-
-bool ec_force_expired(const struct ec_view *v)
-{
-    return v->force && v->listed && v->force_step == EC_FORCE_NOT && !v->paused;
 }
 
 /* A user has named a member in the annotation, and the quorum is lost. */

@@ -2,8 +2,9 @@
  *
  * Parts of the plan: membership.  One change at a time.  Dead members are removed before new ones
  * are added, and a new member is a learner first. */
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include "base/util.h"

@@ -4,7 +4,7 @@
 #ifndef STW_KINDS_ETCDCLUSTER_PLAN_STEPS_PRIV_H
 #define STW_KINDS_ETCDCLUSTER_PLAN_STEPS_PRIV_H
 
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 
 bool ec_plan_bootstrap(struct ec_plan *p);
 bool ec_plan_force(struct ec_plan *p);

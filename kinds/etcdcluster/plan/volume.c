@@ -3,7 +3,7 @@
  * Parts of the plan: volumes get as large as the spec asks for, one at a time, when there is nothing
  * else to do. */
 #include "kinds/etcdcluster/plan/facts_priv.h"
-#include "kinds/etcdcluster/plan/plan_priv.h"
+#include "kinds/etcdcluster/plan/move_priv.h"
 #include "kinds/etcdcluster/plan/steps_priv.h"
 
 #include "base/util.h"

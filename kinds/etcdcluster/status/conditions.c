@@ -2,6 +2,7 @@
  *
  * The conditions of an EtcdCluster, derived from what was observed and planned. */
 #include "kinds/etcdcluster/status/conditions.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "base/hex.h"
 #include "base/util.h"

@@ -5,7 +5,7 @@
 #define STW_KINDS_ETCDCLUSTER_STATE_H
 
 #include "base/util.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 #include "kinds/etcdcluster/status/pass.h"
 
 #include <jansson.h>

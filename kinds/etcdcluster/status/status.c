@@ -2,6 +2,7 @@
  *
  * Builds the status of an EtcdCluster.  No I/O. */
 #include "kinds/etcdcluster/status/status.h"
+#include "kinds/etcdcluster/plan/facts.h"
 
 #include "base/util.h"
 #include "controller/status.h"

@@ -3,6 +3,7 @@
  * The plan of an EtcdCluster, case by case: the moves that the model check does not reach (alarms,
  * limits, pauses, foreign members), and the messages for people. */
 #include "etcd/etcd.h"
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/plan.h"
 
 #include <setjmp.h>

@@ -14,6 +14,7 @@
 #ifndef STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
 #define STW_TESTS_KINDS_ETCDCLUSTER_WORLD_H
 
+#include "kinds/etcdcluster/plan/facts.h"
 #include "kinds/etcdcluster/plan/plan.h"
 
 #define WORLD_SLOTS 10

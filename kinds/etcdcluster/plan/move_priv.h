@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shared by the parts of the plan: what is decided so far, and how the move is made. */
-#ifndef STW_KINDS_ETCDCLUSTER_PLAN_PRIV_H
-#define STW_KINDS_ETCDCLUSTER_PLAN_PRIV_H
+#ifndef STW_KINDS_ETCDCLUSTER_PLAN_MOVE_PRIV_H
+#define STW_KINDS_ETCDCLUSTER_PLAN_MOVE_PRIV_H
 
 #include "base/error.h"
-#include "kinds/etcdcluster/plan/plan.h"
+#include "kinds/etcdcluster/plan/view.h"
 
 /* One run of ec_plan. */
 struct ec_plan {
