@@ -11,11 +11,6 @@ const char *stw_ingress_check_host(const char *host)
     return stw_check_dns1123_subdomain(strncmp(host, "*.", 2) == 0 ? host + 2 : host);
 }
 
-const struct stw_cel stw_ingress_cel_host[] = {
-    {"self.matches(r'^(\\*\\.)?" STW_RE_SUBDOMAIN "$')", STW_SUBDOMAIN_TEXT},
-    {0},
-};
-
 json_t *stw_ingress_build(const struct stw_ingress *i, const char *service, json_t *metadata)
 {
     json_t *spec =

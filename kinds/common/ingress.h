@@ -14,9 +14,8 @@ struct stw_ingress {
     const char *class_name, *tls_secret; /* may be NULL */
 };
 
-/* A DNS name whose first part may be "*"; for `check` and `cel` of a field table row. */
+/* A DNS name whose first part may be "*"; for `check` of a field. */
 const char *stw_ingress_check_host(const char *host);
-extern const struct stw_cel stw_ingress_cel_host[];
 
 /* Takes `metadata`.  The Service's port is called "http".  NULL if out of memory. */
 json_t *stw_ingress_build(const struct stw_ingress *i, const char *service, json_t *metadata);

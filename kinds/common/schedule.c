@@ -60,33 +60,3 @@ void stw_check_time_zone(const struct stw_admission *a, const char *path, const 
                         "none in " STW_TZ_DIR " (Debian's package tzdata)"
                       : "unknown time zone");
 }
-
-/* --- in CEL */
-
-#define BLANK "[ \\t\\n\\v\\f\\r]"
-#define FIELD "[^ \\t\\n\\v\\f\\r]+"
-
-/* Most of the values of a field are not in it. */
-const struct stw_cel stw_cel_schedule[] = {
-    {"!self.matches(r'^" BLANK "*(CRON_)?TZ=.')", "use spec.timeZone"},
-    {"!self.matches(r'^" BLANK "*@') || self.matches(r'^" BLANK
-     "*@(yearly|annually|monthly|weekly|daily|midnight|hourly)" BLANK "*$')",
-     "field 1: not one of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly"},
-    {"self.matches(r'^" BLANK "*(@.*|(" FIELD BLANK "+){4}" FIELD ")" BLANK "*$')",
-     "must have 5 fields"},
-    {"!self.matches(r'^" BLANK "*([6-9][0-9]|[0-9]{3,})" BLANK "')",
-     "field 1 (minute) is outside 0-59"},
-    {"!self.matches(r'^" BLANK "*" FIELD BLANK "+(2[4-9]|[3-9][0-9]|[1-9][0-9]{2,})" BLANK "')",
-     "field 2 (hour) is outside 0-23"},
-    {"!self.matches(r'^" BLANK "*" FIELD BLANK "+" FIELD BLANK "+(3[01]" BLANK "+0?2|31" BLANK
-     "+(0?[469]|11))" BLANK "+\\*" BLANK "*$')",
-     "never matches any date"},
-    {0},
-};
-
-const struct stw_cel stw_cel_time_zone[] = {
-    {"self.matches(r'^[_+a-zA-Z0-9-]+(/[_+a-zA-Z0-9-]+)*$') && "
-     "!self.matches(r'^(posix/|right/|posixrules|localtime|Local)')",
-     "unknown time zone"},
-    {0},
-};

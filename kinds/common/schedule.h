@@ -15,7 +15,4 @@ void stw_check_schedule(const char *path, const char *schedule, const char *what
 void stw_check_time_zone(const struct stw_admission *a, const char *path, const char *zone,
                          struct stw_findings *f);
 
-/* What these checks refuse, in CEL: for rows of schedules and of time zones. */
-extern const struct stw_cel stw_cel_schedule[], stw_cel_time_zone[];
-
 #endif
