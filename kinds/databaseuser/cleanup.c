@@ -140,7 +140,8 @@ static void end_login(struct dbu *d, struct stw_pool *pool, const struct dbu_ste
     struct stw_account_report *r = &d->report;
     bool found = r->found, lock = s->ending == DBU_END_LOCK && v->ending != DBU_END_LOCK;
     bool is_user = s->login == DBU_LOGIN_BASE && (v->owner_role || !v->has_logins) && !lock;
-    v->logins[s->login].locked = true;
+    v->logins[s->login].locked |=
+        s->ending == DBU_END_LOCK || v->owner_role; /* PostgreSQL: before the drop */
     v->logins[s->login].ended = !lock;
     dbu_made_user(&d->object, made);
     stw_account_report_done(r);
@@ -164,22 +165,45 @@ static void end_login(struct dbu *d, struct stw_pool *pool, const struct dbu_ste
     r->err = (struct stw_error){0};
 }
 
-/* Ends with the first trouble, or when only the finalizer is left. */
+/* Puts the trouble of the last step aside, if it is the first one.  What is of the server ends the run. */
+static void keep_trouble(struct dbu *d, struct stw_account_report *first)
+{
+    struct stw_account_report *r = &d->report;
+    if (r->trouble == STW_SQL_FINE)
+        return;
+    d->view.stop |= dbu_is_of_server(r->trouble) || r->err.code == STW_ERR_CANCELLED;
+    if (first->trouble != STW_SQL_FINE)
+        return;
+    *first = *r;
+    *r = (struct stw_account_report){.found = first->found};
+}
+
+/* Ends when only the finalizer is left, or when a login or a database cannot be ended: the report has the
+ * first reason. */
 static void ask_server(struct dbu *d, struct stw_pool *pool)
 {
     struct dbu_step step = {0};
+    struct stw_account_report first = {0};
     d->view.drops = dbu_databases_are_dropped(d);
-    while (d->report.trouble == STW_SQL_FINE) {
+    for (;;) {
         dbu_plan(&d->view, &step);
         if (step.act == DBU_END_LOGIN) {
             end_login(d, pool, &step);
+            d->view.not_ended |= d->report.trouble != STW_SQL_FINE;
         } else if (step.act == DBU_DROP_DATABASES) {
             d->view.databases_done = true;
             (void)dbu_databases_drop(d, pool);
+            d->view.stop |= d->report.trouble != STW_SQL_FINE;
         } else {
             break;
         }
+        keep_trouble(d, &first);
     }
+    if (first.trouble == STW_SQL_FINE)
+        return;
+    first.found |= d->report.found;
+    stw_account_report_done(&d->report);
+    d->report = first;
 }
 
 void dbu_cleanup(struct dbu *d, struct stw_result *result)

@@ -446,10 +446,10 @@ static bool drops_databases(const struct dbu_view *v)
     return v->drops && !v->databases_done;
 }
 
-/* D2: a database with much data, or one that cannot be dropped, does not keep anybody in. */
-static bool lock_before_end(struct plan *p)
+/* D2: a database with much data, and a database or a login that cannot be dropped, lets nobody in. */
+static bool lock_all(struct plan *p)
 {
-    if (!drops_databases(p->v) || p->v->ending == DBU_END_RELEASE)
+    if ((!drops_databases(p->v) && !p->v->not_ended) || p->v->ending == DBU_END_RELEASE)
         return false;
     for (enum dbu_login l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++) {
         if (p->v->logins[l].locked)
@@ -463,6 +463,11 @@ static bool lock_before_end(struct plan *p)
 static bool drop_databases(struct plan *p)
 {
     return p->v->databases && !p->v->databases_done && act(p, DBU_DROP_DATABASES);
+}
+
+static bool stop_unless_ended(struct plan *p)
+{
+    return p->v->not_ended && act(p, DBU_END_RUN);
 }
 
 /* On PostgreSQL the logins are members of the account, which is dropped last. */
@@ -517,7 +522,7 @@ static rule_fn *const life[] = {
 };
 
 static rule_fn *const death[] = {
-    stop_at_server, lock_before_end, drop_databases, end_logins, remove_finalizer,
+    stop_at_server, lock_all, stop_unless_ended, drop_databases, end_logins, remove_finalizer,
 };
 
 void dbu_plan(const struct dbu_view *v, struct dbu_step *ret)

@@ -127,7 +127,8 @@ struct dbu_view {
 
     /* a deletion */
     bool deleting;
-    bool drops; /* databases with their data */
+    bool drops;     /* databases with their data */
+    bool not_ended; /* a login could not be ended, for a reason of its own */
     enum dbu_ending ending;
 };
 

@@ -45,6 +45,8 @@ _ROWS = [
      "return !p->v->created && create_databases(p);", "return create_databases(p);"),
     ("D2: rights that are refused do not stop a rotation",
      "return o == DBU_RIGHTS_REFUSED && (was", "return false && (was"),
+    ("D2: a login that cannot be dropped keeps no other one open",
+     "(!drops_databases(p->v) && !p->v->not_ended)", "!drops_databases(p->v)"),
     ("D2: a lost Secret does not stop a rotation",
      "return v->over && !t->confirmed && (v->connection", "return false && (v->connection"),
     ("D5: the other logins are locked",

@@ -253,6 +253,28 @@ def test_open_session_stops_the_end(twins, server, shop):
     assert server.login("app_a", THIRD) and not server.login("app_a", FIRST)
 
 
+@databases.on(databases.newest(databases.PostgreSQL))
+def test_login_that_cannot_be_dropped_keeps_no_other_one_open(twins, server, shop):
+    """Another client holds a lock on the first login: the other ones are locked all the same."""
+    create(twins, server, shop)
+    rotate(twins, shop, SECOND)
+    assert rotated(twins, shop, SECOND) == "app_b"
+    server.sql("CREATE ROLE dba SUPERUSER LOGIN PASSWORD 'dba-Passw0rd-1'")
+    try:
+        with dblogin.Session(server, "dba", "dba-Passw0rd-1") as session:
+            session.run("BEGIN; ALTER ROLE app_a CONNECTION LIMIT 3")
+            twins.delete("app", shop, wait_gone=False)
+            wait.until("the lock", lambda: not server.login("app_b", SECOND))
+            twins.wait_condition("app", shop, "CleanupBlocked", "StatementTimeout")
+            assert {"app", "app_a", "app_b"} <= names(server)
+            session.run("ROLLBACK")
+        twins.poke("app", shop)
+        twins.delete("app", shop)
+        assert not names(server)
+    finally:
+        server.sql("DROP ROLE dba")
+
+
 def test_foreign_account_is_not_touched(twins, server, shop):
     """Another client has an account with a twin's name: it stays as it is, and so does the password
     that applications use."""

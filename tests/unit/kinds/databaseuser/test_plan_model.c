@@ -40,7 +40,8 @@ struct credential {
 /* No padding: it is compared and hashed as bytes. */
 struct world {
     uint8_t owner_role, publishes, templated, databases; /* never change */
-    uint8_t strategy, grants, database_stuck, deleting;
+    uint8_t strategy, grants, deleting;
+    uint8_t stuck;  /* a database cannot be created, and nothing can be dropped */
     uint8_t wanted; /* the password in its Secret; 0: the Secret is gone */
     struct login logins[DBU_LOGINS];
     uint8_t has_database;
@@ -93,7 +94,7 @@ enum event {
     PASSWORD_GONE,
     NEW_STRATEGY,
     NEW_GRANTS,
-    DATABASE_STUCK,
+    STUCK,
     DELETED,
     EVENTS
 };
@@ -117,7 +118,7 @@ static const char *const event_names[EVENTS] = {
     "password gone",
     "new strategy",
     "new grants",
-    "database stuck",
+    "stuck",
     "object deleted",
 };
 
@@ -341,6 +342,12 @@ static void end_login(struct node *n, const struct dbu_step *s)
         l->locked |= l->exists && l->ours;
         return;
     }
+    if (n->w.stuck && l->exists && l->ours) {
+        n->v.not_ended = true;
+        n->v.logins[s->login].locked |= n->w.owner_role;
+        l->locked |= n->w.owner_role; /* PostgreSQL: before the drop */
+        return;
+    }
     n->v.logins[s->login].ended = true;
     if (l->exists && l->ours)
         *l = (struct login){0};
@@ -381,7 +388,7 @@ static void carry_out(struct node *n, const struct dbu_step *s)
 {
     struct world *w = &n->w;
     struct dbu_login_view *one = &n->v.logins[s->login];
-    bool stuck = w->database_stuck;
+    bool stuck = w->stuck;
     switch (s->act) {
     case DBU_READ_PASSWORD:
         read_password(n);
@@ -488,6 +495,10 @@ static void fail_step(struct node *n, const struct dbu_step *s)
     case DBU_ADD_SCHEMAS:
         n->v.schemas_done = true;
         break;
+    case DBU_END_LOGIN:
+        n->v.not_ended = true;
+        one->locked |= s->ending == DBU_END_LOCK || n->w.owner_role;
+        break;
     default: /* the run ends without a status */
         n->w.running = 0;
         break;
@@ -514,13 +525,22 @@ static const char *broken_rule(const struct world *w)
     return NULL;
 }
 
+/* Whether a login can be used. */
+static bool is_open(const struct world *w)
+{
+    for (int l = DBU_LOGIN_BASE; l < DBU_LOGINS; l++)
+        if (w->logins[l].ours && !w->logins[l].locked)
+            return true;
+    return false;
+}
+
 /* What the spec wants, as far as it can be had. */
 static bool is_at_goal(const struct world *w)
 {
     enum dbu_login next = w->strategy == DBU_TWINS ? w->login : DBU_LOGIN_BASE;
     struct credential want = {(uint8_t)next, w->wanted};
-    if (w->gone)
-        return true;
+    if (w->gone || (w->deleting && w->stuck))
+        return w->gone || !is_open(w); /* D2 */
     if (w->deleting || !w->created || w->password != w->wanted || w->end || w->previous)
         return false;
     if (w->strategy == DBU_TWINS && next <= DBU_LOGIN_BASE)
@@ -542,8 +562,8 @@ static bool is_blocked(const struct world *w)
         if (w->logins[l].exists && !w->logins[l].ours)
             return true;
     if (w->deleting)
-        return w->database_stuck;
-    if (w->database_stuck && !w->created)
+        return false;
+    if (w->stuck && !w->created)
         return true;
     bool stuck = w->grants == FAILING && (w->strategy == DBU_TWINS || w->has_logins);
     /* Nothing was made yet, and PostgreSQL makes nothing of which it refuses a part. */
@@ -598,8 +618,6 @@ static bool is_possible(const struct node *n, enum event e, unsigned arg)
                (arg != DBU_DUAL_PASSWORD || !w->owner_role);
     case NEW_GRANTS:
         return arg < GRANTS && arg != w->grants;
-    case DATABASE_STUCK:
-        return w->databases;
     default:
         return true;
     }
@@ -694,8 +712,8 @@ static void happen(struct node *n, enum event e, unsigned arg)
     case NEW_GRANTS:
         w->grants = (uint8_t)arg;
         break;
-    case DATABASE_STUCK:
-        w->database_stuck = !w->database_stuck;
+    case STUCK:
+        w->stuck = !w->stuck;
         break;
     default:
         w->deleting = 1;
