@@ -446,7 +446,7 @@ static bool drops_databases(const struct dbu_view *v)
     return v->drops && !v->databases_done;
 }
 
-/* D2: a database with much data, and a database or a login that cannot be dropped, lets nobody in. */
+/* D2: a database with much data, and a database or a login that cannot be dropped, keep no login open. */
 static bool lock_all(struct plan *p)
 {
     if ((!drops_databases(p->v) && !p->v->not_ended) || p->v->ending == DBU_END_RELEASE)

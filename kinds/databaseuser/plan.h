@@ -6,14 +6,15 @@
  *
  *   D1  The password that the connection Secret publishes logs in.  With an overlap (DualPassword and
  *       TwinAccounts) this holds after each single step, and for the credential before it as well.
- *   D2  What locks out (a new password, a locked login, the end of an account) waits for no right and no
- *       database.
+ *   D2  What locks out (a new password, a locked login, the end of an account) waits for no right, no
+ *       database, and no other login.
+ *   D3  No step waits long for a lock of another client: the engines keep it (lib/sql/core/engine.h).
  *   D4  Nothing of another owner is published or changed.
  *   D5  An object that needs no step can log in with the wanted password, and with nothing else.
  *   D6  The finalizer is there before anything is made, and goes when nothing of it is left.
  *
- * A run asks for one step after the other, carries it out (act.c), and notes in the view what came of
- * it.  steward may be killed before or after each step; the next run begins with a new view.
+ * A run asks for one step after the other, carries it out (act.c; of a deletion, cleanup.c), and notes in
+ * the view what came of it.  steward may be killed before or after each step; the next run begins with a new view.
  *
  * TwinAccounts: an object has two logins, NAME_a and NAME_b, of which applications use one.  A new
  * password is given to the other, whose name then goes into the connection Secret; the one before it
@@ -48,11 +49,11 @@ enum dbu_password {
 enum dbu_connection {
     DBU_CONNECTION_UNREAD,
     DBU_CONNECTION_ABSENT,
-    DBU_CONNECTION_OURS,
-    /* see `named` */ DBU_CONNECTION_BLOCKED, /* another owner's */
-    DBU_CONNECTION_UNKNOWN,                   /* it cannot be read */
-    DBU_CONNECTION_WRITTEN,                   /* in this run: as the plan wants it */
-    DBU_CONNECTION_FAILED,                    /* to be written: it may have been, though */
+    DBU_CONNECTION_OURS,    /* see `named` */
+    DBU_CONNECTION_BLOCKED, /* another owner's */
+    DBU_CONNECTION_UNKNOWN, /* it cannot be read */
+    DBU_CONNECTION_WRITTEN, /* in this run: as the plan wants it */
+    DBU_CONNECTION_FAILED,  /* to be written: it may have been, though */
 };
 
 /* What came of a call that brings a login to what is wanted. */

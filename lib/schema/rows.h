@@ -39,8 +39,7 @@ extern const char *const stw_template_keys[];
 #define STW_ROW_IMAGE(type_, member, text)                                                         \
     {                                                                                              \
         .name = "image", STW_FIELD(STW_T_STRING, type_, member), .help = (text), .required = true, \
-        STW_RANGE(1, 1024), .range_text = "not a valid image reference", STW_CHECK_IMAGE,          \
-        .warn = stw_warn_image                                                                     \
+        STW_RANGE(1, 1024), .range_text = STW_IMAGE_TEXT, STW_CHECK_IMAGE, .warn = stw_warn_image  \
     }
 #define STW_ROW_PULL_SECRETS(type_, member)                                                        \
     {                                                                                              \

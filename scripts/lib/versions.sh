@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The versions of every third-party server and tool that the tests run; they are defined only here.
+# The versions of every third-party server and tool that the tests run; defined here alone, except for what README.md names.
 # tests/support/versions.py also reads this file, so each line is NAME='VERSION ...', oldest version
 # first.  Sourced, never run.
 
