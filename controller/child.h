@@ -52,6 +52,11 @@ struct stw_rollout {
     bool scaled_by_us;     /* our field manager owns spec.replicas */
     char stuck_reason[64]; /* "ProgressDeadlineExceeded", "ReplicaFailure" or "" */
     char stuck_message[256];
+    /* While the API server refuses its pods (ReplicaFailure, FailedCreate): */
+    int64_t refused_us; /* since when, or the latest retry by us; 0: it does not */
+    struct stw_hash
+        retried_for;   /* what the user had asked for at that retry; zero: there was none */
+    uint64_t retry_ms; /* after stw_child_ensure(): until the next one; 0: none is due */
 };
 
 /* What its controller reports of a child: ScalingActive of a HorizontalPodAutoscaler; of an Ingress

@@ -233,6 +233,7 @@ bool stw_run_updates_templates(const struct stw_run *run);
 /* Detects children that are rewritten in a loop; shared by all workers. */
 struct stw_guard;
 struct stw_guard *stw_run_guard(const struct stw_run *run);
+bool stw_run_in_shadow(const struct stw_run *run); /* nothing is written (kube/owned/shadow.h) */
 /* Cached results computed from objects; shared by all workers. */
 struct stw_memo;
 struct stw_memo *stw_run_memo(const struct stw_run *run);

@@ -776,6 +776,7 @@ void stw_child_ensure(struct stw_run *run, const struct stw_owner *owner, struct
         return;
     sync_child(&t);
     note_template(&t);
+    stw_child_retry_pods(run, owner, child);
 }
 
 static void delete_own(struct task *t)

@@ -32,6 +32,12 @@ bool stw_adoption_transfer(const struct stw_resource *r, struct stw_json live, c
 /* Whether the adoption of this child waits for `adoption.until`, or for the pods of the Deployment. */
 bool stw_adoption_waits(const struct stw_child *child);
 
+/* --- refused.c */
+/* Asks once a minute, and when the user asks for something else, that refused pods of a Deployment are created again.  Sets
+ * live.rollout.retry_ms.  Other children are left alone.  At most one write. */
+void stw_child_retry_pods(struct stw_run *run, const struct stw_owner *owner,
+                          struct stw_child *child);
+
 /* --- desired.c */
 /* What is to be applied.  NULL: no memory, or the manifest lacks a value. */
 const json_t *stw_child_desired(struct stw_child *child);

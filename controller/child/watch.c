@@ -102,6 +102,38 @@ void stw_child_project(const struct stw_operator *op, struct stw_json object, st
 
 /* --- Deployments */
 
+static struct stw_json find_condition(struct stw_json conditions, const char *type)
+{
+    struct stw_json key, condition;
+    stw_json_foreach (conditions, key, condition)
+        if (stw_json_is(stw_json_get(condition, "type"), type))
+            return condition;
+    return STW_JSON_NONE;
+}
+
+static int read_time(struct stw_json value, int64_t *ret_us)
+{
+    char text[STW_TIME_LEN];
+    return stw_json_strcpy(value, text, sizeof(text)) == 0 ? stw_time_parse(text, ret_us) : -1;
+}
+
+/* "2006-01-02T15:04:05Z HASH", as refused.c writes it. */
+static int read_retry(struct stw_json value, int64_t *ret_us, char ret_hash[static STW_HASH_LEN])
+{
+    char text[STW_TIME_LEN + STW_HASH_LEN];
+    if (stw_json_strcpy(value, text, sizeof(text)) != 0)
+        return -1;
+    char *space = strchr(text, ' ');
+    if (!space)
+        return -1;
+    *space = '\0';
+    struct stw_hash hash = stw_hash_parse(space + 1);
+    if (!stw_hash_is_set(hash) || stw_time_parse(text, ret_us) != 0)
+        return -1;
+    stw_hash_format(hash, ret_hash);
+    return 0;
+}
+
 static void add_number(struct stw_buf *out, const char *key, struct stw_json value)
 {
     int64_t n = 0;
@@ -135,6 +167,26 @@ static void add_stuck(struct stw_json conditions, struct stw_buf *out)
     }
 }
 
+/* When its controller is to create the pods again is counted from the latest time that we asked for it. */
+static void add_refusal(const struct stw_operator *op, struct stw_json object, struct stw_buf *out)
+{
+    char annotation[STW_OWN_NAME_LEN], hash[STW_HASH_LEN] = "";
+    int64_t at = 1;
+    struct stw_json failure =
+        find_condition(stw_json_path(object, "status.conditions"), "ReplicaFailure");
+    if (!stw_json_is(stw_json_get(failure, "status"), "True") ||
+        !stw_json_is(stw_json_get(failure, "reason"), "FailedCreate"))
+        return;
+    stw_operator_text(op, STW_PODS_RETRIED, annotation);
+    struct stw_json retry = stw_json_get(stw_json_path(object, "metadata.annotations"), annotation);
+    if (read_retry(retry, &at, hash) != 0)
+        (void)read_time(stw_json_get(failure, "lastTransitionTime"), &at);
+    stw_buf_adds(out, ",\"f\":");
+    stw_buf_addi(out, at);
+    if (*hash)
+        stw_buf_addf(out, ",\"q\":\"%s\"", hash);
+}
+
 static void project_deployment(const struct stw_operator *op, struct stw_json object,
                                struct stw_buf *out)
 {
@@ -157,6 +209,7 @@ static void project_deployment(const struct stw_operator *op, struct stw_json ob
             stw_buf_adds(out, ",\"m\":true");
     }
     add_stuck(stw_json_get(status, "conditions"), out);
+    add_refusal(op, object, out);
     stw_buf_addc(out, '}');
     if (stw_adopted_by(op, object, NULL, NULL, NULL) == 0)
         add_raw_member(out, "s", stw_adopted_selector(object));
@@ -164,15 +217,6 @@ static void project_deployment(const struct stw_operator *op, struct stw_json ob
 }
 
 /* --- autoscalers */
-
-static struct stw_json find_condition(struct stw_json conditions, const char *type)
-{
-    struct stw_json key, condition;
-    stw_json_foreach (conditions, key, condition)
-        if (stw_json_is(stw_json_get(condition, "type"), type))
-            return condition;
-    return STW_JSON_NONE;
-}
 
 /* The report that this condition makes; nothing if there is none. */
 static void add_report(struct stw_json condition, struct stw_buf *out)
@@ -420,6 +464,7 @@ static void read_report(struct stw_json h, struct stw_child_report *to)
 
 static void read_rollout(struct stw_json r, struct stw_rollout *to)
 {
+    char hash[STW_HASH_LEN];
     (void)stw_json_int(stw_json_get(r, "g"), &to->generation);
     (void)stw_json_int(stw_json_get(r, "o"), &to->observed_generation);
     (void)stw_json_int(stw_json_get(r, "n"), &to->replicas);
@@ -430,6 +475,9 @@ static void read_rollout(struct stw_json r, struct stw_rollout *to)
     to->scaled_by_us = stw_json_bool(stw_json_get(r, "m"), false);
     (void)stw_json_strcpy(stw_json_get(r, "why"), to->stuck_reason, sizeof(to->stuck_reason));
     stw_json_cut(stw_json_get(r, "msg"), to->stuck_message, sizeof(to->stuck_message));
+    (void)stw_json_int(stw_json_get(r, "f"), &to->refused_us);
+    if (stw_json_strcpy(stw_json_get(r, "q"), hash, sizeof(hash)) == 0)
+        to->retried_for = stw_hash_parse(hash);
 }
 
 int stw_child_read(const char *text, size_t len, struct stw_child_live *ret)

@@ -97,6 +97,11 @@ bool stw_run_updates_templates(const struct stw_run *run)
     return run->manager && run->manager->config.update_templates;
 }
 
+bool stw_run_in_shadow(const struct stw_run *run)
+{
+    return run->manager && run->manager->config.shadow;
+}
+
 struct stw_guard *stw_run_guard(const struct stw_run *run)
 {
     return run->manager->guard;

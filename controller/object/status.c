@@ -112,14 +112,20 @@ bool stw_status_was_applied(const struct stw_object *o, const char *type,
            !is_one_of(reason, failures) && !is_one_of(reason, not_applied);
 }
 
+/* The status reports this condition as true, of this generation. */
+static bool was_true(const struct stw_object *o, const char *type)
+{
+    const json_t *c = stw_condition_find(json_object_get(o->status, "conditions"), type);
+    return stw_condition_is(c, STW_TRUE) &&
+           json_integer_value(json_object_get(c, "observedGeneration")) == o->generation;
+}
+
+/* Annotations count as changes of a Deployment, also that of a retry of refused pods. */
 struct stw_rollout stw_status_rollout(const struct stw_object *o, const struct stw_child *c)
 {
     struct stw_rollout r = c->live.rollout;
-    const json_t *ready = stw_condition_find(json_object_get(o->status, "conditions"), STW_READY);
-    bool was_ready =
-        stw_condition_is(ready, STW_TRUE) &&
-        json_integer_value(json_object_get(ready, "observedGeneration")) == o->generation;
-    if (was_ready && c->state == STW_CHILD_SYNCED)
+    bool judged = was_true(o, STW_READY) || (r.refused_us != 0 && was_true(o, STW_STALLED));
+    if (judged && c->state == STW_CHILD_SYNCED)
         r.observed_generation = r.generation;
     return r;
 }

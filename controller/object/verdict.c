@@ -161,11 +161,23 @@ void stw_aspect_rollout(struct stw_aspect *a, const struct stw_rollout *r, int64
     if (!current || !*r->stuck_reason)
         return;
     a->level = STW_LEVEL_STALLED;
-    a->again_ms = STW_STALLED_AGAIN_MS;
+    a->again_ms = r->retry_ms > 0 ? r->retry_ms : STW_STALLED_AGAIN_MS;
     a->reason = stw_streq(r->stuck_reason, "ReplicaFailure") ? "ReplicaFailure"
                                                              : "ProgressDeadlineExceeded";
     STW_ASPECT_SAY(a, "%lld of %lld replicas are available: %s", (long long)r->available,
                    (long long)wanted, r->stuck_message);
+}
+
+/* Another aspect that is as bad may have to be checked sooner. */
+static uint64_t find_again(const struct stw_aspect *all, size_t count,
+                           const struct stw_aspect *worst)
+{
+    uint64_t again_ms = worst->again_ms;
+    for (size_t i = 0; i < count && worst->level == STW_LEVEL_STALLED; i++)
+        if (all[i].level == STW_LEVEL_STALLED && all[i].again_ms > 0 &&
+            (again_ms == 0 || all[i].again_ms < again_ms))
+            again_ms = all[i].again_ms;
+    return again_ms;
 }
 
 void stw_verdict_of(const struct stw_aspect *all, size_t count, struct stw_verdict *v)
@@ -176,7 +188,7 @@ void stw_verdict_of(const struct stw_aspect *all, size_t count, struct stw_verdi
             worst = &all[i];
     *v = (struct stw_verdict){.level = worst->level,
                               .reason = worst->reason,
-                              .again_ms = worst->again_ms,
+                              .again_ms = find_again(all, count, worst),
                               .err = worst->err};
     stw_format(v->message, sizeof(v->message), "%s", worst->message);
     stw_message_clean(v->message, sizeof(v->message) - 1);

@@ -151,7 +151,8 @@ bool stw_run_interrupted(struct stw_run *run, const struct stw_child *children, 
     return err != NULL;
 }
 
-/* An object that waits for a minute or more says how long at most, and how to shorten it. */
+/* An object that waits for a minute or more, or for a change by the user, says how long at most, and how
+ * to shorten it. */
 static void name_next_run(const struct stw_run *run, const struct stw_verdict *v, json_t *status)
 {
     char annotation[STW_OWN_NAME_LEN], text[STW_CONDITION_MESSAGE_MAX], hint[512];
@@ -159,7 +160,7 @@ static void name_next_run(const struct stw_run *run, const struct stw_verdict *v
     uint64_t minutes = (v->again_ms + 59999) / 60000;
     size_t i;
     json_t *one;
-    if (v->again_ms < 60000)
+    if (v->again_ms == 0 || (v->again_ms < 60000 && v->level != STW_LEVEL_STALLED))
         return;
     stw_operator_text(run->op, STW_RECONCILE_AT, annotation);
     if (v->level == STW_LEVEL_STALLED) /* a wait that counts down would change the message */

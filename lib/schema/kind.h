@@ -32,6 +32,8 @@ struct stw_secret_facts {
 #define STW_PAUSED "{domain}/paused"
 #define STW_ADOPT "{domain}/adopt"
 #define STW_ADOPTED_BY "{domain}/adopted-by" /* of a child: "Kind/name/uid" */
+/* Of a Deployment: when its refused pods were retried, and for what (controller/child/refused.c). */
+#define STW_PODS_RETRIED "{domain}/pods-retried-at"
 #define STW_FORCE_DELETE "{domain}/force-delete"
 /* Any change of an object runs it at once; this annotation is for changing nothing else. */
 #define STW_RECONCILE_AT "{domain}/reconcile-at"

@@ -112,6 +112,39 @@ static void test_deployment(void **state)
     assert_string_equal(live.rollout.stuck_message, "quota");
 }
 
+/* Since when the API server refuses the pods of a Deployment, or when they were retried. */
+static void test_refused_pods(void **state)
+{
+#define REFUSED(annotations, status, reason, time)                                                 \
+    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"annotations\":{" annotations "}," OWNER       \
+    "},\"status\":{\"conditions\":[{\"type\":\"Progressing\",\"status\":\"False\"},"               \
+    "{\"type\":\"ReplicaFailure\",\"status\":\"" status "\",\"reason\":\"" reason                  \
+    "\",\"lastTransitionTime\":" time "}]}}"
+#define RETRIED(time) "\"steward.dev/pods-retried-at\":" time
+    static const struct {
+        const char *object;
+        int64_t want_us;
+    } cases[] = {
+        {REFUSED("", "True", "FailedCreate", "\"1970-01-01T00:00:07Z\""), 7000000},
+        {REFUSED(RETRIED("\"1970-01-01T00:00:09Z 00000000000000010000000000000007\""), "True",
+                 "FailedCreate", "\"1970-01-01T00:00:07Z\""),
+         9000000},
+        {REFUSED(RETRIED("\"soon\""), "True", "FailedCreate", "\"1970-01-01T00:00:07Z\""), 7000000},
+        {REFUSED(RETRIED("\"1970-01-01T00:00:09Z x\""), "True", "FailedCreate",
+                 "\"1970-01-01T00:00:07Z\""),
+         7000000},
+        {REFUSED(RETRIED("7"), "True", "FailedCreate", "null"), 1}, /* long ago */
+        {REFUSED("", "True", "FailedDelete", "\"1970-01-01T00:00:07Z\""), 0},
+        {REFUSED("", "False", "FailedCreate", "\"1970-01-01T00:00:07Z\""), 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_child_live live;
+        read_back(&stw_watch_deployments, cases[i].object, &live);
+        assert_int_equal(live.rollout.refused_us, cases[i].want_us);
+    }
+}
+
 /* For an App, which other clients may scale: the wanted number of pods, and whether we set it.  For
  * a MyWeb none of this is cached. */
 static void test_a_deployment_that_others_scale(void **state)
@@ -246,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_configmap),
         cmocka_unit_test(test_what_is_not_ours_is_not_kept),
         cmocka_unit_test(test_deployment),
+        cmocka_unit_test(test_refused_pods),
         cmocka_unit_test(test_services_and_their_ports),
         cmocka_unit_test(test_reading_rubbish),
         cmocka_unit_test(test_a_deployment_that_others_scale),
