@@ -6,8 +6,9 @@ The order suits both directions.  `kubectl apply -f` creates an object before th
 `kubectl delete -f` also goes from top to bottom: it removes the webhooks first, so that no request
 is refused because steward is gone.
 
-Usage: manifest.py COMMENT, which becomes the first line"""
+Usage: manifest.py COMMENT, which becomes the first line, or several"""
 
+import signal
 import sys
 
 import yaml
@@ -49,8 +50,16 @@ def in_order(value, first=()):
     return {k: in_order(value[k]) for k in keys}
 
 
+def comment_of(text):
+    """The lines of a text as lines of a comment."""
+    if yaml.reader.Reader.NON_PRINTABLE.search(text):
+        sys.exit("render: COMMENT has a control character")
+    return "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
+
+
 def main():
-    print(f"# {sys.argv[1]}")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may stop early: `| head`
+    print(comment_of(sys.argv[1]), end="")
     for obj in sorted((o for o in yaml.safe_load_all(sys.stdin) if o), key=place):
         print("---")
         print(yaml.dump(in_order(obj, FIRST), Dumper=Dumper, sort_keys=False, width=10000,
