@@ -89,6 +89,7 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
         x->checks[i](d);
     if (reached == 0 && o->upgrade)
         doctor_upgrade(d);
+    doctor_refused(d);
     int status = stw_checkup_end(&d->report);
     return reached == 0 ? status : STW_EXIT_USAGE;
 }

@@ -28,6 +28,8 @@ struct doctor {
     /* The target of the webhook configurations; "" if by URL or unknown. */
     char service[254], service_ns[254];
     char advice[1024]; /* scratch of doctor_advice */
+    /* What may not be read: names, each with a newline at its end; and the text of the first refusal. */
+    char unread[1024], refusal[512];
 };
 
 /* report.c: formats into d->advice. */
@@ -36,8 +38,10 @@ const char *doctor_advice(struct doctor *d, const char *fmt, ...)
 /* How to get back an object of the installation, in d->advice: from the release if Helm has installed
  * it, else by `command`. */
 const char *doctor_reinstall(struct doctor *d, const char *command);
-/* Reports a failed read: a warning if it was forbidden, else a failure. */
+/* Reports a failed read.  What is forbidden is collected for doctor_refused(). */
 void doctor_unread(struct doctor *d, const char *check, const struct stw_error *err);
+/* Reports all that this account may not read as one warning. */
+void doctor_refused(struct doctor *d);
 /* steward's container, or absent. */
 struct stw_json doctor_container(const struct doctor *d);
 /* The value of one of steward's arguments in the Deployment ("--namespaces=..."). NULL: not set.

@@ -221,7 +221,7 @@ static bool check_crd(struct doctor *d, const struct stw_kind *kind, struct rule
     stw_format(name, sizeof(name), "%s.%s", kind->plural, kind->group);
     if (stw_remote_get(&d->remote, &stw_res_crd, NULL, name, &crd, &err) != 0) {
         if (err.code != STW_ERR_NOT_FOUND)
-            doctor_unread(d, name, &err);
+            doctor_unread(d, err.code == STW_ERR_FORBIDDEN ? "CRDs" : name, &err);
         else
             stw_checkup_add(&d->report, STW_CHECK_FAIL, "CRD", apply_crds(d), "%s is not there",
                             name);

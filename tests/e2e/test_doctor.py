@@ -203,9 +203,23 @@ def test_whoever_may_not_look_is_told_so(doctor, well, namespace, tmp_path):
     status, checks = doctor(kubeconfig=kubeconfig)
     assert status == 0
     assert checks["API server"][0] == "ok"
-    verdict, seen, advice = checks["rights"]
-    assert (verdict, seen[:16]) == ("warn", "cannot be read: ")
+    verdict, seen, advice = checks["not checked"]
+    assert (verdict, seen[:26]) == ("warn", "this account may not read ")
+    what = seen[26:seen.index("; the first refusal: ")].split(", ")
+    assert {"Deployment", "CRDs", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+            "rights"} <= set(what) and len(what) == len(set(what))
+    assert f"{namespace}:nobody" in seen
+    assert not [c for c, (_, about, _) in checks.items() if "cannot be read" in about]
     assert advice == "Run this with the rights of an administrator of the cluster."
+
+
+def test_with_the_account_of_the_pod_one_line_names_what_is_not_checked(doctor, well):
+    status, checks = doctor(kubeconfig=well.kubeconfig_steward)
+    assert status == 0, checks
+    verdict, seen, advice = checks["not checked"]
+    assert verdict == "warn" and seen.startswith("this account may not read ") and "CRDs" in seen
+    assert advice == "Run this with the rights of an administrator of the cluster."
+    assert not [c for c, (_, about, _) in checks.items() if "forbidden" in about and c != "not checked"]
 
 
 def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):

@@ -122,6 +122,7 @@ static void service(const char *steps, const char *said)
     assert_non_null(d.report.out);
     fake_steps(&fake, steps);
     doctor_service(&d);
+    doctor_refused(&d);
     (void)fclose(d.report.out);
     if (strncmp(out, said, strlen(said)) != 0)
         fail_msg("\"%s\", not \"%s\"", out, said);
@@ -151,7 +152,7 @@ static void who_is_behind_the_service(void **state)
          "FAIL  Service: no pod of sys/svc is ready: "},
         {"[" SERVICE "{" SLICES "','status':403,'body':{'kind':'Status','code':403,"
          "'reason':'Forbidden','message':'not yours'}}]",
-         "warn  endpoints: cannot be read: "},
+         "warn  not checked: this account may not read endpoints; the first refusal: not yours\n"},
         /* older servers do not have this API group */
         {"[" SERVICE "{" ENDPOINTS ",'body':{'subsets':[{'addresses':[{'ip':'10.0.0.1'}],"
          "'notReadyAddresses':[{'ip':'10.0.0.2'}]},{'addresses':[{'ip':'10.0.0.3'}]}]}}]",
