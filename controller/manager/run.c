@@ -63,8 +63,10 @@ static int reserve_for_secret(const struct stw_run *run, const char *name, struc
     size_t need = STW_MIN(LARGE_SECRET_NEED, stw_share_limit(STW_SHARE_RECONCILES));
     return stw_run_reserve(own, need) == STW_RESERVED
                ? 0
-               : stw_fail(err, STW_ERR_UNAVAILABLE, "Secret \"%s\" is large, and waits for memory",
-                          name);
+               : stw_fail(err, STW_ERR_UNAVAILABLE,
+                          "Secret \"%s\" has more than %u bytes as JSON, and waits for %zu MiB of "
+                          "memory",
+                          name, SMALL_SECRET_BYTES, need >> 20);
 }
 
 int stw_run_get_secret(const struct stw_run *run, const char *name, const char *version,
@@ -80,6 +82,10 @@ int stw_run_get_secret(const struct stw_run *run, const char *name, const char *
         first = (struct stw_error){0};
         if (get_secret(run, name, version, STW_SECRET_DATA_MAX, ret, &first) == 0)
             return 0;
+        if (first.code == STW_ERR_TOO_LARGE)
+            (void)stw_error_wrap(&first,
+                                 "Secret \"%s\" is too large: at most %u bytes of JSON are read",
+                                 name, STW_SECRET_DATA_MAX);
     }
     if (err)
         *err = first;

@@ -5,6 +5,7 @@
 #include "kinds/etcdbackup/access.h"
 
 #include "base/util.h"
+#include "kinds/common/certificate.h"
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/places.h"
 #include "kinds/etcdbackup/plan.h"
@@ -63,10 +64,12 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
     if (secret_get(run, name, EB_SNAPSHOT_STORE, &s, why) != 0)
         return -1;
     char *text = stw_secret_value(&s, "credentials");
+    bool cut = stw_secret_has_nul(&s, "ca.crt");
     *ret_ca = stw_secret_value(&s, "ca.crt");
     stw_secret_done(&s);
-    int rc = text ? stw_credentials_parse(text, strlen(text), NULL, c, &err)
-                  : stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"");
+    int rc = !text ? stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"")
+             : cut ? stw_fail(&err, STW_ERR_INVALID, "ca.crt has a NUL byte")
+                   : stw_credentials_parse(text, strlen(text), NULL, c, &err);
     stw_wipe_free(text);
     if (rc != 0)
         return eb_fault(why, EB_SNAPSHOT_STORE, "SecretInvalid", "Secret \"%s\": %s", name,
@@ -256,15 +259,13 @@ int eb_source_find(const struct stw_run *run, const struct eb_spec *spec, struct
 /* --- the connection to the members */
 
 struct keys {
-    char *ca, *cert, *key, *user, *password;
-    bool common; /* the certificate is from tls.crt, tls.key and ca.crt */
+    struct stw_certificate tls;
+    char *user, *password;
 };
 
 static void keys_done(struct keys *k)
 {
-    free(k->ca);
-    free(k->cert);
-    stw_wipe_free(k->key);
+    stw_certificate_done(&k->tls);
     stw_wipe_free(k->user);
     stw_wipe_free(k->password);
 }
@@ -279,21 +280,14 @@ static int read_keys(const struct stw_run *run, const char *tls, const char *aut
                      struct eb_snapshot *why)
 {
     struct stw_secret s;
+    struct stw_error err = {0};
     if (*tls) {
         if (secret_get(run, tls, EB_SNAPSHOT_SOURCE, &s, why) != 0)
             return -1;
-        struct stw_json root = stw_json_root(&s.doc);
-        k->common = !stw_json_there(stw_secret_entry(root, "etcd-client.crt")) &&
-                    stw_json_there(stw_secret_entry(root, "tls.crt"));
-        k->ca = stw_secret_value(&s, k->common ? "ca.crt" : "etcd-client-ca.crt");
-        k->cert = stw_secret_value(&s, k->common ? "tls.crt" : "etcd-client.crt");
-        k->key = stw_secret_value(&s, k->common ? "tls.key" : "etcd-client.key");
+        int rc = stw_certificate_read(&s, tls, "etcd-client", &k->tls, &err);
         stw_secret_done(&s);
-        if (!k->ca || !k->cert || !k->key)
-            return eb_fault(why, EB_SNAPSHOT_SOURCE, "SecretInvalid",
-                            "Secret \"%s\" needs etcd-client.crt, etcd-client.key and "
-                            "etcd-client-ca.crt, or tls.crt, tls.key and ca.crt",
-                            tls);
+        if (rc != 0)
+            return eb_fault(why, EB_SNAPSHOT_SOURCE, "SecretInvalid", "%s", err.text);
     }
     if (!auth)
         return 0;
@@ -318,7 +312,7 @@ static int open_etcd(struct eb *e, const char *tls, struct eb_job *j, struct eb_
     if (rc == 0) {
         const struct stw_etcd_config config = {
             .op = e->run->op,
-            .tls = {.ca = k.ca, .cert = k.cert, .key = k.key},
+            .tls = {.ca = k.tls.ca, .cert = k.tls.cert, .key = k.tls.key},
             .user = k.user,
             .password = k.password,
             .reach = stw_product_reach(e->run->env),
@@ -347,7 +341,7 @@ int eb_inputs_check(const struct eb *e, bool *ret_common, struct eb_snapshot *wh
         rc = read_keys(e->run, source.tls_secret, spec->auth_secret, &k, why);
     if (rc == 0 && spec->s3.aws_secret && !stw_same(spec->storage_type, "PVC"))
         rc = read_s3_secret(e->run, spec->s3.aws_secret, &c, &ca, why);
-    *ret_common = k.common;
+    *ret_common = k.tls.common;
     stw_credentials_wipe(&c);
     free(ca);
     keys_done(&k);

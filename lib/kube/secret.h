@@ -30,5 +30,7 @@ static inline struct stw_json stw_secret_entry(struct stw_json secret, const cha
 
 /* The decoded value of a key and a NUL, to be freed with stw_wipe_free; NULL: absent or invalid. */
 char *stw_secret_value(const struct stw_secret *s, const char *key);
+/* Whether the value has a NUL, after which the one above is cut. */
+bool stw_secret_has_nul(const struct stw_secret *s, const char *key);
 
 #endif

@@ -79,17 +79,33 @@ void ec_advise_on_secret(const struct stw_admission *a, const char *name, const 
     }
 }
 
+/* How many of these keys the Secret has; -1: that is not known. */
+static int count_keys(const struct stw_admission *a, const char *name, const char *const *keys)
+{
+    const struct stw_lookup *l = a->env->lookup;
+    int count = 0;
+    for (; *keys; keys++) {
+        struct stw_secret_facts facts = {0};
+        if (l->secret(l->ctx, a->ns, name, *keys, &facts) != 0)
+            return -1;
+        count += facts.key_there;
+    }
+    return count;
+}
+
+/* As kinds/common/certificate.c reads it. */
 void ec_advise_on_certificate(const struct stw_admission *a, const char *name,
                               const char *const *keys, const char *then, struct stw_findings *f)
 {
     static const char *const common[] = {"tls.crt", "tls.key", "ca.crt", NULL};
     const struct stw_lookup *l = a->env ? a->env->lookup : NULL;
-    struct stw_secret_facts own = {0}, other = {0};
-    if (!a->quiet && !f->error_count && name && a->ns && l && l->secret &&
-        l->secret(l->ctx, a->ns, name, keys[0], &own) == 0 && own.secret_there && !own.key_there &&
-        l->secret(l->ctx, a->ns, name, common[0], &other) == 0 && other.key_there)
-        keys = common;
-    ec_advise_on_secret(a, name, keys, then, f);
+    if (a->quiet || f->error_count || !name || !a->ns || !l || !l->secret)
+        return;
+    int own = count_keys(a, name, keys), others = own == 3 ? 0 : count_keys(a, name, common);
+    if (own < 0 || others < 0)
+        return;
+    bool is_common = others == 3 || (own == 0 && others > 0);
+    ec_advise_on_secret(a, name, is_common ? common : keys, then, f);
 }
 
 static void advise_on_secrets(const struct ec_scene *s)

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "certs/issue.h"
 #include "controller/secret_watch.h"
+#include "kinds/common/certificate.h"
 #include "kinds/etcdcluster/act/pod.h"
 #include "kinds/etcdcluster/observe/pods.h"
 #include "kinds/etcdcluster/run.h"
@@ -42,25 +43,14 @@ static char *read_value(const struct stw_secret *s, const char *key)
     return stw_base64_json_take(stw_secret_entry(stw_json_root(&s->doc), key), PEM_MAX);
 }
 
-static char *read_prefixed_value(const struct stw_secret *s, const char *prefix, const char *suffix)
+/* -1: the Secret has no certificate that can be used. */
+static int read_pem_values(const struct stw_secret *s, const char *name, const char *prefix,
+                           struct ec_pem *ret, struct stw_error *err)
 {
-    char key[64];
-    stw_format(key, sizeof(key), "%s%s", prefix, suffix);
-    return read_value(s, key);
-}
-
-static void read_pem_values(const struct stw_secret *s, const char *prefix, struct ec_pem *ret)
-{
-    *ret = (struct ec_pem){.cert = read_prefixed_value(s, prefix, ".crt"),
-                           .key = read_prefixed_value(s, prefix, ".key"),
-                           .ca = read_prefixed_value(s, prefix, "-ca.crt")};
-    if (ret->cert || !stw_json_there(stw_secret_entry(stw_json_root(&s->doc), "tls.crt")))
-        return;
-    ec_pem_done(ret);
-    *ret = (struct ec_pem){.cert = read_value(s, "tls.crt"),
-                           .key = read_value(s, "tls.key"),
-                           .ca = read_value(s, "ca.crt"),
-                           .common = true};
+    struct stw_certificate c;
+    int rc = stw_certificate_read(s, name, prefix, &c, err);
+    *ret = (struct ec_pem){.cert = c.cert, .key = c.key, .ca = c.ca, .common = c.common};
+    return rc;
 }
 
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
@@ -70,7 +60,7 @@ int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec
     *ret = (struct ec_pem){0};
     int rc = read_secret(e, name, &s, err);
     if (rc > 0)
-        read_pem_values(&s, prefix, ret);
+        (void)read_pem_values(&s, name, prefix, ret, err);
     return rc;
 }
 
@@ -222,11 +212,12 @@ static int read_leaf_in_use(struct ec *e, const char *name, const char *prefix, 
 {
     stw_autosecret struct stw_secret s = {0};
     struct ec_pem p = {0};
+    struct stw_error why = {0};
     int rc = read_secret(e, name, &s, err);
     if (rc <= 0)
         return rc;
-    read_pem_values(&s, prefix, &p);
-    if (!is_our_secret(e, &s) || !is_usable(e, &p)) {
+    if (read_pem_values(&s, name, prefix, &p, &why) != 0 || !is_our_secret(e, &s) ||
+        !is_usable(e, &p)) {
         ec_pem_done(&p);
         return 0;
     }
@@ -364,10 +355,11 @@ static int ensure_leaf(struct ec *e, const struct ec_authority *a, const char *n
     stw_autosecret struct stw_secret s = {0};
     struct ec_pem p = {0};
     struct stw_pem_pair fresh = {0};
+    struct stw_error why = {0};
     if (read_secret(e, name, &s, err) < 0)
         return -1;
     if (stw_json_there(stw_json_root(&s.doc)))
-        read_pem_values(&s, prefix, &p);
+        (void)read_pem_values(&s, name, prefix, &p, &why); /* none: it is made */
     int64_t now_us = stw_wall_us(e->run->clock);
     int64_t early_s = e->spec.tls.auto_.renew_before_days * stw_day_s();
     bool good =

@@ -11,9 +11,8 @@
 struct ec;
 struct ec_pem;
 
-/* Reads "<prefix>.crt", "<prefix>.key", "<prefix>-ca.crt" of a Secret, or without the first of these
- * "tls.crt", "tls.key" and "ca.crt", as cert-manager writes them; absent ones are NULL.
- * 1: read, 0: there is no such Secret, -1. */
+/* Reads the certificate of a Secret (kinds/common/certificate.h).
+ * 1: read; without a usable one all of `ret` is NULL and `err` says why.  0: there is no such Secret, -1. */
 int ec_secret_read(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret,
                    struct stw_error *err);
 /* Creates the Secrets of steward's own authority, and renews them when due.  -1: `err`, or e->tls

@@ -106,8 +106,10 @@ static void take_end(struct ec_tls *t, const struct ec_pem *p)
 /* False: e->tls has the reason.  The caller owns `ret` in any case. */
 static bool look_at(struct ec *e, const char *name, const char *prefix, struct ec_pem *ret)
 {
-    int rc = ec_secret_read(e, name, prefix, ret, &e->tls.err);
+    struct stw_error why = {0};
+    int rc = ec_secret_read(e, name, prefix, ret, &why);
     if (rc < 0) {
+        e->tls.err = why;
         set_tls_failed(&e->tls);
         return false;
     }
@@ -115,12 +117,9 @@ static bool look_at(struct ec *e, const char *name, const char *prefix, struct e
         ec_tls_set_state(&e->tls, EC_TLS_MISSING, "Secret \"%s\" does not exist", name);
         return false;
     }
-    if (!ret->cert || !ret->key || !ret->ca) {
-        ec_tls_set_state(
-            &e->tls, EC_TLS_MISSING,
-            "Secret \"%s\" needs %s.crt, %s.key and %s-ca.crt, or tls.crt, tls.key and "
-            "ca.crt",
-            name, prefix, prefix, prefix);
+    if (!ret->cert) {
+        ec_tls_set_state(&e->tls, why.code == STW_ERR_NOT_FOUND ? EC_TLS_MISSING : EC_TLS_BAD,
+                         "%.390s", why.text);
         return false;
     }
     take_end(&e->tls, ret);

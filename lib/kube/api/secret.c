@@ -22,3 +22,11 @@ char *stw_secret_value(const struct stw_secret *s, const char *key)
     struct stw_json entry = stw_secret_entry(stw_json_root(&s->doc), key);
     return stw_base64_json(entry, &value) == 0 ? stw_buf_take(&value) : NULL;
 }
+
+bool stw_secret_has_nul(const struct stw_secret *s, const char *key)
+{
+    stw_autobuf struct stw_buf value = {.max = STW_SECRET_DATA_MAX, .secret = true};
+    struct stw_json entry = stw_secret_entry(stw_json_root(&s->doc), key);
+    return stw_base64_json(entry, &value) == 0 && value.len > 0 &&
+           memchr(value.data, '\0', value.len) != NULL;
+}

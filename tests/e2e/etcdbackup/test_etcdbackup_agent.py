@@ -275,7 +275,16 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
         assert condition(told, about)["reason"] == reason
     gives("SourceReachable", "SecretMissing", 'no Secret "tls"')
     installed.wait_event(volume.name, namespace, "SecretMissing", 'no Secret "tls"')
+    give_secret(installed, namespace, "tls", **{"etcd-client.crt": "x", "tls.key": "x"})
+    gives("SourceReachable", "SecretInvalid", 'Secret "tls" has etcd-client.crt, and tls.key, but lacks '
+          "etcd-client.key and etcd-client-ca.crt, or tls.crt and ca.crt")
     tls = {f"etcd-client{end}": "x" for end in (".crt", ".key", "-ca.crt")}
+    give_secret(installed, namespace, "tls", **{**tls, "etcd-client-ca.crt": "x\0y"})
+    gives("SourceReachable", "SecretInvalid", 'etcd-client-ca.crt of Secret "tls" has a NUL byte')
+    installed.patch("secret", "tls", namespace, {"data": {
+        "etcd-client-ca.crt": base64.b64encode(b"x" * (256 * 1024 + 1)).decode()}})
+    gives("SourceReachable", "SecretInvalid",
+          'etcd-client-ca.crt of Secret "tls" has 262145 bytes; it may have at most 262144')
     give_secret(installed, namespace, "tls", **tls)
     gives("SourceReachable", "SecretMissing", 'no Secret "user"')
     give_secret(installed, namespace, "user", username="root")
@@ -284,6 +293,8 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
     gives("StoreReachable", "SecretMissing", 'no Secret "aws"')
     give_secret(installed, namespace, "aws", credentials="[default]")
     gives("StoreReachable", "SecretInvalid", "aws_access_key_id")
+    give_secret(installed, namespace, "aws", **{"credentials": s3.CREDENTIALS, "ca.crt": "x\0y"})
+    gives("StoreReachable", "SecretInvalid", "ca.crt has a NUL byte")
     give_secret(installed, namespace, "aws", credentials=s3.CREDENTIALS)
     installed.wait_condition(volume.kind, volume.name, namespace, "Ready", "Scheduled")
     assert not condition(volume.get(), "StoreReachable") and not condition(volume.get(), "SourceReachable")

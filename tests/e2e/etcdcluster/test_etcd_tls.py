@@ -190,6 +190,12 @@ def lost_with_a_certificate(etcd, folder, writer):
     etcd.check_same(writer)
 
 
+def wait_told(etcd, reason, text):
+    """Until TLSReady is False for this reason, with this text."""
+    etcd.wait(lambda obj: condition(obj, "TLSReady").get("reason") == reason and
+              text in condition(obj, "TLSReady")["message"], f"TLSReady to be False: {text}")
+
+
 def test_secrets_that_a_person_made(stage, tmp_path):
     """They may be created later: until then the cluster waits and reports the missing one.  Their keys are
     those of cert-manager; test_etcd_certs.py uses the others."""
@@ -199,7 +205,18 @@ def test_secrets_that_a_person_made(stage, tmp_path):
     found = etcd.wait_condition("TLSReady", "False", "SecretMissing")
     assert '"peer"' in found["message"] or '"server"' in found["message"]
     assert not etcd.pods()
-    certs.Given(etcd, tmp_path).common().write()
+    given = certs.Given(etcd, tmp_path).common()
+    complete = given.data["peer"]
+    given.data["peer"] = {"peer.crt": complete["tls.crt"], "ca.crt": complete["ca.crt"]}
+    given.write()
+    wait_told(etcd, "SecretMissing", 'Secret "peer" has peer.crt, and ca.crt, but lacks peer.key and '
+              "peer-ca.crt, or tls.crt and tls.key")
+    given.data["peer"] = {**complete, "ca.crt": complete["ca.crt"] + b"\0more"}
+    given.write()
+    wait_told(etcd, "BadKeyPair", 'ca.crt of Secret "peer" has a NUL byte')
+    assert not etcd.pods()
+    given.data["peer"] = complete
+    given.write()
     etcd.wait_settled(1)
     client_of(etcd, tmp_path, "operator")
     check_closed(etcd, tmp_path)

@@ -8,6 +8,7 @@
 #include "controller/manager/manager_priv.h"
 #include "controller/reconcile.h"
 #include "fake.h"
+#include "kube/secret.h"
 #include "schema/rows.h"
 
 #include <setjmp.h>
@@ -65,6 +66,34 @@ static int keep_from_database(struct stw_run *run, struct stw_error *err)
     return fits ? 0 : stw_fail(err, STW_ERR_UNAVAILABLE, "there is no memory now");
 }
 
+/* What was said of a Secret, once each. */
+static char too_large[512], waiting[512];
+static atomic_uint told_too_large, told_waiting;
+
+static void note_once(const struct stw_error *err, char *text, atomic_uint *told)
+{
+    unsigned none = 0;
+    if (!atomic_compare_exchange_strong(told, &none, 1))
+        return;
+    (void)snprintf(text, 512, "%s", err->text);
+    atomic_store(told, 2);
+}
+
+/* Keeps what it has reserved until another run has had to wait. */
+static int read_secret(struct stw_run *run, struct stw_error *err)
+{
+    stw_autosecret struct stw_secret s = {0};
+    if (stw_run_get_secret(run, "big", NULL, &s, err) == 0)
+        return 0;
+    if (err->code == STW_ERR_UNAVAILABLE)
+        note_once(err, waiting, &told_waiting);
+    if (err->code != STW_ERR_TOO_LARGE)
+        return -1;
+    note_once(err, too_large, &told_too_large);
+    wait_until(atomic_load(&told_waiting) == 2);
+    return -1;
+}
+
 /* --- its kind */
 
 static const struct stw_field fields[] = {
@@ -105,6 +134,8 @@ static const char steps[] =
     "{'match':'GET /apis/things.example/v1/things','times':0,'body':{'metadata':{"
     "'resourceVersion':'5'},'items':[" THING("a") "," THING("b") "," THING(
         "c") "]}},"
+             "{'match':'GET /api/v1/namespaces/.*/secrets/big','times':0,'stream':["
+             "{'repeat':'x','bytes':4300000}]},"
              "{'match':'GET /large','times':0,'stream':[{'repeat':'x','bytes':1500000}]},"
              "{'match':'POST /apis/coordination','times':0,'status':201,'body':{'metadata':{"
              "'resourceVersion':'9'}}},"
@@ -159,11 +190,39 @@ static void a_large_answer_of_a_database_gets_its_turn(void **state)
     assert_int_equal(stw_share_facts(STW_SHARE_ANSWERS).used, 0);
 }
 
+static void a_secret_that_is_too_large_is_named_with_the_limit(void **state)
+{
+    struct stw_error err = {0};
+    struct stw_manager *m = NULL;
+    struct stw_client *client = fake_client_of(&fake, &op, NULL, NULL);
+    const struct stw_manager_config config = {.op = &op,
+                                              .client = client,
+                                              .clock = &stw_clock_system,
+                                              .leader_elect = true,
+                                              .lease_ns = "system",
+                                              .identity = "me"};
+    (void)state;
+    read_answer = read_secret;
+    fake_steps(&fake, steps);
+    if (stw_manager_create(&config, &m, &err) != 0 || stw_manager_start(m, &err) != 0)
+        fail_msg("%s", err.text);
+    wait_until(atomic_load(&told_too_large) == 2 && atomic_load(&told_waiting) == 2);
+    stw_manager_destroy(m);
+    stw_client_destroy(client);
+    assert_non_null(
+        strstr(too_large, "Secret \"big\" is too large: at most 4194304 bytes of JSON are read"));
+    assert_string_equal(
+        waiting,
+        "Secret \"big\" has more than 65536 bytes as JSON, and waits for 12 MiB of memory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_large_answer_of_the_api_server_gets_its_turn, fake_set_up,
                                         fake_tear_down),
+        cmocka_unit_test_setup_teardown(a_secret_that_is_too_large_is_named_with_the_limit,
+                                        fake_set_up, fake_tear_down),
         cmocka_unit_test_setup_teardown(a_large_answer_of_a_database_gets_its_turn, fake_set_up,
                                         fake_tear_down),
     };

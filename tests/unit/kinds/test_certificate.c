@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which keys of a Secret have a certificate, and what is said of one without them. */
+#include "kinds/common/certificate.h"
+
+#include "base/util.h"
+#include "kube/secret.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define OWN "'peer.crt':'YQ==','peer.key':'Yg==','peer-ca.crt':'Yw=='" /* a, b, c */
+#define COMMON "'tls.crt':'eA==','tls.key':'eQ==','ca.crt':'eg=='"     /* x, y, z */
+
+static int read_data(const char *data, struct stw_certificate *ret, struct stw_error *err)
+{
+    stw_autosecret struct stw_secret s = {.text = STW_BUF_INIT(4u << 20)};
+    stw_buf_adds(&s.text, "{\"data\":{");
+    for (const char *p = data; *p; p++)
+        stw_buf_addc(&s.text, *p == '\'' ? '"' : *p);
+    stw_buf_adds(&s.text, "}}");
+    assert_int_equal(stw_json_scan(&s.doc, stw_buf_str(&s.text), s.text.len, NULL), 0);
+    return stw_certificate_read(&s, "tls", "peer", ret, err);
+}
+
+static void test_complete_forms_are_read(void **state)
+{
+    static const struct {
+        const char *data, *cert, *key, *ca;
+    } cases[] = {
+        {OWN, "a", "b", "c"},
+        {COMMON, "x", "y", "z"},
+        {OWN "," COMMON, "a", "b", "c"}, /* as before the other keys came */
+        {"'peer.crt':'YQ=='," COMMON, "x", "y", "z"},
+        {"'peer.crt':'','peer.key':'','peer-ca.crt':''," COMMON, "x", "y", "z"},
+        {OWN ",'tls.crt':'eA=='", "a", "b", "c"},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_certificate c;
+        struct stw_error err = {0};
+        assert_int_equal(read_data(cases[i].data, &c, &err), 0);
+        assert_string_equal(c.cert, cases[i].cert);
+        assert_string_equal(c.key, cases[i].key);
+        assert_string_equal(c.ca, cases[i].ca);
+        assert_int_equal(c.common, *c.cert == 'x');
+        stw_certificate_done(&c);
+    }
+}
+
+static void test_missing_keys_are_named(void **state)
+{
+    static const struct {
+        const char *data, *said;
+        enum stw_err code;
+    } cases[] = {
+        {"'other':'YQ=='",
+         "Secret \"tls\" needs peer.crt, peer.key and peer-ca.crt, or tls.crt, tls.key and ca.crt",
+         STW_ERR_NOT_FOUND},
+        {"'peer.crt':'YQ=='", "Secret \"tls\" has peer.crt, but lacks peer.key and peer-ca.crt",
+         STW_ERR_NOT_FOUND},
+        {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':''",
+         "Secret \"tls\" has tls.crt and tls.key, but lacks ca.crt", STW_ERR_NOT_FOUND},
+        {"'tls.crt':'YQ==','tls.key':7", "Secret \"tls\" has tls.crt, but lacks tls.key and ca.crt",
+         STW_ERR_NOT_FOUND},
+        {"'peer.crt':'YQ==','peer.key':'YQ==','ca.crt':'YQ=='",
+         "Secret \"tls\" has peer.crt and peer.key, and ca.crt, but lacks peer-ca.crt, or tls.crt "
+         "and "
+         "tls.key",
+         STW_ERR_NOT_FOUND},
+        {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'YQBi'",
+         "ca.crt of Secret \"tls\" has a NUL byte, after which programs disagree on what it is",
+         STW_ERR_INVALID},
+        {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'!'",
+         "ca.crt of Secret \"tls\" cannot be decoded", STW_ERR_INVALID},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct stw_certificate c;
+        struct stw_error err = {0};
+        assert_int_equal(read_data(cases[i].data, &c, &err), -1);
+        assert_string_equal(err.text, cases[i].said);
+        assert_int_equal(err.code, cases[i].code);
+        assert_null(c.cert);
+        assert_null(c.key);
+        assert_null(c.ca);
+    }
+}
+
+static void test_a_value_that_is_too_long_is_named_with_its_size(void **state)
+{
+    size_t groups = STW_CERTIFICATE_MAX / 3 + 1;
+    stw_autobuf struct stw_buf data = STW_BUF_INIT(1u << 20);
+    struct stw_certificate c;
+    struct stw_error err = {0};
+    (void)state;
+    stw_buf_adds(&data, "'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'");
+    for (size_t i = 0; i < groups; i++)
+        stw_buf_adds(&data, "YWFh");
+    stw_buf_adds(&data, "'");
+    assert_int_equal(read_data(stw_buf_str(&data), &c, &err), -1);
+    assert_string_equal(err.text,
+                        "ca.crt of Secret \"tls\" has 262146 bytes; it may have at most 262144");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_complete_forms_are_read),
+        cmocka_unit_test(test_missing_keys_are_named),
+        cmocka_unit_test(test_a_value_that_is_too_long_is_named_with_its_size),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
