@@ -41,7 +41,10 @@ def test_server_down(scene, mariadb, shop, how):
         wait.until("the alert", lambda: scene.steward.metric("steward_sql_circuit_open", target="main"))
         played.fires(scene.steward.metrics_text)
         [row] = [r for r in played.kubectl("get databaseusers").splitlines() if r.startswith(shop)]
-        assert "False" in row.split(), row
+        assert "False" in row.split() and {"ConnectFailed", "CircuitOpen"} & set(row.split()), row
+        *_, pattern = played.command("logs deployment/steward-controller-manager")
+        causes = [e.get("why", e.get("error")) for e in scene.steward.log() if re.search(pattern, e["msg"])]
+        assert any('target "main"' in c and "cannot connect: connection refused" in c for c in causes), causes
         mariadb.start()
         scene.wait_ready("app", shop, 90)
         assert mariadb.login("app", FIRST)
