@@ -6,9 +6,10 @@ import pytest
 import yaml
 from support import databaseuser as dbu
 from support import mariadb as maria
-from support import dbreaders, readme, wait
+from support import dbreaders, postgres, readme, sampled, wait
 
 PAGE = "docs/databaseuser.md"
+PG_NAMESPACE = "shop-on-postgresql"
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +24,36 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def following(installed, steward_binary, tmp_path_factory, server):
-    """A steward with webhooks, whose only target is the page's, at the test server's address."""
+def postgresql():
+    """A PostgreSQL with a table, and an admin with only the rights that the page shows; None: there is none."""
+    if postgres.missing(sampled.newest("POSTGRESQL")):
+        yield None
+        return
+    one = postgres.Postgres()
+    [text] = [b for b in readme.blocks("sql", PAGE) if "CREATE ROLE steward" in b]
+    *anywhere, schema, tables = text.splitlines()  # the last two are run in the database itself
+    one.sql("CREATE DATABASE shop")
+    one.sql("CREATE TABLE orders(n int)", "shop")
+    one.sql("\n".join(anywhere))
+    one.sql(f"{schema}\n{tables}", "shop")
+    yield one
+    one.close()
+
+
+def at(server, **more):
+    """The page's target, at the address of this server."""
     shown = next(b for b in readme.blocks("yaml", PAGE) if b.startswith("targets:"))
-    target = yaml.safe_load(shown)
-    target = dict(target["targets"][0], host="127.0.0.1", port=server.port,
-                  tls={"caFile": str(server.ca)})
+    return {**yaml.safe_load(shown)["targets"][0], "host": "127.0.0.1", "port": server.port,
+            "tls": {"caFile": str(server.ca)}, **more}
+
+
+@pytest.fixture(scope="module")
+def following(installed, steward_binary, tmp_path_factory, server, postgresql):
+    """A steward with webhooks, whose targets are the page's, at the test servers' addresses.  The page
+    shows all that a namespace may use: one."""
     scene = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {})
-    scene.write_targets(target)
+    scene.write_targets(at(server), *([at(postgresql, name="pg", engine="postgresql",
+                                         allowedNamespaces=[PG_NAMESPACE])] if postgresql else []))
     scene.steward.start()
     dbu.stw.install_webhooks(installed, steward_binary, scene.steward.webhook_port)
     scene.steward.wait_door()
@@ -69,3 +92,29 @@ def test_a_rotation(following, server, namespace, tmp_path):
                 assert server.logs_in(*old) and server.logs_in(*new)
         assert server.logs_in(*new) and not server.logs_in(*old)
         following.delete("cart", namespace)
+
+
+@pytest.fixture
+def pg_namespace(following):
+    """The namespace that may use the PostgreSQL."""
+    following.cluster.create_namespace(PG_NAMESPACE)
+    yield PG_NAMESPACE
+    following.forget(PG_NAMESPACE)
+    following.cluster.delete_namespace(PG_NAMESPACE)
+
+
+def test_the_rights_of_an_admin_on_postgresql_suffice(following, postgresql, pg_namespace):
+    """They give an account rights, set its password again, and drop it."""
+    if not postgresql:
+        pytest.skip(postgres.missing(sampled.newest("POSTGRESQL")))
+    following.admin_secret("orders", "choose-another-one-1")
+    following.create("app", pg_namespace, "first-Passw0rd-1", target="pg", grants=[
+        {"database": "shop", "privileges": ["CONNECT"]},
+        {"database": "shop", "schema": "public", "privileges": ["USAGE"]},
+        {"database": "shop", "schema": "public", "table": "orders", "privileges": ["SELECT", "INSERT"]}])
+    assert postgresql.logs_in("app", "first-Passw0rd-1", "shop")
+    following.cluster.apply(dbu.secret("app", pg_namespace, "second-Passw0rd-2"))
+    wait.until("the new password", lambda: postgresql.logs_in("app", "second-Passw0rd-2", "shop"))
+    assert not postgresql.logs_in("app", "first-Passw0rd-1", "shop")
+    following.delete("app", pg_namespace)
+    assert not postgresql.exists("app")
