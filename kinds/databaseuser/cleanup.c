@@ -18,8 +18,6 @@
 
 #include <stdio.h>
 
-#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
-
 /* Wakes other objects that want the account.  The watch does not report this: the response to our
  * own write removed the object from the cache. */
 static void wake_claimants(const struct dbu *d)
@@ -222,7 +220,7 @@ void dbu_cleanup(struct dbu *d, struct stw_result *result)
                             &d->report.err)) {
     case DBU_POOLS_LATER:
         result->outcome = STW_RUN_AFTER;
-        result->after_ms = LATER_MS;
+        result->after_ms = visit.again_ms;
         return;
     case DBU_POOLS_FAILED:
         d->report.trouble = STW_SQL_UNSUPPORTED;

@@ -103,7 +103,7 @@ static void ping_target(struct stw_run *run, struct stw_targets *targets,
     enum stw_sql_trouble trouble;
     enum dbu_pools_answer answer = dbu_pools_enter(state->pools, targets, t, run->key, &at, &err);
     if (answer == DBU_POOLS_LATER)
-        result->after_ms = STW_MIN(result->after_ms, LATER_MS);
+        result->after_ms = STW_MIN(STW_MIN(result->after_ms, LATER_MS), at.again_ms);
     if (answer != DBU_POOLS_IN)
         return;
     bool was_down = dbu_pools_down_ms(state->pools, t->name) > 0;

@@ -14,7 +14,8 @@
 #include <stdio.h>
 
 #define NAME_MAX_BYTES 256
-#define SLOW_MS 1000    /* without a sign for this long one more visit would only wait */
+#define SLOW_MS 1000    /* without a sign for this long a new visit may only wait */
+#define LATER_MS 20000  /* at the latest: a visit that ends wakes the next key */
 #define LOCKED_MS 60000 /* so long a namespace that waited for a lock has fewer places */
 
 /* A key that was turned away. */
@@ -29,6 +30,7 @@ struct waiting {
 struct dbu_pools_tenant {
     uint32_t inside, waiting;
     uint64_t slow_until_ms; /* one of its visits has waited for a lock */
+    uint64_t again_ms;      /* when a key of it that was turned away comes by itself */
     char ns[];
 };
 
@@ -36,9 +38,9 @@ struct dbu_pools_entry {
     struct stw_pool *pool;
     struct stw_targets *targets; /* holds `target` */
     const struct stw_target *target;
-    uint32_t inside;
-    uint64_t last_sign_ms; /* when a visit last ended, or began with no other one open */
-    bool troubled, seen;   /* seen: a visit with a result has ended, at */
+    uint32_t inside, suspects; /* suspects: those of them that are suspicious */
+    uint64_t last_sign_ms;     /* when a visit last ended, or began with no other one open */
+    bool troubled, seen;       /* seen: a visit with a result has ended, at */
     uint64_t seen_ms;
     bool read_only;         /* the trouble: it answers, and what only reads has none */
     uint64_t down_since_ms; /* 0: it answers */
@@ -146,10 +148,15 @@ static void push_waiting(struct dbu_pools_entry *e, struct dbu_pools_tenant *t, 
 }
 
 /* What waits for a lock holds a connection meanwhile: half of them stay for the other namespaces. */
+static bool has_half_room(const struct dbu_pools_entry *e, const struct dbu_pools_tenant *t)
+{
+    return t->inside < STW_MAX(e->target->max_connections / 2, 1);
+}
+
 static bool has_tenant_room(const struct dbu_pools_entry *e, const struct dbu_pools_tenant *t,
                             uint64_t now_ms)
 {
-    return t->slow_until_ms <= now_ms || t->inside < STW_MAX(e->target->max_connections / 2, 1);
+    return t->slow_until_ms <= now_ms || has_half_room(e, t);
 }
 
 static void remove_waiting(struct dbu_pools_entry *e, struct waiting *w)
@@ -272,9 +279,9 @@ static int ensure_pool(struct dbu_pools *p, struct dbu_pools_entry *e, struct st
 
 /* --- entering and leaving */
 
-static bool is_suspect_entry(const struct dbu_pools_entry *e, uint64_t now_ms)
+static bool is_slow(const struct dbu_pools_entry *e, uint64_t now_ms)
 {
-    return e->troubled || (e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS);
+    return !e->troubled && e->inside > 0 && now_ms - e->last_sign_ms > SLOW_MS;
 }
 
 /* The maximum number of visits: half of them may wait for Kubernetes while the others have the
@@ -286,12 +293,37 @@ static uint32_t room_of(const struct dbu_pools *p, const struct dbu_pools_entry 
     return STW_MIN(most, targets > 1 && workers > 1 ? workers - 1 : workers);
 }
 
-static bool has_room(const struct dbu_pools *p, const struct dbu_pools_entry *e,
-                     const struct dbu_pools_tenant *t, bool suspicious, size_t targets)
+/* Without a sign, either the server is slow or the visits are: with thousands of locks on their way, say.  One
+ * more is let in for each SLOW_MS, as long as there may be a connection for it. */
+static bool has_slow_room(const struct dbu_pools_entry *e, const struct dbu_pools_tenant *t,
+                          uint64_t now_ms)
 {
-    if (suspicious)
-        return e->inside == 0 && p->suspects < STW_MAX(p->config.workers / 2, 1U);
-    return e->inside < room_of(p, e, targets) && has_tenant_room(e, t, stw_now_ms(p->config.clock));
+    return e->suspects < (now_ms - e->last_sign_ms) / SLOW_MS &&
+           e->inside < e->target->max_connections && has_half_room(e, t);
+}
+
+static bool has_room(const struct dbu_pools *p, const struct dbu_pools_entry *e,
+                     const struct dbu_pools_tenant *t, size_t targets)
+{
+    uint64_t now = stw_now_ms(p->config.clock);
+    bool slow = is_slow(e, now);
+    if ((slow || e->troubled) && p->suspects >= STW_MAX(p->config.workers / 2, 1U))
+        return false;
+    if (e->troubled)
+        return e->inside == 0;
+    if (e->inside >= room_of(p, e, targets))
+        return false;
+    return slow ? has_slow_room(e, t, now) : has_tenant_room(e, t, now);
+}
+
+/* While no visit ends, none wakes a key: of each namespace one comes again soon. */
+static uint64_t find_again_ms(const struct dbu_pools_entry *e, struct dbu_pools_tenant *t,
+                              uint64_t now_ms)
+{
+    if (!is_slow(e, now_ms) || !has_half_room(e, t) || now_ms < t->again_ms)
+        return LATER_MS;
+    t->again_ms = now_ms + SLOW_MS;
+    return SLOW_MS;
 }
 
 static void end_pause(struct dbu_pools *p)
@@ -325,17 +357,20 @@ static enum dbu_pools_answer start_visit(struct dbu_pools *p, struct stw_targets
         (void)stw_fail_memory(err);
         return DBU_POOLS_FAILED;
     }
-    bool suspicious = is_suspect_entry(e, now);
-    if (!has_room(p, e, t, suspicious, stw_targets_count(targets))) {
+    if (!has_room(p, e, t, stw_targets_count(targets))) {
         push_waiting(e, t, key);
+        *ret = (struct dbu_visit){.again_ms = find_again_ms(e, t, now)};
         return DBU_POOLS_LATER;
     }
+    bool suspicious = e->troubled || is_slow(e, now);
     stop_waiting(e, key);
     t->inside++;
     if (e->inside++ == 0)
         e->last_sign_ms = now;
     p->suspects += suspicious;
-    *ret = (struct dbu_visit){e, t, stw_pool_ref(e->pool), suspicious};
+    e->suspects += suspicious;
+    *ret = (struct dbu_visit){
+        .entry = e, .tenant = t, .pool = stw_pool_ref(e->pool), .suspicious = suspicious};
     return DBU_POOLS_IN;
 }
 
@@ -412,6 +447,7 @@ void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trou
     e->inside--;
     v->tenant->inside--;
     p->suspects -= v->suspicious;
+    e->suspects -= v->suspicious;
     e->last_sign_ms = stw_now_ms(p->config.clock);
     if (trouble == STW_SQL_LOCKED)
         v->tenant->slow_until_ms = e->last_sign_ms + LOCKED_MS;

@@ -41,7 +41,7 @@ void dbu_pools_destroy(struct dbu_pools *p); /* no visit may be open; NULL is al
 
 enum dbu_pools_answer {
     DBU_POOLS_IN,
-    DBU_POOLS_LATER, /* full or suspect: wake() is called for the key, or it is retried by itself */
+    DBU_POOLS_LATER, /* full or suspect: wake() is called for the key, or it comes after again_ms */
     DBU_POOLS_FAILED /* a pool cannot be created; `err` */
 };
 
@@ -50,10 +50,12 @@ struct dbu_visit {
     struct dbu_pools_tenant *tenant;
     struct stw_pool *pool;
     bool suspicious;
+    uint64_t again_ms; /* alone, of LATER: when the key comes again by itself */
 };
 
 /* `key` ("namespace/name") asks to work on a target of this list.  After IN the caller must call
- * leave().  Keys that wait are woken in turns of their namespaces. */
+ * leave().  Keys that wait are woken in turns of their namespaces.  While no visit ends, one more is let in each
+ * second: a visit may be slow for what only it wants. */
 enum dbu_pools_answer dbu_pools_enter(struct dbu_pools *p, struct stw_targets *targets,
                                       const struct stw_target *target, const char *key,
                                       struct dbu_visit *ret, struct stw_error *err);

@@ -37,7 +37,6 @@
 
 #define FINDINGS_MAX (64 * 1024)
 
-#define LATER_MS 20000 /* at the latest: a visit that ends wakes the next key */
 #define DOWN_AGAIN_MS 120000
 
 /* --- the watch */
@@ -251,7 +250,7 @@ static int visit_target(struct dbu *d, struct stw_result *result)
                             &d->target_err)) {
     case DBU_POOLS_LATER:
         result->outcome = STW_RUN_AFTER;
-        result->after_ms = LATER_MS;
+        result->after_ms = visit.again_ms;
         return -1;
     case DBU_POOLS_FAILED:
         return 0;

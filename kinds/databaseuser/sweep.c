@@ -18,7 +18,6 @@
 #define EVERY_MS (10u * 60000)
 /* Between the lookup of marks and that of objects either may change: what is told was seen twice. */
 #define AGAIN_MS 10000
-#define LATER_MS 20000    /* at the latest: a visit that ends wakes the key */
 #define STRAYS_MAX 1000   /* that are counted for a target */
 #define TOLD_MAX 20       /* of them in one sweep */
 #define NOTE_NAME_LEN 200 /* of names in a message */
@@ -337,7 +336,7 @@ static void sweep_target(struct sweep *w, const char *name, struct stw_result *r
     w->before = one;
     switch (dbu_pools_enter(state->pools, w->targets, w->target, w->run->key, &at, &err)) {
     case DBU_POOLS_LATER:
-        result->after_ms = LATER_MS;
+        result->after_ms = at.again_ms;
         break;
     case DBU_POOLS_FAILED:
         break;

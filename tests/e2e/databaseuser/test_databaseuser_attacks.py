@@ -2,13 +2,16 @@
 """A tenant who may write any DatabaseUser in one namespace, against real servers and a real API
 server: it gets only what the target allows that namespace."""
 
+import contextlib
 import json
+import time
 
 import pytest
 
 from support import cluster as k8s
 from support import databases
 from support import databaseuser as dbu
+from support import dblogin
 from support import postgres
 from support import steward as stw
 from support import wait
@@ -135,3 +138,45 @@ def test_superuser_by_deletion(plain, tenant, pg):
     system = plain.cluster.get("namespaces", "kube-system")
     owner = pg.sql("SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'up'", mine)
     assert owner[0][0].strip('"') == postgres.heir(system["metadata"]["uid"], tenant)
+
+
+@pytest.fixture
+def neighbour(plain, tenant):
+    """The namespace of another tenant."""
+    name = f"{tenant}-n"
+    plain.cluster.create_namespace(name)
+    yield name
+    plain.forget(name)
+    plain.cluster.empty_namespace(name, reversed(stw.KINDS))
+
+
+def test_thousands_of_locks_of_one_namespace_delay_others_by_few_seconds(plain, tenant, neighbour, pg):
+    """A visit for one object tries lock after lock, for about ten seconds.  Others do not wait for its end."""
+    mine = [f"{tenant}-{letter}" for letter in "abc"]
+    pg.sql(f"CREATE ROLE holder LOGIN PASSWORD '{PASSWORD}'")
+    for one in mine:
+        pg.sql(f'CREATE DATABASE "{one}"')
+        pg.sql("CREATE SCHEMA wide AUTHORIZATION holder; SET ROLE holder; DO $$ BEGIN FOR i IN 1..3000 LOOP "
+               "EXECUTE format('CREATE TABLE wide.t%s (n int)', i); END LOOP; END $$", one)
+    reads = [{"database": one, "schema": "wide", "table": "*", "privileges": ["SELECT"]} for one in mine]
+    waited = []
+
+    def tries():
+        """How many sessions were just seen to wait for a lock."""
+        return int(pg.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")[0][0])
+    with contextlib.ExitStack() as stack:
+        for one in mine:
+            session = stack.enter_context(dblogin.Session(pg, "holder", PASSWORD, one))
+            session.run("BEGIN; GRANT SELECT ON ALL TABLES IN SCHEMA wide TO PUBLIC")
+        create(plain, tenant, "slow", target="pg", grants=reads)
+        plain.wait_condition("slow", tenant, "GrantsSynced", "StatementTimeout")
+        for i in range(4):
+            wait.until("the end of a visit", lambda: not any(tries() for _ in range(10)))
+            plain.poke("slow", tenant)
+            seen = []
+            wait.until("a visit that lasts", lambda: seen.append(tries()) or sum(seen) > 20)
+            begun = time.monotonic()
+            create(plain, neighbour, f"quick{i}", target="pg", grants=[])
+            plain.wait_ready(f"quick{i}", neighbour)
+            waited.append(round(time.monotonic() - begun, 1))
+    assert max(waited) < 6, waited

@@ -383,23 +383,79 @@ static void test_what_is_known_of_a_server_lasts_for_a_while(void **state)
     end(&s);
 }
 
-/* No key has left for a while: a new one would only wait, too. */
-static void test_nobody_enters_while_no_key_leaves(void **state)
+/* No key has left for a while: new ones may only wait, too, and get in one by one. */
+static void test_one_more_enters_for_each_second_without_a_sign(void **state)
 {
     struct scene s;
-    struct dbu_visit v, w;
+    struct dbu_visit v[3], late;
     (void)state;
     begin(&s, TWO);
-    IN(&s, "one", "a", &v);
+    IN(&s, "one", "a/1", &v[0]);
     s.now.ms += 900;
-    IN(&s, "one", "b", &w);
-    s.now.ms += 200;
-    LATER(&s, "one", "c");
-    dbu_pools_leave(s.pools, &w, STW_SQL_FINE); /* a sign of life */
-    assert_string_equal(s.woken, "c ");
-    IN(&s, "one", "c", &w);
-    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
-    dbu_pools_leave(s.pools, &w, STW_SQL_FINE);
+    IN(&s, "one", "b/1", &v[1]);
+    s.now.ms += 101;
+    IN(&s, "one", "c/1", &v[2]);
+    assert_true(v[2].suspicious);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE); /* a sign of life */
+    IN(&s, "one", "b/1", &v[1]);
+    assert_false(v[1].suspicious);
+    dbu_pools_leave(s.pools, &v[1], STW_SQL_FINE);
+    s.now.ms += 1001; /* one is inside already, for the second before */
+    LATER(&s, "one", "d/1");
+    s.now.ms += 1000;
+    IN(&s, "one", "d/1", &late);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[2], STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &late, STW_SQL_FINE);
+    end(&s);
+}
+
+#define CONNECTIONS(count)                                                                         \
+    "[{\"name\":\"one\",\"engine\":\"mariadb\",\"host\":\"db\",\"maxConnections\":" count          \
+    ",\"admin\":{\"user\":\"root\",\"passwordFile\":\"/x\"}}]"
+
+static void test_namespace_that_waits_long_leaves_connections_to_others(void **state)
+{
+    struct scene s;
+    struct dbu_visit v[2], other;
+    (void)state;
+    begin(&s, CONNECTIONS("2"));
+    IN(&s, "one", "a/1", &v[0]);
+    s.now.ms += 1500;
+    LATER(&s, "one", "a/2"); /* the server's slowness may be its own */
+    IN(&s, "one", "b/1", &other);
+    s.now.ms += 1000;
+    LATER(&s, "one", "b/2");
+    dbu_pools_leave(s.pools, &other, STW_SQL_FINE);
+    dbu_pools_leave(s.pools, &v[0], STW_SQL_LOCKED);
+    end(&s);
+}
+
+/* While no key leaves, none is woken: one of each namespace asks again, and the others later. */
+static void test_one_of_each_namespace_asks_again_soon(void **state)
+{
+    struct scene s;
+    struct dbu_visit v, in, more, late;
+    (void)state;
+    begin(&s, CONNECTIONS("8"));
+    IN(&s, "one", "a/1", &v);
+    s.now.ms += 1500;
+    IN(&s, "one", "b/1", &in);
+    assert_int_equal(enter(&s, "one", "b/2", &late), DBU_POOLS_LATER);
+    assert_int_equal(late.again_ms, 1000);
+    assert_int_equal(enter(&s, "one", "b/3", &late), DBU_POOLS_LATER);
+    assert_int_equal(late.again_ms, 20000);
+    assert_int_equal(enter(&s, "one", "c/1", &late), DBU_POOLS_LATER);
+    assert_int_equal(late.again_ms, 1000);
+    s.now.ms += 1000;
+    IN(&s, "one", "c/1", &more);
+    assert_int_equal(enter(&s, "one", "b/2", &late), DBU_POOLS_LATER);
+    assert_int_equal(late.again_ms, 1000);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT); /* it does not answer: a visit that ends wakes */
+    assert_int_equal(enter(&s, "one", "b/2", &late), DBU_POOLS_LATER);
+    assert_int_equal(late.again_ms, 20000);
+    dbu_pools_leave(s.pools, &in, STW_SQL_CONNECT);
+    dbu_pools_leave(s.pools, &more, STW_SQL_CONNECT);
     end(&s);
 }
 
@@ -571,7 +627,9 @@ int main(void)
         cmocka_unit_test(test_metric_says_whether_servers_can_be_used),
         cmocka_unit_test(test_objects_of_a_server_that_is_down_are_told_in_turns),
         cmocka_unit_test(test_what_is_known_of_a_server_lasts_for_a_while),
-        cmocka_unit_test(test_nobody_enters_while_no_key_leaves),
+        cmocka_unit_test(test_one_more_enters_for_each_second_without_a_sign),
+        cmocka_unit_test(test_namespace_that_waits_long_leaves_connections_to_others),
+        cmocka_unit_test(test_one_of_each_namespace_asks_again_soon),
         cmocka_unit_test(test_dead_servers_get_at_most_half_of_the_workers),
         cmocka_unit_test(test_changed_login_makes_a_new_pool),
         cmocka_unit_test(test_pools_of_removed_targets_end),
