@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/databaseuser/pools.h"
 
+#include "base/fence.h"
 #include "base/log.h"
 #include "base/table.h"
 #include "base/thread.h"
@@ -269,6 +270,8 @@ static int ensure_pool(struct dbu_pools *p, struct dbu_pools_entry *e, struct st
     *ret_old = e->pool;
     stw_targets_unref(e->targets);
     e->pool = pool;
+    if (p->paused)
+        stw_pool_rest(pool, true);
     e->targets = stw_targets_ref(targets);
     e->target = target;
     e->troubled = e->seen = e->read_only = false;
@@ -348,7 +351,7 @@ static enum dbu_pools_answer start_visit(struct dbu_pools *p, struct stw_targets
                        e ? "steward is stopping" : "out of memory");
         return DBU_POOLS_FAILED;
     }
-    if (p->paused)
+    if (p->paused && stw_fence_may_write())
         end_pause(p);
     if (ensure_pool(p, e, targets, target, ret_old, err) != 0)
         return DBU_POOLS_FAILED;

@@ -70,7 +70,8 @@ uint64_t dbu_pools_down_ms(struct dbu_pools *p, const char *target);
 /* Of the objects on a target that is down, the next `count` are told: returns how many were before, since it went
  * down. */
 uint32_t dbu_pools_tell(struct dbu_pools *p, const char *target, uint32_t count);
-/* Another process leads: this one no longer says whether servers answer, until it enters one again. */
+/* Another process leads: this one no longer says whether servers answer, until a run that may write
+ * (base/fence.h) enters one again. */
 void dbu_pools_pause(struct dbu_pools *p);
 /* What the visits of the last DBU_POOLS_FRESH_MS say about the server of a target. */
 enum dbu_pools_sight {

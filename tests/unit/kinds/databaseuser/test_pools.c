@@ -3,6 +3,7 @@
  * Which keys may wait for which server.  The pools of lib/sql are fakes that only count. */
 #include "kinds/databaseuser/pools.h"
 
+#include "base/fence.h"
 #include "base/util.h"
 #include "support/fake_clock.h"
 
@@ -331,6 +332,42 @@ static void test_metric_says_whether_servers_can_be_used(void **state)
     end(&s);
 }
 
+/* A run that began before the lease was lost may still enter. */
+static void test_run_of_a_former_leader_shows_nothing(void **state)
+{
+    struct scene s;
+    struct dbu_visit v;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    struct stw_fence_epoch epoch = {.number = 7};
+    (void)state;
+    begin(&s, TWO);
+    struct stw_fence *fence = stw_fence_create(&s.clock);
+    assert_non_null(fence);
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    struct stw_fence_ticket before = stw_fence_enter(stw_fence_take(fence));
+    IN(&s, "one", "a", &v);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    stw_fence_close(fence);
+    dbu_pools_pause(s.pools);
+    IN(&s, "one", "a", &v);
+    assert_true(v.pool->resting);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    IN(&s, "two", "a", &v);
+    assert_true(v.pool->resting);
+    dbu_pools_leave(s.pools, &v, STW_SQL_CONNECT);
+    assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    stw_fence_open(fence, STW_FENCE_FOREVER, &epoch);
+    (void)stw_fence_enter(stw_fence_take(fence));
+    IN(&s, "one", "a", &v);
+    assert_false(v.pool->resting);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 1"));
+    (void)stw_fence_enter(before);
+    stw_fence_destroy(fence);
+    end(&s);
+}
+
 static void test_objects_of_a_server_that_is_down_are_told_in_turns(void **state)
 {
     struct scene s;
@@ -625,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_troubled_server_is_tried_by_one_key_at_a_time),
         cmocka_unit_test(test_read_only_server_is_not_down),
         cmocka_unit_test(test_metric_says_whether_servers_can_be_used),
+        cmocka_unit_test(test_run_of_a_former_leader_shows_nothing),
         cmocka_unit_test(test_objects_of_a_server_that_is_down_are_told_in_turns),
         cmocka_unit_test(test_what_is_known_of_a_server_lasts_for_a_while),
         cmocka_unit_test(test_one_more_enters_for_each_second_without_a_sign),
