@@ -13,6 +13,7 @@
 
 #define KEY_NS "ping:" /* no namespace has a colon in its name */
 #define SOON_MS 1000
+#define FULL_MS 5000
 #define LATER_MS ((uint64_t)5000) /* at the latest: a visit that ends wakes the key */
 /* A restart of a server is over by then, and no condition has changed. */
 #define TELL_AFTER_MS 10000
@@ -91,6 +92,8 @@ static uint64_t find_next_ms(const struct stw_run *run, uint64_t every_ms, uint6
         return every_ms - stw_random() % (every_ms / 5);
     if (down_ms > TELL_AFTER_MS && tell_some(run))
         return SOON_MS;
+    if (retry_ms == 0)
+        retry_ms = FULL_MS; /* it answers, and has no connection to spare */
     return STW_MIN(STW_MAX(retry_ms, (uint64_t)SOON_MS), every_ms);
 }
 

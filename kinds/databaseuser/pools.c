@@ -16,6 +16,7 @@
 
 #define NAME_MAX_BYTES 256
 #define SLOW_MS 1000    /* without a sign for this long a new visit may only wait */
+#define FULL_MS 10000   /* without a free connection for so long, a server cannot be used */
 #define LATER_MS 20000  /* at the latest: a visit that ends wakes the next key */
 #define LOCKED_MS 60000 /* so long a namespace that waited for a lock has fewer places */
 
@@ -396,13 +397,17 @@ static bool is_of_server(enum stw_sql_trouble t)
            t == STW_SQL_TLS || t == STW_SQL_READ_ONLY;
 }
 
-static void note_sign(struct dbu_pools *p, struct dbu_pools_entry *e, enum stw_sql_trouble trouble)
+/* `full`: no login gets in.  Visits may go on, on connections that are open. */
+static void note_sign(struct dbu_pools *p, struct dbu_pools_entry *e, enum stw_sql_trouble trouble,
+                      bool full)
 {
+    if (trouble == STW_SQL_BUSY && !full)
+        return;
     e->troubled = is_of_server(trouble);
     e->read_only = trouble == STW_SQL_READ_ONLY;
     e->seen = true;
     e->seen_ms = e->last_sign_ms;
-    bool down = e->troubled && !e->read_only;
+    bool down = full || (e->troubled && !e->read_only);
     if (!down)
         e->down_since_ms = 0;
     else if (e->down_since_ms == 0) {
@@ -444,6 +449,7 @@ void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trou
 {
     struct dbu_pools_entry *e = v->entry;
     char name[NAME_MAX_BYTES];
+    bool full = stw_pool_full_ms(v->pool) > FULL_MS;
     pthread_mutex_lock(&p->lock);
     assert(e->inside > 0 && v->tenant->inside > 0 && p->suspects >= v->suspicious);
     bool was_down = e->down_since_ms > 0;
@@ -454,8 +460,7 @@ void dbu_pools_leave(struct dbu_pools *p, struct dbu_visit *v, enum stw_sql_trou
     e->last_sign_ms = stw_now_ms(p->config.clock);
     if (trouble == STW_SQL_LOCKED)
         v->tenant->slow_until_ms = e->last_sign_ms + LOCKED_MS;
-    if (trouble != STW_SQL_BUSY)
-        note_sign(p, e, trouble);
+    note_sign(p, e, trouble, full && v->pool == e->pool);
     bool recovered = was_down && e->down_since_ms == 0;
     stw_format(name, sizeof(name), "%s", e->name);
     struct waiting *next = take_waiting(p, e);
@@ -516,7 +521,7 @@ enum dbu_pools_sight dbu_pools_sight(struct dbu_pools *p, const char *target)
     STW_LOCKED(&p->lock);
     const struct dbu_pools_entry *e = find_entry(p, target);
     if (e && e->seen && now - e->seen_ms < DBU_POOLS_FRESH_MS)
-        return e->troubled ? DBU_POOLS_TROUBLED : DBU_POOLS_ANSWERS;
+        return e->troubled || e->down_since_ms > 0 ? DBU_POOLS_TROUBLED : DBU_POOLS_ANSWERS;
     return now - p->made_ms < DBU_POOLS_FRESH_MS ? DBU_POOLS_NOT_YET : DBU_POOLS_UNSEEN;
 }
 

@@ -462,7 +462,9 @@ static void do_other(struct command *c, struct stw_pool *p)
     struct stw_buf out = STW_BUF_INIT(4u << 20), text = STW_BUF_INIT(4u << 20);
     stw_buf_adds(&out, "{\"result\":0");
     if (p && stw_json_is(op, "retry"))
-        stw_buf_addf(&out, ",\"ms\":%llu", (unsigned long long)stw_pool_retry_ms(p));
+        stw_buf_addf(&out, ",\"ms\":%llu,\"full_ms\":%llu",
+                     (unsigned long long)stw_pool_retry_ms(p),
+                     (unsigned long long)stw_pool_full_ms(p));
     else if (p && stw_json_is(op, "poke"))
         stw_pool_poke(p);
     else if (p && stw_json_is(op, "rest"))

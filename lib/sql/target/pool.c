@@ -46,8 +46,9 @@ struct stw_pool {
     pthread_cond_t cond;
     struct stw_breaker breaker;
     unsigned connecting;
-    bool proven;           /* the last connection attempt succeeded */
-    struct stw_hash files; /* of the last attempt */
+    bool proven;            /* the last connection attempt succeeded */
+    struct stw_hash files;  /* of the last attempt */
+    uint64_t full_since_ms; /* since then the server had no connection for a login; 0: it has */
     bool cancelled, resting;
     char last[512]; /* why the last attempt failed */
     size_t count;
@@ -193,6 +194,12 @@ uint64_t stw_pool_retry_ms(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);
     return stw_breaker_wait_ms(&p->breaker, stw_now_ms(p->config.clock));
+}
+
+uint64_t stw_pool_full_ms(struct stw_pool *p)
+{
+    STW_LOCKED(&p->lock);
+    return p->full_since_ms ? stw_now_ms(p->config.clock) - p->full_since_ms : 0;
 }
 
 void stw_pool_rest(struct stw_pool *p, bool resting)
@@ -393,6 +400,19 @@ static uint64_t find_longest_wait(const struct stw_fault *f)
     return f->trouble == STW_SQL_CONNECT && !f->timeout ? REFUSED_MAX_MS : SILENT_MAX_MS;
 }
 
+/* The owner of a database may limit the connections to it. */
+static void record_place(struct stw_pool *p, bool connected, const char *database,
+                         const struct stw_fault *f)
+{
+    bool full = !connected && f->trouble == STW_SQL_BUSY && (f->number != 0 || f->state[0] != '\0');
+    if (!connected && database)
+        return;
+    if (!full)
+        p->full_since_ms = 0;
+    else if (p->full_since_ms == 0)
+        p->full_since_ms = STW_MAX(stw_now_ms(p->config.clock), (uint64_t)1);
+}
+
 static void record_connect_result(struct stw_pool *p, bool connected, const char *database,
                                   const struct stw_fault *f)
 {
@@ -450,6 +470,7 @@ static struct stw_conn *connect_slot(struct stw_pool *p, struct slot *s, const c
     p->connecting--;
     if (!conn)
         name_login(p, database, f);
+    record_place(p, conn != NULL, database, f);
     record_connect_result(p, conn != NULL, database, f);
     if (!conn && f->trouble == STW_SQL_CONNECT && is_of_database(f, database))
         f->trouble = STW_SQL_FAILED;

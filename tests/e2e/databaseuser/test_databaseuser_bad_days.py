@@ -2,6 +2,7 @@
 """Database servers that fail at any moment, a steward that is killed, admin credentials and targets
 that change, and two objects for one account."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import time
 
 import pytest
 from support import databaseuser as dbu
-from support import incident, pause, stored, wait
+from support import dblogin, dbserver, incident, pause, stored, wait
 from support.cluster import condition
 
 FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
@@ -410,19 +411,31 @@ def warnings(scene, shop, name):
             if kind == "Warning" and reason != "SecretNotFound"]
 
 
-@pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin"])
+def fill(server, held):
+    """Opens sessions until there is room for no more, also not for administrators."""
+    for _ in range(200):
+        try:
+            held.enter_context(dblogin.Session(server, dbserver.ADMIN, server.admin_password))
+        except AssertionError:
+            return
+    raise AssertionError("the server takes all connections")
+
+
+@pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin", "full"])
 def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop, how):
     """Its metric and the conditions say so, once, and both heal by themselves."""
-    before = {"killed": mariadb.kill, "silent": mariadb.pause,
+    held = contextlib.ExitStack()
+    before = {"killed": mariadb.kill, "silent": mariadb.pause, "full": lambda: fill(mariadb, held),
               "refuses the admin": lambda: mariadb.set_admin_password("a-third-admin-Passw0rd")}
-    after = {"killed": mariadb.start, "silent": mariadb.resume,
+    after = {"killed": mariadb.start, "silent": mariadb.resume, "full": held.close,
              "refuses the admin": lambda: quiet.admin_secret("main", mariadb.admin_password)}
     reasons = {"killed": ("ConnectFailed", "CircuitOpen"), "silent": ("ConnectFailed", "CircuitOpen"),
-               "refuses the admin": ("AuthFailed", "CircuitOpen")}
+               "refuses the admin": ("AuthFailed", "CircuitOpen"), "full": ("ConnectFailed",)}
     before[how]()
     try:  # a refused login: although connections of before are still logged in
         wait.until("the trouble to be noticed", lambda: is_up(quiet) == 0, 40)
-        wait.until("no more tries", lambda: quiet.steward.metric("steward_sql_circuit_open", target="main"))
+        wait.until("no more tries", lambda: how == "full" or
+                   quiet.steward.metric("steward_sql_circuit_open", target="main"))
         for name in ("app", "job"):
             told = quiet.wait_condition(name, shop, "TargetReachable", *reasons[how])
             assert told["status"] == "False"

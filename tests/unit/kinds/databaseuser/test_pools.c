@@ -17,6 +17,7 @@
 struct stw_pool {
     int refs;
     bool cancelled, resting;
+    uint64_t full_ms;
 };
 static int pools_alive, pools_made, pokes, tidied;
 
@@ -60,6 +61,11 @@ void stw_pool_tidy(struct stw_pool *p)
 void stw_pool_rest(struct stw_pool *p, bool resting)
 {
     p->resting = resting;
+}
+
+uint64_t stw_pool_full_ms(struct stw_pool *p)
+{
+    return p->full_ms;
 }
 
 void stw_pool_poke(struct stw_pool *p)
@@ -329,6 +335,40 @@ static void test_metric_says_whether_servers_can_be_used(void **state)
     dbu_pools_prune(s.pools, none);
     stw_targets_unref(none);
     assert_null(strstr(read_metrics(&s, &text), "_database_up{"));
+    end(&s);
+}
+
+/* Connections that are open may work, but there are no others: what uses them does not say that it is up. */
+static void test_server_that_takes_no_login_is_down(void **state)
+{
+    struct scene s;
+    struct dbu_visit v;
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(65536);
+    (void)state;
+    begin(&s, TWO);
+    IN(&s, "one", "a", &v);
+    struct stw_pool *pool = v.pool;
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    IN(&s, "one", "a", &v);
+    pool->full_ms = 1; /* one login was refused */
+    dbu_pools_leave(s.pools, &v, STW_SQL_BUSY);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 1"));
+    static const enum stw_sql_trouble more[] = {STW_SQL_BUSY, STW_SQL_FINE, STW_SQL_BUSY};
+    pool->full_ms = 15000;
+    for (size_t i = 0; i < STW_COUNT(more); i++) {
+        IN(&s, "one", "a", &v);
+        dbu_pools_leave(s.pools, &v, more[i]);
+        assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 0"));
+        assert_int_equal(dbu_pools_sight(s.pools, "one"), DBU_POOLS_TROUBLED);
+        assert_int_not_equal(dbu_pools_down_ms(s.pools, "one"), 0);
+        assert_false(dbu_pools_troubled(s.pools, "one"));
+        assert_string_equal(s.recovered, "");
+    }
+    pool->full_ms = 0;
+    IN(&s, "one", "a", &v);
+    dbu_pools_leave(s.pools, &v, STW_SQL_FINE);
+    assert_non_null(strstr(read_metrics(&s, &text), "_database_up{target=\"one\"} 1"));
+    assert_string_equal(s.recovered, "one ");
     end(&s);
 }
 
@@ -662,6 +702,7 @@ int main(void)
         cmocka_unit_test(test_troubled_server_is_tried_by_one_key_at_a_time),
         cmocka_unit_test(test_read_only_server_is_not_down),
         cmocka_unit_test(test_metric_says_whether_servers_can_be_used),
+        cmocka_unit_test(test_server_that_takes_no_login_is_down),
         cmocka_unit_test(test_run_of_a_former_leader_shows_nothing),
         cmocka_unit_test(test_objects_of_a_server_that_is_down_are_told_in_turns),
         cmocka_unit_test(test_what_is_known_of_a_server_lasts_for_a_while),
