@@ -30,9 +30,11 @@ static int read_login(void *ctx, const struct stw_cell *c, unsigned count)
         stw_server_miss(k->r, "CREATEROLE, without which no account is created or changed",
                         "ALTER ROLE %s CREATEROLE", c[USER].data);
     if (!is_true(&c[SIGNAL]))
-        stw_server_miss(k->r,
-                        "the right to end the sessions of an account that is dropped or locked",
-                        "GRANT pg_signal_backend TO %s", c[USER].data);
+        stw_server_miss(
+            k->r,
+            "the right to end the sessions of an account that is dropped or locked, or that "
+            "holds up all logins",
+            "GRANT pg_signal_backend TO %s", c[USER].data);
     if (k->target->allow_create && k->target->allow_create[0] && !is_true(&c[CREATE_DB]))
         stw_server_miss(k->r, "CREATEDB, for the databases of allowCreateDatabases",
                         "ALTER ROLE %s CREATEDB", c[USER].data);

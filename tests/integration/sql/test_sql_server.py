@@ -32,6 +32,7 @@ def test_statements_give_what_the_admin_lacks(make_probe, server, user):
               {"CREATE USER", "CONNECTION", "SELECT ON mysql", "ALL PRIVILEGES ON steward"})
     for right in wanted:
         assert [m for m in report["missing"] if right in m["statement"]], (right, report)
+    assert is_pg(server) == any("holds up all logins" in m["what"] for m in report["missing"]), report
     for missing in report["missing"]:
         server.sql(missing["statement"])
     again = make_probe(target)
