@@ -283,6 +283,45 @@ def check_adoption_that_is_refused(probe, server, user):
     assert not server.accounts(f"{user}o")
 
 
+def check_adoption_that_was_interrupted(make_probe, server, user):
+    """Killed right after the mark: the account is adopted.  What is refused after that takes nothing back, and the
+    account is dropped with the object, which had asked for it."""
+    steady, marked = make_probe(server.target("db")), 0
+    for number in range(1, 20):
+        name = f"{user}i{number}"
+        server.sql(f"CREATE USER '{name}'@'%' IDENTIFIED BY 'by-Hand-Passw0rd'")
+        mortal = make_probe(server.target("db"), die_after=number)
+        report = mortal.ask("sync", **account(name, "Long-3nough-Pass", adopt=True))
+        if report is None and server.marks(name) and server.logs_in(name, "by-Hand-Passw0rd"):
+            marked += 1
+            report = steady.fails("sync", "POLICY", **account(name, "short", adopt=True))
+            assert not report["adopted"], report
+            assert server.marks(name) and server.logs_in(name, "by-Hand-Passw0rd")
+            steady.drop(**account(name))
+            assert not server.accounts(name)
+        elif server.marks(name):
+            steady.drop(**account(name))
+        if report is not None and report["result"] == 0:
+            break
+    assert marked == 1
+
+
+def test_adoption_stays_when_a_right_is_refused_after_the_password(make_probe, server, user):
+    """The password is the object's by then: the account is the object's, too, and is dropped with it."""
+    pg = server.engine == "postgresql"
+    server.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-Hand-Passw0rd'" if pg else
+               f"CREATE USER '{user}'@'%' IDENTIFIED BY 'by-Hand-Passw0rd'")
+    probe = make_probe(server.target("db"))
+    missing = grant("postgres", "SELECT", schema="public", table="absent") if pg else \
+        grant("app", "SELECT", table="absent")
+    report = probe.fails("sync", "NO_OBJECT", **account(user, adopt=True, grants=[missing]))
+    assert report["adopted"] and report["password_changed"], dict(report)
+    assert server.marks(user) if not pg else server.comment(user)
+    assert server.logs_in(user, "s3cret-Pa55") and not server.logs_in(user, "by-Hand-Passw0rd")
+    probe.drop(**account(user))
+    assert not (server.exists(user) if pg else server.accounts(user))
+
+
 @pytest.mark.every_version("statements of passwords and verifiers")
 def test_password_policy(make_probe, make_mariadb, user):
     """With a password policy, passwords are sent in plain text; a refusal is reported."""
@@ -297,6 +336,7 @@ def test_password_policy(make_probe, make_mariadb, user):
     assert probe.sync(**account(user, "Long-3nough-Pass"))["statements"] == 1
     maria.sql("CREATE DATABASE app")
     check_adoption_that_is_refused(probe, maria, user)
+    check_adoption_that_was_interrupted(make_probe, maria, user)
 
 
 def test_password_policy_of_mysql(make_probe, mysql, user):
@@ -314,6 +354,7 @@ def test_password_policy_of_mysql(make_probe, mysql, user):
         probe.drop(**account(user))
         mysql.sql("CREATE DATABASE IF NOT EXISTS app")
         check_adoption_that_is_refused(probe, mysql, user)
+        check_adoption_that_was_interrupted(make_probe, mysql, user)
     finally:
         mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
 
