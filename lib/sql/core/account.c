@@ -810,10 +810,11 @@ static int run_script(struct work *w)
 
 #define UNBLOCK_TRIES 3
 
-/* A transaction of an account holds the one that is changed, or has just given it a right again. */
+/* A transaction of an account holds the one that is changed, or has just given it a right again.  A login that
+ * a database lets wait is another thing, which the next try would only wait for again. */
 static bool is_held(const struct work *w)
 {
-    return w->f.trouble == STW_SQL_LOCKED || stw_streq(w->f.state, "2BP01");
+    return (w->f.trouble == STW_SQL_LOCKED && !w->f.timeout) || stw_streq(w->f.state, "2BP01");
 }
 
 /* What lets in or locks out does not wait for a transaction that the account itself keeps open. */

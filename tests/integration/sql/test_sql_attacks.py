@@ -1113,12 +1113,19 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
             grant(f"{user}_d", "USAGE", schema="public")]))
         assert report["trouble"] == "LOCKED" and f"{user}_d" in report["error"] and report["login_done"], report
         assert probe.ask("retry")["ms"] == 0
+        probe.send("drop", **victim, id=7, **{"async": True})
+        probe.send("sync", **account(f"{user}o", owner="other/o", uid="uid-o"), id=8, **{"async": True})
+        other, report = probe.read(), probe.read()
+        assert other["id"] == 8 and other["result"] == 0 and other["ms"] < 4000, other
+        assert report["trouble"] == "LOCKED" and report["ms"] < 9000, report  # connectTimeoutSeconds is 5
+        assert not pg.logs_in(f"{user}v", PASSWORD)
         report = probe.sync(**victim, grants=[grant("postgres", "CREATE")])
         assert report["given"] == 1, report
         probe.sync(**victim)
     for one in droppers:
         one.join(60)
 
+    probe.drop(**account(f"{user}o", owner="other/o", uid="uid-o"))
     wanted = {**victim, "databases": [{"name": f"{user}_v"}]}
     probe.ask("databases", **wanted)
     probe.sync(**account(user, PASSWORD))
