@@ -240,8 +240,8 @@ void stw_pool_cancel(struct stw_pool *p);
 /* Milliseconds until a server that did not answer is tried again; 0: the next call tries.  Calls
  * before that return at once with STW_SQL_CIRCUIT_OPEN. */
 uint64_t stw_pool_retry_ms(struct stw_pool *p);
-/* For how long each login has been refused for want of a connection on the server, while those that are open may
- * work; 0: the last one was not, or it is the first. */
+/* The time from the first to the last of the logins in a row that were refused for want of a connection on the
+ * server, while those that are open may work; 0: the last one was not refused for that, or it is the first. */
 uint64_t stw_pool_full_ms(struct stw_pool *p);
 /* While it rests, as another process uses the target, there is no gauge of whether the server is left alone. */
 void stw_pool_rest(struct stw_pool *p, bool resting);

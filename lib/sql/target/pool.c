@@ -49,6 +49,7 @@ struct stw_pool {
     bool proven;            /* the last connection attempt succeeded */
     struct stw_hash files;  /* of the last attempt */
     uint64_t full_since_ms; /* since then the server had no connection for a login; 0: it has */
+    uint64_t full_last_ms;  /* when it last had none */
     bool cancelled, resting;
     char last[512]; /* why the last attempt failed */
     size_t count;
@@ -199,7 +200,7 @@ uint64_t stw_pool_retry_ms(struct stw_pool *p)
 uint64_t stw_pool_full_ms(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);
-    return p->full_since_ms ? stw_now_ms(p->config.clock) - p->full_since_ms : 0;
+    return p->full_since_ms ? p->full_last_ms - p->full_since_ms : 0;
 }
 
 void stw_pool_rest(struct stw_pool *p, bool resting)
@@ -407,10 +408,9 @@ static void record_place(struct stw_pool *p, bool connected, const char *databas
     bool full = !connected && f->trouble == STW_SQL_BUSY && (f->number != 0 || f->state[0] != '\0');
     if (!connected && database)
         return;
-    if (!full)
-        p->full_since_ms = 0;
-    else if (p->full_since_ms == 0)
-        p->full_since_ms = STW_MAX(stw_now_ms(p->config.clock), (uint64_t)1);
+    p->full_last_ms = full ? STW_MAX(stw_now_ms(p->config.clock), (uint64_t)1) : 0;
+    if (!full || p->full_since_ms == 0)
+        p->full_since_ms = p->full_last_ms;
 }
 
 static void record_connect_result(struct stw_pool *p, bool connected, const char *database,

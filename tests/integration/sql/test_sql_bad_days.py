@@ -531,8 +531,8 @@ def test_new_password_and_no_free_connection(make_probe, make_postgres, user):
         assert not probe.sync(**account(user, "r0tated-Pa55"))["password_changed"]
         report = probe.sync(**account(user, "r0tated-Pa55", password_is_new=True))
         assert report["password_changed"]
-        probe.fails("ping", "BUSY")
-        wait.until("the next millisecond", lambda: probe.ask("retry")["full_ms"] > 0)
+        wait.until("another refused login", lambda: probe.fails("ping", "BUSY") and
+                   probe.ask("retry")["full_ms"] > 0)
     wait.until("a free connection", pg.answers)
     wait.until("a login", lambda: probe.ask("ping")["result"] == 0)
     assert probe.ask("retry")["full_ms"] == 0
