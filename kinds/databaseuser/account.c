@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/secret/secret.h"
 #include "kube/tree.h"
 #include "sql/target/dialect.h"
 

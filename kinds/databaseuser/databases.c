@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "kinds/databaseuser/account.h"
-#include "kinds/databaseuser/retry.h"
 #include "kinds/databaseuser/run_priv.h"
+#include "kinds/databaseuser/status/retry.h"
 #include "kube/tree.h"
 
 #include <assert.h>

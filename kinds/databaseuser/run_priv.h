@@ -11,11 +11,11 @@
 #include "controller/object.h"
 #include "controller/reconcile.h"
 #include "kinds/databaseuser/cluster_id.h"
-#include "kinds/databaseuser/fingerprint.h"
-#include "kinds/databaseuser/plan.h"
-#include "kinds/databaseuser/pools.h"
-#include "kinds/databaseuser/secret.h"
+#include "kinds/databaseuser/plan/plan.h"
+#include "kinds/databaseuser/secret/fingerprint.h"
+#include "kinds/databaseuser/secret/secret.h"
 #include "kinds/databaseuser/spec.h"
+#include "kinds/databaseuser/target/pools.h"
 #include "sql/core/databases.h"
 #include "sql/core/sql.h"
 
@@ -25,9 +25,9 @@
 
 /* --- state kept between runs */
 
-struct dbu_compared; /* secret.h */
-struct dbu_ends;     /* rotation_clock.h */
-struct dbu_sweeps;   /* sweep.h */
+struct dbu_compared; /* secret/secret.h */
+struct dbu_ends;     /* plan/rotation_clock.h */
+struct dbu_sweeps;   /* end/sweep.h */
 
 struct dbu_state {
     struct stw_manager *manager;
@@ -106,7 +106,7 @@ enum dbu_claim {
     DBU_CLAIM_FULL,  /* the target has its maximum of accounts */
 };
 
-/* What reads the connection Secret (readers.h). */
+/* What reads the connection Secret (secret/readers.h). */
 #define DBU_NOT_RESTARTED "ReadersNotRestarted" /* the reason of the condition */
 
 struct dbu_readers {

@@ -4,8 +4,8 @@
 #ifndef STW_KINDS_DATABASEUSER_SPEC_H
 #define STW_KINDS_DATABASEUSER_SPEC_H
 
-#include "kinds/databaseuser/connection.h"
 #include "kinds/databaseuser/schema.h"
+#include "kinds/databaseuser/secret/connection.h"
 #include "schema/kind.h"
 
 /* Set before the first statement is sent: by the webhook when it knows the target and the Secret,

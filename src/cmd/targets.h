@@ -4,7 +4,7 @@
 #ifndef STW_CMD_TARGETS_H
 #define STW_CMD_TARGETS_H
 
-#include "kinds/databaseuser/targets.h"
+#include "kinds/databaseuser/target/targets.h"
 #include "operator/installed/remote.h"
 
 /* The database targets in the ConfigMap; without the key or the file's list the result is empty.

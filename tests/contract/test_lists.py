@@ -183,8 +183,8 @@ def test_a_watch_ends_in_time(server, space):
 
 
 def test_metadata_only(server, space):
-    """certs/mode_secret.c, kinds/eru/reconcile.c, databaseuser/owned_secret.c: a watch of Secrets never brings
-    their data; kinds/eru/inputs.c: nor does a read of one."""
+    """certs/mode_secret.c, kinds/eru/reconcile.c, kinds/databaseuser/secret/owned_secret.c: a watch of Secrets
+    never brings their data; kinds/eru/inputs.c: nor does a read of one."""
     path = space.path("secrets")
     server.create(path, space.object("v1", "Secret", "s", data={"key": "c2VjcmV0"},
                                      metadata={"labels": {"a": "b"}}))

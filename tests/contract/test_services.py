@@ -147,7 +147,7 @@ def test_an_owner_that_is_not_there(server, space):
 
 
 def test_secrets(server, space):
-    """kinds/databaseuser/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
+    """kinds/databaseuser/secret/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
     certificate needs both keys; an immutable Secret cannot change."""
     made = server.create(space.path("secrets"), space.object(
         "v1", "Secret", "s", stringData={"key": "text"}, data={"other": "AA=="}))

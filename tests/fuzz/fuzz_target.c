@@ -3,7 +3,7 @@
  * Any configuration file: it has errors or yields a list.  Every target of a list can be found, has
  * exactly one source of its password, and allows only privileges that its engine has. */
 #include "base/json.h"
-#include "kinds/databaseuser/targets.h"
+#include "kinds/databaseuser/target/targets.h"
 #include "sql/target/dialect.h"
 
 #include <stdlib.h>

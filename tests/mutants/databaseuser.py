@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guards of DatabaseUsers: the plan (kinds/databaseuser/plan.c), which its model test checks, marks, and those
-against tenants on real servers."""
+"""Guards of DatabaseUsers: the plan (kinds/databaseuser/plan/plan.c), which its model test checks, marks, and
+those against tenants on real servers."""
 
 from . import Mutant
 
-FILE = "kinds/databaseuser/plan.c"
+FILE = "kinds/databaseuser/plan/plan.c"
 TESTS = ["kinds/databaseuser/plan_model", "kinds/databaseuser/twin", "kinds/databaseuser/status"]
 
 # (guard, text, its replacement)

@@ -5,11 +5,11 @@
 #ifndef STW_TESTS_KINDS_DATABASEUSER_FIXTURE_H
 #define STW_TESTS_KINDS_DATABASEUSER_FIXTURE_H
 
-#include "kinds/databaseuser/observe.h"
+#include "kinds/databaseuser/plan/observe.h"
+#include "kinds/databaseuser/plan/twin.h"
 #include "kinds/databaseuser/reconcile.h"
 #include "kinds/databaseuser/run_priv.h"
-#include "kinds/databaseuser/secret.h"
-#include "kinds/databaseuser/twin.h"
+#include "kinds/databaseuser/secret/secret.h"
 #include "kinds/kinds.h"
 #include "support/fake_clock.h"
 

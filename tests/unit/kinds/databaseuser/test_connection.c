@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
-#include "kinds/databaseuser/owned_secret.h"
+#include "kinds/databaseuser/secret/owned_secret.h"
 
 #include "base/base64.h"
 #include "base/util.h"
-#include "kinds/databaseuser/connection.h"
+#include "kinds/databaseuser/secret/connection.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
  *
  *   test_databaseuser_plan_model       seconds
  *   STEWARD_MODEL=3,2 ...              with up to 3 faults and 2 changes */
-#include "kinds/databaseuser/plan.h"
+#include "kinds/databaseuser/plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

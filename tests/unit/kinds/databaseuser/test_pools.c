@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which keys may wait for which server.  The pools of lib/sql are fakes that only count. */
-#include "kinds/databaseuser/pools.h"
+#include "kinds/databaseuser/target/pools.h"
 
 #include "base/fence.h"
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What reads a connection Secret, by the objects of the API server. */
-#include "kinds/databaseuser/readers.h"
+#include "kinds/databaseuser/secret/readers.h"
 
 #include "fake.h"
 #include "fixture.h"

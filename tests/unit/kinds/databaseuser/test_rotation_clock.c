@@ -2,7 +2,7 @@
  *
  * When a password is due, and when an overlap is over, by clocks that are set. */
 #include "fixture.h"
-#include "kinds/databaseuser/rotation_clock.h"
+#include "kinds/databaseuser/plan/rotation_clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

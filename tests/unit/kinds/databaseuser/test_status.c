@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 #include "kinds/databaseuser/account.h"
-#include "kinds/databaseuser/rotation.h"
-#include "kinds/databaseuser/status.h"
+#include "kinds/databaseuser/plan/rotation.h"
+#include "kinds/databaseuser/status/status.h"
 #include "support/status_shape.h"
 
 /* For the running test: the first run for an object, the next one, and the verdict. */

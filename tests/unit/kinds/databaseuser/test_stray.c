@@ -2,7 +2,7 @@
  *
  * Whether a mark on a server is of an object that still wants what it stands for. */
 #include "base/util.h"
-#include "kinds/databaseuser/stray.h"
+#include "kinds/databaseuser/end/stray.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The list of targets follows its file, and a wrong file changes nothing. */
-#include "kinds/databaseuser/targets.h"
+#include "kinds/databaseuser/target/targets.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
  * TwinAccounts: the login of the next run, in each state that the status, the Secret of the password
  * and the connection Secret can be in. */
 #include "fixture.h"
-#include "kinds/databaseuser/rotation.h"
+#include "kinds/databaseuser/plan/rotation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
