@@ -15,7 +15,8 @@
 #define TEXT_MAX (64u << 10)
 
 /* --- what the cache keeps: o owner's kind, n its name, u uid, w owner's uid, t it is being
- * deleted, p phase, m termination message, r and x why it makes no progress */
+ * deleted, p phase, m termination message, r and x why it makes no progress, s its main container
+ * runs */
 
 /* What the containers of a pod say together. */
 struct seen {
@@ -127,6 +128,7 @@ static void look_at_pod(struct stw_json pod, struct eb_agent_live *a)
     stw_json_foreach (stw_json_get(status, "containerStatuses"), key, container)
         look_at_container(container, a, &s);
     set_phase(pod, &s, a);
+    a->runs = s.started;
 }
 
 static void add_nonempty_text(struct stw_buf *out, const char *key, const char *text)
@@ -159,6 +161,8 @@ static void project_agent(const struct stw_operator *op, struct stw_json pod, st
     add_nonempty_text(out, "m", a->message);
     add_nonempty_text(out, "r", a->reason);
     add_nonempty_text(out, "x", a->text);
+    if (a->runs)
+        stw_buf_adds(out, ",\"s\":true");
     if (stw_json_there(stw_json_get(meta, "deletionTimestamp")))
         stw_buf_adds(out, ",\"t\":true");
     stw_buf_addc(out, '}');
@@ -209,6 +213,7 @@ int eb_agent_find(const struct stw_run *run, const char *name, struct eb_agent_l
     (void)stw_json_strcpy(stw_json_get(root, "r"), ret->reason, sizeof(ret->reason));
     (void)stw_json_strcpy(stw_json_get(root, "x"), ret->text, sizeof(ret->text));
     ret->phase = (enum eb_agent_phase)phase;
+    ret->runs = stw_json_bool(stw_json_get(root, "s"), false);
     ret->going = stw_json_bool(stw_json_get(root, "t"), false);
     return 0;
 }

@@ -42,6 +42,7 @@ enum eb_agent_phase {
 struct eb_agent_live {
     enum eb_agent_phase phase;
     bool going; /* is being deleted */
+    bool runs;  /* its main container runs */
     char uid[64], owner_uid[64];
     char message[4097]; /* of the first of its containers that ended */
     char reason[48];    /* with STUCK: "Unschedulable", "ImagePullBackOff" ... */

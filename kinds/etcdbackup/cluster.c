@@ -9,6 +9,7 @@
 #include "kinds/common/product.h"
 #include "kinds/etcdbackup/plan.h"
 #include "kinds/etcdbackup/reconcile.h"
+#include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdbackup/state.h"
 #include "kube/tree.h"
 #include "schema/zones.h"
@@ -22,34 +23,44 @@
 /* Over all EtcdBackups of a cluster. */
 struct summary {
     const struct stw_run *run;
-    int64_t now;
+    int64_t now, db_size;
     bool periodic;  /* at least one has a schedule or an interval */
     int64_t newest; /* time of the newest verified backup */
     json_t *last;   /* status.lastBackup */
     int64_t last_time;
-    bool ready, failing, running;
+    bool ready, failing;
+    bool sends;                  /* a snapshot is being taken */
     char stale[300], error[400]; /* messages of one that is not ready */
 };
 
-static int64_t period_of(const struct summary *s, const struct stw_object *o)
+/* Seconds: from one backup to the next, 0 if there is only one; and how long a snapshot may take. */
+struct timing {
+    int64_t period, limit;
+};
+
+static int64_t period_of(const struct summary *s, const struct eb_spec *spec)
+{
+    struct stw_cron cron;
+    struct eb_clockwork c = {.now = s->now, .interval_s = spec->policy.interval_s, .cron = &cron};
+    c.mode = spec->policy.schedule ? EB_CRON : c.interval_s > 0 ? EB_INTERVAL : EB_ONCE;
+    if (c.mode == EB_CRON)
+        c.zone = stw_zones_get(stw_product_zones(s->run->env), spec->policy.time_zone);
+    if (c.mode == EB_CRON && (!c.zone || stw_cron_parse(spec->policy.schedule, &cron, NULL) != 0))
+        return 0;
+    return eb_plan_period(&c);
+}
+
+static struct timing timing_of(const struct summary *s, const struct stw_object *o)
 {
     struct stw_arena *arena = stw_arena_create();
     struct eb_spec spec = {0};
-    struct stw_cron cron;
-    struct eb_clockwork c = {.now = s->now};
-    int64_t period = 0;
+    struct timing t = {0};
     if (arena && stw_kind_decode(&stw_kind_etcdbackup, stw_json_get(o->root, "spec"), arena, &spec,
-                                 NULL) == 0) {
-        c.interval_s = spec.policy.interval_s;
-        c.mode = spec.policy.schedule ? EB_CRON : c.interval_s > 0 ? EB_INTERVAL : EB_ONCE;
-        c.cron = &cron;
-        if (c.mode == EB_CRON)
-            c.zone = stw_zones_get(stw_product_zones(s->run->env), spec.policy.time_zone);
-        if (c.mode != EB_CRON || (c.zone && stw_cron_parse(spec.policy.schedule, &cron, NULL) == 0))
-            period = eb_plan_period(&c);
-    }
+                                 NULL) == 0)
+        t = (struct timing){period_of(s, &spec),
+                            eb_snapshot_limit(spec.policy.timeout_s, s->db_size)};
     stw_arena_destroy(arena);
-    return period;
+    return t;
 }
 
 static void take_last(struct summary *s, const struct stw_object *o, const char *name)
@@ -66,11 +77,9 @@ static void take_last(struct summary *s, const struct stw_object *o, const char 
 }
 
 static void take_periodic(struct summary *s, const struct stw_object *o, const char *name,
-                          int64_t period)
+                          const struct eb_state *state, int64_t period)
 {
-    struct eb_state state;
-    eb_state_read(o->status, &state);
-    const json_t *verified = eb_state_verified(&state);
+    const json_t *verified = eb_state_verified(state);
     int64_t at = stw_tree_time(verified, "time", EB_NEVER), created = EB_NEVER, us;
     if (stw_time_parse(o->created, &us) == 0)
         created = us / 1000000;
@@ -87,17 +96,32 @@ static void take_periodic(struct summary *s, const struct stw_object *o, const c
                    "the newest verified backup of EtcdBackup \"%.150s\" is of %.30s, and one is "
                    "due each %lld s",
                    name, json_string_value(json_object_get(verified, "time")), (long long)period);
-    s->failing = s->failing || state.failures > 0;
-    if (state.failures > 0)
-        stw_format(s->error, sizeof(s->error), "EtcdBackup \"%.100s\": %.250s", name, state.error);
+    s->failing = s->failing || state->failures > 0;
+    if (state->failures > 0)
+        stw_format(s->error, sizeof(s->error), "EtcdBackup \"%.100s\": %.250s", name, state->error);
+}
+
+static void take_backup(struct summary *s, const struct stw_object *o, const char *name)
+{
+    struct timing t = timing_of(s, o);
+    struct eb_state state;
+    eb_state_read(o->status, &state);
+    s->sends = s->sends || eb_plan_sends(&state, t.limit, s->now);
+    take_last(s, o, name);
+    if (t.period > 0)
+        take_periodic(s, o, name, &state, t.period);
     eb_state_done(&state);
 }
 
-static void summarize_backups(const struct stw_run *run, const char *cluster, struct summary *s)
+static void summarize_backups(const struct stw_run *run, const char *cluster, int64_t db_size,
+                              struct summary *s)
 {
     stw_autobuf struct stw_buf index = STW_BUF_INIT(2048), keys = STW_BUF_INIT(KEYS_MAX);
     size_t at = 0;
-    *s = (struct summary){.run = run, .now = stw_wall_us(run->clock) / 1000000, .newest = EB_NEVER};
+    *s = (struct summary){.run = run,
+                          .now = stw_wall_us(run->clock) / 1000000,
+                          .db_size = db_size,
+                          .newest = EB_NEVER};
     struct stw_informer *cache = stw_run_other_cache(run, &stw_controller_etcdbackup);
     if (!cache)
         return;
@@ -110,19 +134,14 @@ static void summarize_backups(const struct stw_run *run, const char *cluster, st
         if (!slash || stw_object_load_other(run, &stw_controller_etcdbackup, key, &o, NULL) > 0 ||
             o.deleting)
             continue;
-        const char *phase = stw_tree_text(o.status, "phase");
-        s->running = s->running || stw_streq(phase, eb_phase_names[EB_RUNNING]);
-        int64_t period = period_of(s, &o);
-        take_last(s, &o, slash + 1);
-        if (period > 0)
-            take_periodic(s, &o, slash + 1, period);
+        take_backup(s, &o, slash + 1);
     }
 }
 
 static void set_condition(const struct stw_run *run, const char *key, struct stw_conditions *c)
 {
     struct summary s;
-    summarize_backups(run, key, &s);
+    summarize_backups(run, key, 0, &s);
     json_decref(s.last);
     if (!s.periodic)
         return;
@@ -139,20 +158,20 @@ static void set_condition(const struct stw_run *run, const char *key, struct stw
 static json_t *find_newest(const struct stw_run *run, const char *key)
 {
     struct summary s;
-    summarize_backups(run, key, &s);
+    summarize_backups(run, key, 0, &s);
     return s.last;
 }
 
-static bool is_running(const struct stw_run *run, const char *key)
+static bool is_sending(const struct stw_run *run, const char *key, int64_t db_size)
 {
     struct summary s;
-    summarize_backups(run, key, &s);
+    summarize_backups(run, key, db_size, &s);
     json_decref(s.last);
-    return s.running;
+    return s.sends;
 }
 
 const struct ec_backups eb_of_cluster = {
     .set_condition = set_condition,
     .newest = find_newest,
-    .running = is_running,
+    .sending = is_sending,
 };

@@ -97,6 +97,9 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
         follow_cron(c, s, busy, ret);
     if (s->next_schedule != EB_NEVER)
         lower_wake_time(&ret->wake, s->next_schedule);
+    if (eb_plan_open(c, s) && eb_plan_suspended(c, s) && !busy &&
+        (s->phase == EB_RUNNING || s->phase == EB_VERIFYING))
+        s->phase = EB_SUSPENDED; /* its instant stays open */
     if (!eb_plan_open(c, s) || eb_plan_suspended(c, s))
         return;
     bool ready = s->retry_at == EB_NEVER || c->now >= s->retry_at ||
@@ -104,6 +107,13 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
     ret->start = ready && !busy;
     if (!ready)
         lower_wake_time(&ret->wake, s->retry_at);
+}
+
+/* The start may be of a steward that has died, or of a clock that was ahead. */
+bool eb_plan_sends(const struct eb_state *s, int64_t limit_s, int64_t now)
+{
+    return s->snapshot_start != EB_NEVER && now - s->snapshot_start < limit_s &&
+           s->snapshot_start - now < limit_s;
 }
 
 int64_t eb_plan_period(const struct eb_clockwork *c)

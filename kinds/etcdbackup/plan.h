@@ -35,6 +35,8 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
 bool eb_plan_open(const struct eb_clockwork *c, const struct eb_state *s);
 /* No backup is made: spec.backupPolicy.suspend, except for the backup of a request. */
 bool eb_plan_suspended(const struct eb_clockwork *c, const struct eb_state *s);
+/* A snapshot is being taken, which ends within `limit_s` at the latest. */
+bool eb_plan_sends(const struct eb_state *s, int64_t limit_s, int64_t now);
 /* Approximate seconds from one backup to the next; 0: only one backup. */
 int64_t eb_plan_period(const struct eb_clockwork *c);
 

@@ -120,6 +120,15 @@ static void take_in(struct eb *e)
     eb_state_succeed(&e->state, &e->result, uri);
 }
 
+/* The EtcdCluster is not defragmented meanwhile. */
+static void note_snapshot(struct eb *e, bool sends)
+{
+    if (!sends)
+        e->state.snapshot_start = EB_NEVER;
+    else if (e->state.snapshot_start == EB_NEVER)
+        e->state.snapshot_start = e->clock.now;
+}
+
 /* Whether a backup is running or still has to be cleaned up.  Collects the result of one that has
  * ended.
  *
@@ -129,7 +138,8 @@ static void take_in(struct eb *e)
 static bool check_transfer(struct eb *e)
 {
     bool verifying = false, volume = stw_same(e->spec.storage_type, "PVC");
-    bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING;
+    bool open = e->state.phase == EB_RUNNING || e->state.phase == EB_VERIFYING ||
+                e->state.phase == EB_SUSPENDED;
     enum eb_transfer t =
         volume ? eb_agent_look(e)
                : eb_runtime_look(e->runtime, e->run->key, e->object.uid, &verifying, &e->result);
@@ -138,6 +148,7 @@ static bool check_transfer(struct eb *e)
         take_in(e);
     if (t == EB_TRANSFERS && open)
         e->state.phase = verifying ? EB_VERIFYING : EB_RUNNING;
+    note_snapshot(e, t == EB_TRANSFERS && open && !verifying && (!volume || e->agent_runs));
     return t == EB_TRANSFERS || (e->ended && (volume || e->collected));
 }
 
@@ -206,6 +217,7 @@ static void prepare_backup(struct eb *e, bool early)
     if (rc == 0) {
         e->began = true;
         e->state.retry_at = EB_NEVER;
+        note_snapshot(e, !volume); /* a pod has to start first */
         return;
     }
     if (e->stalled)

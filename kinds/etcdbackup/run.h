@@ -33,6 +33,7 @@ struct eb {
     struct stw_error err;      /* why the run failed */
     char agent_uid[64];        /* of the backup pod; "" for none */
     bool agent_goes;           /* that pod is being deleted */
+    bool agent_runs;           /* its container runs */
     char waiting[400];         /* what the pod waits for */
     char stuck[48];            /* the reason if a user may have to provide that */
     struct eb_refusal refusal; /* of the pod to create */

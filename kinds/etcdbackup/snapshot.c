@@ -270,10 +270,15 @@ static int64_t seconds_for(int64_t size)
     return size > 0 ? STW_MIN(size / BYTES_PER_S, TIMEOUT_MAX_S) : 0;
 }
 
+int64_t eb_snapshot_limit(int64_t timeout_s, int64_t db_size)
+{
+    int64_t s = timeout_s ? timeout_s : TIMEOUT_BASE_S + seconds_for(db_size);
+    return STW_MIN(s, TIMEOUT_MAX_S);
+}
+
 static uint32_t timeout_ms(const struct eb_snapshot_request *w, int64_t db_size)
 {
-    int64_t s = w->timeout_s ? w->timeout_s : TIMEOUT_BASE_S + seconds_for(db_size);
-    return (uint32_t)STW_MIN(s, TIMEOUT_MAX_S) * 1000;
+    return (uint32_t)eb_snapshot_limit(w->timeout_s, db_size) * 1000;
 }
 
 /* Each transfer to or from the store gets the time of the stream, and a second for each MiB: it may

@@ -98,6 +98,8 @@ struct eb_snapshot_request {
     void (*moved)(void *ctx, size_t bytes); /* received from etcd, or read back; or NULL */
     void *ctx;                              /* of both */
 };
+/* Seconds that the stream of a database may take; `timeout_s` as above. */
+int64_t eb_snapshot_limit(int64_t timeout_s, int64_t db_size);
 int eb_snapshot_save(const struct eb_snapshot_request *w, struct eb_snapshot *ret);
 
 /* Chooses an endpoint: a voter that serves linearizable reads, preferably not the leader.  Dead

@@ -14,7 +14,7 @@
 
 const char *const eb_phase_names[] = {
     [EB_PENDING] = "Pending",     [EB_RUNNING] = "Running", [EB_VERIFYING] = "Verifying",
-    [EB_SUCCEEDED] = "Succeeded", [EB_FAILED] = "Failed",
+    [EB_SUCCEEDED] = "Succeeded", [EB_FAILED] = "Failed",   [EB_SUSPENDED] = "Suspended",
 };
 static_assert(STW_COUNT(eb_phase_names) == EB_PHASES, "one name for each phase");
 
@@ -35,6 +35,7 @@ void eb_state_read(const json_t *status, struct eb_state *ret)
     ret->next_schedule = stw_tree_time(status, "nextScheduleTime", EB_NEVER);
     ret->last_success = stw_tree_time(status, "lastSuccessDate", EB_NEVER);
     ret->retry_at = stw_tree_time(json_object_get(status, "retry"), "nextTime", EB_NEVER);
+    ret->snapshot_start = stw_tree_time(status, "snapshotStartTime", EB_NEVER);
     const json_t *request = json_object_get(status, "request");
     stw_tree_copy(request, "value", ret->request, sizeof(ret->request));
     stw_tree_copy(request, "succeeded", ret->request_met, sizeof(ret->request_met));
@@ -81,6 +82,7 @@ void eb_state_write(const struct eb_state *s, json_t *status)
     stw_tree_set_time(status, "lastScheduleTime", s->last_schedule, EB_NEVER);
     stw_tree_set_time(status, "nextScheduleTime", s->next_schedule, EB_NEVER);
     stw_tree_set_time(status, "lastSuccessDate", s->last_success, EB_NEVER);
+    stw_tree_set_time(status, "snapshotStartTime", s->snapshot_start, EB_NEVER);
     (void)json_object_set_new(status, "consecutiveFailures", json_integer(s->failures));
     (void)json_object_set_new(status, "prunedCount", json_integer(s->pruned));
     if (s->revision)

@@ -16,13 +16,22 @@
 #define EB_BACKOFF_S 30 /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 
-enum eb_phase { EB_PENDING, EB_RUNNING, EB_VERIFYING, EB_SUCCEEDED, EB_FAILED, EB_PHASES };
+enum eb_phase {
+    EB_PENDING,
+    EB_RUNNING,
+    EB_VERIFYING,
+    EB_SUCCEEDED,
+    EB_FAILED,
+    EB_SUSPENDED,
+    EB_PHASES
+};
 extern const char *const eb_phase_names[EB_PHASES];
 
 /* What the status keeps from one run to the next. */
 struct eb_state {
     enum eb_phase phase;
     int64_t last_schedule, next_schedule, last_success, retry_at;
+    int64_t snapshot_start; /* of the one that etcd sends now */
     int64_t failures, pruned;
     uint64_t revision;
     char version[STW_SEMVER_LEN], endpoint[STW_ETCD_URL_MAX];

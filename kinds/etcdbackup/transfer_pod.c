@@ -47,6 +47,7 @@ enum eb_transfer eb_agent_look(struct eb *e)
             stw_format(e->stuck, sizeof(e->stuck), "%s", a->reason);
             stw_format(e->waiting, sizeof(e->waiting), "pod \"%s\": %s", name, a->text);
         }
+        e->agent_runs = a->runs;
         if (a->going) /* its result has been collected */
             e->agent_goes = true;
         else if (a->phase == EB_AGENT_SUCCEEDED || a->phase == EB_AGENT_FAILED)

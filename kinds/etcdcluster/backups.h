@@ -19,8 +19,8 @@ struct ec_backups {
     /* status.lastBackup: {name, time, revision, verified} of the newest backup, owned by the caller;
      * NULL: none. */
     json_t *(*newest)(const struct stw_run *run, const char *key);
-    /* A snapshot is being taken. */
-    bool (*running)(const struct stw_run *run, const char *key);
+    /* A snapshot is being taken, and for no longer than it may take with a database of this size. */
+    bool (*sending)(const struct stw_run *run, const char *key, int64_t db_size);
 };
 
 #endif

@@ -127,10 +127,19 @@ static enum ec_why find_due(const struct ec *e)
     return find_tick(e, &tick) && is_in_window(e) ? EC_WHY_SCHEDULE : EC_WHY_NOT;
 }
 
+static int64_t largest_database(const struct ec *e)
+{
+    int64_t size = 0;
+    for (size_t i = 0; i < e->view.count; i++)
+        if (e->view.members[i].listed)
+            size = STW_MAX(size, e->details[i].health.db_size);
+    return size;
+}
+
 static bool is_backed_up(const struct ec *e)
 {
     const struct ec_backups *backups = stw_product_etcd_backups(e->run->env);
-    return backups && backups->running(e->run, e->run->key);
+    return backups && backups->sending(e->run, e->run->key, largest_database(e));
 }
 
 /* A database that is full of keys gets no space by another attempt soon after. */

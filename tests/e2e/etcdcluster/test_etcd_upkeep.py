@@ -5,7 +5,8 @@ one member without a node: the test plays the kubelet."""
 import datetime
 
 import pytest
-from support import etcd, gateway, wait
+from support import agentpod, etcd, etcdbackup, gateway, wait
+from support.app import set_status
 from support.cluster import condition
 from support.etcdcluster import DEFRAGMENT, settled
 from support.etcdplayed import Played
@@ -97,6 +98,43 @@ def test_a_full_database_gets_space_where_the_spec_allows_it(ec):
     for reason in ("HistoryCompacted", "Defragmented", "AlarmDisarmed"):
         ec.cluster.wait_event(ec.name, ec.namespace, reason)
     ec.wait_settled(1)
+
+
+@pytest.fixture
+def steward_of_agents(controller, run_steward):
+    """run_steward with an image for pods of backups, while no other steward runs."""
+    assert controller.stop() == 0, controller.log_tail()
+    run_steward(f"--agent-image={agentpod.IMAGE}")
+    yield
+    controller.start()
+
+
+def test_only_a_snapshot_that_is_taken_holds_up_a_defragmentation(steward_of_agents, installed,
+                                                                  namespace, tmp_path):
+    """None is taken while the pod of the backup is not scheduled, or is gone and not made again, as
+    the backup is suspended."""
+    with Played(installed, namespace, tmp_path) as ec:
+        up(ec)
+        etcdbackup.apply(ec, "disk", storageType="PVC", pvc={"claimName": "disk", "path": "db"},
+                         backupPolicy={"backupIntervalInSecond": 3600})
+        backup = agentpod.Owner(installed, namespace, "disk")
+        backup.kind = etcdbackup.KIND
+        pod = backup.wait_pod()
+        assert "snapshotStartTime" not in backup.wait("Running")["status"]
+
+        set_status(installed, pod, phase="Running", containerStatuses=[
+            {"name": "snapshot", "image": "i", "imageID": "", "ready": True, "restartCount": 0,
+             "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "lastState": {}}])
+        backup.wait("Running", lambda status: status.get("snapshotStartTime"))
+        ec.annotate(DEFRAGMENT, "monday")
+        ec.wait(lambda o: "for the end of a backup" in o["status"].get(
+            "defragmentation", {}).get("message", ""), "the defragmentation to wait")
+        installed.patch(backup.kind, "disk", namespace, {"spec": {"backupPolicy": {"suspend": True}}})
+        installed.delete("pod", pod["metadata"]["name"], namespace)
+        status = backup.wait("Suspended")["status"]
+        assert "snapshotStartTime" not in status
+        assert condition(backup.get(), "Ready")["status"] == "True"
+        ended(ec, "monday")
 
 
 def test_the_schedule_defragments_what_has_enough_free_pages(controller, run_steward, installed,

@@ -276,6 +276,54 @@ static void test_suspended_backup_waits(void **state)
     end(&w);
 }
 
+/* Its instant stays open, and is made up for. */
+static void test_suspended_backup_that_was_open_is_not_running(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    assert_true(starts(&w, t0 + 4 * 3600));
+    w.c.suspend = true;
+    eb_plan(&w.c, &w.s, true, &w.due); /* its transfer ends first */
+    assert_int_equal(w.s.phase, EB_RUNNING);
+    assert_false(starts(&w, t0 + 4 * 3600 + 60));
+    assert_int_equal(w.s.phase, EB_SUSPENDED);
+    w.c.suspend = false;
+    assert_true(starts(&w, t0 + 4 * 3600 + 120));
+    end(&w);
+    begin(&w, EB_INTERVAL, 600, NULL);
+    assert_true(starts(&w, t0));
+    w.s.phase = EB_VERIFYING;
+    w.c.suspend = true;
+    assert_false(starts(&w, t0 + 1));
+    assert_int_equal(w.s.phase, EB_SUSPENDED);
+    w.c.suspend = false;
+    assert_true(starts(&w, t0 + 700));
+    end(&w);
+}
+
+/* For an EtcdCluster that waits for it. */
+static void test_snapshot_is_sent_for_a_limited_time(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_ONCE, 0, NULL);
+    assert_false(eb_plan_sends(&w.s, 60, t0));
+    w.s.phase = EB_RUNNING; /* it waits for a place, or its pod does not start */
+    assert_false(eb_plan_sends(&w.s, 60, t0));
+    w.s.snapshot_start = t0;
+    restart(&w);
+    assert_true(eb_plan_sends(&w.s, 60, t0 + 59));
+    assert_false(eb_plan_sends(&w.s, 60, t0 + 60));
+    assert_true(eb_plan_sends(&w.s, 60, t0 - 5));
+    assert_false(eb_plan_sends(&w.s, 60, t0 - 1000000)); /* the clock was ahead */
+    end(&w);
+    assert_int_equal(eb_snapshot_limit(90, INT64_MAX), 90);
+    assert_int_equal(eb_snapshot_limit(0, 0), 60);
+    assert_int_equal(eb_snapshot_limit(0, 100 << 20), 160);
+    assert_int_equal(eb_snapshot_limit(INT64_MAX, INT64_MAX), 24 * 3600);
+}
+
 static void test_backoff_grows_and_ends(void **state)
 {
     struct world w;
@@ -469,6 +517,8 @@ int main(void)
         cmocka_unit_test(test_request_waits_for_the_transfer_that_runs),
         cmocka_unit_test(test_schedule_starts_at_its_times),
         cmocka_unit_test(test_suspended_backup_waits),
+        cmocka_unit_test(test_suspended_backup_that_was_open_is_not_running),
+        cmocka_unit_test(test_snapshot_is_sent_for_a_limited_time),
         cmocka_unit_test(test_backoff_grows_and_ends),
         cmocka_unit_test(test_names_of_snapshots_are_read),
         cmocka_unit_test(test_retention_keeps_the_last_verified_one),
