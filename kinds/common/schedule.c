@@ -7,6 +7,7 @@
 #include "schema/cron.h"
 #include "schema/zones.h"
 
+#define AHEAD_S 3600
 #define OFTEN_MINUTES 5 /* shorter intervals get a warning */
 
 static void add_error(struct stw_findings *f, const char *path, const char *value,
@@ -59,4 +60,12 @@ void stw_check_time_zone(const struct stw_admission *a, const char *path, const 
                       ? "unknown time zone: this program has no time zones but UTC, as there are "
                         "none in " STW_TZ_DIR " (Debian's package tzdata)"
                       : "unknown time zone");
+}
+
+bool stw_schedule_is_ahead(const struct stw_cron *cron, const struct stw_zone *zone,
+                           int64_t recorded, int64_t now)
+{
+    int64_t next;
+    return recorded > now && recorded - now > AHEAD_S &&
+           stw_calendar_next(cron, zone, now, &next) == 0 && next < recorded;
 }

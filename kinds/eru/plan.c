@@ -6,6 +6,7 @@
 #include "kinds/eru/plan.h"
 
 #include "base/util.h"
+#include "kinds/common/schedule.h"
 #include "kinds/eru/checks.h"
 #include "kinds/eru/notes.h"
 #include "kinds/eru/run_priv.h"
@@ -251,6 +252,25 @@ static bool act_on(struct eru *e, int64_t instant)
     return true;
 }
 
+/* What a clock that was ahead has recorded counts as now: instants before it would be passed over. */
+static void forget_future(struct eru *e, int64_t now)
+{
+    struct eru_state *s = &e->state;
+    int64_t newest = now;
+    char text[STW_TIME_LEN];
+    if (!stw_schedule_is_ahead(&e->cron, e->zone, base_time(e), now))
+        return;
+    eru_time_text(base_time(e), text);
+    (void)stw_calendar_last(&e->cron, e->zone, now, &newest);
+    s->last_schedule = STW_MIN(s->last_schedule, newest);
+    s->active.since = STW_MIN(s->active.since, now);
+    eru_plan_event(
+        e, true, "ClockWasAhead",
+        "the latest instant was %s, by a clock that was ahead: the schedule goes on from "
+        "now",
+        text);
+}
+
 static void follow_schedule(struct eru *e)
 {
     struct eru_state *s = &e->state;
@@ -258,6 +278,7 @@ static void follow_schedule(struct eru *e)
     s->next_schedule = ERU_NEVER;
     if (!s->active.there)
         return;
+    forget_future(e, from);
     if (stw_calendar_last(&e->cron, e->zone, from, &newest) == 0 && newest > base_time(e)) {
         if (act_on(e, newest)) {
             note_older(e, newest);

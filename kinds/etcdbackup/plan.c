@@ -6,6 +6,7 @@
 #include "kinds/etcdbackup/plan.h"
 
 #include "base/util.h"
+#include "kinds/common/schedule.h"
 #include "kinds/etcdbackup/state.h"
 #include "schema/calendar.h"
 
@@ -36,12 +37,24 @@ static void take_up(struct eb_state *s, int64_t instant)
     s->retry_at = EB_NEVER; /* a new instant does not inherit the backoff of the previous one */
 }
 
+/* The instant that is open stays that of its request. */
+static int64_t go_back(const struct eb_clockwork *c, struct eb_state *s, int64_t from,
+                       struct eb_due *due)
+{
+    if (s->requested_at == s->last_schedule && s->requested_at != EB_NEVER)
+        s->requested_at = c->now;
+    due->ahead = true;
+    due->ahead_at = from;
+    return s->last_schedule = c->now;
+}
+
 /* Of several missed instants, only the newest is taken up. */
-static void follow_interval(const struct eb_clockwork *c, struct eb_state *s, bool busy)
+static void follow_interval(const struct eb_clockwork *c, struct eb_state *s, bool busy,
+                            struct eb_due *due)
 {
     int64_t last = s->last_schedule;
-    if (last != EB_NEVER && last > c->now + c->interval_s) /* the clock was set back */
-        last = s->last_schedule = c->now;
+    if (last != EB_NEVER && last > c->now + c->interval_s)
+        last = go_back(c, s, last, due);
     if (last == EB_NEVER && !busy)
         take_up(s, c->now);
     else if (!busy && last != EB_NEVER && c->now - last >= c->interval_s)
@@ -52,9 +65,9 @@ static void follow_interval(const struct eb_clockwork *c, struct eb_state *s, bo
 static void follow_cron(const struct eb_clockwork *c, struct eb_state *s, bool busy,
                         struct eb_due *due)
 {
-    int64_t newest, base = STW_MAX(s->last_schedule, c->created);
-    if (base > c->now) /* the clock was set back */
-        base = c->now;
+    int64_t newest, base = s->last_schedule == EB_NEVER ? c->created : s->last_schedule;
+    if (stw_schedule_is_ahead(c->cron, c->zone, base, c->now))
+        base = go_back(c, s, base, due);
     if (!busy && stw_calendar_last(c->cron, c->zone, c->now, &newest) == 0 && newest > base) {
         base = newest;
         if (c->now - newest <= c->deadline_s) {
@@ -92,7 +105,7 @@ void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct
     s->next_schedule = EB_NEVER;
     follow_request(c, s, busy, ret);
     if (c->mode == EB_INTERVAL && !c->suspend)
-        follow_interval(c, s, busy);
+        follow_interval(c, s, busy, ret);
     else if (c->mode == EB_CRON && !c->suspend)
         follow_cron(c, s, busy, ret);
     if (s->next_schedule != EB_NEVER)

@@ -26,6 +26,9 @@ struct eb_due {
     bool start;  /* start a backup now */
     bool missed; /* an instant was missed by more than deadline_s */
     int64_t missed_at;
+    bool
+        ahead; /* the latest instant was of a clock that was ahead; the schedule goes on from now */
+    int64_t ahead_at;
     bool requested; /* the instant was taken up for the request */
     int64_t wake;   /* when to look again; EB_NEVER: no need */
 };

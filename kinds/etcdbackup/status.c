@@ -203,6 +203,14 @@ void eb_tell(struct eb *e)
                          "missed the backup of %s: it is more than %lld s late", text,
                          (long long)e->clock.deadline_s);
     }
+    if (e->due.ahead) {
+        stw_time_format(e->due.ahead_at * 1000000, text);
+        stw_object_event(
+            e->run, &e->object, true, "ClockWasAhead", "Backup",
+            "the latest instant was %s, by a clock that was ahead: the schedule goes on "
+            "from now",
+            text);
+    }
     if (e->due.requested)
         stw_object_event(e->run, &e->object, false, "BackupRequested", "Backup",
                          "a backup is made now, as the annotation backup-at asks");

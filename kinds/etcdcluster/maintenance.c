@@ -5,6 +5,7 @@
 #include "kinds/etcdcluster/maintenance.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
+#include "kinds/common/schedule.h"
 #include "kinds/etcdcluster/act/maintenance_turn.h"
 #include "kinds/etcdcluster/backups.h"
 #include "kinds/etcdcluster/plan/entries.h"
@@ -112,9 +113,12 @@ static bool find_tick(const struct ec *e, int64_t *ret)
     const struct stw_zone *zone = zone_of(e);
     struct stw_cron cron;
     int64_t us, created = stw_time_parse(e->object.created, &us) == 0 ? us / 1000000 : 0;
-    return schedule && zone && stw_cron_parse(schedule, &cron, NULL) == 0 &&
-           stw_calendar_last(&cron, zone, e->view.now, ret) == 0 &&
-           *ret > STW_MAX(e->state.pass.tick, created) && e->view.now - *ret < LATE_S;
+    int64_t base = e->state.pass.tick ? e->state.pass.tick : created;
+    if (!schedule || !zone || stw_cron_parse(schedule, &cron, NULL) != 0 ||
+        stw_calendar_last(&cron, zone, e->view.now, ret) != 0)
+        return false;
+    bool ahead = stw_schedule_is_ahead(&cron, zone, base, e->view.now);
+    return (*ret > base || ahead) && e->view.now - *ret < LATE_S;
 }
 
 static enum ec_why find_due(const struct ec *e)
@@ -364,6 +368,7 @@ void ec_note_upkeep_news(struct ec *e)
     e->news.pass_began = now->open && now->count > 0 && (was->count == 0 || !was->open);
     e->news.pass_ended = was->open && !now->open && (now->count > 0 || *now->message);
     e->news.compacted = now->compacted != was->compacted;
+    e->news.ahead = now->tick < was->tick;
 }
 
 static void tell_end(struct ec *e)
@@ -386,6 +391,15 @@ static void tell_end(struct ec *e)
 void ec_tell_upkeep(struct ec *e)
 {
     const struct ec_pass *p = &e->state.pass;
+    char tick[STW_TIME_LEN];
+    if (e->news.ahead) {
+        stw_time_format(e->was.pass.tick * 1000000, tick);
+        stw_object_event(
+            e->run, &e->object, true, "ClockWasAhead", "Defragment",
+            "the latest instant was %s, by a clock that was ahead: the schedule goes on "
+            "from now",
+            tick);
+    }
     if (e->news.pass_began)
         stw_object_event(e->run, &e->object, false, "DefragmentationStarted", "Defragment",
                          "members are defragmented, one at a time");

@@ -63,6 +63,7 @@ struct ec {
         bool quorum_lost, quorum_restored, upgrade_started, upgrade_finished, member_upgraded;
         bool replacing, expanded, not_expanded;
         bool pass_began, pass_ended, compacted;
+        bool ahead; /* the schedule goes on from an earlier instant */
     } news;
     bool mismatch; /* a member is in another cluster */
     bool acted;

@@ -313,6 +313,37 @@ static void test_clock_steps_restart_once(void **state)
     assert_string_equal(w.live.stamp, "2026-01-01T04:30:00Z");
 }
 
+static void test_clock_that_was_ahead_stops_no_schedule(void **state)
+{
+    (void)state;
+    begin("0 4 * * *");
+    run_at(&w, "2027-06-01T04:00:00Z");
+    settle(&w);
+    run_at(&w, "2027-06-01T04:01:00Z");
+    unsigned stamps = w.stamps;
+    run_at(&w, "2026-01-02T04:10:00Z");
+    assert_int_equal(w.stamps, stamps);
+    assert_true(said(&w, "ClockWasAhead"));
+    assert_string_equal(text(&w, "lastScheduleTime"), "2026-01-02T04:00:00Z");
+    assert_string_equal(text(&w, "nextScheduleTime"), "2026-01-03T04:00:00Z");
+    run_at(&w, "2026-01-02T04:10:05Z");
+    assert_int_equal(w.event_count, 0);
+    run_at(&w, "2026-01-03T04:00:00Z");
+    assert_int_equal(w.stamps, stamps + 1);
+    assert_string_equal(w.live.stamp, "2026-01-03T04:00:00Z");
+}
+
+/* The schedule was put into force by it. */
+static void test_schedule_of_a_clock_that_was_ahead_begins_now(void **state)
+{
+    (void)state;
+    create("0 4 * * *");
+    run_at(&w, "2027-06-01T05:00:00Z");
+    run_at(&w, "2026-01-02T03:00:00Z");
+    run_at(&w, "2026-01-02T04:00:00Z");
+    assert_int_equal(w.stamps, 1);
+}
+
 /* A step of the wall clock does not change how long a rollout has taken, in either direction. */
 static void test_clock_steps_do_not_change_the_timeout_of_a_rollout(void **state)
 {
@@ -858,6 +889,8 @@ int main(void)
         cmocka_unit_test_teardown(test_enabling_counts_from_its_time, done),
         cmocka_unit_test_teardown(test_creation_time_counts_for_the_first_instant, done),
         cmocka_unit_test_teardown(test_clock_steps_restart_once, done),
+        cmocka_unit_test_teardown(test_clock_that_was_ahead_stops_no_schedule, done),
+        cmocka_unit_test_teardown(test_schedule_of_a_clock_that_was_ahead_begins_now, done),
         cmocka_unit_test_teardown(test_clock_steps_do_not_change_the_timeout_of_a_rollout, done),
         cmocka_unit_test_teardown(test_clock_steps_and_a_new_process_end_a_rollout_in_time, done),
         cmocka_unit_test_teardown(test_unfit_workload_is_skipped_with_a_reason, done),

@@ -125,6 +125,39 @@ static void test_interval_survives_a_clock_that_is_put_back(void **state)
     succeed(&w);
     assert_false(starts(&w, t0)); /* days earlier: does not wait for days */
     assert_true(w.due.wake == t0 + 600);
+    assert_true(w.due.ahead && w.due.ahead_at == t0 + 1000000);
+    assert_false(starts(&w, t0 + 1));
+    assert_false(w.due.ahead); /* it is told once */
+    end(&w);
+}
+
+static void test_schedule_survives_a_clock_that_was_ahead(void **state)
+{
+    const int64_t day = 24 * 3600, year = 365 * day;
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    assert_true(starts(&w, t0 + year + 4 * 3600));
+    succeed(&w);
+    assert_false(starts(&w, t0));
+    assert_true(w.due.ahead && w.due.ahead_at == t0 + year + 4 * 3600);
+    assert_true(w.s.next_schedule == t0 + 4 * 3600);
+    assert_false(starts(&w, t0 + 1));
+    assert_false(w.due.ahead);
+    assert_true(starts(&w, t0 + 4 * 3600));
+    succeed(&w);
+    assert_false(starts(&w, t0 + 4 * 3600 - 60)); /* a minute back: no second one */
+    assert_false(w.due.ahead);
+    assert_false(starts(&w, t0 + 4 * 3600));
+    assert_true(starts(&w, t0 + day + 4 * 3600));
+    end(&w);
+
+    begin(&w, EB_CRON, 0, "0 4 * * *"); /* by the clock of the API server */
+    w.c.created = t0 + year;
+    assert_false(starts(&w, t0 + 5));
+    assert_true(w.due.ahead);
+    assert_int_equal(w.s.phase, EB_PENDING);
+    assert_true(starts(&w, t0 + 4 * 3600));
     end(&w);
 }
 
@@ -216,6 +249,19 @@ static void test_request_is_followed_while_suspended(void **state)
     go_wrong(&w);
     w.c.suspend = true;
     assert_false(asked_starts(&w, "a", t0 + 300000));
+    end(&w);
+}
+
+static void test_request_of_a_clock_that_was_ahead_is_tried_again(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    assert_true(asked_starts(&w, "a", t0 + 1000000));
+    go_wrong(&w);
+    assert_false(asked_starts(&w, "a", t0 + 999999));
+    assert_true(asked_starts(&w, "a", t0));
+    assert_true(w.s.requested_at == t0 && w.due.ahead);
     end(&w);
 }
 
@@ -514,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_request_makes_one_backup_and_the_schedule_goes_on),
         cmocka_unit_test(test_requests_are_a_minute_apart),
         cmocka_unit_test(test_request_is_followed_while_suspended),
+        cmocka_unit_test(test_schedule_survives_a_clock_that_was_ahead),
+        cmocka_unit_test(test_request_of_a_clock_that_was_ahead_is_tried_again),
         cmocka_unit_test(test_request_waits_for_the_transfer_that_runs),
         cmocka_unit_test(test_schedule_starts_at_its_times),
         cmocka_unit_test(test_suspended_backup_waits),

@@ -104,6 +104,33 @@ static void test_schedule_is_due_once_for_each_instant(void **state)
     scene_done(&s);
 }
 
+/* The instant that was honoured last is next year's. */
+static void test_schedule_goes_on_after_a_clock_that_was_ahead(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s, DEFRAGMENTATION("\"schedule\":\"0 0 * * *\""), "");
+    s.f.e->state.pass.tick = FIXTURE_NOW - 1 + 366 * 86400;
+    s.f.e->was = s.f.e->state;
+    assert_int_equal(due(&s), EC_WHY_SCHEDULE);
+    s.f.e->move = (struct ec_move){.act = EC_BEGIN_PASS, .why = EC_WHY_SCHEDULE};
+    ec_record_upkeep(s.f.e);
+    ec_note_upkeep_news(s.f.e);
+    assert_int_equal(s.f.e->state.pass.tick, FIXTURE_NOW - 1);
+    assert_true(s.f.e->news.ahead);
+    carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
+    s.f.e->view.now += 600;
+    assert_int_equal(due(&s), EC_WHY_NOT);
+    s.f.e->view.now -= 600 + 2; /* two seconds back: it was honoured */
+    assert_int_equal(due(&s), EC_WHY_NOT);
+    scene_done(&s);
+    /* by the clock of the API server */
+    scene_init(&s, DEFRAGMENTATION("\"schedule\":\"0 0 * * *\""), "");
+    (void)snprintf(s.f.e->object.created, sizeof(s.f.e->object.created), "2030-01-01T00:00:00Z");
+    assert_int_equal(due(&s), EC_WHY_SCHEDULE);
+    scene_done(&s);
+}
+
 static void test_instant_of_long_ago_is_not_made_up_for(void **state)
 {
     struct scene s;
@@ -417,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_schedule_is_due_once_for_each_instant),
+        cmocka_unit_test(test_schedule_goes_on_after_a_clock_that_was_ahead),
         cmocka_unit_test(test_instant_of_long_ago_is_not_made_up_for),
         cmocka_unit_test(test_outside_of_its_windows_the_schedule_is_not_due),
         cmocka_unit_test(test_request_is_honoured_once_and_not_too_often),
