@@ -158,6 +158,19 @@ static bool same_action(const struct ec_action *a, const struct ec_action *b)
     return a->kind == b->kind && stw_streq(a->member, b->member) && a->start == b->start;
 }
 
+/* History is removed for good: what allowed it must still hold. */
+static const char *find_end(const struct ec *e)
+{
+    const struct ec_pass *p = &e->state.pass;
+    if (p->reason == EC_WHY_SCHEDULE && !is_in_window(e))
+        return "its window has ended";
+    if (p->reason == EC_WHY_SPACE && !e->spec.maintenance.recover_space)
+        return "maintenance.recoverSpace is false by now";
+    if (p->reason == EC_WHY_SPACE && p->compact && !is_full(e))
+        return "no member has the alarm NOSPACE any more";
+    return NULL;
+}
+
 void ec_judge_upkeep(struct ec *e)
 {
     struct ec_upkeep *u = &e->view.upkeep;
@@ -179,7 +192,7 @@ void ec_judge_upkeep(struct ec *e)
     const int64_t *tries = find_tries(&e->state.pass, e->state.action.member);
     u->tries = e->state.action.kind == EC_DEFRAGMENT && tries ? *tries : 0;
     u->compact = p->compact;
-    u->closed = p->reason == EC_WHY_SCHEDULE && !is_in_window(e);
+    u->ends = find_end(e);
     u->busy = is_backed_up(e);
     for (size_t i = 0; i < e->view.count; i++)
         e->view.members[i].to_defragment = is_to_defragment(e, i);

@@ -152,7 +152,8 @@ _ROWS = [
     ("I16: no backup is made meanwhile", "maintenance", "if (u->busy)", "if (false)"),
     ("I16: one cluster at a time on a node", "maintenance", "if (u->taken)", "if (false)"),
     ("I16: history is compacted first", "maintenance", "if (u->compact)", "if (false)"),
-    ("I16: its window", "maintenance", "if (u->closed)", "if (false)"),
+    ("I16: its window, and consent to remove history", "maintenance", "if (u->ends)", "if (false)"),
+    ("I16: consent to a call that is made again", "maintenance", "p->v->upkeep.ends ||", "false ||"),
     ("I16: versions that a crash damages", "maintenance", "if (is_unsafe(p))", "if (false)"),
     ("a mended template", "", " || (p->v->durable && ec_plan_misfit(p, m))", ""),
 ]

@@ -92,7 +92,7 @@ bool ec_plan_resume_upkeep(struct ec_plan *p)
         return finish_with(p, EC_RESULT_DONE);
     if (m && (is_over(p) || p->v->upkeep.tries >= TRIES_MAX))
         return finish_with(p, EC_RESULT_FAILED);
-    if (!m || !is_quiet(p) ||
+    if (!m || !is_quiet(p) || p->v->upkeep.ends ||
         (kind == EC_DEFRAGMENT && (leads_in_vain(p, m) || p->v->upkeep.taken)))
         return finish_with(p, EC_RESULT_NONE);
     return kind == EC_COMPACT ? ec_plan_intend(p, EC_COMPACT_HISTORY, EC_COMPACT, m)
@@ -163,8 +163,8 @@ static bool go_on(struct ec_plan *p)
 {
     const struct ec_upkeep *u = &p->v->upkeep;
     const struct ec_member *m = find_next(p), *leader = find_leader(p);
-    if (u->closed)
-        return end_pass(p, EC_RESULT_STOPPED, "its window has ended");
+    if (u->ends)
+        return end_pass(p, EC_RESULT_STOPPED, u->ends);
     if (is_unsafe(p))
         return end_pass(p, EC_RESULT_FAILED,
                         "a crash of etcd before 3.5.6 while it is defragmented may damage its data "

@@ -138,7 +138,7 @@ struct ec_upkeep {
     enum ec_why due;     /* a pass is to begin */
     enum ec_why open;    /* the pass under way, from the status */
     bool compact;        /* old revisions are to be removed before this pass */
-    bool closed;         /* a pass of the schedule must not go on: its window has ended */
+    const char *ends;    /* why the pass must not go on; NULL: it may */
     bool busy;           /* a backup is made: it would hold up a defragmentation */
     bool taken;          /* another cluster with members on the same nodes is defragmented */
     int64_t limit_s;     /* that the call in `action` may take */

@@ -155,7 +155,7 @@ static void test_outside_of_its_windows_the_schedule_is_not_due(void **state)
                                "\"end\":\"02:00\"}]"),
                OPEN("Schedule", ""));
     ec_judge_upkeep(s.f.e);
-    assert_true(s.f.e->view.upkeep.closed);
+    assert_string_equal(s.f.e->view.upkeep.ends, "its window has ended");
     scene_done(&s);
 }
 
@@ -195,6 +195,32 @@ static void test_full_database_is_due_only_where_the_spec_allows_it(void **state
     s.f.e->view.members[0].alarms = 0;
     s.f.e->view.stray_alarms = STW_ETCD_ALARM_NOSPACE;
     assert_int_equal(due(&s), EC_WHY_SPACE);
+    scene_done(&s);
+}
+
+/* Consent counts when history is removed, not when the pass was begun. */
+static void test_pass_for_space_ends_when_its_reason_is_gone(void **state)
+{
+    static const char waiting[] =
+        "{\"clusterID\":\"7\",\"defragmentation\":{\"phase\":\"Running\",\"reason\":\"NoSpace\","
+        "\"startTime\":\"2024-01-01T00:00:00Z\",\"compactPending\":true,\"members\":[]}}";
+    struct scene s;
+    (void)state;
+    scene_init(&s, SPEC(",\"maintenance\":{\"recoverSpace\":true}"), waiting);
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    ec_judge_upkeep(s.f.e);
+    assert_null(s.f.e->view.upkeep.ends);
+    s.f.e->view.members[0].alarms = 0;
+    ec_judge_upkeep(s.f.e);
+    assert_string_equal(s.f.e->view.upkeep.ends, "no member has the alarm NOSPACE any more");
+    s.f.e->state.pass.compact = false; /* once it is compacted, the members follow */
+    ec_judge_upkeep(s.f.e);
+    assert_null(s.f.e->view.upkeep.ends);
+    scene_done(&s);
+    scene_init(&s, SPEC(""), waiting);
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    ec_judge_upkeep(s.f.e);
+    assert_string_equal(s.f.e->view.upkeep.ends, "maintenance.recoverSpace is false by now");
     scene_done(&s);
 }
 
@@ -449,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_outside_of_its_windows_the_schedule_is_not_due),
         cmocka_unit_test(test_request_is_honoured_once_and_not_too_often),
         cmocka_unit_test(test_full_database_is_due_only_where_the_spec_allows_it),
+        cmocka_unit_test(test_pass_for_space_ends_when_its_reason_is_gone),
         cmocka_unit_test(test_database_full_of_keys_is_tried_again_each_hour),
         cmocka_unit_test(test_schedule_is_for_members_with_enough_free_pages),
         cmocka_unit_test(test_schedule_is_removed_during_its_pass),

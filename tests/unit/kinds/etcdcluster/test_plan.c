@@ -1298,10 +1298,26 @@ static void test_history_is_compacted_before_members_are_defragmented(void **sta
     expect(&s, EC_MEMBER_DEFRAGMENT, B);
 }
 
+/* It has waited, or its answer was lost. */
+static void test_history_is_not_compacted_once_the_reason_is_gone(void **state)
+{
+    PASS(s);
+    s.v.upkeep.open = EC_WHY_SPACE;
+    s.v.upkeep.compact = true;
+    s.v.upkeep.ends = "no member has the alarm NOSPACE any more";
+    expect(&s, EC_END_PASS, "");
+    assert_int_equal(s.move.result, EC_RESULT_STOPPED);
+    s.v.upkeep.ends = NULL;
+    expect(&s, EC_COMPACT_HISTORY, A);
+    s.v.action = s.move.intent;
+    s.v.upkeep.ends = "maintenance.recoverSpace is false by now";
+    expect_result(&s, EC_RESULT_NONE);
+}
+
 static void test_window_ends_a_pass_between_two_members(void **state)
 {
     PASS(s);
-    s.v.upkeep.closed = true;
+    s.v.upkeep.ends = "its window has ended";
     begin_call(&s, C, 3);
     fall(s.c, 3);
     expect_words(&s, EC_WAIT, "Defragmenting", "is being defragmented");
@@ -1335,6 +1351,7 @@ int main(void)
         cmocka_unit_test(test_interrupted_defragmentation_goes_on),
         cmocka_unit_test(test_member_whose_data_is_lost_is_not_waited_for),
         cmocka_unit_test(test_history_is_compacted_before_members_are_defragmented),
+        cmocka_unit_test(test_history_is_not_compacted_once_the_reason_is_gone),
         cmocka_unit_test(test_window_ends_a_pass_between_two_members),
         cmocka_unit_test(test_versions_that_a_crash_damages_are_not_defragmented),
         cmocka_unit_test(test_member_of_a_deleted_pod_does_not_count),
