@@ -121,36 +121,69 @@ static bool find_tick(const struct ec *e, int64_t *ret)
     return (*ret > base || ahead) && e->view.now - *ret < LATE_S;
 }
 
-static enum ec_why find_due(const struct ec *e)
+static bool is_due(const struct ec *e, enum ec_why why)
 {
     int64_t tick;
-    if (e->spec.maintenance.recover_space && is_full(e))
-        return EC_WHY_SPACE;
-    if (*e->defragment && !stw_streq(e->defragment, e->state.pass.request))
-        return EC_WHY_REQUEST;
-    return find_tick(e, &tick) && is_in_window(e) ? EC_WHY_SCHEDULE : EC_WHY_NOT;
-}
-
-static int64_t largest_database(const struct ec *e)
-{
-    int64_t size = 0;
-    for (size_t i = 0; i < e->view.count; i++)
-        if (e->view.members[i].listed)
-            size = STW_MAX(size, e->details[i].health.db_size);
-    return size;
+    switch (why) {
+    case EC_WHY_SPACE:
+        return e->spec.maintenance.recover_space && is_full(e);
+    case EC_WHY_REQUEST:
+        return *e->defragment && !stw_streq(e->defragment, e->state.pass.request);
+    case EC_WHY_SCHEDULE:
+        return find_tick(e, &tick) && is_in_window(e);
+    default:
+        return false;
+    }
 }
 
 static bool is_backed_up(const struct ec *e)
 {
     const struct ec_backups *backups = stw_product_etcd_backups(e->run->env);
-    return backups && backups->sending(e->run, e->run->key, largest_database(e));
+    return backups && backups->sending(e->run, e->run->key, ec_largest_database(e));
 }
 
-/* A database that is full of keys gets no space by another attempt soon after. */
-static int64_t rest_before(const struct ec_pass *p, enum ec_why due)
+/* For example when a compaction has ended after the pass that began it. */
+static bool has_free_pages(const struct ec *e)
 {
-    bool vain = p->reason == EC_WHY_SPACE && ec_pass_reclaimed(p) <= SLACK_MIN;
-    return due == EC_WHY_SPACE && vain ? LONG_REST_S : REST_S;
+    for (size_t i = 0; i < e->view.count; i++) {
+        const struct stw_etcd_health *h = &e->details[i].health;
+        if (e->view.members[i].listed && e->view.members[i].answers &&
+            free_bytes(h) > STW_MAX(h->db_size / 10, SLACK_MIN))
+            return true;
+    }
+    return false;
+}
+
+/* A rest of the future is of a clock that was ahead. */
+static int64_t end_of_rest(int64_t from, int64_t rest_s, int64_t now)
+{
+    return from && now >= from && now < from + rest_s ? from + rest_s : 0;
+}
+
+/* When the next pass for this reason may begin; 0: now.  A database that is full of keys gets no space
+ * by another attempt soon after. */
+static int64_t rest_before(const struct ec *e, enum ec_why why)
+{
+    const struct ec_pass *p = &e->state.pass;
+    int64_t now = e->view.now, rest = end_of_rest(p->ended, REST_S, now);
+    if (why == EC_WHY_SPACE && !has_free_pages(e))
+        rest = STW_MAX(rest, end_of_rest(p->vain, LONG_REST_S, now));
+    return rest;
+}
+
+/* A reason whose pass has to rest holds up no other one. */
+static enum ec_why find_due(struct ec *e)
+{
+    static const enum ec_why all[] = {EC_WHY_SPACE, EC_WHY_REQUEST, EC_WHY_SCHEDULE};
+    e->pass_from = 0;
+    for (size_t i = 0; i < STW_COUNT(all); i++) {
+        int64_t rest = is_due(e, all[i]) ? rest_before(e, all[i]) : 0;
+        if (is_due(e, all[i]) && rest == 0)
+            return all[i];
+        if (rest && (e->pass_from == 0 || rest < e->pass_from))
+            e->pass_from = rest;
+    }
+    return EC_WHY_NOT;
 }
 
 static bool same_action(const struct ec_action *a, const struct ec_action *b)
@@ -182,11 +215,7 @@ void ec_judge_upkeep(struct ec *e)
     if (kept && same_action(&kept->upkeep.action, &e->state.action))
         u->call = kept->upkeep.result;
     if (!p->open) {
-        enum ec_why due = find_due(e);
-        int64_t from = p->ended + rest_before(p, due);
-        bool rests = p->ended && e->view.now >= p->ended && e->view.now < from;
-        u->due = rests ? EC_WHY_NOT : due;
-        e->pass_from = rests && due ? from : 0;
+        u->due = find_due(e);
         return;
     }
     const int64_t *tries = find_tries(&e->state.pass, e->state.action.member);
@@ -225,6 +254,9 @@ static void end_pass(struct ec *e, enum ec_result result, const char *message)
     p->compact_to = 0;
     p->result = result;
     p->ended = e->view.now;
+    if (p->reason == EC_WHY_SPACE)
+        p->vain =
+            result != EC_RESULT_STOPPED && ec_pass_reclaimed(p) <= SLACK_MIN ? e->view.now : 0;
     stw_format(p->message, sizeof(p->message), "%.190s", message);
 }
 
@@ -358,7 +390,6 @@ void ec_add_upkeep(const struct ec *e, json_t *status)
 {
     json_t *o = json_object_get(status, "defragmentation");
     int64_t next = e->spec.paused ? 0 : find_next_tick(e);
-    char time[STW_TIME_LEN];
     if (next && !o) {
         o = json_object();
         (void)json_object_set_new(status, "defragmentation", o);
@@ -366,11 +397,8 @@ void ec_add_upkeep(const struct ec *e, json_t *status)
     stw_tree_set_time(o, "nextScheduleTime", next, 0);
     if (o && e->state.pass.open && e->move.pass_waits)
         (void)json_object_set_new(o, "message", json_sprintf("it waits %s", e->move.pass_waits));
-    if (o && e->pass_from) {
-        stw_time_format(e->pass_from * 1000000, time);
-        (void)json_object_set_new(o, "message",
-                                  json_sprintf("the next one begins at %s at the earliest", time));
-    }
+    if (o)
+        stw_tree_set_time(o, "notBeforeTime", e->pass_from, 0);
 }
 
 /* --- events */

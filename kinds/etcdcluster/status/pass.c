@@ -59,6 +59,7 @@ void ec_pass_read(const json_t *o, struct ec_pass *p)
     p->open = stw_streq(phase, phases[EC_RESULT_NONE]) && p->reason != EC_WHY_NOT;
     p->begun = stw_tree_time(o, "startTime", 0);
     p->ended = stw_tree_time(o, "endTime", 0);
+    p->vain = stw_tree_time(o, "vainTime", 0);
     p->tick = stw_tree_time(o, "lastScheduleTime", 0);
     stw_tree_copy(o, "request", p->request, sizeof(p->request));
     p->compact = json_is_true(json_object_get(o, "compactPending"));
@@ -113,6 +114,7 @@ json_t *ec_pass_json(const struct ec_pass *p)
     stw_tree_set_text(o, "request", p->request);
     stw_tree_set_time(o, "startTime", p->begun, 0);
     stw_tree_set_time(o, "endTime", p->open ? 0 : p->ended, 0);
+    stw_tree_set_time(o, "vainTime", p->vain, 0);
     stw_tree_set_time(o, "lastScheduleTime", p->tick, 0);
     (void)json_object_set_new(o, "members", members_json(p));
     (void)json_object_set_new(o, "reclaimedBytes", json_integer((json_int_t)ec_pass_reclaimed(p)));
@@ -129,11 +131,11 @@ json_t *ec_pass_json(const struct ec_pass *p)
 bool ec_pass_same(const struct ec_pass *a, const struct ec_pass *b)
 {
     bool same = a->open == b->open && a->reason == b->reason && a->result == b->result &&
-                a->begun == b->begun && a->ended == b->ended && a->tick == b->tick &&
-                stw_streq(a->request, b->request) && a->compact == b->compact &&
-                a->compact_to == b->compact_to && a->compacted == b->compacted &&
-                a->count == b->count && a->reclaimed_total == b->reclaimed_total &&
-                stw_streq(a->message, b->message);
+                a->begun == b->begun && a->ended == b->ended && a->vain == b->vain &&
+                a->tick == b->tick && stw_streq(a->request, b->request) &&
+                a->compact == b->compact && a->compact_to == b->compact_to &&
+                a->compacted == b->compacted && a->count == b->count &&
+                a->reclaimed_total == b->reclaimed_total && stw_streq(a->message, b->message);
     for (size_t i = 0; same && i < a->count; i++)
         same = stw_streq(a->members[i].name, b->members[i].name) &&
                a->members[i].before == b->members[i].before &&

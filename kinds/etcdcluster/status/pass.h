@@ -15,6 +15,7 @@ struct ec_pass {
     enum ec_why reason;
     enum ec_result result; /* once it has ended */
     int64_t begun, ended;
+    int64_t vain;        /* when one for space ended that made none; 0: the last one made some */
     int64_t tick;        /* instant of the schedule that was honoured last */
     char request[64];    /* value of the annotation that was honoured last */
     bool compact;        /* old revisions are still to be removed */

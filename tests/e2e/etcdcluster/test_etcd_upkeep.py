@@ -70,8 +70,7 @@ def test_a_request_defragments_each_member(ec):
 
     for number in range(5):  # a tenant who wants it again and again waits ten minutes
         ec.annotate(DEFRAGMENT, f"again-{number}")
-    obj = ec.wait(lambda o: "at the earliest" in o["status"]["defragmentation"].get("message", ""),
-                  "the next one to wait")
+    obj = ec.wait(lambda o: o["status"]["defragmentation"].get("notBeforeTime"), "the next one to wait")
     assert obj["status"]["defragmentation"]["endTime"] == found["endTime"]
     assert obj["status"]["defragmentation"]["request"] == "monday" and settled(obj, 1)
 

@@ -234,11 +234,65 @@ static void test_database_full_of_keys_is_tried_again_each_hour(void **state)
     carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
     s.f.e->view.now += 3599;
     assert_int_equal(due(&s), EC_WHY_NOT);
-    (void)snprintf(s.f.e->defragment, EC_NAME_MAX, "1");
-    s.f.e->view.members[0].alarms = 0;
-    assert_int_equal(due(&s), EC_WHY_REQUEST);
-    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    assert_int_equal(s.f.e->pass_from, FIXTURE_NOW + 3600);
     s.f.e->view.now += 1;
+    assert_int_equal(due(&s), EC_WHY_SPACE);
+    scene_done(&s);
+}
+
+/* Ten minutes after any other pass, also while the one for space rests for an hour. */
+static void test_database_full_of_keys_holds_up_no_other_pass(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s,
+               SPEC(",\"maintenance\":{\"recoverSpace\":true,\"defragmentation\":{\"schedule\":"
+                    "\"*/20 * * * *\"}}"),
+               OPEN("NoSpace", ""));
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
+    (void)snprintf(s.f.e->defragment, EC_NAME_MAX, "1");
+    s.f.e->view.now = FIXTURE_NOW + 599;
+    assert_int_equal(due(&s), EC_WHY_NOT);
+    assert_int_equal(s.f.e->pass_from, FIXTURE_NOW + 600);
+    s.f.e->view.now = FIXTURE_NOW + 600;
+    assert_int_equal(due(&s), EC_WHY_REQUEST);
+    carry_out(&s, EC_BEGIN_PASS, EC_IDLE, EC_RESULT_NONE);
+    carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
+    s.f.e->view.now = FIXTURE_NOW + 1300;
+    assert_int_equal(due(&s), EC_WHY_SCHEDULE);
+    carry_out(&s, EC_BEGIN_PASS, EC_IDLE, EC_RESULT_NONE);
+    carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
+    s.f.e->view.now = FIXTURE_NOW + 2000; /* they do not shorten its rest */
+    assert_int_equal(due(&s), EC_WHY_NOT);
+    s.f.e->view.now = FIXTURE_NOW + 3600;
+    assert_int_equal(due(&s), EC_WHY_SPACE);
+    scene_done(&s);
+}
+
+/* etcd has ended a compaction after the pass that began it has failed. */
+static void test_pass_for_space_follows_soon_when_there_are_free_pages(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s, SPEC(",\"maintenance\":{\"recoverSpace\":true}"), OPEN("NoSpace", ""));
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    sizes(&s, 100 * MIB, 99 * MIB);
+    carry_out(&s, EC_COMPACT_HISTORY, EC_COMPACT, EC_RESULT_NONE);
+    carry_out(&s, EC_FINISH, EC_IDLE, EC_RESULT_FAILED);
+    const char *text = "CompactHistory db-a takes longer than 325 s, or was interrupted again and "
+                       "again";
+    assert_string_equal(s.f.e->state.pass.message, text);
+    s.f.e->view.now += 601;
+    assert_int_equal(due(&s), EC_WHY_NOT);
+    json_auto_t *status = json_object(); /* the message stays */
+    ec_state_write(&s.f.e->state, status);
+    ec_add_upkeep(s.f.e, status);
+    const json_t *o = json_object_get(status, "defragmentation");
+    assert_string_equal(json_string_value(json_object_get(o, "message")), text);
+    assert_string_equal(json_string_value(json_object_get(o, "notBeforeTime")),
+                        "2024-01-01T01:00:01Z");
+    sizes(&s, 100 * MIB, 40 * MIB);
     assert_int_equal(due(&s), EC_WHY_SPACE);
     scene_done(&s);
 }
@@ -347,6 +401,20 @@ static void test_limit_grows_with_the_database(void **state)
     scene_done(&s);
 }
 
+static void test_limit_of_a_compaction_grows_with_the_largest_database(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s, SPEC(""), OPEN("NoSpace", ""));
+    s.f.e->state.action.kind = EC_COMPACT;
+    assert_int_equal(ec_action_limit(s.f.e), 300);
+    sizes(&s, 2048 * MIB, MIB);
+    assert_int_equal(ec_action_limit(s.f.e), 812);
+    sizes(&s, INT64_MAX, 0);
+    assert_int_equal(ec_action_limit(s.f.e), 3600);
+    scene_done(&s);
+}
+
 /* --- compaction */
 
 static uint64_t kept_from(const char *options, uint64_t revision)
@@ -433,7 +501,8 @@ static void test_status_keeps_a_pass(void **state)
 {
     static const char text[] =
         "{\"phase\":\"Running\",\"reason\":\"NoSpace\",\"request\":\"x\","
-        "\"startTime\":\"2024-01-01T00:00:00Z\",\"lastScheduleTime\":\"2023-01-01T00:00:00Z\","
+        "\"startTime\":\"2024-01-01T00:00:00Z\",\"vainTime\":\"2023-02-01T00:00:00Z\","
+        "\"lastScheduleTime\":\"2023-01-01T00:00:00Z\","
         "\"members\":[{\"name\":\"db-a\",\"dbSizeBefore\":50,\"dbSizeAfter\":20,\"tries\":1},"
         "{\"name\":\"db-b\",\"dbSizeBefore\":60,\"tries\":2}],\"reclaimedBytes\":30,"
         "\"reclaimedBytesTotal\":99,\"compactPending\":true,\"compactRevision\":7,"
@@ -477,11 +546,14 @@ int main(void)
         cmocka_unit_test(test_full_database_is_due_only_where_the_spec_allows_it),
         cmocka_unit_test(test_pass_for_space_ends_when_its_reason_is_gone),
         cmocka_unit_test(test_database_full_of_keys_is_tried_again_each_hour),
+        cmocka_unit_test(test_database_full_of_keys_holds_up_no_other_pass),
+        cmocka_unit_test(test_pass_for_space_follows_soon_when_there_are_free_pages),
         cmocka_unit_test(test_schedule_is_for_members_with_enough_free_pages),
         cmocka_unit_test(test_schedule_is_removed_during_its_pass),
         cmocka_unit_test(test_request_is_for_all_that_were_not_done_yet),
         cmocka_unit_test(test_unanswered_call_is_judged_by_the_size),
         cmocka_unit_test(test_limit_grows_with_the_database),
+        cmocka_unit_test(test_limit_of_a_compaction_grows_with_the_largest_database),
         cmocka_unit_test(test_compaction_keeps_revisions),
         cmocka_unit_test(test_answers_of_etcd_are_kept_for_their_action),
         cmocka_unit_test(test_failure_ends_the_pass_with_its_reason),
