@@ -17,8 +17,8 @@ void stw_check_time_zone(const struct stw_admission *a, const char *path, const 
                          struct stw_findings *f);
 
 /* `recorded`, an instant that was handled or the beginning of a schedule, is of a clock that was ahead:
- * more than an hour later than `now`, with an instant of the schedule in between, which would be passed
- * over.  A clock that was set back by less repeats no instant. */
+ * more than an hour later than `now`, with an instant of the schedule in between, which would be
+ * skipped.  A clock that was set back by less repeats no instant. */
 bool stw_schedule_is_ahead(const struct stw_cron *cron, const struct stw_zone *zone,
                            int64_t recorded, int64_t now);
 

@@ -252,7 +252,7 @@ static bool act_on(struct eru *e, int64_t instant)
     return true;
 }
 
-/* What a clock that was ahead has recorded counts as now: instants before it would be passed over. */
+/* What a clock that was ahead has recorded counts as now: instants before it would be skipped. */
 static void forget_future(struct eru *e, int64_t now)
 {
     struct eru_state *s = &e->state;

@@ -281,12 +281,14 @@ static void begin_member(struct ec *e)
         memmove(p->members, p->members + 1, sizeof(p->members) - sizeof(p->members[0]));
         n = --p->count;
     }
-    if (n == p->count)
+    int64_t size = i == EC_MEMBERS_MAX ? 0 : e->details[i].health.db_size;
+    bool again = n < p->count; /* it was given up for a while: its tries count */
+    if (!again)
         p->count++;
     stw_format(p->members[n].name, EC_NAME_MAX, "%s", e->move.member);
-    p->members[n].before = i == EC_MEMBERS_MAX ? 0 : e->details[i].health.db_size;
+    p->members[n].before = again ? STW_MAX(p->members[n].before, size) : size;
     p->members[n].after = -1;
-    p->members[n].tries = 0;
+    p->members[n].tries = again ? p->members[n].tries : 0;
 }
 
 static void finish_member(struct ec *e)

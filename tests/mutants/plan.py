@@ -165,4 +165,18 @@ def _mutant(what, *edits):
     return Mutant(label or "plan", guard, list(zip(files, edits[1::3], edits[2::3])), TESTS)
 
 
-MUTANTS = [_mutant(*row) for row in _ROWS]
+# What the plan is told of a pass: (guard, text, its replacement), in kinds/etcdcluster/maintenance.c.
+_UPKEEP = [
+    ("tries count in the whole pass", "again ? p->members[n].tries : 0", "0"),
+    ("recoverSpace is false by now",
+     "p->reason == EC_WHY_SPACE && !e->spec.maintenance.recover_space", "false"),
+    ("nothing is full any more", "p->reason == EC_WHY_SPACE && p->compact && !is_full(e)", "false"),
+    ("a rest holds up no other reason", "if (is_due(e, all[i]) && rest == 0)",
+     "if (rest)\n            return EC_WHY_NOT;\n        if (is_due(e, all[i]))"),
+    ("the hour for a vain one", "rest = STW_MAX(rest, end_of_rest(p->vain, LONG_REST_S, now));", ";"),
+    ("a clock that was ahead", "(*ret > base || ahead)", "*ret > base"),
+]
+
+MUTANTS = [*(_mutant(*row) for row in _ROWS),
+           *(Mutant("I16", guard, [("kinds/etcdcluster/maintenance.c", text, other)],
+                    ["kinds/etcdcluster/maintenance"]) for guard, text, other in _UPKEEP)]

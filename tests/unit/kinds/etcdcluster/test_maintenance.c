@@ -383,6 +383,32 @@ static void test_unanswered_call_is_judged_by_the_size(void **state)
     scene_done(&s);
 }
 
+/* The intent is dropped while the member lags, and written again: its tries count in the whole pass. */
+static void test_tries_are_counted_over_intents(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s, SPEC(""), OPEN("Requested", ""));
+    sizes(&s, 100 * MIB, 20 * MIB);
+    for (int n = 1; n <= 5; n++) {
+        carry_out(&s, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, EC_RESULT_NONE);
+        ec_judge_upkeep(s.f.e);
+        assert_int_equal(s.f.e->view.upkeep.tries, n);
+        if (n < 5)
+            carry_out(&s, EC_FINISH, EC_IDLE, EC_RESULT_NONE);
+        sizes(&s, 21 * MIB, 20 * MIB);
+    }
+    carry_out(&s, EC_FINISH, EC_IDLE, EC_RESULT_DONE); /* what the first one won */
+    assert_int_equal(s.f.e->state.pass.reclaimed_total, 79 * MIB);
+    carry_out(&s, EC_END_PASS, EC_IDLE, EC_RESULT_DONE);
+    s.f.e->move.why = EC_WHY_REQUEST; /* the next pass counts from the beginning */
+    s.f.e->move.act = EC_BEGIN_PASS;
+    ec_record_upkeep(s.f.e);
+    carry_out(&s, EC_MEMBER_DEFRAGMENT, EC_DEFRAGMENT, EC_RESULT_NONE);
+    assert_int_equal(s.f.e->state.pass.members[0].tries, 1);
+    scene_done(&s);
+}
+
 /* --- limits */
 
 static void test_limit_grows_with_the_database(void **state)
@@ -552,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_schedule_is_removed_during_its_pass),
         cmocka_unit_test(test_request_is_for_all_that_were_not_done_yet),
         cmocka_unit_test(test_unanswered_call_is_judged_by_the_size),
+        cmocka_unit_test(test_tries_are_counted_over_intents),
         cmocka_unit_test(test_limit_grows_with_the_database),
         cmocka_unit_test(test_limit_of_a_compaction_grows_with_the_largest_database),
         cmocka_unit_test(test_compaction_keeps_revisions),
