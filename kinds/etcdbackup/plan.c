@@ -99,10 +99,22 @@ static void follow_request(const struct eb_clockwork *c, struct eb_state *s, boo
     due->requested = true;
 }
 
+/* The annotation was removed: its backup, which has not been made so far, is not wanted any more. */
+static void drop_request(const struct eb_clockwork *c, struct eb_state *s, bool busy)
+{
+    bool of_request = s->requested_at != EB_NEVER && s->last_schedule == s->requested_at;
+    if (busy || *c->request || !of_request || !eb_plan_open(c, s))
+        return;
+    s->phase = EB_PENDING;
+    s->request[0] = '\0';
+    s->retry_at = s->requested_at = EB_NEVER;
+}
+
 void eb_plan(const struct eb_clockwork *c, struct eb_state *s, bool busy, struct eb_due *ret)
 {
     *ret = (struct eb_due){.wake = EB_NEVER};
     s->next_schedule = EB_NEVER;
+    drop_request(c, s, busy);
     follow_request(c, s, busy, ret);
     if (c->mode == EB_INTERVAL && !c->suspend)
         follow_interval(c, s, busy, ret);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kinds/etcdbackup/reconcile.h"
 
-#include "base/hex.h"
 #include "base/util.h"
 #include "controller/claim.h"
 #include "controller/outcome.h"
 #include "controller/secret_watch.h"
 #include "controller/status.h"
 #include "kinds/common/product.h"
+#include "kinds/common/request.h"
 #include "kinds/etcdbackup/access.h"
 #include "kinds/etcdbackup/agent.h"
 #include "kinds/etcdbackup/plan.h"
@@ -319,20 +319,12 @@ static void tell_verified(const struct eb *e)
                             e->spec.cluster ? e->spec.cluster : e->run->name, us / 1000000);
 }
 
-/* As it is, if that is a short text to be shown in the status; otherwise its hash. */
 static void read_request(const struct eb *e, char out[EB_REQUEST_LEN])
 {
-    char annotation[STW_OWN_NAME_LEN], value[256];
+    char annotation[STW_OWN_NAME_LEN];
     stw_operator_text(e->run->op, EB_AT, annotation);
-    stw_json_cut(stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), annotation),
-                 value, sizeof(value));
-    size_t len = strlen(value), plain = 0;
-    while (value[plain] >= ' ' && value[plain] <= '~')
-        plain++;
-    if (plain == len && len < EB_REQUEST_LEN)
-        memcpy(out, value, len + 1);
-    else
-        stw_hash_format(stw_hash_bytes(value, len), out);
+    stw_request_read(
+        stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), annotation), out);
 }
 
 static int wind_clock(struct eb *e, struct stw_error *err)
@@ -430,8 +422,13 @@ static const struct stw_rule rules[] = {
     {0},
 };
 
-static const char *const conditions[] = {"ScheduleValid", "SourceReachable",  "StoreReachable",
-                                         "Verified",      "RetentionApplied", NULL};
+static const char *const conditions[] = {"ScheduleValid",
+                                         "SourceReachable",
+                                         "StoreReachable",
+                                         "Verified",
+                                         "RetentionApplied",
+                                         "RequestFollowed",
+                                         NULL};
 
 const struct stw_controller stw_controller_etcdbackup = {
     STW_CONTROLLER_OF("etcdbackup", stw_kind_etcdbackup),

@@ -69,7 +69,8 @@ static void set_retry(const struct eb_state *s, json_t *status)
 
 static void set_request(const struct eb_state *s, json_t *status)
 {
-    json_t *request = json_pack("{s:s}", "value", s->request);
+    json_t *request = json_object();
+    stw_tree_set_text(request, "value", s->request);
     stw_tree_set_time(request, "time", s->requested_at, EB_NEVER);
     stw_tree_set_text(request, "succeeded", s->request_met);
     (void)json_object_set_new(status, "request", request);
@@ -93,7 +94,7 @@ void eb_state_write(const struct eb_state *s, json_t *status)
     stw_tree_set_text(status, "lastError", s->error);
     if (s->retry_at != EB_NEVER)
         set_retry(s, status);
-    if (*s->request)
+    if (*s->request || *s->request_met)
         set_request(s, status);
     (void)json_object_set(status, "artifacts", s->artifacts);
 }

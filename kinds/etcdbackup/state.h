@@ -5,6 +5,7 @@
 #define STW_KINDS_ETCDBACKUP_STATE_H
 
 #include "base/util.h"
+#include "kinds/common/request.h"
 #include "kinds/etcdbackup/snapshot.h"
 #include "kinds/etcdbackup/spec.h"
 
@@ -12,7 +13,7 @@
 
 #define EB_NEVER INT64_MIN /* a time that is not set; times are seconds since the epoch */
 #define EB_ARTIFACTS_MAX 20
-#define EB_REQUEST_LEN 64
+#define EB_REQUEST_LEN STW_REQUEST_LEN
 #define EB_BACKOFF_S 30 /* after the first failure; doubled with each */
 #define EB_BACKOFF_MAX_S 900
 

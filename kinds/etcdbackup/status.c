@@ -84,6 +84,15 @@ static void set_retention(const struct eb *e, struct stw_conditions *c)
                           e->result.pruned);
 }
 
+/* Only where it is not: those that are followed are in status.request. */
+static void set_request(const struct eb *e, struct stw_conditions *c)
+{
+    if (e->clock.mode == EB_ONCE && *e->clock.request)
+        stw_condition_set(c, "RequestFollowed", STW_FALSE, "MadeOnce",
+                          "the annotation backup-at is ignored: this object makes one backup only; "
+                          "create another one");
+}
+
 static void set_conditions(const struct eb *e, struct stw_conditions *c)
 {
     char message[STW_ETCD_URL_MAX + 64];
@@ -98,6 +107,7 @@ static void set_conditions(const struct eb *e, struct stw_conditions *c)
     set_part(e, c, "StoreReachable", EB_SNAPSHOT_STORE, "the store took the newest backup");
     set_verified(e, c);
     set_retention(e, c);
+    set_request(e, c);
 }
 
 /* --- the whole */
@@ -143,7 +153,8 @@ static void judge_closed(const struct eb *e, struct stw_verdict *v)
     else if (e->clock.suspend)
         SAY(v, "nothing is done while spec.backupPolicy.suspend is true");
     else
-        SAY(v, "the first backup is made at %s", text);
+        SAY(v, "the %s backup is made at %s", json_array_size(s->artifacts) > 0 ? "next" : "first",
+            text);
 }
 
 static void judge_missing(const struct eb *e, struct stw_verdict *v)

@@ -2,6 +2,7 @@
 #include "kinds/etcdcluster/reconcile.h"
 #include "kinds/etcdcluster/plan/facts.h"
 
+#include "kinds/common/request.h"
 #include "kinds/etcdcluster/act/act.h"
 #include "kinds/etcdcluster/act/claims.h"
 #include "kinds/etcdcluster/act/maintenance_turn.h"
@@ -98,7 +99,9 @@ static void load_run_state(struct ec *e)
     read_annotation(e, EC_FORCE_NEW_CLUSTER, e->force);
     read_annotation(e, EC_SEED_MEMBER, e->restored);
     read_annotation(e, EC_REPLACE_VOLUMES, e->replace_volumes);
-    read_annotation(e, EC_DEFRAGMENT_REQUEST, e->defragment);
+    stw_request_read(
+        stw_json_get(stw_json_path(e->object.root, "metadata.annotations"), EC_DEFRAGMENT_REQUEST),
+        e->defragment);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
     choose_version(e);

@@ -67,6 +67,11 @@ def test_once_and_never_again(controller, installed, backup, door):
     installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/reconcile-at": "now"})
     wait.stays("no other backup", lambda: len(door.log) == before, 2)
     assert backup.status() == status
+    for given, expected in (("now", "False"), (None, None)):
+        installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/backup-at": given})
+        installed.wait_for(KIND, backup.name, backup.namespace, lambda o, expected=expected: (
+            condition(o, "RequestFollowed") or {}).get("status") == expected,
+            what="it to say whether it ignores a request")
     assert controller.metric("steward_etcd_backup_last_verified_timestamp_seconds",
                              namespace=backup.namespace, cluster=backup.name) > 1e9
     installed.delete(KIND, backup.name, backup.namespace)

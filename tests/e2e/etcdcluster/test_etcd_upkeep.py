@@ -3,6 +3,7 @@
 one member without a node: the test plays the kubelet."""
 
 import datetime
+import re
 
 import pytest
 from support import agentpod, etcd, etcdbackup, gateway, wait
@@ -56,9 +57,10 @@ def seconds_until(text):
 def test_a_request_defragments_each_member(ec):
     one = up(ec)
     size = leave_free_pages(one, 20)
-    ec.annotate(DEFRAGMENT, "monday")
-    found = ended(ec, "monday")
+    ec.annotate(DEFRAGMENT, "monday\n" * 20)
+    found = ended(ec)
     [member] = found["members"]
+    assert re.fullmatch("[0-9a-f]{32}", found["request"])  # its hash
     assert found["reason"] == "Requested" and member["name"] in ec.members()
     assert member["dbSizeBefore"] == size
     assert member["dbSizeAfter"] == int(one.status()["dbSize"]) < size - 15 * MIB
@@ -72,7 +74,7 @@ def test_a_request_defragments_each_member(ec):
         ec.annotate(DEFRAGMENT, f"again-{number}")
     obj = ec.wait(lambda o: o["status"]["defragmentation"].get("notBeforeTime"), "the next one to wait")
     assert obj["status"]["defragmentation"]["endTime"] == found["endTime"]
-    assert obj["status"]["defragmentation"]["request"] == "monday" and settled(obj, 1)
+    assert obj["status"]["defragmentation"]["request"] == found["request"] and settled(obj, 1)
 
 
 def test_a_full_database_gets_space_where_the_spec_allows_it(ec):

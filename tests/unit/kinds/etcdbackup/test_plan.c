@@ -265,6 +265,34 @@ static void test_request_of_a_clock_that_was_ahead_is_tried_again(void **state)
     end(&w);
 }
 
+static void test_request_ends_with_its_annotation(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, EB_CRON, 0, "0 4 * * *");
+    assert_true(asked_starts(&w, "a", t0));
+    succeed(&w);
+    assert_true(asked_starts(&w, "b", t0 + 60));
+    go_wrong(&w);
+    eb_plan(&w.c, &w.s, true, &w.due);
+    w.c.request[0] = '\0';
+    eb_plan(&w.c, &w.s, true, &w.due); /* a transfer that runs goes on */
+    assert_string_equal(w.s.request, "b");
+    assert_false(asked_starts(&w, "", t0 + 1000));
+    assert_false(eb_plan_open(&w.c, &w.s));
+    assert_string_equal(w.s.request, "");
+    assert_string_equal(w.s.request_met, "a");
+    assert_true(w.due.wake == t0 + 4 * 3600);
+    assert_true(asked_starts(&w, "b", t0 + 2000)); /* asked for again */
+    succeed(&w);
+    assert_false(asked_starts(&w, "", t0 + 3000)); /* one that was made stays so */
+    assert_int_equal(w.s.phase, EB_SUCCEEDED);
+    assert_true(asked_starts(&w, "", t0 + 4 * 3600));
+    go_wrong(&w);
+    assert_true(asked_starts(&w, "", t0 + 5 * 3600)); /* that of the schedule is not of a request */
+    end(&w);
+}
+
 static void test_request_waits_for_the_transfer_that_runs(void **state)
 {
     struct world w;
@@ -562,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_request_is_followed_while_suspended),
         cmocka_unit_test(test_schedule_survives_a_clock_that_was_ahead),
         cmocka_unit_test(test_request_of_a_clock_that_was_ahead_is_tried_again),
+        cmocka_unit_test(test_request_ends_with_its_annotation),
         cmocka_unit_test(test_request_waits_for_the_transfer_that_runs),
         cmocka_unit_test(test_schedule_starts_at_its_times),
         cmocka_unit_test(test_suspended_backup_waits),

@@ -165,9 +165,26 @@ static void test_a_mended_source_is_not_reported_as_missing(void **state)
     scene_done(&s);
 }
 
+static void test_request_to_make_another_one_is_refused_by_a_condition(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_init(&s);
+    assert_condition(&s, "RequestFollowed", "");
+    (void)snprintf(s.e->clock.request, sizeof(s.e->clock.request), "now");
+    assert_condition(
+        &s, "RequestFollowed",
+        "RequestFollowed=False/MadeOnce/the annotation backup-at is ignored: this object "
+        "makes one backup only; create another one");
+    s.e->clock.mode = EB_INTERVAL;
+    assert_condition(&s, "RequestFollowed", "");
+    scene_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_request_to_make_another_one_is_refused_by_a_condition),
         cmocka_unit_test(test_asked_source_is_named),
         cmocka_unit_test(test_unasked_source_is_not_reported_as_reachable),
         cmocka_unit_test(test_nothing_is_known_before_a_backup),
