@@ -3,6 +3,7 @@
  * Upkeep of the databases: when a pass is due, which members it is about, and what is recorded and told
  * of it.  plan/maintenance.c decides what is done next. */
 #include "kinds/etcdcluster/maintenance.h"
+#include "base/backoff.h"
 #include "base/util.h"
 #include "kinds/common/product.h"
 #include "kinds/common/schedule.h"
@@ -20,8 +21,10 @@
 
 #define NANO 1000000000
 #define MIB (1 << 20)
-#define REST_S 600         /* from the end of a pass to the beginning of the next one */
-#define LONG_REST_S 3600   /* the same after a pass for space that made none */
+#define REST_S 600       /* from the end of a pass to the beginning of the next one */
+#define LONG_REST_S 3600 /* the same after a pass for space that made none */
+#define DISARM_FIRST_S 1 /* from one disarmed alarm to the next */
+#define DISARM_MAX_S 600
 #define LATE_S 3600        /* an instant of the schedule that is older is not made up for */
 #define REVISIONS_MIN 1000 /* that a compaction keeps */
 #define RECLAIMABLE_DEFAULT (64 * MIB)
@@ -92,6 +95,15 @@ static bool is_full(const struct ec *e)
     return full;
 }
 
+/* If all have space, it is enough to disarm the alarm. */
+static bool needs_space(const struct ec *e)
+{
+    bool space = true;
+    for (size_t i = 0; i < e->view.count; i++)
+        space = space && (!e->view.members[i].listed || e->view.members[i].space);
+    return is_full(e) && !space;
+}
+
 static const struct stw_zone *zone_of(const struct ec *e)
 {
     struct stw_zones *zones = stw_product_zones(e->run->env);
@@ -126,7 +138,7 @@ static bool is_due(const struct ec *e, enum ec_why why)
     int64_t tick;
     switch (why) {
     case EC_WHY_SPACE:
-        return e->spec.maintenance.recover_space && is_full(e);
+        return e->spec.maintenance.recover_space && needs_space(e);
     case EC_WHY_REQUEST:
         return *e->defragment && !stw_streq(e->defragment, e->state.pass.request);
     case EC_WHY_SCHEDULE:
@@ -191,6 +203,21 @@ static bool same_action(const struct ec_action *a, const struct ec_action *b)
     return a->kind == b->kind && stw_streq(a->member, b->member) && a->start == b->start;
 }
 
+static void judge_disarm(struct ec *e, struct ec_kept *kept)
+{
+    if (!kept)
+        return;
+    if (e->view.listed && !is_full(e))
+        kept->disarmed.count = 0;
+    e->view.disarm_rests = stw_now_ms(e->run->clock) < kept->disarmed.until_ms;
+}
+
+void ec_note_disarmed(const struct ec *e, struct ec_kept *kept)
+{
+    uint64_t rest_s = stw_backoff(DISARM_FIRST_S, kept->disarmed.count++, DISARM_MAX_S);
+    kept->disarmed.until_ms = stw_now_ms(e->run->clock) + rest_s * 1000;
+}
+
 /* History is removed for good: what allowed it must still hold. */
 static const char *find_end(const struct ec *e)
 {
@@ -208,8 +235,9 @@ void ec_judge_upkeep(struct ec *e)
 {
     struct ec_upkeep *u = &e->view.upkeep;
     const struct ec_pass *p = &e->state.pass;
-    const struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
+    struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
     ec_end_turn(e);
+    judge_disarm(e, kept);
     *u =
         (struct ec_upkeep){.open = p->open ? p->reason : EC_WHY_NOT, .limit_s = ec_upkeep_limit(e)};
     if (kept && same_action(&kept->upkeep.action, &e->state.action))
@@ -326,12 +354,14 @@ static void fail_call(struct ec *e)
 static void finish_call(struct ec *e)
 {
     struct ec_pass *p = &e->state.pass;
+    const struct ec_kept *kept = ec_runtime_get(e->runtime, e->run);
+    bool others = kept && same_action(&kept->upkeep.action, &e->was.action) && kept->upkeep.others;
     if (e->move.result == EC_RESULT_FAILED) {
         fail_call(e);
     } else if (e->move.result == EC_RESULT_DONE && e->was.action.kind == EC_DEFRAGMENT) {
         finish_member(e);
     } else if (e->move.result == EC_RESULT_DONE) {
-        p->compacted = STW_MAX(p->compacted, p->compact_to);
+        p->compacted = others ? p->compacted : STW_MAX(p->compacted, p->compact_to);
         p->compact = false;
         p->compact_to = 0;
     }
@@ -362,6 +392,8 @@ void ec_record_upkeep(struct ec *e)
 void ec_answer_upkeep(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept)
 {
     bool lost = trouble == STW_ETCD_UNREACHABLE || trouble == STW_ETCD_NO_LEADER;
+    bool again = same_action(&kept->upkeep.action, &e->state.action);
+    kept->upkeep.others = trouble == STW_ETCD_EXISTS && !again;
     kept->upkeep.action = e->state.action;
     kept->upkeep.text[0] = '\0';
     kept->upkeep.result = rc == 0 || trouble == STW_ETCD_EXISTS ? EC_RESULT_DONE

@@ -17,6 +17,9 @@ void ec_judge_upkeep(struct ec *e);
 void ec_record_upkeep(struct ec *e);
 /* Keeps what etcd answered to the call of a move of upkeep.  If it failed, the run has not failed. */
 void ec_answer_upkeep(struct ec *e, int rc, enum stw_etcd_trouble trouble, struct ec_kept *kept);
+/* NOSPACE was disarmed: it is not again for a while, which is longer each time, as etcd may list it again
+ * at once. */
+void ec_note_disarmed(const struct ec *e, struct ec_kept *kept);
 void ec_note_upkeep_news(struct ec *e);
 void ec_tell_upkeep(struct ec *e);
 /* Adds to status.defragmentation what depends on the present: what it waits for, and the next instant

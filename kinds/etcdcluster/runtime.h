@@ -45,8 +45,13 @@ struct ec_kept {
         char text[192];    /* the message of the API server */
     } refused;
     struct {
+        uint64_t count;    /* of times, since a round in which no member was full */
+        uint64_t until_ms; /* NOSPACE is not disarmed before, monotonic */
+    } disarmed;
+    struct {
         struct ec_action action; /* the intent that the answer below belongs to */
         enum ec_result result;
+        bool others;    /* what it asked for was done before, by another client */
         char text[160]; /* why it failed */
     } upkeep;
     struct stw_series *defragmented[EC_RESULTS], *reclaimed; /* NULL: none yet */

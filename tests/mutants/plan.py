@@ -107,6 +107,7 @@ _ROWS = [
     ("E15: disarmed when there is space", "", "        if (!m->space)\n            return false;\n", ""),
     ("E15: disarmed at all", "", "    if (!full && !stray)\n        return false;",
      "    return false;"),
+    ("E15: disarmed again after a rest", "", "    if (p->v->disarm_rests)\n        return false;\n", ""),
     ("E15: disarmed of one that was removed", "", "full ? full->id : p->v->stray_id",
      "full ? full->id : 0"),
     ("I15: one volume at a time", "volume", "growing ? growing : next_small(p)", "next_small(p)",
@@ -174,6 +175,8 @@ _UPKEEP = [
     ("a rest holds up no other reason", "if (is_due(e, all[i]) && rest == 0)",
      "if (rest)\n            return EC_WHY_NOT;\n        if (is_due(e, all[i]))"),
     ("the hour for a vain one", "rest = STW_MAX(rest, end_of_rest(p->vain, LONG_REST_S, now));", ";"),
+    ("what others have compacted", "others ? p->compacted : ", ""),
+    ("space keeps history", "recover_space && needs_space(e)", "recover_space && is_full(e)"),
     ("a clock that was ahead", "(*ret > base || ahead)", "*ret > base"),
 ]
 

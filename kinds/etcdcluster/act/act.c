@@ -417,6 +417,8 @@ static int call_etcd(struct ec *e, int (*fn)(struct call *), uint64_t *ret_again
     ec_endpoint(e, c.index, url, &c.at);
     int rc = fn(&c);
     stw_fault_point("etcd");
+    if (e->move.act == EC_DISARM)
+        ec_note_disarmed(e, kept);
     if (e->move.intent.kind == EC_DEFRAGMENT || e->move.intent.kind == EC_COMPACT) {
         ec_answer_upkeep(e, rc, c.trouble, kept);
         return 0;

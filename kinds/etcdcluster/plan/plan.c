@@ -347,6 +347,8 @@ static bool disarm_space_alarm(struct ec_plan *p)
     }
     if (!full && !stray)
         return false;
+    if (p->v->disarm_rests)
+        return false;
     ec_plan_act(p, EC_DISARM, full);
     p->move->id = full ? full->id : p->v->stray_id;
     return true;

@@ -187,6 +187,7 @@ struct ec_view {
     struct stw_semver downgrade_to; /* target of an enabled downgrade; 0.0.0: none */
     unsigned stray_alarms;          /* of a removed member: they apply until they are disarmed */
     uint64_t stray_id;              /* that member */
+    bool disarm_rests;              /* NOSPACE was disarmed a short time ago */
     size_t count;
     struct ec_member members[EC_MEMBERS_MAX];
     bool name_used; /* a pod or a claim already has the name of the intended addition, so that it is

@@ -474,6 +474,56 @@ static void test_compaction_keeps_revisions(void **state)
     assert_int_equal(kept_from("", UINT64_MAX), 0);
 }
 
+/* That is not a compaction of steward's, unless the answer to an earlier call was lost. */
+static void test_history_that_was_compacted_before_is_not_reported(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct scene s;
+        scene_init(&s, SPEC(""), OPEN("NoSpace", ""));
+        s.f.e->details[0].health.revision = 5000;
+        carry_out(&s, EC_COMPACT_HISTORY, EC_COMPACT, EC_RESULT_NONE);
+        struct ec_kept *kept = ec_runtime_get(s.runtime, &s.f.run);
+        if (lost)
+            ec_answer_upkeep(s.f.e, -1, STW_ETCD_UNREACHABLE, kept);
+        ec_answer_upkeep(s.f.e, -1, STW_ETCD_EXISTS, kept);
+        carry_out(&s, EC_FINISH, EC_IDLE, EC_RESULT_DONE);
+        assert_int_equal(s.f.e->state.pass.compacted, lost ? 4000 : 0);
+        assert_false(s.f.e->state.pass.compact);
+        scene_done(&s);
+    }
+}
+
+/* etcd, or who poses as it, lists the alarm again each time. */
+static void test_alarm_that_comes_again_is_disarmed_more_and_more_seldom(void **state)
+{
+    struct scene s;
+    unsigned times = 0;
+    (void)state;
+    scene_init(&s, SPEC(",\"maintenance\":{\"recoverSpace\":true}"), "");
+    s.f.e->view.listed = true;
+    s.f.e->view.members[0].space = true;
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    for (int i = 0; i < 7200; i++) {
+        assert_int_equal(due(&s), EC_WHY_NOT); /* it has space, and keeps its history */
+        if (!s.f.e->view.disarm_rests) {
+            ec_note_disarmed(s.f.e, ec_runtime_get(s.runtime, &s.f.run));
+            times++;
+        }
+        s.f.now.ms += 1000;
+    }
+    assert_in_range(times, 15, 25);
+    s.f.e->view.members[0].alarms = 0;
+    s.f.now.ms += 600000;
+    (void)due(&s);
+    s.f.e->view.members[0].alarms = STW_ETCD_ALARM_NOSPACE;
+    ec_note_disarmed(s.f.e, ec_runtime_get(s.runtime, &s.f.run));
+    s.f.now.ms += 1000;
+    (void)due(&s);
+    assert_false(s.f.e->view.disarm_rests);
+    scene_done(&s);
+}
+
 /* --- results */
 
 static void test_answers_of_etcd_are_kept_for_their_action(void **state)
@@ -582,6 +632,8 @@ int main(void)
         cmocka_unit_test(test_limit_grows_with_the_database),
         cmocka_unit_test(test_limit_of_a_compaction_grows_with_the_largest_database),
         cmocka_unit_test(test_compaction_keeps_revisions),
+        cmocka_unit_test(test_history_that_was_compacted_before_is_not_reported),
+        cmocka_unit_test(test_alarm_that_comes_again_is_disarmed_more_and_more_seldom),
         cmocka_unit_test(test_answers_of_etcd_are_kept_for_their_action),
         cmocka_unit_test(test_failure_ends_the_pass_with_its_reason),
         cmocka_unit_test(test_status_keeps_a_pass),

@@ -948,6 +948,9 @@ static void test_alarm_is_disarmed_when_there_is_space(void **state)
     s.b->space = false;
     expect(&s, EC_WAIT, "");
     s.b->space = true;
+    s.v.disarm_rests = true;
+    expect(&s, EC_WAIT, "");
+    s.v.disarm_rests = false;
     expect(&s, EC_DISARM, B);
     assert_int_equal(s.move.id, s.b->id);
     s.b->alarms = 0;
