@@ -104,6 +104,7 @@ static void load_run_state(struct ec *e)
         e->defragment);
     ec_state_read(e->object.status, &e->was);
     e->state = e->was;
+    ec_state_forget_future(&e->state, stw_wall_us(e->run->clock) / 1000000);
     choose_version(e);
 }
 

@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#define EC_AHEAD_S 3600
+
 static const char *const force_steps[] = {[EC_FORCE_NOT] = "",
                                           [EC_FORCE_CLEAR] = "Clear",
                                           [EC_FORCE_START] = "Start",
@@ -136,6 +138,27 @@ const struct ec_remembered *ec_state_find(const struct ec_state *s, const char *
         if (stw_streq(s->members[i].name, name))
             return &s->members[i];
     return NULL;
+}
+
+static void forget_time(int64_t *at, int64_t now, int64_t instead)
+{
+    if (*at - EC_AHEAD_S > now)
+        *at = instead;
+}
+
+void ec_state_forget_future(struct ec_state *s, int64_t now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->failover_count; i++)
+        if (s->failovers[i] - EC_AHEAD_S <= now)
+            s->failovers[kept++] = s->failovers[i];
+    s->failover_count = kept;
+    for (size_t i = 0; i < s->member_count; i++)
+        forget_time(&s->members[i].since, now, 0);
+    forget_time(&s->quorum_lost_since, now, 0);
+    forget_time(&s->quorum_since, now, 0);
+    forget_time(&s->last_rolled, now, 0);
+    forget_time(&s->action.start, now, now);
 }
 
 /* --- failovers */

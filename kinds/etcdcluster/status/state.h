@@ -45,6 +45,9 @@ struct ec_state {
     size_t member_count;
 };
 void ec_state_read(const json_t *status, struct ec_state *ret);
+/* Times more than an hour after `now` are of a clock that was ahead: until then there would be no failover,
+ * no restart of the next member, and nothing would count as stuck. */
+void ec_state_forget_future(struct ec_state *s, int64_t now);
 /* Writes all except memberList, which each observation rebuilds; replaces what `status` has. */
 void ec_state_write(const struct ec_state *s, json_t *status);
 /* Ignores members, versions and the times of the quorum. */

@@ -457,6 +457,29 @@ static void test_consent_is_for_one_size(void **state)
     "\"2024-01-01T00:00:00Z\"]},\"quorumLostTime\":\"2024-01-01T00:00:01Z\",\"lastRollTime\":"     \
     "\"2024-01-01T00:00:02Z\",\"currentVersion\":\"3.5.16\",\"oldestVersion\":\"3.4.23\"}"
 
+static void test_times_of_a_clock_that_was_ahead_are_forgotten(void **state)
+{
+    const int64_t start = 1704067200;
+    struct ec_state s;
+    json_auto_t *status = json_loads(STATUS, 0, NULL);
+    (void)state;
+    ec_state_read(status, &s);
+    s.members[0].since = s.quorum_since = start;
+    s.member_count = 1;
+    ec_state_forget_future(&s, start - 3000); /* set back by less: they count as before */
+    assert_int_equal(s.action.start, start);
+    assert_int_equal(s.last_rolled, start + 2);
+    assert_int_equal(s.failover_count, 1);
+    ec_state_forget_future(&s, start - 86400);
+    assert_int_equal(s.action.start, start - 86400);
+    assert_int_equal(s.last_rolled, 0);
+    assert_int_equal(s.quorum_lost_since, 0);
+    assert_int_equal(s.quorum_since, 0);
+    assert_int_equal(s.members[0].since, 0);
+    assert_int_equal(ec_state_failovers(&s, start - 86400), 0);
+    assert_int_equal(s.failovers_total, 3);
+}
+
 static void test_state_is_written_and_read_back(void **state)
 {
     struct ec_state s;
@@ -629,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_state_is_written_and_read_back),
         cmocka_unit_test(test_each_intent_is_read_back),
         cmocka_unit_test(test_status_without_sense_breaks_nothing),
+        cmocka_unit_test(test_times_of_a_clock_that_was_ahead_are_forgotten),
         cmocka_unit_test(test_failovers_are_counted_within_their_window),
         cmocka_unit_test(test_fresh_names_are_random_and_valid),
     };
