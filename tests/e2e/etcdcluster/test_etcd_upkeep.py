@@ -155,8 +155,12 @@ def test_the_schedule_defragments_what_has_enough_free_pages(controller, run_ste
             ec.namespace, ec.name))
 
         leave_free_pages(one, 20)
-        clock.set(clock.ahead + 24 * 3600)
+        clock.set(clock.ahead + 72 * 3600)
         found = ec.wait(lambda o: o["status"]["defragmentation"]["reclaimedBytes"] > 0,
-                        "the next day")["status"]["defragmentation"]
+                        "three days later")["status"]["defragmentation"]
         assert found["reason"] == "Schedule" and found["lastScheduleTime"] > next_
+
+        clock.set(seconds_until(next_) + 60)  # it was ahead: the instants of these days count
+        ec.wait(lambda o: o["status"]["defragmentation"]["lastScheduleTime"] == next_, "the former day")
+        ec.cluster.wait_event(ec.name, ec.namespace, "ClockWasAhead")
     controller.start()
