@@ -12,6 +12,7 @@
 #include "kube/owned.h"
 #include "kube/tree.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define OBJECT_MAX (4u << 20)
@@ -662,6 +663,7 @@ static void carry_out(struct task *t, enum stw_child_step step, struct stw_json 
         keep_waiting(t);
         return;
     case STW_STEP_KEEP_TEMPLATE:
+        assert(text); /* decided only of the server's answer */
         judge_waiting(t, uid, text);
         return;
     case STW_STEP_CREATE:
