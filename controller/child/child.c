@@ -471,6 +471,65 @@ static void name_holder(struct task *t)
     set_child_state(t, STW_CHILD_FOREIGN);
 }
 
+/* --- pods of a Deployment that is not ours */
+
+static bool selects_pods(const struct stw_resource *r)
+{
+    return r == &stw_res_service || r == &stw_res_pod_monitor ||
+           stw_streq(r->kind, stw_res_disruption_budget_v1.kind);
+}
+
+static bool has_deployment(const struct stw_controller *c)
+{
+    const struct stw_watch *w;
+    for (size_t i = 0; (w = stw_controller_watch(c, i)); i++)
+        if (w == &stw_watch_deployments)
+            return true;
+    return false;
+}
+
+/* It was adopted, and its mark is gone, or it took the name of one of ours.  The cache has only what carries
+ * our label.  Also true if this is not known: the error says why. */
+static bool is_pods_foreign(struct task *t)
+{
+    stw_autobuf struct stw_buf text = STW_BUF_INIT(STW_RESPONSE_MAX_BYTES);
+    stw_autojson struct stw_json_doc doc = {0};
+    struct stw_error *err = &t->child->err;
+    struct stw_child_live deployment;
+    char key[STW_KEY_LEN], uid[64] = "";
+    stw_key_make(t->owner->ns, t->owner->name, key);
+    if (!selects_pods(t->resource) || !has_deployment(t->run->controller) ||
+        (stw_child_cached(t->run, &stw_watch_deployments, key, &deployment) == 0 &&
+         is_ours(t, &deployment)))
+        return false;
+    if (stw_kube_get(t->run->client, &stw_res_deployment, t->owner->ns, t->owner->name, &text,
+                     err) != 0) {
+        if (err->code != STW_ERR_NOT_FOUND)
+            return true;
+        *err = (struct stw_error){0};
+        return false;
+    }
+    if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
+        return true;
+    if (stw_owner_controller(stw_json_root(&doc), NULL, NULL, uid) != 0)
+        (void)stw_adopted_by(t->run->op, stw_json_root(&doc), NULL, NULL, uid);
+    return !stw_streq(uid, t->owner->uid);
+}
+
+static void hold(struct task *t)
+{
+    if (*t->child->err.text) {
+        set_child_state(t, STW_CHILD_FAILED);
+        return;
+    }
+    (void)stw_fail(
+        &t->child->err, STW_ERR_EXISTS,
+        "%s \"%s\" is not changed while Deployment \"%s\", whose pods it selects, is not "
+        "controlled by this object",
+        t->resource->kind, t->name, t->owner->name);
+    set_child_state(t, STW_CHILD_FOREIGN);
+}
+
 /* --- a pod template that waits */
 
 /* It is as the status remembers it: an earlier version of this program may have had another
@@ -547,6 +606,7 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
             return;
         }
         facts.as_wanted = as_wanted(t->run, t->what, t->wanted, &t->child->live);
+        facts.pods_foreign = !facts.as_wanted && is_pods_foreign(t);
         facts.template_waits = t->waits;
     }
     carry_out(t, stw_child_decide(&facts), root, text);
@@ -678,6 +738,9 @@ static void carry_out(struct task *t, enum stw_child_step step, struct stw_json 
     case STW_STEP_NAME_HOLDER:
         name_holder(t);
         return;
+    case STW_STEP_HOLD:
+        hold(t);
+        return;
     }
 }
 
@@ -712,6 +775,7 @@ static void sync_child(struct task *t)
         t->cached && !c->live.adopted && is_left_behind(t, c->live.owner_kind, owner_name);
     facts.terminating = t->cached && c->live.terminating;
     facts.as_wanted = facts.ours && as_wanted(t->run, t->what, t->wanted, &c->live);
+    facts.pods_foreign = facts.ours && !facts.as_wanted && is_pods_foreign(t);
     facts.template_left = facts.ours && is_as_left(t);
     carry_out(t, stw_child_decide(&facts), STW_JSON_NONE, NULL);
 }

@@ -15,6 +15,9 @@ enum stw_child_step stw_child_decide(const struct stw_child_facts *f)
         return STW_STEP_WAIT_FOR_END;
     if (f->as_wanted)
         return STW_STEP_KEEP;
+    /* Its selector would leave pods that it serves. */
+    if (f->pods_foreign)
+        return STW_STEP_HOLD;
     if (f->template_waits)
         return f->answered ? STW_STEP_KEEP_TEMPLATE : STW_STEP_CHECK_TEMPLATE;
     /* After the first apply, a difference is a repair: the server's object shows which fields differ. */

@@ -19,6 +19,8 @@ struct stw_child_facts {
     bool applied_before;
     /* Of an object of ours. */
     bool as_wanted;
+    bool
+        pods_foreign; /* it selects pods, and another client's Deployment of the owner's name makes them */
     bool template_waits; /* the wanted pod template may not be applied yet */
     bool template_left;  /* only the template differs, as the status remembers it */
 };
@@ -29,6 +31,7 @@ enum stw_child_step {
     STW_STEP_WAIT_FOR_COLLECTOR,
     STW_STEP_REFUSE,
     STW_STEP_NAME_HOLDER,    /* another owner has it */
+    STW_STEP_HOLD,           /* leave it as it is, and say whose pods it selects */
     STW_STEP_LOOK,           /* ask the server, and decide again */
     STW_STEP_CHECK_TEMPLATE, /* the same, unless what the template would change is told already */
     STW_STEP_KEEP_TEMPLATE,  /* write what differs, except the template */

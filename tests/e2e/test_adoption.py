@@ -176,6 +176,28 @@ def test_adoption_never_leaves_a_service_without_endpoints(controller, installed
         assert {k: installed.get(k, "web", namespace)["metadata"]["uid"] for k in uids} == uids
 
 
+@pytest.mark.parametrize("kind, condition_of_service", (("App", "ServiceReady"), ("MyWeb", "ServiceSynced")))
+def test_a_deployment_that_loses_its_mark_keeps_its_service(controller, installed, namespace, kind,
+                                                            condition_of_service):
+    """As by kubectl rollout undo, which replaces the annotations."""
+    with kubelet(installed, namespace):
+        installed.apply(deployment(namespace, HELM))
+        installed.apply(service(namespace, HELM))
+        installed.apply(manifest(kind, namespace, ADOPT))
+        wait_done(installed, kind, namespace)
+        installed.annotate(KINDS[kind].KIND, "web", namespace, {"steward.dev/adopt": None})
+        before = wait_served(installed, namespace)
+        installed.patch("deployment", "web", namespace, {"metadata": {"annotations": {MARK: None}}})
+        told = KINDS[kind].wait_condition(installed, "web", namespace, "Ready", "NameConflict")
+        assert 'Deployment "web" exists and is not controlled by this object' in told["message"]
+        KINDS[kind].wait_condition(installed, "web", namespace, condition_of_service, "NameConflict")
+        assert_always_served(installed, namespace, before)
+        assert installed.get("service", "web", namespace)["spec"]["selector"] == HELM
+        installed.annotate(KINDS[kind].KIND, "web", namespace, ADOPT)
+        wait_done(installed, kind, namespace)
+        assert_always_served(installed, namespace, before)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_service_of_other_pods_is_adopted_when_the_new_pods_are_ready(controller, installed,
                                                                        namespace, kind):

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define FACTS 11
+#define FACTS 12
 
 /* The facts whose bits are set in `bits`, in the order of the struct. */
 static struct stw_child_facts facts_of(unsigned bits)
@@ -27,7 +27,8 @@ static struct stw_child_facts facts_of(unsigned bits)
                                     .applied_before = b[7],
                                     .as_wanted = b[8],
                                     .template_waits = b[9],
-                                    .template_left = b[10]};
+                                    .template_left = b[10],
+                                    .pods_foreign = b[11]};
 }
 
 static bool writes(enum stw_child_step step)
@@ -55,8 +56,11 @@ static void test_every_combination_keeps_the_rules(void **state)
         assert_int_equal(step == STW_STEP_CREATE,
                          !f.answered && !f.ours && !f.left_behind && !f.refused);
         /* Whatever is rewritten is ours, and differs. */
-        if (step == STW_STEP_REWRITE || step == STW_STEP_KEEP_TEMPLATE || step == STW_STEP_LOOK)
+        if (step == STW_STEP_REWRITE || step == STW_STEP_KEEP_TEMPLATE || step == STW_STEP_LOOK ||
+            step == STW_STEP_HOLD)
             assert_true(f.ours && !f.as_wanted);
+        /* A Service whose pods another client's Deployment makes is left as it is. */
+        assert_false(f.ours && f.pods_foreign && writes(step));
         /* A settled child causes no request. */
         if (f.ours && f.as_wanted && !f.terminating)
             assert_int_equal(step, STW_STEP_KEEP);
