@@ -423,14 +423,16 @@ def fill(server, held):
 
 @pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin", "full"])
 def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop, how):
-    """Its metric and the conditions say so, once, and both heal by themselves."""
+    """Its metric and the conditions say so, with one warning of each reason, and both heal by themselves."""
     held = contextlib.ExitStack()
     before = {"killed": mariadb.kill, "silent": mariadb.pause, "full": lambda: fill(mariadb, held),
               "refuses the admin": lambda: mariadb.set_admin_password("a-third-admin-Passw0rd")}
     after = {"killed": mariadb.start, "silent": mariadb.resume, "full": held.close,
              "refuses the admin": lambda: quiet.admin_secret("main", mariadb.admin_password)}
     reasons = {"killed": ("ConnectFailed", "CircuitOpen"), "silent": ("ConnectFailed", "CircuitOpen"),
-               "refuses the admin": ("AuthFailed", "CircuitOpen"), "full": ("ConnectFailed",)}
+               "refuses the admin": ("AuthFailed", "CircuitOpen"), "full": ("ConnectFailed", "CircuitOpen")}
+    # On a full server, some logins get in: the circuit may open and close.
+    most = 2 if how == "full" else 1
     before[how]()
     try:  # a refused login: although connections of before are still logged in
         wait.until("the trouble to be noticed", lambda: is_up(quiet) == 0, 40)
@@ -445,7 +447,7 @@ def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop,
     for name in ("app", "job"):
         quiet.wait_ready(name, shop, 20)
         told = wait.until("the event", lambda n=name: warnings(quiet, shop, n))
-        assert len(told) == 1 and told[0] in reasons[how]
+        assert 1 <= len(told) <= most and set(told) <= set(reasons[how]), told
 
 
 def test_read_only_server(scene, mariadb, shop):
