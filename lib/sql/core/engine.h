@@ -281,8 +281,9 @@ struct stw_engine_ops {
     /* Ends the sessions at all hosts. */
     int (*end_sessions)(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
     bool lock_ends_sessions; /* `lock` has done that, in the same script */
-    /* Ends what keeps everybody from a login to the admin's database; NULL: nothing can. */
-    void (*free_logins)(struct stw_session *s);
+    /* Ends what keeps everybody from a login to the admin's database.  Whether the server has answered; NULL:
+     * nothing can. */
+    bool (*free_logins)(struct stw_session *s);
     /* Ends the transactions that keep the account from being changed, or also from being dropped; NULL:
      * none can. */
     int (*unblock)(struct stw_session *s, const struct stw_seen *seen, bool drop,
@@ -350,6 +351,9 @@ void stw_session_end(struct stw_session *s);
 /* The server is read-only, as after a failover: the next connection goes to the one that has its address
  * now. */
 void stw_session_leave_server(struct stw_session *s);
+/* If a login to the admin's database had no answer in time: ends what holds it up, by the connection that stands.
+ * True: the server has answered there, and visits use what is connected (stw_pool_hold). */
+bool stw_session_free_logins(struct stw_pool *p);
 const struct stw_target *stw_session_target(const struct stw_session *s);
 /* Sends one query; a connection that turns out to be dead is replaced once. */
 int stw_session_ask(struct stw_session *s, const struct stw_statement *st, stw_row_fn *row,

@@ -21,16 +21,18 @@ void stw_server_miss(struct stw_server_report *r, const char *what, const char *
     va_end(ap);
 }
 
-/* One connection stands between two pings, by which what holds up all logins can be ended. */
+/* Who holds up all logins can do so again and again.  The server is up while the connection that stands works. */
 static bool try_login(struct stw_pool *p, struct stw_fault *f)
 {
-    struct stw_session s = {.pool = p, .ops = stw_pool_ops(p)};
-    bool open;
-    s.conn = stw_pool_take_standing(p, &open);
-    if (s.conn && open)
-        s.ops->free_logins(&s);
-    stw_session_end(&s);
-    return stw_pool_ping(p, f);
+    (void)stw_session_free_logins(p);
+    if (stw_pool_ping(p, f))
+        return true;
+    if (f->timeout && stw_session_free_logins(p)) {
+        *f = (struct stw_fault){0};
+        if (stw_pool_ping(p, f))
+            return true;
+    }
+    return f->timeout && stw_pool_is_held(p);
 }
 
 int stw_server_ping(struct stw_pool *p, enum stw_sql_trouble *ret_trouble, struct stw_error *err)

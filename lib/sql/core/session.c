@@ -21,10 +21,21 @@ static bool may_connect(struct stw_fault *f)
     return false;
 }
 
+/* A login to the admin's database that has had no answer may be held up by a lock that anybody can take. */
+static struct stw_conn *take_connection(struct stw_pool *p, const char *database,
+                                        struct stw_fault *f)
+{
+    struct stw_conn *conn = may_connect(f) ? stw_pool_take(p, database, f) : NULL;
+    if (conn || database || !f->timeout || !stw_session_free_logins(p))
+        return conn;
+    *f = (struct stw_fault){0};
+    return stw_pool_take(p, NULL, f);
+}
+
 int stw_session_begin(struct stw_session *s, struct stw_pool *p, struct stw_fault *f)
 {
     *s = (struct stw_session){.pool = p, .ops = stw_pool_ops(p)};
-    s->conn = may_connect(f) ? stw_pool_take(p, NULL, f) : NULL;
+    s->conn = take_connection(p, NULL, f);
     if (!s->conn)
         return -1;
     s->facts = *s->ops->facts(s->conn);
@@ -49,6 +60,18 @@ void stw_session_end(struct stw_session *s)
     give_back(s, false);
 }
 
+bool stw_session_free_logins(struct stw_pool *p)
+{
+    struct stw_session s = {.pool = p, .ops = stw_pool_ops(p)};
+    bool held_up;
+    s.conn = stw_pool_take_standing(p, &held_up);
+    bool answers = s.conn && held_up && s.ops->free_logins(&s);
+    if (answers)
+        stw_pool_hold(p);
+    stw_session_end(&s);
+    return answers;
+}
+
 const struct stw_target *stw_session_target(const struct stw_session *s)
 {
     return stw_pool_target(s->pool);
@@ -66,7 +89,7 @@ static int move_to(struct stw_session *s, const char *database, struct stw_fault
     give_back(s, false);
     if (database && !(s->database = strdup(database)))
         return stw_fault_set(f, STW_SQL_BUSY, STW_SQL_STEP_CONNECT, "no memory");
-    s->conn = may_connect(f) ? stw_pool_take(s->pool, s->database, f) : NULL;
+    s->conn = take_connection(s->pool, s->database, f);
     if (!s->conn)
         return -1;
     if (!s->wide || s->ops->facts(s->conn)->utf8)

@@ -177,7 +177,7 @@ struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
                                                    const struct stw_account *a,
                                                    struct stw_script *s);
 int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
-void stw_pg_free_logins(struct stw_session *s);
+bool stw_pg_free_logins(struct stw_session *s);
 int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
                    struct stw_fault *f);
 /* databases.c: takes back what an owner can set that keeps the admin from working in the database. */

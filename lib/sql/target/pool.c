@@ -19,6 +19,8 @@
 #define SAME_MS 500   /* for one to the same database, before another one is closed for it */
 #define FIRST_MS 500  /* for the outcome of a first connection that another caller makes */
 #define IDLE_MS 60000 /* an idle connection is closed */
+#define HELD_MS                                                                                    \
+    30000 /* no login to the admin's database but those of pings, after one was held up */
 
 /* The longest waits between attempts.  A refused connection costs the server nothing.  One that does not answer
  * may count each attempt as an error of this host, and bar it after a hundred (max_connect_errors); one that
@@ -51,7 +53,10 @@ struct stw_pool {
     uint64_t full_since_ms; /* since then the server had no connection for a login; 0: it has */
     uint64_t full_last_ms;  /* when it last had none */
     bool cancelled, resting;
-    char last[512]; /* why the last attempt failed */
+    bool silent; /* the last login to the admin's database that failed had no answer in time */
+    uint64_t
+        held_until_ms; /* logins there are held up, while a connection that was made before works */
+    char last[512];    /* why the last attempt failed */
     size_t count;
     struct slot slots[];
 };
@@ -165,30 +170,50 @@ static void close_idle_but(struct stw_pool *p, uint64_t older_than_ms, const str
     }
 }
 
-static void close_idle(struct stw_pool *p, uint64_t older_than_ms)
-{
-    close_idle_but(p, older_than_ms, NULL);
-}
-
 /* The idle connection by which logins can be freed, if they can. */
 static struct slot *find_standing(struct stw_pool *p)
 {
-    for (size_t i = 0; p->ops->free_logins && i < p->count; i++)
-        if (p->slots[i].conn && !p->slots[i].taken && !p->slots[i].database)
-            return &p->slots[i];
+    uint64_t term = stw_fence_current().term;
+    for (size_t i = 0; p->ops->free_logins && i < p->count; i++) {
+        struct slot *s = &p->slots[i];
+        if (s->conn && !s->taken && !s->database && s->term == term)
+            return s;
+    }
     return NULL;
+}
+
+/* It gives its place to no other one, and does not end by its age: with logins held up there is no next one.
+ * Pings need it, and the only connection has to serve all. */
+static struct slot *find_spared(struct stw_pool *p)
+{
+    bool pings = p->config.target->ping_seconds > 0 && !p->resting;
+    return pings && p->count > 1 ? find_standing(p) : NULL;
+}
+
+/* Whether a connection to the admin's database is in use, or can be. */
+static bool has_admins(const struct stw_pool *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (p->slots[i].conn && !p->slots[i].database)
+            return true;
+    return false;
+}
+
+static bool is_held(const struct stw_pool *p)
+{
+    return stw_now_ms(p->config.clock) < p->held_until_ms && has_admins(p);
 }
 
 void stw_pool_tidy(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);
-    close_idle(p, IDLE_MS);
+    close_idle_but(p, IDLE_MS, find_spared(p));
 }
 
 void stw_pool_close_idle(struct stw_pool *p)
 {
     STW_LOCKED(&p->lock);
-    close_idle(p, 0);
+    close_idle_but(p, 0, NULL);
 }
 
 uint64_t stw_pool_retry_ms(struct stw_pool *p)
@@ -255,15 +280,16 @@ static bool is_full(const struct stw_pool *p)
 }
 
 /* An empty slot; if there is none, closes the idle connection to another database that was used
- * longest ago. */
+ * longest ago, but not the one that stands. */
 static struct slot *empty_slot(struct stw_pool *p)
 {
     struct slot *oldest = NULL;
+    const struct slot *stays = find_spared(p);
     for (size_t i = 0; i < p->count; i++) {
         struct slot *s = &p->slots[i];
         if (!s->taken && !s->conn)
             return s;
-        if (!s->taken && (!oldest || s->used_ms < oldest->used_ms))
+        if (!s->taken && s != stays && (!oldest || s->used_ms < oldest->used_ms))
             oldest = s;
     }
     if (oldest)
@@ -418,6 +444,12 @@ static void record_connect_result(struct stw_pool *p, bool connected, const char
 {
     if (!connected && has_waited_for_database(f, database) && !p->breaker.open)
         return;
+    if (!connected && !database && f->timeout && is_held(p))
+        return;
+    if (!database) {
+        p->silent = !connected && f->timeout;
+        p->held_until_ms = 0;
+    }
     if (connected || !counts_as_dead(f, database)) {
         stw_breaker_success(&p->breaker);
         p->proven = true;
@@ -527,6 +559,14 @@ static struct stw_conn *try_take(struct stw_pool *p, const char *database, uint6
                                    "a first connection is still being made");
         return NULL;
     }
+    if (!database && is_held(p)) {
+        *until_ms = started_ms + WAIT_MS;
+        if (now >= *until_ms)
+            (void)set_target_fault(p, f, STW_SQL_BUSY,
+                                   "logins to the admin's database are held up by a lock, and the "
+                                   "connections that were made before are in use");
+        return NULL;
+    }
     if (is_full(p) && is_in_use(p, database) && now < started_ms + SAME_MS) {
         *until_ms = started_ms + SAME_MS;
         return NULL;
@@ -548,22 +588,38 @@ struct stw_conn *stw_pool_take(struct stw_pool *p, const char *database, struct 
     struct stw_conn *conn;
     uint64_t until = 0, started = stw_now_ms(p->config.clock);
     (void)pthread_mutex_lock(&p->lock);
-    close_idle(p, IDLE_MS);
+    close_idle_but(p, IDLE_MS, find_spared(p));
     while (!(conn = try_take(p, database, started, &until, f)) && f->trouble == STW_SQL_FINE)
         stw_cond_wait_until(&p->cond, &p->lock, until);
     (void)pthread_mutex_unlock(&p->lock);
     return conn;
 }
 
-struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open)
+struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_held_up)
 {
     STW_LOCKED(&p->lock);
     struct slot *s = p->cancelled || !p->ops->free_logins ? NULL : idle_slot(p, NULL);
-    *ret_open = p->breaker.open;
+    *ret_held_up = p->silent || is_held(p);
     if (!s)
         return NULL;
     s->taken = true;
     return s->conn;
+}
+
+void stw_pool_hold(struct stw_pool *p)
+{
+    STW_LOCKED(&p->lock);
+    p->held_until_ms = stw_now_ms(p->config.clock) + HELD_MS;
+    p->proven = true;
+    stw_breaker_success(&p->breaker);
+    show_circuit(p);
+    (void)pthread_cond_broadcast(&p->cond);
+}
+
+bool stw_pool_is_held(struct stw_pool *p)
+{
+    STW_LOCKED(&p->lock);
+    return is_held(p);
 }
 
 bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f)

@@ -20,8 +20,13 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost);
  * server.  False: the fault is the server's. */
 bool stw_pool_blame_database(struct stw_fault *f, const char *database, enum stw_sql_step step);
 void stw_pool_close_idle(struct stw_pool *p);
-/* The idle connection by which logins can be freed, or NULL; `ret_open`: whether the circuit is open. */
-struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_open) STW_MUST_CHECK;
+/* The idle connection by which logins can be freed, or NULL; `ret_held_up`: the last login to the admin's database
+ * had no answer in time. */
+struct stw_conn *stw_pool_take_standing(struct stw_pool *p, bool *ret_held_up) STW_MUST_CHECK;
+/* That connection has had an answer, so the server is not down: until a login succeeds, all callers use what is
+ * connected to the admin's database already, and wait for it. */
+void stw_pool_hold(struct stw_pool *p);
+bool stw_pool_is_held(struct stw_pool *p);
 /* Logs in, and out, unless there was no idle connection by which logins can be freed.  False: `f`, which is BUSY
  * while there is no place for a connection: it waits for none. */
 bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f);

@@ -1141,28 +1141,116 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
     probe.drop(**account(user))
 
 
-@pytest.mark.every_version("locks on databases")
-def test_account_that_holds_up_all_logins_of_the_admin_does_not_stop_the_target(make_probe, pg, user):
-    """Any account can ask for DROP DATABASE of the admin's database, and keep that waiting: each login there waits
-    behind it.  What waits is ended by the connection that stands."""
+class HeldLogins:
+    """Any account can ask for DROP DATABASE of the admin's database, and keep that waiting by a setting of its
+    own: each login there waits behind it.  Sessions take turns: the next fires when the one before was ended."""
+
+    def __init__(self, pg, user, droppers):
+        self.pg, self.user, self.fired, self.ending = pg, user, 0, threading.Event()
+        self.lib = dblogin.client(pg, "postgres")
+        self.turn = threading.Lock()
+        self.threads = [threading.Thread(target=self.fire) for _ in range(droppers)]
+
+    def fire(self):
+        conn = self.lib.open(self.user, PASSWORD)
+        for _ in range(2000):
+            with self.turn:
+                if self.ending.is_set():
+                    break
+                self.fired += 1
+                self.lib.run(conn, f"DROP DATABASE {self.user}_a")
+            if not self.lib.ping(conn):
+                self.lib.close(conn)
+                conn = self.lib.open(self.user, PASSWORD)
+        self.lib.close(conn)
+
+    def __enter__(self):
+        self.held = dblogin.Session(self.pg, self.user, PASSWORD, f"{self.user}_a")
+        self.hold()
+        for one in self.threads:
+            one.start()
+        wait.until("the lock", lambda: self.pg.sql("SELECT 1 FROM pg_locks WHERE locktype = 'object' AND mode = "
+                                                   "'AccessExclusiveLock' AND classid = 'pg_database'::regclass"))
+        return self
+
+    def hold(self):
+        """Also after its session was ended."""
+        self.held.lib.close(self.held.conn)
+        self.held.conn = self.lib.open(self.user, PASSWORD)
+        self.held.run(f"BEGIN; ALTER ROLE {self.user} IN DATABASE {self.user}_a SET work_mem = '1MB'")
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.pg.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{self.user}'")
+        for one in self.threads:
+            one.join(60)
+        self.held.lib.close(self.held.conn)
+        self.held.conn = None
+
+
+def holds_up(pg, user, make_probe, **more):
+    """A probe whose admin's database is one of its own, and that has pinged it."""
     pg.sql(f"CREATE DATABASE {user}_a")
-    probe = make_probe(pg.target("db", connectTimeoutSeconds=2, admin={
+    probe = make_probe(pg.target("db", connectTimeoutSeconds=2, **more, admin={
         "user": dbserver.ADMIN, "passwordFile": str(pg.admin_file), "database": f"{user}_a"}))
     probe.sync(**account(user))
     assert probe.ask("ping")["result"] == 0
-    with dblogin.Session(pg, user, PASSWORD, f"{user}_a") as held, \
-            dblogin.Session(pg, user, PASSWORD, "postgres") as dropper:
-        held.run(f"BEGIN; ALTER ROLE {user} IN DATABASE {user}_a SET work_mem = '1MB'")
-        drop = threading.Thread(target=dropper.lib.run, args=(dropper.conn, f"DROP DATABASE {user}_a"))
-        drop.start()
-        wait.until("the lock", lambda: pg.sql(
-            "SELECT 1 FROM pg_locks WHERE classid = 'pg_database'::regclass AND mode = 'AccessExclusiveLock'"))
-        assert probe.ask("ping")["trouble"] == "CONNECT"
-        wait.until("a login of the admin", lambda: probe.ask("ping")["result"] == 0)
-        assert probe.sync(**account(user, "n3w-Pa55word"))["password_changed"]
-        drop.join(60)
-        assert not dropper.works() and held.works()
+    return probe
+
+
+@pytest.mark.every_version("locks on databases")
+@pytest.mark.parametrize("droppers", (1, 2, 4))
+def test_account_that_holds_up_all_logins_of_the_admin_does_not_stop_the_target(make_probe, pg, user,
+                                                                                droppers):
+    """What waits, and what keeps it waiting, is ended by the connection that stands, which serves all until a
+    login succeeds."""
+    probe = holds_up(pg, user, make_probe)
+    other = account(f"{user}o", owner="other/o", uid="uid-o")
+    with HeldLogins(pg, user, droppers) as attack:
+        for round_ in range(3):
+            assert probe.ask("ping")["result"] == 0
+            report = probe.sync(**{**other, "password": account("x", f"n3w-Pa55word-{round_}")["password"]})
+            assert report["ms"] < 1500, report
+            assert all(line.endswith(" 0") for line in probe.metric("steward_sql_circuit_open"))
+            if not attack.held.works():
+                attack.hold()
+        assert attack.fired > 1 or droppers == 1
+    wait.until("a login of the admin", lambda: probe.ask("ping")["result"] == 0)
+    for one in (other, account(user)):
+        probe.drop(**one)
+    probe.close()
+    pg.sql(f"DROP DATABASE {user}_a WITH (FORCE)")
+
+
+def test_connection_by_which_logins_are_freed_gives_its_place_to_no_other(make_probe, pg, user):
+    """Also when an object has rights in as many databases as the target has connections."""
+    databases = [f"{user}_{i}" for i in range(4)]
+    for one in databases:
+        pg.sql(f"CREATE DATABASE {one}")
+    probe = holds_up(pg, user, make_probe, maxConnections=4)
+    probe.sync(**account(user, grants=[grant(one, "CREATE", schema="public") for one in databases]))
+    with HeldLogins(pg, user, 1):
+        assert probe.ask("ping")["result"] == 0
+        assert probe.sync(**account(f"{user}o", owner="other/o", uid="uid-o"))["created"]
+    probe.drop(**account(f"{user}o", owner="other/o", uid="uid-o"))
     probe.drop(**account(user))
+    probe.close()
+    for one in [*databases, f"{user}_a"]:
+        pg.sql(f"DROP DATABASE {one} WITH (FORCE)")
+
+
+def test_session_with_an_advisory_lock_like_that_of_a_database_goes_on(make_probe, pg, user):
+    """Its numbers are those of pg_database and of the admin's database."""
+    probe = holds_up(pg, user, make_probe)
+    [[oid]] = pg.sql(f"SELECT oid FROM pg_database WHERE datname = '{user}_a'")
+    probe.sync(**account(f"{user}i", owner="other/i", uid="uid-i"))
+    with dblogin.Session(pg, f"{user}i", PASSWORD, "postgres") as innocent, HeldLogins(pg, user, 1):
+        innocent.run(f"SELECT pg_advisory_lock(1262, {oid})")
+        assert probe.ask("ping")["result"] == 0
+        assert innocent.works()
+    probe.drop(**account(f"{user}i", owner="other/i", uid="uid-i"))
+    probe.drop(**account(user))
+    probe.close()
     pg.sql(f"DROP DATABASE {user}_a WITH (FORCE)")
 
 
