@@ -4,11 +4,17 @@
  * what differs. */
 #include "sql/core/databases.h"
 
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/util.h"
 #include "sql/core/databases_priv.h"
 #include "sql/target/pool_priv.h"
 
 #include <stdio.h>
+
+/* Of one database, and of all that took so long: then the others are left to the next try. */
+#define SLOW_MS 1000
+#define SLOW_IN_ALL_MS 4000
 
 struct database_work {
     const struct stw_databases *want;
@@ -321,20 +327,47 @@ static void note_failure(struct database_work *w)
         (void)stw_error_wrap(&w->r->err, "database \"%.64s\"", w->db->name);
 }
 
+/* Does the step for one database.  Whether it took so long that the others are left to the next try: each of them
+ * may be locked, and the visit has a connection of the target meanwhile. */
+static bool run_step(struct database_work *w, step_fn *step, uint64_t *slow_ms)
+{
+    uint64_t began_ms = stw_now_ms(&stw_clock_system);
+    w->f = (struct stw_fault){0};
+    (void)step(w);
+    stw_mark_done(&w->seen.mark);
+    w->seen = (struct stw_database_seen){0};
+    uint64_t took_ms = stw_now_ms(&stw_clock_system) - began_ms;
+    if (took_ms < SLOW_MS)
+        return false;
+    *slow_ms += took_ms;
+    return w->f.trouble == STW_SQL_LOCKED || *slow_ms >= SLOW_IN_ALL_MS;
+}
+
+static void leave_database(struct database_work *w)
+{
+    w->f = (struct stw_fault){0};
+    (void)stw_fault_set(&w->f, STW_SQL_LOCKED, STW_SQL_STEP_LOOKUP,
+                        "it is left to the next try: another database of this object is locked, "
+                        "or those before it took too long");
+}
+
+/* The first one is another one each time, so that one that stays locked keeps no other from its turn. */
 static int run_all(struct stw_pool *p, const struct stw_databases *want,
                    struct stw_database_report *each, step_fn *step)
 {
     struct database_work w = {.want = want};
-    bool begun = begin_session(&w, p) == 0;
+    bool begun = begin_session(&w, p) == 0, over = false;
+    uint64_t slow_ms = 0, first = stw_random();
     int result = begun ? 0 : -1;
-    for (size_t i = 0; i < want->count; i++) {
+    for (size_t n = 0; n < want->count; n++) {
+        size_t i = (size_t)(first + n) % want->count;
         w.db = &want->items[i];
         w.r = &each[i];
         if (begun && !(w.f.lost || w.f.trouble == STW_SQL_CONNECT)) {
-            w.f = (struct stw_fault){0};
-            (void)step(&w);
-            stw_mark_done(&w.seen.mark);
-            w.seen = (struct stw_database_seen){0};
+            if (over)
+                leave_database(&w);
+            else
+                over = run_step(&w, step, &slow_ms);
         }
         if (w.f.trouble == STW_SQL_FINE)
             continue;

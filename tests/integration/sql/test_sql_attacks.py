@@ -1141,6 +1141,31 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
     probe.drop(**account(user))
 
 
+@pytest.mark.every_version("locks on databases")
+def test_visit_waits_for_the_lock_of_one_database_and_leaves_the_others(make_probe, pg, user):
+    """The visit has one of the few connections of the target.  What is not locked has its turn in one of the
+    next tries, whatever its place in the list is."""
+    probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
+    names = [f"{user}_{i}" for i in range(6)]
+    wanted = account(f"{user}v", owner="other/victim", uid="uid-v", databases=[{"name": one} for one in names])
+    assert probe.ask("databases", **wanted)["result"] == 0
+    probe.sync(**account(user))
+    with dblogin.Session(pg, user, PASSWORD, "postgres") as held:
+        held.run("BEGIN;" + ";".join(f"ALTER ROLE {user} IN DATABASE {one} SET work_mem = '1MB'"
+                                     for one in names[:-1]))
+        began = time.monotonic()
+        report = probe.ask("undatabases", **wanted)
+        assert time.monotonic() - began < 3.5, report
+        assert {one["trouble"] for one in report["each"][:-1]} == {"LOCKED"}, report
+        assert any("left to the next try" in one["error"] for one in report["each"]), report
+        free = f"SELECT 1 FROM pg_database WHERE datname = '{names[-1]}'"
+        wait.until("the drop of the one that is not locked",
+                   lambda: not pg.sql(free) or not probe.ask("undatabases", **wanted))
+    wait.until("the drops", lambda: probe.ask("undatabases", **wanted)["result"] == 0)
+    assert not pg.sql(f"SELECT 1 FROM pg_database WHERE datname LIKE '{user}%'")
+    probe.drop(**account(user))
+
+
 class HeldLogins:
     """Any account can ask for DROP DATABASE of the admin's database, and keep that waiting by a setting of its
     own: each login there waits behind it.  Sessions take turns: the next fires when the one before was ended."""
