@@ -51,13 +51,28 @@ int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, stru
 /* The locks that keep a role from being changed, of a row `l` of pg_locks with its role `r`.  A role may change its own password
  * and settings: that holds the catalogue's lock until the transaction ends, and of roles without
  * CREATEROLE nothing else does.  A GRANT to a role holds the role itself, also one on a temporary table,
- * which only keeps it from being dropped. */
-static void put_holds(struct stw_buf *out, const struct stw_seen *seen, bool drop)
+ * which only keeps it from being dropped.  Whose row of the catalogue another role's transaction has
+ * changed only a superuser sees. */
+static void put_holds(struct stw_buf *out, const struct stw_facts *k, const struct stw_seen *seen,
+                      bool drop)
 {
-    stw_buf_adds(out,
+    stw_buf_addf(out,
                  "l.granted AND ((l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND "
                  "l.relation IN ('pg_authid'::regclass, 'pg_db_role_setting'::regclass) AND NOT "
-                 "r.rolcreaterole)");
+                 "r.rolcreaterole AND (r.oid = %s",
+                 seen->role_oid);
+    if (k->superuser)
+        stw_buf_addf(out,
+                     " OR EXISTS (SELECT FROM pg_locks x WHERE x.virtualtransaction = "
+                     "l.virtualtransaction AND x.granted AND ((x.locktype = 'transactionid' AND "
+                     "(x.transactionid IN (SELECT u.xmax FROM pg_authid u WHERE u.oid = %s) OR "
+                     "x.transactionid IN (SELECT g.xmax FROM pg_db_role_setting g WHERE g.setrole "
+                     "= %s))) OR (l.relation = 'pg_db_role_setting'::regclass AND x.locktype = "
+                     "'object' AND x.classid = 'pg_authid'::regclass AND x.objid = %s)))",
+                     seen->role_oid, seen->role_oid, seen->role_oid);
+    else
+        stw_buf_adds(out, " OR l.relation = 'pg_authid'::regclass");
+    stw_buf_adds(out, "))");
     if (drop)
         stw_buf_addf(out,
                      " OR (l.locktype = 'object' AND l.classid = 'pg_authid'::regclass AND "
@@ -101,7 +116,8 @@ static void end_each(struct stw_session *s, const struct stw_script *all)
     }
 }
 
-/* A prepared transaction has no session.  Only a superuser, or who prepared it, can end it. */
+/* A prepared transaction has no session.  Only a superuser, or who prepared it, can end it.  One of another account
+ * stays, and is reported as the lock that it is. */
 static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool drop,
                         struct stw_fault *f)
 {
@@ -113,7 +129,8 @@ static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool
         "ON t.transactionid = p.transaction AND t.granted AND t.pid IS NULL JOIN pg_locks l "
         "ON l.virtualtransaction = t.virtualtransaction AND l.pid IS NULL JOIN pg_roles r "
         "ON r.rolname = p.owner WHERE NOT r.rolsuper AND r.rolname <> current_user AND ");
-    put_holds(&st->text, seen, drop);
+    stw_buf_addf(&st->text, "r.oid = %s AND ", seen->role_oid);
+    put_holds(&st->text, &s->facts, seen, drop);
     stw_buf_adds(&st->text, " LIMIT 100");
     if (stw_session_ask(s, st, read_prepared, &ends, f) != 0)
         return -1;
@@ -133,7 +150,7 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
                  "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
                  "WHERE l.pid <> pg_backend_pid() AND NOT r.rolsuper AND r.rolname <> current_user "
                  "AND ");
-    put_holds(&st->text, seen, drop);
+    put_holds(&st->text, &s->facts, seen, drop);
     stw_buf_adds(&st->text, ") h");
     if (stw_session_run(s, &script, f) != 0)
         return -1;

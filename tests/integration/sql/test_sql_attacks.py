@@ -1321,6 +1321,30 @@ def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_pr
     probe.drop(**accomplice)
 
 
+@pytest.mark.every_version("the locks of ALTER ROLE, and how prepared transactions are shown")
+@pytest.mark.parametrize("then", ("sync", "lock", "drop"))
+def test_account_that_is_locked_out_takes_no_transaction_of_another_with_it(make_probe, pg, user, then):
+    """Which has changed its own password or setting at the same time, or has prepared that."""
+    probe = make_probe(pg.target("db"))
+    other = account(f"{user}i", owner="other/i", uid="uid-i")
+    probe.sync(**account(user))
+    probe.sync(**other)
+    with dblogin.Session(pg, f"{user}i", PASSWORD, "postgres") as innocent, \
+            dblogin.Session(pg, f"{user}i", PASSWORD, "postgres") as migration, \
+            dblogin.Session(pg, user, PASSWORD, "postgres") as held:
+        innocent.run(f"BEGIN; ALTER ROLE {user}i SET work_mem = '2MB'")
+        migration.run(f"BEGIN; ALTER ROLE {user}i IN DATABASE postgres SET work_mem = '2MB'; "
+                      f"PREPARE TRANSACTION '{user}'")
+        held.run(f"BEGIN; ALTER ROLE {user} PASSWORD 'their-Own-Pa55'")
+        report = probe.ask(then, **account(user, "n3w-Pa55word"))
+        assert report["result"] == 0, report
+        assert innocent.works() and not held.works()
+        assert pg.sql("SELECT gid FROM pg_prepared_xacts") == [[user]]
+    pg.sql(f"ROLLBACK PREPARED '{user}'")
+    for one in (account(user), other):
+        probe.drop(**one)
+
+
 def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, pg, user):
     """The locks of very many have no room in the server at a time, which would fail for all of its clients:
     20,000 tables are too many for a server as it is installed.  Sequences of columns go with their tables."""
