@@ -213,8 +213,30 @@ def test_whoever_may_not_look_is_told_so(doctor, well, namespace, tmp_path):
     assert advice == "Run this with the rights of an administrator of the cluster."
 
 
-def test_with_the_account_of_the_pod_one_line_names_what_is_not_checked(doctor, well):
-    status, checks = doctor(kubeconfig=well.kubeconfig_steward)
+@pytest.fixture(name="like_steward")
+def account_with_the_rights_of_steward(well, namespace, tmp_path):
+    """The kubeconfig of another account: what steward's own is seen to use is compared with its rights
+    (tests/rights)."""
+    account, made = f"{namespace}/like-steward", []
+    well.create_account(account)
+    for kind in ("clusterrolebinding", "rolebinding"):
+        for one in well.list(kind):
+            if not [s for s in one.get("subjects", []) if f"{s.get('namespace')}/{s['name']}" == stw.ACCOUNT]:
+                continue
+            copy = {k: one[k] for k in ("apiVersion", "kind", "roleRef")}
+            copy["metadata"] = {"name": f"{one['metadata']['name']}-{namespace}"}
+            copy["subjects"] = [{"kind": "ServiceAccount", "namespace": namespace, "name": "like-steward"}]
+            if kind == "rolebinding":
+                copy["metadata"]["namespace"] = one["metadata"]["namespace"]
+            well.create(copy)
+            made.append((kind, copy["metadata"]))
+    yield well.kubeconfig_of(account, tmp_path / "kubeconfig")
+    for kind, metadata in made:
+        well.delete(kind, metadata["name"], metadata.get("namespace"))
+
+
+def test_with_the_account_of_the_pod_one_line_names_what_is_not_checked(doctor, like_steward):
+    status, checks = doctor(kubeconfig=like_steward)
     assert status == 0, checks
     verdict, seen, advice = checks["not checked"]
     assert verdict == "warn" and seen.startswith("this account may not read ") and "CRDs" in seen
