@@ -8,6 +8,7 @@
 #include "controller/child/decide.h"
 #include "controller/child/extras_priv.h"
 #include "controller/condition.h"
+#include "controller/manager/manager_priv.h"
 #include "controller/queue/guard.h"
 #include "kube/owned.h"
 #include "kube/tree.h"
@@ -471,21 +472,24 @@ static void name_holder(struct task *t)
     set_child_state(t, STW_CHILD_FOREIGN);
 }
 
+/* True: an owner reference names a controller, of this kind and name (64 and 254 bytes; may be NULL).
+ * `uid` is that of the controller, or else of the owner that the mark names; "": there is neither. */
+static bool find_owner(const struct task *t, struct stw_json object, char *kind, char *name,
+                       char uid[static 64])
+{
+    if (stw_owner_controller(object, kind, name, uid) == 0)
+        return true;
+    if (stw_adopted_by(t->run->op, object, NULL, NULL, uid) != 0)
+        *uid = '\0';
+    return false;
+}
+
 /* --- pods of a Deployment that is not ours */
 
 static bool selects_pods(const struct stw_resource *r)
 {
     return r == &stw_res_service || r == &stw_res_pod_monitor ||
            stw_streq(r->kind, stw_res_disruption_budget_v1.kind);
-}
-
-static bool has_deployment(const struct stw_controller *c)
-{
-    const struct stw_watch *w;
-    for (size_t i = 0; (w = stw_controller_watch(c, i)); i++)
-        if (w == &stw_watch_deployments)
-            return true;
-    return false;
 }
 
 /* It was adopted, and its mark is gone, or it took the name of one of ours.  The cache has only what carries
@@ -498,7 +502,8 @@ static bool is_pods_foreign(struct task *t)
     struct stw_child_live deployment;
     char key[STW_KEY_LEN], uid[64] = "";
     stw_key_make(t->owner->ns, t->owner->name, key);
-    if (!selects_pods(t->resource) || !has_deployment(t->run->controller) ||
+    if (!selects_pods(t->resource) ||
+        !stw_controller_has_watch(t->run->controller, &stw_watch_deployments) ||
         (stw_child_cached(t->run, &stw_watch_deployments, key, &deployment) == 0 &&
          is_ours(t, &deployment)))
         return false;
@@ -511,8 +516,7 @@ static bool is_pods_foreign(struct task *t)
     }
     if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
         return true;
-    if (stw_owner_controller(stw_json_root(&doc), NULL, NULL, uid) != 0)
-        (void)stw_adopted_by(t->run->op, stw_json_root(&doc), NULL, NULL, uid);
+    (void)find_owner(t, stw_json_root(&doc), NULL, NULL, uid);
     return !stw_streq(uid, t->owner->uid);
 }
 
@@ -594,14 +598,13 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
     }
     struct stw_json root = stw_json_root(&doc);
     struct stw_child_facts facts = {.answered = true, .may_adopt = t->owner->adopt};
-    facts.controlled = stw_owner_controller(root, t->holder_kind, t->holder_name, owner_uid) == 0;
-    bool marked = !facts.controlled && stw_adopted_by(t->run->op, root, NULL, NULL, owner_uid) == 0;
-    facts.ours = (facts.controlled || marked) && stw_streq(owner_uid, t->owner->uid);
+    facts.controlled = find_owner(t, root, t->holder_kind, t->holder_name, owner_uid);
+    facts.ours = *owner_uid && stw_streq(owner_uid, t->owner->uid);
     facts.left_behind = facts.controlled && is_left_behind(t, t->holder_kind, t->holder_name);
     facts.terminating = stw_json_there(stw_json_path(root, "metadata.deletionTimestamp"));
     if (facts.ours && !facts.terminating) {
         take_answer(t, text);
-        if (marked && want_as_adopted(t) != 0) {
+        if (!facts.controlled && want_as_adopted(t) != 0) {
             set_child_state(t, STW_CHILD_FAILED);
             return;
         }

@@ -33,8 +33,8 @@ bool stw_adoption_transfer(const struct stw_resource *r, struct stw_json live, c
 bool stw_adoption_waits(const struct stw_child *child);
 
 /* --- refused.c */
-/* Asks once a minute, and when the user asks for something else, that refused pods of a Deployment are created again.  Sets
- * live.rollout.retry_ms.  Other children are left alone.  At most one write. */
+/* Asks once a minute, and when the user asks for something else, that refused pods of a Deployment
+ * are created again.  Sets live.rollout.retry_ms.  Other children are left alone.  At most one write. */
 void stw_child_retry_pods(struct stw_run *run, const struct stw_owner *owner,
                           struct stw_child *child);
 

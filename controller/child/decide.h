@@ -19,8 +19,7 @@ struct stw_child_facts {
     bool applied_before;
     /* Of an object of ours. */
     bool as_wanted;
-    bool
-        pods_foreign; /* it selects pods, and another client's Deployment of the owner's name makes them */
+    bool pods_foreign;   /* the pods that it selects are of a Deployment that is not ours */
     bool template_waits; /* the wanted pod template may not be applied yet */
     bool template_left;  /* only the template differs, as the status remembers it */
 };

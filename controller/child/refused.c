@@ -28,10 +28,10 @@ static bool is_due(const struct stw_run *run, const struct stw_owner *owner,
                    const struct stw_rollout *r, uint64_t *ret_wait_ms)
 {
     int64_t age_ms = (stw_wall_us(run->clock) - r->refused_us) / 1000;
-    bool anew =
+    bool asked_again =
         stw_hash_is_set(r->retried_for) && !stw_hash_equal(r->retried_for, hash_asked(owner));
     bool from_future = age_ms < 0; /* a clock was set */
-    bool due = anew || from_future || age_ms >= STW_REFUSED_AGAIN_MS;
+    bool due = asked_again || from_future || age_ms >= STW_REFUSED_AGAIN_MS;
     *ret_wait_ms = due ? STW_REFUSED_AGAIN_MS : STW_REFUSED_AGAIN_MS - (uint64_t)age_ms;
     return due;
 }

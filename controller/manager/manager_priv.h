@@ -163,4 +163,8 @@ int stw_manager_secret(void *ctx, const char *ns, const char *name, const char *
 /* Of a Secret as the API server returned it. */
 void stw_secret_describe(struct stw_json secret, const char *key, struct stw_secret_facts *ret);
 
+/* --- run.c */
+/* Whether the controller names this watch, as its own, in a row of a child, or in .watches. */
+bool stw_controller_has_watch(const struct stw_controller *c, const struct stw_watch *w);
+
 #endif

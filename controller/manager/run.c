@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static bool is_known_watch(const struct stw_controller *c, const struct stw_watch *w)
+bool stw_controller_has_watch(const struct stw_controller *c, const struct stw_watch *w)
 {
     const struct stw_watch *one = c->own;
     for (size_t i = 0; one && one != w; one = stw_controller_watch(c, i++))
@@ -28,7 +28,7 @@ static void die_of_unknown_watch(const struct stw_watch *w)
 struct stw_informer *stw_run_cache(const struct stw_run *run, const struct stw_watch *w)
 {
     struct stw_watch_cache *cache = stw_manager_cache(run->manager, w);
-    if (!cache && run->manager && !is_known_watch(run->controller, w))
+    if (!cache && run->manager && !stw_controller_has_watch(run->controller, w))
         die_of_unknown_watch(w);
     return cache ? cache->informer : NULL;
 }
