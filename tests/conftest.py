@@ -121,17 +121,17 @@ def _one_at_a_time(cluster):
 def _factory(installed, binary, folder):
     started = []
 
-    def start(*args, ready=True, door=False, kubeconfig=None, clock=None, env=None,
+    def start(*args, ready=True, webhook=False, kubeconfig=None, clock=None, env=None,
               binary=binary):
         number = next(_numbers)
         one = stw.Steward(binary, installed, kubeconfig or installed.kubeconfig_steward, folder,
                           args, name=f"steward-{number}", clock=clock, env=env)
         started.append(one)
-        if door:
+        if webhook:
             stw.install_webhooks(installed, binary, one.webhook_port)
         one.start(ready=ready)
-        if door:
-            one.wait_door()
+        if webhook:
+            one.wait_webhook()
         return one
 
     return start, started
@@ -149,16 +149,16 @@ def steward(installed, steward_binary, tmp_path_factory):
     """A ready steward that serves the API server's webhook calls."""
     start, started = _factory(installed, steward_binary, tmp_path_factory.mktemp("steward"))
     try:
-        yield start(door=True)
+        yield start(webhook=True)
     finally:
         _end(installed, started)
 
 
 @pytest.fixture
 def run_steward(installed, steward_binary, tmp_path):
-    """run_steward(*flags, ready=True, door=False): starts one more; all are stopped at the end.
+    """run_steward(*flags, ready=True, webhook=False): starts one more; all are stopped at the end.
 
-    With door=True the webhook configurations point to this one; with a clock it uses that clock.
+    With webhook=True the webhook configurations point to this one; with a clock it uses that clock.
     """
     start, started = _factory(installed, steward_binary, tmp_path)
     try:

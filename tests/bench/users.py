@@ -52,7 +52,7 @@ class Users:
     def create(self, first, count):
         """Creates Secrets and objects; a steward that reconciles nothing admits them."""
         names = [f"steward-{n:05}" for n in range(first, count)]
-        with self.scene.door():
+        with self.scene.webhook():
             self.api.write_all(
                 ("POST", SECRETS, databaseuser.secret(name, NS, f"{name}-Passw0rd"))
                 for name in names)

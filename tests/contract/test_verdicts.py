@@ -11,7 +11,7 @@ import subprocess
 import pytest
 import yaml
 
-from support import compared, daily, door, objects, paths, wait
+from support import compared, daily, objects, paths, wait, webhook
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -45,7 +45,7 @@ def served(server, tmp_path_factory):
     """The API server with the definitions and the webhook."""
     definitions = _printed("crds", *(["--rules"] if server.minor >= RULES_MINOR else []))
     made = [f"{CRDS}/{d['metadata']['name']}" for d in definitions]
-    one = door.Door(paths.steward_binary(), tmp_path_factory.mktemp("door")).start()
+    one = webhook.Webhook(paths.steward_binary(), tmp_path_factory.mktemp("webhook")).start()
     try:
         for path, definition in zip(made, definitions):
             answer = server.apply(path, definition)

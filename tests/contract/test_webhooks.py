@@ -198,7 +198,7 @@ def test_another_bundle(server, space, things, hooks, thing, tmp_path):
     path = hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     config = server.get(path)
     hooks.pair(tmp_path / "new")
-    stranger = h.pem(h.door.make_pair(tmp_path / "stranger", "127.0.0.1"))
+    stranger = h.pem(h.webhook.make_pair(tmp_path / "stranger", "127.0.0.1"))
 
     def trust(bundle):
         for entry in config["webhooks"]:

@@ -26,32 +26,32 @@ def eru(name, namespace, schedule):
 
 
 @pytest.fixture(scope="module")
-def no_door(installed):
+def no_webhook(installed):
     """No webhook is installed: the API server stores all that a test writes."""
     stw.uninstall_webhooks(installed)
     return installed
 
 
 @pytest.fixture
-def audit(no_door, steward_binary, namespace):
+def audit(no_webhook, steward_binary, namespace):
     """audit(*arguments): audits the test's namespace, with the account of steward."""
     def call(*arguments):
-        return k8s.run([steward_binary, "audit", "--kubeconfig", no_door.kubeconfig_steward,
+        return k8s.run([steward_binary, "audit", "--kubeconfig", no_webhook.kubeconfig_steward,
                         "-n", namespace, *arguments], check=False)
     return call
 
 
-def test_nothing_to_find(audit, no_door, namespace):
-    no_door.apply(myweb("site", namespace, 0))
+def test_nothing_to_find(audit, no_webhook, namespace):
+    no_webhook.apply(myweb("site", namespace, 0))
     result = audit("--quiet")
     assert result.returncode == 0, result.stderr
     assert result.stdout == "1 object: 0 would be refused today, 0 with warnings only, 1 fine\n"
 
 
-def test_findings_in_the_words_of_the_door(audit, no_door, namespace):
-    no_door.apply([myweb("a", namespace, 30421), myweb("b", namespace, 30421),
-                   myweb("c", namespace, 80), eru("e", namespace, "61 * * * *")])
-    before = no_door.list("mywebs", namespace)
+def test_findings_are_those_of_admission(audit, no_webhook, namespace):
+    no_webhook.apply([myweb("a", namespace, 30421), myweb("b", namespace, 30421),
+                      myweb("c", namespace, 80), eru("e", namespace, "61 * * * *")])
+    before = no_webhook.list("mywebs", namespace)
     result = audit()
     assert result.returncode == 1, result.stderr
     lines = result.stdout.splitlines()
@@ -65,11 +65,11 @@ def test_findings_in_the_words_of_the_door(audit, no_door, namespace):
     assert any(line.startswith(f"Eru {namespace}/e: error: spec.schedule: Invalid value:")
                for line in lines)
     assert lines[-1] == "4 objects: 4 would be refused today, 0 with warnings only, 0 fine"
-    assert no_door.list("mywebs", namespace) == before
+    assert no_webhook.list("mywebs", namespace) == before
 
 
-def test_json(audit, no_door, namespace):
-    no_door.apply([myweb("a", namespace, 80), eru("e", namespace, "61 * * * *")])
+def test_json(audit, no_webhook, namespace):
+    no_webhook.apply([myweb("a", namespace, 80), eru("e", namespace, "61 * * * *")])
     result = audit("-o", "json", "myweb")
     assert result.returncode == 1
     report = json.loads(result.stdout)
@@ -83,17 +83,17 @@ def test_json(audit, no_door, namespace):
 
 
 @pytest.mark.oldest("lists in pages")
-def test_many_pages(audit, no_door, namespace):
+def test_many_pages(audit, no_webhook, namespace):
     """A page of a list has 250 objects."""
-    no_door.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
-                                     [myweb("bad", namespace, 80)]))
+    no_webhook.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
+                                        [myweb("bad", namespace, 80)]))
     result = audit("--quiet", "mywebs")
     assert result.returncode == 1
     assert result.stdout.startswith(f"MyWeb {namespace}/bad: error: ")
     assert "\n261 objects: 1 would be refused today," in result.stdout
 
 
-def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
+def test_accounts_and_secrets(audit, no_webhook, namespace, tmp_path):
     """The database targets come from a file here.  Two DatabaseUsers for one account are both
     reported, and a missing Secret is a warning."""
     config = tmp_path / "steward.yaml"
@@ -103,23 +103,23 @@ def test_accounts_and_secrets(audit, no_door, namespace, tmp_path):
               "metadata": {"name": name, "namespace": namespace, "labels": {"target": target}},
               "spec": {"user": "shop", "password": {"name": "pw", "key": "password"}}}
              for name, target in (("one", "main"), ("two", "main"), ("three", "other"))]
-    no_door.apply(users)
+    no_webhook.apply(users)
     result = audit("--config", config)
     assert result.returncode == 1, result.stderr
     assert (f"DatabaseUser {namespace}/one: error: spec.user: Forbidden: account already managed by"
             f" DatabaseUser {namespace}/two\n") in result.stdout
     assert f'DatabaseUser {namespace}/three: warning: target "other" ' in result.stdout
     for name in ("two", "three"):
-        no_door.delete("databaseuser", name, namespace)
+        no_webhook.delete("databaseuser", name, namespace)
     result = audit("--config", config)
     assert result.returncode == 0, result.stdout
     assert f'DatabaseUser {namespace}/one: warning: Secret "pw" not found;' in result.stdout
 
 
 @pytest.mark.oldest("rights")
-def test_without_rights(no_door, steward_binary, namespace, tmp_path):
-    no_door.create_account(f"{namespace}/nobody")
-    kubeconfig = no_door.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
+def test_without_rights(no_webhook, steward_binary, namespace, tmp_path):
+    no_webhook.create_account(f"{namespace}/nobody")
+    kubeconfig = no_webhook.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
     result = k8s.run([steward_binary, "audit", "--kubeconfig", kubeconfig], check=False)
     assert result.returncode == 2
     assert "steward audit: cannot read mywebs: " in result.stderr

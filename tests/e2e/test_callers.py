@@ -65,7 +65,7 @@ def test_it_is_let_in(showing, steward_binary, folder):
     one = start(showing, steward_binary, folder, "let-in",
                 f"--webhook-client-ca-file={folder}/ca.crt",
                 "--webhook-client-names=kube-apiserver")
-    one.wait_door()
+    one.wait_webhook()
     assert one.metric("controller_runtime_webhook_requests_total", code="200") > 0
     # Only an authenticated caller gets warnings about the content of a Secret.
     showing.kubectl("create", "secret", "generic", "half", "--from-literal=peer.crt=hunter2")

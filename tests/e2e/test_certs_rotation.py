@@ -8,8 +8,8 @@ import threading
 
 import pytest
 from support import myweb, wait
-from support.door import JSON, VALIDATE, as_bytes, review
 from support.steward import NAMESPACE, WEBHOOK_CONFIGURATIONS
+from support.webhook import JSON, VALIDATE, as_bytes, review
 
 SECRET = "steward-webhook-server-cert"
 
@@ -75,7 +75,7 @@ def _ask(connection):
 
 def test_new_ca_under_load(installed, run_steward, askers):
     """ca.key is removed from the Secret, which makes steward create a new CA."""
-    one, other = run_steward(door=True), run_steward()
+    one, other = run_steward(webhook=True), run_steward()
     before = _secret(installed)
     kept = [_connect(s.webhook_port, before["ca.crt"]) for s in (one, other)]
     assert [_ask(c)[0] for c in kept] == [200, 200]

@@ -82,7 +82,7 @@ def asked(installed, steward_binary, tmp_path_factory):
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
     server = None
     try:
-        one.start().wait_door()
+        one.start().wait_webhook()
         for command in (("namespace", "dashboard"),
                         ("serviceaccount", "reader", "-n", "dashboard"),
                         ("clusterrolebinding", "test-dashboard-reader",

@@ -529,10 +529,10 @@ def test_zy_the_certificate_is_being_made(doctor, well, leader):
     finally:
         if not leader.running():
             leader.start()
-        leader.wait_door()
+        leader.wait_webhook()
 
 
-def test_zz_the_door_is_wrong(doctor, well, leader, steward_binary, tmp_path):
+def test_zz_the_webhook_is_wrong(doctor, well, leader, steward_binary, tmp_path):
     """Runs last, as steward must be stopped: it would repair all of this within moments."""
     name = "ValidatingWebhookConfiguration"
     kind, config = stw.WEBHOOK_CONFIGURATIONS[1]

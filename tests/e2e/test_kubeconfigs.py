@@ -18,17 +18,17 @@ SECRET = "never-to-be-seen"
 
 
 @pytest.fixture(scope="module")
-def no_door(installed):
+def no_webhook(installed):
     """No webhook is installed."""
     stw.uninstall_webhooks(installed)
     return installed
 
 
 @pytest.fixture
-def login(no_door, steward_binary, namespace, tmp_path):
+def login(no_webhook, steward_binary, namespace, tmp_path):
     """login(user): runs an audit of the test's namespace with a kubeconfig that has this user.
     Its output never has the secret, nor does the help or an error."""
-    admin = yaml.safe_load(pathlib.Path(no_door.kubeconfig).read_text("utf-8"))
+    admin = yaml.safe_load(pathlib.Path(no_webhook.kubeconfig).read_text("utf-8"))
 
     def call(user, command="audit", env=None):
         path = tmp_path / "kubeconfig"
@@ -72,19 +72,19 @@ def test_a_token_of_a_plugin(login, plugin, version):
 
 
 @pytest.mark.oldest("authentication")
-def test_a_client_certificate_of_a_plugin(login, plugin, no_door, tmp_path):
+def test_a_client_certificate_of_a_plugin(login, plugin, no_webhook, tmp_path):
     """As GKE and Teleport return them; the certificate is issued by the cluster."""
     name = f"plugin-{os.getpid()}"
     k8s.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "csr",
              "-subj", "/O=steward-tests/CN=anna"], cwd=tmp_path)
-    no_door.apply({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-                   "metadata": {"name": name},
-                   "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
-                            "request": base64.b64encode((tmp_path / "csr").read_bytes()).decode()}})
-    no_door.kubectl("certificate", "approve", name)
-    certificate = wait.until("the certificate", lambda: (no_door.get(
+    no_webhook.apply({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+                      "metadata": {"name": name},
+                      "spec": {"signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
+                               "request": base64.b64encode((tmp_path / "csr").read_bytes()).decode()}})
+    no_webhook.kubectl("certificate", "approve", name)
+    certificate = wait.until("the certificate", lambda: (no_webhook.get(
         "certificatesigningrequest", name)["status"] or {}).get("certificate"), 60)
-    no_door.delete("certificatesigningrequest", name)
+    no_webhook.delete("certificatesigningrequest", name)
     script = answer(clientCertificateData=base64.b64decode(certificate).decode(),
                     clientKeyData=(tmp_path / "key").read_text("utf-8"))
     done = login(plugin(script))
@@ -93,14 +93,14 @@ def test_a_client_certificate_of_a_plugin(login, plugin, no_door, tmp_path):
 
 
 @pytest.mark.oldest("impersonation")
-def test_acting_as_another_user(login, no_door):
+def test_acting_as_another_user(login, no_webhook):
     user = {"token": login.token, "as": "berta"}
     done = login(user)
     assert done.returncode == 2
     assert 'User "berta" cannot list' in done.stderr, done.stderr
     done = login({**user, "as-groups": ["system:masters"], "as-user-extra": {"Why/not%": ["a", "b"]}})
     assert done.returncode == 0, done
-    if no_door.minor() >= 22:
+    if no_webhook.minor() >= 22:
         assert login({**user, "as-groups": ["system:masters"], "as-uid": "7"}).returncode == 0
 
 
@@ -110,13 +110,13 @@ def test_a_plugin_and_another_user(login, plugin):
     assert 'User "carla" cannot list' in done.stderr, done.stderr
 
 
-def test_what_a_plugin_is_told(login, plugin, no_door, tmp_path):
+def test_what_a_plugin_is_told(login, plugin, no_webhook, tmp_path):
     script = f"printf %s \"$KUBERNETES_EXEC_INFO|$A|$1\" > {tmp_path}/told\n" + answer(token=login.token)
     done = login(plugin(script, provideClusterInfo=True, args=["-x"], env=[{"name": "A", "value": "b"}]))
     assert done.returncode == 0, done
     info, variable, argument = (tmp_path / "told").read_text("utf-8").split("|")
     info = json.loads(info)
-    cluster = yaml.safe_load(pathlib.Path(no_door.kubeconfig).read_text("utf-8"))["clusters"][0]["cluster"]
+    cluster = yaml.safe_load(pathlib.Path(no_webhook.kubeconfig).read_text("utf-8"))["clusters"][0]["cluster"]
     assert (variable, argument, info["apiVersion"], info["spec"]["interactive"]) == ("b", "-x", AUTH + "v1", False)
     assert info["spec"]["cluster"]["server"] == cluster["server"]
     assert (base64.b64decode(info["spec"]["cluster"]["certificate-authority-data"])
@@ -145,9 +145,9 @@ def test_a_plugin_that_is_not_installed(login):
     assert "no-such-plugin is not installed: see https://example.com/plugin" in done.stderr
 
 
-def test_a_server_runs_no_plugin(no_door, steward_binary, plugin, tmp_path):
+def test_a_server_runs_no_plugin(no_webhook, steward_binary, plugin, tmp_path):
     """The writer of a kubeconfig would decide what is run in the pod."""
-    admin = yaml.safe_load(pathlib.Path(no_door.kubeconfig).read_text("utf-8"))
+    admin = yaml.safe_load(pathlib.Path(no_webhook.kubeconfig).read_text("utf-8"))
     user = plugin(f"touch {tmp_path}/was-run")
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps({**admin, "users": [{"name": "admin", "user": user}]}), "utf-8")

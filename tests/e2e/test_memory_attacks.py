@@ -75,18 +75,18 @@ def small(request, objects, run_steward, steward_binary, tmp_path):
 @contextlib.contextmanager
 def unfinished_backups(cluster, namespace, bucket):
     """Four, of 12 MiB, whose first part never ends."""
-    door = s3.Door(bucket)
-    door.mode, door.pause = "slow", 20
+    proxy = s3.Proxy(bucket)
+    proxy.mode, proxy.pause = "slow", 20
     with etcd.Cluster(size=1, version=sorted(etcd.versions())[-1]) as members:
         members.fill(12)
-        backups = [etcdbackup.Backup(cluster, namespace, members, door, f"db{i}").apply() for i in range(4)]
+        backups = [etcdbackup.Backup(cluster, namespace, members, proxy, f"db{i}").apply() for i in range(4)]
         try:
-            wait.until("an upload to begin", lambda: "POST" in [method for method, _ in door.log], 60)
+            wait.until("an upload to begin", lambda: "POST" in [method for method, _ in proxy.log], 60)
             yield
         finally:
             for one in backups:
                 cluster.delete(etcdbackup.KIND, one.name, namespace)
-            door.close()
+            proxy.close()
 
 
 @pytest.fixture

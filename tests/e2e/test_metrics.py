@@ -61,7 +61,7 @@ def busy(installed, cluster, steward_binary, tmp_path_factory):
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
                       tmp_path_factory.mktemp("busy"), ["--leader-elect"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
-    one.start().wait_door()
+    one.start().wait_webhook()
     cluster.create_namespace("metrics-test")
     web = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
            "metadata": {"name": "m", "namespace": "metrics-test"},

@@ -15,7 +15,7 @@ import threading
 import pytest
 
 from support import databaseuser as dbu
-from support import door, myweb, net, paths, wait
+from support import myweb, net, paths, wait, webhook
 from support import steward as stw
 
 READER, DEBUGGER = "steward-metrics-reader", "steward-debug-reader"
@@ -208,14 +208,14 @@ def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, st
 
 def test_a_certificate_of_its_own(secure, tokens, tmp_path):
     """--metrics-cert-path, and the renewal of its certificate."""
-    certs = door.make_pair(tmp_path / "certs", "metrics")
+    certs = webhook.make_pair(tmp_path / "certs", "metrics")
     one = secure("--metrics-cert-path", str(certs))
     pem = (certs / "tls.crt").read_text()
     assert read(one, tokens["may"], ca=pem)[0] == 200
     status, _, text = read(one, tokens["may"], ca=pem)
     assert 'steward_certificate_not_after_seconds{cert="metrics"} ' in text
     assert 'steward_certificate_not_after_seconds{cert="serving"} ' in text
-    new = door.make_pair(tmp_path / "new", "renewed")
+    new = webhook.make_pair(tmp_path / "new", "renewed")
     shutil.copy(new / "tls.key", certs / "tls.key")
     shutil.copy(new / "tls.crt", certs / "tls.crt")
     pem = (certs / "tls.crt").read_text()

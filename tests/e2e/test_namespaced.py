@@ -36,7 +36,7 @@ def steward(cluster, steward_binary, tmp_path_factory):
                       tmp_path_factory.mktemp("steward"), ["--leader-elect", "--namespaces=default"])
     stw.install_webhooks(cluster, steward_binary, one.webhook_port)
     one.start()
-    one.wait_door()
+    one.wait_webhook()
     yield one
     stw.uninstall_webhooks(cluster)
     assert one.stop() == 0, one.log_tail()

@@ -32,7 +32,7 @@ AWAITED = {
 
 def test_samples_are_accepted_and_say_what_they_wait_for(run_steward, cluster, namespace):
     """In one go, in the order of their files.  Each is Ready, or its condition names what is missing."""
-    run_steward("--agent-image", "steward", door=True)
+    run_steward("--agent-image", "steward", webhook=True)
     # Another test's EtcdBackup of the sample's place may still be on its way out, or its node port.
     wait.until("the EtcdBackups of other tests to be gone", lambda: not cluster.list("etcdbackups"), 60)
 

@@ -27,9 +27,9 @@ def resources(steward):
 
 
 @pytest.fixture
-def door(run_steward):
+def webhook(run_steward):
     """A steward that only serves admission; --leader-elect has no effect on it."""
-    return run_steward("--role=webhook", "--leader-elect", door=True)
+    return run_steward("--role=webhook", "--leader-elect", webhook=True)
 
 
 def make(name, namespace, port):
@@ -40,11 +40,11 @@ def make(name, namespace, port):
 
 
 @pytest.mark.oldest("webhook calls, discovery")
-def test_the_door_alone(door, installed, namespace):
-    assert checks(door) >= {"webhook", "certificate", "caches"}
-    assert resources(door) == LOOKUPS | CERTIFICATE
-    assert "controller_runtime_active_workers{" not in door.metrics_text()
-    assert "leader_election_master_status{" not in door.metrics_text()
+def test_role_webhook_alone(webhook, installed, namespace):
+    assert checks(webhook) >= {"webhook", "certificate", "caches"}
+    assert resources(webhook) == LOOKUPS | CERTIFICATE
+    assert "controller_runtime_active_workers{" not in webhook.metrics_text()
+    assert "leader_election_master_status{" not in webhook.metrics_text()
     port = myweb.free_node_port(installed)
     installed.apply(make("first", namespace, port))
 
@@ -56,7 +56,7 @@ def test_the_door_alone(door, installed, namespace):
     assert not installed.list("deployments", namespace)
 
 
-def test_the_two_together(door, installed, namespace, run_steward):
+def test_the_two_together(webhook, installed, namespace, run_steward):
     installed.apply(make("site", namespace, myweb.free_node_port(installed)))
     controller = run_steward("--role=controller", "--leader-elect")
     assert "caches" in checks(controller) and "webhook" not in checks(controller)
@@ -65,13 +65,13 @@ def test_the_two_together(door, installed, namespace, run_steward):
         s.connect(("127.0.0.1", controller.webhook_port))
     wait.until("the Deployment", lambda: installed.list("deployments", namespace))
     assert controller.metric("leader_election_master_status") == 1
-    assert door.metric("controller_runtime_webhook_requests_total", code="200") > 0
+    assert webhook.metric("controller_runtime_webhook_requests_total", code="200") > 0
     assert controller.stop() == 0
-    assert door.readyz()[0] == 200
+    assert webhook.readyz()[0] == 200
 
 
 def test_an_unknown_role(steward_binary):
-    result = subprocess.run([steward_binary, "run", "--role=door"], capture_output=True, text=True,
+    result = subprocess.run([steward_binary, "run", "--role=webhook"], capture_output=True, text=True,
                             timeout=30, check=False)
     assert result.returncode == 2
-    assert '--role: "door" is not all, webhook or controller' in result.stderr
+    assert '--role: "web" is not all, webhook or controller' in result.stderr

@@ -8,11 +8,11 @@ import pytest
 from support import wait
 from support import steward as stw
 from support.replicas import long_run
-from support.stream import OpenDoors, Stream
+from support.stream import AdmittedUnasked, Stream
 
 
 def test_rolling_restarts(replicas, namespace):
-    doors = OpenDoors(replicas.cluster)
+    unasked = AdmittedUnasked(replicas.cluster)
     with Stream(replicas.cluster, namespace) as stream:
         before = set(replicas.names())
         for _ in range(long_run(3, 100)):
@@ -20,7 +20,7 @@ def test_rolling_restarts(replicas, namespace):
             stream.flow(5)
         stream.flow(100)
         stream.check()
-    doors.check()
+    unasked.check()
     assert not before & set(replicas.names())
 
 
@@ -81,7 +81,7 @@ def test_webhook_configurations_are_deleted_and_applied_again(replicas, namespac
             hook["clientConfig"].pop("caBundle")
         obj["metadata"] = {k: obj["metadata"][k] for k in ("name", "labels")}
         cluster.apply(obj)
-    replicas.wait_door()
+    replicas.wait_webhook()
     with Stream(cluster, namespace) as stream:
         stream.flow(100)
         stream.check()

@@ -8,18 +8,18 @@ import pytest
 from support import certs, wait
 from support.replicas import long_run
 from support.steward import NAMESPACE, WEBHOOK_CONFIGURATIONS
-from support.stream import OpenDoors, Stream
+from support.stream import AdmittedUnasked, Stream
 
 
 @pytest.fixture
 def stream(replicas, namespace):
     """A Stream that must end without failed calls."""
-    doors = OpenDoors(replicas.cluster)
+    unasked = AdmittedUnasked(replicas.cluster)
     with Stream(replicas.cluster, namespace) as one:
         yield one
         one.flow(100)
         one.check()
-    doors.check()
+    unasked.check()
 
 
 def test_new_certificates(replicas, stream):
@@ -76,7 +76,7 @@ def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
         stream.end()
     assert not stream.let_in
     assert all("failed calling webhook" in f for f in stream.failed), stream.failed[:3]
-    replicas.wait_door()
+    replicas.wait_webhook()
     with Stream(cluster, namespace) as stream:
         stream.flow(100)
         stream.check()

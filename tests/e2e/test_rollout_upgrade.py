@@ -46,7 +46,7 @@ def installed_from(cluster, tree, archive):
     cluster.kubectl("apply", "-k", str(tree / "config" / "default"))
     try:
         two = replica.InPods(cluster).open()
-        stw.wait_door(cluster)
+        stw.wait_webhook(cluster)
         yield two
     finally:
         replica.remove(cluster)

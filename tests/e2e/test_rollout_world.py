@@ -59,7 +59,7 @@ def test_a_burst_of_creates(replicas, namespace):
     replicas.limit_memory(2 * need)
     try:
         replicas.roll()
-        replicas.wait_door()
+        replicas.wait_webhook()
         began = replicas.restarts()
         burst(replicas.cluster, namespace, count)
         wait.until("all to be looked at", lambda: sum(

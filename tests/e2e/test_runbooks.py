@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from support import certs, door, incident, kustomize, myweb, paths, wait
+from support import certs, incident, kustomize, myweb, paths, wait, webhook
 from support import cluster as k8s
 from support import steward as stw
 from support.service import Service
@@ -72,8 +72,8 @@ def leader(applied, steward_binary, tmp_path_factory):
 
 
 @pytest.fixture
-def make_door(steward_binary, tmp_path):
-    """make_door(kind, *arguments): a started door.Door of this class."""
+def make_webhook(steward_binary, tmp_path):
+    """make_webhook(kind, *arguments): a started webhook.Webhook of this class."""
     with contextlib.ExitStack() as started:
         def make(kind, *arguments):
             one = kind(steward_binary, tmp_path, arguments).start()
@@ -223,25 +223,25 @@ def test_objects_that_are_not_ready(applied, leader, namespace):
         played.ends(leader.metrics_text)
 
 
-def test_a_log_that_nothing_reads(applied, make_door):
-    one = make_door(door.PipedDoor)
+def test_a_log_that_nothing_reads(applied, make_webhook):
+    one = make_webhook(webhook.PipedWebhook)
     with incident.played("StewardLogLinesDropped", applied) as played:
         played.before(one.metrics_text())
-        door.deny(one)
+        webhook.deny(one)
         played.fires(one.metrics_text)
         assert "steward-controller-manager-" in played.kubectl("get pods")
         dropped = one.metric("steward_log_lines_dropped_total")
         wait.until("how many are missing", lambda: sum(
             entry["lines"] for entry in one.log() if "were dropped" in entry["msg"]) == dropped)
         assert re.search("admission denied.*janejane", played.logs(one.log_text()))
-        door.deny(one, 3)
+        webhook.deny(one, 3)
         played.ends(one.metrics_text)
 
 
-def test_no_memory_to_decide(applied, make_door):
+def test_no_memory_to_decide(applied, make_webhook):
     """The nearest to a defect that can be had from outside: the kernel gives the process no memory."""
-    one = make_door(door.Door, "--sandbox=off")
-    body = door.review(door.my_web(pageContentHtml="x" * 700000))
+    one = make_webhook(webhook.Webhook, "--sandbox=off")
+    body = webhook.review(webhook.my_web(pageContentHtml="x" * 700000))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     with incident.played("StewardAdmissionErrors", applied) as played:
         played.before(one.metrics_text())

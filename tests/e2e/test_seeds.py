@@ -42,7 +42,7 @@ def world(installed, steward_binary, tmp_path_factory, mariadb):
     scene.steward.start()
     nginx = registry.Registry(installed, tmp_path_factory.mktemp("registry"),
                               {"library/nginx:latest": "docker.io/library/nginx:1.22"})
-    with scene.door(), nginx.serve():
+    with scene.webhook(), nginx.serve():
         scene.registry = nginx
         yield scene
     assert scene.steward.stop() == 0, scene.steward.log_tail()

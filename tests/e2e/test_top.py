@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from support import cluster as k8s
-from support import door, kustomize, myweb, net, served, wait
+from support import kustomize, myweb, net, served, wait, webhook
 from support import steward as stw
 from support.app import set_status
 
@@ -142,7 +142,7 @@ class _Spy(served.Handler):
 @pytest.fixture
 def spy(address, tmp_path):
     """An HTTPS server of a tenant that can start pods in steward's namespace."""
-    with served.Served(_Spy, address=address, pair=door.make_pair(tmp_path / "spy")) as server:
+    with served.Served(_Spy, address=address, pair=webhook.make_pair(tmp_path / "spy")) as server:
         server.seen = []
         yield server
 

@@ -32,7 +32,7 @@ def traced(installed, steward_binary, collector, tmp_path_factory):
                       env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
                            "OTEL_BSP_SCHEDULE_DELAY": "100"})
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
-    one.start().wait_door()
+    one.start().wait_webhook()
     yield one
     stw.uninstall_webhooks(installed)
     if one.running():

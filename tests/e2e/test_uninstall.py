@@ -31,7 +31,7 @@ def abandoned(steward_binary):
         cluster.apply([with_finalizer("ann"), with_finalizer("bob"),
                        dbu.manifest("col", NAMESPACE)])
         kustomize.apply(cluster, kustomize.CONFIG / "default")
-        wait.until("the door to be shut", lambda: "failed calling webhook" in cluster.kubectl(
+        wait.until("the webhook to be shut", lambda: "failed calling webhook" in cluster.kubectl(
             "label", dbu.KIND, "ann", "-n", NAMESPACE, "a=b", "--dry-run=server", "--overwrite",
             check=False).stderr, 60)
         yield cluster

@@ -17,7 +17,7 @@ STRICT = ("create", "--dry-run=server", "--validate=strict", "-f")
 
 
 @pytest.fixture(scope="module")
-def no_door(installed):
+def no_webhook(installed):
     """No webhook is installed: only the API server judges."""
     stw.uninstall_webhooks(installed)
     return installed
@@ -58,7 +58,7 @@ CHANGES = [(path, value) for value in VALUES for path in (
 
 @pytest.mark.oldest("strict validation")
 @pytest.mark.parametrize("name", SAMPLES)
-def test_never_more_than_the_api_server(no_door, steward_binary, namespace, name, tmp_path):
+def test_never_more_than_the_api_server(no_webhook, steward_binary, namespace, name, tmp_path):
     """Every change that the API server refuses is refused by validate; the sample itself by neither."""
     base = sample(name)
     base["metadata"].pop("namespace", None)
@@ -77,7 +77,7 @@ def test_never_more_than_the_api_server(no_door, steward_binary, namespace, name
         if file.name not in refused and path != "metadata.namespace":  # of another namespace than -n
             file.rename(theirs / file.name)
     assert (theirs / "0.yaml").exists()
-    judged = no_door.kubectl("-n", namespace, *STRICT, theirs, check=False)
+    judged = no_webhook.kubectl("-n", namespace, *STRICT, theirs, check=False)
     wrong = sorted(set(re.findall(rf"{theirs}/(\d+)\.yaml", judged.stderr)))
     # kubectl names the file of each error.
     created = judged.stdout.count(" created (server dry run)")

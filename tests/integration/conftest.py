@@ -6,27 +6,27 @@ import itertools
 import pytest
 
 from support import etcd, mariadb, mysql8, postgres, sampled
-from support.door import Door
 from support.sqlprobe import Probe
+from support.webhook import Webhook
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def door(steward_binary, tmp_path_factory):
+def webhook(steward_binary, tmp_path_factory):
     """A running `steward webhook` for the whole module."""
-    one = Door(steward_binary, tmp_path_factory.mktemp("door")).start()
+    one = Webhook(steward_binary, tmp_path_factory.mktemp("webhook")).start()
     yield one
     assert one.stop() == 0, one.log_text()
 
 
 @pytest.fixture
-def make_door(steward_binary, tmp_path):
-    """make_door(*flags): starts a `steward webhook` for one test, stopped at its end."""
+def make_webhook(steward_binary, tmp_path):
+    """make_webhook(*flags): starts a `steward webhook` for one test, stopped at its end."""
     started = []
 
     def make(*args):
-        one = Door(steward_binary, tmp_path / f"door-{len(started)}", args)
+        one = Webhook(steward_binary, tmp_path / f"webhook-{len(started)}", args)
         started.append(one)
         return one.start()
     yield make

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from support import door, net, paths, wait
+from support import net, paths, wait, webhook
 
 
 unsanitized = pytest.mark.skipif(paths.sanitizer(), reason="a sanitizer is built in")
@@ -79,7 +79,7 @@ def running(tmp_path):
     started = []
 
     def start(*flags):
-        one = door.Door(paths.steward_binary(), tmp_path, flags).start()
+        one = webhook.Webhook(paths.steward_binary(), tmp_path, flags).start()
         started.append(one)
         return one
     yield start
@@ -156,7 +156,7 @@ def attempts(folder, *flags):
     log, outside = folder / "attempts", folder / "outside"
     log.touch()
     outside.write_text("x")
-    one = door.Door(paths.steward_binary(), folder / "in", flags)
+    one = webhook.Webhook(paths.steward_binary(), folder / "in", flags)
     inside = one.certs / "file"
     inside.write_text("x")
     one.env = {"LD_PRELOAD": str(paths.steward_binary().parents[1] / "tests/integration/libsandbox_probe.so"),
@@ -193,13 +193,13 @@ def test_the_attempts_work_where_nobody_refuses_them(tmp_path):
 def test_files_that_are_replaced_are_read(running, tmp_path):
     """In the folders known at the start: a new certificate, time zones, /proc/self."""
     one = running()
-    door.swap_pair(one.certs, door.make_pair(tmp_path / "new", "new"))
+    webhook.swap_pair(one.certs, webhook.make_pair(tmp_path / "new", "new"))
     wait.until("the new pair to be taken", lambda: len(
         said(one, "serving certificate in use")) == 2)
     eru = {"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru", "metadata": {"name": "e"},
            "spec": {"schedule": "0 0 * * *", "timeZone": "Europe/Berlin", "deploymentname": "d"}}
-    body = door.review(eru, kind={"group": "mtsre.meitu.com", "version": "v1", "kind": "Eru"},
-                       resource={"group": "mtsre.meitu.com", "version": "v1", "resource": "erus"})
+    body = webhook.review(eru, kind={"group": "mtsre.meitu.com", "version": "v1", "kind": "Eru"},
+                          resource={"group": "mtsre.meitu.com", "version": "v1", "resource": "erus"})
     code, reply = one.post(body, "/validate-mtsre-meitu-com-v1-eru")
     assert code == 200 and reply["response"]["allowed"], reply
     assert "timeZone" not in json.dumps(reply)
@@ -210,14 +210,14 @@ def test_files_that_are_replaced_are_read(running, tmp_path):
 
 def test_a_certificate_by_way_of_a_link(tmp_path, steward_binary):
     """Its folder contains symbolic links to files elsewhere, which are replaced there."""
-    real = door.make_pair(tmp_path / "archive")
-    one = door.Door(steward_binary, tmp_path)
+    real = webhook.make_pair(tmp_path / "archive")
+    one = webhook.Webhook(steward_binary, tmp_path)
     for name in ("tls.crt", "tls.key"):
         (one.certs / name).unlink()
         (one.certs / name).symlink_to(real / name)
     one.start()
     try:
-        door.swap_pair(real, door.make_pair(tmp_path / "new", "new"))
+        webhook.swap_pair(real, webhook.make_pair(tmp_path / "new", "new"))
         (one.certs / "touched").touch()  # else it is checked only once a minute
         wait.until("the new pair to be taken", lambda: len(
             said(one, "serving certificate in use")) == 2, 90)

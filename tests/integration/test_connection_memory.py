@@ -10,13 +10,13 @@ import ssl
 import pytest
 
 from support import attack, net, tls13, wait
-from support.door import Door, as_bytes, inside_limit, make_pair, raw_post, review
+from support.webhook import Webhook, as_bytes, inside_limit, make_pair, raw_post, review
 
 MIB = 1 << 20
 CONNECTIONS = 2000
 
 
-class Run(Door):
+class Run(Webhook):
     """`steward run` without an API server: all of its ports are open."""
 
     def __init__(self, binary, folder, join=None):

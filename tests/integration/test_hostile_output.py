@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from support import door, served
+from support import served, webhook
 
 GROUP = "operator.k8s-summit.org/v1"
 SUMMARY = re.compile(r"\d+ (objects?: \d+ accepted|could not be read)")
@@ -106,23 +106,23 @@ def test_junit_report(steward_binary, hostile):
     assert f"ConfigMap b{READABLE}/a{READABLE}" in {case.get("name") for case in suites.iter("testcase")}
 
 
-@pytest.fixture(name="at_the_door", scope="module")
+@pytest.fixture(name="at_the_webhook", scope="module")
 def webhook_of_this_module(steward_binary, tmp_path_factory):
     """A `steward webhook`."""
-    one = door.Door(steward_binary, tmp_path_factory.mktemp("door")).start().keep()
+    one = webhook.Webhook(steward_binary, tmp_path_factory.mktemp("webhook")).start().keep()
     yield one
     assert one.stop() == 0
 
 
-@pytest.mark.parametrize("path", [door.VALIDATE, door.MUTATE], ids=["validate", "mutate"])
-def test_answers_of_the_webhook(at_the_door, path):
+@pytest.mark.parametrize("path", [webhook.VALIDATE, webhook.MUTATE], ids=["validate", "mutate"])
+def test_answers_of_the_webhook(at_the_webhook, path):
     """kubectl prints message, name, fields and messages of causes, and warnings as they are."""
     refused = warned = 0
     for x in PAYLOADS:
         for obj in objects(x):
             metadata = obj.get("metadata", {})
-            body = door.review(obj, name=metadata.get("name", "web"))
-            status, reply = at_the_door.post(body, path)
+            body = webhook.review(obj, name=metadata.get("name", "web"))
+            status, reply = at_the_webhook.post(body, path)
             response = reply["response"]
             told = response.get("status", {})
             details = told.get("details", {})
@@ -134,7 +134,7 @@ def test_answers_of_the_webhook(at_the_door, path):
             refused += not response["allowed"]
             warned += "warnings" in response
             assert status == 200
-    assert refused > 100 and (warned > 50 or path == door.MUTATE), (refused, warned)
+    assert refused > 100 and (warned > 50 or path == webhook.MUTATE), (refused, warned)
 
 
 NAMES = [b"::error file=a::x.yaml", b"  ::error::x.yaml", b"\n::error::y.yaml", b"a\xff.yaml", b"\xc2\x9b31m.yaml",
@@ -233,7 +233,7 @@ class _Api(served.Handler):
 def hostile_api(tmp_path_factory):
     """The server; `kubeconfig` leads to it."""
     folder = tmp_path_factory.mktemp("api")
-    pair = door.make_pair(folder)
+    pair = webhook.make_pair(folder)
     server = served.Served(_Api, pair=pair)
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "x",
               "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],

@@ -121,15 +121,15 @@ def _path(crd, verb):
     return f"/{verb}-{group}-{version}-{names['kind'].lower()}"
 
 
-def _post(door, crd, verb, body):
+def _post(webhook, crd, verb, body):
     """(CPU seconds, status, reply) of one review."""
-    before = cpu.seconds(door.process.pid)
-    status, reply = door.post(body, _path(crd, verb))
-    return cpu.seconds(door.process.pid) - before, status, reply
+    before = cpu.seconds(webhook.process.pid)
+    status, reply = webhook.post(body, _path(crd, verb))
+    return cpu.seconds(webhook.process.pid) - before, status, reply
 
 
-def _ask(door, crd, verb, review):
-    return _post(door, crd, verb, json.dumps(review).encode())
+def _ask(webhook, crd, verb, review):
+    return _post(webhook, crd, verb, json.dumps(review).encode())
 
 
 HERE = "@@here@@"
@@ -162,19 +162,19 @@ KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=pytest.mark.thorough("ten seconds and more") if kind.startswith("Etcd") else [])
     for kind in sorted(KINDS)])
-def test_every_field_at_3_mib(door, kind):
+def test_every_field_at_3_mib(webhook, kind):
     """Each field of a kind, grown in several ways, as a create and as an unchanged update."""
     crd = KINDS[kind]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     slow, asked, texts = [], 0, _Texts()
-    door.keep()
+    webhook.keep()
     for path, field in [((), schema), *_fields(schema)]:
         if path[:1] == ("template",) and len(path) > 2:
             continue  # the spec of an EtcdCluster, which is tested itself
         spec = _put(schema, path, HERE)
         for size, shape, text in [(n, s, t) for n in (SIZE, SIZE // 2) for s, t in texts.of(field, n)]:
             update = size < SIZE
-            cost, status, reply = _post(door, crd, "validate" if update else "mutate",
+            cost, status, reply = _post(webhook, crd, "validate" if update else "mutate",
                                         _body(crd, spec, text, update))
             asked += 1
             assert status in (200, 400, 413), (path, shape, status, reply)
@@ -198,28 +198,28 @@ def _app(**spec):
     pytest.param(_app(env=[{**{f"x{k}": k for k in range(600)}, "name": f"{NAME}{i}"}
                            for i in range(200)]), id="env-against-itself"),
 ])
-def test_two_fields_that_are_compared(door, spec):
+def test_two_fields_that_are_compared(webhook, spec):
     """A tenant's object where each entry of one field is looked up among those of another."""
     crd = KINDS["App"]
-    cost, status, reply = _ask(door, crd, "validate", _review(crd, spec))
+    cost, status, reply = _ask(webhook, crd, "validate", _review(crd, spec))
     assert cost < LIMIT_S, (cost, status)
     assert status == 400 or not reply["response"]["allowed"] or "warnings" in reply["response"]
 
 
-def test_others_are_answered_meanwhile(door):
+def test_others_are_answered_meanwhile(webhook):
     """Ten of the worst objects, each followed by a valid one, which is answered."""
     crd = KINDS["App"]
     spec = _app(resources={"limits": {f"e.com/{NAME}{i}": "2" for i in range(20000)},
                            "requests": {f"e.com/{NAME}{i}": "1" for i in range(20000)}})
     worst = json.dumps(_review(crd, spec)).encode()
     honest = json.dumps(_review(crd, _app())).encode()
-    before = cpu.seconds(door.process.pid)
+    before = cpu.seconds(webhook.process.pid)
     start = time.monotonic()
     for _ in range(10):
-        assert door.post(worst, _path(crd, "validate"))[0] in (200, 400)
-        status, reply = door.post(honest, _path(crd, "validate"))
+        assert webhook.post(worst, _path(crd, "validate"))[0] in (200, 400)
+        status, reply = webhook.post(honest, _path(crd, "validate"))
         assert status == 200 and reply["response"]["allowed"]
-    assert cpu.seconds(door.process.pid) - before < 10 * LIMIT_S, time.monotonic() - start
+    assert cpu.seconds(webhook.process.pid) - before < 10 * LIMIT_S, time.monotonic() - start
 
 
 # --- validate

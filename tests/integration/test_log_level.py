@@ -5,11 +5,11 @@ import json
 import signal
 import subprocess
 
-from support import door, net, wait
+from support import net, wait, webhook
 
 
 def test_it_follows_the_file(steward_binary, tmp_path):
-    certs = door.make_pair(tmp_path / "certs", "webhook")
+    certs = webhook.make_pair(tmp_path / "certs", "webhook")
     config, log = tmp_path / "steward.yaml", tmp_path / "log"
     config.write_text("logLevel: info\n", encoding="utf-8")
 

@@ -23,16 +23,16 @@ def members(version):
 
 
 @pytest.fixture
-def door(bucket):
-    door = s3.Door(bucket)
-    yield door
-    door.close()
+def proxy(bucket):
+    proxy = s3.Proxy(bucket)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
-def s3_flags(door, tmp_path):
+def s3_flags(proxy, tmp_path):
     (tmp_path / "credentials").write_text(s3.CREDENTIALS)
-    return [f"--s3-endpoint={door.url}", "--s3-path-style",
+    return [f"--s3-endpoint={proxy.url}", "--s3-path-style",
             f"--credentials={tmp_path / 'credentials'}", f"--s3={s3.BUCKET}/dir/db"]
 
 
@@ -123,21 +123,21 @@ def test_a_member_without_quorum_is_not_asked(version, tmp_path):
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
                                           ("full", "StoreFull"), ("cut", "ConnectFailed"),
                                           ("broken", "ConnectFailed")])
-def test_a_store_in_trouble(members, bucket, door, s3_flags, mode, reason):
+def test_a_store_in_trouble(members, bucket, proxy, s3_flags, mode, reason):
     before = set(bucket.objects())
-    door.mode, door.cut_bytes = mode, 1000
+    proxy.mode, proxy.cut_bytes = mode, 1000
     said = run("save", urls(members), *s3_flags, fails=True)
     assert (said["fault"], said["reason"]) == ("Store", reason)
     assert set(bucket.objects()) == before
 
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
-def test_a_store_that_lies(members, bucket, door, s3_flags, mode, reason):
+def test_a_store_that_lies(members, bucket, proxy, s3_flags, mode, reason):
     own = [*s3_flags[:-1], f"--s3={s3.BUCKET}/lies/{mode}"]
     run("save", urls(members), *own)
     members.ctl("put", "more", mode)  # else the next one could get the same name within a second
     before = set(bucket.objects())
-    door.mode = mode
+    proxy.mode = mode
     said = run("save", urls(members), *own, "--max-backups=1", fails=True)
     assert (said["fault"], said["reason"]) == ("Content", reason) and not said["verified"]
     # A damaged object must not be taken for a backup, and pruning only follows a verified backup.

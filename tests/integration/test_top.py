@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from support import door, served
+from support import served, webhook
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 TOKEN = "a-token-of-the-engineer"
@@ -45,7 +45,7 @@ class _Replica(served.Handler):
 @pytest.fixture
 def replica(tmp_path):
     """The double; its `options` are those of top."""
-    certs = door.make_pair(tmp_path / "certs")
+    certs = webhook.make_pair(tmp_path / "certs")
     server = served.Served(_Replica, pair=certs)
     server.looks, server.tokens, server.hangs, server.ends = 0, set(), threading.Event(), threading.Event()
     token = tmp_path / "token"

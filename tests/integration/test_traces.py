@@ -11,7 +11,7 @@ import pytest
 
 from support import endless, net, wait
 from support.collector import Collector
-from support.door import JSON, MUTATE, VALIDATE, Door, as_bytes, ask, make_pair, my_web, review
+from support.webhook import JSON, MUTATE, VALIDATE, Webhook, as_bytes, ask, make_pair, my_web, review
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
@@ -23,28 +23,28 @@ def make_traced(steward_binary, tmp_path):
     with contextlib.ExitStack() as stack:
         def make(collector, *args, **env):
             flags = ["--traces-endpoint", collector.url, *args] if collector else args
-            one = Door(steward_binary, tmp_path / f"door-{time.monotonic_ns()}", flags)
+            one = Webhook(steward_binary, tmp_path / f"webhook-{time.monotonic_ns()}", flags)
             one.env = {**SOON, **env}
             stack.callback(lambda: one.process.poll() is not None or one.stop())
             return one.start()
         yield make
 
 
-def dropped(door, reason):
-    return door.metric("steward_trace_spans_dropped_total", reason=reason)
+def dropped(webhook, reason):
+    return webhook.metric("steward_trace_spans_dropped_total", reason=reason)
 
 
-def exported(door):
-    return door.metric("steward_trace_spans_exported_total")
+def exported(webhook):
+    return webhook.metric("steward_trace_spans_exported_total")
 
 
 def test_a_review_is_a_span(make_traced):
     with Collector() as collector:
-        door = make_traced(collector, OTEL_SERVICE_NAME="the-service",
-                           OTEL_RESOURCE_ATTRIBUTES="k8s.cluster.name=one%20two")
+        webhook = make_traced(collector, OTEL_SERVICE_NAME="the-service",
+                              OTEL_RESOURCE_ATTRIBUTES="k8s.cluster.name=one%20two")
         sent = {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "a=b"}
-        assert door.post(review(), VALIDATE, sent)[0] == 200
-        assert door.post(review(my_web(nodePortNumber=1), dryRun=True), MUTATE)[0] == 200
+        assert webhook.post(review(), VALIDATE, sent)[0] == 200
+        assert webhook.post(review(my_web(nodePortNumber=1), dryRun=True), MUTATE)[0] == 200
         wait.until("both spans", lambda: len(collector.spans) == 2)
         allowed, = collector.named("POST /validate-")
         denied, = collector.named("POST /mutate-")
@@ -64,7 +64,7 @@ def test_a_review_is_a_span(make_traced):
         for text in ("hello", "jane", "nginx", "nodePort"):
             assert text not in collector.everything()
         assert collector.problems == []
-        assert exported(door) == 2
+        assert exported(webhook) == 2
 
 
 def test_hostile_traceparent(make_traced):
@@ -73,9 +73,9 @@ def test_hostile_traceparent(make_traced):
               f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"ff-{TRACE}-{SPAN}-01",
               f"00-{TRACE}-{SPAN}-01-x", f"00-{'g' * 32}-{SPAN}-01", "00-\xff\xfe"]
     with Collector() as collector:
-        door = make_traced(collector).keep()
+        webhook = make_traced(collector).keep()
         for value in values:
-            assert door.post(review(), VALIDATE, {**JSON, "traceparent": value})[0] == 200
+            assert webhook.post(review(), VALIDATE, {**JSON, "traceparent": value})[0] == 200
         wait.until("the spans", lambda: len(collector.spans) == len(values))
         assert all(s.parent is None and s.trace != TRACE for s in collector.spans)
         assert len({s.trace for s in collector.spans}) == len(values)
@@ -83,23 +83,23 @@ def test_hostile_traceparent(make_traced):
 
 def test_the_caller_decides_unless_the_sampler_does(make_traced):
     with Collector() as collector:
-        door = make_traced(collector, OTEL_TRACES_SAMPLER="parentbased_traceidratio",
-                           OTEL_TRACES_SAMPLER_ARG="0").keep()
+        webhook = make_traced(collector, OTEL_TRACES_SAMPLER="parentbased_traceidratio",
+                              OTEL_TRACES_SAMPLER_ARG="0").keep()
         for flags in ("00", "01", "00"):
             head = {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-{flags}"}
-            assert door.post(review(), VALIDATE, head)[0] == 200
-        assert door.post(review())[0] == 200
-        assert door.stop() == 0
+            assert webhook.post(review(), VALIDATE, head)[0] == 200
+        assert webhook.post(review())[0] == 200
+        assert webhook.stop() == 0
         assert [s.trace for s in collector.spans] == [TRACE]
 
 
 def test_what_is_queued_is_sent_at_the_end(make_traced):
     with Collector() as collector:
-        door = make_traced(collector, OTEL_BSP_SCHEDULE_DELAY="60000").keep()
+        webhook = make_traced(collector, OTEL_BSP_SCHEDULE_DELAY="60000").keep()
         for _ in range(20):
-            assert door.post(review())[0] == 200
+            assert webhook.post(review())[0] == 200
         assert collector.bodies == []
-        assert door.stop() == 0
+        assert webhook.stop() == 0
         assert len(collector.spans) == 20 and len(collector.bodies) == 1
 
 
@@ -107,14 +107,14 @@ def test_retries(make_traced):
     """503 and a cut connection are retried, after the time that Retry-After asks for."""
     answers = [(503, {"Retry-After": "2"}, b"busy"), "close"]
     with Collector(lambda number: answers[number] if number < 2 else None) as collector:
-        door = make_traced(collector)
-        assert door.post(review())[0] == 200
+        webhook = make_traced(collector)
+        assert webhook.post(review())[0] == 200
         begin = time.monotonic()
         wait.until("the span", lambda: collector.spans)
         assert time.monotonic() - begin >= 2
         assert len(collector.bodies) == 3 and len(set(collector.bodies)) == 1
-        wait.until("it to be counted", lambda: exported(door) == 1)
-        assert dropped(door, "unreachable") == 0
+        wait.until("it to be counted", lambda: exported(webhook) == 1)
+        assert dropped(webhook, "unreachable") == 0
 
 
 def test_rejected_spans_are_counted(make_traced):
@@ -124,13 +124,13 @@ def test_rejected_spans_are_counted(make_traced):
                (200, {}, b'{"partialSuccess":{"rejectedSpans":999999}}'),
                (200, {}, b"[" * 100000), (302, {"Location": "/elsewhere"}, b"")]
     with Collector(lambda number: answers[number]) as collector:
-        door = make_traced(collector).keep()
+        webhook = make_traced(collector).keep()
         for number, (rejected, accepted) in enumerate([(1, 0), (2, 0), (3, 0), (3, 1), (4, 1)], 1):
-            assert door.post(review())[0] == 200
+            assert webhook.post(review())[0] == 200
             wait.until(f"answer {number}", lambda: len(collector.bodies) == number)
             wait.until("it to be counted",
-                       lambda: (dropped(door, "rejected"), exported(door)) == (rejected, accepted))
-        warnings = [e for e in door.log() if e["msg"].startswith("spans were dropped")]
+                       lambda: (dropped(webhook, "rejected"), exported(webhook)) == (rejected, accepted))
+        warnings = [e for e in webhook.log() if e["msg"].startswith("spans were dropped")]
         assert len(warnings) == 1  # one a minute
         assert warnings[0]["error"] == "HTTP status 400"
 
@@ -142,19 +142,19 @@ def test_a_collector_that_hangs_slows_nothing(make_traced):
     head = {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-01"}
     body = as_bytes(review())
     with Collector(lambda number: "hang") as collector:
-        door = make_traced(collector)
+        webhook = make_traced(collector)
 
         def many(_):
-            with contextlib.closing(door.https()) as connection:
+            with contextlib.closing(webhook.https()) as connection:
                 return [ask(connection, "POST", VALIDATE, body, head)[0]
                         for _ in range(count // 4)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for statuses in pool.map(many, range(4)):
                 assert set(statuses) == {200}
-        assert dropped(door, "queue_full") >= count - 1024 - 512
-        assert dropped(door, "queue_full") < count
+        assert dropped(webhook, "queue_full") >= count - 1024 - 512
+        assert dropped(webhook, "queue_full") < count
         begin = time.monotonic()
-        assert door.stop() == 0
+        assert webhook.stop() == 0
         assert time.monotonic() - begin < wait.within(12)
 
 
@@ -162,10 +162,10 @@ def test_a_collector_that_hangs_slows_nothing(make_traced):
 def test_a_collector_whose_head_has_no_end(make_traced, kind):
     """It costs a batch, and no memory."""
     with endless.Endless(kind) as server:
-        door = make_traced(server)
-        assert door.post(review())[0] == 200
-        assert door.stop() == 0
-        line, = [e for e in door.log() if e["msg"].startswith("spans were dropped")]
+        webhook = make_traced(server)
+        assert webhook.post(review())[0] == 200
+        assert webhook.stop() == 0
+        line, = [e for e in webhook.log() if e["msg"].startswith("spans were dropped")]
         assert line["spans"] == 1, line
         assert server.sent < server.most
 
@@ -174,10 +174,10 @@ def test_nothing_listens(make_traced):
     """Reviews are answered; and the spans are counted when the process gives up."""
     with Collector() as collector:
         url = collector.url
-    door = make_traced(None, "--traces-endpoint", url)
-    assert door.post(review())[0] == 200
-    assert door.stop() == 0
-    lines = [e for e in door.log() if e["msg"].startswith("spans were dropped")]
+    webhook = make_traced(None, "--traces-endpoint", url)
+    assert webhook.post(review())[0] == 200
+    assert webhook.stop() == 0
+    lines = [e for e in webhook.log() if e["msg"].startswith("spans were dropped")]
     assert lines and lines[0]["endpoint"] == url and lines[0]["spans"] == 1
 
 
@@ -186,14 +186,14 @@ def test_https_and_headers(make_traced, tmp_path):
     pair, other = make_pair(tmp_path / "pair"), make_pair(tmp_path / "other")
     headers = "authorization=Bearer%20s3cretT0ken,x-scope=a"
     with Collector(tls=pair) as collector:
-        door = make_traced(collector, OTEL_EXPORTER_OTLP_HEADERS=headers,
-                           OTEL_EXPORTER_OTLP_CERTIFICATE=str(pair / "tls.crt"))
-        assert door.post(review())[0] == 200
+        webhook = make_traced(collector, OTEL_EXPORTER_OTLP_HEADERS=headers,
+                              OTEL_EXPORTER_OTLP_CERTIFICATE=str(pair / "tls.crt"))
+        assert webhook.post(review())[0] == 200
         wait.until("the span", lambda: collector.spans)
         assert collector.headers[0]["authorization"] == "Bearer s3cretT0ken"
         assert collector.headers[0]["x-scope"] == "a"
-        assert "s3cret" not in door.log_text()
-        assert door.stop() == 0
+        assert "s3cret" not in webhook.log_text()
+        assert webhook.stop() == 0
         wrong = make_traced(collector, OTEL_EXPORTER_OTLP_HEADERS=headers,
                             OTEL_EXPORTER_OTLP_CERTIFICATE=str(other / "tls.crt"))
         assert wrong.post(review())[0] == 200
@@ -204,16 +204,16 @@ def test_https_and_headers(make_traced, tmp_path):
 
 def test_from_the_environment(make_traced):
     with Collector() as collector:
-        door = make_traced(None, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url + "/")
-        assert door.post(review())[0] == 200
+        webhook = make_traced(None, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url + "/")
+        assert webhook.post(review())[0] == 200
         wait.until("the span", lambda: collector.spans)
 
 
-def test_it_is_off_by_default(make_door):
-    door = make_door()
-    assert door.post(review(), VALIDATE, {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-01"})[0] == 200
-    assert exported(door) == 0
-    assert "traces" not in door.log_text()
+def test_it_is_off_by_default(make_webhook):
+    webhook = make_webhook()
+    assert webhook.post(review(), VALIDATE, {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-01"})[0] == 200
+    assert exported(webhook) == 0
+    assert "traces" not in webhook.log_text()
 
 
 @pytest.mark.parametrize("flag, env, text", [

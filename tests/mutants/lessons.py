@@ -91,7 +91,7 @@ _ROWS = [
     ("E7", "never down", "kinds/etcdcluster/spec/version.c",
      "    if (stw_semver_older(to, from))\n        return check",
      "    if (false)\n        return check", f"{KIND}:test_version_changes_one_step_at_a_time"),
-    ("E7", "at the door", "kinds/etcdcluster/spec/version.c",
+    ("E7", "at the webhook", "kinds/etcdcluster/spec/version.c",
      "ec_step_check(from, wanted, &err) != 0", "false", f"{CASES}/version_change"),
     ("E7", "by what runs, not by the spec", "kinds/etcdcluster/spec/version.c",
      "from = stw_semver_known(current) ? current : old;", "from = old;", f"{CASES}/version_change"),
@@ -223,7 +223,7 @@ _ROWS = [
      'stw_etcd_ask(e, &x, at, LIST_PATH, "{\\"linearizable\\":true}");',
      "integration/etcd/test_etcd_client.py::test_list_of_a_member_without_quorum_is_no_list"),
 
-    ("E13", "the door warns of an emptyDir", "kinds/etcdcluster/spec/storage.c",
+    ("E13", "the webhook warns of an emptyDir", "kinds/etcdcluster/spec/storage.c",
      'if (stw_streq(now.medium, "EmptyDir"))', "if (false)", f"{CASES}/storage"),
     ("E13", "without volumes a restore is told", f"{CLUSTER}/plan/plan.c",
      "restore a backup into a new cluster (EtcdRestore)", "wait",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a client without credentials can do to the admission port's memory during honest reviews.
 
-A peer has tls(source, timeout) and https(timeout), as support.door.Door."""
+A peer has tls(source, timeout) and https(timeout), as support.webhook.Webhook."""
 
 import concurrent.futures
 import contextlib
@@ -11,7 +11,7 @@ import ssl
 import threading
 
 from . import tls13
-from .door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
+from .webhook import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
 
 BODY_MAX = 7 << 20
 GOOD = as_bytes(review())

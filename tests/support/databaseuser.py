@@ -95,7 +95,7 @@ class Scene:
         self.config = folder / "steward.yaml"
         self.steward = stw.Steward(binary, cluster, cluster.kubeconfig_steward, folder,
                                    ["--config", self.config, *args])
-        self.admitting = None  # the steward of door()
+        self.admitting = None  # the steward of webhook()
         self.write_targets(*(s.target(name) for name, s in self.servers.items()))
         for name, server in self.servers.items():
             self.admin_secret(name, server.admin_password)
@@ -115,20 +115,20 @@ class Scene:
             self.steward.env, self.steward.args = before
 
     @contextlib.contextmanager
-    def door(self):
+    def webhook(self):
         """Admission by another steward, which has these targets and reconciles nothing."""
-        door = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward, self.folder,
-                           ["--config", self.config, "--role", "webhook"], name="door")
-        stw.install_webhooks(self.cluster, self.binary, door.webhook_port)
+        webhook = stw.Steward(self.binary, self.cluster, self.cluster.kubeconfig_steward, self.folder,
+                              ["--config", self.config, "--role", "webhook"], name="webhook")
+        stw.install_webhooks(self.cluster, self.binary, webhook.webhook_port)
         try:
-            door.start()
-            door.wait_door()
-            self.admitting = door
-            yield door
+            webhook.start()
+            webhook.wait_webhook()
+            self.admitting = webhook
+            yield webhook
         finally:
             self.admitting = None
             stw.uninstall_webhooks(self.cluster)
-            door.stop()
+            webhook.stop()
 
     def let_in(self, name, namespace, **more):
         """Creates a DatabaseUser once the webhook has seen its Secret."""

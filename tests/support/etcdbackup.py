@@ -20,16 +20,16 @@ def give_secret(cluster, namespace):
                    "data": {"credentials": base64.b64encode(s3.CREDENTIALS.encode()).decode()}})
 
 
-def node_door(store, cluster):
-    """An s3.Door to the store that pods can reach: on the node's own bridge."""
+def node_proxy(store, cluster):
+    """An s3.Proxy to the store that pods can reach: on the node's own bridge."""
     [node] = cluster.list("nodes")
     address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
-    return s3.Door(store, address)
+    return s3.Proxy(store, address)
 
 
-def to_s3(door, key):
+def to_s3(proxy, key):
     """The place of a snapshot, for a spec."""
-    return {"s3": {"path": f"{s3.BUCKET}/{key}", "awsSecret": SECRET, "endpoint": door.url,
+    return {"s3": {"path": f"{s3.BUCKET}/{key}", "awsSecret": SECRET, "endpoint": proxy.url,
                    "forcePathStyle": True}}
 
 
@@ -72,8 +72,8 @@ def remember(cluster, namespace, name, *artifacts):
 class Backup:
     """One EtcdBackup by etcdEndpoints, its Secret, and its store: no pod is needed."""
 
-    def __init__(self, cluster, namespace, members, door, name="db"):
-        self.cluster, self.namespace, self.name, self.door = cluster, namespace, name, door
+    def __init__(self, cluster, namespace, members, proxy, name="db"):
+        self.cluster, self.namespace, self.name, self.proxy = cluster, namespace, name, proxy
         self.path = f"{namespace}/{name}"
         self.members = members
         self.secret(SECRET, credentials=s3.CREDENTIALS)
@@ -92,7 +92,7 @@ class Backup:
                 "spec": {"etcdEndpoints": [m.client_url for m in self.members.members],
                          "storageType": "S3", "backupPolicy": policy or {},
                          "s3": {"path": f"{s3.BUCKET}/{self.path}", "awsSecret": SECRET,
-                                "endpoint": self.door.url, "forcePathStyle": True}, **spec}}
+                                "endpoint": self.proxy.url, "forcePathStyle": True}, **spec}}
 
     def apply(self, policy=None, **spec):
         """kubectl apply; returns self."""
@@ -123,4 +123,4 @@ class Backup:
 
     def objects(self):
         """{key: path} of its objects in the store."""
-        return {k: v for k, v in self.door.s3.objects().items() if k.startswith(self.path)}
+        return {k: v for k, v in self.proxy.s3.objects().items() if k.startswith(self.path)}

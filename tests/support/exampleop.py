@@ -43,7 +43,7 @@ class Operator(example.Example):
                 since = None
                 return False
             since = since or time.monotonic()
-            return time.monotonic() - since >= steward.DOOR_SETTLED_SECONDS
+            return time.monotonic() - since >= steward.WEBHOOK_SETTLED_SECONDS
         wait.until("the API server to ask the webhook", look)
 
     def forget_webhooks(self):

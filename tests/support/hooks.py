@@ -8,7 +8,7 @@ import ssl
 import threading
 import urllib.parse
 
-from . import door, wait
+from . import wait, webhook
 
 API = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {"Validating": "validatingwebhookconfigurations", "Mutating": "mutatingwebhookconfigurations"}
@@ -26,7 +26,7 @@ def patch(*operations):
 
 
 def pem(folder):
-    """The certificate of door.make_pair as a caBundle."""
+    """The certificate of webhook.make_pair as a caBundle."""
     return base64.b64encode((folder / "tls.crt").read_bytes()).decode()
 
 
@@ -55,7 +55,7 @@ class Hooks:
 
     def pair(self, folder):
         """Sets another certificate, for connections that begin from now on."""
-        door.make_pair(folder, "127.0.0.1")
+        webhook.make_pair(folder, "127.0.0.1")
         if not hasattr(self, "tls"):
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")

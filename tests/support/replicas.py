@@ -95,9 +95,9 @@ class Replicas:
         """Whether it reports that it is ready."""
         raise NotImplementedError
 
-    def wait_door(self, seconds=60):
+    def wait_webhook(self, seconds=60):
         """Waits until the API server calls them."""
-        stw.wait_door(self.cluster, seconds)
+        stw.wait_webhook(self.cluster, seconds)
 
     def reconciles(self, name):
         """How many reconciles it has run."""
@@ -127,7 +127,7 @@ class Beside(Replicas):
         """Starts them, and makes the API server call them."""
         self.refill()
         stw.install_webhooks(self.cluster, self.running[0].binary, self.service.port)
-        self.wait_door()
+        self.wait_webhook()
         return self
 
     def _add(self):
@@ -194,7 +194,7 @@ class InPods(Replicas):
         """Waits for both, and until the API server reaches them: kube-proxy refuses connections to
         the Service for a moment after its first pods are ready."""
         self.settle()
-        self.wait_door()
+        self.wait_webhook()
         return self
 
     def settle(self, seconds=120):

@@ -98,7 +98,7 @@ def versitygw():
     return found[-1]
 
 
-class Door(served.Served):
+class Proxy(served.Served):
     """Forwards requests to an S3, on an address of its own; `mode` sets how it behaves, from the
     next request on:
 

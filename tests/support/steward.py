@@ -44,7 +44,7 @@ def uninstall_webhooks(cluster):
         cluster.delete(kind, name)
 
 
-DOOR_SETTLED_SECONDS = 0.5
+WEBHOOK_SETTLED_SECONDS = 0.5
 
 
 def _trusted(cluster):
@@ -53,12 +53,12 @@ def _trusted(cluster):
     return all(hook["clientConfig"].get("caBundle") for obj in found for hook in obj.get("webhooks", ()))
 
 
-def wait_door(cluster, seconds=60):
+def wait_webhook(cluster, seconds=60):
     """Waits until the API server has called steward for a moment: it sees new webhook
     configurations only some time after they are written, and uses the former ones until then.  One of
     the two webhooks refuses a bad object, but both have to accept a good one."""
     good = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
-            "metadata": {"name": "door-probe", "namespace": "default"}, "spec": {"image": "nginx"}}
+            "metadata": {"name": "webhook-probe", "namespace": "default"}, "spec": {"image": "nginx"}}
     bad = {**good, "spec": {**good["spec"], "nodePortNumber": 1}}
 
     asked_since = None
@@ -71,7 +71,7 @@ def wait_door(cluster, seconds=60):
             asked_since = None
             return False
         asked_since = asked_since or time.monotonic()
-        return time.monotonic() - asked_since >= DOOR_SETTLED_SECONDS
+        return time.monotonic() - asked_since >= WEBHOOK_SETTLED_SECONDS
     wait.until("the API server to ask steward", look, seconds)
 
 
@@ -194,9 +194,9 @@ class Steward:
         except wait.TimedOut as error:
             raise wait.TimedOut(f"{error}\n{self.readyz()[1]}\n{self.log_tail()}") from error
 
-    def wait_door(self, seconds=60):
+    def wait_webhook(self, seconds=60):
         """Waits until the API server calls this steward."""
-        wait_door(self.cluster, seconds)
+        wait_webhook(self.cluster, seconds)
 
     def running(self):
         """Whether the process runs."""

@@ -173,7 +173,7 @@ class _NoAnswer(Exception):
     """The API server is away, which is expected."""
 
 
-class OpenDoors:
+class AdmittedUnasked:
     """How often the API server admitted an object because the mutating webhook did not answer: only
     its log shows that."""
 

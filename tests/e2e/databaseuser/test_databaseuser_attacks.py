@@ -70,7 +70,7 @@ def test_the_database_of_another_namespace(plain, tenant, mariadb):
     assert "a DatabaseUser is refused" in plain.steward.log_tail()
     create(plain, tenant, "modest", grants=[{"database": mine, "privileges": ["SELECT"]}])
     plain.wait_ready("modest", tenant)
-    with plain.door():
+    with plain.webhook():
         reply = plain.cluster.apply(dbu.manifest("other", tenant, grants=grants), check=False)
         assert reply.returncode != 0 and "does not allow" in reply.stderr
 

@@ -26,7 +26,7 @@ def making(installed, steward_binary, tmp_path_factory, server):
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
     one.write_targets(server.target("main", **ALLOWED, **(EXTENSIONS if is_pg(server) else {})))
     one.steward.start()
-    with one.door():
+    with one.webhook():
         yield one
     assert one.steward.stop() == 0, one.steward.log_tail()
 

@@ -56,7 +56,7 @@ def following(installed, steward_binary, tmp_path_factory, server, postgresql):
                                          allowedNamespaces=[PG_NAMESPACE])] if postgresql else []))
     scene.steward.start()
     dbu.stw.install_webhooks(installed, steward_binary, scene.steward.webhook_port)
-    scene.steward.wait_door()
+    scene.steward.wait_webhook()
     yield scene
     dbu.stw.uninstall_webhooks(installed)
     assert scene.steward.stop() == 0, scene.steward.log_tail()

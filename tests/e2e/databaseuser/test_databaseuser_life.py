@@ -81,7 +81,7 @@ def test_the_seed_on_the_default_target(scene, mariadb, shop, with_webhook):
     scene.write_targets({**main, "default": True}, {**main, "name": "second"})
     seed = yaml.safe_load(dbu.SEED_WITHOUT_TARGET)
     seed["metadata"]["namespace"] = shop
-    with scene.door() if with_webhook else contextlib.nullcontext():
+    with scene.webhook() if with_webhook else contextlib.nullcontext():
         scene.cluster.apply([dbu.secret("my-secret", shop, FIRST, "my-key"), seed])
         user = scene.wait_ready("cnhandsomeguy", shop)
         assert user["metadata"]["labels"] == {"target": "main"}
@@ -105,7 +105,7 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
     scene.cluster.apply([dbu.secret(name, shop, FIRST) for name in ("app", "other")])
     mariadb.sql(f"CREATE USER other@'%' IDENTIFIED BY '{SECOND}'")
     scene.steward.stop()
-    with scene.door():
+    with scene.webhook():
         for name in ("app", "other"):
             scene.let_in(name, shop, deletionPolicy=policy)
     for name in ("app", "other"):
@@ -121,11 +121,11 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
 
 
 @pytest.mark.oldest("webhook calls before a reconcile")
-def test_let_in_by_the_door(scene, mariadb, shop):
+def test_no_write_for_a_finalizer_that_admission_has_set(scene, mariadb, shop):
     """A finalizer that admission has set needs no request by the controller."""
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
     scene.steward.stop()
-    with scene.door():
+    with scene.webhook():
         scene.let_in("app", shop)
     before = len(dbu.writes(scene.cluster, shop))
     scene.steward.start()

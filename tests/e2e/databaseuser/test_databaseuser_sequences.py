@@ -38,7 +38,7 @@ def pg_scene(installed, steward_binary, tmp_path_factory, server):
     stw.uninstall_webhooks(installed)
     one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("scene"), {"main": server})
     one.steward.start()
-    with one.door():
+    with one.webhook():
         yield one
     assert one.steward.stop() == 0, one.steward.log_tail()
 

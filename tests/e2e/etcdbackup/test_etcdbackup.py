@@ -28,15 +28,15 @@ def members():
 
 
 @pytest.fixture
-def door(bucket):
-    door = s3.Door(bucket)
-    yield door
-    door.close()
+def proxy(bucket):
+    proxy = s3.Proxy(bucket)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
-def backup(installed, namespace, members, door):
-    return Backup(installed, namespace, members, door)
+def backup(installed, namespace, members, proxy):
+    return Backup(installed, namespace, members, proxy)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def alone(controller, run_steward):
 
 
 @pytest.mark.oldest("ownership of the status, a whole life")
-def test_once_and_never_again(controller, installed, backup, door):
+def test_once_and_never_again(controller, installed, backup, proxy):
     found = backup.apply().succeeded()
     status = found["status"]
     [artifact] = status["artifacts"]
@@ -63,9 +63,9 @@ def test_once_and_never_again(controller, installed, backup, door):
         assert condition(found, kind)["status"] == "True", kind
     assert not condition(found, "Reconciling") and not condition(found, "Stalled")
     installed.wait_event(backup.name, backup.namespace, "BackupSucceeded")
-    before = len(door.log)
+    before = len(proxy.log)
     installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/reconcile-at": "now"})
-    wait.stays("no other backup", lambda: len(door.log) == before, 2)
+    wait.stays("no other backup", lambda: len(proxy.log) == before, 2)
     assert backup.status() == status
     for given, expected in (("now", "False"), (None, None)):
         installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/backup-at": given})
@@ -119,12 +119,12 @@ def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, cloc
     assert set(backup.objects()) == kept
 
 
-def test_a_schedule_waits_for_its_time(controller, installed, backup, door):
+def test_a_schedule_waits_for_its_time(controller, installed, backup, proxy):
     backup.apply({"schedule": "0 0 1 1 *", "timeZone": "Asia/Shanghai"})
     found = backup.wait(lambda s: s.get("nextScheduleTime"))
     assert found["status"]["nextScheduleTime"].endswith("-12-31T16:00:00Z")
     assert found["status"]["phase"] == "Pending" and condition(found, "Ready")["status"] == "True"
-    assert not door.log
+    assert not proxy.log
     backup.patch(backupPolicy={"suspend": True})
     backup.wait(lambda s: "nextScheduleTime" not in s)
     # One now, also while the schedule is suspended.
@@ -133,15 +133,15 @@ def test_a_schedule_waits_for_its_time(controller, installed, backup, door):
     status = found["status"]
     assert status["request"]["time"] == status["lastScheduleTime"] and len(status["artifacts"]) == 1
     installed.wait_event(backup.name, backup.namespace, "BackupRequested")
-    before = len(door.log)
+    before = len(proxy.log)
     installed.annotate(KIND, backup.name, backup.namespace, {"steward.dev/reconcile-at": "now"})
-    wait.stays("no other backup", lambda: len(door.log) == before, 2)
+    wait.stays("no other backup", lambda: len(proxy.log) == before, 2)
 
 
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
                                           ("full", "StoreFull"), ("cut", "ConnectFailed")])
-def test_a_store_in_trouble_and_back(controller, installed, backup, door, mode, reason):
-    door.mode, door.cut_bytes = mode, 1000
+def test_a_store_in_trouble_and_back(controller, installed, backup, proxy, mode, reason):
+    proxy.mode, proxy.cut_bytes = mode, 1000
     found = backup.apply().failed(reason)
     assert condition(found, "StoreReachable")["reason"] == reason
     assert condition(found, "SourceReachable")["status"] == "True"
@@ -150,7 +150,7 @@ def test_a_store_in_trouble_and_back(controller, installed, backup, door, mode, 
     assert found["status"]["retry"]["nextTime"] and not found["status"]["succeeded"]
     assert not backup.objects()
     installed.wait_event(backup.name, backup.namespace, reason)
-    door.mode = "fine"
+    proxy.mode = "fine"
     found = backup.succeeded(60)
     assert found["status"]["consecutiveFailures"] == 0 and "lastError" not in found["status"]
     assert "retry" not in found["status"]
@@ -158,8 +158,8 @@ def test_a_store_in_trouble_and_back(controller, installed, backup, door, mode, 
 
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
-def test_a_store_that_lies(controller, installed, backup, door, mode, reason):
-    door.mode = mode
+def test_a_store_that_lies(controller, installed, backup, proxy, mode, reason):
+    proxy.mode = mode
     found = backup.apply().failed(reason)
     assert condition(found, "Verified")["reason"] == reason
     assert condition(found, "StoreReachable")["status"] == "True"
@@ -207,13 +207,13 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
         assert found["status"]["lastSuccessDate"] < failed["retry"]["nextTime"]
 
 
-def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, door):
+def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, proxy):
     """Stored without admission: its status reports the error, and others are reconciled (B6)."""
-    bad = Backup(installed, namespace, members, door, "bad").apply({"schedule": "61 * * * *"})
+    bad = Backup(installed, namespace, members, proxy, "bad").apply({"schedule": "61 * * * *"})
     found = bad.wait(lambda s: condition({"status": s}, "Stalled"))
     assert condition(found, "Stalled")["reason"] == "InvalidSpec"
     assert "spec.backupPolicy.schedule" in condition(found, "Stalled")["message"]
-    Backup(installed, namespace, members, door, "good").apply().succeeded()
+    Backup(installed, namespace, members, proxy, "good").apply().succeeded()
     assert controller.running()
 
 
@@ -269,49 +269,49 @@ def test_no_agent_image_for_a_volume(controller, installed, backup):
     assert condition(found, "Stalled")["reason"] == "AgentImageMissing"
 
 
-def test_a_killed_steward_begins_again(alone, installed, backup, door):
+def test_a_killed_steward_begins_again(alone, installed, backup, proxy):
     """A backup in progress is started again; a completed one is not repeated."""
     one = alone()
-    door.mode, door.pause = "slow", 2
+    proxy.mode, proxy.pause = "slow", 2
     backup.apply()
-    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    wait.until("an upload to begin", lambda: [m for m, _ in proxy.log if m == "PUT"], 20)
     one.kill()
     assert backup.status()["phase"] == "Running"
-    door.mode = "fine"
+    proxy.mode = "fine"
     alone()
     backup.succeeded()
     assert list(backup.objects()) == [backup.path]
 
 
-def test_a_deleted_backup_stops(controller, installed, backup, door):
-    door.mode, door.pause = "slow", 3
+def test_a_deleted_backup_stops(controller, installed, backup, proxy):
+    proxy.mode, proxy.pause = "slow", 3
     backup.apply()
-    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    wait.until("an upload to begin", lambda: [m for m, _ in proxy.log if m == "PUT"], 20)
     installed.delete(KIND, backup.name, backup.namespace)
     wait.until("it to be gone", lambda: not backup.status(), 10)
 
 
-def test_stopping_does_not_wait_for_a_store(alone, installed, backup, door):
+def test_stopping_does_not_wait_for_a_store(alone, installed, backup, proxy):
     one = alone()
-    door.mode, door.pause = "slow", 20
+    proxy.mode, proxy.pause = "slow", 20
     backup.apply()
-    wait.until("an upload to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
+    wait.until("an upload to begin", lambda: [m for m, _ in proxy.log if m == "PUT"], 20)
     assert one.stop(seconds=10) == 0
 
 
-def test_many_slow_ones_do_not_block_others(controller, installed, namespace, members, door, bucket):
+def test_many_slow_ones_do_not_block_others(controller, installed, namespace, members, proxy, bucket):
     """Transfers run in threads of their own and do not block reconciling."""
-    door.mode, door.pause = "slow", 3
+    proxy.mode, proxy.pause = "slow", 3
     for i in range(8):
-        Backup(installed, namespace, members, door, f"slow{i}").apply()
-    wait.until("uploads to begin", lambda: [m for m, _ in door.log if m == "PUT"], 20)
-    fine = s3.Door(bucket)
+        Backup(installed, namespace, members, proxy, f"slow{i}").apply()
+    wait.until("uploads to begin", lambda: [m for m, _ in proxy.log if m == "PUT"], 20)
+    fine = s3.Proxy(bucket)
     try:
         other = Backup(installed, namespace, members, fine, "waits")
         other.apply({"schedule": "0 0 1 1 *"})
         assert other.wait(lambda s: s.get("nextScheduleTime"), 10)
     finally:
         fine.close()
-    door.mode = "fine"
+    proxy.mode = "fine"
     for i in range(8):
-        Backup(installed, namespace, members, door, f"slow{i}").succeeded(60)
+        Backup(installed, namespace, members, proxy, f"slow{i}").succeeded(60)

@@ -27,15 +27,15 @@ def members():
 
 
 @pytest.fixture
-def door(bucket):
-    door = s3.Door(bucket)
-    yield door
-    door.close()
+def proxy(bucket):
+    proxy = s3.Proxy(bucket)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
-def backup(installed, namespace, members, door):
-    return Backup(installed, namespace, members, door)
+def backup(installed, namespace, members, proxy):
+    return Backup(installed, namespace, members, proxy)
 
 
 class Victim(http.server.ThreadingHTTPServer):
@@ -98,7 +98,7 @@ def test_an_etcd_that_is_inside(controller, backup, victim):
     assert condition(found, "SourceReachable")["reason"] == "EndpointNotAllowed"
 
 
-def test_retention_touches_only_its_own(controller, installed, backup, members, door):
+def test_retention_touches_only_its_own(controller, installed, backup, members, proxy):
     """Snapshots with the same prefix of another cluster ID, another object, or no owner stay."""
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 1})
     first = backup.succeeded()["status"]["artifacts"][0]["uri"]
@@ -110,7 +110,7 @@ def test_retention_touches_only_its_own(controller, installed, backup, members, 
     mine = first.rsplit("_", 2)[1]
     old = f"{base}4_{mine}_{uid}"
     for key in (*foreign, old):
-        put(door, key)
+        put(proxy, key)
     assert set(foreign) < set(backup.objects())
     wait.until("another backup", lambda: len(backup.status().get("artifacts", [])) > 1, 120)
     wait.until("the old one to go", lambda: old not in backup.objects(), 30)
@@ -118,7 +118,7 @@ def test_retention_touches_only_its_own(controller, installed, backup, members, 
     assert set(foreign) < left
 
 
-def put(door, key):
+def put(proxy, key):
     """Stores an object, as another client of the bucket."""
     import hashlib
     import subprocess
@@ -129,13 +129,13 @@ def put(door, key):
         subprocess.run(["curl", "-fsS", "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD",
                         "--path-as-is", "--aws-sigv4", "aws:amz:us-east-1:s3",
                         "--user", f"{s3.ACCESS_KEY}:{s3.SECRET_KEY}", "-T", file.name,
-                        f"{door.url}/{s3.BUCKET}/{key.replace(':', '%3A')}"], check=True)
+                        f"{proxy.url}/{s3.BUCKET}/{key.replace(':', '%3A')}"], check=True)
 
 
-def test_two_objects_on_one_path(controller, installed, backup, namespace, members, door):
+def test_two_objects_on_one_path(controller, installed, backup, namespace, members, proxy):
     """Without admission: the younger one does nothing until the path is free."""
     backup.apply().succeeded()
-    other = Backup(installed, namespace, members, door, name="db2")
+    other = Backup(installed, namespace, members, proxy, name="db2")
     other.path = backup.path
     other.apply()
     found = installed.wait_condition(KIND, "db2", namespace, "Stalled", "PathInUse", seconds=30)
@@ -146,11 +146,11 @@ def test_two_objects_on_one_path(controller, installed, backup, namespace, membe
 
 
 def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, namespace, members,
-                                              door):
+                                              proxy):
     """Refused; the message has the name of the other object only if it is in the same namespace."""
-    run_steward("--role=webhook", door=True)
+    run_steward("--role=webhook", webhook=True)
     backup.apply()
-    other = Backup(installed, namespace, members, door, name="db2")
+    other = Backup(installed, namespace, members, proxy, name="db2")
     other.path = backup.path
 
     def refusal(where):
@@ -169,7 +169,7 @@ LARGE = 800 << 10
 
 
 def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, installed, namespace, members,
-                                                             door, bucket):
+                                                             proxy, bucket):
     """Each has a Secret of 800 KiB, and a store that does not answer.  One of another namespace is made
     meanwhile."""
     before = replicas.memory_of(controller.process.pid)[0]
@@ -177,11 +177,11 @@ def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, install
     installed.create({"apiVersion": "v1", "kind": "Secret", "metadata": {
         "name": "large", "namespace": namespace}, "stringData": {
             "credentials": s3.CREDENTIALS, "ca.crt": "x" * LARGE}})
-    door.mode, door.pause = "slow", 60
-    fine = s3.Door(bucket)
+    proxy.mode, proxy.pause = "slow", 60
+    fine = s3.Proxy(bucket)
     installed.create_namespace(victim)
     try:
-        hostile = [Backup(installed, namespace, members, door, f"slow{i}") for i in range(WAITING)]
+        hostile = [Backup(installed, namespace, members, proxy, f"slow{i}") for i in range(WAITING)]
         for one in hostile:
             manifest = one.manifest()
             manifest["spec"]["s3"]["awsSecret"] = "large"
@@ -200,28 +200,28 @@ def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, install
 
 
 @pytest.mark.thorough("a minute passes until a transfer is too slow")
-def test_slow_transfers_of_others_end_while_one_waits(controller, installed, namespace, door, bucket):
+def test_slow_transfers_of_others_end_while_one_waits(controller, installed, namespace, proxy, bucket):
     """Two namespaces have all places, and a store that takes 32 KiB a second: never slow enough for the
     deadlines of a request."""
     assert controller.running()
     spaces = [f"{namespace}-slow{i}" for i in range(2)]
-    door.mode, door.pause = "slow", 20
-    fine = s3.Door(bucket)
+    proxy.mode, proxy.pause = "slow", 20
+    fine = s3.Proxy(bucket)
     with etcd.Cluster(size=1, version=sorted(etcd.versions())[-1]) as large:
         large.fill(12)
         try:
             for space in spaces:
                 installed.create_namespace(space)
-                Backup(installed, space, large, door).apply()
+                Backup(installed, space, large, proxy).apply()
             for space in spaces:
-                Backup(installed, space, large, door).wait(lambda s: s.get("phase") == "Running")
-            wait.until("both uploads to begin", lambda: sum(call[0] == "POST" for call in door.log) == 2, 30)
+                Backup(installed, space, large, proxy).wait(lambda s: s.get("phase") == "Running")
+            wait.until("both uploads to begin", lambda: sum(call[0] == "POST" for call in proxy.log) == 2, 30)
             honest = Backup(installed, namespace, large, fine).apply()
             waits = honest.wait(lambda s: s.get("phase") == "Running")
             told = condition(waits, "Ready")["message"]
             assert "waits for others: at most 1 of a namespace, and 2 of all" in told
             honest.succeeded(150)
-            ended = [Backup(installed, space, large, door).status() for space in spaces]
+            ended = [Backup(installed, space, large, proxy).status() for space in spaces]
             assert "TooSlow" in [status.get("Reason") for status in ended], ended
         finally:
             fine.close()

@@ -17,16 +17,16 @@ BUILT_IN = "3.6.16"  # not necessarily installed on this machine
 
 
 @pytest.fixture
-def door(bucket, installed):
+def proxy(bucket, installed):
     """A proxy in front of the store, reachable from pods."""
-    one = backups.node_door(bucket, installed)
+    one = backups.node_proxy(bucket, installed)
     yield one
     one.close()
 
 
-def write_files(folder, door):
+def write_files(folder, proxy):
     """The page's files, adapted: etcd's version, the store, and a schedule of every minute."""
-    store = f"    endpoint: {door.url}\n    forcePathStyle: true\n"
+    store = f"    endpoint: {proxy.url}\n    forcePathStyle: true\n"
     for name, text in FILES.items():
         text = text.replace(BUILT_IN, ecs.version("3.5")).replace("30 2 * * *", '"* * * * *"')
         text = text.replace("    awsSecret: ", f"{store}    awsSecret: ")
@@ -44,9 +44,9 @@ def follow(stage, commands, folder):
 
 
 @pytest.mark.node
-def test_the_page(agent_stage, door, tmp_path):
+def test_the_page(agent_stage, proxy, tmp_path):
     """All kubectl commands that it shows, in order; then those that need no Kubernetes."""
-    write_files(tmp_path, door)
+    write_files(tmp_path, proxy)
     orders = agent_stage.etcd("orders")
     orders.apply(size=1, version=ecs.version("3.5"))
     orders.wait_settled(1)
@@ -59,16 +59,16 @@ def test_the_page(agent_stage, door, tmp_path):
     follow(agent_stage, COMMANDS[lost:], tmp_path)
     orders.wait_settled(3)
     assert orders.status()["clusterID"] != before
-    without_kubernetes(agent_stage.binary, door, tmp_path)
+    without_kubernetes(agent_stage.binary, proxy, tmp_path)
 
 
-def without_kubernetes(binary, door, folder):
+def without_kubernetes(binary, proxy, folder):
     """The page's last commands."""
     [text] = [b for b in readme.blocks("sh", PAGE) if "steward snapshot" in b]
     (folder / "bin").mkdir()
     (folder / "bin" / "steward").symlink_to(binary)
     env = {**os.environ, "HOME": str(folder), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    result = subprocess.run(["sh", "-e", "-c", text.replace("https://s3.example.com", door.url)],
+    result = subprocess.run(["sh", "-e", "-c", text.replace("https://s3.example.com", proxy.url)],
                             cwd=folder, env=env, text=True, check=False, capture_output=True,
                             timeout=60)
     assert result.returncode == 0, result.stderr
@@ -81,13 +81,13 @@ def test_the_page_has_what_is_followed():
 
 
 @pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["errors"])
-def test_what_the_door_says(steward, cluster, namespace, body, said):
+def test_what_the_proxy_says(steward, cluster, namespace, body, said):
     assert steward.running()
     readme.check_answer(cluster, namespace, body, said)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_door_lets_them_in(steward, cluster, namespace, name):
+def test_the_proxy_lets_them_in(steward, cluster, namespace, name):
     """Accepted, with warnings only about objects that do not exist yet."""
     assert steward.running()
     result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-",

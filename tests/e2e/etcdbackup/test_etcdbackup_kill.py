@@ -43,7 +43,7 @@ class Dying(Backup):
 
     def kept(self):
         """{key: bytes} of its own objects."""
-        return {k: v for k, v in self.door.objects.items() if k.startswith(self.path)}
+        return {k: v for k, v in self.proxy.objects.items() if k.startswith(self.path)}
 
 
 @pytest.mark.parametrize("policy", [{}, {"backupIntervalInSecond": 3600}], ids=["once", "interval"])

@@ -29,9 +29,9 @@ def etcd(agent_stage):
 
 
 @pytest.fixture
-def door(bucket):
+def proxy(bucket):
     """A proxy in front of the store."""
-    one = s3.Door(bucket)
+    one = s3.Proxy(bucket)
     yield one
     one.close()
 
@@ -61,11 +61,11 @@ def check_snapshot(data, writer, count, folder):
         member.wait()
 
 
-def test_once_to_s3(etcd, door, tmp_path):
+def test_once_to_s3(etcd, proxy, tmp_path):
     with etcd.writer() as writer:
         writer.wait_writes(50)
         before = len(writer.acknowledged)
-        backups.apply(etcd, "once", **backups.to_s3(door, "once.db"))
+        backups.apply(etcd, "once", **backups.to_s3(proxy, "once.db"))
         found = backups.wait_phase(etcd, "once", "Succeeded")
         writer.wait_writes()
     status = found["status"]
@@ -73,17 +73,17 @@ def test_once_to_s3(etcd, door, tmp_path):
     assert artifact["verified"] and artifact["uri"] == f"s3://{s3.BUCKET}/once.db"
     assert status["etcdVersion"] == ecs.version("3.5")
     assert condition(found, "Verified")["status"] == "True"
-    data = door.s3.objects()["once.db"].read_bytes()
+    data = proxy.s3.objects()["once.db"].read_bytes()
     assert artifact["sha256"] == hashlib.sha256(data).hexdigest()
     check_snapshot(data, writer, before, tmp_path)
 
 
-def test_members_that_are_down_are_passed_over(etcd, door):
+def test_members_that_are_down_are_passed_over(etcd, proxy):
     """B8: a member hangs during the backup."""
     with contextlib.ExitStack() as down:
         victim = etcd.followers()[0]
         down.enter_context(etcd.paused(victim))
-        backups.apply(etcd, "one-hangs", **backups.to_s3(door, "one-hangs.db"))
+        backups.apply(etcd, "one-hangs", **backups.to_s3(proxy, "one-hangs.db"))
         found = backups.wait_phase(etcd, "one-hangs", "Succeeded", 90)
         assert victim not in found["status"]["sourceEndpoint"]
     etcd.wait_settled(3)
@@ -96,10 +96,10 @@ MISBEHAVIOUR = {"down": "ConnectFailed", "denied": "AccessDenied", "full": None,
 def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
     """A damaged upload is never reported as a backup; when the store works again, a backup is made.
     All modes at the same time, each with its own proxy."""
-    doors = {mode: s3.Door(bucket) for mode in MISBEHAVIOUR}
-    for mode, door in doors.items():
-        door.mode = mode
-        backups.apply(etcd, f"store-{mode}", **backups.to_s3(door, f"store-{mode}.db"))
+    proxies = {mode: s3.Proxy(bucket) for mode in MISBEHAVIOUR}
+    for mode, proxy in proxies.items():
+        proxy.mode = mode
+        backups.apply(etcd, f"store-{mode}", **backups.to_s3(proxy, f"store-{mode}.db"))
     for mode, reason in MISBEHAVIOUR.items():
         found = backups.wait_phase(etcd, f"store-{mode}", "Failed", 60)
         status = found["status"]
@@ -107,16 +107,16 @@ def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
         assert not [a for a in status.get("artifacts", []) if a.get("verified")]
         if reason:
             assert condition(found, "StoreReachable")["reason"] == reason
-        doors[mode].mode = "fine"
-    for mode, door in doors.items():
+        proxies[mode].mode = "fine"
+    for mode, proxy in proxies.items():
         found = backups.wait_phase(etcd, f"store-{mode}", "Succeeded", 90)
         assert found["status"]["artifacts"][0]["verified"]
-        door.close()
+        proxy.close()
 
 
-def test_a_store_that_is_slow(etcd, door):
-    door.mode, door.pause = "slow", 0.5
-    backups.apply(etcd, "store-slow", **backups.to_s3(door, "slow.db"))
+def test_a_store_that_is_slow(etcd, proxy):
+    proxy.mode, proxy.pause = "slow", 0.5
+    backups.apply(etcd, "store-slow", **backups.to_s3(proxy, "slow.db"))
     backups.wait_phase(etcd, "store-slow", "Succeeded", 120)
 
 
@@ -189,10 +189,10 @@ def test_backup_onto_a_volume_ends_beside_the_proxies_of_a_mesh(etcd, claim, mes
     assert not found["status"]["consecutiveFailures"]
 
 
-def test_the_cluster_tells_of_its_backups(etcd, door):
+def test_the_cluster_tells_of_its_backups(etcd, proxy):
     """Backups at an interval: BackupReady, and the newest backup in the status of the cluster."""
     backups.apply(etcd, "hourly", backupPolicy={"backupIntervalInSecond": 3600, "maxBackups": 2},
-          **backups.to_s3(door, "hourly"))
+          **backups.to_s3(proxy, "hourly"))
     backups.wait_phase(etcd, "hourly", "Succeeded")
     etcd.wait_condition("BackupReady", "True")
     last = etcd.status()["lastBackup"]

@@ -38,9 +38,9 @@ def authority(tmp_path_factory):
 
 
 @pytest.fixture
-def door(bucket, authority):
+def proxy(bucket, authority):
     """The store, over TLS."""
-    one = s3.Door(bucket, pair=authority / "right")
+    one = s3.Proxy(bucket, pair=authority / "right")
     yield one
     one.close()
 
@@ -74,9 +74,9 @@ class Secured(Backup):
 
 
 @pytest.fixture
-def backup(installed, namespace, members, door, authority):
+def backup(installed, namespace, members, proxy, authority):
     """A Secured with all its Secrets."""
-    one = Secured(installed, namespace, members, door)
+    one = Secured(installed, namespace, members, proxy)
     one.give_store(authority / "right")
     return one
 
@@ -92,20 +92,20 @@ def test_certificates_users_and_an_own_ca(controller, backup):
     assert "PRIVATE KEY" not in everywhere
 
 
-def test_a_store_of_another_ca_is_refused(controller, backup, authority, door):
+def test_a_store_of_another_ca_is_refused(controller, backup, authority, proxy):
     backup.give_store(authority / "wrong")
     found = backup.apply().failed("TLSFailed")
     assert condition(found, "StoreReachable")["reason"] == "TLSFailed"
-    assert not door.log and not backup.objects(), "nothing was said to it"
+    assert not proxy.log and not backup.objects(), "nothing was said to it"
     backup.give_store(authority / "right")
     backup.mended()
 
 
-def test_a_store_whose_ca_nobody_gave_is_refused(controller, backup, door):
+def test_a_store_whose_ca_nobody_gave_is_refused(controller, backup, proxy):
     backup.secret(SECRET, credentials=s3.CREDENTIALS)
     backup.cluster.patch("secret", SECRET, backup.namespace, {"data": {"ca.crt": None}})
     backup.apply().failed("TLSFailed")
-    assert not door.log
+    assert not proxy.log
 
 
 def test_members_of_another_ca_are_refused(controller, backup, authority):

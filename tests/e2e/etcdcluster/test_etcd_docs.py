@@ -68,6 +68,6 @@ def lost_quorum(etcd, folder, played, steward):
 
 
 @pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["article", "errors"])
-def test_what_the_door_says(steward, cluster, namespace, body, said):
+def test_answers_on_the_page(steward, cluster, namespace, body, said):
     assert steward.running()
     readme.check_answer(cluster, namespace, body, said)

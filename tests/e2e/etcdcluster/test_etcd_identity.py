@@ -107,8 +107,8 @@ def another_cluster(etcd, member, folder):
              "--initial-cluster", f"{member}={url}", "--initial-cluster-token", "another"],
             stdout=log, stderr=subprocess.STDOUT, env={**os.environ, "ETCD_UNSUPPORTED_ARCH": ""})
     try:
-        door = gateway.Gateway("127.0.0.1", int(client.rsplit(":", 1)[1]))
-        wait.until("the other cluster", lambda: door.put("theirs", "1"), 20)
+        webhook = gateway.Gateway("127.0.0.1", int(client.rsplit(":", 1)[1]))
+        wait.until("the other cluster", lambda: webhook.put("theirs", "1"), 20)
     finally:
         one.terminate()
         one.wait(20)

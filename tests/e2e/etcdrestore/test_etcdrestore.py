@@ -34,10 +34,10 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture
-def door(installed, store, source):
-    door = s3.Door(store, address=agent.gateway(installed, source.namespace))
-    yield door
-    door.close()
+def proxy(installed, store, source):
+    proxy = s3.Proxy(store, address=agent.gateway(installed, source.namespace))
+    yield proxy
+    proxy.close()
 
 
 def filled(stage, line):
@@ -61,10 +61,10 @@ def source(request, stage):
 class Scene:
     """The objects that a test of one cluster's backup and restore needs."""
 
-    def __init__(self, stage, source, door):
+    def __init__(self, stage, source, proxy):
         self.cluster, self.namespace = stage.cluster, stage.namespace
-        self.stage, self.source, self.door = stage, source, door
-        self.s3 = {"awsSecret": "aws", "endpoint": door.url, "forcePathStyle": True}
+        self.stage, self.source, self.proxy = stage, source, proxy
+        self.s3 = {"awsSecret": "aws", "endpoint": proxy.url, "forcePathStyle": True}
         self.cluster.apply({"apiVersion": "v1", "kind": "Secret",
                             "metadata": {"name": "aws", "namespace": self.namespace},
                             "data": {"credentials":
@@ -117,8 +117,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(stage, source, door):
-    return Scene(stage, source, door)
+def scene(stage, source, proxy):
+    return Scene(stage, source, proxy)
 
 
 def test_s3_and_back(scene, source):
@@ -155,7 +155,7 @@ def test_a_volume_and_back(scene, source):
     one.delete()
 
 
-def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, door, store):
+def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, proxy, store):
     name = f"bad-{source.name}"
     artifact = scene.to_s3(name)
     path = store.objects()[artifact["uri"].split("/", 3)[3]]
@@ -175,17 +175,17 @@ def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, door, store):
         c for c in claims if c["metadata"]["name"].startswith("never-")], 30)
 
 
-def test_a_store_that_is_down_and_comes_back(scene, source, door):
+def test_a_store_that_is_down_and_comes_back(scene, source, proxy):
     name = f"down-{source.name}"
     artifact = scene.to_s3(name)
-    door.mode = "down"
+    proxy.mode = "down"
     scene.create("EtcdRestore", name, etcdCluster={"name": f"late-{source.name}"},
                  backupStorageType="S3", template=scene.template(),
                  s3={"path": artifact["uri"][5:], **scene.s3})
     found = scene.wait(RESTORE, name, lambda s: s.get("phase") == "Failed")
     assert found["status"]["reason"] == "ConnectFailed" and not found["status"]["succeeded"]
     assert condition(found, "SourceFetched")["status"] == "False"
-    door.mode = "fine"
+    proxy.mode = "fine"
     _, one = scene.restored(name)
     one.delete()
 
@@ -204,9 +204,9 @@ def test_a_cluster_that_exists_is_not_touched(scene, source):
 def test_into_a_later_line(stage, store, line, into):
     """A restore into a later minor version; the result can be scaled out."""
     one = filled(stage, line)
-    door = s3.Door(store, address=agent.gateway(stage.cluster, stage.namespace))
+    proxy = s3.Proxy(store, address=agent.gateway(stage.cluster, stage.namespace))
     try:
-        scene, name = Scene(stage, one, door), f"into-{line}-{into}".replace(".", "")
+        scene, name = Scene(stage, one, proxy), f"into-{line}-{into}".replace(".", "")
         artifact = scene.to_s3(name)
         assert artifact["etcdVersion"] == etcdcluster.version(line)
         scene.create("EtcdRestore", name, etcdCluster={"name": name}, backupRef={"name": name},
@@ -218,7 +218,7 @@ def test_into_a_later_line(stage, store, line, into):
         assert new.served().put("more", "1") > artifact["revision"] + 1_000_000_000
         new.delete()
     finally:
-        door.close()
+        proxy.close()
         one.delete()
 
 

@@ -14,15 +14,15 @@ BUMP = 1000000000
 
 
 @pytest.fixture(scope="module")
-def door(bucket, installed):
+def proxy(bucket, installed):
     """A proxy in front of the store, reachable from pods."""
-    one = backups.node_door(bucket, installed)
+    one = backups.node_proxy(bucket, installed)
     yield one
     one.close()
 
 
 @pytest.fixture(scope="module")
-def saved(agent_stage, door):
+def saved(agent_stage, proxy):
     """A cluster of one member with a backup; `writer_` knows what both must contain."""
     one = agent_stage.etcd()
     one.apply(size=1, version=ecs.version("3.5"))
@@ -30,7 +30,7 @@ def saved(agent_stage, door):
     with one.writer() as one.writer_:
         one.writer_.wait_writes(100)
     one.revision = int(one.served().status()["header"]["revision"])
-    backups.apply(one, "saved", **backups.to_s3(door, "saved.db"))
+    backups.apply(one, "saved", **backups.to_s3(proxy, "saved.db"))
     backups.wait_phase(one, "saved", "Succeeded")
     return one
 
@@ -71,11 +71,11 @@ def test_from_a_backup_into_three_members(saved, agent_stage):
     new.delete()
 
 
-def test_without_a_word_about_the_backup(saved, agent_stage, door):
+def test_without_a_word_about_the_backup(saved, agent_stage, proxy):
     """By the location in the store, for instance after the EtcdBackup was deleted."""
     new = agent_stage.etcd("place")
     backups.restore(new, "place", backupStorageType="S3", template=template(),
-                    **backups.to_s3(door, "saved.db"))
+                    **backups.to_s3(proxy, "saved.db"))
     found = backups.wait_phase(new, "place", "Succeeded", 120, backups.RESTORE)
     assert set(found["status"]["snapshot"]) == {"sha256", "sizeBytes"}  # all that is known
     check_restored(saved, new, 1)
@@ -83,16 +83,16 @@ def test_without_a_word_about_the_backup(saved, agent_stage, door):
 
 
 @pytest.mark.parametrize("mode", ["short", "flipped"])
-def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, door, mode):
+def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, proxy, mode):
     """One byte short, or with a bit flipped: no cluster is created from it (B3, B7)."""
     new = agent_stage.etcd(f"no-{mode}")
-    door.mode = mode
+    proxy.mode = mode
     try:
         backups.restore(new, f"no-{mode}", backupStorageType="S3", template=template(),
-                        **backups.to_s3(door, "saved.db"))
+                        **backups.to_s3(proxy, "saved.db"))
         found = backups.wait_phase(new, f"no-{mode}", "Failed", 90, backups.RESTORE)
     finally:
-        door.mode = "fine"
+        proxy.mode = "fine"
     assert found["status"]["succeeded"] is False
     assert condition(found, "SnapshotVerified").get("status") != "True"
     assert condition(found, "Ready")["status"] == "False"

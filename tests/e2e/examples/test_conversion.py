@@ -11,7 +11,7 @@ import pytest
 from support import attack, example, library, net, steward, stored, wait
 from support import cluster as k8s
 from support.cluster import condition
-from support.door import JSON, ask, raw_post, read_reply
+from support.webhook import JSON, ask, raw_post, read_reply
 
 GROUP, PLURAL = "batch.tutorial.example.org", "cronjobs"
 CRD = f"{PLURAL}.{GROUP}"
@@ -91,7 +91,7 @@ def operator(cluster, start_example):
     if os.environ.get("USE_EXISTING_CLUSTER") == "true":
         pytest.skip("the storage of the cluster cannot be read")
     one = start_example("cronjob-lite")
-    one.admit(new("door", "default"), new("door", "default", schedule="never"), "spec.schedule")
+    one.admit(new("webhook", "default"), new("webhook", "default", schedule="never"), "spec.schedule")
     yield one
     if not one.running():
         one.start()

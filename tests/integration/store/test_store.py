@@ -19,15 +19,15 @@ from support.storeprobe import BIG, PART, Probe, blob, file_sha
 
 
 @pytest.fixture
-def door(bucket):
-    door = s3.Door(bucket)
-    yield door
-    door.close()
+def proxy(bucket):
+    proxy = s3.Proxy(bucket)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
-def probe(door, tmp_path):
-    return Probe(tmp_path, endpoint=door.url, region="us-east-1", bucket=s3.BUCKET,
+def probe(proxy, tmp_path):
+    return Probe(tmp_path, endpoint=proxy.url, region="us-east-1", bucket=s3.BUCKET,
                  credentials=s3.CREDENTIALS, path_style=True, timeout_ms=2000)
 
 
@@ -53,44 +53,44 @@ def test_one_part_is_in_memory(probe, tmp_path):
 @pytest.mark.parametrize("mode, trouble, size", [
     ("down", "ConnectFailed", 1), ("broken", "ConnectFailed", 1), ("denied", "AccessDenied", 1),
     ("full", "StoreFull", 1), ("cut", "ConnectFailed", BIG), ("full", "StoreFull", BIG)])
-def test_an_upload_that_fails_leaves_no_object(probe, door, bucket, tmp_path, mode, trouble, size):
-    door.mode = mode
+def test_an_upload_that_fails_leaves_no_object(probe, proxy, bucket, tmp_path, mode, trouble, size):
+    proxy.mode = mode
     said = probe("put", f"bad/{mode}-{size}", blob(tmp_path, size), fails=trouble)
     assert f"bad/{mode}-{size}" not in bucket.objects()
     assert s3.SECRET_KEY not in said["error"]
 
 
 @pytest.mark.parametrize("mode", ["down", "broken", "cut"])
-def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, door, bucket, tmp_path, mode):
-    door.mode = mode
+def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, proxy, bucket, tmp_path, mode):
+    proxy.mode = mode
     sent = blob(tmp_path, PART + 1)
     with subprocess.Popen([paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
                            f"back/{mode}", sent], stdout=subprocess.PIPE) as process:
         deadline = time.monotonic() + 20
-        while not door.log and time.monotonic() < deadline:
+        while not proxy.log and time.monotonic() < deadline:
             time.sleep(0.02)
-        door.mode = "fine"
+        proxy.mode = "fine"
         assert process.wait(60) == 0
     assert file_sha(bucket.objects()[f"back/{mode}"]) == file_sha(sent)
 
 
-def test_a_slow_store_is_waited_for(probe, door, bucket, tmp_path):
-    door.mode, door.pause = "slow", 0.3
+def test_a_slow_store_is_waited_for(probe, proxy, bucket, tmp_path):
+    proxy.mode, proxy.pause = "slow", 0.3
     sent = blob(tmp_path, PART + 1)
     probe("put", "slow/a", sent)
-    door.mode = "fine"
+    proxy.mode = "fine"
     assert file_sha(bucket.objects()["slow/a"]) == file_sha(sent)
 
 
-def test_a_store_that_answers_too_late_is_down(probe, door):
-    door.mode, door.pause = "slow", 30
+def test_a_store_that_answers_too_late_is_down(probe, proxy):
+    proxy.mode, proxy.pause = "slow", 30
     said = probe("list", "slow/", fails="ConnectFailed")
     assert "timed out" in said["error"].lower() or "timeout" in said["error"].lower()
 
 
-def test_no_such_bucket_and_object(probe, door, tmp_path):
+def test_no_such_bucket_and_object(probe, proxy, tmp_path):
     probe("get", "nobody/has/this", tmp_path / "x", fails="NoSuchSnapshot")
-    other = Probe(tmp_path, endpoint=door.url, region="us-east-1", bucket="not-there",
+    other = Probe(tmp_path, endpoint=proxy.url, region="us-east-1", bucket="not-there",
                   credentials=s3.CREDENTIALS, path_style=True)
     other("put", "a", blob(tmp_path, 1), fails="NoSuchBucket")
     other("list", "a", fails="NoSuchBucket")

@@ -216,7 +216,7 @@ static void then_the_one_idle_longest(void **state)
 
 /* The library is slow, and has not entered the new connections yet.  A served client stays, and new
  * ones wait until it is known which connection must be closed. */
-static void the_served_stay_before_a_crowd_at_the_door(void **state)
+static void served_clients_stay_while_many_connect(void **state)
 {
     struct house h;
     (void)state;
@@ -374,7 +374,7 @@ int main(void)
         cmocka_unit_test(the_oldest_goes_that_never_finished),
         cmocka_unit_test(connections_and_requests_count_in_the_share),
         cmocka_unit_test(then_the_one_idle_longest),
-        cmocka_unit_test(the_served_stay_before_a_crowd_at_the_door),
+        cmocka_unit_test(served_clients_stay_while_many_connect),
         cmocka_unit_test(kept_behind_its_handshake),
         cmocka_unit_test(spare_but_not_for_ever),
         cmocka_unit_test(late_with_its_first_request),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The server in this process, with a TLS client: tests that need more than the command line offers
- * (limits, changing certificates).  The rest is in tests/integration/test_door_*.py. */
+ * (limits, changing certificates).  The rest is in tests/integration/test_webhook_*.py. */
 #include "webhook/server.h"
 
 #include "base/util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The versions of a ClientHello. The alerts themselves are in
- * tests/integration/webhook/test_door_callers.py. */
+ * tests/integration/webhook/test_webhook_callers.py. */
 #include "webhook/tls_alert_priv.h"
 
 #include "base/util.h"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from support import paths
-from support.door import Door
+from support.webhook import Webhook
 
 WRONG = [None, True, 7, -1.5, 1e99, "text", "", "\x01\n'\"", [], ["x"], [None], [[]], {}, {"a": 1},
          {"name": 5}, [{"name": []}], "x" * 70000, [{}] * 200]
@@ -31,12 +31,12 @@ TARGETS = [{"name": "orders", "engine": "mariadb", "host": "h",
 
 
 @pytest.fixture(scope="module")
-def door(steward_binary, tmp_path_factory):
+def webhook(steward_binary, tmp_path_factory):
     """A `steward webhook` with the target that the sample names."""
     folder = tmp_path_factory.mktemp("kinds")
     config = folder / "steward.yaml"
     config.write_text(yaml.safe_dump({"targets": TARGETS}), "utf-8")
-    one = Door(steward_binary, folder, ["--config", str(config)]).start().keep()
+    one = Webhook(steward_binary, folder, ["--config", str(config)]).start().keep()
     yield one
     assert one.stop() == 0, one.log_text()
 
@@ -104,15 +104,15 @@ FIELDS = [(kind, place) for kind, crd in CRDS.items()
 
 @pytest.mark.parametrize("kind, place", FIELDS,
                          ids=[f"{kind}.{'.'.join(map(str, place))}" for kind, place in FIELDS])
-def test_fields_of_every_type(door, kind, place):
+def test_fields_of_every_type(webhook, kind, place):
     """Both steps agree, an error names a field of spec, and the process survives."""
     crd = CRDS[kind]
     for value in WRONG:
         obj = sample(crd)
         put(obj["spec"], place, value)
-        status, mutated = door.post(review(crd, obj), webhook_path(crd, "mutate"))
+        status, mutated = webhook.post(review(crd, obj), webhook_path(crd, "mutate"))
         assert status == 200, value
-        status, reply = door.post(review(crd, obj), webhook_path(crd, "validate"))
+        status, reply = webhook.post(review(crd, obj), webhook_path(crd, "validate"))
         assert status == 200, value
         answer = reply["response"]
         assert mutated["response"]["allowed"] == answer["allowed"], value
@@ -125,13 +125,13 @@ def test_fields_of_every_type(door, kind, place):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_specs_of_every_type(door, kind):
+def test_specs_of_every_type(webhook, kind):
     """A spec that is not an object is never repaired."""
     crd = CRDS[kind]
     for value in [v for v in WRONG if not isinstance(v, dict)]:
         obj = {**sample(crd), "spec": value}
         for step in ("mutate", "validate"):
-            status, reply = door.post(review(crd, obj), webhook_path(crd, step))
+            status, reply = webhook.post(review(crd, obj), webhook_path(crd, step))
             assert status == 200 and not reply["response"]["allowed"], value
             assert "patch" not in reply["response"]
 
@@ -139,24 +139,24 @@ def test_specs_of_every_type(door, kind):
 @pytest.mark.parametrize("kind", CRDS)
 @pytest.mark.parametrize("place", [("labels",), ("annotations",), ("labels", "target"), ("name",),
                                    ("finalizers",), ("deletionTimestamp",)], ids=str)
-def test_metadata_of_every_type(door, kind, place):
+def test_metadata_of_every_type(webhook, kind, place):
     """The API server refuses such objects itself; other clients get a verdict."""
     crd = CRDS[kind]
     for value in WRONG:
         obj = sample(crd)
         put(obj["metadata"], place, value)
         for step in ("mutate", "validate"):
-            assert door.post(review(crd, obj), webhook_path(crd, step))[0] == 200, value
+            assert webhook.post(review(crd, obj), webhook_path(crd, step))[0] == 200, value
 
 
 @pytest.mark.parametrize("elements", ["containers", "initContainers", "volumes"])
-def test_template_element_without_a_name_is_refused(door, elements):
+def test_template_element_without_a_name_is_refused(webhook, elements):
     """Elements that follow are compared with it by name."""
     crd = CRDS["App"]
     obj = sample(crd)
     obj["spec"]["podTemplate"] = {"spec": {elements: [{"image": "sidecar:1"}, {"name": "b"}]}}
     for step in ("mutate", "validate"):
-        status, reply = door.post(review(crd, obj), webhook_path(crd, step))
+        status, reply = webhook.post(review(crd, obj), webhook_path(crd, step))
         assert status == 200 and not reply["response"]["allowed"]
         assert {"reason": "FieldValueRequired", "message": "Required value",
                 "field": f"spec.podTemplate.spec.{elements}[0].name"} in \
@@ -164,13 +164,13 @@ def test_template_element_without_a_name_is_refused(door, elements):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_updates_from_every_type(door, kind):
+def test_updates_from_every_type(webhook, kind):
     """After any stored object, a valid one is accepted unless a field is immutable."""
     crd = CRDS[kind]
     for value in WRONG:
         for old in ({**sample(crd), "spec": value}, {**sample(crd), "status": value}):
-            status, reply = door.post(review(crd, sample(crd), old, "UPDATE"),
-                                      webhook_path(crd, "validate"))
+            status, reply = webhook.post(review(crd, sample(crd), old, "UPDATE"),
+                                         webhook_path(crd, "validate"))
             assert status == 200, value
             if not reply["response"]["allowed"]:
                 for cause in reply["response"]["status"]["details"]["causes"]:
@@ -178,17 +178,17 @@ def test_updates_from_every_type(door, kind):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_deletions_are_never_refused(door, kind):
+def test_deletions_are_never_refused(webhook, kind):
     """Not even if spec and status are not objects."""
     crd = CRDS[kind]
     for value in WRONG:
         old = {**sample(crd), "spec": value, "status": value}
-        status, reply = door.post(review(crd, None, old, "DELETE"), webhook_path(crd, "validate"))
+        status, reply = webhook.post(review(crd, None, old, "DELETE"), webhook_path(crd, "validate"))
         assert status == 200 and reply["response"]["allowed"], value
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_a_default_is_given_once(door, kind):
+def test_a_default_is_given_once(webhook, kind):
     """The patch of an object with all its defaults is empty."""
     crd = CRDS[kind]
     obj = sample(crd)
@@ -196,7 +196,7 @@ def test_a_default_is_given_once(door, kind):
     for name, field in schema["properties"].items():
         if "default" in field:
             obj["spec"].setdefault(name, field["default"])
-    _, reply = door.post(review(crd, obj), webhook_path(crd, "mutate"))
+    _, reply = webhook.post(review(crd, obj), webhook_path(crd, "mutate"))
     paths_given = [op["path"] for op in json.loads(decode(reply))] if "patch" in reply["response"] else []
     assert [p for p in paths_given if p.count("/") == 2 and schema["properties"]
             [p.split("/")[2]].get("default") is not None] == []

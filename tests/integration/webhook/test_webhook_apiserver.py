@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support import compared, daily, judged, oracles, paths
-from support.door import Door
+from support.webhook import Webhook
 
 GENERATED = 120  # new objects of each kind, and as many changes
 NAMESPACE = "shop"
@@ -38,20 +38,20 @@ def question(case):
 
 def ask(binary, cases, folder):
     """The oracle's answers about these cases."""
-    door = Door(binary, folder).start()
+    webhook = Webhook(binary, folder).start()
     done = subprocess.run(
-        [oracles.program("admission"), f"https://localhost:{door.port}", door.certs / "tls.crt",
+        [oracles.program("admission"), f"https://localhost:{webhook.port}", webhook.certs / "tls.crt",
          *sorted((paths.TOP / "config" / "crd" / "bases").glob("*.yaml"))],
         input="".join(question(case) + "\n" for case in cases), capture_output=True, text=True,
         timeout=300, check=True)
-    assert door.stop() == 0, door.log_text()
+    assert webhook.stop() == 0, webhook.log_text()
     return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 @pytest.fixture(scope="module")
 def asked(steward_binary, cases, tmp_path_factory):
     """The oracle's answers about all cases."""
-    return ask(steward_binary, cases, tmp_path_factory.mktemp("door"))
+    return ask(steward_binary, cases, tmp_path_factory.mktemp("webhook"))
 
 
 def test_the_api_server_accepts_each_answer(cases, asked):

@@ -10,37 +10,37 @@ import time
 import pytest
 
 from support import wait
-from support.door import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
+from support.webhook import JSON, VALIDATE, as_bytes, ask, raw_post, read_reply, review
 
 REQUEST_TIMEOUT_S = 10
 GOOD = as_bytes(review())
 
 
 @pytest.mark.parametrize("value", ["10s", "30s", "1m", "1m30s", "2h", "500ms", "1.5s"])
-def test_timeout_in_time(door, value):
+def test_timeout_in_time(webhook, value):
     """A request that is answered at once is in time for any of them."""
-    assert door.post(review(), f"{VALIDATE}?timeout={value}")[0] == 200
+    assert webhook.post(review(), f"{VALIDATE}?timeout={value}")[0] == 200
 
 
 @pytest.mark.parametrize("query", ["timeout=", "timeout=x", "timeout=10", "timeout=-1s", "timeout=0s",
                                    "timeout=1d", "a=b&timeout=nonsense", "timeout=" + "9" * 100 + "s"])
-def test_bad_timeout(door, query):
+def test_bad_timeout(webhook, query):
     """A 400 that shows the format."""
-    status, reply = door.post(review(), f"{VALIDATE}?{query}")
+    status, reply = webhook.post(review(), f"{VALIDATE}?{query}")
     assert status == 400 and "10s" in reply["message"]
 
 
 @pytest.mark.parametrize("query", ["", "a=b", "xtimeout=x", "a=timeout=x"])
-def test_other_queries(door, query):
+def test_other_queries(webhook, query):
     """Only `timeout` is read."""
-    assert door.post(review(), f"{VALIDATE}?{query}")[0] == 200
+    assert webhook.post(review(), f"{VALIDATE}?{query}")[0] == 200
 
 
-def test_timeout_passed(door):
+def test_timeout_passed(webhook):
     """A body that arrives after the caller's deadline is not reviewed.  The response names the
     timeout: the API server has given up by then."""
     request = raw_post(GOOD, f"{VALIDATE}?timeout=300ms")
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         sock.sendall(request[:-10])
         time.sleep(1.5)  # the delay itself is tested
         sock.sendall(request[-10:])
@@ -48,19 +48,19 @@ def test_timeout_passed(door):
     assert status == 504 and b"timeout" in body
 
 
-def test_a_connection_that_was_kept_before_it_was_used(door):
+def test_a_connection_that_was_kept_before_it_was_used(webhook):
     """Go's client may open a connection that it does not need yet.  The time counts from the first
     request, seconds later."""
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         time.sleep(3)  # longer than the caller's timeout
         sock.sendall(raw_post(GOOD, f"{VALIDATE}?timeout=2s"))
         assert read_reply(sock)[0] == 200
 
 
-def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_door):
+def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_webhook):
     """It is not closed before the idle timeout: the client might just be sending a request."""
-    door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "20s")
-    with door.tls() as sock:
+    webhook = make_webhook("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "20s")
+    with webhook.tls() as sock:
         time.sleep(2.5)  # longer than a request may take
         sock.sendall(raw_post(GOOD))
         assert read_reply(sock)[0] == 200
@@ -83,25 +83,25 @@ def _last_until_cut(sock, feed):
     return time.monotonic() - begin
 
 
-def test_slow_in_every_phase(door):
+def test_slow_in_every_phase(webhook):
     """Silence or a trickle, in the handshake, the head or the body: closed after the timeout."""
     def handshake(feed):
-        sock = door.tcp()
+        sock = webhook.tcp()
         sock.send(b"\x16\x03\x01\x02\x00\x01")  # the beginning of a ClientHello of 512 bytes
         return sock, feed and b"\x00"
 
     def head(feed):
-        sock = door.tls()
+        sock = webhook.tls()
         sock.send(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\nX: ")
         return sock, feed and b"y"
 
     def body(feed):
-        sock = door.tls()
+        sock = webhook.tls()
         sock.send(raw_post(b"{", length=100000))
         return sock, feed and b" "
 
     def nothing(_):
-        return door.tcp(), None
+        return webhook.tcp(), None
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         slow = [phase(feed) for phase in (handshake, head, body, nothing) for feed in (None, True)]
@@ -111,23 +111,23 @@ def test_slow_in_every_phase(door):
     assert all(REQUEST_TIMEOUT_S - 2 < t < 2 * REQUEST_TIMEOUT_S for t in times), times
 
 
-def test_other_timeouts(make_door):
+def test_other_timeouts(make_webhook):
     """The options set the timeouts of a request and of an idle connection."""
-    door = make_door("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
-    with door.tcp() as silent:
+    webhook = make_webhook("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
+    with webhook.tcp() as silent:
         assert 0.5 < _last_until_cut(silent, None) < 6  # and not 10
-    with door.tls() as kept:
+    with webhook.tls() as kept:
         kept.sendall(raw_post(GOOD))
         assert read_reply(kept)[0] == 200
         assert 1.5 < _last_until_cut(kept, None) < 10
 
 
-def test_fewer_connections(make_door):
+def test_fewer_connections(make_webhook):
     """Above the limit the oldest connection without a finished request is closed; others stay."""
-    door = make_door("--webhook-max-connections", "16")
-    with contextlib.closing(door.https()) as served:
+    webhook = make_webhook("--webhook-max-connections", "16")
+    with contextlib.closing(webhook.https()) as served:
         assert ask(served, "POST", VALIDATE, GOOD, JSON)[0] == 200
-        silent = [door.tcp() for _ in range(40)]
+        silent = [webhook.tcp() for _ in range(40)]
         assert _last_until_cut(silent[0], None) < 5
         assert ask(served, "POST", VALIDATE, GOOD, JSON)[0] == 200
         for sock in silent:
@@ -150,16 +150,16 @@ def _thread_time(pid):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def test_stalled_handshakes_cost_nothing(make_door):
+def test_stalled_handshakes_cost_nothing(make_webhook):
     """Fifty clients that stop during a handshake use no CPU time."""
-    door = make_door()
-    socks = [door.tcp() for _ in range(50)]
+    webhook = make_webhook()
+    socks = [webhook.tcp() for _ in range(50)]
     for sock in socks:
         sock.send(b"\x16\x03\x01\x02\x00\x01")
-    assert door.post(review())[0] == 200
-    before = _thread_time(door.process.pid)
+    assert webhook.post(review())[0] == 200
+    before = _thread_time(webhook.process.pid)
     time.sleep(1)  # a second in which nothing should happen
-    assert _thread_time(door.process.pid) - before < 0.2
+    assert _thread_time(webhook.process.pid) - before < 0.2
     for sock in socks:
         sock.close()
 
@@ -176,9 +176,9 @@ def crowd_size():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def _arrive(door, number):
+def _arrive(webhook, number):
     """A slow connection: a third are silent, a third begin a handshake, a third nearly end it."""
-    sock = door.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 30)
+    sock = webhook.tcp(f"127.{1 + number // 60000}.{number // 250 % 240}.{1 + number % 250}", 30)
     with contextlib.suppress(OSError):
         if number % 3 == 1:
             sock.send(b"\x16\x03\x01\x02\x00\x01")
@@ -187,26 +187,26 @@ def _arrive(door, number):
     return sock
 
 
-def test_ten_thousand_slow_connections(make_door, crowd_size):
+def test_ten_thousand_slow_connections(make_webhook, crowd_size):
     """Meanwhile an established client and new ones are served, and nothing is leaked afterwards."""
-    door = make_door()
+    webhook = make_webhook()
     crowd, slowest = [], 0.0
-    with contextlib.closing(door.https()) as kept:
+    with contextlib.closing(webhook.https()) as kept:
         assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
         sock = kept.sock
         for number in range(crowd_size):
-            crowd.append(_arrive(door, number))
+            crowd.append(_arrive(webhook, number))
             if number % 500 == 499:
                 begin = time.monotonic()
                 assert ask(kept, "POST", VALIDATE, GOOD, JSON)[0] == 200
                 slowest = max(slowest, time.monotonic() - begin)
-                assert door.post(review())[0] == 200
+                assert webhook.post(review())[0] == 200
         assert kept.sock is sock, "the established client lost its connection"
-        assert door.readyz()[0] == 200
+        assert webhook.readyz()[0] == 200
     assert slowest < wait.within(2), f"an established client waited {slowest:.2f} s"
-    assert door.metric("process_open_fds") < 2000
+    assert webhook.metric("process_open_fds") < 2000
     for sock in crowd:
         sock.close()
     wait.until("the descriptors to be given back",
-               lambda: door.metric("process_open_fds") < 100)
-    assert door.metric("process_resident_memory_bytes") < 400 << 20
+               lambda: webhook.metric("process_open_fds") < 100)
+    assert webhook.metric("process_resident_memory_bytes") < 400 << 20

@@ -51,7 +51,7 @@ def review(obj=None, operation="CREATE", **more):
         "object": my_web() if obj is None else obj, "oldObject": None, "dryRun": False, **more}}
 
 
-class Door:
+class Webhook:
     """One `steward webhook` with a certificate folder of its own."""
 
     def __init__(self, binary, folder, args=(), join=None):
@@ -173,7 +173,7 @@ class Door:
         return status, reply
 
 
-class PipedDoor(Door):
+class PipedWebhook(Webhook):
     """`steward webhook` whose log is a pipe, read only when the test asks for its text."""
 
     def __init__(self, binary, folder, args=()):
@@ -251,7 +251,7 @@ def swap_pair(certs, other):
 
 @contextlib.contextmanager
 def inside_limit(make):
-    """make(join): a Door that runs in a cgroup with the shipped memory limit, less 32 MiB for the cache of
+    """make(join): a Webhook that runs in a cgroup with the shipped memory limit, less 32 MiB for the cache of
     10,000 objects that `run` would have; e2e/test_memory_attacks.py tests with these."""
     if paths.sanitizer():
         pytest.skip("a sanitizer takes more memory than the limit")
@@ -270,9 +270,9 @@ DENIED = as_bytes(review(my_web(nodePortNumber=1), name="n" * 250, userInfo={"us
 DENIALS = 3000
 
 
-def deny(door, times=DENIALS):
+def deny(webhook, times=DENIALS):
     """Sends reviews that are denied, each with a line in the log."""
-    with contextlib.closing(door.https(timeout=10)) as connection:
+    with contextlib.closing(webhook.https(timeout=10)) as connection:
         for _ in range(times):
             status, _, reply = ask(connection, "POST", VALIDATE, DENIED, JSON)
             assert status == 200 and not reply["response"]["allowed"]

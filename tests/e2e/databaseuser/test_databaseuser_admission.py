@@ -23,11 +23,11 @@ SENTENCE = ("spec.password: Invalid value: must be an object {name, key} that na
 @pytest.fixture(scope="module")
 def scene(installed, steward_binary, tmp_path_factory):
     """A steward whose targets have no server; the API server calls its webhooks."""
-    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("door"), {})
+    one = dbu.Scene(installed, steward_binary, tmp_path_factory.mktemp("webhook"), {})
     one.write_targets(MAIN, OTHER, PG)
     stw.install_webhooks(installed, steward_binary, one.steward.webhook_port)
     one.steward.start()
-    one.steward.wait_door()
+    one.steward.wait_webhook()
     yield one
     stw.uninstall_webhooks(installed)
     assert one.steward.stop() == 0, one.steward.log_tail()

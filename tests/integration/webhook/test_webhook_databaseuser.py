@@ -55,50 +55,50 @@ def config(tmp_path):
     return Config(folder / "steward.yaml").write(TARGET)
 
 
-def says(door, obj, **more):
+def says(webhook, obj, **more):
     """(allowed, warnings, message) of the validating step."""
-    status, reply = door.post(review(obj, **more), VALIDATE)
+    status, reply = webhook.post(review(obj, **more), VALIDATE)
     assert status == 200, reply
     answer = reply["response"]
     return answer["allowed"], answer.get("warnings", []), answer.get("status", {}).get("message", "")
 
 
-def test_targets_are_known(make_door, config):
-    door = make_door("--config", config.path)
-    assert says(door, user())[0]
-    allowed, _, message = says(door, user(user="root"))
+def test_targets_are_known(make_webhook, config):
+    webhook = make_webhook("--config", config.path)
+    assert says(webhook, user())[0]
+    allowed, _, message = says(webhook, user(user="root"))
     assert not allowed
     assert '"root" is reserved on mariadb' in message
-    allowed, warnings, _ = says(door, user("elsewhere"))
+    allowed, warnings, _ = says(webhook, user("elsewhere"))
     assert allowed
     assert warnings == ['namespace "shop" may use the target orders',
                         'target "elsewhere" is not configured; the account is created when it is']
 
 
-def test_targets_are_read_again(make_door, config):
+def test_targets_are_read_again(make_webhook, config):
     """A new list takes effect without a restart; an invalid one changes nothing but a metric."""
-    door = make_door("--config", config.path)
-    assert says(door, user())[0]
+    webhook = make_webhook("--config", config.path)
+    assert says(webhook, user())[0]
     config.write({**TARGET, "allowedNamespaces": ["other"]})
-    wait.until("the namespace to be closed", lambda: not says(door, user())[0])
-    assert 'target "orders" does not accept namespace "shop"' in says(door, user())[2]
+    wait.until("the namespace to be closed", lambda: not says(webhook, user())[0])
+    assert 'target "orders" does not accept namespace "shop"' in says(webhook, user())[2]
     config.write({**TARGET, "prot": 5})
     wait.until("the refusal to be counted",
-               lambda: door.metric("steward_config_reloads_total", result="error") == 1)
-    assert not says(door, user())[0]
-    assert "targets[0].prot: Forbidden: unknown field" in door.log_text()
+               lambda: webhook.metric("steward_config_reloads_total", result="error") == 1)
+    assert not says(webhook, user())[0]
+    assert "targets[0].prot: Forbidden: unknown field" in webhook.log_text()
     config.write(text="targets: [\n")
     wait.until("the next refusal to be counted",
-               lambda: door.metric("steward_config_reloads_total", result="error") == 2)
-    assert not says(door, user())[0]
+               lambda: webhook.metric("steward_config_reloads_total", result="error") == 2)
+    assert not says(webhook, user())[0]
     config.write(TARGET)
-    wait.until("the namespace to be open", lambda: says(door, user())[0])
-    assert door.metric("steward_database_targets") == 1
+    wait.until("the namespace to be open", lambda: says(webhook, user())[0])
+    assert webhook.metric("steward_database_targets") == 1
     config.write()
-    wait.until("the target to go", lambda: says(door, user())[1])
+    wait.until("the target to go", lambda: says(webhook, user())[1])
 
 
-def test_a_mounted_config_map(make_door, tmp_path):
+def test_a_mounted_config_map(make_webhook, tmp_path):
     """The kubelet replaces a symbolic link, not the file."""
     folder = tmp_path / "mount"
     for name, target in (("..1", TARGET), ("..2", {**TARGET, "allowedNamespaces": []})):
@@ -106,11 +106,11 @@ def test_a_mounted_config_map(make_door, tmp_path):
         Config(folder / name / "steward.yaml").write(target)
     (folder / "..data").symlink_to("..1")
     (folder / "steward.yaml").symlink_to("..data/steward.yaml")
-    door = make_door("--config", folder / "steward.yaml")
-    assert says(door, user())[0]
+    webhook = make_webhook("--config", folder / "steward.yaml")
+    assert says(webhook, user())[0]
     (folder / "..data_tmp").symlink_to("..2")
     os.replace(folder / "..data_tmp", folder / "..data")
-    wait.until("the new folder to count", lambda: not says(door, user())[0])
+    wait.until("the new folder to count", lambda: not says(webhook, user())[0])
 
 
 def test_a_wrong_file_at_the_start(steward_binary, config):
@@ -144,31 +144,31 @@ def test_the_shipped_example_is_right(steward_binary, tmp_path):
 
 @pytest.mark.parametrize("password", [
     WORD, [WORD], {"name": [WORD]}, {"name": "s", WORD: WORD}], ids=["plain", "list", "name", "key"])
-def test_a_plain_password_goes_nowhere(make_door, config, password):
+def test_a_plain_password_goes_nowhere(make_webhook, config, password):
     """Refused.  If the value itself is the password, it is repeated neither to the sender, whose
     error message may be logged, nor in a log or a metric of steward."""
-    door = make_door("--config", config.path)
+    webhook = make_webhook("--config", config.path)
     obj = user(password=password)
     for path in (MUTATE, VALIDATE):
-        _, reply = door.post(review(obj), path)
+        _, reply = webhook.post(review(obj), path)
         if isinstance(password, (str, list)):
             assert not reply["response"]["allowed"]
             assert WORD not in json.dumps(reply)
             assert ("spec.password: Invalid value: must be an object {name, key} that names a "
                     "Secret; plain-text passwords are not accepted"
                     in reply["response"]["status"]["message"])
-    assert WORD not in door.log_text()
-    assert WORD not in net.http_get(f"http://127.0.0.1:{door.metrics_port}/metrics")[1]
+    assert WORD not in webhook.log_text()
+    assert WORD not in net.http_get(f"http://127.0.0.1:{webhook.metrics_port}/metrics")[1]
 
 
-def test_seed(steward_binary, make_door, config):
+def test_seed(steward_binary, make_webhook, config):
     """The manifest that the kind is derived from is accepted, and gets defaults."""
     result = subprocess.run([steward_binary, "validate", "-"], text=True, input=dbu.SEED,
                             capture_output=True, timeout=60, check=False)
     assert result.returncode == 0, result
     assert "accepted" in result.stdout and "warning" not in result.stdout
-    door = make_door("--config", config.path)
-    _, reply = door.post(review(yaml.safe_load(dbu.SEED)), MUTATE)
+    webhook = make_webhook("--config", config.path)
+    _, reply = webhook.post(review(yaml.safe_load(dbu.SEED)), MUTATE)
     patch = json.loads(base64.b64decode(reply["response"]["patch"]))
     assert {op["path"]: op["value"] for op in patch} == {
         "/spec/password/trimNewline": False, "/spec/hosts": ["%"], "/spec/grantsPolicy": "Managed",
@@ -178,7 +178,7 @@ def test_seed(steward_binary, make_door, config):
 
 @pytest.mark.parametrize("seed", [dbu.SEED_WITHOUT_TARGET, dbu.SEED_WITH_LABEL],
                          ids=["no label", "label"])
-def test_seed_on_the_default_target(steward_binary, make_door, tmp_path, seed):
+def test_seed_on_the_default_target(steward_binary, make_webhook, tmp_path, seed):
     """Without a label, the object belongs to the target that is the default; without one it is refused."""
     target = {"name": "main", "engine": "mariadb", "host": "db",
               "admin": {"user": "chief", "passwordFile": "/run/pw"}}
@@ -190,19 +190,19 @@ def test_seed_on_the_default_target(steward_binary, make_door, tmp_path, seed):
                                 text=True, input=seed, capture_output=True, timeout=60, check=False)
         assert (result.returncode == 0) == default, result
         assert default or 'label "target" must name a database target' in result.stdout
-    door = make_door("--config", tmp_path / "True.yaml")
-    _, reply = door.post(review(yaml.safe_load(seed)), MUTATE)
+    webhook = make_webhook("--config", tmp_path / "True.yaml")
+    _, reply = webhook.post(review(yaml.safe_load(seed)), MUTATE)
     patch = json.loads(base64.b64decode(reply["response"]["patch"]))
     assert {"op": "add", "path": "/metadata/labels", "value": {"target": "main"}} in patch
 
 
-def test_deletion_is_commented_on(make_door, config):
-    door = make_door("--config", config.path)
+def test_deletion_is_commented_on(make_webhook, config):
+    webhook = make_webhook("--config", config.path)
     old = {**user(), "status": {"account": "app@10.%", "target": "orders"}}
-    assert says(door, None, old=old, operation="DELETE") == (
+    assert says(webhook, None, old=old, operation="DELETE") == (
         True, ['account app@10.% is dropped from target "orders"'], "")
     old["spec"]["deletionPolicy"] = "Retain"
-    allowed, warnings, _ = says(door, None, old=old, operation="DELETE")
+    allowed, warnings, _ = says(webhook, None, old=old, operation="DELETE")
     assert allowed and "stays on target" in warnings[0]
 
 

@@ -9,18 +9,18 @@ import ssl
 import pytest
 
 from support import wait
-from support.door import JSON, MUTATE, VALIDATE, as_bytes, ask, my_web, raw_post, read_reply, review
+from support.webhook import JSON, MUTATE, VALIDATE, as_bytes, ask, my_web, raw_post, read_reply, review
 
 MIB = 1 << 20
 BODY_MAX = 7 * MIB
 
 
 @pytest.fixture(autouse=True)
-def _alive(door):
+def _alive(webhook):
     """After each test, the next valid review is answered."""
     yield
-    status, reply = door.post(review())
-    assert status == 200 and reply["response"]["allowed"], door.log_text()[-2000:]
+    status, reply = webhook.post(review())
+    assert status == 200 and reply["response"]["allowed"], webhook.log_text()[-2000:]
 
 
 def assert_status(reply, code, words=""):
@@ -47,9 +47,9 @@ def assert_status(reply, code, words=""):
     ("POST", VALIDATE, {"Content-Type": "application/yaml"}, b"a: 1", 415, ""),
     ("POST", VALIDATE, JSON, b"", 400, "not valid JSON"),
 ])
-def test_transport(door, method, path, headers, body, code, words):
+def test_transport(webhook, method, path, headers, body, code, words):
     """Paths, methods and content types."""
-    status, reply_headers, reply = door.request(method, path, body, headers)
+    status, reply_headers, reply = webhook.request(method, path, body, headers)
     assert status == code
     if method != "HEAD":
         assert_status(reply, code, words)
@@ -60,9 +60,9 @@ def test_transport(door, method, path, headers, body, code, words):
 @pytest.mark.parametrize("content_type", [
     "application/json", "Application/JSON", "application/json; charset=utf-8",
     "application/json;charset=UTF-8"])
-def test_content_type_may_have_parameters(door, content_type):
+def test_content_type_may_have_parameters(webhook, content_type):
     """Only the media type itself matters."""
-    assert door.post(review(), headers={"Content-Type": content_type})[0] == 200
+    assert webhook.post(review(), headers={"Content-Type": content_type})[0] == 200
 
 
 GOOD = as_bytes(review())
@@ -87,9 +87,9 @@ GOOD = as_bytes(review())
     (GOOD.replace(b"false", b"99999999999999999999"), ""),
 ])
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_bodies_that_are_no_json(door, path, body, words):
+def test_bodies_that_are_no_json(webhook, path, body, words):
     """A 400 that names the position, for both webhooks."""
-    status, reply = door.post(body, path)
+    status, reply = webhook.post(body, path)
     assert status == 400
     assert_status(reply, 400, words)
     assert "not valid JSON" in reply["message"] or "AdmissionReview" in reply["message"]
@@ -110,28 +110,28 @@ def nested(levels):
     ("image", nested(9990), "must be a string"),
 ], ids=lambda value: value[:12])
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_what_go_writes_is_a_finding_at_its_field(door, path, field, value, words):
+def test_what_go_writes_is_a_finding_at_its_field(webhook, path, field, value, words):
     """NUL, large integers and deep values: a denial with the field's path, not a failed webhook."""
     body = as_bytes(review(my_web(**{field: "VALUE"}))).replace(b'"VALUE"', value.encode())
-    status, reply = door.post(body, path)
+    status, reply = webhook.post(body, path)
     assert status == 200 and not reply["response"]["allowed"]
     causes = reply["response"]["status"]["details"]["causes"]
     assert [cause["field"] for cause in causes if words in cause["message"]][0].startswith(f"spec.{field}")
 
 
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_nul_where_nobody_reads_it_is_accepted(door, path):
+def test_nul_where_nobody_reads_it_is_accepted(webhook, path):
     """The API server stores it in an annotation; it is not this webhook's to refuse."""
     obj = my_web()
     obj["metadata"]["annotations"] = {"example.org/note": "a\x00b"}
-    status, reply = door.post(review(obj), path)
+    status, reply = webhook.post(review(obj), path)
     assert status == 200 and reply["response"]["allowed"]
 
 
 @pytest.mark.parametrize("uid", [None, 7, 1.5, True, [], {}, "", "x" * 65])
-def test_uid_of_a_wrong_type(door, uid):
+def test_uid_of_a_wrong_type(webhook, uid):
     """The response must contain the UID of the request; an unusable one is refused."""
-    status, reply = door.post(review(uid=uid))
+    status, reply = webhook.post(review(uid=uid))
     assert status == 400
     assert_status(reply, 400, "request.uid")
 
@@ -140,15 +140,15 @@ WRONG = [None, True, 7, -1.5, "text", [], ["x"], {}, {"a": 1}]
 
 
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_specs_of_every_wrong_type(door, value):
+def test_specs_of_every_wrong_type(webhook, value):
     """Both webhooks report it with the same message; the mutating one repairs nothing."""
     obj = {**my_web(), "spec": value}
-    status, reply = door.post(review(obj))
+    status, reply = webhook.post(review(obj))
     assert status == 200 and not reply["response"]["allowed"]
     assert reply["response"]["status"]["code"] == 422
     assert all(cause["field"].startswith("spec")
                for cause in reply["response"]["status"]["details"]["causes"])
-    status, mutated = door.post(review(obj), MUTATE)
+    status, mutated = webhook.post(review(obj), MUTATE)
     assert status == 200 and "patch" not in mutated["response"]
     assert mutated["response"]["status"] == reply["response"]["status"]
 
@@ -157,12 +157,12 @@ def test_specs_of_every_wrong_type(door, value):
     "image", "nodePortNumber", "pageContentHtml", "replicas", "containerPort", "mountPath",
     "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_fields_of_every_wrong_type(door, field, value):
+def test_fields_of_every_wrong_type(webhook, field, value):
     """No value of a wrong type is repaired, and none crashes the program."""
     obj = my_web(**{field: value})
-    status, mutated = door.post(review(obj), MUTATE)
+    status, mutated = webhook.post(review(obj), MUTATE)
     assert status == 200
-    status, reply = door.post(review(obj))
+    status, reply = webhook.post(review(obj))
     assert status == 200
     assert mutated["response"]["allowed"] == reply["response"]["allowed"]
     if not reply["response"]["allowed"]:
@@ -173,17 +173,17 @@ def test_fields_of_every_wrong_type(door, field, value):
 @pytest.mark.parametrize("where", ["object", "oldObject", "userInfo", "kind", "resource", "name",
                                    "namespace", "operation", "dryRun", "subResource", "options"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_requests_with_every_wrong_type(door, where, value):
+def test_requests_with_every_wrong_type(webhook, where, value):
     """Answered, or refused with a message."""
-    status, reply = door.post(review(**{where: value}))
+    status, reply = webhook.post(review(**{where: value}))
     assert status in (200, 400)
     if status == 400:
         assert_status(reply, 400, f"request.{where}")
 
 
-def test_all_findings_at_once(door):
+def test_all_findings_at_once(webhook):
     """One denial lists all errors, in the message and as causes."""
-    _, reply = door.post(review(my_web(image="No Image", nodePortNumber=80, replicas="two")))
+    _, reply = webhook.post(review(my_web(image="No Image", nodePortNumber=80, replicas="two")))
     status = reply["response"]["status"]
     fields = [cause["field"] for cause in status["details"]["causes"]]
     assert sorted(fields) == ["spec.image", "spec.nodePortNumber", "spec.replicas"]
@@ -191,33 +191,33 @@ def test_all_findings_at_once(door):
     assert status["reason"] == "Invalid" and status["code"] == 422
 
 
-def test_announced_too_large(door):
+def test_announced_too_large(webhook):
     """Refused by its head, before the body is sent."""
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         sock.sendall(raw_post(b"", length=BODY_MAX + 1))
         status, body = read_reply(sock)
     assert status == 413
     assert_status(json.loads(body), 413, "larger")
 
 
-def test_largest_allowed(door):
+def test_largest_allowed(webhook):
     """Just below the limit it is read, and then parsed."""
-    status, reply = door.post(b" " * BODY_MAX)
+    status, reply = webhook.post(b" " * BODY_MAX)
     assert status == 400
     assert_status(reply, 400)
 
 
-def test_chunked(door):
+def test_chunked(webhook):
     """Chunks of any size are reassembled."""
-    with contextlib.closing(door.https()) as connection:
+    with contextlib.closing(webhook.https()) as connection:
         pieces = [GOOD[i:i + 7] for i in range(0, len(GOOD), 7)]
         connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
         assert connection.getresponse().status == 200
 
 
-def test_chunked_too_large(door):
+def test_chunked_too_large(webhook):
     """Without a Content-Length the limit applies while reading; the response comes at the end."""
-    with contextlib.closing(door.https()) as connection:
+    with contextlib.closing(webhook.https()) as connection:
         pieces = [b" " * MIB] * 8
         connection.request("POST", VALIDATE, iter(pieces), JSON, encode_chunked=True)
         reply = connection.getresponse()
@@ -225,10 +225,10 @@ def test_chunked_too_large(door):
         assert_status(json.loads(reply.read()), 413)
 
 
-def test_endless_chunks_are_cut(door):
+def test_endless_chunks_are_cut(webhook):
     """An endless body is cut off."""
     chunk = b"100000\r\n" + b" " * MIB + b"\r\n"
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/1.1\r\nHost: x\r\n"
                      b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
         with pytest.raises(OSError):
@@ -255,11 +255,11 @@ def test_endless_chunks_are_cut(door):
     ("1.1", b"Host: x\r\nHost: x\r\nContent-Length: 2\r\n"),
     ("1.1", b"Host: x\r\nhost: y\r\nContent-Length: 2\r\n"),
 ])
-def test_framing_of_smugglers(door, version, head):
+def test_framing_of_smugglers(webhook, version, head):
     """Ambiguous or unknown framing is refused and the connection closed: the bytes behind such a head
     are not taken for a request."""
     body = b"2\r\n{}\r\n0\r\n\r\n" if b"chunked" in head else b"{}"
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         sock.settimeout(5)
         with contextlib.suppress(OSError):
             sock.sendall(b"POST " + VALIDATE.encode() + b" HTTP/" + version.encode() + b"\r\n"
@@ -281,9 +281,9 @@ def test_framing_of_smugglers(door, version, head):
     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 100000 + b"\r\n\r\n",
 ])
-def test_no_http(door, text):
+def test_no_http(webhook, text):
     """Input that is not HTTP is refused or the connection closed."""
-    with door.tls() as sock:
+    with webhook.tls() as sock:
         with contextlib.suppress(OSError):
             sock.sendall(text)
             sock.settimeout(0.5)
@@ -291,27 +291,27 @@ def test_no_http(door, text):
             assert data == b"" or data.split()[1][:1] in (b"4", b"5")
 
 
-def test_plain_http_on_the_tls_port(door):
+def test_plain_http_on_the_tls_port(webhook):
     """Without TLS there is no response."""
-    with door.tcp() as sock:
+    with webhook.tcp() as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"HTTP" not in sock.recv(1000)
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100, 300, len(GOOD)])
-def test_client_goes_away(door, cut):
+def test_client_goes_away(webhook, cut):
     """A connection that ends during a request leaks nothing."""
-    before = door.metric("controller_runtime_webhook_requests_in_flight")
-    with door.tls() as sock:
+    before = webhook.metric("controller_runtime_webhook_requests_in_flight")
+    with webhook.tls() as sock:
         sock.sendall(raw_post(GOOD)[:cut])
-    assert door.post(review())[0] == 200
-    wait.until("it to be forgotten", lambda: door.metric(
+    assert webhook.post(review())[0] == 200
+    wait.until("it to be forgotten", lambda: webhook.metric(
         "controller_runtime_webhook_requests_in_flight") <= before)
 
 
-def test_refusals_keep_the_connection(door):
+def test_refusals_keep_the_connection(webhook):
     """A refused request must not cost the API server a new handshake."""
-    with contextlib.closing(door.https()) as connection:
+    with contextlib.closing(webhook.https()) as connection:
         connection.connect()
         sock = connection.sock
         for path, headers, code in ((VALIDATE, {"Content-Type": "text/plain"}, 415),
@@ -320,9 +320,9 @@ def test_refusals_keep_the_connection(door):
         assert connection.sock is sock
 
 
-def test_many_reviews_on_one_connection(door):
+def test_many_reviews_on_one_connection(webhook):
     """The connection is kept alive."""
-    with contextlib.closing(door.https()) as connection:
+    with contextlib.closing(webhook.https()) as connection:
         connection.connect()
         sock = connection.sock
         for size in (10, 1000, 20000, 100000, 1, 500000, 5):

@@ -23,14 +23,14 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def door(installed, steward_binary, tmp_path_factory):
+def webhook(installed, steward_binary, tmp_path_factory):
     """A cluster whose API server calls a steward that watches no namespace of the tests, so that
     the tests can write the status of objects."""
     one = stw.Steward(steward_binary, installed, installed.kubeconfig_steward,
-                      tmp_path_factory.mktemp("door"), ["--namespaces", "default"])
+                      tmp_path_factory.mktemp("webhook"), ["--namespaces", "default"])
     stw.install_webhooks(installed, steward_binary, one.webhook_port)
     one.start()
-    one.wait_door()
+    one.wait_webhook()
     yield installed
     stw.uninstall_webhooks(installed)
     assert one.stop() == 0, one.log_tail()
@@ -81,8 +81,8 @@ def write_status(cluster, namespace, **status):
 # --- refused, with all errors
 
 @pytest.mark.oldest("webhook calls")
-def test_a_cluster_with_all_that_is_wrong(door, namespace):
-    said = refusal(door, ec(
+def test_a_cluster_with_all_that_is_wrong(webhook, namespace):
+    said = refusal(webhook, ec(
         namespace, size=9, version="3.5.1", repository="quay.io/coreos/etcd:v3",
         pod={"labels": {"app": "x", "etcd_node": "y"}, "antiAffinity": True, "affinity": {},
              "etcdEnv": [{"name": "ETCD_DATA_DIR", "value": "/x"}],
@@ -118,7 +118,7 @@ def test_a_cluster_with_all_that_is_wrong(door, namespace):
             "spec.options.extraArgs[name]: Forbidden: name is set by the operator",
             "spec.failover.unhealthySeconds: Invalid value: 5: must be between 60 and 86400"):
         assert text in said
-    assert get(door, namespace) is None
+    assert get(webhook, namespace) is None
 
 
 @pytest.mark.parametrize("spec, text", [
@@ -130,24 +130,24 @@ def test_a_cluster_with_all_that_is_wrong(door, namespace):
     ({"size": "three"}, 'spec.size: Invalid value: "three": must be an integer'),
     ({"TLS": {"auto": {"provider": "CertManager"}}}, 'Unsupported value: "CertManager"'),
 ], ids=str)
-def test_a_cluster_with_one_thing_wrong(door, namespace, spec, text):
-    assert text in refusal(door, ec(namespace, **spec))
+def test_a_cluster_with_one_thing_wrong(webhook, namespace, spec, text):
+    assert text in refusal(webhook, ec(namespace, **spec))
 
 
-def test_names(door, namespace):
+def test_names(webhook, namespace):
     for name, text in (("a" * 53, "must be at most 52 characters"),
                        ("1st", "must start with a letter and hold only a-z, 0-9 and '-', because a "
                                "Service gets this name")):
-        assert text in refusal(door, manifest("EtcdCluster", namespace, {}, name=name))
-    apply(door, manifest("EtcdCluster", namespace, {}, name="a" * 52))
+        assert text in refusal(webhook, manifest("EtcdCluster", namespace, {}, name=name))
+    apply(webhook, manifest("EtcdCluster", namespace, {}, name="a" * 52))
     for kind, obj in (("etcdbackup", eb(namespace)), ("etcdrestore", er(namespace, template={}))):
         obj["metadata"]["name"] = "2nd.of-many"
-        apply(door, obj)
-        assert door.get(f"{kind}s.{GROUP}", "2nd.of-many", namespace)
+        apply(webhook, obj)
+        assert webhook.get(f"{kind}s.{GROUP}", "2nd.of-many", namespace)
 
 
-def test_a_backup_with_all_that_is_wrong(door, namespace):
-    said = refusal(door, eb(
+def test_a_backup_with_all_that_is_wrong(webhook, namespace):
+    said = refusal(webhook, eb(
         namespace, etcdEndpoints=["https://a:2379", "http://root:hunter2@b:2379"],
         s3={"path": "bucket"}, pvc={"claimName": "c", "path": "../x"},
         backupPolicy={"backupIntervalInSecond": 59, "schedule": "0 24 * * *",
@@ -169,13 +169,13 @@ def test_a_backup_with_all_that_is_wrong(door, namespace):
     assert "hunter2" not in said
     for kind in ("ABS", "GCS", "OSS"):
         assert ("not supported in this version; use S3 with an S3-compatible endpoint"
-                in refusal(door, eb(namespace, storageType=kind)))
+                in refusal(webhook, eb(namespace, storageType=kind)))
     assert "maxBackups: Forbidden: needs schedule or backupIntervalInSecond" in refusal(
-        door, eb(namespace, backupPolicy={"maxBackups": 3}))
+        webhook, eb(namespace, backupPolicy={"maxBackups": 3}))
 
 
-def test_a_restore_with_all_that_is_wrong(door, namespace):
-    said = refusal(door, er(
+def test_a_restore_with_all_that_is_wrong(webhook, namespace):
+    said = refusal(webhook, er(
         namespace, s3={"path": "bucket/x"}, mode="Replace",
         template={"size": 8, "version": "3.5.2", "storage": {"medium": "EmptyDir"},
                   "pod": {"labels": {"app.kubernetes.io/name": "x"}}}))
@@ -191,22 +191,22 @@ def test_a_restore_with_all_that_is_wrong(door, namespace):
 
 # --- accepted
 
-def test_the_manifest_of_the_article(door, namespace):
+def test_the_manifest_of_the_article(webhook, namespace):
     """Literally; warnings report what is problematic about it."""
     obj = yaml.safe_load(ARTICLE)
     obj["metadata"]["namespace"] = namespace
-    said = door.apply(obj).stderr
+    said = webhook.apply(obj).stderr
     assert "Warning: no new cluster is made of a version before 3.4.0" in said
     assert "Warning: etcd 3.2 is out of support" in said
-    spec = get(door, namespace, name="example-etcd-cluster")["spec"]
+    spec = get(webhook, namespace, name="example-etcd-cluster")["spec"]
     assert (spec["size"], spec["version"]) == (3, "3.2.13")
 
 
 @pytest.mark.oldest("defaults, the schema")
-def test_what_is_absent_is_added(door, namespace):
+def test_what_is_absent_is_added(webhook, namespace):
     """The version is stored at creation, and stays when a later manifest omits it."""
-    apply(door, ec(namespace, storage={}, failover={}))
-    live = get(door, namespace)
+    apply(webhook, ec(namespace, storage={}, failover={}))
+    live = get(webhook, namespace)
     spec = live["spec"]
     assert spec["size"] == 3 and spec["version"] == "3.6.16"
     assert spec["repository"] == "quay.io/coreos/etcd"
@@ -214,39 +214,39 @@ def test_what_is_absent_is_added(door, namespace):
     assert spec["failover"] == {"enabled": True, "unhealthySeconds": 300, "maxPerHour": 2}
     assert "TLS" not in spec and "options" not in spec
     assert live["status"] == {"observedGeneration": -1}
-    door.patch(f"etcdclusters.{GROUP}", "orders", namespace, {"spec": {"version": "3.6.17"}})
-    door.replace(ec(namespace, storage={}, failover={}, paused=True))
-    spec = get(door, namespace)["spec"]
+    webhook.patch(f"etcdclusters.{GROUP}", "orders", namespace, {"spec": {"version": "3.6.17"}})
+    webhook.replace(ec(namespace, storage={}, failover={}, paused=True))
+    spec = get(webhook, namespace)["spec"]
     assert spec["version"] == "3.6.17" and spec["paused"]
     # a second mutation adds nothing
-    before = get(door, namespace)["metadata"]["generation"]
-    door.annotate(f"etcdclusters.{GROUP}", "orders", namespace, {"example.com/a": "b"})
-    assert get(door, namespace)["metadata"]["generation"] == before
+    before = get(webhook, namespace)["metadata"]["generation"]
+    webhook.annotate(f"etcdclusters.{GROUP}", "orders", namespace, {"example.com/a": "b"})
+    assert get(webhook, namespace)["metadata"]["generation"] == before
 
 
 @pytest.mark.oldest("the schema")
 @pytest.mark.parametrize("path", sorted(paths.SAMPLES.glob("etcd_*.yaml")), ids=lambda p: p.name)
-def test_samples(door, namespace, path):
+def test_samples(webhook, namespace, path):
     """With kubectl's validation against the schema."""
     obj = yaml.safe_load(path.read_text("utf-8"))
     obj["metadata"]["namespace"] = namespace
-    said = door.apply(obj).stderr
+    said = webhook.apply(obj).stderr
     assert "Warning" not in said.replace('Warning: Secret "etcdbackup-sample" not found', "")
 
 
 @pytest.mark.oldest("warnings")
-def test_warnings(door, namespace):
-    said = apply(door, ec(namespace, size=4, version="3.4.23", storage={"medium": "EmptyDir"},
-                          pod={"busyboxImage": "busybox:1.28", "antiAffinity": True},
-                          options={"quotaBackendBytes": "9Gi"})).stderr
+def test_warnings(webhook, namespace):
+    said = apply(webhook, ec(namespace, size=4, version="3.4.23", storage={"medium": "EmptyDir"},
+                             pod={"busyboxImage": "busybox:1.28", "antiAffinity": True},
+                             options={"quotaBackendBytes": "9Gi"})).stderr
     for text in ("even size 4 tolerates no more failures than 3", "etcd 3.4 is out of support",
                  "spec.storage.medium EmptyDir: data is lost when all members stop",
                  "spec.pod.busyboxImage is ignored", "spec.pod.antiAffinity is deprecated",
                  "spec.options.quotaBackendBytes is above etcd's suggested maximum of 8Gi"):
         assert f"Warning: {text}" in said
-    said = apply(door, eb(namespace, verify="None", backupPolicy={"schedule": "* * * * *"},
-                          s3={"path": "b/k", "endpoint": "http://minio:9000",
-                              "awsSecret": "missing"})).stderr
+    said = apply(webhook, eb(namespace, verify="None", backupPolicy={"schedule": "* * * * *"},
+                             s3={"path": "b/k", "endpoint": "http://minio:9000",
+                                 "awsSecret": "missing"})).stderr
     for text in ("spec.verify None: it is not known",
                  "spec.backupPolicy.schedule: backups more often than every 5 minutes",
                  "spec.s3.endpoint is plain HTTP",
@@ -254,11 +254,11 @@ def test_warnings(door, namespace):
         assert f"Warning: {text}" in said
 
 
-def test_secrets_of_tls(door, namespace):
-    door.create({"apiVersion": "v1", "kind": "Secret",
-                 "metadata": {"name": "half", "namespace": namespace},
-                 "stringData": {"peer.crt": "hunter2", "peer.key": "hunter2"}})
-    said = apply(door, ec(namespace, TLS={"static": {
+def test_secrets_of_tls(webhook, namespace):
+    webhook.create({"apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"name": "half", "namespace": namespace},
+                    "stringData": {"peer.crt": "hunter2", "peer.key": "hunter2"}})
+    said = apply(webhook, ec(namespace, TLS={"static": {
         "member": {"peerSecret": "half", "serverSecret": "s"}, "operatorSecret": "o"}})).stderr
     for text in ('Secret "s" not found; the members start when it appears',
                  'Secret "o" not found; the members start when it appears'):
@@ -269,48 +269,48 @@ def test_secrets_of_tls(door, namespace):
 # --- changed
 
 @pytest.mark.oldest("the scale subresource")
-def test_scale(door, namespace):
+def test_scale(webhook, namespace):
     """No webhook is called for the subresource: the schema refuses sizes that would be fatal."""
-    apply(door, ec(namespace, size=1))
-    door.kubectl("scale", "etcd", "orders", "-n", namespace, "--replicas=3")
-    assert get(door, namespace)["spec"]["size"] == 3
+    apply(webhook, ec(namespace, size=1))
+    webhook.kubectl("scale", "etcd", "orders", "-n", namespace, "--replicas=3")
+    assert get(webhook, namespace)["spec"]["size"] == 3
     for size in (0, 8):
-        reply = door.patch("etcd", "orders", namespace, {"spec": {"replicas": size}}, check=False,
-                           subresource="scale")
+        reply = webhook.patch("etcd", "orders", namespace, {"spec": {"replicas": size}}, check=False,
+                              subresource="scale")
         assert reply.returncode != 0 and "spec.size" in reply.stderr, reply.stderr
-    assert get(door, namespace)["spec"]["size"] == 3
-    write_status(door, namespace, size=3, selector="etcd_cluster=orders")
-    shown = door.api.do("GET", f"/apis/{VERSION}/namespaces/{namespace}/etcdclusters/orders/scale")
+    assert get(webhook, namespace)["spec"]["size"] == 3
+    write_status(webhook, namespace, size=3, selector="etcd_cluster=orders")
+    shown = webhook.api.do("GET", f"/apis/{VERSION}/namespaces/{namespace}/etcdclusters/orders/scale")
     assert shown["spec"] == {"replicas": 3}
     assert shown["status"] == {"replicas": 3, "selector": "etcd_cluster=orders"}
 
 
-def test_versions_one_after_another(door, namespace):
-    apply(door, ec(namespace, version="3.4.23"))
+def test_versions_one_after_another(webhook, namespace):
+    apply(webhook, ec(namespace, version="3.4.23"))
     assert ('spec.version: Invalid value: "3.6.0": upgrade one minor at a time: next is 3.5'
-            in refusal(door, ec(namespace, version="3.6.0")))
+            in refusal(webhook, ec(namespace, version="3.6.0")))
     assert ("downgrade from 3.4.23 is not supported"
-            in refusal(door, ec(namespace, version="3.4.22")))
+            in refusal(webhook, ec(namespace, version="3.4.22")))
     assert ("spec.version: Forbidden: change size and version in separate steps"
-            in refusal(door, ec(namespace, version="3.5.16", size=5)))
-    apply(door, ec(namespace, version="v3.5.16"))
+            in refusal(webhook, ec(namespace, version="3.5.16", size=5)))
+    apply(webhook, ec(namespace, version="v3.5.16"))
     # while the upgrade runs, and one member has the new version
-    write_status(door, namespace, currentVersion="3.4.23", targetVersion="3.5.16",
+    write_status(webhook, namespace, currentVersion="3.4.23", targetVersion="3.5.16",
                  memberList=[{"name": "a", "version": "3.4.23"}, {"name": "b", "version": "3.5.16"}])
     for version in ("3.4.23", "3.6.0"):
         assert ("upgrade to 3.5.16 is still running"
-                in refusal(door, ec(namespace, version=version)))
-    write_status(door, namespace, memberList=[{"name": "a", "version": "3.4.23"}])
-    apply(door, ec(namespace, version="3.4.23"))
-    apply(door, ec(namespace, version="3.5.16"))
-    write_status(door, namespace, currentVersion="3.5.16", targetVersion=None)
-    assert "upgrade to 3.5.20 or newer first" in refusal(door, ec(namespace, version="3.6.0"))
+                in refusal(webhook, ec(namespace, version=version)))
+    write_status(webhook, namespace, memberList=[{"name": "a", "version": "3.4.23"}])
+    apply(webhook, ec(namespace, version="3.4.23"))
+    apply(webhook, ec(namespace, version="3.5.16"))
+    write_status(webhook, namespace, currentVersion="3.5.16", targetVersion=None)
+    assert "upgrade to 3.5.20 or newer first" in refusal(webhook, ec(namespace, version="3.6.0"))
 
 
 @pytest.mark.oldest("webhook calls")
-def test_what_stays(door, namespace):
-    apply(door, ec(namespace, storage={"size": "10Gi", "storageClassName": "a"},
-                   pod={"ClusterDomain": "cluster.local"}))
+def test_what_stays(webhook, namespace):
+    apply(webhook, ec(namespace, storage={"size": "10Gi", "storageClassName": "a"},
+                      pod={"ClusterDomain": "cluster.local"}))
     for change, text in (
             ({"storage": {"size": "9Gi", "storageClassName": "a"}},
              'spec.storage.size: Invalid value: "9Gi": storage cannot shrink (was 10Gi)'),
@@ -322,24 +322,24 @@ def test_what_stays(door, namespace):
              "spec.TLS: Forbidden: cannot be switched on a running cluster")):
         spec = {"storage": {"size": "10Gi", "storageClassName": "a"},
                 "pod": {"ClusterDomain": "cluster.local"}, **change}
-        assert text in refusal(door, ec(namespace, **spec))
-    write_status(door, namespace, storage={"medium": "Persistent"})
+        assert text in refusal(webhook, ec(namespace, **spec))
+    write_status(webhook, namespace, storage={"medium": "Persistent"})
     assert 'spec.storage.medium: Forbidden: field is immutable (was "Persistent")' in refusal(
-        door, ec(namespace, storage={"medium": "EmptyDir", "size": "10Gi", "storageClassName": "a"},
-                 pod={"ClusterDomain": "cluster.local"}))
+        webhook, ec(namespace, storage={"medium": "EmptyDir", "size": "10Gi", "storageClassName": "a"},
+                    pod={"ClusterDomain": "cluster.local"}))
 
 
-def test_a_one_shot_stays_one(door, namespace):
-    apply(door, eb(namespace))
+def test_a_one_shot_stays_one(webhook, namespace):
+    apply(webhook, eb(namespace))
     assert ("spec.backupPolicy.backupIntervalInSecond: Forbidden: field is immutable (was 0)"
-            in refusal(door, eb(namespace, backupPolicy={"backupIntervalInSecond": 60})))
+            in refusal(webhook, eb(namespace, backupPolicy={"backupIntervalInSecond": 60})))
     assert (f'spec.s3.path: Forbidden: field is immutable (was "bucket/{namespace}")'
-            in refusal(door, eb(namespace, s3={"path": "bucket/other"})))
-    apply(door, eb(namespace, s3={"path": f"bucket/{namespace}", "awsSecret": "other"}))
+            in refusal(webhook, eb(namespace, s3={"path": "bucket/other"})))
+    apply(webhook, eb(namespace, s3={"path": f"bucket/{namespace}", "awsSecret": "other"}))
 
 
 @pytest.mark.oldest("webhook calls for finalizers and status")
-def test_rules_that_came_later(door, installed, steward_binary, namespace):
+def test_rules_that_came_later(webhook, installed, steward_binary, namespace):
     """Objects stored without a webhook can still be changed; the webhook warns about them."""
     urls = {kind: installed.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
     stw.uninstall_webhooks(installed)
@@ -354,55 +354,55 @@ def test_rules_that_came_later(door, installed, steward_binary, namespace):
             installed.create(obj)
 
     def unchanged():
-        reply = apply(door, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
-                               paused=True), dry_run=True, check=False)
+        reply = apply(webhook, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
+                                  paused=True), dry_run=True, check=False)
         return reply.returncode == 0 and "not refused, because it has not changed" in reply.stderr
-    stw.wait.until("the door to be asked again", unchanged, 20)
-    said = apply(door, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
-                          paused=True)).stderr
+    stw.wait.until("the webhook to be asked again", unchanged, 20)
+    said = apply(webhook, ec(namespace, version="3.5.1", pod={"labels": {"app": "x"}},
+                             paused=True)).stderr
     assert "has a known data corruption bug; not refused, because it has not changed" in said
     assert "reserved label app; not refused, because it has not changed" in said
     assert "has a known data corruption bug" in refusal(
-        door, ec(namespace, version="3.5.2", pod={"labels": {"app": "x"}}))
-    apply(door, ec(namespace, version="3.5.16", pod={"labels": {}}))
+        webhook, ec(namespace, version="3.5.2", pod={"labels": {"app": "x"}}))
+    apply(webhook, ec(namespace, version="3.5.16", pod={"labels": {}}))
 
 
-def test_the_word_that_gives_up_data(door, namespace):
-    apply(door, ec(namespace))
+def test_the_word_that_gives_up_data(webhook, namespace):
+    apply(webhook, ec(namespace))
     obj = ec(namespace)
     obj["metadata"]["annotations"] = {FORCE: "orders-bcdfghjklm"}
-    assert f"Warning: annotation {FORCE} ignored: cluster has quorum" in apply(door, obj).stderr
-    write_status(door, namespace, conditions=[{
+    assert f"Warning: annotation {FORCE} ignored: cluster has quorum" in apply(webhook, obj).stderr
+    write_status(webhook, namespace, conditions=[{
         "type": "QuorumLost", "status": "True", "reason": "MembersDown", "message": "two of three",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}])
     obj["metadata"]["annotations"] = {FORCE: "orders-xxxxxxxxxx"}
-    assert "ignored" not in apply(door, obj).stderr
+    assert "ignored" not in apply(webhook, obj).stderr
 
 
 @pytest.mark.oldest("warnings")
-def test_deletion_is_commented_on(door, namespace):
-    apply(door, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
+def test_deletion_is_commented_on(webhook, namespace):
+    apply(webhook, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
     assert ("Warning: volumeRetention.whenDeleted is Delete: the data goes with the cluster, and "
             "there is no verified backup of it") in \
-        door.delete("etcd", "orders", namespace).stderr
-    apply(door, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
-    write_status(door, namespace, lastBackup={"name": "nightly", "verified": True})
-    assert "Warning" not in door.delete("etcd", "orders", namespace).stderr
+        webhook.delete("etcd", "orders", namespace).stderr
+    apply(webhook, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
+    write_status(webhook, namespace, lastBackup={"name": "nightly", "verified": True})
+    assert "Warning" not in webhook.delete("etcd", "orders", namespace).stderr
 
 
 # --- shown
 
 @pytest.mark.oldest("kubectl's columns")
-def test_columns_and_short_names(door, namespace):
-    apply(door, ec(namespace, version="3.5.21"))
-    apply(door, eb(namespace))
-    apply(door, er(namespace, template={}))
-    write_status(door, namespace, phase="Running", currentVersion="3.5.21", clusterID="abcd",
+def test_columns_and_short_names(webhook, namespace):
+    apply(webhook, ec(namespace, version="3.5.21"))
+    apply(webhook, eb(namespace))
+    apply(webhook, er(namespace, template={}))
+    write_status(webhook, namespace, phase="Running", currentVersion="3.5.21", clusterID="abcd",
                  quorum={"healthy": 3, "voters": 3, "needed": 2, "margin": 1},
                  memberList=[{"name": "orders-x", "role": "Leader"}])
 
     def shown(short, *args):
-        return [line.split() for line in door.kubectl(
+        return [line.split() for line in webhook.kubectl(
             "get", short, "-n", namespace, *args).stdout.splitlines()]
     for short in ("etcd", "ec"):
         head, row = shown(short)
@@ -416,7 +416,7 @@ def test_columns_and_short_names(door, namespace):
     head, row = shown("etcdr")
     assert head == ["NAME", "CLUSTER", "PHASE", "REVISION", "AGE"] and row[:2] == [
         "orders", "orders"]
-    every = door.kubectl("get", "steward", "-n", namespace, "-o", "name").stdout.split()
+    every = webhook.kubectl("get", "steward", "-n", namespace, "-o", "name").stdout.split()
     assert sorted(every) == [f"{kind}.{GROUP}/orders" for kind in ("etcdbackup", "etcdcluster",
                                                            "etcdrestore")]
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support import wait
-from support.door import JSON, VALIDATE, as_bytes, ask, review
+from support.webhook import JSON, VALIDATE, as_bytes, ask, review
 
 
 def openssl(folder, *args):
@@ -45,80 +45,80 @@ def folder(tmp_path):
     return one
 
 
-def answers(door, pair=None, version=None):
+def answers(webhook, pair=None, version=None):
     """Whether a client with this pair gets a review answered."""
-    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    context = ssl.create_default_context(cafile=str(webhook.certs / "tls.crt"))
     if pair:
         context.load_cert_chain(*map(str, pair))
     if version:
         context.maximum_version = version
-    with contextlib.closing(http.client.HTTPSConnection("localhost", door.port, timeout=20,
+    with contextlib.closing(http.client.HTTPSConnection("localhost", webhook.port, timeout=20,
                                                         context=context)) as connection:
         with contextlib.suppress(OSError, http.client.HTTPException):
             return ask(connection, "POST", VALIDATE, as_bytes(review()), JSON)[0] == 200
     return False
 
 
-def alert(door, pair=None, **versions):
+def alert(webhook, pair=None, **versions):
     """The alert that ends the handshake of such a client."""
-    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    context = ssl.create_default_context(cafile=str(webhook.certs / "tls.crt"))
     if pair:
         context.load_cert_chain(*map(str, pair))
     for name, version in versions.items():
         setattr(context, name, version)
     context.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.raises(ssl.SSLError) as failure:
-        with context.wrap_socket(door.tcp(), server_hostname="localhost") as sock:
+        with context.wrap_socket(webhook.tcp(), server_hostname="localhost") as sock:
             sock.recv(1)  # with TLS 1.3 the client is done before the server has judged it
     return failure.value.reason
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_refused_handshakes_end_with_an_alert(make_door, folder, version):
+def test_refused_handshakes_end_with_an_alert(make_webhook, folder, version):
     """Not only with the end of the connection, which tells a client nothing."""
-    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
-    assert alert(door, maximum_version=version) in (
+    webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
+    assert alert(webhook, maximum_version=version) in (
         "TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE")
-    assert alert(door, make_client(folder, "theirs", "stranger"),
+    assert alert(webhook, make_client(folder, "theirs", "stranger"),
                  maximum_version=version) == "SSLV3_ALERT_BAD_CERTIFICATE"
-    assert answers(door, make_client(folder, "ours", "apiserver"), version)
+    assert answers(webhook, make_client(folder, "ours", "apiserver"), version)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_a_client_without_a_common_version_gets_an_alert(make_door):
-    assert alert(make_door(), minimum_version=ssl.TLSVersion.TLSv1,
+def test_a_client_without_a_common_version_gets_an_alert(make_webhook):
+    assert alert(make_webhook(), minimum_version=ssl.TLSVersion.TLSv1,
                  maximum_version=ssl.TLSVersion.TLSv1_1) == "TLSV1_ALERT_PROTOCOL_VERSION"
 
 
-def reasons(door):
+def reasons(webhook):
     """The reasons for refused callers, from the log."""
-    return [e["reason"] for e in door.log() if e["msg"] == "refused a client of the webhook"]
+    return [e["reason"] for e in webhook.log() if e["msg"] == "refused a client of the webhook"]
 
 
-def test_who_is_answered(make_door, folder):
-    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+def test_who_is_answered(make_webhook, folder):
+    webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     good = make_client(folder, "ours", "apiserver")
     for version in (None, ssl.TLSVersion.TLSv1_2):
-        assert answers(door, good, version)
-        assert not answers(door, version=version)
-        assert not answers(door, make_client(folder, "theirs", "stranger"), version)
-        assert not answers(door, make_client(folder, "ours", "server", "serverAuth"), version)
-    assert reasons(door) == ["its certificate is not one of the CA for clients, or has expired"]
-    assert door.readyz()[0] == 200
+        assert answers(webhook, good, version)
+        assert not answers(webhook, version=version)
+        assert not answers(webhook, make_client(folder, "theirs", "stranger"), version)
+        assert not answers(webhook, make_client(folder, "ours", "server", "serverAuth"), version)
+    assert reasons(webhook) == ["its certificate is not one of the CA for clients, or has expired"]
+    assert webhook.readyz()[0] == 200
 
 
-def test_a_session_is_not_resumed_without_a_look(make_door, folder):
+def test_a_session_is_not_resumed_without_a_look(make_webhook, folder):
     """The CA may have changed in between."""
-    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+    webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     pair = make_client(folder, "ours", "apiserver")
-    context = ssl.create_default_context(cafile=str(door.certs / "tls.crt"))
+    context = ssl.create_default_context(cafile=str(webhook.certs / "tls.crt"))
     context.load_cert_chain(*map(str, pair))
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.maximum_version = version
         session = None
         for _ in range(2):
-            with context.wrap_socket(door.tcp(), server_hostname="localhost",
+            with context.wrap_socket(webhook.tcp(), server_hostname="localhost",
                                      session=session) as one:
                 one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert one.recv(100).startswith(b"HTTP/1.1 404")
@@ -126,34 +126,34 @@ def test_a_session_is_not_resumed_without_a_look(make_door, folder):
                 session = one.session
 
 
-def test_names(make_door, folder):
-    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"),
-                     "--webhook-client-names", "kube-apiserver,door.example")
-    assert answers(door, make_client(folder, "ours", "a", subject="kube-apiserver"))
-    assert answers(door, make_client(folder, "ours", "b", alternative="door.example"))
-    assert not answers(door, make_client(folder, "ours", "c", alternative="x.door.example"))
-    assert not answers(door, make_client(folder, "ours", "kube-apiserver2"))
-    assert reasons(door) == ["its certificate is for none of the names"]
+def test_names(make_webhook, folder):
+    webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"),
+                           "--webhook-client-names", "kube-apiserver,webhook.example")
+    assert answers(webhook, make_client(folder, "ours", "a", subject="kube-apiserver"))
+    assert answers(webhook, make_client(folder, "ours", "b", alternative="webhook.example"))
+    assert not answers(webhook, make_client(folder, "ours", "c", alternative="x.webhook.example"))
+    assert not answers(webhook, make_client(folder, "ours", "kube-apiserver2"))
+    assert reasons(webhook) == ["its certificate is for none of the names"]
 
 
-def test_another_ca_takes_its_place(make_door, folder):
-    door = make_door("--webhook-client-ca-file", str(folder / "ca.crt"))
+def test_another_ca_takes_its_place(make_webhook, folder):
+    webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     ours = make_client(folder, "ours", "old")
     theirs = make_client(folder, "theirs", "new")
-    assert answers(door, ours) and not answers(door, theirs)
+    assert answers(webhook, ours) and not answers(webhook, theirs)
     both = (folder / "ours.crt").read_bytes() + (folder / "theirs.crt").read_bytes()
     (folder / "new").write_bytes(both)
     (folder / "new").rename(folder / "ca.crt")
-    wait.until("the new CA to count", lambda: answers(door, theirs))
-    assert answers(door, ours)
+    wait.until("the new CA to count", lambda: answers(webhook, theirs))
+    assert answers(webhook, ours)
     (folder / "ca.crt").write_bytes(b"nonsense")
-    wait.until("the complaint", lambda: answers(door, ours) and [
-        e for e in door.log() if e["msg"].startswith("the CA for callers is refused")])
-    assert answers(door, theirs)
+    wait.until("the complaint", lambda: answers(webhook, ours) and [
+        e for e in webhook.log() if e["msg"].startswith("the CA for callers is refused")])
+    assert answers(webhook, theirs)
     (folder / "new").write_bytes((folder / "theirs.crt").read_bytes())
     (folder / "new").rename(folder / "ca.crt")
-    wait.until("the old CA to be gone", lambda: not answers(door, ours))
-    assert answers(door, theirs)
+    wait.until("the old CA to be gone", lambda: not answers(webhook, ours))
+    assert answers(webhook, theirs)
 
 
 @pytest.mark.parametrize("flags, words", [
