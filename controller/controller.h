@@ -191,6 +191,8 @@ struct stw_informer *stw_run_other_cache(const struct stw_run *run,
  * check this themselves and fail with STW_ERR_CANCELLED.  Check here before starting something that
  * they would then leave unfinished.  Never blocks; on the worker of the run. */
 bool stw_run_may_write(const struct stw_run *run);
+/* The same as a call that fails: 0, or -1 with STW_ERR_CANCELLED. */
+int stw_run_check_write(const struct stw_run *run, struct stw_error *err) STW_MUST_CHECK;
 
 /* Reads a Secret of the run's namespace, at least as new as `version`, if that is not NULL.  A run that
  * reads one over 64 KiB needs memory of the reconciles: while others have it, the run gets

@@ -98,6 +98,13 @@ bool stw_run_may_write(const struct stw_run *run)
     return stw_fence_may_write();
 }
 
+int stw_run_check_write(const struct stw_run *run, struct stw_error *err)
+{
+    if (stw_run_may_write(run))
+        return 0;
+    return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+}
+
 bool stw_run_updates_templates(const struct stw_run *run)
 {
     return run->manager && run->manager->config.update_templates;

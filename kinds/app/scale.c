@@ -59,8 +59,6 @@ static int apply_replicas(struct app *a, const char *version, int64_t n, struct 
                                     "resourceVersion", version, "spec", "replicas", (json_int_t)n);
     if (!object)
         return stw_fail_memory(err);
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
     if (stw_kube_apply(run->client, STW_PLACE(&stw_res_deployment, a->owner.ns, a->owner.name),
                        object, SECOND_MANAGER, &answer, err) != 0)
         return -1;
@@ -76,8 +74,8 @@ static int keep_number(struct app *a, int64_t n, struct stw_error *err)
     json_auto_t *patch = json_pack("{s:{s:I}}", "spec", "replicas", (json_int_t)n);
     if (!patch)
         return stw_fail_memory(err);
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(run, err) != 0)
+        return -1;
     stw_log(STW_LOG_INFO, "autoscaling is off; spec.replicas takes over the number of pods",
             STW_INT("replicas", (uint64_t)n));
     return stw_kube_merge_patch(run->client,

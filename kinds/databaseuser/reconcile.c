@@ -186,8 +186,6 @@ static void write_label(struct dbu *d, struct stw_result *result)
     int rc = -1;
     if (!body)
         (void)stw_fail_memory(&err);
-    else if (!stw_run_may_write(d->run))
-        (void)stw_fail(&err, STW_ERR_CANCELLED, "this process no longer leads");
     else
         rc = stw_kube_merge_patch(
             d->run->client, STW_PLACE(&stw_kind_databaseuser.resource, d->run->ns, d->run->name),

@@ -53,8 +53,8 @@ _ROWS = [
      "kinds/etcdcluster/plan:test_lost_quorum_freezes_with_advice"),
     ("E2", "the condition", f"{CLUSTER}/status/conditions.c", "if (!ec_quorum_lost(e))", "if (true)",
      f"{STATUS}:test_lost_quorum_is_reported_after_30_seconds"),
-    ("E2", "not before 30 s", f"{CLUSTER}/status/conditions.c",
-     " &&\n           v->now - v->quorum_lost_since >= EC_QUORUM_GRACE_S;", ";",
+    ("E2", "not before 30 s", f"{CLUSTER}/plan/facts.c",
+     " && v->now - v->quorum_lost_since >= EC_QUORUM_GRACE_S;", ";",
      f"{STATUS}:test_lost_quorum_is_reported_after_30_seconds"),
 
     ("E3", "one that is sick stops nobody", f"{CLUSTER}/observe/ask.c",

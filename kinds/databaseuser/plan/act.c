@@ -419,8 +419,7 @@ int dbu_act(struct dbu *d, struct stw_pool *pool, struct stw_result *result)
         dbu_twins_take(d);
         if (step.act == DBU_END_RUN)
             break;
-        if (step.act > DBU_READ_PASSWORD && !stw_run_may_write(d->run)) {
-            (void)stw_fail(&err, STW_ERR_CANCELLED, "this process no longer leads");
+        if (step.act > DBU_READ_PASSWORD && stw_run_check_write(d->run, &err) != 0) {
             stw_run_fail(d->run, &err, result);
             return -1;
         }

@@ -92,8 +92,8 @@ static int create_key(struct dbu_fingerprints *f, const struct stw_run *run, str
     unsigned char key[DBU_FINGERPRINT_KEY_BYTES];
     struct stw_buf stw_autobuf text = {.max = 256, .secret = true};
     stw_autobuf struct stw_buf answer = {.max = STW_RESPONSE_MAX_BYTES, .secret = true};
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(run, err) != 0)
+        return -1;
     if (RAND_bytes(key, sizeof(key)) != 1)
         return stw_fail(err, STW_ERR_INTERNAL, "no random bytes for a key");
     stw_base64_encode(key, sizeof(key), &text);

@@ -193,8 +193,8 @@ static int write_owned(struct dbu *d, const char *name, bool there, const json_t
                        struct stw_buf *answer, struct stw_error *err)
 {
     stw_autobuf struct stw_buf path = STW_BUF_INIT(4096);
-    if (!stw_run_may_write(d->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(d->run, err) != 0)
+        return -1;
     stw_resource_path(&stw_res_secret, d->run->ns, there ? name : NULL, NULL, &path);
     stw_buf_addf(&path, "?fieldManager=%s", d->run->field_manager);
     char *body = object ? json_dumps(object, JSON_COMPACT) : NULL;

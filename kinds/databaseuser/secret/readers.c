@@ -276,8 +276,8 @@ static int patch_workload(struct look *k, const char *uid, const char *name, str
                   "metadata", "annotations", k->restarted_for, k->stamp);
     if (!body)
         return stw_fail_memory(err);
-    if (!stw_run_may_write(run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(run, err) != 0)
+        return -1;
     stw_format(what, sizeof(what), "%s/%s/%s", k->resource->plural, run->ns, name);
     if (stw_guard_write(stw_run_guard(run), what, 0, stw_now_ms(run->clock), STW_GUARD_PAUSE_MS) !=
         STW_GUARD_GO)

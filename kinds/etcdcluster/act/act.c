@@ -253,8 +253,8 @@ static int mark_pod(struct ec *e, size_t i, const char *list, const char *key, c
 {
     json_auto_t *patch =
         json_pack("{s:{s:s,s:{s:s?}}}", "metadata", "uid", e->details[i].pod.uid, list, key, value);
-    if (!stw_run_may_write(e->run))
-        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(e->run, &e->err) != 0)
+        return -1;
     return patch_pod(e, e->view.members[i].name, patch,
                      stw_streq(list, "labels") ? "label" : "annotate", point);
 }
@@ -497,8 +497,8 @@ int ec_act(struct ec *e, uint64_t *ret_again_ms)
     e->err = (struct stw_error){0};
     if ((size_t)e->move.act >= STW_COUNT(acts))
         return 0;
-    if (!stw_run_may_write(e->run))
-        return stw_fail(&e->err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(e->run, &e->err) != 0)
+        return -1;
     if (acts[e->move.act].kube) {
         e->acted = true;
         return acts[e->move.act].kube(e, ec_index(e, e->move.member));

@@ -99,6 +99,11 @@ bool ec_force_expired(const struct ec_view *v)
     return v->force && v->listed && v->force_step == EC_FORCE_NOT && !v->paused;
 }
 
+bool ec_quorum_gone(const struct ec_view *v)
+{
+    return v->quorum_lost_since != 0 && v->now - v->quorum_lost_since >= EC_QUORUM_GRACE_S;
+}
+
 bool ec_decides(const struct ec_move *move)
 {
     return move->act == EC_FINISH || move->act == EC_DISARM || move->act == EC_DOWNGRADE ||

@@ -21,5 +21,7 @@ bool ec_decides(const struct ec_move *move);
 /* The force-new-cluster annotation is there, and a quorum too: it must not count in a later outage,
  * for which no user has chosen this survivor. */
 bool ec_force_expired(const struct ec_view *v);
+/* No quorum has answered for at least EC_QUORUM_GRACE_S. */
+bool ec_quorum_gone(const struct ec_view *v);
 
 #endif

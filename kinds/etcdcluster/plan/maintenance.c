@@ -101,6 +101,7 @@ bool ec_plan_resume_upkeep(struct ec_plan *p)
 
 /* --- the pass */
 
+/* The oldest; the leader last, so that a pass moves the leader once. */
 static const struct ec_member *find_next(const struct ec_plan *p)
 {
     const struct ec_member *next = NULL;

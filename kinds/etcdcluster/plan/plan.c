@@ -165,7 +165,7 @@ static bool unknown_list(struct ec_plan *p)
     const struct ec_view *v = p->v;
     if (v->listed)
         return false;
-    if (v->quorum_lost_since == 0 || v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
+    if (!ec_quorum_gone(v))
         return ec_plan_wait(p, EC_PLAN_SOON_MS, "NoQuorum",
                             "no member returned a list of members that a quorum confirms");
     return quorum_lost(p);

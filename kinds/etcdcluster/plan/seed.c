@@ -132,8 +132,7 @@ static bool force_to(struct ec_plan *p, enum ec_force_step step)
 static bool force_asked(struct ec_plan *p)
 {
     const struct ec_view *v = p->v;
-    if (!v->force || v->listed || v->quorum_lost_since == 0 ||
-        v->now - v->quorum_lost_since < EC_QUORUM_GRACE_S)
+    if (!v->force || v->listed || !ec_quorum_gone(v))
         return false;
     if (!ec_plan_survivor(p, ec_find(v, v->force)) || ec_plan_ready(p))
         return false; /* quorum_lost reports what is wrong with it */

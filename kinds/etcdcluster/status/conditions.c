@@ -44,9 +44,7 @@ unsigned ec_alarms(const struct ec *e)
 
 bool ec_quorum_lost(const struct ec *e)
 {
-    const struct ec_view *v = &e->view;
-    return v->cluster_id && v->quorum_lost_since &&
-           v->now - v->quorum_lost_since >= EC_QUORUM_GRACE_S;
+    return e->view.cluster_id && ec_quorum_gone(&e->view);
 }
 
 /* Some member runs, or ran last, another version than the wanted one. */

@@ -137,8 +137,8 @@ static int write_secret(struct ec *e, const char *name, const struct stw_secret 
                         const struct secret_entry *entries, struct stw_error *err)
 {
     bool there = stw_json_there(stw_json_root(&old->doc));
-    if (!stw_run_may_write(e->run))
-        return stw_fail(err, STW_ERR_CANCELLED, "this process no longer leads");
+    if (stw_run_check_write(e->run, err) != 0)
+        return -1;
     if (there && !is_our_secret(e, old))
         return stw_fail(err, STW_ERR_FORBIDDEN,
                         "Secret \"%s\" exists and is not controlled by this object; delete it, or "
