@@ -405,9 +405,11 @@ def rotate_quietly_and_beside(scene, server, shop, passwords, victims):
             beside = timed_rotations(scene, shop, passwords[quiet:], dice)
         new = connection(scene, shop)[0]
         old = "app_b" if new == "app_a" else "app_a"
-        # The status follows the connection; until then it is that of the rotation before.
+        # The status follows the connection; until then it is that of a rotation before, whose login may be
+        # the same one.
         wait.until("the end of the overlap", lambda: _settled(scene, shop, passwords[-1]) and
-                   scene.get("app", shop)["status"]["login"] == new)
+                   scene.get("app", shop)["status"]["login"] == new and
+                   scene.get("app", shop)["status"]["rotation"] >= len(passwords))
         assert server.login(new, passwords[-1]) and not server.login(old, passwords[-2])
         insert = "INSERT INTO orders VALUES (2)"
         assert server.login(new, passwords[-1], insert)
