@@ -4,7 +4,8 @@ test.
 
 Environment, all optional:
   STEWARD_TEST_QUEUE    the queue of files (runner/files.py); default: all tests run
-  STEWARD_TEST_REPORT   one JSON object a line: {"start": ID} and {"id", "outcome", "seconds", "text"}
+  STEWARD_TEST_REPORT   one JSON object a line: {"start": ID} and {"id", "outcome", "seconds", "cpu", "text"};
+                        "cpu": seconds of CPU of the worker and of its children that ended in the test
   STEWARD_TEST_COLLECT  a file for [{id, marks: [NAME, ...], cluster: whether it uses one}, ...]
   STEWARD_TEST_ONLY     a file that names the tests to run: a file, a function or an ID a line
 
@@ -90,6 +91,7 @@ class _Report:
     def __init__(self, path):
         self.file = open(path, "a", encoding="utf-8")
         self.test = None
+        self.cpu = 0
 
     def write(self, line):
         self.file.write(json.dumps(line) + "\n")
@@ -97,6 +99,7 @@ class _Report:
 
     def pytest_runtest_logstart(self, nodeid):
         self.test = {"id": nodeid, "outcome": "passed", "seconds": 0, "text": ""}
+        self.cpu = sum(os.times()[:4])
         self.write({"start": nodeid})
 
     def pytest_runtest_logreport(self, report):
@@ -111,6 +114,7 @@ class _Report:
             test["text"] = report.wasxfail if expected else _reason(report)
 
     def pytest_runtest_logfinish(self):
+        self.test["cpu"] = round(sum(os.times()[:4]) - self.cpu, 2)
         self.write(self.test)
 
 
