@@ -37,6 +37,16 @@ struct slot {
     bool taken;
 };
 
+/* Databases in which another session holds a lock. */
+#define LOCKED_MAX 8
+#define LOCKED_MS 10000
+#define LOOK_MS 3000 /* one caller looks whether it still does */
+struct locked_database {
+    char name[256]; /* "": none */
+    uint64_t until_ms;
+    bool looked; /* a caller does, and has not noted it again */
+};
+
 struct stw_pool {
     atomic_uint refs;
     struct stw_pool_config config;
@@ -57,6 +67,7 @@ struct stw_pool {
     uint64_t
         held_until_ms; /* logins there are held up, while a connection that was made before works */
     char last[512];    /* why the last attempt failed */
+    struct locked_database locked[LOCKED_MAX];
     size_t count;
     struct slot slots[];
 };
@@ -658,6 +669,52 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost)
             close_slot(p, s);
     }
     (void)pthread_cond_broadcast(&p->cond);
+}
+
+void stw_pool_note_locked(struct stw_pool *p, const char *database)
+{
+    STW_LOCKED(&p->lock);
+    struct locked_database *to = &p->locked[0];
+    for (size_t i = 0; i < LOCKED_MAX; i++) {
+        if (stw_streq(p->locked[i].name, database)) {
+            to = &p->locked[i];
+            break;
+        }
+        if (p->locked[i].until_ms < to->until_ms)
+            to = &p->locked[i];
+    }
+    *to = (struct locked_database){.until_ms = stw_now_ms(p->config.clock) + LOCKED_MS};
+    stw_format(to->name, sizeof(to->name), "%s", database);
+}
+
+bool stw_pool_knows_locked(struct stw_pool *p, stw_pool_counts_fn *counts, const void *ctx)
+{
+    STW_LOCKED(&p->lock);
+    uint64_t now = stw_now_ms(p->config.clock);
+    struct locked_database *again = NULL;
+    for (size_t i = 0; i < LOCKED_MAX; i++) {
+        struct locked_database *l = &p->locked[i];
+        if (l->looked && now >= l->until_ms)
+            *l = (struct locked_database){0};
+        if (l->name[0] == '\0' || !counts(ctx, l->name))
+            continue;
+        if (now < l->until_ms)
+            return true;
+        again = l;
+    }
+    if (again) {
+        again->until_ms = now + LOOK_MS;
+        again->looked = true;
+    }
+    return false;
+}
+
+void stw_pool_forget_locked(struct stw_pool *p, stw_pool_counts_fn *counts, const void *ctx)
+{
+    STW_LOCKED(&p->lock);
+    for (size_t i = 0; i < LOCKED_MAX; i++)
+        if (p->locked[i].looked && counts(ctx, p->locked[i].name))
+            p->locked[i] = (struct locked_database){0};
 }
 
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p)

@@ -30,6 +30,14 @@ bool stw_pool_is_held(struct stw_pool *p);
 /* Logs in, and out, unless there was no idle connection by which logins can be freed.  False: `f`, which is BUSY
  * while there is no place for a connection: it waits for none. */
 bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f);
+/* Another session holds a lock in this database: for some seconds others do not wait for it, too. */
+void stw_pool_note_locked(struct stw_pool *p, const char *database);
+/* Whether such a lock is in a database that `counts`.  When its seconds are over, one caller gets false and looks
+ * again, and the others a moment later. */
+typedef bool stw_pool_counts_fn(const void *ctx, const char *database);
+bool stw_pool_knows_locked(struct stw_pool *p, stw_pool_counts_fn *counts, const void *ctx);
+/* That caller has read all databases that `counts`. */
+void stw_pool_forget_locked(struct stw_pool *p, stw_pool_counts_fn *counts, const void *ctx);
 const struct stw_engine_ops *stw_pool_ops(const struct stw_pool *p);
 const struct stw_target *stw_pool_target(const struct stw_pool *p);
 void stw_pool_count(struct stw_pool *p, unsigned statements, bool ok);

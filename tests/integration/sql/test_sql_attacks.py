@@ -1520,6 +1520,27 @@ def sessions_of_admin(server):
 
 
 @pytest.mark.every_version("views and triggers under a metadata lock")
+@contextlib.contextmanager
+def locked_view(maria):
+    """The account `ten` changes the view ten.v, which cannot go on: it is locked meanwhile."""
+    with dblogin.Session(maria, "ten", PASSWORD, "ten") as first, \
+            dblogin.Session(maria, "ten", PASSWORD, "ten") as second:
+        first.run("CREATE TABLE IF NOT EXISTS base(i int)")
+        first.run("LOCK TABLES base WRITE")
+        # Waits for `base` while it holds an exclusive lock on the name of the view.
+        blocked = threading.Thread(target=second.lib.run, args=(
+            second.conn, "CREATE OR REPLACE VIEW v AS SELECT * FROM base"))
+        blocked.start()
+        try:
+            wait.until("the view to be locked", lambda: maria.sql(
+                "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE OR REPLACE%' AND "
+                "STATE LIKE 'Waiting for table metadata lock%'"))
+            yield
+        finally:
+            first.run("UNLOCK TABLES")
+            blocked.join()
+
+
 def test_definer_that_a_lock_hides_is_not_taken_for_none(make_probe, make_mariadb, user):
     """A view of a dropped account runs with the rights of the next one of its name.  While a tenant changes
     the view, the server leaves it out of its list, and after each two seconds does not even warn."""
@@ -1538,25 +1559,38 @@ def test_definer_that_a_lock_hides_is_not_taken_for_none(make_probe, make_mariad
     victim = account("payroll", "v1ctim-Pa55", uid="uid-3", owner="vic/payroll",
                      grants=[grant("hr", "SELECT")])
     probe.fails("sync", "NOT_OURS", **victim)
-    with dblogin.Session(maria, "ten", PASSWORD, "ten") as first, \
-            dblogin.Session(maria, "ten", PASSWORD, "ten") as second:
-        first.run("CREATE TABLE base(i int)")
-        first.run("LOCK TABLES base WRITE")
-        # Waits for `base` while it holds an exclusive lock on the name of the view.
-        blocked = threading.Thread(target=second.lib.run, args=(
-            second.conn, "CREATE OR REPLACE VIEW v AS SELECT * FROM base"))
-        blocked.start()
-        try:
-            wait.until("the view to be locked", lambda: maria.sql(
-                "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CREATE OR REPLACE%' AND "
-                "STATE LIKE 'Waiting for table metadata lock%'"))
-            report = probe.ask("sync", **victim)
-        finally:
-            first.run("UNLOCK TABLES")
-            blocked.join()
+    with locked_view(maria):
+        report = probe.ask("sync", **victim)
         assert report["trouble"] == "LOCKED" and "lock on a view" in report["error"], report
         assert not report["created"]
     assert not maria.logs_in("payroll", "v1ctim-Pa55")
+
+
+@pytest.mark.every_version("how a server lists views that another session changes")
+def test_view_under_a_lock_is_waited_for_once_and_not_by_its_own_namespace(make_probe, make_mariadb):
+    """What may be in another namespace's database is not known while it is locked.  The first that comes finds
+    out in the time of one lock, the others do not wait again, and accounts that are there go on."""
+    maria = make_mariadb()
+    maria.sql("CREATE DATABASE ten; CREATE DATABASE `Ten`; CREATE VIEW `Ten`.v AS SELECT 1; "
+              "CREATE VIEW ten.v AS SELECT 1")
+    probe = make_probe(maria.target("a", allowedDatabases=["{namespace}"]))
+    own = account("ten", uid="uid-2", owner="ten/ten", grants=[grant("ten", "ALL")])
+    there, first, second = (account(name, uid=f"uid-{name}", owner=f"vic/{name}")
+                            for name in ("there", "first", "second"))
+    probe.sync(**own)
+    probe.sync(**there)
+    with locked_view(maria):
+        report = probe.fails("sync", "LOCKED", **first)
+        assert 1500 < report["ms"] < 2500, report
+        for wanted in (second, first):
+            report = probe.fails("sync", "LOCKED", **wanted)
+            assert report["ms"] < 500, report
+        assert probe.sync(**{**there, "password": account("x", "0ther-Pa55")["password"]})["ms"] < 500
+        report = probe.sync(**account("ten2", uid="uid-t2", owner="ten/ten2"))
+        assert report["created"] and report["ms"] < 2500, report
+    # Not longer than it is remembered.
+    wait.until("the account", lambda: probe.ask("sync", **first)["result"] == 0, 20)
+    assert probe.sync(**second)["created"]
 
 
 # --- rights of others do not delay what locks out

@@ -199,6 +199,64 @@ static void test_visits_use_the_standing_connection_while_logins_are_held_up(voi
     end(&s);
 }
 
+static bool is_not_own(const void *own, const char *database)
+{
+    return strcmp(own, database) != 0;
+}
+
+/* Nobody waits for what another caller has waited for just now, but one each time that it is to be seen again. */
+static void test_locked_database_is_known_for_some_seconds(void **state)
+{
+    struct scene s;
+    (void)state;
+    begin(&s, 2, 15);
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    stw_pool_note_locked(s.pool, "a");
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "a"));
+    s.now.ms += 9999;
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    s.now.ms += 1;
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own,
+                                       "a")); /* who owns it does not look for the others */
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    stw_pool_note_locked(s.pool, "a"); /* it still is */
+    s.now.ms += 9999;
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    s.now.ms += 1;
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    stw_pool_forget_locked(s.pool, is_not_own, "a"); /* who owns it has read all others */
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    stw_pool_forget_locked(s.pool, is_not_own, "mine");
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    stw_pool_note_locked(s.pool, "a");
+    stw_pool_forget_locked(s.pool, is_not_own, "mine"); /* another caller has just waited for it */
+    assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    s.now.ms += 10000;
+    assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    s.now.ms += 3000; /* who looked has not come so far */
+    for (int i = 0; i < 2; i++)
+        assert_false(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    end(&s);
+}
+
+/* Of more than are remembered the oldest is forgotten. */
+static void test_locked_databases_are_bounded(void **state)
+{
+    struct scene s;
+    char name[16];
+    (void)state;
+    begin(&s, 2, 15);
+    for (int i = 0; i < 1000; i++) {
+        stw_format(name, sizeof(name), "d%d", i % 9);
+        stw_pool_note_locked(s.pool, name);
+        s.now.ms++;
+        assert_true(stw_pool_knows_locked(s.pool, is_not_own, "mine"));
+    }
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_only_connection_serves_all_databases),
         cmocka_unit_test(test_standing_connection_does_not_end_by_its_age),
         cmocka_unit_test(test_visits_use_the_standing_connection_while_logins_are_held_up),
+        cmocka_unit_test(test_locked_database_is_known_for_some_seconds),
+        cmocka_unit_test(test_locked_databases_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
