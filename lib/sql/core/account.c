@@ -817,6 +817,16 @@ static bool is_held(const struct work *w)
     return (w->f.trouble == STW_SQL_LOCKED && !w->f.timeout) || stw_streq(w->f.state, "2BP01");
 }
 
+/* The session that holds it cannot be ended. */
+static void name_what_unblocks(struct work *w)
+{
+    if (is_held(w) && w->s.unblock_needs[0] != '\0')
+        (void)stw_fault_set(&w->f, w->f.trouble, w->f.step,
+                            "a session of another account holds it: have its transaction ended, "
+                            "or let steward end the session: %s",
+                            w->s.unblock_needs);
+}
+
 /* What lets in or locks out does not wait for a transaction that the account itself keeps open. */
 static int run_login_script(struct work *w)
 {
@@ -825,6 +835,8 @@ static int run_login_script(struct work *w)
         w->f = (struct stw_fault){0};
         r = w->s.ops->unblock(&w->s, &w->seen, false, &w->f) == 0 ? run_script(w) : -1;
     }
+    if (r != 0)
+        name_what_unblocks(w);
     return r;
 }
 
@@ -1273,6 +1285,8 @@ static int run_ending(struct work *w, enum ending how)
             break;
         w->f = (struct stw_fault){0};
     }
+    if (r != 0)
+        name_what_unblocks(w);
     return r;
 }
 

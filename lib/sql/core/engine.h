@@ -342,6 +342,8 @@ struct stw_session {
     struct stw_facts facts;
     bool wide;                     /* names beyond ASCII: every connection must be UTF-8 */
     char locked[STW_MISSING_SIZE]; /* the first that was left out, see struct stw_fault */
+    /* What the admin lacks to end the session that holds a lock: "GRANT pg_signal_backend TO x"; "": nothing */
+    char unblock_needs[STW_MISSING_SIZE];
     bool stays;   /* what can be read in any database is asked where the session is */
     bool changed; /* a statement was sent that may have changed the server */
     unsigned statements;

@@ -3,6 +3,7 @@
  * Counts and ends the sessions of a login of PostgreSQL.  The server shows everyone whose they are. */
 #include "sql/core/quote.h"
 #include "sql/postgresql/postgresql_priv.h"
+#include "sql/target/pool_priv.h"
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -50,9 +51,9 @@ int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, stru
 
 /* The locks that keep a role from being changed, of a row `l` of pg_locks with its role `r`.  A role may change its own password
  * and settings: that holds the catalogue's lock until the transaction ends, and of roles without
- * CREATEROLE nothing else does.  A GRANT to a role holds the role itself, also one on a temporary table,
- * which only keeps it from being dropped.  Whose row of the catalogue another role's transaction has
- * changed only a superuser sees. */
+ * CREATEROLE nothing else does.  A GRANT to a role and a setting of it hold the role itself, also a grant on a
+ * temporary table, which only keeps it from being dropped.  Whose row of the catalogue another role's transaction
+ * has changed only a superuser sees. */
 static void put_holds(struct stw_buf *out, const struct stw_facts *k, const struct stw_seen *seen,
                       bool drop)
 {
@@ -70,8 +71,6 @@ static void put_holds(struct stw_buf *out, const struct stw_facts *k, const stru
                      "= %s))) OR (l.relation = 'pg_db_role_setting'::regclass AND x.locktype = "
                      "'object' AND x.classid = 'pg_authid'::regclass AND x.objid = %s)))",
                      seen->role_oid, seen->role_oid, seen->role_oid);
-    else
-        stw_buf_adds(out, " OR l.relation = 'pg_authid'::regclass");
     stw_buf_adds(out, "))");
     if (drop)
         stw_buf_addf(out,
@@ -138,9 +137,8 @@ static int end_prepared(struct stw_session *s, const struct stw_seen *seen, bool
     return 0;
 }
 
-/* Anybody can hold such a lock for ever.  The transactions of superusers are not ended. */
-int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
-                   struct stw_fault *f)
+static int end_as_superuser(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                            struct stw_fault *f)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
@@ -152,9 +150,76 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
                  "AND ");
     put_holds(&st->text, &s->facts, seen, drop);
     stw_buf_adds(&st->text, ") h");
-    if (stw_session_run(s, &script, f) != 0)
-        return -1;
-    return s->facts.superuser ? end_prepared(s, seen, drop, f) : 0;
+    return stw_session_run(s, &script, f) != 0 ? -1 : end_prepared(s, seen, drop, f);
+}
+
+/* Also ends what keeps the session `waiter` waiting, and what keeps that waiting.  Without pg_signal_backend, sessions
+ * of the role itself are ended as the role. */
+static void write_end_of_holders(struct stw_script *s, const struct stw_facts *k,
+                                 const struct stw_seen *seen, bool drop, const char *waiter)
+{
+    struct stw_statement *st = stw_script_add(s, STW_SQL_STEP_DROP, NULL);
+    stw_autobuf struct stw_buf body = STW_BUF_INIT(16384);
+    stw_buf_addf(
+        &body,
+        "DECLARE me name := current_user; lent boolean; denied boolean := false; held "
+        "record; BEGIN FOR held IN WITH RECURSIVE b(pid) AS (SELECT "
+        "unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(b.pid)) FROM "
+        "b) SELECT a.pid, r.rolname, r.oid = %s AS own FROM pg_stat_activity a JOIN "
+        "pg_roles r ON r.oid = a.usesysid WHERE a.pid <> pg_backend_pid() AND NOT "
+        "r.rolsuper AND r.rolname <> current_user AND ((NOT r.rolcreaterole AND a.pid IN "
+        "(SELECT b.pid FROM b)) OR EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND ",
+        waiter, seen->role_oid);
+    put_holds(&body, k, seen, drop);
+    stw_buf_adds(&body, ")) LOOP BEGIN PERFORM pg_terminate_backend(held.pid); EXCEPTION WHEN "
+                        "insufficient_privilege THEN BEGIN IF NOT held.own THEN RAISE; END IF; ");
+    stw_pg_put_become(&body, "held.rolname");
+    stw_buf_adds(&body, "PERFORM pg_terminate_backend(held.pid); ");
+    stw_pg_put_return(&body, "held.rolname");
+    stw_buf_adds(&body, "EXCEPTION WHEN insufficient_privilege THEN denied := true; END; END; END "
+                        "LOOP; IF denied THEN RAISE insufficient_privilege; END IF; END");
+    stw_pg_put_do(&st->text, &body);
+}
+
+#define WAITS_MS 500 /* until what was ended has let go */
+#define LOOK_MS 20
+
+/* What holds the row of the role only shows while something waits for it. */
+static int end_as_limited(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                          struct stw_fault *f)
+{
+    struct stw_fault ignored = {0};
+    char pid[STW_PG_PID_SIZE] = "0";
+    int r;
+    unsigned ms = LOOK_MS, waited_ms = 0;
+    struct stw_conn *waiter = stw_pool_open_beside(s->pool, &ignored);
+    bool waits = waiter && stw_pg_start_wait(waiter, seen->role_oid, pid, &ignored) == 0;
+    do {
+        stw_autoscript struct stw_script script = {0};
+        waits = waits && stw_pg_waits(waiter, ms);
+        waited_ms += ms;
+        ms *= 2;
+        write_end_of_holders(&script, &s->facts, seen, drop, pid);
+        r = stw_session_run(s, &script, f);
+    } while (r == 0 && waits && waited_ms < WAITS_MS);
+    s->ops->close(waiter);
+    if (r == 0 || f->trouble != STW_SQL_DENIED)
+        return r;
+    stw_autobuf struct stw_buf needs = STW_BUF_INIT(STW_MISSING_SIZE);
+    stw_buf_adds(&needs, "GRANT pg_signal_backend TO ");
+    stw_pg_name(&needs, stw_session_target(s)->admin_user);
+    stw_format(s->unblock_needs, sizeof(s->unblock_needs), "%s", stw_buf_str(&needs));
+    *f = (struct stw_fault){0};
+    return 0;
+}
+
+/* Anybody can hold such a lock for ever.  The transactions of superusers are not ended. */
+int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
+                   struct stw_fault *f)
+{
+    s->unblock_needs[0] = '\0';
+    return s->facts.superuser ? end_as_superuser(s, seen, drop, f)
+                              : end_as_limited(s, seen, drop, f);
 }
 
 /* Any account may ask for DROP DATABASE: each login to the database waits behind the lock that this waits for,

@@ -671,6 +671,11 @@ void stw_pool_put(struct stw_pool *p, struct stw_conn *conn, bool lost)
     (void)pthread_cond_broadcast(&p->cond);
 }
 
+struct stw_conn *stw_pool_open_beside(struct stw_pool *p, struct stw_fault *f)
+{
+    return open_admin_connection(p, NULL, f);
+}
+
 void stw_pool_note_locked(struct stw_pool *p, const char *database)
 {
     STW_LOCKED(&p->lock);

@@ -30,6 +30,8 @@ bool stw_pool_is_held(struct stw_pool *p);
 /* Logs in, and out, unless there was no idle connection by which logins can be freed.  False: `f`, which is BUSY
  * while there is no place for a connection: it waits for none. */
 bool stw_pool_ping(struct stw_pool *p, struct stw_fault *f);
+/* A connection to the admin's database that is none of the pool's, for a moment; the caller closes it. */
+struct stw_conn *stw_pool_open_beside(struct stw_pool *p, struct stw_fault *f) STW_MUST_CHECK;
 /* Another session holds a lock in this database: for some seconds others do not wait for it, too. */
 void stw_pool_note_locked(struct stw_pool *p, const char *database);
 /* Whether such a lock is in a database that `counts`.  When its seconds are over, one caller gets false and looks

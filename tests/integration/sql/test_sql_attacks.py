@@ -1345,6 +1345,76 @@ def test_account_that_is_locked_out_takes_no_transaction_of_another_with_it(make
         probe.drop(**one)
 
 
+@contextlib.contextmanager
+def limited_admin(pg, make_probe, user, *roles):
+    """A probe whose admin has CREATEROLE, these roles, and nothing else."""
+    name = f"low{user}"
+    pg.sql(f"CREATE ROLE {name} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
+    for role in roles:
+        pg.sql(f"GRANT {role} TO {name}")
+    probe = make_probe(pg.target("db", admin={"user": name, "passwordFile": str(pg.admin_file)}))
+    yield probe
+    probe.close()
+    pg.sql(f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+HOLDS = {"password": "ALTER ROLE {0} PASSWORD 'their-Own-Pa55'",
+         "setting": "ALTER ROLE {0} SET work_mem = '2MB'",
+         "setting there": "ALTER ROLE {0} IN DATABASE postgres SET work_mem = '2MB'"}
+
+
+def accomplice_holds(pg, probe, user, how):
+    """The account `user`, and a session of `user`a that has changed it and keeps the transaction open."""
+    probe.sync(**account(user))
+    probe.sync(**account(f"{user}a", owner="other/accomplice", uid="uid-a"))
+    pg.sql(f"GRANT {user} TO {user}a")
+    session = dblogin.Session(pg, f"{user}a", PASSWORD, "postgres")
+    session.run(f"BEGIN; SET LOCAL ROLE {user}; {HOLDS[how].format(user)}; RESET ROLE")
+    return session
+
+
+@pytest.mark.every_version("the locks of ALTER ROLE, and what an admin with CREATEROLE sees of them")
+@pytest.mark.parametrize("how, then", [(how, then) for how in HOLDS for then in ("sync", "lock", "drop")])
+def test_limited_admin_ends_only_transactions_that_hold_the_account(make_probe, pg, user, how, then):
+    """It does not see whose password a transaction has changed, and ends no other: what another account changes
+    of itself goes on, and what an accomplice has changed of this one does not keep it from being changed."""
+    other = account(f"{user}i", owner="other/i", uid="uid-i")
+    with limited_admin(pg, make_probe, user, "pg_signal_backend") as probe:
+        probe.sync(**other)
+        held = accomplice_holds(pg, probe, user, how)
+        with held, dblogin.Session(pg, f"{user}i", PASSWORD, "postgres") as password, \
+                dblogin.Session(pg, f"{user}i", PASSWORD, "postgres") as setting:
+            password.run(f"BEGIN; ALTER ROLE {user}i PASSWORD 'their-Own-Pa55'")
+            setting.run(f"BEGIN; ALTER ROLE {user}i SET work_mem = '2MB'")
+            report = probe.ask(then, **account(user, "n3w-Pa55word"))
+            assert report["result"] == 0, report
+            assert password.works() and setting.works()
+            assert held.works() == (how != "password" and then != "drop")
+            assert not pg.logs_in(user, PASSWORD)
+            assert pg.logs_in(user, "n3w-Pa55word") == (then == "sync")
+        for one in (account(user), other, account(f"{user}a", owner="other/accomplice", uid="uid-a")):
+            probe.drop(**one)
+
+
+@pytest.mark.every_version("who may end the sessions of another role")
+@pytest.mark.parametrize("how", ("password", "setting"))
+def test_limited_admin_that_may_not_end_what_holds_an_account_says_so(make_probe, pg, user, how):
+    """Sessions of the account itself it ends as the account; for those of an accomplice it lacks a right."""
+    then = "drop" if how == "setting" else "lock"
+    with limited_admin(pg, make_probe, user) as probe:
+        with accomplice_holds(pg, probe, user, how):
+            report = probe.fails(then, "LOCKED", **account(user))
+            assert f'GRANT pg_signal_backend TO "low{user}"' in report["error"], report
+        probe.sync(**account(user))
+        with dblogin.Session(pg, user, PASSWORD, "postgres") as own:
+            own.run("BEGIN;" + HOLDS[how].format(user))
+            report = probe.ask(then, **account(user))
+            assert report["result"] == 0, report
+            assert not own.works()
+        for one in (account(user), account(f"{user}a", owner="other/accomplice", uid="uid-a")):
+            probe.drop(**one)
+
+
 def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, pg, user):
     """The locks of very many have no room in the server at a time, which would fail for all of its clients:
     20,000 tables are too many for a server as it is installed.  Sequences of columns go with their tables."""
