@@ -202,6 +202,7 @@ struct stw_login_as {
     const char *password; /* NUL-terminated */
     const char *cluster;  /* of the pool; in the names of its sessions (takeover.h) */
     bool trial;           /* only tests whether the login works */
+    bool frees;           /* only ends what holds up another login */
 };
 
 struct stw_engine_ops {

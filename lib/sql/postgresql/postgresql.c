@@ -46,6 +46,8 @@
     F(PQsocket)                                                                                    \
     F(PQstatus)
 #define FORMER_POLL_MS 20
+/* A connection may stand unused for as long as steward runs. */
+#define KEEPALIVE_SECONDS "15"
 
 STW_LIBRARY(library, pq, "libpq.so.5", "libpq5", FUNCTIONS);
 
@@ -109,13 +111,31 @@ static bool has_sent_too_much(const struct stw_conn *c)
     return stw_intake_is_over(&c->intake);
 }
 
-static int connect_in_time(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
+/* It may wait for a lock on the admin's database, which anybody can hold. */
+static bool may_be_held_up(const struct stw_conn *c, const struct stw_login_as *as)
+{
+    return !as->trial && !as->frees && stw_streq(as->database, as->target->admin_database) &&
+           pq.PQstatus(c->pg) == CONNECTION_AWAITING_RESPONSE;
+}
+
+static void free_from_elsewhere(const struct stw_login_as *as);
+
+static int connect_in_time(struct stw_conn *c, const struct stw_login_as *as, uint64_t deadline_ms,
+                           struct stw_fault *f)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    uint64_t now = now_ms(), free_ms = now + (deadline_ms - STW_MIN(now, deadline_ms)) / 2;
     while (state != PGRES_POLLING_OK && state != PGRES_POLLING_FAILED) {
+        short events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         stw_intake_open(&c->intake, pq.PQsocket(c->pg)); /* each address has another one */
-        if (!wait_for_server(c, state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ms))
-            return took_too_long(f, STW_SQL_STEP_CONNECT);
+        if (!wait_for_server(c, events, free_ms)) {
+            if (free_ms == deadline_ms)
+                return took_too_long(f, STW_SQL_STEP_CONNECT);
+            if (may_be_held_up(c, as))
+                free_from_elsewhere(as);
+            free_ms = deadline_ms;
+            continue;
+        }
         if (has_sent_too_much(c))
             return sent_too_much(f, STW_SQL_STEP_CONNECT);
         state = pq.PQconnectPoll(c->pg);
@@ -126,10 +146,11 @@ static int connect_in_time(struct stw_conn *c, uint64_t deadline_ms, struct stw_
     return -1;
 }
 
-static int finish_connect(struct stw_conn *c, uint64_t deadline_ms, struct stw_fault *f)
+static int finish_connect(struct stw_conn *c, const struct stw_login_as *as, uint64_t deadline_ms,
+                          struct stw_fault *f)
 {
     stw_intake_begin(&c->intake);
-    int r = connect_in_time(c, deadline_ms, f);
+    int r = connect_in_time(c, as, deadline_ms, f);
     stw_intake_end(&c->intake);
     return r;
 }
@@ -194,11 +215,27 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
     bool certificate = t->certificate_file && !as->trial;
     ask_for_proof(as, verify, certificate, proof);
     /* "require" with a CA would be "verify-ca", so this names a file that does not exist. */
-    const char *const names[] = {"host",     "port",     "user",        "password",
-                                 "dbname",   "sslmode",  "sslrootcert", "application_name",
-                                 "options",  "passfile", "gssencmode",  "client_encoding",
-                                 "hostaddr", "sslcert",  "sslkey",      "target_session_attrs",
-                                 proof[0],   NULL};
+    const char *const names[] = {"host",
+                                 "port",
+                                 "user",
+                                 "password",
+                                 "dbname",
+                                 "sslmode",
+                                 "sslrootcert",
+                                 "application_name",
+                                 "options",
+                                 "passfile",
+                                 "gssencmode",
+                                 "client_encoding",
+                                 "hostaddr",
+                                 "sslcert",
+                                 "sslkey",
+                                 "target_session_attrs",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 proof[0],
+                                 NULL};
     write_hosts(t->host, addresses, &hosts, &numbers);
     if (hosts.failed || numbers.failed)
         return NULL;
@@ -219,6 +256,9 @@ static PGconn *start_connect(const struct stw_login_as *as, const struct stw_add
                                   certificate ? t->certificate_file : "/nonexistent/crt",
                                   certificate ? t->key_file : "/nonexistent/key",
                                   "any",
+                                  KEEPALIVE_SECONDS,
+                                  KEEPALIVE_SECONDS,
+                                  "3",
                                   proof[1],
                                   NULL};
     stw_format(port, sizeof(port), "%lld", (long long)t->port);
@@ -501,7 +541,8 @@ static int load_libpq(struct stw_error *err)
 
 static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_fault *f)
 {
-    uint64_t deadline = now_ms() + (uint64_t)as->target->connect_timeout_seconds * 1000;
+    uint64_t limit_ms = (uint64_t)as->target->connect_timeout_seconds * 1000;
+    uint64_t deadline = now_ms() + (as->frees ? limit_ms / 4 : limit_ms);
     struct stw_addresses addresses = {0};
     if (stw_target_resolve(as->target, &addresses, f) != 0)
         return NULL;
@@ -523,7 +564,7 @@ static struct stw_conn *conn_open(const struct stw_login_as *as, struct stw_faul
         r = -1;
     }
     if (r == 0)
-        r = finish_connect(c, deadline, f);
+        r = finish_connect(c, as, deadline, f);
     if (r == 0 && !as->trial)
         r = set_up_pg_connection(c, as->target, deadline, f);
     if (r == 0 && !as->trial)
@@ -604,6 +645,29 @@ static int conn_run(struct stw_conn *c, const struct stw_statement *st, size_t c
         r = run_query(c, text.data, st->step, row, ctx, f);
     stw_buf_done(&text);
     return r;
+}
+
+/* What holds up the login waits before it, and what begins now waits behind it. */
+static void free_from_elsewhere(const struct stw_login_as *as)
+{
+    static const char *const databases[] = {"template1", "postgres"};
+    struct stw_login_as elsewhere = *as;
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
+    stw_pg_put_free_logins(&st->text, as->database);
+    elsewhere.frees = true;
+    for (size_t i = 0; i < STW_COUNT(databases); i++) {
+        struct stw_fault ignored = {0};
+        elsewhere.database = databases[i];
+        struct stw_conn *c = stw_streq(databases[i], as->database) || !stw_script_complete(&script)
+                                 ? NULL
+                                 : conn_open(&elsewhere, &ignored);
+        if (!c)
+            continue;
+        (void)conn_run(c, st, 1, NULL, NULL, &ignored);
+        conn_close(c);
+        return;
+    }
 }
 
 static int read_pid(void *ctx, const struct stw_cell *cells, unsigned count)

@@ -186,6 +186,8 @@ struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
                                                    struct stw_script *s);
 int stw_pg_end_sessions(struct stw_session *s, const struct stw_account *a, struct stw_fault *f);
 bool stw_pg_free_logins(struct stw_session *s);
+/* The statement for that, in any database. */
+void stw_pg_put_free_logins(struct stw_buf *out, const char *database);
 int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop,
                    struct stw_fault *f);
 /* databases.c: takes back what an owner can set that keeps the admin from working in the database. */

@@ -223,25 +223,33 @@ int stw_pg_unblock(struct stw_session *s, const struct stw_seen *seen, bool drop
 }
 
 /* Any account may ask for DROP DATABASE: each login to the database waits behind the lock that this waits for,
- * which another of its sessions keeps it from getting.  While the admin is connected it cannot succeed.  Each login
- * that is under way holds a RowExclusiveLock, and goes on. */
+ * which another of its sessions keeps it from getting.  Each login that is under way holds a RowExclusiveLock, and
+ * goes on. */
+void stw_pg_put_free_logins(struct stw_buf *out, const char *database)
+{
+    stw_buf_adds(
+        out, "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
+             "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
+             "JOIN pg_database d ON d.oid = l.objid WHERE l.locktype = 'object' AND l.classid = "
+             "'pg_database'::regclass AND d.datname = ");
+    stw_pg_strz(out, database);
+    stw_buf_adds(
+        out, " AND (l.mode IN "
+             "('ExclusiveLock', 'AccessExclusiveLock') OR (l.granted AND l.mode <> "
+             "'RowExclusiveLock' AND EXISTS (SELECT FROM pg_locks w WHERE w.locktype = 'object' "
+             "AND w.classid = l.classid AND w.objid = l.objid AND NOT w.granted AND w.mode IN "
+             "('ExclusiveLock', 'AccessExclusiveLock')))) AND l.pid <> pg_backend_pid() AND "
+             "a.backend_type = 'client backend' AND NOT r.rolsuper AND NOT r.rolreplication AND "
+             "r.rolname <> current_user) h");
+}
+
+/* While the admin is connected there, no DROP DATABASE can succeed. */
 bool stw_pg_free_logins(struct stw_session *s)
 {
     stw_autoscript struct stw_script script = {0};
     struct stw_fault ignored = {0};
     struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_DROP, NULL);
-    stw_buf_adds(
-        &st->text,
-        "SELECT pg_terminate_backend(h.pid) FROM (SELECT DISTINCT l.pid FROM pg_locks l "
-        "JOIN pg_stat_activity a ON a.pid = l.pid JOIN pg_roles r ON r.oid = a.usesysid "
-        "JOIN pg_database d ON d.oid = l.objid WHERE l.locktype = 'object' AND l.classid = "
-        "'pg_database'::regclass AND d.datname = current_database() AND (l.mode IN "
-        "('ExclusiveLock', 'AccessExclusiveLock') OR (l.granted AND l.mode <> "
-        "'RowExclusiveLock' AND EXISTS (SELECT FROM pg_locks w WHERE w.locktype = 'object' "
-        "AND w.classid = l.classid AND w.objid = l.objid AND NOT w.granted AND w.mode IN "
-        "('ExclusiveLock', 'AccessExclusiveLock')))) AND l.pid <> pg_backend_pid() AND "
-        "a.backend_type = 'client backend' AND NOT r.rolsuper AND NOT r.rolreplication AND "
-        "r.rolname <> current_user) h");
+    stw_pg_put_free_logins(&st->text, stw_session_target(s)->admin_database);
     return stw_session_run(s, &script, &ignored) == 0 || (s->conn && ignored.state[0] != '\0');
 }
 

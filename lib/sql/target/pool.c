@@ -187,14 +187,14 @@ static struct slot *find_standing(struct stw_pool *p)
     uint64_t term = stw_fence_current().term;
     for (size_t i = 0; p->ops->free_logins && i < p->count; i++) {
         struct slot *s = &p->slots[i];
-        if (s->conn && !s->taken && !s->database && s->term == term)
+        if (s->conn && !s->taken && !s->database && s->term == term && p->ops->alive(s->conn))
             return s;
     }
     return NULL;
 }
 
-/* It gives its place to no other one, and does not end by its age: with logins held up there is no next one.
- * Pings need it, and the only connection has to serve all. */
+/* It gives its place to no other one, and does not end by its age: with logins held up there may be no next one.
+ * Without pings, a server that is not used is to have none, and the only connection has to serve all. */
 static struct slot *find_spared(struct stw_pool *p)
 {
     bool pings = p->config.target->ping_seconds > 0 && !p->resting;

@@ -1247,6 +1247,44 @@ def test_account_that_holds_up_all_logins_of_the_admin_does_not_stop_the_target(
     pg.sql(f"DROP DATABASE {user}_a WITH (FORCE)")
 
 
+@pytest.mark.every_version("locks on databases, and which of them other databases show")
+@pytest.mark.parametrize("droppers, more", ((1, {}), (4, {}), (2, {"maxConnections": 1}), (2, {"pingSeconds": 0})))
+def test_first_login_that_is_held_up_is_freed_from_another_database(make_probe, pg, user, droppers, more):
+    """No connection stands after a start, nor where there is one place for all databases, nor without pings."""
+    attacked = holds_up(pg, user, make_probe)
+    attacked.close()
+    other = account(f"{user}o", owner="other/o", uid="uid-o", grants=[grant("postgres", "CREATE", schema="public")])
+    with HeldLogins(pg, user, droppers) as attack:
+        probe = make_probe(pg.target("db", connectTimeoutSeconds=4, **more, admin={
+            "user": dbserver.ADMIN, "passwordFile": str(pg.admin_file), "database": f"{user}_a"}))
+        report = probe.sync(**other)
+        assert report["created"] and report["ms"] < 5000, report
+        assert attack.fired > 1 or droppers == 1
+        if not attack.held.works():
+            attack.hold()
+        for round_ in range(2):
+            probe.sync(**{**other, "password": account("x", f"n3w-Pa55word-{round_}")["password"]})
+    for one in (other, account(user)):
+        probe.drop(**one)
+    probe.close()
+    pg.sql(f"DROP DATABASE {user}_a WITH (FORCE)")
+
+
+def test_connection_that_stands_asks_whether_its_peer_is_there(make_probe, pg, user):
+    """Otherwise one whose server has gone without a word stands for hours, and no other does in its place."""
+    probe = make_probe(pg.target("db"))
+    probe.sync(**account(user))
+    assert probe.ask("ping")["result"] == 0
+    remote = f":{pg.port:04X} "
+    timers = [line.split()[5] for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+              if remote in line.split()[2] + " " and line.split()[3] == "01"]
+    assert timers
+    for one in timers:
+        kind, left = one.split(":")
+        assert kind == "02" and int(left, 16) <= 1500, timers  # keepalive, hundredths of a second
+    probe.drop(**account(user))
+
+
 def test_connection_by_which_logins_are_freed_gives_its_place_to_no_other(make_probe, pg, user):
     """Also when an object has rights in as many databases as the target has connections."""
     databases = [f"{user}_{i}" for i in range(4)]

@@ -15,6 +15,7 @@ struct stw_conn {
 };
 
 static bool held_up; /* logins to the admin's database */
+static bool dead;    /* the connections that were made */
 static unsigned admins, opened;
 
 static int load(struct stw_error *err)
@@ -47,7 +48,7 @@ static void close_fake(struct stw_conn *c)
 
 static bool is_alive(struct stw_conn *c)
 {
-    return c != NULL;
+    return c && !dead;
 }
 
 static bool free_nothing(struct stw_session *s)
@@ -80,7 +81,7 @@ struct scene {
 
 static void begin(struct scene *s, int64_t connections, int64_t pings)
 {
-    held_up = false;
+    held_up = dead = false;
     opened = 0;
     *s = (struct scene){.now = {.ms = 1000}};
     s->clock = (struct stw_clock){&s->now, fake_monotonic, fake_wall};
@@ -199,6 +200,24 @@ static void test_visits_use_the_standing_connection_while_logins_are_held_up(voi
     end(&s);
 }
 
+/* One whose server has gone stands no longer, and the next ping leaves another one. */
+static void test_dead_connection_does_not_stand(void **state)
+{
+    struct scene s;
+    (void)state;
+    begin(&s, 4, 15);
+    assert_true(ping(&s));
+    assert_int_equal(admins, 1);
+    dead = true;
+    assert_true(ping(&s));
+    dead = false;
+    assert_int_equal(admins, 2);
+    s.now.ms += 3600000;
+    stw_pool_tidy(s.pool);
+    assert_int_equal(admins, 1);
+    end(&s);
+}
+
 static bool is_not_own(const void *own, const char *database)
 {
     return strcmp(own, database) != 0;
@@ -264,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_only_connection_serves_all_databases),
         cmocka_unit_test(test_standing_connection_does_not_end_by_its_age),
         cmocka_unit_test(test_visits_use_the_standing_connection_while_logins_are_held_up),
+        cmocka_unit_test(test_dead_connection_does_not_stand),
         cmocka_unit_test(test_locked_database_is_known_for_some_seconds),
         cmocka_unit_test(test_locked_databases_are_bounded),
     };
