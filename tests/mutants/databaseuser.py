@@ -97,7 +97,7 @@ _SERVERS = [
      "lock_wait_timeout=3600,", "lock_wait_timeout=0,",
      [_ATTACKS + "test_definer_that_a_lock_hides_is_not_taken_for_none"]),
     ("D2: a transaction of another account that holds a role", "lib/sql/postgresql/sessions.c",
-     "stw_pg_start_wait(waiter, seen->role_oid, pid, &ignored) == 0", "false",
+     "start_wait(s, waiter, seen->role_oid, pid) == 0", "(start_wait(s, waiter, seen->role_oid, pid), false)",
      [_ATTACKS + "test_limited_admin_ends_only_transactions_that_hold_the_account"]),
     ("D3: a view that another session has locked", "lib/sql/mysql/definer.c",
      "            stw_pool_note_locked(s->pool, name);\n", "            (void)stw_pool_note_locked;\n",

@@ -218,7 +218,11 @@ struct stw_engine_ops {
     /* Sends `count` statements, as one transaction where the engine can; `row` may be NULL. */
     int (*run)(struct stw_conn *c, const struct stw_statement *st, size_t count, stw_row_fn *row,
                void *ctx, struct stw_fault *f);
-    bool patterns;      /* database names in rights are patterns */
+    /* Sends a statement as it is, whose answer nothing reads: only `waits` and `close` come after that.  NULL: only
+     * PostgreSQL has these two. */
+    int (*start)(struct stw_conn *c, const struct stw_statement *st, struct stw_fault *f);
+    bool (*waits)(struct stw_conn *c, unsigned ms); /* it has no answer after this time */
+    bool patterns;                                  /* database names in rights are patterns */
     bool transactional; /* consecutive statements on one database are one transaction; the mark is
                            dropped with the account */
     bool leaves_out;    /* it can leave out what another session has locked */

@@ -670,30 +670,12 @@ static void free_from_elsewhere(const struct stw_login_as *as)
     }
 }
 
-static int read_pid(void *ctx, const struct stw_cell *cells, unsigned count)
+static int conn_start(struct stw_conn *c, const struct stw_statement *st, struct stw_fault *f)
 {
-    if (count < 1 || !cells[0].data)
-        return -1;
-    stw_format(ctx, STW_PG_PID_SIZE, "%s", cells[0].data);
-    return 0;
+    return send_all(c, stw_buf_str(&st->text), now_ms() + c->timeout_ms, st->step, f);
 }
 
-/* A pooler in transaction mode gives another session to each transaction: the pid is of this one. */
-int stw_pg_start_wait(struct stw_conn *c, const char *role_oid, char ret_pid[STW_PG_PID_SIZE],
-                      struct stw_fault *f)
-{
-    stw_autobuf struct stw_buf text = STW_BUF_INIT(1024);
-    if (run_query(c, "BEGIN; SELECT pg_backend_pid()::text", STW_SQL_STEP_LOOKUP, read_pid, ret_pid,
-                  f) != 0)
-        return -1;
-    stw_buf_addf(&text,
-                 "DO $$ BEGIN EXECUTE format('ALTER ROLE %%I NOLOGIN', (SELECT rolname FROM "
-                 "pg_roles WHERE oid = %s)); END $$; ROLLBACK",
-                 role_oid);
-    return send_all(c, stw_buf_str(&text), now_ms() + c->timeout_ms, STW_SQL_STEP_LOOKUP, f);
-}
-
-bool stw_pg_waits(struct stw_conn *c, unsigned ms)
+static bool conn_waits(struct stw_conn *c, unsigned ms)
 {
     return !wait_for_server(c, POLLIN, now_ms() + ms);
 }
@@ -728,6 +710,8 @@ const struct stw_engine_ops stw_engine_postgresql = {
     .cut = conn_cut,
     .facts = conn_facts,
     .run = conn_run,
+    .start = conn_start,
+    .waits = conn_waits,
     .transactional = true,
     .leaves_out = true,
     .check = stw_pg_check,

@@ -172,14 +172,6 @@ void stw_pg_unmark(const struct stw_facts *k, const struct stw_account *a,
                    const struct stw_login *l, struct stw_script *s);
 void stw_pg_lock(const struct stw_facts *k, const struct stw_account *a, const struct stw_login *l,
                  struct stw_script *s);
-/* postgresql.c.  Changes the role, which is not waited for and is taken back: what keeps the session with this pid
- * waiting holds the row of the role. */
-#define STW_PG_PID_SIZE 16
-int stw_pg_start_wait(struct stw_conn *c, const char *role_oid, char ret_pid[STW_PG_PID_SIZE],
-                      struct stw_fault *f);
-/* Whether it has had no answer after this time. */
-bool stw_pg_waits(struct stw_conn *c, unsigned ms);
-
 /* sessions.c */
 struct stw_statement *stw_pg_write_end_of_sessions(const struct stw_facts *k,
                                                    const struct stw_account *a,

@@ -181,6 +181,37 @@ static void write_end_of_holders(struct stw_script *s, const struct stw_facts *k
     stw_pg_put_do(&st->text, &body);
 }
 
+#define PID_SIZE 16
+
+static int read_pid(void *ctx, const struct stw_cell *c, unsigned count)
+{
+    if (count < 1 || !c[0].data)
+        return -1;
+    stw_format(ctx, PID_SIZE, "%s", c[0].data);
+    return 0;
+}
+
+/* Changes the role, which is taken back: what keeps this session waiting holds the row of the role.  A pooler in
+ * transaction mode gives another session to each transaction: the pid is of this one. */
+static int start_wait(struct stw_session *s, struct stw_conn *waiter, const char *role_oid,
+                      char ret_pid[PID_SIZE])
+{
+    struct stw_fault ignored = {0};
+    stw_autoscript struct stw_script script = {0};
+    struct stw_statement *st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_adds(&st->text, "BEGIN; SELECT pg_backend_pid()::text");
+    st = stw_script_add(&script, STW_SQL_STEP_LOOKUP, NULL);
+    stw_buf_addf(&st->text,
+                 "DO $$ BEGIN EXECUTE format('ALTER ROLE %%I NOLOGIN', (SELECT rolname FROM "
+                 "pg_roles WHERE oid = %s)); END $$; ROLLBACK",
+                 role_oid);
+    return !stw_script_complete(&script) ||
+                   s->ops->run(waiter, &script.items[0], 1, read_pid, ret_pid, &ignored) != 0 ||
+                   s->ops->start(waiter, &script.items[1], &ignored) != 0
+               ? -1
+               : 0;
+}
+
 #define WAITS_MS 500 /* until what was ended has let go */
 #define LOOK_MS 20
 
@@ -189,14 +220,14 @@ static int end_as_limited(struct stw_session *s, const struct stw_seen *seen, bo
                           struct stw_fault *f)
 {
     struct stw_fault ignored = {0};
-    char pid[STW_PG_PID_SIZE] = "0";
+    char pid[PID_SIZE] = "0";
     int r;
     unsigned ms = LOOK_MS, waited_ms = 0;
     struct stw_conn *waiter = stw_pool_open_beside(s->pool, &ignored);
-    bool waits = waiter && stw_pg_start_wait(waiter, seen->role_oid, pid, &ignored) == 0;
+    bool waits = waiter && start_wait(s, waiter, seen->role_oid, pid) == 0;
     do {
         stw_autoscript struct stw_script script = {0};
-        waits = waits && stw_pg_waits(waiter, ms);
+        waits = waits && s->ops->waits(waiter, ms);
         waited_ms += ms;
         ms *= 2;
         write_end_of_holders(&script, &s->facts, seen, drop, pid);

@@ -1253,7 +1253,8 @@ def test_first_login_that_is_held_up_is_freed_from_another_database(make_probe, 
     """No connection stands after a start, nor where there is one place for all databases, nor without pings."""
     attacked = holds_up(pg, user, make_probe)
     attacked.close()
-    other = account(f"{user}o", owner="other/o", uid="uid-o", grants=[grant("postgres", "CREATE", schema="public")])
+    other = account(f"{user}o", owner="other/o", uid="uid-o",
+                    grants=[grant("postgres", "CREATE", schema="public")])
     with HeldLogins(pg, user, droppers) as attack:
         probe = make_probe(pg.target("db", connectTimeoutSeconds=4, **more, admin={
             "user": dbserver.ADMIN, "passwordFile": str(pg.admin_file), "database": f"{user}_a"}))

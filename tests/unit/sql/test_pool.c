@@ -223,7 +223,7 @@ static bool is_not_own(const void *own, const char *database)
     return strcmp(own, database) != 0;
 }
 
-/* Nobody waits for what another caller has waited for just now, but one each time that it is to be seen again. */
+/* What one caller has waited for no other waits for, until it is to be seen again. */
 static void test_locked_database_is_known_for_some_seconds(void **state)
 {
     struct scene s;
