@@ -234,13 +234,15 @@ static int end_as_limited(struct stw_session *s, const struct stw_seen *seen, bo
         r = stw_session_run(s, &script, f);
     } while (r == 0 && waits && waited_ms < WAITS_MS);
     s->ops->close(waiter);
-    if (r == 0 || f->trouble != STW_SQL_DENIED)
-        return r;
-    stw_autobuf struct stw_buf needs = STW_BUF_INIT(STW_MISSING_SIZE);
-    stw_buf_adds(&needs, "GRANT pg_signal_backend TO ");
-    stw_pg_name(&needs, stw_session_target(s)->admin_user);
-    stw_format(s->unblock_needs, sizeof(s->unblock_needs), "%s", stw_buf_str(&needs));
-    *f = (struct stw_fault){0};
+    if (r != 0 && !s->conn)
+        return -1;
+    if (f->trouble == STW_SQL_DENIED) {
+        stw_autobuf struct stw_buf needs = STW_BUF_INIT(STW_MISSING_SIZE);
+        stw_buf_adds(&needs, "GRANT pg_signal_backend TO ");
+        stw_pg_name(&needs, stw_session_target(s)->admin_user);
+        stw_format(s->unblock_needs, sizeof(s->unblock_needs), "%s", stw_buf_str(&needs));
+    }
+    *f = (struct stw_fault){0}; /* what waits for the lock says that it is still held */
     return 0;
 }
 
