@@ -17,6 +17,8 @@ build() {
         ccache_use
         cache='ccache '
     fi
+    # It links 430 programs in a tenth of the time of ld.
+    ! type -P mold >/dev/null || export CC_LD=mold
     mkdir -p "$dir"
     STEP_LOG=$dir/build.log
     : >"$STEP_LOG"
