@@ -2,33 +2,19 @@
 #include "controller/dependent.h"
 
 #include "base/util.h"
+#include "kube/owned.h"
 
 #define INDEX "owner"
 
 enum { OWNER_KIND, OWNER_NAME, OWNER_UID };
 
-static bool is_of_kind(struct stw_json reference, const struct stw_kind *k)
-{
-    char text[1024];
-    size_t group = strlen(k->group);
-    if (!stw_json_is(stw_json_get(reference, "kind"), k->kind) ||
-        stw_json_strcpy(stw_json_get(reference, "apiVersion"), text, sizeof(text)) != 0)
-        return false;
-    return strncmp(text, k->group, group) == 0 && text[group] == '/';
-}
-
 /* Absent: no kind of ours. */
 static struct stw_json find_owner(const struct stw_controller *const *all, struct stw_json object)
 {
-    struct stw_json none, reference;
-    stw_json_foreach (stw_json_path(object, "metadata.ownerReferences"), none, reference) {
-        if (!stw_json_bool(stw_json_get(reference, "controller"), false))
-            continue;
-        for (; *all; all++)
-            if (is_of_kind(reference, (*all)->kind))
-                return reference;
-        break; /* an object has at most one controller */
-    }
+    struct stw_json reference = stw_owner_find(object);
+    for (; *all; all++)
+        if (stw_reference_is_of(reference, (*all)->kind->group, (*all)->kind->kind))
+            return reference;
     return STW_JSON_NONE;
 }
 

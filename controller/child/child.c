@@ -44,7 +44,7 @@ struct task {
     struct stw_hash template; /* the part of it from the pod template; zero: it has none */
     bool waits;               /* that template may not be applied yet */
     bool cached;              /* child->live is from the cache */
-    char holder_kind[64], holder_name[254]; /* the controller that the server's object has */
+    char holder[580]; /* "KIND/NAME" of the controller that the server's object has; "": none */
 };
 
 static void what_of(const struct stw_resource *r, const char *key, char *out, size_t size)
@@ -445,13 +445,8 @@ static void adopt_child(struct task *t, struct stw_json live, const char *uid)
 
 /* --- objects that the cache does not have, or has in another state */
 
-/* True for the child of a former object of this name.  The garbage collector will delete it,
- * because the owner's uid differs. */
-static bool is_left_behind(const struct task *t, const char *kind, const char *name)
-{
-    return stw_streq(kind, t->owner->kind) && stw_streq(name, t->owner->name);
-}
-
+/* For the child of a former object of this name.  The garbage collector will delete it, because the
+ * owner's uid differs. */
 static void wait_for_collector(struct task *t)
 {
     t->child->live = (struct stw_child_live){0};
@@ -464,24 +459,43 @@ static void wait_for_collector(struct task *t)
 
 static void name_holder(struct task *t)
 {
-    const char *kind = t->holder_kind;
     (void)stw_fail(&t->child->err, STW_ERR_EXISTS,
-                   "%s \"%s\" exists and is not controlled by this object (owner: %s%s%s)",
-                   t->resource->kind, t->name, *kind ? kind : "none", *kind ? "/" : "",
-                   t->holder_name);
+                   "%s \"%s\" exists and is not controlled by this object (owner: %s)",
+                   t->resource->kind, t->name, *t->holder ? t->holder : "none");
     set_child_state(t, STW_CHILD_FOREIGN);
 }
 
-/* True: an owner reference names a controller, of this kind and name (64 and 254 bytes; may be NULL).
- * `uid` is that of the controller, or else of the owner that the mark names; "": there is neither. */
-static bool find_owner(const struct task *t, struct stw_json object, char *kind, char *name,
-                       char uid[static 64])
+static bool is_of_our_kind(const struct task *t, struct stw_json reference)
 {
-    if (stw_owner_controller(object, kind, name, uid) == 0)
-        return true;
-    if (stw_adopted_by(t->run->op, object, NULL, NULL, uid) != 0)
+    return stw_reference_is_of(reference, t->run->controller->kind->group, t->owner->kind);
+}
+
+/* With the group if the kind has the name of ours. */
+static void note_holder(struct task *t, struct stw_json reference)
+{
+    char kind[64] = "", name[254] = "", version[253 + 1 + 63 + 1] = "";
+    *t->holder = '\0';
+    if (!stw_json_there(reference))
+        return;
+    stw_json_cut(stw_json_get(reference, "kind"), kind, sizeof(kind));
+    stw_json_cut(stw_json_get(reference, "name"), name, sizeof(name));
+    stw_json_cut(stw_json_get(reference, "apiVersion"), version, sizeof(version));
+    bool namesake = stw_streq(kind, t->owner->kind) && !is_of_our_kind(t, reference);
+    stw_format(t->holder, sizeof(t->holder), "%s%s%.*s/%s", kind, namesake ? "." : "",
+               namesake ? (int)strcspn(version, "/") : 0, version, name);
+}
+
+/* True: an owner reference names a controller.  `uid` is that of it, or else of the owner that the mark
+ * names; "": there is neither. */
+static bool find_owner(const struct task *t, struct stw_json object, char uid[static 64])
+{
+    struct stw_json reference = stw_owner_find(object);
+    bool controlled = stw_json_there(reference);
+    int rc = controlled ? stw_json_strcpy(stw_json_get(reference, "uid"), uid, 64)
+                        : stw_adopted_by(t->run->op, object, NULL, NULL, uid);
+    if (rc != 0)
         *uid = '\0';
-    return false;
+    return controlled;
 }
 
 /* --- pods of a Deployment that is not ours */
@@ -516,7 +530,7 @@ static bool is_pods_foreign(struct task *t)
     }
     if (stw_json_scan(&doc, stw_buf_str(&text), text.len, err) != 0)
         return true;
-    (void)find_owner(t, stw_json_root(&doc), NULL, NULL, uid);
+    (void)find_owner(t, stw_json_root(&doc), uid);
     return !stw_streq(uid, t->owner->uid);
 }
 
@@ -591,16 +605,19 @@ static void judge_existing(struct task *t, const struct stw_buf *text)
 {
     stw_autojson struct stw_json_doc doc = {0};
     char owner_uid[64] = "";
-    *t->holder_kind = *t->holder_name = '\0';
+    *t->holder = '\0';
     if (stw_json_scan(&doc, stw_buf_str(text), text->len, &t->child->err) != 0) {
         set_child_state(t, STW_CHILD_FAILED);
         return;
     }
     struct stw_json root = stw_json_root(&doc);
     struct stw_child_facts facts = {.answered = true, .may_adopt = t->owner->adopt};
-    facts.controlled = find_owner(t, root, t->holder_kind, t->holder_name, owner_uid);
+    struct stw_json holder = stw_owner_find(root);
+    note_holder(t, holder);
+    facts.controlled = find_owner(t, root, owner_uid);
     facts.ours = *owner_uid && stw_streq(owner_uid, t->owner->uid);
-    facts.left_behind = facts.controlled && is_left_behind(t, t->holder_kind, t->holder_name);
+    facts.left_behind =
+        is_of_our_kind(t, holder) && stw_json_is(stw_json_get(holder, "name"), t->owner->name);
     facts.terminating = stw_json_there(stw_json_path(root, "metadata.deletionTimestamp"));
     if (facts.ours && !facts.terminating) {
         take_answer(t, text);
@@ -774,8 +791,9 @@ static void sync_child(struct task *t)
                                     .applied_before = c->applied_before,
                                     .template_waits = t->waits};
     facts.ours = t->cached && is_ours(t, &c->live);
-    facts.left_behind =
-        t->cached && !c->live.adopted && is_left_behind(t, c->live.owner_kind, owner_name);
+    facts.left_behind = t->cached && !c->live.adopted &&
+                        stw_streq(c->live.owner_kind, t->owner->kind) &&
+                        stw_streq(owner_name, t->owner->name);
     facts.terminating = t->cached && c->live.terminating;
     facts.as_wanted = facts.ours && as_wanted(t->run, t->what, t->wanted, &c->live);
     facts.pods_foreign = facts.ours && !facts.as_wanted && is_pods_foreign(t);

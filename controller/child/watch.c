@@ -24,11 +24,14 @@
 
 #define OBJECT_MAX (4u << 20)
 
+/* `reference` is absent for an adopted object: the annotation that names the kind is ours. */
 static const struct stw_controller *find_controller(const struct stw_controller *const *all,
-                                                    const char *kind)
+                                                    struct stw_json reference, const char *kind)
 {
+    bool adopted = !stw_json_there(reference);
     for (; *all; all++)
-        if (stw_streq((*all)->kind->kind, kind))
+        if (adopted ? stw_streq((*all)->kind->kind, kind)
+                    : stw_reference_is_of(reference, (*all)->kind->group, (*all)->kind->kind))
             return *all;
     return NULL;
 }
@@ -64,9 +67,11 @@ static const struct stw_controller *add_ours(const struct stw_operator *op, stru
     const struct stw_controller *c;
     struct stw_hash template;
     struct stw_json metadata = stw_json_get(object, "metadata");
-    bool adopted = stw_owner_controller(object, kind, name, uid) != 0;
-    if ((adopted && stw_adopted_by(op, object, kind, name, uid) != 0) ||
-        !(c = find_controller(op->controllers, kind)))
+    struct stw_json reference = stw_owner_find(object);
+    bool adopted = !stw_json_there(reference);
+    if ((adopted ? stw_adopted_by(op, object, kind, name, uid)
+                 : stw_owner_controller(object, kind, name, uid)) != 0 ||
+        !(c = find_controller(op->controllers, reference, kind)))
         return NULL;
     stw_field_manager(op, c, manager);
     stw_hash_format(stw_owned_live_parts(object, manager, c->all_data, &template), digest);

@@ -177,9 +177,11 @@ static void add_copy(struct stw_buf *out, const char *name, struct stw_json stri
  * which object the pod is may be others after an adoption; this name is not. */
 static int find_deployment(struct stw_json pod, char out[STW_KEY_LEN])
 {
-    char kind[64], name[254], uid[64], hash[64], ns[254];
+    char name[254], hash[64], ns[254];
+    struct stw_json owner = stw_owner_find(pod);
     struct stw_json labels = stw_json_path(pod, "metadata.labels");
-    if (stw_owner_controller(pod, kind, name, uid) != 0 || !stw_streq(kind, "ReplicaSet") ||
+    if (!stw_reference_is_of(owner, "apps", "ReplicaSet") ||
+        stw_json_strcpy(stw_json_get(owner, "name"), name, sizeof(name)) != 0 ||
         stw_json_strcpy(stw_json_path(pod, "metadata.namespace"), ns, sizeof(ns)) != 0 ||
         stw_json_strcpy(stw_json_get(labels, "pod-template-hash"), hash, sizeof(hash)) != 0)
         return -1;

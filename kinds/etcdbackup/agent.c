@@ -6,6 +6,7 @@
 #include "controller/condition.h"
 #include "controller/manifest.h"
 #include "kinds/common/pod.h"
+#include "kinds/etcdbackup/spec.h"
 #include "kube/tree.h"
 #include "schema/names.h"
 
@@ -145,6 +146,7 @@ static void project_agent(const struct stw_operator *op, struct stw_json pod, st
     struct stw_json meta = stw_json_get(pod, "metadata");
     (void)op;
     if (stw_owner_controller(pod, kind, name, owner_uid) != 0 ||
+        !stw_reference_is_of(stw_owner_find(pod), stw_kind_etcdbackup.group, kind) ||
         stw_json_strcpy(stw_json_get(meta, "uid"), uid, sizeof(uid)) != 0)
         return;
     struct eb_agent_live *a = calloc(1, sizeof(*a));

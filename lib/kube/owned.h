@@ -57,6 +57,10 @@ unsigned stw_owned_leftovers(struct stw_json desired, struct stw_json live, cons
 unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned max,
                         struct stw_buf *out);
 
+/* The reference to the controller of an object, or STW_JSON_NONE: it has none. */
+struct stw_json stw_owner_find(struct stw_json object);
+/* Whether a reference (apiVersion, kind) is to this kind of this group ("" is the core), in any version. */
+bool stw_reference_is_of(struct stw_json reference, const char *group, const char *kind);
 /* The controller of an object by its ownerReferences: 0 and kind, name, uid (may be NULL; sizes 64,
  * 254, 64), or -1 when it has none. */
 int stw_owner_controller(struct stw_json object, char *ret_kind, char *ret_name, char *ret_uid);

@@ -110,17 +110,33 @@ unsigned stw_owned_diff(struct stw_json desired, struct stw_json live, unsigned 
     return d.count;
 }
 
+struct stw_json stw_owner_find(struct stw_json object)
+{
+    struct stw_json none, reference;
+    stw_json_foreach (stw_json_path(object, "metadata.ownerReferences"), none, reference)
+        if (stw_json_bool(stw_json_get(reference, "controller"), false))
+            return reference; /* an object has at most one */
+    return STW_JSON_NONE;
+}
+
+bool stw_reference_is_of(struct stw_json reference, const char *group, const char *kind)
+{
+    char text[253 + 1 + 63 + 1];
+    if (!stw_json_is(stw_json_get(reference, "kind"), kind) ||
+        stw_json_strcpy(stw_json_get(reference, "apiVersion"), text, sizeof(text)) != 0)
+        return false;
+    char *slash = strchr(text, '/'); /* the core has none */
+    if (slash)
+        *slash = '\0';
+    return stw_streq(slash ? text : "", group);
+}
+
 int stw_owner_controller(struct stw_json object, char *ret_kind, char *ret_name, char *ret_uid)
 {
-    struct stw_json none, ref;
-    stw_json_foreach (stw_json_path(object, "metadata.ownerReferences"), none, ref) {
-        if (!stw_json_bool(stw_json_get(ref, "controller"), false))
-            continue;
-        if (ret_kind && stw_json_strcpy(stw_json_get(ref, "kind"), ret_kind, 64) != 0)
-            return -1;
-        if (ret_name && stw_json_strcpy(stw_json_get(ref, "name"), ret_name, 254) != 0)
-            return -1;
-        return ret_uid && stw_json_strcpy(stw_json_get(ref, "uid"), ret_uid, 64) != 0 ? -1 : 0;
-    }
-    return -1;
+    struct stw_json ref = stw_owner_find(object);
+    if (!stw_json_there(ref) ||
+        (ret_kind && stw_json_strcpy(stw_json_get(ref, "kind"), ret_kind, 64) != 0) ||
+        (ret_name && stw_json_strcpy(stw_json_get(ref, "name"), ret_name, 254) != 0))
+        return -1;
+    return ret_uid && stw_json_strcpy(stw_json_get(ref, "uid"), ret_uid, 64) != 0 ? -1 : 0;
 }

@@ -18,16 +18,21 @@
 
 /* Responses of the server, with ' for ".  A ConfigMap whose `data` is k: `value`, controlled by the
  * MyWeb web with the UID `owner`; steward owns `fields` of it. */
+#define BY "'apiVersion':'operator.k8s-summit.org/v1',"
 #define CHILD(rv, owner, value, fields)                                                            \
     CHILD_WITH("'resourceVersion':'" rv "',", owner, "'k':'" value "'", fields)
 #define CHILD_WITH(version, owner, data, fields)                                                   \
-    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1'," version                            \
-    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"       \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-1'," version "'ownerReferences':[{" BY  \
+    "'kind':'MyWeb','name':'web','uid':'" owner "','controller':true}],"                           \
     "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{" fields "}}]},"  \
     "'data':{" data "}}"
+#define CHILD_OF_NAMESAKE                                                                          \
+    "{'metadata':{'namespace':'shop','name':'web','uid':'c-3','resourceVersion':'5',"              \
+    "'ownerReferences':[{'apiVersion':'other.example.org/v1','kind':'MyWeb','name':'web','uid':"   \
+    "'u-7','controller':true}]}}"
 #define CHILD_OF_OTHER                                                                             \
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-2','resourceVersion':'5',"              \
-    "'ownerReferences':[{'kind':'MyWeb','name':'other','uid':'u-9','controller':true}]}}"
+    "'ownerReferences':[{" BY "'kind':'MyWeb','name':'other','uid':'u-9','controller':true}]}}"
 #define OURS "'f:data':{'f:k':{}}"
 #define OWNER(uid, more)                                                                           \
     "{'match':'GET " OWNER_PATH "','body':{'metadata':{'name':'web','uid':'" uid "'" more "}}}"
@@ -87,6 +92,11 @@ static const struct {
      STW_CHILD_TERMINATING, "left from a former MyWeb", 0, 0},
     {"another one's", CHILD_OF_OTHER, "[" REFUSE "," GET(CHILD_OF_OTHER) "]", true,
      STW_CHILD_FOREIGN, "(owner: MyWeb/other)", 1, 1},
+    {"another group's kind of the same name", "", "[" REFUSE "," GET(CHILD_OF_NAMESAKE) "]", true,
+     STW_CHILD_FOREIGN, "(owner: MyWeb.other.example.org/web)", 1, 1},
+    {"the same, while the cache is asked", CHILD_OF_NAMESAKE,
+     "[" REFUSE "," GET(CHILD_OF_NAMESAKE) "]", true, STW_CHILD_FOREIGN,
+     "(owner: MyWeb.other.example.org/web)", 1, 1},
     {"nobody's", "", "[" REFUSE "," GET("{'metadata':{'name':'web','uid':'c-2'}}") "]", true,
      STW_CHILD_FOREIGN, "(owner: none)", 1, 1},
 };
@@ -330,12 +340,13 @@ static const struct stw_watch watch_jobs = STW_CHILD_WATCH(&job);
 #define JOBS "/apis/batch/v1/namespaces/shop/jobs"
 #define JOB(uid, value)                                                                            \
     "{'metadata':{'namespace':'shop','name':'web-1','uid':'j-1','resourceVersion':'5',"            \
-    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'" uid "','controller':true}],"         \
+    "'ownerReferences':[{" BY "'kind':'MyWeb','name':'web','uid':'" uid "','controller':true}],"   \
     "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{'f:spec':{"       \
     "'f:suspend':{}}}}]},'spec':{'suspend':" value "}}"
 #define LEAVING                                                                                    \
     "{'metadata':{'namespace':'shop','name':'web-1','uid':'j-1','resourceVersion':'5',"            \
-    "'deletionTimestamp':'2026-01-01T00:00:00Z','ownerReferences':[{'kind':'MyWeb','name':'web',"  \
+    "'deletionTimestamp':'2026-01-01T00:00:00Z','ownerReferences':[{" BY                           \
+    "'kind':'MyWeb','name':'web',"                                                                 \
     "'uid':'u-1','controller':true}]}}"
 #define EXISTS                                                                                     \
     "{'match':'POST " JOBS "','status':409,'body':{'kind':'Status','reason':'AlreadyExists'}}"

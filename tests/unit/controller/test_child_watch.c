@@ -80,6 +80,10 @@ static void test_what_is_not_ours_is_not_kept(void **state)
     expect_dropped(&stw_watch_deployments,
                    "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[{\"kind\":\"Other\","
                    "\"name\":\"x\",\"uid\":\"y\",\"controller\":true}]}}");
+    expect_dropped(&stw_watch_configmaps,
+                   "{\"metadata\":{\"name\":\"web\",\"ownerReferences\":[{\"apiVersion\":"
+                   "\"other.example.org/v1\",\"kind\":\"MyWeb\",\"name\":\"web\",\"uid\":\"y\","
+                   "\"controller\":true}]," MANAGED "}}");
     expect_dropped(&stw_watch_services,
                    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"ports\":[{\"port\":80}]}}");
 }
@@ -149,21 +153,24 @@ static void test_refused_pods(void **state)
  * a MyWeb none of this is cached. */
 static void test_a_deployment_that_others_scale(void **state)
 {
-#define SCALED(kind, manager)                                                                      \
-    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"ownerReferences\":[{\"kind\":\"" kind         \
+#define SCALED(version, kind, manager)                                                             \
+    "{\"metadata\":{\"name\":\"web\",\"uid\":\"u\",\"ownerReferences\":[{\"apiVersion\":"          \
+    "\"" version "\",\"kind\":\"" kind                                                             \
     "\",\"name\":\"web\",\"uid\":\"o\",\"controller\":true}],\"managedFields\":[{\"manager\":"     \
     "\"" manager "\",\"operation\":\"Apply\",\"fieldsV1\":{\"f:spec\":{\"f:replicas\":{}}}}]},"    \
     "\"spec\":{\"replicas\":7},\"status\":{\"readyReplicas\":4}}"
     struct stw_child_live live;
     (void)state;
-    read_back(&stw_watch_deployments, SCALED("App", "steward-app"), &live);
+    read_back(&stw_watch_deployments, SCALED("mycompany.com/v1", "App", "steward-app"), &live);
     assert_int_equal(live.rollout.wanted, 7);
     assert_int_equal(live.rollout.ready, 4);
     assert_true(live.rollout.scaled_by_us);
-    read_back(&stw_watch_deployments, SCALED("App", "steward-app-replicas"), &live);
+    read_back(&stw_watch_deployments, SCALED("mycompany.com/v1", "App", "steward-app-replicas"),
+              &live);
     assert_int_equal(live.rollout.wanted, 7);
     assert_false(live.rollout.scaled_by_us);
-    read_back(&stw_watch_deployments, SCALED("MyWeb", "steward-myweb"), &live);
+    read_back(&stw_watch_deployments,
+              SCALED("operator.k8s-summit.org/v1", "MyWeb", "steward-myweb"), &live);
     assert_int_equal(live.rollout.wanted, 0);
     assert_int_equal(live.rollout.ready, 0);
 }

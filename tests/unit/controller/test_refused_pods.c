@@ -13,7 +13,8 @@
     "{'metadata':{'namespace':'shop','name':'web','uid':'c-1','resourceVersion':'5','generation':" \
     "1,"                                                                                           \
     "'annotations':{" retried "},"                                                                 \
-    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1','controller':true}],"             \
+    "'ownerReferences':[{'apiVersion':'operator.k8s-summit.org/"                                   \
+    "v1','kind':'MyWeb','name':'web','uid':'u-1','controller':true}],"                             \
     "'managedFields':[{'manager':'steward-myweb','operation':'Apply','fieldsV1':{'f:spec':"        \
     "{'f:paused':{}}}}]},'spec':{'paused':false},"                                                 \
     "'status':{'observedGeneration':1,'conditions':[" failure "]}}"
@@ -107,7 +108,8 @@ static void test_a_retry_is_in_the_cache(void **state)
           "[{'match':'PATCH " PATH "','body':{'metadata':{'namespace':'shop','name':'web',"
           "'uid':'c-1','resourceVersion':'6','annotations':{" RETRIED_AT(
               "00:16:40") "},"
-                          "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1','controller'"
+                          "'ownerReferences':[{'apiVersion':'operator.k8s-summit.org/"
+                          "v1','kind':'MyWeb','name':'web','uid':'u-1','controller'"
                           ":true}],"
                           "'managedFields':[{'manager':'steward-myweb','operation':'Apply','"
                           "fieldsV1':{'f:spec':"

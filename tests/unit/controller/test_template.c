@@ -19,12 +19,14 @@
 /* A Deployment of ours with these values, of which we own `ours`. */
 #define LIVE(rv, replicas, policy, ours)                                                           \
     "{'metadata':{'namespace':'shop','name':'web','uid':'d-1','resourceVersion':'" rv              \
-    "','ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1','controller':true}]," FIELDS(   \
+    "','ownerReferences':[{'apiVersion':'operator.k8s-summit.org/"                                 \
+    "v1','kind':'MyWeb','name':'web','uid':'u-1','controller':true}]," FIELDS(                     \
         ours) "},'spec':{'replicas':" replicas ",'template':{'spec':{'dnsPolicy':'" policy         \
               "','restartPolicy':'Always'}}}}"
 #define EMPTY                                                                                      \
     "{'metadata':{'namespace':'shop','name':'web','uid':'d-1','resourceVersion':'5',"              \
-    "'ownerReferences':[{'kind':'MyWeb','name':'web','uid':'u-1','controller':true}]," FIELDS(     \
+    "'ownerReferences':[{'apiVersion':'operator.k8s-summit.org/"                                   \
+    "v1','kind':'MyWeb','name':'web','uid':'u-1','controller':true}]," FIELDS(                     \
         ALL) "},'spec':{'replicas':1,'template':{'spec':{'restartPolicy':'Always'}}}}"
 #define GET(live) "{'match':'GET " PATH "','body':" live "}"
 #define APPLY(live) "{'match':'PATCH " PATH "','body':" live "}"

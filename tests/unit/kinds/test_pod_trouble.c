@@ -17,7 +17,8 @@
 
 #define OF_WEB                                                                                     \
     "'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'84ff888c79'},"               \
-    "'ownerReferences':[{'kind':'ReplicaSet','name':'web-84ff888c79','uid':'u','controller':true}" \
+    "'ownerReferences':[{'apiVersion':'apps/"                                                      \
+    "v1','kind':'ReplicaSet','name':'web-84ff888c79','uid':'u','controller':true}"                 \
     "]"
 #define HEAD "{'metadata':{" OF_WEB "},'status':{"
 #define PULLS                                                                                      \
@@ -129,16 +130,22 @@ static void test_pods(void **state)
         /* of no Deployment */
         {"{'metadata':{'name':'web-1','namespace':'shop'}," PULLS "}", ""},
         {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
-         "'ownerReferences':[{'kind':'ReplicaSet','name':'a','uid':'u','controller':true}]}," PULLS
-         "}",
+         "'ownerReferences':[{'apiVersion':'apps/"
+         "v1','kind':'ReplicaSet','name':'a','uid':'u','controller':true}]}," PULLS "}",
          ""},
         {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
-         "'ownerReferences':[{'kind':'ReplicaSet','name':'web-b','uid':'u','controller':true}]}"
+         "'ownerReferences':[{'apiVersion':'apps/"
+         "v1','kind':'ReplicaSet','name':'web-b','uid':'u','controller':true}]}"
          "," PULLS "}",
          ""},
         {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
-         "'ownerReferences':[{'kind':'Job','name':'web-a','uid':'u','controller':true}]}," PULLS
-         "}",
+         "'ownerReferences':[{'apiVersion':'other.example.org/"
+         "v1','kind':'ReplicaSet','name':'web-a',"
+         "'uid':'u','controller':true}]}," PULLS "}",
+         ""},
+        {"{'metadata':{'name':'web-1','namespace':'shop','labels':{'pod-template-hash':'a'},"
+         "'ownerReferences':[{'apiVersion':'batch/"
+         "v1','kind':'Job','name':'web-a','uid':'u','controller':true}]}," PULLS "}",
          ""},
         /* a status of unexpected shape */
         {POD("'containerStatuses':{'a':1},'conditions':'x'"), ""},

@@ -440,12 +440,18 @@ static void controllers(void **state)
     (void)state;
     scan(&d,
          strdup("{\"metadata\":{\"ownerReferences\":[{\"kind\":\"A\",\"name\":\"a\",\"uid\":\"1\"},"
-                "{\"kind\":\"B\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]}}"));
+                "{\"apiVersion\":\"b.example.org/"
+                "v2\",\"kind\":\"B\",\"name\":\"b\",\"uid\":\"2\",\"controller\":true}]}}"));
     assert_int_equal(stw_owner_controller(d.root, kind, name, uid), 0);
     assert_string_equal(kind, "B");
     assert_string_equal(name, "b");
     assert_string_equal(uid, "2");
     assert_int_equal(stw_owner_controller(d.root, NULL, NULL, NULL), 0);
+    assert_true(stw_reference_is_of(stw_owner_find(d.root), "b.example.org", "B"));
+    assert_false(stw_reference_is_of(stw_owner_find(d.root), "b.example.org", "A"));
+    assert_false(stw_reference_is_of(stw_owner_find(d.root), "b.example", "B"));
+    assert_false(stw_reference_is_of(stw_owner_find(d.root), "example.org", "B"));
+    assert_false(stw_reference_is_of(stw_owner_find(d.root), "", "B"));
     done(&d);
     scan(&d, strdup("{\"metadata\":{\"ownerReferences\":7}}"));
     assert_int_equal(stw_owner_controller(d.root, kind, name, uid), -1);

@@ -12,7 +12,8 @@
 #define SCALE "/apis/mycompany.com/v1/namespaces/shop/apps/web/scale"
 #define LIVE                                                                                       \
     "{'metadata':{'namespace':'shop','name':'web','uid':'d-1','resourceVersion':'5',"              \
-    "'ownerReferences':[{'kind':'App','name':'web','uid':'u-1','controller':true}]},"              \
+    "'ownerReferences':[{'apiVersion':'mycompany.com/"                                             \
+    "v1','kind':'App','name':'web','uid':'u-1','controller':true}]},"                              \
     "'spec':{'replicas':%d}}"
 
 #define SCALERS "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
