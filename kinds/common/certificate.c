@@ -2,6 +2,7 @@
 #include "kinds/common/certificate.h"
 
 #include "base/base64.h"
+#include "certs/issue.h"
 #include "kube/secret.h"
 
 enum { CERT, KEY, CA, PARTS };
@@ -27,19 +28,24 @@ static void find_values(const struct stw_secret *s, struct form *f)
     }
 }
 
-/* "a, b and c", of the keys that are there, or of those that are not. */
-static void name_keys(const struct form *f, bool there, struct stw_buf *out)
+/* The keys of these forms that are there, or those that are not. */
+static int pick_keys(const struct form *const *forms, int count, bool there,
+                     const char *ret[static 2 * PARTS])
 {
-    int left = there ? f->count : PARTS - f->count;
-    for (int i = 0, said = 0; i < PARTS; i++)
-        if (f->there[i] == there) {
-            stw_buf_addf(out, "%s%s",
-                         said == 0          ? ""
-                         : said + 1 == left ? " and "
-                                            : ", ",
-                         f->keys[i]);
-            said++;
-        }
+    int found = 0;
+    for (int i = 0; i < count * PARTS; i++)
+        if (forms[i / PARTS]->there[i % PARTS] == there)
+            ret[found++] = forms[i / PARTS]->keys[i % PARTS];
+    return found;
+}
+
+/* "a, b and c" */
+static void name_keys(const struct form *const *forms, int count, bool there, struct stw_buf *out)
+{
+    const char *keys[2 * PARTS];
+    int found = pick_keys(forms, count, there, keys);
+    for (int i = 0; i < found; i++)
+        stw_buf_addf(out, "%s%s", i == 0 ? "" : i + 1 == found ? " and " : ", ", keys[i]);
 }
 
 /* Of two halves none is known to be the wanted one. */
@@ -47,17 +53,14 @@ static int fail_incomplete(const struct form *own, const struct form *common, co
                            struct stw_error *err)
 {
     stw_autobuf struct stw_buf has = STW_BUF_INIT(512), lacks = STW_BUF_INIT(512);
+    const struct form *const both[] = {own, common};
     bool none = own->count + common->count == 0;
-    if (own->count > 0 || none) {
-        name_keys(own, true, &has);
-        name_keys(own, false, &lacks);
-    }
-    if (common->count > 0 || none) {
-        stw_buf_adds(&has, has.len > 0 ? ", and " : "");
-        stw_buf_adds(&lacks, lacks.len > 0 ? ", or " : "");
-        name_keys(common, true, &has);
-        name_keys(common, false, &lacks);
-    }
+    name_keys(both, 2, true, &has);
+    for (int i = 0; i < 2; i++)
+        if (both[i]->count > 0 || none) {
+            stw_buf_adds(&lacks, lacks.len > 0 ? ", or " : "");
+            name_keys(both + i, 1, false, &lacks);
+        }
     return none ? stw_fail(err, STW_ERR_NOT_FOUND, "Secret \"%s\" needs %s", name,
                            stw_buf_str(&lacks))
                 : stw_fail(err, STW_ERR_NOT_FOUND, "Secret \"%s\" has %s, but lacks %s", name,
@@ -86,6 +89,23 @@ static char *read_value(const struct stw_secret *s, const char *name, const char
     return NULL;
 }
 
+bool stw_certificate_is(const char *pem)
+{
+    struct stw_cert_info info;
+    struct stw_error why = {0};
+    return stw_cert_info(pem, &info, &why) == 0 || why.code == STW_ERR_TOO_LARGE;
+}
+
+static bool is_certificate(const char *pem, const char *name, const char *key,
+                           struct stw_error *err)
+{
+    if (stw_certificate_is(pem))
+        return true;
+    (void)stw_fail(err, STW_ERR_INVALID, "%s of Secret \"%s\" holds no certificate in PEM", key,
+                   name);
+    return false;
+}
+
 int stw_certificate_read(const struct stw_secret *s, const char *name, const char *prefix,
                          struct stw_certificate *ret, struct stw_error *err)
 {
@@ -103,7 +123,8 @@ int stw_certificate_read(const struct stw_secret *s, const char *name, const cha
     ret->cert = read_value(s, name, f->keys[CERT], err);
     ret->key = ret->cert ? read_value(s, name, f->keys[KEY], err) : NULL;
     ret->ca = ret->key ? read_value(s, name, f->keys[CA], err) : NULL;
-    if (ret->ca)
+    if (ret->ca && is_certificate(ret->cert, name, f->keys[CERT], err) &&
+        is_certificate(ret->ca, name, f->keys[CA], err))
         return 0;
     stw_certificate_done(ret);
     return -1;

@@ -69,7 +69,9 @@ static int read_s3_secret(const struct stw_run *run, const char *name, struct st
     stw_secret_done(&s);
     int rc = !text ? stw_fail(&err, STW_ERR_INVALID, "it has no key \"credentials\"")
              : cut ? stw_fail(&err, STW_ERR_INVALID, "ca.crt has a NUL byte")
-                   : stw_credentials_parse(text, strlen(text), NULL, c, &err);
+             : *ret_ca && !stw_certificate_is(*ret_ca)
+                 ? stw_fail(&err, STW_ERR_INVALID, "ca.crt holds no certificate in PEM")
+                 : stw_credentials_parse(text, strlen(text), NULL, c, &err);
     stw_wipe_free(text);
     if (rc != 0)
         return eb_fault(why, EB_SNAPSHOT_STORE, "SecretInvalid", "Secret \"%s\": %s", name,

@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from support import agentpod, etcdbackup, faults, s3, wait
+from support import agentpod, dbserver, etcdbackup, faults, s3, wait
 from support.app import set_status
 from support.cluster import condition
 
@@ -261,7 +261,7 @@ def test_pod_is_as_the_spec_says(steward_, volume):
 # --- what a later backup needs
 
 
-def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namespace, volume):
+def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namespace, volume, tmp_path):
     """Of a schedule whose next backup is far away."""
     volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="S3",
                   clientTLSSecret="tls", authSecret="user", backupPolicy={"schedule": "0 0 1 1 *"},
@@ -276,15 +276,19 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
     gives("SourceReachable", "SecretMissing", 'no Secret "tls"')
     installed.wait_event(volume.name, namespace, "SecretMissing", 'no Secret "tls"')
     give_secret(installed, namespace, "tls", **{"etcd-client.crt": "x", "tls.key": "x"})
-    gives("SourceReachable", "SecretInvalid", 'Secret "tls" has etcd-client.crt, and tls.key, but lacks '
+    gives("SourceReachable", "SecretInvalid", 'Secret "tls" has etcd-client.crt and tls.key, but lacks '
           "etcd-client.key and etcd-client-ca.crt, or tls.crt and ca.crt")
-    tls = {f"etcd-client{end}": "x" for end in (".crt", ".key", "-ca.crt")}
+    ca = dbserver.make_ca(tmp_path).read_text()
+    tls = {"etcd-client.crt": ca, "etcd-client.key": "x", "etcd-client-ca.crt": ca}
     give_secret(installed, namespace, "tls", **{**tls, "etcd-client-ca.crt": "x\0y"})
     gives("SourceReachable", "SecretInvalid", 'etcd-client-ca.crt of Secret "tls" has a NUL byte')
     installed.patch("secret", "tls", namespace, {"data": {
         "etcd-client-ca.crt": base64.b64encode(b"x" * (256 * 1024 + 1)).decode()}})
     gives("SourceReachable", "SecretInvalid",
           'etcd-client-ca.crt of Secret "tls" has 262145 bytes; it may have at most 262144')
+    give_secret(installed, namespace, "tls", **{**tls, "etcd-client-ca.crt": "x"})
+    gives("SourceReachable", "SecretInvalid",
+          'etcd-client-ca.crt of Secret "tls" holds no certificate in PEM')
     give_secret(installed, namespace, "tls", **tls)
     gives("SourceReachable", "SecretMissing", 'no Secret "user"')
     give_secret(installed, namespace, "user", username="root")
@@ -295,6 +299,8 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
     gives("StoreReachable", "SecretInvalid", "aws_access_key_id")
     give_secret(installed, namespace, "aws", **{"credentials": s3.CREDENTIALS, "ca.crt": "x\0y"})
     gives("StoreReachable", "SecretInvalid", "ca.crt has a NUL byte")
+    give_secret(installed, namespace, "aws", **{"credentials": s3.CREDENTIALS, "ca.crt": "x"})
+    gives("StoreReachable", "SecretInvalid", "ca.crt holds no certificate in PEM")
     give_secret(installed, namespace, "aws", credentials=s3.CREDENTIALS)
     installed.wait_condition(volume.kind, volume.name, namespace, "Ready", "Scheduled")
     assert not condition(volume.get(), "StoreReachable") and not condition(volume.get(), "SourceReachable")
@@ -302,13 +308,14 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
     gives("StoreReachable", "SecretMissing", 'no Secret "aws"')
 
 
-def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, volume):
+def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, volume, tmp_path):
     """It would hang until its deadline otherwise.  The keys of cert-manager become the files of the others."""
     volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="PVC",
                   clientTLSSecret="tls", pvc={"claimName": "disk", "path": "db"})
     volume.wait("Failed", lambda s: s["Reason"] == "SecretMissing")
     assert not volume.pod()
-    give_secret(installed, namespace, "tls", **{"tls.crt": "x", "tls.key": "x", "ca.crt": "x"})
+    ca = dbserver.make_ca(tmp_path).read_text()
+    give_secret(installed, namespace, "tls", **{"tls.crt": ca, "tls.key": "x", "ca.crt": ca})
     [found] = [v["secret"] for v in volume.wait_pod()["spec"]["volumes"] if v.get("secret")]
     assert {i["key"]: i["path"] for i in found["items"]} == {
         "tls.crt": "etcd-client.crt", "tls.key": "etcd-client.key", "ca.crt": "etcd-client-ca.crt"}

@@ -209,11 +209,14 @@ def test_secrets_that_a_person_made(stage, tmp_path):
     complete = given.data["peer"]
     given.data["peer"] = {"peer.crt": complete["tls.crt"], "ca.crt": complete["ca.crt"]}
     given.write()
-    wait_told(etcd, "SecretMissing", 'Secret "peer" has peer.crt, and ca.crt, but lacks peer.key and '
+    wait_told(etcd, "SecretMissing", 'Secret "peer" has peer.crt and ca.crt, but lacks peer.key and '
               "peer-ca.crt, or tls.crt and tls.key")
     given.data["peer"] = {**complete, "ca.crt": complete["ca.crt"] + b"\0more"}
     given.write()
     wait_told(etcd, "BadKeyPair", 'ca.crt of Secret "peer" has a NUL byte')
+    given.data["peer"] = {**complete, "ca.crt": complete["tls.key"]}
+    given.write()
+    wait_told(etcd, "BadKeyPair", 'ca.crt of Secret "peer" holds no certificate in PEM')
     assert not etcd.pods()
     given.data["peer"] = complete
     given.write()

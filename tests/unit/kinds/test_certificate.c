@@ -3,7 +3,9 @@
  * Which keys of a Secret have a certificate, and what is said of one without them. */
 #include "kinds/common/certificate.h"
 
+#include "base/base64.h"
 #include "base/util.h"
+#include "certs/issue.h"
 #include "kube/secret.h"
 
 #include <setjmp.h>
@@ -13,15 +15,39 @@
 
 #include <cmocka.h>
 
-#define OWN "'peer.crt':'YQ==','peer.key':'Yg==','peer-ca.crt':'Yw=='" /* a, b, c */
-#define COMMON "'tls.crt':'eA==','tls.key':'eQ==','ca.crt':'eg=='"     /* x, y, z */
+/* ^ stands for a certificate. */
+#define OWN "'peer.crt':'^','peer.key':'Yg==','peer-ca.crt':'^'" /* b */
+#define COMMON "'tls.crt':'^','tls.key':'eQ==','ca.crt':'^'"     /* y */
+
+static struct stw_pem_pair made;
+static struct stw_buf made64 = STW_BUF_INIT(8192);
+
+static int make_certificate(void **state)
+{
+    struct stw_error err = {0};
+    (void)state;
+    assert_int_equal(stw_issue_ca("test", stw_wall_us(&stw_clock_system), 1, &made, &err), 0);
+    stw_base64_encode(made.cert, strlen(made.cert), &made64);
+    return 0;
+}
+
+static int free_certificate(void **state)
+{
+    (void)state;
+    stw_pem_pair_done(&made);
+    stw_buf_done(&made64);
+    return 0;
+}
 
 static int read_data(const char *data, struct stw_certificate *ret, struct stw_error *err)
 {
     stw_autosecret struct stw_secret s = {.text = STW_BUF_INIT(4u << 20)};
     stw_buf_adds(&s.text, "{\"data\":{");
     for (const char *p = data; *p; p++)
-        stw_buf_addc(&s.text, *p == '\'' ? '"' : *p);
+        if (*p == '^')
+            stw_buf_adds(&s.text, stw_buf_str(&made64));
+        else
+            stw_buf_addc(&s.text, *p == '\'' ? '"' : *p);
     stw_buf_adds(&s.text, "}}");
     assert_int_equal(stw_json_scan(&s.doc, stw_buf_str(&s.text), s.text.len, NULL), 0);
     return stw_certificate_read(&s, "tls", "peer", ret, err);
@@ -30,24 +56,24 @@ static int read_data(const char *data, struct stw_certificate *ret, struct stw_e
 static void test_complete_forms_are_read(void **state)
 {
     static const struct {
-        const char *data, *cert, *key, *ca;
+        const char *data, *key;
     } cases[] = {
-        {OWN, "a", "b", "c"},
-        {COMMON, "x", "y", "z"},
-        {OWN "," COMMON, "a", "b", "c"}, /* as before the other keys came */
-        {"'peer.crt':'YQ=='," COMMON, "x", "y", "z"},
-        {"'peer.crt':'','peer.key':'','peer-ca.crt':''," COMMON, "x", "y", "z"},
-        {OWN ",'tls.crt':'eA=='", "a", "b", "c"},
+        {OWN, "b"},
+        {COMMON, "y"},
+        {OWN "," COMMON, "b"}, /* as before the other keys came */
+        {"'peer.crt':'YQ=='," COMMON, "y"},
+        {"'peer.crt':'','peer.key':'','peer-ca.crt':''," COMMON, "y"},
+        {OWN ",'tls.crt':'eA=='", "b"},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
         struct stw_certificate c;
         struct stw_error err = {0};
         assert_int_equal(read_data(cases[i].data, &c, &err), 0);
-        assert_string_equal(c.cert, cases[i].cert);
+        assert_string_equal(c.cert, made.cert);
         assert_string_equal(c.key, cases[i].key);
-        assert_string_equal(c.ca, cases[i].ca);
-        assert_int_equal(c.common, *c.cert == 'x');
+        assert_string_equal(c.ca, made.cert);
+        assert_int_equal(c.common, *c.key == 'y');
         stw_certificate_done(&c);
     }
 }
@@ -68,8 +94,7 @@ static void test_missing_keys_are_named(void **state)
         {"'tls.crt':'YQ==','tls.key':7", "Secret \"tls\" has tls.crt, but lacks tls.key and ca.crt",
          STW_ERR_NOT_FOUND},
         {"'peer.crt':'YQ==','peer.key':'YQ==','ca.crt':'YQ=='",
-         "Secret \"tls\" has peer.crt and peer.key, and ca.crt, but lacks peer-ca.crt, or tls.crt "
-         "and "
+         "Secret \"tls\" has peer.crt, peer.key and ca.crt, but lacks peer-ca.crt, or tls.crt and "
          "tls.key",
          STW_ERR_NOT_FOUND},
         {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'YQBi'",
@@ -77,6 +102,10 @@ static void test_missing_keys_are_named(void **state)
          STW_ERR_INVALID},
         {"'tls.crt':'YQ==','tls.key':'YQ==','ca.crt':'!'",
          "ca.crt of Secret \"tls\" cannot be decoded", STW_ERR_INVALID},
+        {"'tls.crt':'^','tls.key':'YQ==','ca.crt':'YQ=='",
+         "ca.crt of Secret \"tls\" holds no certificate in PEM", STW_ERR_INVALID},
+        {"'peer.crt':'YQ==','peer.key':'YQ==','peer-ca.crt':'^'",
+         "peer.crt of Secret \"tls\" holds no certificate in PEM", STW_ERR_INVALID},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -114,5 +143,5 @@ int main(void)
         cmocka_unit_test(test_missing_keys_are_named),
         cmocka_unit_test(test_a_value_that_is_too_long_is_named_with_its_size),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_certificate, free_certificate);
 }
