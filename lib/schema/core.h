@@ -29,10 +29,10 @@ extern const struct stw_field stw_core_toleration, stw_core_spread;
     "'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')"
 #define STW_CORE_ENV_NAME_MAX 253 /* as a key of a ConfigMap */
 const char *stw_core_check_env_name(const char *name);
-/* Linux: MAX_ARG_STRLEN, for NAME=VALUE and its end. */
-#define STW_CORE_VARIABLE_MAX 131072
+/* Bytes of name and value: MAX_ARG_STRLEN of Linux, 131072, without the '=' and the NUL at the end. */
+#define STW_CORE_VARIABLE_MAX 131070
 #define STW_CORE_VARIABLE_TEXT                                                                     \
-    "must be at most 131072 bytes with its name, or no program starts with it"
+    "must be at most 131070 bytes, name and value together, or no program starts with it"
 /* Of strings, or absent. */
 bool stw_core_variable_is_long(struct stw_json name, struct stw_json value);
 /* `value` and `valueFrom` of a variable exclude each other, and it is not too long; `path` is the

@@ -101,7 +101,7 @@ const struct stw_cel stw_core_cel_env_name[] = {
 
 bool stw_core_variable_is_long(struct stw_json name, struct stw_json value)
 {
-    return (size_t)stw_json_size(name) + stw_json_size(value) + 2 > STW_CORE_VARIABLE_MAX;
+    return (size_t)stw_json_size(name) + stw_json_size(value) > STW_CORE_VARIABLE_MAX;
 }
 
 const char *const stw_core_env_keys[] = {"name", NULL};
