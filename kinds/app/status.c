@@ -17,6 +17,7 @@
 
 #define REASON_SUCCEEDED "Succeeded"
 #define REASON_NO_REPLICAS "NoReplicas"
+#define REASON_TOO_FEW "MinimumReplicasUnavailable"
 #define REASON_ROLLING "NewReplicaSet"
 #define REASON_COMPLETE "NewReplicaSetAvailable"
 #define REASON_SECRET "SecretNotFound"
@@ -83,7 +84,9 @@ static void find_available(const struct app *a, struct stw_aspect *f)
     int64_t wanted = app_wanted(a), least = wanted - app_max_unavailable(&a->spec, wanted);
     bool enough = wanted > 0 && r->available >= STW_MAX(least, 1);
     set_aspect(f, STW_LEVEL_FINE, enough ? STW_TRUE : STW_FALSE,
-               enough ? STW_REASON_AVAILABLE : REASON_NO_REPLICAS);
+               enough        ? STW_REASON_AVAILABLE
+               : wanted == 0 ? REASON_NO_REPLICAS
+                             : REASON_TOO_FEW);
     if (wanted == 0)
         STW_ASPECT_SAY(f, "scaled to zero");
     else

@@ -125,9 +125,10 @@ static void test_each_sign_of_a_rollout_is_progress(void **state)
         {4, 2, 2, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints", 0}, /* not observed */
         {5, 2, 1, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints", 1},
         {5, 3, 2, 2, 2, "True/MinimumReplicasAvailable", "True/Endpoints",
-         2},                                                      /* an old pod is left */
-        {5, 2, 2, 1, 1, "False/NoReplicas", "True/Endpoints", 2}, /* maxUnavailable is 0 */
-        {5, 2, 2, 0, 0, "False/NoReplicas", "False/NoEndpoints", 2},
+         2}, /* an old pod is left */
+        {5, 2, 2, 1, 1, "False/MinimumReplicasUnavailable", "True/Endpoints",
+         2}, /* maxUnavailable is 0 */
+        {5, 2, 2, 0, 0, "False/MinimumReplicasUnavailable", "False/NoEndpoints", 2},
     };
     (void)state;
     for (size_t i = 0; i < STW_COUNT(cases); i++) {
@@ -374,6 +375,7 @@ static void test_child_counts_as_applied_by_its_condition(void **state)
         {APP_CONFIGMAP, "ConfigSynced", "Synced", 2, false},
         {APP_CONFIGMAP, "ConfigSynced", "SecretNotFound", 3, true},
         {APP_DEPLOYMENT, "Available", "NoReplicas", 3, true},
+        {APP_DEPLOYMENT, "Available", "MinimumReplicasUnavailable", 3, true},
         {APP_DEPLOYMENT, "Available", "QuotaExceeded", 3, false},
         {APP_SERVICE, "ServiceReady", "NoEndpoints", 3, true},
         {APP_SERVICE, "ServiceReady", "PortConflict", 3, false},
