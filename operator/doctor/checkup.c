@@ -71,10 +71,11 @@ int stw_checkup_end(struct stw_checkup *c)
     unsigned ok = c->count[STW_CHECK_OK], warn = c->count[STW_CHECK_WARN],
              fail = c->count[STW_CHECK_FAIL];
     fprintf(c->out,
-            c->json ? "\n], \"summary\": {\"ok\": %u, \"warn\": %u, \"fail\": %u}}\n"
-                    : "%u ok, %u to look at, %u failed\n",
-            ok, warn, fail);
+            c->json
+                ? "\n], \"summary\": {\"ok\": %u, \"warn\": %u, \"fail\": %u, \"unchecked\": %u}}\n"
+                : "%u ok, %u to look at, %u failed, %u not checked\n",
+            ok, warn, fail, c->unchecked);
     if (fflush(c->out) != 0)
         return STW_EXIT_USAGE;
-    return fail ? STW_EXIT_REFUSED : STW_EXIT_OK;
+    return fail ? STW_EXIT_REFUSED : c->unchecked ? STW_EXIT_USAGE : STW_EXIT_OK;
 }

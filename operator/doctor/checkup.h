@@ -16,6 +16,7 @@ struct stw_checkup {
     FILE *out;
     bool json;
     unsigned count[STW_VERDICTS];
+    unsigned unchecked; /* checks that could not be made */
 };
 
 void stw_checkup_begin(struct stw_checkup *c);
@@ -23,7 +24,7 @@ void stw_checkup_begin(struct stw_checkup *c);
 void stw_checkup_add(struct stw_checkup *c, enum stw_check_level verdict, const char *check,
                      const char *advice, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* Prints the summary; returns the exit status, 1 if a check failed. */
+/* Prints the summary; returns the exit status: 1 if a check failed, else 2 if one could not be made. */
 int stw_checkup_end(struct stw_checkup *c);
 
 #endif

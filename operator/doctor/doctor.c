@@ -26,7 +26,8 @@ static const char usage[] =
     "is a failed check, too.  After an installation, --wait=2m looks again and again until "
     "nothing\n"
     "has failed, and prints the last look.\n\n"
-    "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
+    "Exit status: 0 all was checked and nothing failed, 1 something failed, 2 something could not\n"
+    "be checked (the line \"not checked\" names it), called wrongly, or no API server.\n";
 
 struct doctor_options {
     void *extra; /* options of the extension */
@@ -72,7 +73,7 @@ static const struct stw_flag flags[] = {
     {0},
 };
 
-static int check_installation(struct doctor *d, const struct doctor_options *o)
+static int check_installation(struct doctor *d, const struct doctor_options *o, bool *ret_faulty)
 {
     const struct stw_extension *x = d->op->extension;
     static void (*const checks[])(struct doctor *) = {
@@ -91,11 +92,14 @@ static int check_installation(struct doctor *d, const struct doctor_options *o)
         doctor_upgrade(d);
     doctor_refused(d);
     int status = stw_checkup_end(&d->report);
+    *ret_faulty = reached != 0 || d->report.count[STW_CHECK_FAIL] > 0;
     return reached == 0 ? status : STW_EXIT_USAGE;
 }
 
-/* -1: the kubeconfig cannot be used, as was said. */
-static int look(const struct stw_call *call, const struct doctor_options *o, bool json, FILE *out)
+/* -1: the kubeconfig cannot be used, as was said.  `ret_faulty`: a check failed, or the API server does not
+ * answer, which may be over soon. */
+static int look(const struct stw_call *call, const struct doctor_options *o, bool json, FILE *out,
+                bool *ret_faulty)
 {
     struct stw_error err = {0};
     struct doctor d = {.op = call->op,
@@ -108,7 +112,7 @@ static int look(const struct stw_call *call, const struct doctor_options *o, boo
     if (status == 0)
         status = stw_remote_open(&d.remote, o->kubeconfig, o->context, &err);
     if (status == 0)
-        status = check_installation(&d, o);
+        status = check_installation(&d, o, ret_faulty);
     else
         stw_print_line(stderr, "%s doctor: %s", stw_program_name(), err.text);
     stw_answer_done(&d.deployment);
@@ -125,12 +129,13 @@ static int look_until_well(const struct stw_call *call, const struct doctor_opti
         stw_autofree char *text = NULL;
         size_t len = 0;
         FILE *out = open_memstream(&text, &len);
-        int status = out ? look(call, o, json, out) : STW_EXIT_USAGE;
+        bool faulty = false;
+        int status = out ? look(call, o, json, out, &faulty) : STW_EXIT_USAGE;
         if (!out || fclose(out) != 0) {
             stw_print_line(stderr, "%s doctor: out of memory", stw_program_name());
             return STW_EXIT_USAGE;
         }
-        if (status <= STW_EXIT_OK || stw_now_ms(&stw_clock_system) >= end) {
+        if (!faulty || stw_now_ms(&stw_clock_system) >= end) {
             (void)fwrite(text, 1, len, stdout);
             return fflush(stdout) == 0 ? status : STW_EXIT_USAGE;
         }
@@ -141,13 +146,14 @@ static int look_until_well(const struct stw_call *call, const struct doctor_opti
 static int run_doctor(const struct stw_call *call, void *settings, int count, char **operands)
 {
     const struct doctor_options *o = settings;
-    bool json;
+    bool json, faulty;
     (void)operands;
     if (count)
         return stw_usage_error("doctor", "it takes options only");
     if (stw_flags_output("doctor", o->output, &json) != 0)
         return STW_EXIT_USAGE;
-    int status = o->wait_ms > 0 ? look_until_well(call, o, json) : look(call, o, json, stdout);
+    int status =
+        o->wait_ms > 0 ? look_until_well(call, o, json) : look(call, o, json, stdout, &faulty);
     return status < 0 ? STW_EXIT_USAGE : status;
 }
 

@@ -40,7 +40,7 @@ const char *doctor_advice(struct doctor *d, const char *fmt, ...)
 const char *doctor_reinstall(struct doctor *d, const char *command);
 /* Reports a failed read.  What is forbidden is collected for doctor_refused(). */
 void doctor_unread(struct doctor *d, const char *check, const struct stw_error *err);
-/* Reports all that this account may not read as one warning. */
+/* Reports all that this account may not read as one warning, and counts it. */
 void doctor_refused(struct doctor *d);
 /* steward's container, or absent. */
 struct stw_json doctor_container(const struct doctor *d);

@@ -51,8 +51,10 @@ void doctor_refused(struct doctor *d)
     stw_autobuf struct stw_buf names = STW_BUF_INIT(2 * sizeof(d->unread));
     if (!*d->unread)
         return;
-    for (const char *at = d->unread; *at; at = strchr(at, '\n') + 1)
+    for (const char *at = d->unread; *at; at = strchr(at, '\n') + 1) {
         stw_buf_addf(&names, "%s%.*s", names.len > 0 ? ", " : "", (int)strcspn(at, "\n"), at);
+        d->report.unchecked++;
+    }
     stw_checkup_add(&d->report, STW_CHECK_WARN, "not checked",
                     "Run this with the rights of an administrator of the cluster.",
                     "this account may not read %s; the first refusal: %s", stw_buf_str(&names),

@@ -157,7 +157,8 @@ static const char doctor_usage[] =
     "no object has any more.  Each line says what was seen and, below, what to do next.  Nothing "
     "is\n"
     "changed, and no secret is shown.\n\n"
-    "Exit status: 0 nothing failed, 1 something did, 2 called wrongly or no API server.\n";
+    "Exit status: 0 all was checked and nothing failed, 1 something failed, 2 something could not\n"
+    "be checked (the line \"not checked\" names it), called wrongly, or no API server.\n";
 
 static const struct stw_extra_usage usages[] = {
     {"validate", validate_usage},

@@ -126,6 +126,7 @@ static void service(const char *steps, const char *said)
     (void)fclose(d.report.out);
     if (strncmp(out, said, strlen(said)) != 0)
         fail_msg("\"%s\", not \"%s\"", out, said);
+    assert_int_equal(d.report.unchecked, strstr(said, "not checked") ? 1 : 0);
 }
 
 static void who_is_behind_the_service(void **state)
@@ -191,7 +192,7 @@ static void features(void **state)
     }
 }
 
-static void report(bool json, char *out, size_t size, int want)
+static void report(bool json, unsigned unchecked, char *out, size_t size, int want)
 {
     struct stw_checkup c = {.op = &own, .json = json};
     (void)memset(out, 0, size);
@@ -200,6 +201,7 @@ static void report(bool json, char *out, size_t size, int want)
     stw_checkup_begin(&c);
     stw_checkup_add(&c, STW_CHECK_OK, "clock", NULL, "it is %d s off", 1);
     stw_checkup_add(&c, STW_CHECK_WARN, "CRD", "do \"this\"", "an old one");
+    c.unchecked = unchecked;
     if (want == STW_EXIT_REFUSED)
         stw_checkup_add(&c, STW_CHECK_FAIL, "leader", NULL, "nobody");
     assert_int_equal(stw_checkup_end(&c), want);
@@ -210,18 +212,20 @@ static void reports(void **state)
 {
     char out[1024];
     (void)state;
-    report(false, out, sizeof(out), STW_EXIT_REFUSED);
+    report(false, 3, out, sizeof(out), STW_EXIT_REFUSED);
     assert_string_equal(out, "ok    clock: it is 1 s off\n"
                              "warn  CRD: an old one\n      -> do \"this\"\n"
                              "FAIL  leader: nobody\n"
-                             "1 ok, 1 to look at, 1 failed\n");
-    report(true, out, sizeof(out), STW_EXIT_OK);
+                             "1 ok, 1 to look at, 1 failed, 3 not checked\n");
+    report(false, 3, out, sizeof(out), STW_EXIT_USAGE);
+    assert_non_null(strstr(out, "1 ok, 1 to look at, 0 failed, 3 not checked\n"));
+    report(true, 0, out, sizeof(out), STW_EXIT_OK);
     assert_string_equal(
         out, "{\"checks\": [\n"
              "  {\"check\": \"clock\", \"verdict\": \"ok\", \"seen\": \"it is 1 s off\"},\n"
              "  {\"check\": \"CRD\", \"verdict\": \"warn\", \"seen\": \"an old one\", "
              "\"advice\": \"do \\\"this\\\"\"}\n"
-             "], \"summary\": {\"ok\": 1, \"warn\": 1, \"fail\": 0}}\n");
+             "], \"summary\": {\"ok\": 1, \"warn\": 1, \"fail\": 0, \"unchecked\": 0}}\n");
 }
 
 int main(void)
