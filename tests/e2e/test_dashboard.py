@@ -148,6 +148,27 @@ def test_objects_that_are_not_ready_are_named(asked):
         found[0][0].items() and found[0][0]["reason"]
 
 
+def test_variables_offer_the_kinds_and_namespaces_that_there_are(asked):
+    """By the queries that Grafana makes of them."""
+    found = {v["name"]: v for v in DASHBOARD["templating"]["list"] if v["type"] == "query"}
+    metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", found["kind"]["query"]["query"]).groups()
+    kinds = {series[label] for series, _ in asked.query(f"count by ({label}) ({metric})")}
+    assert kinds == {"App", "DatabaseUser", "Eru", "EtcdBackup", "EtcdCluster", "EtcdRestore", "MyWeb"}
+    expression, = re.fullmatch(r"query_result\((.*)\)", found["namespace"]["query"]["query"]).groups()
+    # Grafana applies the expression to each series as text.
+    regex = re.compile(found["namespace"]["regex"].strip("/"))
+    series = wait.until("a namespace", lambda: asked.query(expression), 30, every=0.5)
+    texts = ["{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" for labels, _ in series]
+    assert "dashboard" in [regex.search(text)[1] for text in texts]
+
+
+def test_each_panel_has_a_description_of_its_own():
+    """One that was copied with its panel would describe another one."""
+    told = [p.get("description", "") for p in panels() if p["type"] != "row"]
+    assert len(told) > 30 and all(told)
+    assert len(told) == len(set(told)), sorted(told)
+
+
 def test_all_is_well_in_the_first_row(asked):
     first = {p["title"]: p["targets"][0]["expr"] for p in panels() if p["type"] == "stat"}
     for title, value in (("Replicas", 1), ("Leaders", 1)):

@@ -51,6 +51,7 @@ def test_a_cluster_whose_image_does_not_exist(stage):
     one = stage.etcd("typo")
     one.apply(size=1, version="3.7.97")
     one.wait_condition("Degraded", "True", "ImagePull")
+    one.wait_condition("Ready", "False", "ImagePull")
     assert one.status()["neverRan"]
     one.patch(version=ecs.version(NEW))
     one.wait_settled(1, version=ecs.version(NEW))

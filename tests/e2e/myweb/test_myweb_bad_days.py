@@ -38,7 +38,7 @@ def test_paused_from_the_start_and_deleted(controller, installed, namespace):
 
 
 def test_what_a_pod_suffers_from(controller, installed, namespace, pods_stay_pending):
-    """First the scheduler's answer, then that of a kubelet, then nothing."""
+    """First the scheduler's answer, then those of a kubelet, then nothing."""
     installed.apply(myweb.manifest("web", namespace, replicas=1))
     found = myweb.wait_condition(installed, "web", namespace, "Ready", "Unschedulable")
     assert "cannot be scheduled" in found["message"]
@@ -52,6 +52,11 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, pods_stay_pen
     assert condition(installed.get(myweb.KIND, "web", namespace), "Ready")["reason"] == \
         "ImagePullBackOff"
     assert installed.wait_event("web", namespace, "ImagePullBackOff", "cannot pull image")
+    app.set_status(installed, pod, containerStatuses=app.container_status(
+        waiting={"reason": "CrashLoopBackOff"}, restarts=4,
+        last={"terminated": {"exitCode": 3, "reason": "Error"}}))
+    found = myweb.wait_condition(installed, "web", namespace, "Ready", "CrashLoopBackOff")
+    assert f"container app of pod {name} ends again and again, with exit code 3" in found["message"]
     app.run_pod(installed, pod)
     found = myweb.wait_condition(installed, "web", namespace, "DeploymentAvailable",
                                  "MinimumReplicasAvailable")

@@ -38,8 +38,45 @@ static void test_whose_pods_are_kept(void **state)
     }
 }
 
+/* What the API server refuses is tried again within a minute, as no watch says when it would be allowed. */
+static void test_refusals_are_tried_again(void **state)
+{
+    static const struct {
+        struct stw_error err;
+        const char *reason;
+        uint64_t again_ms;
+    } cases[] = {
+        {{.code = STW_ERR_FORBIDDEN,
+          .http = 403,
+          .text = "pods \"a\" is forbidden: exceeded quota: b"},
+         "QuotaExceeded",
+         60000},
+        {{.code = STW_ERR_FORBIDDEN, .http = 403, .text = "pods is forbidden"}, "Forbidden", 60000},
+        {{.code = STW_ERR_INVALID, .http = 400, .text = "admission webhook denied the request"},
+         "Forbidden",
+         60000},
+        {{.code = STW_ERR_INVALID, .http = 422, .text = "spec.priorityClassName"},
+         "InvalidSpec",
+         600000},
+    };
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct eb_refusal r;
+        struct stw_verdict v = {0};
+        assert_true(eb_refusal_of(&cases[i].err, &r));
+        eb_refusal_verdict(&r, &v);
+        assert_string_equal(v.reason, cases[i].reason);
+        assert_string_equal(v.message, cases[i].err.text);
+        assert_int_equal(v.level, STW_LEVEL_STALLED);
+        assert_int_equal(v.again_ms, cases[i].again_ms);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whose_pods_are_kept)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whose_pods_are_kept),
+        cmocka_unit_test(test_refusals_are_tried_again),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

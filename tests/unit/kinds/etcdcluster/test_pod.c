@@ -474,6 +474,31 @@ static void test_security_context_stays_safe_where_nothing_is_said(void **state)
     }
 }
 
+/* As the help of serviceAccountName says. */
+static void test_token_is_mounted_only_of_an_account_that_is_named(void **state)
+{
+    static const struct {
+        const char *spec, *name;
+    } cases[] = {
+        {"{\"version\":\"3.5.16\"}", NULL},
+        {"{\"version\":\"3.5.16\",\"pod\":{\"serviceAccountName\":\"etcd\"}}", "etcd"},
+    };
+    const struct ec_move move = {.member = "db-a", .seed = true, .version = V3516};
+    (void)state;
+    for (size_t i = 0; i < STW_COUNT(cases); i++) {
+        struct fixture f;
+        fixture_init(&f, cases[i].spec, "");
+        json_auto_t *pod = pod_of(&f, &move);
+        const json_t *mounted = at(pod, "spec/automountServiceAccountToken");
+        assert_true(cases[i].name ? json_is_true(mounted) : json_is_false(mounted));
+        if (cases[i].name)
+            assert_string_equal(text_at(pod, "spec/serviceAccountName"), cases[i].name);
+        else
+            assert_null(at(pod, "spec/serviceAccountName"));
+        fixture_done(&f);
+    }
+}
+
 /* --- other objects */
 
 static void test_claims_outlive_the_cluster(void **state)
@@ -600,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_tls_arguments_need_client_certificates),
         cmocka_unit_test(test_labels_of_steward_win),
         cmocka_unit_test(test_security_context_stays_safe_where_nothing_is_said),
+        cmocka_unit_test(test_token_is_mounted_only_of_an_account_that_is_named),
         cmocka_unit_test(test_claims_outlive_the_cluster),
         cmocka_unit_test(test_larger_size_is_for_new_claims),
         cmocka_unit_test(test_services_route_to_voters),
