@@ -177,8 +177,8 @@ def test_adoption_never_leaves_a_service_without_endpoints(controller, installed
 
 
 @pytest.mark.parametrize("kind, condition_of_service", (("App", "ServiceReady"), ("MyWeb", "ServiceSynced")))
-def test_a_deployment_that_loses_its_mark_keeps_its_service(controller, installed, namespace, kind,
-                                                            condition_of_service):
+def test_deployment_without_mark_keeps_its_service(controller, installed, namespace, kind,
+                                                   condition_of_service):
     """As by kubectl rollout undo, which replaces the annotations."""
     with kubelet(installed, namespace):
         installed.apply(deployment(namespace, HELM))
@@ -199,8 +199,8 @@ def test_a_deployment_that_loses_its_mark_keeps_its_service(controller, installe
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_service_of_other_pods_is_adopted_when_the_new_pods_are_ready(controller, installed,
-                                                                       namespace, kind):
+def test_service_of_other_pods_moves_when_new_pods_are_ready(controller, installed,
+                                                            namespace, kind):
     """The Service selects the pods of a Deployment of another name, so the new pods do not have its
     labels."""
     ready = threading.Event()
@@ -223,7 +223,7 @@ def test_a_service_of_other_pods_is_adopted_when_the_new_pods_are_ready(controll
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_problems_of_pods_with_a_kept_selector_are_told(controller, installed, namespace, kind):
+def test_pod_errors_with_adopted_selector_are_reported(controller, installed, namespace, kind):
     """The labels of the pods name another application."""
     labels = {"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "other"}
     installed.apply(deployment(namespace, labels, replicas=1))
@@ -233,7 +233,7 @@ def test_problems_of_pods_with_a_kept_selector_are_told(controller, installed, n
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_written_when_one_child_cannot_be_adopted(controller, installed, namespace, kind):
+def test_unadoptable_child_stops_all_writes(controller, installed, namespace, kind):
     """The selector of the Deployment has an expression: it cannot be kept, and not be changed."""
     expression = {"key": "tier", "operator": "Exists"}
     with kubelet(installed, namespace):
@@ -265,7 +265,7 @@ def test_nothing_is_written_when_one_child_cannot_be_adopted(controller, install
         assert_always_served(installed, namespace, before)
 
 
-def test_a_child_of_another_controller_stops_the_adoption_of_all(controller, installed, namespace):
+def test_child_of_another_controller_stops_adoption(controller, installed, namespace):
     installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": "owner", "namespace": namespace}})
     uid = installed.get("configmap", "owner", namespace)["metadata"]["uid"]
@@ -281,7 +281,7 @@ def test_a_child_of_another_controller_stops_the_adoption_of_all(controller, ins
         "annotations", {})
 
 
-def test_what_another_owner_has_adopted_stays_with_it(controller, installed, namespace):
+def test_adopted_children_stay_with_their_first_owner(controller, installed, namespace):
     """An App and a MyWeb of one name, both told to adopt, do not take the objects from each other."""
     installed.apply([deployment(namespace, {"app": "shop"}, replicas=0),
                      service(namespace, {"app": "shop"})])
@@ -300,7 +300,7 @@ def test_what_another_owner_has_adopted_stays_with_it(controller, installed, nam
     assert installed.get("service", "web", namespace)["metadata"]["annotations"][MARK].startswith("MyWeb/web/")
 
 
-def test_a_service_whose_port_would_change_for_its_clients_is_not_adopted(controller, installed, namespace):
+def test_service_with_changed_port_is_not_adopted(controller, installed, namespace):
     """The port of the pods has a name, which stands for another number; then the port of the Service has."""
     def refused(text):
         installed.annotate(app.KIND, "web", namespace, {"steward.dev/reconcile-at": text})
@@ -324,7 +324,7 @@ def test_a_service_whose_port_would_change_for_its_clients_is_not_adopted(contro
     wait_done(installed, "App", namespace)
 
 
-def test_keys_of_others_in_a_configmap_are_not_lost(controller, installed, namespace):
+def test_foreign_configmap_keys_stop_adoption(controller, installed, namespace):
     installed.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {"THEIRS": "kept"},
                      "metadata": {"name": "web-config", "namespace": namespace}})
     installed.apply(manifest("App", namespace, ADOPT, replicas=0))
@@ -336,7 +336,7 @@ def test_keys_of_others_in_a_configmap_are_not_lost(controller, installed, names
     assert installed.get("configmap", "web-config", namespace)["data"]["THEIRS"] == "kept"
 
 
-def test_an_adopted_deployment_keeps_the_number_of_its_autoscaler(controller, installed, namespace):
+def test_adopted_deployment_keeps_autoscaled_replicas(controller, installed, namespace):
     """Neither the start value of the App's autoscaling nor one replica is written."""
     scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
               "metadata": {"name": "web", "namespace": namespace},
@@ -363,7 +363,7 @@ def test_an_adopted_deployment_keeps_the_number_of_its_autoscaler(controller, in
         assert "minAvailable" not in taken["spec"] and MARK in taken["metadata"]["annotations"]
 
 
-def test_deletion_by_foreground_keeps_what_was_adopted(controller, installed, namespace):
+def test_foreground_deletion_keeps_adopted_children(controller, installed, namespace):
     """Also while steward is not running."""
     installed.apply(service(namespace, {"app": "shop"}))
     installed.apply(manifest("App", namespace, ADOPT, replicas=0))
@@ -383,7 +383,7 @@ def test_deletion_by_foreground_keeps_what_was_adopted(controller, installed, na
     wait_done(installed, "App", namespace)
 
 
-def test_adoption_is_finished_after_a_crash(controller, installed, namespace):
+def test_interrupted_adoption_is_finished(controller, installed, namespace):
     """The manager of the fields has changed, and nothing else: as after a crash between two writes."""
     with kubelet(installed, namespace):
         installed.apply([deployment(namespace, {"app": "shop"}),
@@ -411,7 +411,7 @@ def ingress(namespace, *hosts):
     ("type", 'Service "web" cannot be: its type is NodePort, and the wanted one is ClusterIP'),
     ("port", 'Service "web" cannot be: its port 80 goes to port 9000 of the pods'),
     ("host", 'Ingress "web" cannot be: it has rules for other hosts or paths')])
-def test_what_clients_reach_is_not_taken_away(controller, installed, namespace, child, text):
+def test_adoption_that_breaks_clients_is_refused(controller, installed, namespace, child, text):
     theirs = service(namespace, {"app": "shop"})
     if child == "type":
         theirs["spec"]["type"] = "NodePort"
@@ -427,7 +427,7 @@ def test_what_clients_reach_is_not_taken_away(controller, installed, namespace, 
     assert installed.get("configmap", "web-config", namespace) is None
 
 
-def test_a_child_that_is_not_wanted_any_more_is_deleted_and_a_missing_one_is_our_own(
+def test_unwanted_adopted_child_is_deleted(
         controller, installed, namespace):
     installed.apply([service(namespace, {"app": "shop"}), ingress(namespace, "a.example.com"),
                      deployment(namespace, {"app": "shop"}, replicas=0)])
@@ -452,7 +452,7 @@ def test_a_child_that_is_not_wanted_any_more_is_deleted_and_a_missing_one_is_our
     wait_done(installed, "App", namespace)
 
 
-def test_a_paused_deployment_is_adopted_and_stays_paused(controller, installed, namespace):
+def test_paused_deployment_stays_paused_after_adoption(controller, installed, namespace):
     with kubelet(installed, namespace):
         installed.apply([deployment(namespace, {"app": "shop"}),
                          service(namespace, {"app": "shop"})])
@@ -466,8 +466,8 @@ def test_a_paused_deployment_is_adopted_and_stays_paused(controller, installed, 
         assert_always_served(installed, namespace, before)
 
 
-def test_what_an_owner_leaves_as_orphans_is_adopted_by_the_next_one(controller, installed,
-                                                                    namespace):
+def test_orphaned_children_are_adopted_by_the_next_owner(controller, installed,
+                                                         namespace):
     with kubelet(installed, namespace):
         installed.apply(manifest("App", namespace))
         wait_done(installed, "App", namespace)
@@ -485,7 +485,7 @@ def etcd_service(namespace, name, **spec):
             "spec": {"selector": {"app": "old-etcd"}, "ports": [{"name": "client", "port": 2379}], **spec}}
 
 
-def test_services_of_an_etcdcluster_are_adopted_together_or_not_at_all(controller, installed, namespace):
+def test_etcd_services_are_adopted_together_or_not_at_all(controller, installed, namespace):
     """The one of the members must be headless, which a Service cannot become."""
     installed.apply(etcd_service(namespace, "kv"))
     installed.apply(etcd_service(namespace, "kv-client"))
@@ -521,7 +521,7 @@ def old_member(namespace, name):
             "spec": {"containers": [{"name": "old", "image": app.IMAGE}]}}
 
 
-def test_services_of_an_etcdcluster_keep_their_endpoints_until_its_members_are_ready(
+def test_etcd_services_keep_endpoints_until_members_are_ready(
         controller, installed, namespace):
     """The headless one moves to a member with an address, the other one to a quorum of ready voters."""
     kind, names = etcdcluster.KIND, ("kv", "kv-client")

@@ -41,7 +41,7 @@ def audit(no_webhook, steward_binary, namespace):
     return call
 
 
-def test_nothing_to_find(audit, no_webhook, namespace):
+def test_valid_objects_have_no_findings(audit, no_webhook, namespace):
     no_webhook.apply(myweb("site", namespace, 0))
     result = audit("--quiet")
     assert result.returncode == 0, result.stderr
@@ -68,7 +68,7 @@ def test_findings_are_those_of_admission(audit, no_webhook, namespace):
     assert no_webhook.list("mywebs", namespace) == before
 
 
-def test_json(audit, no_webhook, namespace):
+def test_json_report_lists_findings(audit, no_webhook, namespace):
     no_webhook.apply([myweb("a", namespace, 80), eru("e", namespace, "61 * * * *")])
     result = audit("-o", "json", "myweb")
     assert result.returncode == 1
@@ -83,7 +83,7 @@ def test_json(audit, no_webhook, namespace):
 
 
 @pytest.mark.oldest("lists in pages")
-def test_many_pages(audit, no_webhook, namespace):
+def test_objects_of_all_list_pages_are_checked(audit, no_webhook, namespace):
     """A page of a list has 250 objects."""
     no_webhook.apply(yaml.safe_dump_all([myweb(f"m{i}", namespace, 0) for i in range(260)] +
                                         [myweb("bad", namespace, 80)]))
@@ -93,7 +93,7 @@ def test_many_pages(audit, no_webhook, namespace):
     assert "\n261 objects: 1 would be refused today," in result.stdout
 
 
-def test_accounts_and_secrets(audit, no_webhook, namespace, tmp_path):
+def test_shared_account_and_missing_secret_are_reported(audit, no_webhook, namespace, tmp_path):
     """The database targets come from a file here.  Two DatabaseUsers for one account are both
     reported, and a missing Secret is a warning."""
     config = tmp_path / "steward.yaml"
@@ -117,7 +117,7 @@ def test_accounts_and_secrets(audit, no_webhook, namespace, tmp_path):
 
 
 @pytest.mark.oldest("rights")
-def test_without_rights(no_webhook, steward_binary, namespace, tmp_path):
+def test_missing_rights_are_an_error(no_webhook, steward_binary, namespace, tmp_path):
     no_webhook.create_account(f"{namespace}/nobody")
     kubeconfig = no_webhook.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
     result = k8s.run([steward_binary, "audit", "--kubeconfig", kubeconfig], check=False)
@@ -131,7 +131,7 @@ def test_without_rights(no_webhook, steward_binary, namespace, tmp_path):
     (["-o", "yaml"], "--output is text or json"),
     (["--kubeconfig", "/nowhere"], "/nowhere"),
 ])
-def test_called_wrongly(steward_binary, arguments, text):
+def test_wrong_arguments_are_an_error(steward_binary, arguments, text):
     result = k8s.run([steward_binary, "audit", *arguments], check=False)
     assert result.returncode == 2
     assert text in result.stderr

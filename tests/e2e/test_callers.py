@@ -61,7 +61,7 @@ def start(cluster, binary, folder, name, *flags):
 
 
 @pytest.mark.oldest("the API server's client certificate for webhooks")
-def test_it_is_let_in(showing, steward_binary, folder):
+def test_api_server_with_client_certificate_is_accepted(showing, steward_binary, folder):
     one = start(showing, steward_binary, folder, "let-in",
                 f"--webhook-client-ca-file={folder}/ca.crt",
                 "--webhook-client-names=kube-apiserver")
@@ -78,7 +78,7 @@ def test_it_is_let_in(showing, steward_binary, folder):
     assert one.stop() == 0, one.log_tail()
 
 
-def test_one_that_shows_none_is_not(installed, steward_binary, folder):
+def test_api_server_without_client_certificate_is_refused(installed, steward_binary, folder):
     one = start(installed, steward_binary, folder, "not-let-in",
                 f"--webhook-client-ca-file={folder}/ca.crt")
     try:

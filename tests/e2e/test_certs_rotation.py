@@ -73,7 +73,7 @@ def _ask(connection):
     return reply.status, reply.read()
 
 
-def test_new_ca_under_load(installed, run_steward, askers):
+def test_ca_rotation_under_load_fails_no_call(installed, run_steward, askers):
     """ca.key is removed from the Secret, which makes steward create a new CA."""
     one, other = run_steward(webhook=True), run_steward()
     before = _secret(installed)

@@ -118,14 +118,14 @@ def busy(cluster):
 
 
 @pytest.mark.parametrize("where, expression", list(expressions()))
-def test_it_returns_a_series(asked, where, expression):
+def test_expression_returns_a_series(asked, where, expression):
     if any(name in expression for name in NEEDS_MORE):
         assert asked.query(expression.removesuffix(" or vector(0)")) == []  # the expression itself is right
         return
     wait.until(f"{where}: a series of {expression}", lambda: asked.query(expression), 30, every=0.5)
 
 
-def test_what_is_not_there_returns_nothing(asked):
+def test_unknown_metric_returns_no_series(asked):
     """Proves that the test above can fail."""
     assert asked.query("steward_no_such_metric") == []
     with pytest.raises(ValueError, match="parse error"):
@@ -134,12 +134,12 @@ def test_what_is_not_there_returns_nothing(asked):
 
 @pytest.mark.parametrize("name, file", zip(NEEDS_MORE, (
     "etcdbackup/runtime.c", "databaseuser/end/sweep.c", "etcdcluster/runtime.c")))
-def test_series_that_need_more_are_made_by_that_name(name, file):
+def test_skipped_metrics_exist_in_the_source(name, file):
     """The metric that is skipped above exists in the source."""
     assert f'"{name.removeprefix("steward")}"' in (paths.TOP / "kinds" / file).read_text("utf-8")
 
 
-def test_objects_that_are_not_ready_are_named(asked):
+def test_table_lists_objects_that_are_not_ready(asked):
     """By the table of the dashboard, in their own namespace and not in that of steward."""
     [expression] = [t["expr"] for p in panels() if p["type"] == "table" for t in p["targets"]]
     chosen = expression.replace("$kind", "DatabaseUser").replace("$namespace", "dashboard")
@@ -169,14 +169,14 @@ def test_each_panel_has_a_description_of_its_own():
     assert len(told) == len(set(told)), sorted(told)
 
 
-def test_all_is_well_in_the_first_row(asked):
+def test_first_row_shows_healthy_values(asked):
     first = {p["title"]: p["targets"][0]["expr"] for p in panels() if p["type"] == "stat"}
     for title, value in (("Replicas", 1), ("Leaders", 1)):
         assert asked.query(first[title])[0][1] == value
     assert asked.query(first["Certificate lives for"])[0][1] > 80 * 86400
 
 
-def test_legends_name_labels_that_there_are(asked):
+def test_legends_use_existing_labels(asked):
     for panel in panels():
         for target in panel.get("targets", []):
             labels = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
@@ -185,7 +185,7 @@ def test_legends_name_labels_that_there_are(asked):
                 assert labels <= set(series), (panel["title"], target["expr"], series)
 
 
-def test_panels_do_not_overlap_and_have_names_of_their_own():
+def test_panels_have_unique_names_and_places():
     ids = [p["id"] for p in panels()]
     assert len(ids) == len(set(ids))
     taken = set()

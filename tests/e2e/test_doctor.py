@@ -79,7 +79,7 @@ def knows_rules(well):
 
 
 @pytest.mark.oldest("discovery, API versions")
-def test_all_is_well(doctor, knows_rules):
+def test_healthy_installation_passes(doctor, knows_rules):
     status, checks = doctor()
     assert status == 0, checks
     rules = checks.pop("CRD rules", None)
@@ -93,7 +93,7 @@ def test_all_is_well(doctor, knows_rules):
     assert "has all " in checks["rights"][1]
 
 
-def test_text(well, steward_binary):
+def test_text_output_shows_checks_and_advice(well, steward_binary):
     result = k8s.run([steward_binary, "doctor", "--kubeconfig", well.kubeconfig], check=False)
     lines = result.stdout.splitlines()
     assert lines[0].startswith("ok    API server: https://127.0.0.1:")
@@ -104,7 +104,7 @@ def test_text(well, steward_binary):
 
 
 @pytest.mark.oldest("validation rules in CRDs")
-def test_crds_without_rules(doctor, well, steward_binary, knows_rules):
+def test_plain_crds_on_new_server_are_reported(doctor, well, steward_binary, knows_rules):
     """The plain CRDs of `print crds` suit every server; a newer one could do more."""
     try:
         status, checks = doctor()
@@ -125,7 +125,7 @@ def test_crds_without_rules(doctor, well, steward_binary, knows_rules):
 
 
 @pytest.mark.oldest("versions of kinds")
-def test_a_crd_of_another_version(doctor, well, steward_binary):
+def test_crd_of_another_version_is_reported(doctor, well, steward_binary):
     name = "erus.mtsre.meitu.com"
     schema = "/spec/versions/0/schema/openAPIV3Schema/properties"
     well.patch("crd", name, None,
@@ -145,7 +145,7 @@ def test_a_crd_of_another_version(doctor, well, steward_binary):
 
 
 @pytest.mark.oldest("rights")
-def test_rights_are_missing(doctor, well, steward_binary):
+def test_missing_binding_is_reported(doctor, well, steward_binary):
     well.delete("clusterrolebinding", "steward-manager-rolebinding")
     try:
         status, checks = doctor()
@@ -159,7 +159,7 @@ def test_rights_are_missing(doctor, well, steward_binary):
 
 
 @pytest.mark.oldest("rights")
-def test_rights_of_an_older_version(doctor, well, steward_binary, tmp_path):
+def test_missing_daemonset_right_is_reported(doctor, well, steward_binary, tmp_path):
     """A new steward under the manifests of a version that did not watch DaemonSets."""
     role = well.get("clusterrole", "steward-manager-role")
     for rule in role["rules"]:
@@ -191,13 +191,13 @@ def test_rights_of_an_older_version(doctor, well, steward_binary, tmp_path):
 
 
 @pytest.mark.oldest("rights in single namespaces")
-def test_rights_in_some_namespaces(doctor, namespace):
+def test_cluster_rights_suffice_for_single_namespaces(doctor, namespace):
     """Cluster-wide rights suffice for single namespaces."""
     _, checks = doctor("--namespaces", f"default,{namespace}")
     assert checks["rights"][0] == "ok"
 
 
-def test_whoever_may_not_look_is_told_so(doctor, well, namespace, tmp_path):
+def test_unprivileged_account_sees_what_is_not_checked(doctor, well, namespace, tmp_path):
     well.create_account(f"{namespace}/nobody")
     kubeconfig = well.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
     status, checks = doctor(kubeconfig=kubeconfig)
@@ -239,7 +239,7 @@ def account_with_the_rights_of_steward(well, namespace, tmp_path):
         well.delete(kind, metadata["name"], metadata.get("namespace"))
 
 
-def test_with_the_account_of_the_pod_one_line_names_what_is_not_checked(doctor, like_steward):
+def test_pod_account_gets_one_line_for_unchecked_parts(doctor, like_steward):
     status, checks = doctor(kubeconfig=like_steward)
     assert status == 2, checks
     verdict, seen, advice = checks["not checked"]
@@ -248,7 +248,7 @@ def test_with_the_account_of_the_pod_one_line_names_what_is_not_checked(doctor, 
     assert not [c for c, (_, about, _) in checks.items() if "forbidden" in about and c != "not checked"]
 
 
-def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
+def test_wrong_clock_is_reported(doctor, steward_binary, tmp_path):
     if clocks.library() is None:
         pytest.skip("libfaketime is not installed (scripts/bootstrap test)")
     clock = clocks.Clock(tmp_path)
@@ -260,7 +260,7 @@ def test_the_clock_is_wrong(doctor, steward_binary, tmp_path):
     assert checks["leader"][0] == "ok"  # compared with the API server's clock
 
 
-def test_servers_of_targets(well, steward_binary, mariadb, tmp_path):
+def test_database_servers_are_checked(well, steward_binary, mariadb, tmp_path):
     """It logs in to each server: what answers, what the admin lacks with the statement that gives it, what
     no object has any more, and what could not be asked, within the time for all of them."""
     uid = well.get("namespace", "kube-system")["metadata"]["uid"]
@@ -325,7 +325,7 @@ def test_servers_of_targets(well, steward_binary, mariadb, tmp_path):
             well.delete("secret", name, stw.NAMESPACE)
 
 
-def test_targets(doctor, well):
+def test_broken_target_configuration_is_reported(doctor, well):
     target = {"name": "main", "engine": "mariadb", "host": "db",
               "admin": {"user": "root", "passwordSecret": {"name": "main-pw", "key": "word"}}}
 
@@ -350,7 +350,7 @@ def test_targets(doctor, well):
         tell("# nothing\n")
 
 
-def test_network_policy_and_service(doctor, well):
+def test_network_policy_and_service_faults_are_reported(doctor, well):
     """With a Deployment whose pods never become ready, as nothing can run them."""
     def manifests(folder):
         text = well.kubectl("kustomize", str(paths.TOP / "config" / folder)).stdout
@@ -384,7 +384,7 @@ def deployment_with(*args):
     return deployment
 
 
-def test_a_selector_that_matches_no_pod(doctor, well):
+def test_service_selector_without_pods_is_reported(doctor, well):
     """Of both Services; the advice heals it, which "kubectl apply" does not if a label was added."""
     folder = paths.TOP / "config"
     services = [yaml.safe_load((folder / path).read_text("utf-8"))
@@ -435,7 +435,7 @@ def store(well, leader):
 
 
 @pytest.mark.oldest("pages of lists, objects that the schema accepts")
-def test_upgrade(doctor, store, namespace):
+def test_upgrade_counts_stored_objects_against_the_rules(doctor, store, namespace):
     """Stored objects of several kinds, some of which today's rules refuse."""
     def objects(count):
         status, checks = doctor("--upgrade")
@@ -461,7 +461,7 @@ def test_upgrade(doctor, store, namespace):
 
 
 @pytest.mark.oldest("many pages")
-def test_upgrade_of_many(doctor, well, store, namespace):
+def test_upgrade_truncates_long_lists(doctor, well, store, namespace):
     """More objects than a page has, and more refused ones than are shown."""
     erus = [{"apiVersion": "mtsre.meitu.com/v1", "kind": "Eru",
              "metadata": {"name": f"e{n}", "namespace": namespace},
@@ -505,7 +505,7 @@ def endpoints(cluster):
                                  "ports": ports}]}])
 
 
-def test_zy_the_certificate_is_being_made(doctor, well, leader):
+def test_unfinished_certificate_is_waited_for(doctor, well, leader):
     """No advice to delete the Secret: steward finishes, or repairs it.  With --wait the doctor waits for
     that, and reports what is then."""
     name = "steward-webhook-server-cert"
@@ -536,7 +536,7 @@ def test_zy_the_certificate_is_being_made(doctor, well, leader):
         leader.wait_webhook()
 
 
-def test_zz_the_webhook_is_wrong(doctor, well, leader, steward_binary, tmp_path):
+def test_broken_webhook_configuration_is_reported(doctor, well, leader, steward_binary, tmp_path):
     """Runs last, as steward must be stopped: it would repair all of this within moments."""
     name = "ValidatingWebhookConfiguration"
     kind, config = stw.WEBHOOK_CONFIGURATIONS[1]
@@ -586,7 +586,7 @@ def test_zz_the_webhook_is_wrong(doctor, well, leader, steward_binary, tmp_path)
         stw.uninstall_webhooks(well)
 
 
-def test_no_api_server(steward_binary, tmp_path):
+def test_unreachable_api_server_is_reported_quickly(steward_binary, tmp_path):
     """Connection refused: one line, and quickly."""
     config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
               "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -609,13 +609,13 @@ def test_no_api_server(steward_binary, tmp_path):
     (["--kubeconfig", "/nowhere"], "/nowhere"),
     (["--kubeconfig", "/nowhere", "--wait=1h"], "/nowhere"),
 ])
-def test_called_wrongly(steward_binary, arguments, text):
+def test_wrong_arguments_are_an_error(steward_binary, arguments, text):
     result = k8s.run([steward_binary, "doctor", *arguments], check=False)
     assert result.returncode == 2
     assert text in result.stderr
 
 
-def test_the_commands_that_are_told(steward_binary):
+def test_documented_commands_exist(steward_binary):
     """docs/operations.md: each command and option exists, and the folder matches the page."""
     text = "".join(readme.blocks("sh", "docs/operations.md"))
     commands = [line.split() for line in text.splitlines()

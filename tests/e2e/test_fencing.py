@@ -101,7 +101,7 @@ def sessions(engine, scene):
     return [row[0] for row in scene.server.sql(engine.sessions.format(admin=dbserver.ADMIN))]
 
 
-def test_a_resumed_leader_does_not_bring_an_old_password_back(scene, engine, shop):
+def test_resumed_leader_does_not_restore_an_old_password(scene, engine, shop):
     """The suspended leader has read the second password; while it sleeps the third one is set."""
     old, new = scene.replicas
     scene.create("payments", shop, FIRST, target=engine.target, grants=engine.grants)

@@ -33,12 +33,12 @@ def test_images_of_two_commits_differ(image, tmp_path):
         assert images.digest(archive) != image[1]
 
 
-def test_it_is_small(root):
+def test_image_size_is_within_its_limit(root):
     size = sum(f.stat().st_size for f in root[0].rglob("*") if f.is_file() and not f.is_symlink())
     assert size <= MAX_BYTES, f"{size / 1024 / 1024:.1f} MiB"
 
 
-def test_it_holds_the_program_and_what_it_needs(root):
+def test_image_holds_only_the_program_and_its_needs(root):
     folder, config = root
     assert config["User"] == "65532:65532"
     assert config["Entrypoint"] == ["/usr/bin/steward"]
@@ -55,7 +55,7 @@ def test_it_holds_the_program_and_what_it_needs(root):
     assert "unknown" not in result.stdout
 
 
-def test_the_bill_of_materials_names_every_library(root, image):
+def test_sbom_names_every_library(root, image):
     folder = root[0]
     bill = json.loads((folder / "usr/share/sbom/steward.spdx.json").read_text("utf-8"))
     assert bill == json.loads(pathlib.Path(f"{image[0]}.spdx.json").read_text("utf-8"))
@@ -77,7 +77,7 @@ def test_the_bill_of_materials_names_every_library(root, image):
         assert entry["checksums"][0]["checksumValue"] == hashlib.sha256(content).hexdigest()
 
 
-def test_the_program_is_hardened(root):
+def test_program_is_hardened(root):
     """Position independent, full RELRO, no executable stack, stack protector."""
     def readelf(*what):
         return subprocess.run(["readelf", *what, str(root[0] / "usr/bin/steward")], text=True,

@@ -9,7 +9,7 @@ from support.cluster import condition
 pytestmark = pytest.mark.node
 
 
-def test_it_is_taken_under_another_name(cluster, image, namespace):
+def test_image_is_loaded_under_another_name(cluster, image, namespace):
     """With `scripts/cluster image TAR NAME:TAG`, which gives two versions different names."""
     cluster.component("image", image[0], "steward:renamed")
     cluster.apply({"apiVersion": "v1", "kind": "Pod",
@@ -44,6 +44,6 @@ def test_admission_and_controllers_work_from_pods(in_pods, namespace):
 
 
 @pytest.mark.oldest("Leases of pods")
-def test_one_of_two_leads(in_pods):
+def test_one_of_two_replicas_leads(in_pods):
     assert in_pods.leader() in in_pods.names()
     assert len(in_pods.names()) == 2

@@ -46,7 +46,7 @@ def removed_again(cluster, objects):
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_kustomize(cluster, folder):
+def test_folder_builds_reproducibly_without_secrets(cluster, folder):
     """Builds are equal, have no secrets or random data, and the right namespaces."""
     text = kustomize.build(cluster, CONFIG / folder)
     assert text == kustomize.build(cluster, CONFIG / folder)
@@ -85,7 +85,7 @@ def stored(cluster, obj):
 
 
 @pytest.mark.oldest("API versions of config/server-*, pruning")
-def test_a_cluster_takes_it(installed):
+def test_folder_is_stored_unchanged_by_the_cluster(installed):
     folder = folder_of(installed)
     objects = kustomize.objects(installed, folder)
     with removed_again(installed, objects):
@@ -96,7 +96,7 @@ def test_a_cluster_takes_it(installed):
 
 
 @pytest.mark.oldest("unknown fields")
-def test_a_field_that_nobody_knows_would_be_seen(installed):
+def test_unknown_field_is_detected(installed):
     """Proves that the test above can fail."""
     service = {"apiVersion": "v1", "kind": "ConfigMap", "nonsense": 1,
                "metadata": {"name": "unknown-field", "namespace": "default"}}
@@ -108,20 +108,20 @@ def test_a_field_that_nobody_knows_would_be_seen(installed):
 # --- one file
 
 
-def test_one_file_is_the_folder(cluster):
+def test_single_file_equals_the_folder(cluster):
     whole = {key(o): o for o in yaml.safe_load_all(kustomize.one_file("default"))}
     assert whole == {key(o): o for o in kustomize.objects(cluster, "default")}
 
 
 @pytest.mark.oldest("API versions, pruning")
-def test_one_file_is_taken_as_it_is(installed):
+def test_single_file_is_applied_by_kubectl(installed):
     objects = list(yaml.safe_load_all(kustomize.one_file("default")))
     with removed_again(installed, objects):
         installed.kubectl("apply", "-f", "-", stdin=kustomize.one_file("default"))
         assert stored(installed, objects[-1])["kind"] == "Deployment"
 
 
-def test_one_file_takes_the_webhooks_away_first(installed):
+def test_single_file_deletes_webhooks_first(installed):
     kustomize.apply(installed, CONFIG / "webhook")
     try:
         result = installed.kubectl("delete", "-f", "-", "--dry-run=server", "--ignore-not-found",
@@ -142,7 +142,7 @@ def in_folder(cluster, folder, kind):
 
 
 @pytest.mark.parametrize("folder", [f for f in FOLDERS if f.startswith("server-")])
-def test_a_drain_leaves_one_replica(cluster, folder):
+def test_disruption_budget_leaves_one_replica(cluster, folder):
     deployment = in_folder(cluster, folder, "Deployment")["spec"]
     budget = in_folder(cluster, folder, "PodDisruptionBudget")["spec"]
     assert deployment["replicas"] - budget["maxUnavailable"] >= 1
@@ -152,7 +152,7 @@ def test_a_drain_leaves_one_replica(cluster, folder):
         assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_every_port_that_is_named_is_one_of_the_pod(cluster):
+def test_named_ports_exist_in_the_pod(cluster):
     """In Services, probes and NetworkPolicies; the ServiceMonitor names one of the Service."""
     container = in_folder(cluster, "default", "Deployment")["spec"]["template"]["spec"][
         "containers"][0]
@@ -169,7 +169,7 @@ def test_every_port_that_is_named_is_one_of_the_pod(cluster):
                                 if "metrics" in s["metadata"]["name"]}
 
 
-def test_webhooks_are_for_own_kinds(cluster):
+def test_webhooks_cover_only_own_kinds(cluster):
     found = [o for o in kustomize.objects(cluster, "server-1.29")
              if o["kind"].endswith("WebhookConfiguration")]
     for configuration in found:
@@ -186,14 +186,14 @@ def test_webhooks_are_for_own_kinds(cluster):
             assert hook["timeoutSeconds"] == (3 if closed else 2)
 
 
-def test_the_namespace_holds_pods_to_the_restricted_standard(cluster):
+def test_namespace_enforces_the_restricted_standard(cluster):
     labels = in_folder(cluster, "default", "Namespace")["metadata"]["labels"]
     for mode in ("enforce", "audit", "warn"):
         assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
 
 
 @pytest.mark.oldest("flow control")
-def test_requests_of_steward_have_queues_of_their_own(installed):
+def test_flow_schema_matches_requests_of_steward(installed):
     """The API server's responses contain the UID of the FlowSchema."""
     folder = folder_of(installed)
     if folder == "server-1.21":
@@ -215,7 +215,7 @@ def test_requests_of_steward_have_queues_of_their_own(installed):
             wait.until(f"requests to be in {name}", lambda: flow_of(path) == uid, 30, every=0.5)
 
 
-def test_the_deployment_starts_steward_as_it_can_be(cluster, steward_binary):
+def test_deployment_uses_existing_flags_and_ports(cluster, steward_binary):
     """Its flags exist, its ports are the defaults, its grace period is longer than a shutdown."""
     deployment = next(o for o in kustomize.objects(cluster, "manager") if o["kind"] == "Deployment")
     pod = deployment["spec"]["template"]["spec"]
@@ -236,7 +236,7 @@ def rules(role):
 
 
 @pytest.mark.oldest("rights")
-def test_the_account_may_do_no_more_than_its_roles_say(installed):
+def test_service_account_has_no_further_rights(installed):
     """It creates pods and certificates for EtcdClusters, and cannot grant rights."""
     for verb, what in (("patch", "secrets"), ("delete", "secrets"), ("deletecollection", "pods"),
                        ("create", "pods --subresource=exec"), ("get", "nodes"),
@@ -272,7 +272,7 @@ def user_roles(installed):
 
 @pytest.mark.oldest("aggregation of roles")
 @pytest.mark.parametrize("role", ROLES)
-def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
+def test_user_roles_aggregate_to_built_in_roles(user_roles, role):
     """For all kinds, and with exactly the verbs of that role."""
     def granted():
         found = user_roles.get("clusterrole", role)
@@ -289,7 +289,7 @@ def test_user_roles_are_part_of_the_built_in_ones(user_roles, role):
 
 
 @pytest.mark.oldest("API versions of the chart, pruning")
-def test_a_cluster_takes_the_chart(installed, tmp_path):
+def test_chart_is_accepted_by_the_cluster(installed, tmp_path):
     """Rendered for its version, with all optional objects of kinds that it knows."""
     if chart.missing():
         pytest.skip(chart.missing())
@@ -325,14 +325,14 @@ def told(start):
     return found
 
 
-def test_folders_that_are_told_of_are_there():
+def test_documented_folders_exist():
     text = (paths.TOP / OPERATIONS).read_text("utf-8")
     folders = set(re.findall(r"`config/([\w.-]+)`", text))
     assert {f for f in FOLDERS if f.startswith("server-")} | {"grafana", "prometheus"} <= folders
     assert folders <= {p.name for p in CONFIG.iterdir()}
 
 
-def test_the_overlay_that_is_shown(cluster, tmp_path):
+def test_documented_overlay_builds(cluster, tmp_path):
     """It builds, and has the changes that the page describes."""
     text, = [b for b in readme.blocks("yaml", OPERATIONS) if b.startswith("# kustomization.yaml")]
     (tmp_path / "config").symlink_to(CONFIG)
@@ -346,7 +346,7 @@ def test_the_overlay_that_is_shown(cluster, tmp_path):
     assert yaml.safe_load(config) == {"logLevel": "debug"}
 
 
-def test_the_one_file_with_another_image():
+def test_documented_image_replacement_works():
     command, = told("scripts/render install")
     text = subprocess.run(command.rpartition(" | ")[0], shell=True, cwd=paths.TOP, text=True, check=True,
                           capture_output=True).stdout
@@ -354,7 +354,7 @@ def test_the_one_file_with_another_image():
     assert "image: steward:" not in text
 
 
-def test_values_that_helm_is_given_are_there():
+def test_documented_helm_values_exist():
     values = yaml.safe_load((paths.TOP / "chart" / "values.yaml").read_text("utf-8"))
     for command in told("helm "):
         for path in re.findall(r"--set ([\w.]+)=", command):
@@ -365,7 +365,7 @@ def test_values_that_helm_is_given_are_there():
     assert "keep" in values["crds"]
 
 
-def test_removing_it_word_for_word(installed, steward_binary):
+def test_documented_removal_works(installed, steward_binary):
     """The commands of that section; as a dry run where other tests need the objects."""
     user = databaseuser.manifest("held", "default")
     user["metadata"]["finalizers"] = [databaseuser.FINALIZER]
@@ -399,7 +399,7 @@ def test_removing_it_word_for_word(installed, steward_binary):
                    lambda: not installed.get(databaseuser.KIND, "held", "default"), 20)
 
 
-def test_the_chart_goes_without_a_trace(installed, steward_binary, tmp_path):
+def test_chart_removal_hook_has_sufficient_rights(installed, steward_binary, tmp_path):
     """The account of its hook may do what `steward uninstall` does when no steward runs."""
     if chart.missing():
         pytest.skip(chart.missing())

@@ -191,8 +191,8 @@ def between(clean, helm, tmp_path):
 @pytest.mark.parametrize("before, after, options", [
     pytest.param(TWO, ONE, (), id="remove", marks=pytest.mark.oldest("server-side apply")),
     pytest.param(ONE, TWO, ("--force-conflicts",), id="add")])
-def test_certificates_are_renewed_between_a_read_and_a_write_of_helm(clean, helm, start, between, before,
-                                                                     after, options):
+def test_certificate_renewal_during_helm_upgrade_is_kept(clean, helm, start, between, before,
+                                                         after, options):
     """helm changes which webhooks there are, while steward puts a new CA into them: both writes stay, and
     each webhook trusts what steward serves."""
     def upgrade(kinds, *more):
@@ -235,7 +235,7 @@ def overlay(folder, kinds):
 
 
 @pytest.mark.oldest("server-side apply")
-def test_kubectl_applies_components_on_the_server(clean, start, steward_binary, tmp_path):
+def test_kubectl_server_side_apply_removes_a_component(clean, start, steward_binary, tmp_path):
     """A component is taken out, as in docs/operations.md."""
     def apply(kinds, number):
         text = kustomize.build(clean, overlay(tmp_path / str(number), kinds))
@@ -314,7 +314,7 @@ def test_gitops_tools_add_and_remove_kinds(clean, start, rendered, tool):
 
 @pytest.mark.oldest("server-side apply")
 @pytest.mark.parametrize("options", [(), ("--server-side",)], ids=["client", "server"])
-def test_the_advice_on_webhooks_of_a_kind_that_is_left_out(clean, steward_binary, options):
+def test_documented_command_removes_webhooks_of_a_kind(clean, steward_binary, options):
     """It removes them, whatever client has applied them, and leaves those of the other kinds."""
     text = k8s.run([steward_binary, "print", "webhooks", "--kinds", ",".join(TWO)]).stdout
     clean.kubectl("apply", *options, "-f", "-", stdin=text)

@@ -88,7 +88,7 @@ def sample(kind):
 
 
 @pytest.mark.parametrize("kind", rights.KINDS)
-def test_a_kind_alone(own, steward_binary, start, kind):
+def test_single_kind_needs_only_its_own_rights(own, steward_binary, start, kind):
     """It starts and reconciles with these rights; the audit log has no refusal, nothing beyond them,
     and each resource that it may watch and that exists is watched."""
     namespace = grant(own, steward_binary, rights.KINDS[kind])
@@ -116,7 +116,7 @@ def test_a_kind_alone(own, steward_binary, start, kind):
     rights.leave_kind(kind, through)
 
 
-def test_threads_and_metrics_of_one_kind(own, steward_binary, start):
+def test_single_kind_has_fewer_threads_and_metrics(own, steward_binary, start):
     namespace = grant(own, steward_binary, ("MyWeb",), "-threads")
     one = start(("MyWeb",), namespace)
     every = grant(own, steward_binary, tuple(rights.KINDS), "-threads")
@@ -147,7 +147,7 @@ def doctor(cluster, binary, *arguments):
     return seen
 
 
-def test_left_out_and_taken_back(own, steward_binary, start):
+def test_excluded_kind_is_not_changed_until_included(own, steward_binary, start):
     """Nothing is deleted, changes are not repaired meanwhile, and are afterwards."""
     both, users = ("MyWeb", "DatabaseUser"), ("DatabaseUser",)
     namespace = grant(own, steward_binary, both)
@@ -176,7 +176,7 @@ def test_left_out_and_taken_back(own, steward_binary, start):
     own.delete("myweb", name, namespace)
 
 
-def test_finalizers_of_a_kind_that_is_left_out(own, steward_binary):
+def test_finalizers_of_an_excluded_kind_are_reported(own, steward_binary):
     """doctor reports them and the webhooks that are not served; uninstall removes both, and leaves
     those of the other kinds."""
     own.delete_all(dbu.KIND)

@@ -62,7 +62,7 @@ def answer(version="v1", **status):
 
 @pytest.mark.oldest("authentication")
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_token_of_a_plugin(login, plugin, version):
+def test_plugin_token_is_used(login, plugin, version):
     done = login(plugin(answer(version, token=login.token), version))
     assert done.returncode == 0, done
     assert "0 objects" in done.stdout
@@ -72,7 +72,7 @@ def test_a_token_of_a_plugin(login, plugin, version):
 
 
 @pytest.mark.oldest("authentication")
-def test_a_client_certificate_of_a_plugin(login, plugin, no_webhook, tmp_path):
+def test_plugin_client_certificate_is_used(login, plugin, no_webhook, tmp_path):
     """As GKE and Teleport return them; the certificate is issued by the cluster."""
     name = f"plugin-{os.getpid()}"
     k8s.run(["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "csr",
@@ -93,7 +93,7 @@ def test_a_client_certificate_of_a_plugin(login, plugin, no_webhook, tmp_path):
 
 
 @pytest.mark.oldest("impersonation")
-def test_acting_as_another_user(login, no_webhook):
+def test_impersonated_user_is_sent(login, no_webhook):
     user = {"token": login.token, "as": "berta"}
     done = login(user)
     assert done.returncode == 2
@@ -105,12 +105,12 @@ def test_acting_as_another_user(login, no_webhook):
 
 
 @pytest.mark.oldest("impersonation")
-def test_a_plugin_and_another_user(login, plugin):
+def test_plugin_login_can_impersonate(login, plugin):
     done = login({**plugin(answer(token=login.token)), "as": "carla"})
     assert 'User "carla" cannot list' in done.stderr, done.stderr
 
 
-def test_what_a_plugin_is_told(login, plugin, no_webhook, tmp_path):
+def test_plugin_receives_cluster_info_arguments_and_env(login, plugin, no_webhook, tmp_path):
     script = f"printf %s \"$KUBERNETES_EXEC_INFO|$A|$1\" > {tmp_path}/told\n" + answer(token=login.token)
     done = login(plugin(script, provideClusterInfo=True, args=["-x"], env=[{"name": "A", "value": "b"}]))
     assert done.returncode == 0, done
@@ -132,20 +132,20 @@ def test_what_a_plugin_is_told(login, plugin, no_webhook, tmp_path):
     ("kill -9 $$", "was ended by signal 9"),
 ])
 @pytest.mark.parametrize("command", ["audit", "doctor", "uninstall"])
-def test_a_plugin_that_fails(login, plugin, command, script, words):
+def test_failing_plugin_is_reported(login, plugin, command, script, words):
     done = login(plugin(script), command)
     assert done.returncode == 2, done
     assert words in done.stdout + done.stderr
 
 
-def test_a_plugin_that_is_not_installed(login):
+def test_missing_plugin_shows_the_install_hint(login):
     done = login({"exec": {"apiVersion": AUTH + "v1", "command": "no-such-plugin", "interactiveMode": "Never",
                            "installHint": "see https://example.com/plugin"}})
     assert done.returncode == 2
     assert "no-such-plugin is not installed: see https://example.com/plugin" in done.stderr
 
 
-def test_a_server_runs_no_plugin(no_webhook, steward_binary, plugin, tmp_path):
+def test_server_does_not_run_plugins(no_webhook, steward_binary, plugin, tmp_path):
     """The writer of a kubeconfig would decide what is run in the pod."""
     admin = yaml.safe_load(pathlib.Path(no_webhook.kubeconfig).read_text("utf-8"))
     user = plugin(f"touch {tmp_path}/was-run")

@@ -58,7 +58,7 @@ NODE = os.geteuid() == 0
 
 
 @(pytest.mark.node if NODE else lambda test: test)
-def test_the_page(installed, tmp_path):
+def test_commands_of_the_tutorial_work(installed, tmp_path):
     """All of it; without a node up to part 4, which needs an API server alone."""
     stw.uninstall_webhooks(installed)
     printed = read(Reader(tmp_path, installed), [b for b in blocks() if NODE or not b[0]])

@@ -112,7 +112,7 @@ def full(installed, objects, postgresql, bucket, namespace, steward_binary, tmp_
 
 
 @pytest.mark.parametrize("name", ["many_values", "without_end", "a_little_each"])
-def test_it_survives_and_honest_clients_are_answered(small, name):
+def test_attack_is_survived_and_other_clients_are_served(small, name):
     """During each attack; the caches are full meanwhile."""
     peer, one = small
     assert one.metric("steward_cache_objects", resource="mywebs") >= OBJECTS
@@ -125,7 +125,7 @@ def test_it_survives_and_honest_clients_are_answered(small, name):
 @pytest.mark.parametrize("name, much, count", [
     ("unfinished_hello", 15000, 2000), ("unfinished_hello", 1000000, 1000),
     ("unfinished_message", 19, 400), ("unfinished_message", 1000, 200)])
-def test_it_survives_handshake_messages_without_their_end(small, name, much, count):
+def test_unfinished_handshake_messages_are_survived(small, name, much, count):
     """In the handshake, and after it."""
     peer, one = small
     assert one.metric("steward_cache_objects", resource="mywebs") >= OBJECTS
@@ -134,7 +134,7 @@ def test_it_survives_handshake_messages_without_their_end(small, name, much, cou
     assert one.running()
 
 
-def test_all_shares_are_filled(full):
+def test_all_memory_shares_filled_at_once_are_survived(full):
     """Caches, connections and requests, large reconciles, answers of a database and a backup, at the same time."""
     peer, share = attack.Port(full.webhook_port), "steward_memory_share"
 

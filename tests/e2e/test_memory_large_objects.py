@@ -71,7 +71,7 @@ def test_many_large_objects_fit_into_the_limit(installed, pages, small):
     assert again.metric("steward_cache_objects_without_spec", kind="MyWeb") >= COUNT
 
 
-def test_object_that_is_too_large_for_the_limit_says_which_field(installed, pages, small):
+def test_oversized_object_names_its_largest_field(installed, pages, small):
     """With half the memory, a page of 890 KiB is too much.  A small object beside it is reconciled."""
     one = small("--memory-limit=64")
     installed.annotate(myweb.KIND, "web-0", pages, {"steward.dev/reconcile-at": "now"})

@@ -90,7 +90,7 @@ def labels_of(text, family):
     return found
 
 
-def test_objects_that_are_not_ready_are_named_until_they_are(busy, installed):
+def test_not_ready_metric_names_objects_until_ready(busy, installed):
     series = 'steward_object_not_ready{kind="MyWeb",namespace="metrics-test",name="waits",reason="'
     installed.apply({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
                      "metadata": {"name": "waits", "namespace": "metrics-test"},
@@ -102,19 +102,19 @@ def test_objects_that_are_not_ready_are_named_until_they_are(busy, installed):
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_names_and_labels(busy, family):
+def test_metric_family_has_its_labels(busy, family):
     found = labels_of(busy.metrics_text(), family)
     assert found, f"no series of {family}"
     assert all(labels == FAMILIES[family] for labels in found), found[0]
 
 
-def test_results_exist_from_the_start(busy):
+def test_reconcile_results_exist_from_the_start(busy):
     text = busy.metrics_text()
     for result in ("success", "error", "requeue", "requeue_after"):
         assert f'controller_runtime_reconcile_total{{controller="myweb",result="{result}"}}' in text
 
 
-def test_promtool_is_content(busy):
+def test_promtool_accepts_the_metrics(busy):
     promtool = shutil.which("promtool")
     if not promtool:
         pytest.skip("promtool is not installed")
@@ -123,7 +123,7 @@ def test_promtool_is_content(busy):
     assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
 
-def test_every_metric_that_the_documents_name_exists(busy):
+def test_documented_metrics_exist(busy):
     text = busy.metrics_text()
     words = re.findall(r"\b(?:steward|controller_runtime|workqueue|rest_client|certwatcher|"
                        r"leader_election|process)_\w+",
@@ -142,7 +142,7 @@ def alerts():
     return yaml.safe_load(text)["spec"]
 
 
-def test_promtool_takes_the_alerts(tmp_path):
+def test_promtool_accepts_the_alerts(tmp_path):
     promtool = shutil.which("promtool")
     if not promtool:
         pytest.skip("promtool is not installed")
@@ -152,7 +152,7 @@ def test_promtool_takes_the_alerts(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_alert_of_orphans_begins_and_ends(tmp_path):
+def test_orphan_alert_fires_and_ends(tmp_path):
     """One account has no object for half an hour, on two replicas of which one leads."""
     promtool = shutil.which("promtool")
     if not promtool:

@@ -100,7 +100,7 @@ class Stranger(threading.Thread):
                     self.codes.add(reply.status)
 
 
-def test_strangers_keep_no_new_token_out(secure, tokens, installed):
+def test_invalid_tokens_do_not_block_a_new_valid_one(secure, tokens, installed):
     """Prometheus has a new token each hour; four clients without one try many, at the limit."""
     assert tokens
     one, stop = secure(), threading.Event()
@@ -118,7 +118,7 @@ def test_strangers_keep_no_new_token_out(secure, tokens, installed):
 
 
 @pytest.mark.oldest("TokenReview and SubjectAccessReview")
-def test_who_may_and_who_may_not(secure, tokens):
+def test_only_authorized_clients_read_metrics(secure, tokens):
     one = secure()
     status, headers, text = read(one, name=f"steward-metrics-service.{stw.NAMESPACE}.svc")
     assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -143,7 +143,7 @@ def test_who_may_and_who_may_not(secure, tokens):
     assert net.http_get(f"http://127.0.0.1:{one.metrics_port}/metrics")[0] != 200
 
 
-def test_answers_are_remembered(secure, tokens):
+def test_authorization_answers_are_cached(secure, tokens):
     """A scraper that comes every second causes two requests a minute to the API server."""
     one = secure()
     for _ in range(20):
@@ -159,7 +159,7 @@ def test_answers_are_remembered(secure, tokens):
     assert read(one, tokens["may"])[0] == 200 and posts() == asked
 
 
-def test_a_right_that_is_taken_away(secure, installed, tokens):
+def test_revoked_right_takes_effect(secure, installed, tokens):
     """A refusal is cached for a short time, a permission for up to a minute."""
     one = secure()
     assert read(one, tokens["may-not"])[0] == 403
@@ -171,7 +171,7 @@ def test_a_right_that_is_taken_away(secure, installed, tokens):
         installed.delete("clusterrolebinding", "test-metrics-late")
 
 
-def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
+def test_api_server_outage_admits_no_new_client(secure, installed, tokens):
     one = secure()
     ca = base64.b64decode(installed.get("secret", "steward-webhook-server-cert",
                                         stw.NAMESPACE)["data"]["ca.crt"]).decode()
@@ -192,7 +192,7 @@ def test_without_the_api_server_nobody_new_is_let_in(secure, installed, tokens):
 
 
 @pytest.mark.oldest("rights on TokenReviews")
-def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, steward_binary):
+def test_missing_token_review_right_admits_no_client(secure, installed, tokens, steward_binary):
     """As with `print rbac --namespaces`, which omits that right."""
     installed.delete("clusterrolebinding", "steward-metrics-auth-rolebinding")
     try:
@@ -206,7 +206,7 @@ def test_without_the_right_to_ask_nobody_is_let_in(secure, installed, tokens, st
         stw.install(installed, steward_binary)
 
 
-def test_a_certificate_of_its_own(secure, tokens, tmp_path):
+def test_metrics_certificate_is_used_and_renewed(secure, tokens, tmp_path):
     """--metrics-cert-path, and the renewal of its certificate."""
     certs = webhook.make_pair(tmp_path / "certs", "metrics")
     one = secure("--metrics-cert-path", str(certs))
@@ -245,7 +245,7 @@ def state_of(steward, token):
 
 
 @pytest.mark.oldest("SubjectAccessReview of another path")
-def test_who_may_read_the_state(secure, run_steward, tokens, on_call):
+def test_only_authorized_clients_read_the_state(secure, run_steward, tokens, on_call):
     one = secure()
     assert read(one, path="/debug/state")[0] == 401
     for name in ("may", "may-not"):
@@ -263,7 +263,7 @@ def test_who_may_read_the_state(secure, run_steward, tokens, on_call):
 
 
 @pytest.mark.oldest("resourceVersions, errors")
-def test_the_state(secure, installed, on_call, namespace):
+def test_state_shows_queues_caches_and_failing_objects(secure, installed, on_call, namespace):
     """Queues, caches and the object that cannot be reconciled, and its end."""
     one = secure("--leader-elect")
     wait.until("it to lead", lambda: state_of(one, on_call)["leases"][0]["held"], 40)
@@ -295,7 +295,7 @@ def test_the_state(secure, installed, on_call, namespace):
     wait.until("the error to be over", lambda: not wrong())
 
 
-def test_nothing_secret_in_the_state(installed, steward_binary, tmp_path, mariadb, on_call, namespace):
+def test_state_contains_no_secrets(installed, steward_binary, tmp_path, mariadb, on_call, namespace):
     """No password, token or key, while objects fail whose Secrets steward has read."""
     needle = "needle-Passw0rd-in-state"
     scene = dbu.Scene(installed, steward_binary, tmp_path, {"main": mariadb})

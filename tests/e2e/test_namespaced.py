@@ -65,7 +65,7 @@ def test_only_the_webhook_configurations_are_cluster_wide(cluster):
         assert result.stdout.strip() == "no", f"{verb} {what} {where}"
 
 
-def test_it_works_there_and_nowhere_else(cluster, steward):
+def test_steward_reconciles_only_its_namespaces(cluster, steward):
     cluster.apply([myweb.manifest("here", "default"), myweb.manifest("there", "elsewhere")])
     wait.until("the Deployment", lambda: cluster.get("deployment", "here", "default"), 20)
     bad = cluster.apply(myweb.manifest("bad", "elsewhere", nodePortNumber=1), check=False)
@@ -78,7 +78,7 @@ def test_it_works_there_and_nowhere_else(cluster, steward):
     assert cluster.get("lease", "steward.steward.dev", stw.NAMESPACE)["spec"]["holderIdentity"]
 
 
-def test_nothing_was_forbidden_and_nothing_asked_of_all(cluster, steward):
+def test_no_request_is_forbidden_or_cluster_wide(cluster, steward):
     """By the API server's audit log: lists and watches, too, are limited to the namespaces."""
     assert steward.running()
     asked = set()

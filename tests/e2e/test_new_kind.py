@@ -49,12 +49,12 @@ def tree(tmp_path_factory):
     return top
 
 
-def test_its_size():
+def test_new_kind_is_small():
     """At most 120 lines in one folder."""
     assert sum(len(path.read_text("utf-8").splitlines()) for path in NEW.iterdir()) <= 120
 
 
-def test_what_is_generated(tree):
+def test_manifests_of_new_kind_are_generated(tree):
     """scripts/lint --fix writes CRD, rights and webhook configurations of the new kind."""
     script = ". scripts/lib/common.sh && . scripts/lib/generated.sh && generated_config build/src/steward config"
     run("bash", "-euc", script, cwd=tree)
@@ -66,14 +66,14 @@ def test_what_is_generated(tree):
         assert "redirects" in (tree / "config" / file).read_text("utf-8"), file
 
 
-def test_layers(tree):
+def test_new_kind_needs_no_layer_entry(tree):
     """It needs no line in the table of layers."""
     (tree / "docs").mkdir(exist_ok=True)
     shutil.copy(paths.TOP / "docs" / "architecture.md", tree / "docs")
     assert run("python3", "scripts/lib/layers.py", "--top", tree, "--build-dir", "build", cwd=tree).strip() == ""
 
 
-def test_admission(tree):
+def test_rules_and_defaults_of_new_kind_apply(tree):
     """Its rules and defaults work without further code."""
     bad = tree / "bad.yaml"
     bad.write_text(yaml.safe_dump({**OBJECT, "spec": {"host": "a", "target": "http://b.example"}}), "utf-8")
@@ -84,7 +84,7 @@ def test_admission(tree):
     assert "must begin with https://" in done.stdout + done.stderr
 
 
-def test_reconciled(tree, installed, namespace, tmp_path):
+def test_new_kind_is_reconciled(tree, installed, namespace, tmp_path):
     """Children appear and are repaired, and the status reports it."""
     binary, kind = tree / "build/src/steward", "redirects.example.org"
     for crd in yaml.safe_load_all(run(binary, "print", "crds", cwd=tree)):

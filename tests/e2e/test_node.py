@@ -40,7 +40,7 @@ def wait_page(port, text, looks=1):
         net.http_get(f"http://127.0.0.1:{port}/") == (200, text) for _ in range(looks)), 60, every=0.2)
 
 
-def test_the_page_is_served_and_rolled(steward, cluster, namespace):
+def test_page_is_served_and_rolled(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, "<p>first"))
     port = wait_ready(cluster, namespace)["status"]["nodePort"]
@@ -51,7 +51,7 @@ def test_the_page_is_served_and_rolled(steward, cluster, namespace):
     wait_page(port, "<p>second", looks=10)
 
 
-def test_a_network_has_one_node(cluster):
+def test_second_node_of_a_network_is_refused(cluster):
     """Of another cluster it is refused before anything is started."""
     if not cluster.name:
         pytest.skip("the cluster is not one of scripts/cluster")
@@ -62,7 +62,7 @@ def test_a_network_has_one_node(cluster):
     assert not k8s.cluster_command("", "list").stdout.count(name)
 
 
-def test_a_node_elsewhere_is_restored_there(cluster):
+def test_node_of_another_network_is_restored_there(cluster):
     """Its bridge ends with it, also when `down` is called in another network, whose node stays."""
     name = f"elsewhere-{os.getpid()}"
     network = process.new_network()
@@ -83,7 +83,7 @@ def test_a_node_elsewhere_is_restored_there(cluster):
         os.close(network)
 
 
-def test_a_port_that_was_asked_for(steward, cluster, namespace):
+def test_requested_node_port_is_used(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, "<p>here", nodePortNumber=30012))
     wait_ready(cluster, namespace)
@@ -92,7 +92,7 @@ def test_a_port_that_was_asked_for(steward, cluster, namespace):
     assert row[:5] == ["page", IMAGE, "30012", "true", "True"]
 
 
-def test_pods_that_cannot_start_are_told_of(steward, cluster, namespace):
+def test_pods_that_cannot_start_are_reported(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, "<p>x") | {"spec": {"image": "nowhere:1", "pageContentHtml": "x"}})
     found = cluster.wait_for(
@@ -105,7 +105,7 @@ def test_pods_that_cannot_start_are_told_of(steward, cluster, namespace):
     wait_page(wait_ready(cluster, namespace)["status"]["nodePort"], "<p>mended")
 
 
-def test_claims_get_a_folder_and_give_it_back(cluster, namespace):
+def test_volume_folder_is_deleted_with_its_claim(cluster, namespace):
     """The node's default StorageClass: the folder of a volume is deleted with its claim."""
     cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                    "metadata": {"name": "data", "namespace": namespace},

@@ -11,7 +11,7 @@ LATE = 'Warning: Deployment "web" not found; nothing is restarted until it is th
 
 @pytest.mark.node
 @pytest.mark.parametrize("page, commands", [("docs/app.md", 14), ("docs/eru.md", 8)])
-def test_try_it(steward, cluster, namespace, tmp_path, page, commands):
+def test_try_it_section_of_page_works(steward, cluster, namespace, tmp_path, page, commands):
     assert steward.running()
     steps = list(readme.follow(cluster, namespace, page, tmp_path, may_say=[LATE]))
     assert len(steps) >= commands

@@ -11,7 +11,7 @@ from support.cluster import condition
 
 
 @pytest.mark.parametrize("command, output", readme.commands("kubectl"))
-def test_shown_is_printed(steward, cluster, namespace, tmp_path, command, output):
+def test_kubectl_prints_what_the_readme_shows(steward, cluster, namespace, tmp_path, command, output):
     assert steward.running()
     arguments = command.split()[1:]
     for name, text in readme.files().items():
@@ -30,7 +30,7 @@ AWAITED = {
 }
 
 
-def test_samples_are_accepted_and_say_what_they_wait_for(run_steward, cluster, namespace):
+def test_samples_are_ready_or_name_what_is_missing(run_steward, cluster, namespace):
     """In one go, in the order of their files.  Each is Ready, or its condition names what is missing."""
     run_steward("--agent-image", "steward", webhook=True)
     # Another test's EtcdBackup of the sample's place may still be on its way out, or its node port.

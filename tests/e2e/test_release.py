@@ -91,7 +91,7 @@ def emulated(root, *arguments, **more):
 # --- what is in it
 
 
-def test_what_there_is(release):
+def test_release_contains_its_files(release):
     assert sorted(p.name for p in release.iterdir()) == sorted([
         "SHA256SUMS", "install-1.20.yaml", "install-1.21.yaml", "install-1.29.yaml",
         *(f"steward-{VERSION}{end}" for end in ("-amd64.spdx.json", "-arm64.spdx.json", "-olm.tgz",
@@ -102,7 +102,7 @@ def test_what_there_is(release):
     assert listed == {p.name for p in release.iterdir()} - {"SHA256SUMS"}
 
 
-def test_one_image_for_two_architectures(layout):
+def test_image_index_has_two_architectures(layout):
     assert json.loads(layout.files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
     found = layout.images()
     assert sorted(found) == list(ARCHITECTURES)
@@ -116,7 +116,7 @@ def test_one_image_for_two_architectures(layout):
     assert len([f for f in layout.files if f.startswith("blobs/")]) == len(used) + 3  # manifests, index
 
 
-def test_the_program_runs_on_both(root):
+def test_program_runs_on_both_architectures(root):
     """With the loader and the libraries of its image, arm64 in an emulator."""
     machine = subprocess.run(["readelf", "-h", root[1] / "usr/bin/steward"], text=True, check=True,
                              capture_output=True).stdout
@@ -133,7 +133,7 @@ def test_the_program_runs_on_both(root):
     assert emulated(root, "print", "crds", "--rules").stdout == printed
 
 
-def test_the_bill_of_materials_is_that_of_the_image(root, release):
+def test_sbom_equals_that_of_the_image(root, release):
     arch, folder = root
     bill = json.loads((release / f"steward-{VERSION}-{arch}.spdx.json").read_text("utf-8"))
     assert bill == json.loads((folder / "usr/share/sbom/steward.spdx.json").read_text("utf-8"))
@@ -153,7 +153,7 @@ def test_the_bill_of_materials_is_that_of_the_image(root, release):
                     and line.endswith(f" {package['versionInfo']}")], package["name"]
 
 
-def test_all_manifests_name_this_image_by_its_digest(release, layout):
+def test_manifests_name_the_image_by_digest(release, layout):
     wanted = f"{IMAGE}:{VERSION}@{layout.index['manifests'][0]['digest']}"
     for path in release.glob("install-*.yaml"):
         deployment, = [o for o in yaml.safe_load_all(path.read_text("utf-8")) if o["kind"] == "Deployment"]
@@ -175,7 +175,7 @@ def bundle(release, tmp_path_factory):
     return folder / "bundle"
 
 
-def test_the_operator_framework_finds_no_fault(bundle):
+def test_operator_framework_accepts_the_bundle(bundle):
     if not releases.checker():
         pytest.skip("no operator-verify is here: run 'scripts/bootstrap release'")
 
@@ -192,7 +192,7 @@ def test_the_operator_framework_finds_no_fault(bundle):
     path.write_text(good, "utf-8")
 
 
-def test_the_bundle_has_the_kinds_rights_and_webhooks_of_the_program(bundle, steward_binary):
+def test_bundle_matches_the_printed_manifests(bundle, steward_binary):
     """Without those on what OLM makes: the webhook configurations and their certificate."""
     def printed(*words):
         text = subprocess.run([steward_binary, "print", *words], text=True, capture_output=True,
@@ -322,7 +322,7 @@ def test_kubectl_applies_and_deletes_one_file_without_a_warning(bare, release):
 
 
 @pytest.mark.thorough("it compiles steward twice")
-def test_two_releases_are_identical_bit_by_bit(release, tmp_path):
+def test_release_is_reproducible(release, tmp_path):
     """Built again from another clone, with another umask, time zone and language, and with a key."""
     key = tmp_path / "release.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True,

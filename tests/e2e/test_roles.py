@@ -40,7 +40,7 @@ def make(name, namespace, port):
 
 
 @pytest.mark.oldest("webhook calls, discovery")
-def test_role_webhook_alone(webhook, installed, namespace):
+def test_webhook_role_runs_without_controllers(webhook, installed, namespace):
     assert checks(webhook) >= {"webhook", "certificate", "caches"}
     assert resources(webhook) == LOOKUPS | CERTIFICATE
     assert "controller_runtime_active_workers{" not in webhook.metrics_text()
@@ -56,7 +56,7 @@ def test_role_webhook_alone(webhook, installed, namespace):
     assert not installed.list("deployments", namespace)
 
 
-def test_the_two_together(webhook, installed, namespace, run_steward):
+def test_controller_role_runs_beside_webhook_role(webhook, installed, namespace, run_steward):
     installed.apply(make("site", namespace, myweb.free_node_port(installed)))
     controller = run_steward("--role=controller", "--leader-elect")
     assert "caches" in checks(controller) and "webhook" not in checks(controller)
@@ -70,7 +70,7 @@ def test_the_two_together(webhook, installed, namespace, run_steward):
     assert webhook.readyz()[0] == 200
 
 
-def test_an_unknown_role(steward_binary):
+def test_unknown_role_is_an_error(steward_binary):
     result = subprocess.run([steward_binary, "run", "--role=webhook"], capture_output=True, text=True,
                             timeout=30, check=False)
     assert result.returncode == 2

@@ -11,7 +11,7 @@ from support.replicas import long_run
 from support.stream import AdmittedUnasked, Stream
 
 
-def test_rolling_restarts(replicas, namespace):
+def test_rolling_restarts_fail_no_call(replicas, namespace):
     unasked = AdmittedUnasked(replicas.cluster)
     with Stream(replicas.cluster, namespace) as stream:
         before = set(replicas.names())
@@ -25,7 +25,7 @@ def test_rolling_restarts(replicas, namespace):
 
 
 @pytest.mark.oldest("leases, webhooks while processes change")
-def test_the_leader_goes(replicas, namespace):
+def test_stopped_leader_is_replaced_in_two_seconds(replicas, namespace):
     """SIGTERM to the leader: another replica reconciles within two seconds."""
     with Stream(replicas.cluster, namespace) as stream:
         for _ in range(long_run(1, 10)):
@@ -45,7 +45,7 @@ def test_the_leader_goes(replicas, namespace):
         stream.check()
 
 
-def test_the_leader_dies(replicas, namespace):
+def test_killed_leader_fails_only_its_calls_in_flight(replicas, namespace):
     """SIGKILL: calls in flight to it may fail, all others succeed, and another process leads after
     the Lease has expired."""
     with Stream(replicas.cluster, namespace) as stream:

@@ -22,7 +22,7 @@ def stream(replicas, namespace):
     unasked.check()
 
 
-def test_new_certificates(replicas, stream):
+def test_certificate_renewal_fails_no_call(replicas, stream):
     cluster = replicas.cluster
     for _ in range(long_run(5, 50)):
         old = certs.read(cluster)["tls.crt"]
@@ -38,7 +38,7 @@ def test_new_certificates(replicas, stream):
         assert replicas.metric(name, "certwatcher_read_certificate_errors_total") == 0
 
 
-def test_new_ca(replicas, stream):
+def test_ca_renewal_fails_no_call(replicas, stream):
     cluster = replicas.cluster
     for _ in range(long_run(1, 3)):
         old = certs.read(cluster)
@@ -48,7 +48,7 @@ def test_new_ca(replicas, stream):
         stream.flow()
 
 
-def test_the_secret_is_deleted(replicas, stream):
+def test_deleted_certificate_secret_fails_no_call(replicas, stream):
     """The old certificate is served until the API server trusts the new one."""
     cluster = replicas.cluster
     for _ in range(long_run(1, 3)):
@@ -61,7 +61,7 @@ def test_the_secret_is_deleted(replicas, stream):
 
 
 @pytest.mark.parametrize("bundle", ["", base64.b64encode(b"not a certificate").decode()])
-def test_the_ca_bundle_is_spoilt_by_hand(replicas, namespace, bundle):
+def test_spoilt_ca_bundle_is_repaired(replicas, namespace, bundle):
     """The API server trusts no webhook until steward repairs it; nothing invalid is stored."""
     cluster = replicas.cluster
     good = certs.bundles(cluster)

@@ -31,7 +31,7 @@ def unchecked(installed, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("step", [DAY, -DAY])
-def test_the_clock_steps(installed, unchecked, steward_binary, tmp_path, clock, namespace, step):
+def test_clock_step_fails_no_call(installed, unchecked, steward_binary, tmp_path, clock, namespace, step):
     """Only steward's clock: the served certificate stays valid, the leader keeps leading, and
     certificates issued meanwhile are valid for the other processes, too."""
     stw.uninstall_webhooks(installed)

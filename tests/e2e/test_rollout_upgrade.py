@@ -109,7 +109,7 @@ def change_version(cluster, namespace, tree, archive):
     replica.rest(5)
 
 
-def test_nothing_is_touched(installed, image, before, namespace):
+def test_upgrade_and_rollback_change_no_object(installed, image, before, namespace):
     cluster = installed
     stw.uninstall_webhooks(cluster)
     tree, archive = before

@@ -15,7 +15,7 @@ from support.stream import Stream
 NEED_MIB = {500: 20, 20000: 36}
 
 
-def test_the_api_server_restarts(replicas, namespace):
+def test_api_server_restarts_fail_no_other_call(replicas, namespace):
     cluster = replicas.cluster
     if not cluster.name:
         pytest.skip("the cluster is not ours to stop")
@@ -52,7 +52,7 @@ def clear(cluster, namespace):
     api.write_all(("DELETE", f"{path}/{o['metadata']['name']}") for o in api.each(path))
 
 
-def test_a_burst_of_creates(replicas, namespace):
+def test_burst_of_creates_fits_into_memory(replicas, namespace):
     """Twice the memory that is needed suffices; in pods, that is the limit."""
     count = long_run(500, 20000)
     need = NEED_MIB[count]
@@ -76,7 +76,7 @@ def test_a_burst_of_creates(replicas, namespace):
         replicas.limit_memory(None)
 
 
-def test_what_it_costs(replicas, namespace):
+def test_cpu_and_memory_stay_within_documented_figures(replicas, namespace):
     """Idle, and under the stream: the documented figures, with a margin."""
     def measure(what, seconds):
         before = replicas.usage()

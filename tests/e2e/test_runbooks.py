@@ -27,14 +27,14 @@ def anchors(text):
             for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
-def test_a_heading_for_each_alert():
+def test_each_alert_has_a_heading():
     headings = re.findall(r"^## (.*)$", TEXT, re.MULTILINE)
     assert headings == list(incident.rules())
     for alert, rule in incident.rules().items():
         assert rule["annotations"]["runbook_url"] == f"{PAGE}#{alert.lower()}"
 
 
-def test_each_runbook_is_played_in_a_test():
+def test_each_runbook_has_an_incident_test():
     """incident.played() itself demands that the alert fires, and that each command is typed."""
     found = [alert for path in (paths.TOP / "tests").glob("**/test_*.py")
              for alert in re.findall(r'^ +with incident\.played\("(\w+)", ', path.read_text("utf-8"),
@@ -42,7 +42,7 @@ def test_each_runbook_is_played_in_a_test():
     assert sorted(found) == sorted(incident.rules())
 
 
-def test_links_lead_somewhere():
+def test_links_have_targets():
     for page, anchor in re.findall(r"\]\(([\w.-]+\.md)(?:#([\w-]+))?\)", TEXT):
         text = (paths.TOP / "docs" / page).read_text("utf-8")
         assert not anchor or anchor in anchors(text), (page, anchor)
@@ -108,7 +108,7 @@ def grant(cluster, binary):
     cluster.apply(k8s.run([binary, "print", "rbac"]).stdout)
 
 
-def test_a_leader_that_may_not_renew_its_lease(applied, leader, steward_binary):
+def test_no_leader_alert_and_runbook(applied, leader, steward_binary):
     with incident.played("StewardNoLeader", applied) as played:
         played.before(leader.metrics_text())
         change_rules(applied, "role", "steward-own-role", stw.NAMESPACE, without(["update"], "leases"))
@@ -132,7 +132,7 @@ def alone(applied, leader, run_steward):
     leader.start()
 
 
-def test_no_alert_fires_while_all_is_well(applied, leader):
+def test_no_alert_fires_in_a_healthy_cluster(applied, leader):
     """With what is installed in few clusters missing: the Gateway API, the Prometheus operator."""
     wait.until("objects of other tests to go", lambda: leader.metric(
         "steward_objects", condition="Ready", status="False") == 0)
@@ -140,7 +140,7 @@ def test_no_alert_fires_while_all_is_well(applied, leader):
     assert incident.firing(list(incident.rules().values()), (text, text), 2 * 3600) == []
 
 
-def test_no_replica_runs(applied, leader, namespace):
+def test_down_alert_and_runbook(applied, leader, namespace):
     """The API server refuses objects of steward's kinds, until the advice is followed."""
     web = myweb.manifest("web", namespace)
     pods = r"steward-controller-manager-\S+ +0/1 +(Pending|ErrImagePull|ImagePullBackOff|ContainerCreating)"
@@ -186,7 +186,7 @@ def days_left(one):
     return (one.metric("steward_certificate_not_after_seconds", cert="serving") - time.time()) / 86400
 
 
-def test_a_certificate_that_is_not_renewed(applied, leader, steward_binary, tmp_path, clock):
+def test_certificate_expires_alert_and_runbook(applied, leader, steward_binary, tmp_path, clock):
     """Another client has written one that ends soon, and steward has lost the right to write the Secret."""
     wait.until("a certificate", lambda: days_left(leader) > 80)
     with incident.played("StewardCertificateExpiresSoon", applied) as played:
@@ -207,7 +207,7 @@ def test_a_certificate_that_is_not_renewed(applied, leader, steward_binary, tmp_
         played.ends(leader.metrics_text)
 
 
-def test_objects_that_are_not_ready(applied, leader, namespace):
+def test_objects_not_ready_alert_and_runbook(applied, leader, namespace):
     myweb.create_settled(applied, "web", namespace)
     with incident.played("StewardObjectsNotReady", applied) as played:
         played.before(leader.metrics_text())
@@ -223,7 +223,7 @@ def test_objects_that_are_not_ready(applied, leader, namespace):
         played.ends(leader.metrics_text)
 
 
-def test_a_log_that_nothing_reads(applied, make_webhook):
+def test_log_lines_dropped_alert_and_runbook(applied, make_webhook):
     one = make_webhook(webhook.PipedWebhook)
     with incident.played("StewardLogLinesDropped", applied) as played:
         played.before(one.metrics_text())
@@ -238,7 +238,7 @@ def test_a_log_that_nothing_reads(applied, make_webhook):
         played.ends(one.metrics_text)
 
 
-def test_no_memory_to_decide(applied, make_webhook):
+def test_admission_errors_alert_and_runbook(applied, make_webhook):
     """The nearest to a defect that can be had from outside: the kernel gives the process no memory."""
     one = make_webhook(webhook.Webhook, "--sandbox=off")
     body = webhook.review(webhook.my_web(pageContentHtml="x" * 700000))
@@ -256,7 +256,7 @@ def test_no_memory_to_decide(applied, make_webhook):
         played.ends(one.metrics_text)
 
 
-def test_a_page_that_is_larger_than_the_memory_for_reconciles(applied, alone, namespace):
+def test_memory_share_full_alert_and_runbook(applied, alone, namespace):
     applied.create(myweb.manifest("web", namespace, pageContentHtml="x" * 890000))
     with incident.played("StewardMemoryShareFull", applied) as played:
         one = alone("--memory-limit=64")
@@ -291,7 +291,7 @@ def line(applied, tmp_path):
     one.close()
 
 
-def test_a_resource_that_may_not_be_listed_again(applied, alone, line, namespace, steward_binary):
+def test_watch_silent_alert_and_runbook(applied, alone, line, namespace, steward_binary):
     """The right to list Services is taken away, and the watch ends.  All else goes on."""
     service, kubeconfig = line
 
@@ -317,7 +317,7 @@ def test_a_resource_that_may_not_be_listed_again(applied, alone, line, namespace
     assert one.stop() == 0
 
 
-def test_a_policy_that_does_not_answer(applied, leader, namespace):
+def test_reconcile_errors_alert_and_runbook(applied, leader, namespace):
     """Another webhook, in front of the children of many objects, is away: the API server answers 500."""
     names = [f"web-{number}" for number in range(6)]
     policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",

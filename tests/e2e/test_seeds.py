@@ -53,13 +53,13 @@ def apply(cluster, name, *options, check=True):
     return cluster.kubectl("apply", *options, "-f", str(SEEDS / name), check=check)
 
 
-def test_every_seed_has_a_verdict():
+def test_every_article_manifest_is_listed():
     """A manifest that is added gets a row above, and a test."""
     for path in SEEDS.iterdir():
         assert f"| {path.name} |" in __doc__
 
 
-def test_app(world, cluster):
+def test_article_app_runs(world, cluster):
     before = len(world.registry.requests)
     apply(cluster, "app.yaml")
     try:
@@ -78,7 +78,7 @@ def test_app(world, cluster):
         cluster.delete(app.KIND, "test-app", "default")
 
 
-def test_myweb(world, cluster):
+def test_article_myweb_runs(world, cluster):
     assert world.steward.running()
     apply(cluster, "myweb.yaml")
     try:
@@ -106,7 +106,7 @@ def wait_account(world, mariadb, namespace):
     ("databaseuser.yaml", (), ""),
     ("databaseuser-label.yaml", ("--validate=false",), 'unknown field "label"'),
 ])
-def test_databaseuser(world, cluster, mariadb, namespace, name, options, wrong):
+def test_article_databaseuser_gets_its_account(world, cluster, mariadb, namespace, name, options, wrong):
     if wrong:
         refused = apply(cluster, name, "-n", namespace, check=False)
         assert refused.returncode != 0
@@ -119,7 +119,7 @@ def test_databaseuser(world, cluster, mariadb, namespace, name, options, wrong):
     assert "cnhandsomeguy@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
-def test_databaseuser_with_a_password_in_the_manifest(world, cluster, namespace):
+def test_article_databaseuser_with_plain_password_is_refused(world, cluster, namespace):
     """Refused with or without kubectl's own validation."""
     for options in ((), ("--validate=false",)):
         refused = apply(cluster, "databaseuser-plain.yaml", "-n", namespace, *options, check=False)
@@ -131,7 +131,7 @@ def test_databaseuser_with_a_password_in_the_manifest(world, cluster, namespace)
     assert world.get("cnhandsomeguy", namespace) is None
 
 
-def test_etcdcluster(world, cluster, namespace):
+def test_article_etcdcluster_is_upgraded_and_runs(world, cluster, namespace):
     """etcd 3.2 knows no learners, so that no member could be added safely.  The cluster is Ready in a
     version that has them (tests/e2e/etcdcluster), to which it goes in one step: there is no data."""
     assert world.steward.running()
@@ -150,7 +150,7 @@ def test_etcdcluster(world, cluster, namespace):
         one.delete()
 
 
-def test_etcdcluster_whose_image_cannot_be_pulled(world, cluster, namespace):
+def test_article_etcdcluster_with_missing_image_recovers(world, cluster, namespace):
     """The same in a version that steward accepts, and that no registry here has."""
     assert world.steward.running()
     seed = yaml.safe_load((SEEDS / "etcdcluster.yaml").read_text("utf-8"))
@@ -165,7 +165,7 @@ def test_etcdcluster_whose_image_cannot_be_pulled(world, cluster, namespace):
         one.delete()
 
 
-def test_eru(world, cluster):
+def test_article_eru_runs(world, cluster):
     """What `kubectl get -o yaml` printed: kubectl refuses its status, unless it does not look."""
     assert world.steward.running()
     cluster.create_namespace("lb6")

@@ -85,7 +85,7 @@ def of(report, resource):
 
 
 @pytest.mark.oldest("reads, server-side apply")
-def test_nothing_to_write(shadow, installed, settled):
+def test_shadow_of_same_version_reports_no_changes(shadow, installed, settled):
     """A cluster that the same version has reconciled; proven by the API server's audit log."""
     before, offset = versions(installed, settled), end_of(installed)
     status, report = shadow(settled)
@@ -100,7 +100,7 @@ def test_nothing_to_write(shadow, installed, settled):
 
 
 @pytest.mark.oldest("reads, server-side apply")
-def test_what_would_change(shadow, installed, settled):
+def test_shadow_reports_pending_changes(shadow, installed, settled):
     """Another image, a page, a field that is no longer wanted, and a new object."""
     installed.patch(myweb.KIND, "site", settled, {"spec": {"image": "registry.invalid/none:2.0"}})
     installed.apply(myweb.manifest("new", settled))
@@ -134,7 +134,7 @@ def give_field(cluster, namespace, manager):
     return cluster.replace(live, check=False).returncode == 0
 
 
-def test_a_field_that_is_gone(shadow, installed, settled):
+def test_shadow_reports_removed_fields(shadow, installed, settled):
     """The old version has applied a field of the pod template that the new one does not want."""
     old = installed.get("deployment", "site", settled)
     entry = next(m for m in old["metadata"]["managedFields"] if m["operation"] == "Apply")
@@ -153,7 +153,7 @@ def test_a_field_that_is_gone(shadow, installed, settled):
 
 
 @pytest.mark.oldest("an administrator")
-def test_an_administrator_writes_nothing_either(shadow, installed, settled, steward_binary):
+def test_shadow_writes_nothing_with_full_rights(shadow, installed, settled, steward_binary):
     """The rights of the account are not what prevents writes."""
     installed.delete("service", "site", settled)
     installed.patch(app.KIND, "shop", settled, {"spec": {"resources": {"requests": {"cpu": "7m"}}}})
@@ -174,7 +174,7 @@ def test_an_administrator_writes_nothing_either(shadow, installed, settled, stew
     assert lines[-1].startswith("2 writes, of which 1 restart pods; "), lines
 
 
-def test_databases_are_not_asked(shadow, installed, scene, mariadb, shop):
+def test_shadow_does_not_contact_databases(shadow, installed, scene, mariadb, shop):
     """A DatabaseUser is reported as not followed, and its server gets no connection."""
     scene.create("app", shop)
     stw.quiet_requests(installed, shop)
@@ -195,7 +195,7 @@ def test_databases_are_not_asked(shadow, installed, scene, mariadb, shop):
 
 
 @pytest.mark.oldest("rights")
-def test_a_right_is_missing(shadow, installed, steward_binary, namespace, tmp_path):
+def test_shadow_without_rights_is_an_error(shadow, installed, steward_binary, namespace, tmp_path):
     """Without rights nothing is known, which is not reported as nothing to do."""
     installed.create_account(f"{namespace}/nobody")
     kubeconfig = installed.kubeconfig_of(f"{namespace}/nobody", tmp_path / "kubeconfig")
@@ -205,7 +205,7 @@ def test_a_right_is_missing(shadow, installed, steward_binary, namespace, tmp_pa
     assert result.returncode == 2 and "--role=webhook" in result.stderr
 
 
-def test_the_rights_are_for_reading(steward_binary):
+def test_shadow_rights_are_read_only(steward_binary):
     text = k8s.run([steward_binary, "print", "rbac", "--shadow", "--namespaces", "a,b"]).stdout
     verbs = {line.strip() for line in text.splitlines() if line.strip() in (
         "- get", "- list", "- watch", "- create", "- update", "- patch", "- delete",

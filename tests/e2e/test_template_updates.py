@@ -85,7 +85,7 @@ def consent(found):
     return found["message"].partition(ANNOTATION + "=")[2].partition(" ")[0]
 
 
-def test_it_waits_for_consent(versions, two, installed, namespace):
+def test_new_template_waits_for_consent(versions, two, installed, namespace):
     before = {name: generation(installed, name, namespace) for _, name in two}
     new = versions.start("2")
     for kind, name in two:
@@ -123,7 +123,7 @@ def test_it_waits_for_consent(versions, two, installed, namespace):
         assert generation(installed, name, namespace) == before[name] + 2
 
 
-def test_it_is_taken_along(versions, two, installed, namespace):
+def test_spec_change_applies_the_new_template(versions, two, installed, namespace):
     """A change that restarts the pods anyway brings it; one of other fields leaves the pods alone."""
     versions.start("2")
     old = {}
@@ -149,7 +149,7 @@ def test_it_is_taken_along(versions, two, installed, namespace):
         assert generation(installed, name, namespace) == before[name] + 1
 
 
-def test_the_number_of_pods_is_changed_during_the_upgrade(versions, two, installed, namespace):
+def test_scaling_during_upgrade_keeps_the_template(versions, two, installed, namespace):
     """No version has seen that change when the new one starts: the pods stay as they are."""
     old = {name: installed.get("deployment", name, namespace)["spec"]["template"]
            for _, name in two}
@@ -171,7 +171,7 @@ def test_the_number_of_pods_is_changed_during_the_upgrade(versions, two, install
         wait.until("the new template", lambda name=name: mark(installed, name, namespace) == "3")
 
 
-def test_the_former_version_again(versions, two, installed, namespace):
+def test_rollback_keeps_the_pods(versions, two, installed, namespace):
     """The pods stay as they are, there and back, also if the rest is written on the way."""
     old = {name: installed.get("deployment", name, namespace)["spec"]["template"]
            for _, name in two}
@@ -190,7 +190,7 @@ def test_the_former_version_again(versions, two, installed, namespace):
         assert generation(installed, name, namespace) == before[name]
 
 
-def test_a_tenant_who_may_write_deployments(versions, two, installed, namespace):
+def test_forged_deployment_fields_do_not_block_the_template(versions, two, installed, namespace):
     """Neither forged fields nor our own field manager keep the pod template of a tenant, or the
     new one away."""
     versions.start("2")
@@ -221,7 +221,7 @@ def remembered(cluster, kind, name, namespace):
     return cluster.get(kind, name, namespace)["status"].get("podTemplates")
 
 
-def test_a_tenant_who_may_write_the_status(versions, two, installed, namespace):
+def test_forged_status_restarts_nothing(versions, two, installed, namespace):
     """What is forged there restarts nothing, and keeps nothing from being repaired."""
     zeros, ones = "0" * 32, "1" * 32
     lies = [{"hash": ones}, {"hash": "no digits"}, {}, {"hash": zeros, "storedHash": zeros},
@@ -253,7 +253,7 @@ def test_a_tenant_who_may_write_the_status(versions, two, installed, namespace):
         assert pod["automountServiceAccountToken"] is False
 
 
-def test_it_waits_for_a_window(versions, two, installed, namespace):
+def test_new_template_waits_for_a_window(versions, two, installed, namespace):
     """Of an App that has one; a change of the windows itself restarts nothing."""
     versions.start("2")
     for kind, name in two:

@@ -92,7 +92,7 @@ def row(lines, *words):
 
 
 @pytest.mark.oldest("TokenRequest, pods/proxy")
-def test_replicas_and_their_objects(top, run_steward, installed, make_pod, namespace):
+def test_top_shows_replicas_and_objects(top, run_steward, installed, make_pod, namespace):
     port = net.free_port()
     one = run_steward("--leader-elect", "--metrics-secure=true", "--metrics-bind-address",
                       f"0.0.0.0:{port}")
@@ -154,7 +154,7 @@ def claims(token):
 
 
 @pytest.mark.oldest("the API server's proxy removes Authorization")
-def test_a_replica_gets_no_credentials_of_the_engineer(top, on_call, make_pod, spy):
+def test_replica_receives_no_credentials_of_the_user(top, on_call, make_pod, spy):
     make_pod("spy", spy.server_address[1])
     status, lines, error = top()
     assert status == 0 and error == ""
@@ -172,7 +172,7 @@ def test_a_replica_gets_no_credentials_of_the_engineer(top, on_call, make_pod, s
 
 @pytest.mark.oldest("the texts of a 403")
 @pytest.mark.parametrize("resource", ["pods", "pods/proxy", "serviceaccounts/token"])
-def test_a_missing_right_is_named(top, installed, make_pod, spy, resource):
+def test_missing_right_is_named(top, installed, make_pod, spy, resource):
     role = installed.get("role", ROLE, stw.NAMESPACE)
     rules = [rule for rule in role["rules"] if rule["resources"] != [resource]]
     assert len(rules) == 2
@@ -191,7 +191,7 @@ def test_a_missing_right_is_named(top, installed, make_pod, spy, resource):
     wait.until("the right to be back", lambda: top()[0] == 0)
 
 
-def test_without_replicas_and_without_the_account(top, installed, make_pod, spy):
+def test_missing_replicas_or_account_are_an_error(top, installed, make_pod, spy):
     status, lines, error = top()
     assert (status, lines) == (2, [])
     assert "no pod in namespace steward-system runs" in error

@@ -39,7 +39,7 @@ def traced(installed, steward_binary, collector, tmp_path_factory):
         assert one.stop() == 0, one.log_tail()
 
 
-def test_one_apply(traced, collector, cluster, namespace):
+def test_one_apply_makes_one_connected_trace(traced, collector, cluster, namespace):
     cluster.apply({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
                    "metadata": {"name": "traced", "namespace": namespace},
                    "spec": {"image": "nginx:1.25", "pageContentHtml": SECRET}})
@@ -81,7 +81,7 @@ def test_one_apply(traced, collector, cluster, namespace):
         for e in traced.log()))
 
 
-def test_a_failed_reconcile_and_no_secrets(traced, collector, cluster, namespace):
+def test_failed_reconcile_span_has_no_secrets(traced, collector, cluster, namespace):
     """What the webhook let pass and the API server refuses: the span has the text of the log."""
     cluster.apply({"apiVersion": "v1", "kind": "Service",
                    "metadata": {"name": "taken", "namespace": namespace},
@@ -101,7 +101,7 @@ def test_a_failed_reconcile_and_no_secrets(traced, collector, cluster, namespace
         assert text not in everything
 
 
-def test_the_end_flushes(traced, collector):
+def test_shutdown_flushes_spans(traced, collector):
     """Stops it: what was recorded is sent."""
     before = len(collector.bodies)
     assert before > 0

@@ -7,7 +7,7 @@ from support.replicas import sum_of
 MANY = 600
 
 
-def test_many_objects_of_one_namespace_hold_up_no_other(installed, namespace, run_steward):
+def test_many_objects_do_not_delay_other_namespaces(installed, namespace, run_steward):
     """All are queued when steward starts; that of the other namespace is not the last."""
     many = f"a-{namespace}"  # listed first
     installed.create_namespace(many)

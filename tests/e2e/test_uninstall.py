@@ -56,7 +56,7 @@ def users(cluster):
 HELD = ([dbu.FINALIZER, OTHERS], False)
 
 
-def test_without_yes_nothing_is_done(abandoned, uninstall):
+def test_plan_without_yes_changes_nothing(abandoned, uninstall):
     plan = uninstall(abandoned, "--finalizers=release")
     assert plan.returncode == 0, plan.stderr
     assert "2 of 3 databaseusers have the finalizer" in plan.stdout
@@ -67,7 +67,7 @@ def test_without_yes_nothing_is_done(abandoned, uninstall):
         assert abandoned.get(kind, name)
 
 
-def test_a_policy_must_be_chosen(abandoned, uninstall):
+def test_finalizer_policy_is_required(abandoned, uninstall):
     result = uninstall(abandoned, "--yes")
     assert result.returncode == 2
     assert "--finalizers must say what happens to these objects" in result.stderr
@@ -76,7 +76,7 @@ def test_a_policy_must_be_chosen(abandoned, uninstall):
     assert abandoned.get(*stw.WEBHOOK_CONFIGURATIONS[0])
 
 
-def test_nobody_cleans_up(abandoned, uninstall):
+def test_wait_policy_times_out_without_steward(abandoned, uninstall):
     """The webhooks are removed, and objects without a finalizer can be deleted."""
     result = uninstall(abandoned, "--finalizers=wait", "--yes", "--timeout=2s")
     assert result.returncode == 1
@@ -87,7 +87,7 @@ def test_nobody_cleans_up(abandoned, uninstall):
     assert users(abandoned)["ann"] == ([dbu.FINALIZER, OTHERS], True)
 
 
-def test_nothing_hangs_after_release(abandoned, uninstall):
+def test_release_policy_removes_finalizers(abandoned, uninstall):
     done = uninstall(abandoned, "--finalizers=release", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "removed the finalizer from 2 objects" in done.stdout
@@ -108,8 +108,8 @@ def test_nothing_hangs_after_release(abandoned, uninstall):
     abandoned.kubectl("delete", "namespace", NAMESPACE, "--timeout=90s", timeout=120)
 
 
-def test_a_steward_that_leads_is_not_overlooked(installed, steward_binary, run_steward, namespace,
-                                                uninstall):
+def test_running_leader_stops_the_release(installed, steward_binary, run_steward, namespace,
+                                          uninstall):
     """It is not a pod of the Deployment here, so scaling that down does not stop it."""
     installed.apply(with_finalizer("dan", namespace))
     try:
@@ -126,7 +126,7 @@ def test_a_steward_that_leads_is_not_overlooked(installed, steward_binary, run_s
 
 
 @pytest.mark.oldest("finalizers, deletion of kinds with objects")
-def test_wait_lets_steward_clean_up(scene, shop, mariadb, uninstall):
+def test_wait_policy_lets_steward_clean_up(scene, shop, mariadb, uninstall):
     scene.create("eve", shop)
     assert mariadb.sql("SELECT 1 FROM mysql.user WHERE User = 'eve'") == [["1"]]
     result = uninstall(scene.cluster, "--finalizers=wait", "--yes", "--timeout=60s")
@@ -141,7 +141,7 @@ def test_wait_lets_steward_clean_up(scene, shop, mariadb, uninstall):
     (["now"], "it takes options only"),
     (["--kubeconfig", "/nowhere"], "/nowhere"),
 ])
-def test_called_wrongly(steward_binary, arguments, text):
+def test_wrong_arguments_are_an_error(steward_binary, arguments, text):
     result = k8s.run([steward_binary, "uninstall", *arguments], check=False)
     assert result.returncode == 2
     assert text in result.stderr

@@ -98,8 +98,8 @@ def strangers(installed, namespace):
 
 
 @pytest.mark.oldest("what the API server writes")
-def test_objects_of_strangers_cost_only_themselves(installed, run_steward, namespace, strangers,
-                                                   steward_binary):
+def test_unreadable_objects_do_not_affect_others(installed, run_steward, namespace, strangers,
+                                                 steward_binary):
     """Before its start and while it runs: it is ready, repairs drift, and names what it skips."""
     grants, since = rights.granted(steward_binary), rights.now()
     assert may_be_listed(grants) <= set(strangers.of), "no hostile object of these is written here"
@@ -141,7 +141,7 @@ def test_objects_of_strangers_cost_only_themselves(installed, run_steward, names
     assert observer.count("deployments") == 0
 
 
-def test_the_owner_of_a_child_that_cannot_be_read_says_so(installed, run_steward, namespace):
+def test_unreadable_child_is_reported_by_its_owner(installed, run_steward, namespace):
     """At once, and it creates the child again when that is deleted."""
     stw.uninstall_webhooks(installed)
     one = run_steward()

@@ -21,7 +21,7 @@ SAID = [
 ]
 
 
-def test_all_that_is_wrong_at_once(steward, cluster, namespace):
+def test_all_errors_of_a_spec_are_reported_at_once(steward, cluster, namespace):
     assert steward.running()
     result = cluster.apply(app.manifest("web", namespace, **BAD), check=False)
     assert result.returncode != 0
@@ -30,7 +30,7 @@ def test_all_that_is_wrong_at_once(steward, cluster, namespace):
     assert cluster.get(app.KIND, "web", namespace) is None
 
 
-def test_what_is_absent_is_added(steward, cluster, namespace):
+def test_defaults_are_added(steward, cluster, namespace):
     assert steward.running()
     cluster.apply({"apiVersion": "mycompany.com/v1", "kind": "App",
                    "metadata": {"name": "web", "namespace": namespace},
@@ -46,7 +46,7 @@ def test_what_is_absent_is_added(steward, cluster, namespace):
     assert cluster.get(app.KIND, "web", namespace)["metadata"]["generation"] == before
 
 
-def test_the_default_target_is_gone_when_another_is_given(steward, cluster, namespace):
+def test_default_cpu_target_is_dropped_for_another_metric(steward, cluster, namespace):
     """A percentage of the CPU that the user never wrote must not remain beside it."""
     assert steward.running()
     kind = f"horizontalpodautoscalers.{'v2' if cluster.minor() >= 23 else 'v2beta2'}.autoscaling"
@@ -62,7 +62,7 @@ def test_the_default_target_is_gone_when_another_is_given(steward, cluster, name
             for m in o["spec"]["metrics"]] == want)
 
 
-def test_warnings(steward, cluster, namespace):
+def test_warnings_reach_kubectl(steward, cluster, namespace):
     assert steward.running()
     result = cluster.apply(app.manifest("web", namespace, image="shop", port=80, securityProfile="Restricted",
                                         config={"databaseUrlSecretRef": {"name": "db", "key": "url"}}))
@@ -79,7 +79,7 @@ def test_warnings(steward, cluster, namespace):
     assert "secret@" not in result.stderr
 
 
-def test_what_the_schema_holds_by_itself(controller, installed, namespace):
+def test_schema_refuses_bad_fields_without_webhook(controller, installed, namespace):
     """Without a webhook: the CRD schema refuses what it can check by itself."""
     for spec, text in (({"replicas": 1001}, "spec.replicas"),
                        ({"service": {"type": "ExternalName"}}, "spec.service.type"),

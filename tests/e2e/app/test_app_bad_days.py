@@ -34,7 +34,7 @@ def look_again(cluster, name, namespace):
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_foreign_objects(controller, installed, namespace, kind):
+def test_child_name_taken_by_foreign_object_stalls(controller, installed, namespace, kind):
     name = "web-config" if kind == "configmap" else "web"
     installed.apply({"apiVersion": installed.kinds.of_word(kind).version, **FOREIGN[kind],
                      "metadata": {"name": name, "namespace": namespace}})
@@ -56,7 +56,7 @@ def test_foreign_objects(controller, installed, namespace, kind):
     assert installed.get(kind, name, namespace)["metadata"]["ownerReferences"]
 
 
-def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
+def test_younger_app_stalls_beside_myweb_of_same_name(controller, installed, namespace):
     """The younger object gets no children, and changes nothing."""
     myweb.create_settled(installed, "web", namespace)
     service = installed.get("service", "web", namespace)
@@ -68,7 +68,7 @@ def test_an_app_and_a_myweb_of_one_name(controller, installed, namespace):
     assert myweb.is_settled(installed.get(myweb.KIND, "web", namespace))
 
 
-def test_what_was_mended_is_not_told_any_more(controller, installed, namespace):
+def test_repaired_pod_error_leaves_the_condition(controller, installed, namespace):
     """The old pod stays until a new one is ready.  The condition is about the new one."""
     installed.apply(app.manifest("web", namespace, replicas=1))
     [old] = app.wait_pods(installed, "web", namespace, 1)
@@ -87,7 +87,7 @@ def test_what_was_mended_is_not_told_any_more(controller, installed, namespace):
     app.wait_ready(installed, "web", namespace)
 
 
-def test_quota_of_a_child(controller, installed, namespace):
+def test_quota_on_services_stalls(controller, installed, namespace):
     quota(installed, namespace, services="0")
     installed.apply(app.manifest("web", namespace))
     found = app.wait_condition(installed, "web", namespace, "Stalled", "QuotaExceeded")
@@ -98,7 +98,7 @@ def test_quota_of_a_child(controller, installed, namespace):
     app.wait_ready(installed, "web", namespace)
 
 
-def test_quota_of_pods(controller, installed, namespace):
+def test_quota_on_pods_degrades(controller, installed, namespace):
     quota(installed, namespace, pods="1")
     installed.apply(app.manifest("web", namespace, replicas=2))
     app.run_pods(installed, "web", namespace, 1)
@@ -129,7 +129,7 @@ TROUBLES = [
 
 
 @pytest.mark.parametrize("reason, state, text", TROUBLES, ids=[t[0] for t in TROUBLES])
-def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state, text):
+def test_pod_error_is_reported_as_degraded(controller, installed, namespace, reason, state, text):
     installed.apply(app.manifest("web", namespace, replicas=1))
     [pod] = app.wait_pods(installed, "web", namespace, 1)
     app.set_status(installed, pod, containerStatuses=app.container_status(**state))
@@ -156,14 +156,14 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, reason, state
                lambda: controller.metric("steward_cache_objects", resource="pods") == 0, 30)
 
 
-def test_no_node(controller, installed, namespace):
+def test_unschedulable_pod_is_reported(controller, installed, namespace):
     """The real scheduler finds no node: all are cordoned."""
     installed.apply(app.manifest("web", namespace, replicas=1))
     found = app.wait_condition(installed, "web", namespace, "Degraded", "Unschedulable")
     assert "cannot be scheduled" in found["message"]
 
 
-def test_a_rollout_that_stands(controller, installed, namespace):
+def test_stuck_rollout_stalls_after_the_deadline(controller, installed, namespace):
     """The old pod keeps running.  After the deadline the App is Stalled."""
     installed.apply(app.manifest("web", namespace, replicas=1,
                                  strategy={"progressDeadlineSeconds": 2}))
@@ -181,7 +181,7 @@ def test_a_rollout_that_stands(controller, installed, namespace):
     app.wait_ready(installed, "web", namespace)
 
 
-def test_a_limit_below_the_request(controller, installed, namespace):
+def test_stored_limit_below_request_stalls(controller, installed, namespace):
     """Stored while no webhook was installed: the same error message, and no child."""
     installed.apply(app.manifest("web", namespace, resources={
         "requests": {"cpu": "1"}, "limits": {"cpu": "500m"}}))
@@ -206,8 +206,8 @@ EDITS = [
 
 
 @pytest.mark.parametrize("kind, name, patch, field", EDITS, ids=[e[0] for e in EDITS])
-def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kind, name, patch,
-                                           field):
+def test_only_edits_of_owned_fields_are_reverted(controller, installed, namespace, kind, name, patch,
+                                                 field):
     """A change of a field that steward owns is reverted, with an event; another field is kept."""
     installed.apply(app.manifest("web", namespace, replicas=2))
     app.run_pods(installed, "web", namespace, 2)
@@ -227,7 +227,7 @@ def test_an_edit_of_ours_and_one_of_theirs(controller, installed, namespace, kin
 
 
 @pytest.mark.parametrize("kind", ["configmap", "deployment", "service", "poddisruptionbudget"])
-def test_deleted_children_come_back(controller, installed, namespace, kind):
+def test_deleted_child_is_recreated(controller, installed, namespace, kind):
     name = "web-config" if kind == "configmap" else "web"
     installed.apply(app.manifest("web", namespace, replicas=2))
     app.run_pods(installed, "web", namespace, 2)
@@ -238,7 +238,7 @@ def test_deleted_children_come_back(controller, installed, namespace, kind):
     installed.wait_event("web", namespace, "DriftRepaired", f'"{name}", which had been deleted')
 
 
-def test_a_fight_is_given_up(controller, installed, namespace):
+def test_repeated_foreign_edits_stop_repairs(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
 
     api = installed.api
@@ -257,7 +257,7 @@ def test_a_fight_is_given_up(controller, installed, namespace):
     assert stalled() == "HotLoop" and n >= 15
 
 
-def test_paused_and_leaving(controller, installed, namespace):
+def test_paused_app_is_not_repaired(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     installed.annotate(app.KIND, "web", namespace, {"steward.dev/paused": "true"})
     ready = app.wait_condition(installed, "web", namespace, "Ready", "Paused")

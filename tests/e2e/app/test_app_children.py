@@ -15,7 +15,7 @@ SELECTOR = {"app.kubernetes.io/name": "app", "app.kubernetes.io/instance": "web"
 
 
 @pytest.mark.oldest("server-side apply")
-def test_ready_with_few_requests(controller, installed, namespace):
+def test_minimal_app_is_ready_with_few_requests(controller, installed, namespace):
     """The minimal App: ConfigMap, Deployment, Service, an event and the status."""
     found = app.create_ready(installed, "web", namespace)
     installed.wait_event("web", namespace, "Created",
@@ -51,7 +51,7 @@ def may_write(pods):
 
 
 @pytest.mark.oldest("the Deployment controller, policy/v1beta1")
-def test_all_of_them_with_few_requests(controller, installed, namespace):
+def test_app_with_all_children_needs_few_requests(controller, installed, namespace):
     """With pods that become ready one after the other, a PodDisruptionBudget and an autoscaler."""
     installed.component("stop", "scheduler")  # it would report Unschedulable
     try:
@@ -83,7 +83,7 @@ def test_all_of_them_with_few_requests(controller, installed, namespace):
     assert "lastError" not in status
 
 
-def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, installed, namespace):
+def test_initial_replicas_are_released_to_the_autoscaler(controller, installed, namespace):
     """Until then each child is applied once; then steward gives up the replica count."""
     installed.component("stop", "scheduler")
     try:
@@ -107,7 +107,7 @@ def test_what_an_autoscaler_begins_with_is_given_up_afterwards(controller, insta
         installed.component("start", "scheduler")
 
 
-def test_fifty_at_once(controller, installed, namespace):
+def test_fifty_apps_need_no_more_requests_each(controller, installed, namespace):
     """No more requests per App than for a single one."""
     names = [f"web{n}" for n in range(50)]
     installed.apply([app.manifest(name, namespace) for name in names])
@@ -122,7 +122,7 @@ def test_fifty_at_once(controller, installed, namespace):
 
 
 @pytest.mark.oldest("defaults of the server")
-def test_children_are_what_they_should_be(controller, installed, namespace):
+def test_children_match_the_spec(controller, installed, namespace):
     found = app.create_ready(
         installed, "web", namespace, port=9000, replicas=0, pdb={"enabled": True},
         config={"databaseUrl": "postgres://db/shop", "logLevel": "warn",
@@ -166,7 +166,7 @@ def test_children_are_what_they_should_be(controller, installed, namespace):
     assert (port["port"], port["targetPort"]) == (8000, 9000)
 
 
-def test_a_database_from_a_secret(controller, installed, namespace):
+def test_database_url_is_read_from_a_secret(controller, installed, namespace):
     app.create_ready(installed, "web", namespace,
                      config={"databaseUrlSecretRef": {"name": "db", "key": "url"}})
     made = app.children(installed, "web", namespace)
@@ -177,7 +177,7 @@ def test_a_database_from_a_secret(controller, installed, namespace):
 
 
 @pytest.mark.oldest("server-side apply, defaults of the server")
-def test_a_settled_one_costs_nothing(controller, installed, namespace):
+def test_settled_app_causes_no_writes(controller, installed, namespace):
     """Also with all optional children and fields."""
     app.create_ready(installed, "plain", namespace)
     installed.apply(app.manifest(
@@ -210,7 +210,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
     wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 5, every=0.5)
 
 
-def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
+def test_changed_config_rolls_the_pods(controller, installed, namespace):
     first = app.create_ready(installed, "web", namespace)
     installed.patch(app.KIND, "web", namespace, {"spec": {"config": {"environment": {"A": "1"}}}})
     second = app.wait_ready(installed, "web", namespace)
@@ -232,7 +232,7 @@ def test_a_new_configuration_rolls_the_pods(controller, installed, namespace):
 
 
 @pytest.mark.oldest("autoscaling/v2beta2, policy/v1beta1")
-def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
+def test_disabled_children_are_deleted(controller, installed, namespace):
     spec = {"autoscaling": {"enabled": True, "maxReplicas": 3}}
     installed.apply(app.manifest("web", namespace, replicas=1, **spec))
     wait.until("all children", lambda: all(app.children(installed, "web", namespace).values()))
@@ -248,8 +248,8 @@ def test_what_is_no_longer_wanted_goes(controller, installed, namespace):
 
 
 @pytest.mark.oldest("unhealthyPodEvictionPolicy")
-def test_pods_that_are_never_ready_do_not_block_a_drain(controller, installed, namespace,
-                                                        pods_stay_pending):
+def test_unready_pods_do_not_block_a_drain(controller, installed, namespace,
+                                           pods_stay_pending):
     """Where the server has the field; an older one drops it."""
     installed.apply(app.manifest("web", namespace, replicas=2))
     pods = app.wait_pods(installed, "web", namespace, 2)
@@ -270,7 +270,7 @@ def test_pods_that_are_never_ready_do_not_block_a_drain(controller, installed, n
 
 
 @pytest.mark.oldest("pruning by server-side apply")
-def test_fields_that_go_are_taken_out(controller, installed, namespace):
+def test_fields_removed_from_the_spec_leave_the_children(controller, installed, namespace):
     app.create_ready(installed, "web", namespace, healthCheck={"path": "/x"},
                      securityContext={"runAsUser": 101, "runAsNonRoot": False},
                      service={"annotations": {"example.com/a": "b"}},
@@ -297,8 +297,8 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
     ("configmap", "web-config", {"data": {"LD_PRELOAD": "/tmp/x.so"}}, "data.LD_PRELOAD",
      ["data", "LD_PRELOAD"]),
 ], ids=["selector", "envFrom"])
-def test_a_key_that_changes_the_meaning_is_removed(controller, installed, namespace, kind, name,
-                                                   patch, field, lost):
+def test_foreign_selector_and_configmap_keys_are_removed(controller, installed, namespace, kind, name,
+                                                         patch, field, lost):
     """A Service with one more label in its selector selects nothing.  Each key of the ConfigMap is
     a variable of the pods.  A change of the spec at the same time removes the key as well."""
     app.create_ready(installed, "web", namespace, config={"logLevel": "warn"})
@@ -318,7 +318,7 @@ def test_a_key_that_changes_the_meaning_is_removed(controller, installed, namesp
 
 
 @pytest.mark.oldest("garbage collection")
-def test_children_go_with_it(controller, installed, namespace):
+def test_children_are_deleted_with_the_app(controller, installed, namespace):
     installed.apply(app.manifest("web", namespace, replicas=2,
                                  autoscaling={"enabled": True, "maxReplicas": 3}))
     wait.until("all children", lambda: all(app.children(installed, "web", namespace).values()))
@@ -328,7 +328,7 @@ def test_children_go_with_it(controller, installed, namespace):
 
 
 @pytest.mark.oldest("server-side apply of a strategy that changes its type")
-def test_strategies(controller, installed, namespace):
+def test_update_strategy_reaches_the_deployment(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
 
     def strategy():
@@ -345,7 +345,7 @@ def test_strategies(controller, installed, namespace):
 
 
 @pytest.mark.oldest("Ingresses of networking.k8s.io/v1")
-def test_ingress(controller, installed, namespace):
+def test_ingress_is_created_changed_and_removed(controller, installed, namespace):
     found = app.create_ready(installed, "web", namespace, ingress={"host": "shop.example.com"})
     assert condition(found, "IngressSynced")["status"] == "True"
     assert found["status"]["ingressUrl"] == "http://shop.example.com/"
@@ -378,7 +378,7 @@ def test_ingress(controller, installed, namespace):
 
 
 @pytest.mark.oldest("the status of Ingresses")
-def test_an_ingress_class_that_does_not_exist(controller, installed, namespace):
+def test_missing_ingress_class_is_reported(controller, installed, namespace):
     """The condition names the class until a controller has given the Ingress an address."""
     found = app.create_ready(installed, "web", namespace, ingress={
         "host": "shop.example.com", "className": "no-such-class"})
@@ -397,7 +397,7 @@ def test_an_ingress_class_that_does_not_exist(controller, installed, namespace):
     assert "repairs" not in installed.get(app.KIND, "web", namespace)["status"]
 
 
-def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
+def test_ingress_of_another_owner_is_not_touched(controller, installed, namespace):
     other = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
              "metadata": {"name": "web", "namespace": namespace},
              "spec": {"defaultBackend": {"service": {"name": "other", "port": {"number": 80}}}}}

@@ -41,7 +41,7 @@ def wait_degraded(cluster, namespace, *reasons, seconds=90):
     return condition(found, "Degraded")
 
 
-def test_it_answers_and_an_update_that_cannot_work_does_no_harm(steward, cluster, namespace):
+def test_app_serves_and_survives_a_bad_update(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace))
     ready = app.wait_ready(cluster, "web", namespace, 90)
@@ -69,7 +69,7 @@ def test_it_answers_and_an_update_that_cannot_work_does_no_harm(steward, cluster
     app.wait_ready(cluster, "web", namespace, 60)
 
 
-def test_a_probe_that_fails(steward, cluster, namespace):
+def test_failing_probe_is_reported(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, healthCheck={"path": "/missing", "periodSeconds": 1}))
     found = cluster.wait_for(
@@ -85,7 +85,7 @@ def test_a_probe_that_fails(steward, cluster, namespace):
     assert condition(found, "Degraded")["status"] == "False"
 
 
-def test_an_app_that_ends(steward, cluster, namespace):
+def test_crashing_container_is_reported(steward, cluster, namespace):
     """nginx cannot write its pid file."""
     assert steward.running()
     cluster.apply(web(namespace, securityContext={**ROOT, "readOnlyRootFilesystem": True}))
@@ -93,7 +93,7 @@ def test_an_app_that_ends(steward, cluster, namespace):
     assert "with exit code 1" in found["message"]
 
 
-def test_the_manifest_of_the_article(steward, cluster):
+def test_article_manifest_runs(steward, cluster):
     """nginx:latest, as root and on port 80, as written; only that the node has no registry is made up
     for: the image is there, and must not be pulled."""
     assert steward.running()
@@ -116,14 +116,14 @@ def test_the_manifest_of_the_article(steward, cluster):
         cluster.delete(app.KIND, "test-app", "default")
 
 
-def test_root_is_not_allowed_where_it_is_restricted(steward, cluster, namespace):
+def test_root_image_fails_under_restricted_profile(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, securityContext={}, securityProfile="Restricted"))
     found = wait_degraded(cluster, namespace, "CreateContainerConfigError")
     assert "root" in found["message"]
 
 
-def test_a_secret_that_is_missing(steward, cluster, namespace):
+def test_missing_secret_is_reported_until_created(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, config={"databaseUrlSecretRef": {"name": "db", "key": "url"}}))
     found = wait_degraded(cluster, namespace, "SecretNotFound")
@@ -137,7 +137,7 @@ def test_a_secret_that_is_missing(steward, cluster, namespace):
     assert condition(found, "ConfigSynced")["status"] == "True"
 
 
-def test_too_little_memory(steward, cluster, namespace, tmp_path):
+def test_out_of_memory_kill_is_reported(steward, cluster, namespace, tmp_path):
     """tail buffers the last line, and /dev/zero is one endless line."""
     assert steward.running()
     tar = tmp_path / "greedy.tar"
@@ -150,7 +150,7 @@ def test_too_little_memory(steward, cluster, namespace, tmp_path):
     assert "more memory than its limit" in found["message"]
 
 
-def test_no_room(steward, cluster, namespace):
+def test_unschedulable_memory_request_is_reported(steward, cluster, namespace):
     assert steward.running()
     cluster.apply(web(namespace, resources={"requests": {"memory": "900Gi"}}))
     found = wait_degraded(cluster, namespace, "Unschedulable")

@@ -42,8 +42,8 @@ def old_account(installed, steward_binary, tmp_path):
 
 
 @pytest.mark.oldest("refusals of rights")
-def test_what_needs_new_rights_does_not_stop_the_rest(installed, namespace, old_account,
-                                                      steward_binary, tmp_path):
+def test_missing_new_rights_do_not_stop_old_features(installed, namespace, old_account,
+                                                     steward_binary, tmp_path):
     """It becomes ready, reconciles what the old roles allow, and names the right that it lacks."""
     stw.uninstall_webhooks(installed)
     one = stw.Steward(steward_binary, installed, old_account, tmp_path, name="old")

@@ -36,7 +36,7 @@ def bare(controller, installed):
 
 
 @pytest.mark.oldest("optional definitions; server-side apply of custom resources")
-def test_installed_later_and_removed(bare, namespace):
+def test_optional_crds_installed_later_are_used(bare, namespace):
     """Without the definitions the App says so; with them its objects are created, repaired and
     removed; when they are uninstalled, it says so again."""
     bare.apply(app.manifest("web", namespace, **SPEC))
@@ -96,7 +96,7 @@ def test_installed_later_and_removed(bare, namespace):
 
 
 @pytest.mark.oldest("optional definitions")
-def test_objects_of_other_owners_stay(bare, namespace):
+def test_foreign_podmonitor_and_httproute_are_not_touched(bare, namespace):
     """Another tenant's PodMonitor and HTTPRoute of that name are not touched."""
     bare.apply([definition(*MONITOR), definition(*ROUTE)])
     bare.wait_established()

@@ -51,8 +51,8 @@ def lengthen_wait(cluster, name, namespace):
 
 
 @pytest.mark.oldest("the ReplicaSet and the Deployment controller")
-def test_pods_come_within_a_minute_of_what_they_lacked(controller, installed, namespace,
-                                                       priority_class):
+def test_refused_pods_are_retried_within_a_minute(controller, installed, namespace,
+                                                  priority_class):
     """A PriorityClass, a ServiceAccount and a quota.  The Deployment gets an annotation, nothing else."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                      "metadata": {"name": "none", "namespace": namespace},

@@ -63,7 +63,7 @@ def deployment_writes(cluster, namespace):
 
 
 @pytest.mark.oldest("metadata-only watches, an annotation of the pod template")
-def test_a_changed_secret(controller, installed, namespace):
+def test_changed_secret_restarts_the_pods(controller, installed, namespace):
     create_inputs(installed, namespace)
     app.create_ready(installed, "web", namespace, **READS)
     wait_seen(installed, namespace)
@@ -80,7 +80,7 @@ def test_a_changed_secret(controller, installed, namespace):
     assert annotation(installed, namespace) == first
 
 
-def test_an_optional_object_that_is_missing(controller, installed, namespace):
+def test_missing_optional_secret_delays_no_restart(controller, installed, namespace):
     """It delays no restart, and counts as a change when it is created."""
     create_inputs(installed, namespace)
     optional = [{"name": "extra", "secret": {"secretName": "extra", "optional": True}}]
@@ -95,7 +95,7 @@ def test_an_optional_object_that_is_missing(controller, installed, namespace):
     wait.until("the pending restart", lambda: inputs(installed, namespace).get("pending"))
 
 
-def test_it_is_switched_on_and_off(controller, installed, namespace):
+def test_toggling_restart_on_change_restarts_nothing(controller, installed, namespace):
     """Neither restarts the pods, and without it a change does not either."""
     create_inputs(installed, namespace)
     off = {**READS, "restartOnChange": {"enabled": False}}
@@ -117,7 +117,7 @@ def test_it_is_switched_on_and_off(controller, installed, namespace):
 
 
 @pytest.mark.oldest("conflicts of a status")
-def test_it_is_switched_off_during_a_restart(controller, installed, namespace, hook):
+def test_disabling_during_a_restart_restarts_once(controller, installed, namespace, hook):
     """While steward writes the restart into the Deployment: the pods are restarted once, not again."""
     create_inputs(installed, namespace)
     app.create_ready(installed, "web", namespace, **READS)
@@ -153,7 +153,7 @@ def _switched_off(cluster, namespace):
 
 
 @pytest.mark.oldest("an annotation of the pod template")
-def test_a_window_ends_before_the_restart(controller, installed, namespace, hook):
+def test_restart_missed_in_window_waits_for_the_next(controller, installed, namespace, hook):
     """The Deployment cannot be written until then: the pods are restarted once, in the next window."""
     now = time.time()
     opened, closed = (app.window(now - 3600, now + 7200),
@@ -189,7 +189,7 @@ def test_a_window_ends_before_the_restart(controller, installed, namespace, hook
     assert "repairs" not in found["status"]
 
 
-def test_a_flood_of_changes(controller, installed, namespace):
+def test_many_changes_cause_one_restart(controller, installed, namespace):
     """A tenant changes a ConfigMap again and again: one restart, few writes of the status."""
     create_inputs(installed, namespace)
     app.create_ready(installed, "web", namespace, **READS)
@@ -210,7 +210,7 @@ def test_a_flood_of_changes(controller, installed, namespace):
     assert len(after) <= 5, after
 
 
-def test_of_another_namespace(controller, installed, namespace, other_namespace):
+def test_secret_of_another_namespace_restarts_nothing(controller, installed, namespace, other_namespace):
     """A Secret of that name elsewhere, and one that is deleted, restart nothing."""
     create_inputs(installed, namespace)
     create_inputs(installed, other_namespace)

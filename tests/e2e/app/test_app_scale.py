@@ -64,7 +64,7 @@ def stand_in(cluster, name, namespace, count):
 
 
 @pytest.mark.oldest("the scale subresource")
-def test_kubectl_scale(controller, installed, namespace):
+def test_kubectl_scale_changes_the_replicas(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     installed.kubectl("scale", app.KIND, "web", "-n", namespace, "--replicas=3")
     wait_replicas(installed, "web", namespace, 3)
@@ -83,7 +83,7 @@ def test_kubectl_scale(controller, installed, namespace):
     assert "repairs" not in found["status"]
 
 
-def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespace):
+def test_manual_scaling_of_the_deployment_is_reverted(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     stand_in(installed, "web", namespace, 4)
     installed.wait_event("web", namespace, "DriftRepaired", "spec.replicas")
@@ -91,7 +91,7 @@ def test_a_deployment_scaled_by_hand_is_put_right(controller, installed, namespa
 
 
 @pytest.mark.oldest("ownership of spec.replicas")
-def test_switched_on_and_off(controller, installed, namespace, watched):
+def test_toggling_autoscaling_keeps_the_replicas(controller, installed, namespace, watched):
     """3 pods; autoscaling is switched on, scales to 7, an update rolls, autoscaling is switched
     off: the number never jumps."""
     installed.apply(app.manifest("web", namespace, replicas=3))
@@ -128,7 +128,7 @@ def test_switched_on_and_off(controller, installed, namespace, watched):
     wait_replicas(installed, "web", namespace, 1)
 
 
-def test_switched_off_with_a_number(controller, installed, namespace, watched):
+def test_replicas_set_while_disabling_autoscaling_apply(controller, installed, namespace, watched):
     """spec.replicas written in the same patch takes effect."""
     installed.apply(app.manifest("web", namespace, replicas=2, autoscaling=AUTOSCALING))
     wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
@@ -143,7 +143,7 @@ def test_switched_off_with_a_number(controller, installed, namespace, watched):
 
 
 @pytest.mark.oldest("ownership of spec.replicas")
-def test_what_it_starts_with(controller, installed, namespace, watched):
+def test_autoscaled_deployment_starts_within_bounds(controller, installed, namespace, watched):
     """The Deployment is created with that number.  Steward gives up the field at its next write, or
     when an autoscaler writes another number."""
     for name, given, want in (("few", 1, 2), ("some", 5, 5), ("many", 50, 9)):
@@ -162,7 +162,7 @@ def test_what_it_starts_with(controller, installed, namespace, watched):
 
 
 @pytest.mark.oldest("ownership of spec.replicas")
-def test_an_autoscaler_while_the_number_is_given_up(controller, installed, namespace, watched, hook):
+def test_scaling_during_release_of_replicas_is_kept(controller, installed, namespace, watched, hook):
     """Another client scales while steward writes the number that it has seen."""
     installed.apply(app.manifest("web", namespace, replicas=2, autoscaling=AUTOSCALING))
     wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))
@@ -184,7 +184,7 @@ def test_an_autoscaler_while_the_number_is_given_up(controller, installed, names
     assert set(values) == {2, 7} and values == sorted(values), values  # never 2 again
 
 
-def test_the_autoscaler_is_what_it_should_be(controller, installed, namespace):
+def test_autoscaler_matches_the_spec(controller, installed, namespace):
     installed.apply(app.manifest(
         "web", namespace, replicas=1,
         autoscaling={**AUTOSCALING, "targetMemoryUtilizationPercentage": 60}))
@@ -237,7 +237,7 @@ def autoscaler(cluster, name, namespace):
 
 
 @pytest.mark.oldest("autoscaling/v2beta2: metrics and behavior are in annotations")
-def test_any_metric_and_behavior(controller, installed, namespace):
+def test_metrics_and_behavior_reach_the_autoscaler(controller, installed, namespace):
     """The autoscaler is as the spec says.  It is not written again although the server writes the
     quantities, and up to 1.22 the metrics, in another way."""
     metrics = METRICS + ([CONTAINER] if installed.minor() >= 30 else [])
@@ -285,7 +285,7 @@ def test_any_metric_and_behavior(controller, installed, namespace):
     assert left.get("stabilizationWindowSeconds") != 600
 
 
-def test_members_of_another_kubernetes_are_passed_on(controller, installed, namespace):
+def test_unknown_autoscaler_fields_are_passed_on(controller, installed, namespace):
     """The API server decides: it stores what it knows, and its refusal of the rest names the member."""
     installed.apply(app.manifest("web", namespace, autoscaling={
         **AUTOSCALING, "behavior": {"scaleUp": {"tolerance": "0.05"}}}))
@@ -303,7 +303,7 @@ def test_members_of_another_kubernetes_are_passed_on(controller, installed, name
 
 
 @pytest.mark.oldest("autoscaling/v2beta2: metrics are in annotations")
-def test_a_new_start_finds_no_drift(controller, installed, namespace):
+def test_restart_finds_no_drift_in_the_autoscaler(controller, installed, namespace):
     """Although the server has written the quantities in another way, which no status remembers."""
     installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
         **AUTOSCALING, "metrics": METRICS}))
@@ -316,7 +316,7 @@ def test_a_new_start_finds_no_drift(controller, installed, namespace):
 
 
 @pytest.mark.oldest("metrics that the server does not have")
-def test_a_metric_that_the_server_does_not_have(controller, installed, namespace):
+def test_unsupported_container_metric_is_reported(controller, installed, namespace):
     """Up to 1.26 metrics of one container are off; the App says so, and its pods run."""
     installed.apply(app.manifest("web", namespace, replicas=1, autoscaling={
         **AUTOSCALING, "metrics": [CONTAINER]}))
@@ -331,7 +331,7 @@ def test_a_metric_that_the_server_does_not_have(controller, installed, namespace
 
 
 @pytest.mark.oldest("autoscaling/v2beta2")
-def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, namespace, watched):
+def test_foreign_autoscaler_of_the_deployment_is_not_fought(controller, installed, namespace, watched):
     """For instance by hand or by KEDA: it sets the number, and steward does not fight it."""
     installed.apply(app.manifest("web", namespace, replicas=3))
     wait_replicas(installed, "web", namespace, 3)
@@ -359,7 +359,7 @@ def test_somebody_else_s_autoscaler_of_our_deployment(controller, installed, nam
     assert set(seen.end(5)) == {3, 6, 5}
 
 
-def test_foreign_autoscaler(controller, installed, namespace):
+def test_autoscaler_of_another_owner_is_not_touched(controller, installed, namespace):
     """One of the same name with another owner is not touched."""
     installed.apply({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
                      "metadata": {"name": "web", "namespace": namespace},

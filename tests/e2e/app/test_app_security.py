@@ -25,7 +25,7 @@ def context(cluster, namespace, name="web"):
 
 
 @pytest.mark.oldest("metadata of Namespaces")
-def test_the_namespace_decides(controller, installed, namespace):
+def test_security_profile_follows_the_namespace_label(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     app.create_ready(installed, "strict", namespace, securityProfile="Restricted")
     assert context(installed, namespace) == BASELINE
@@ -43,7 +43,7 @@ def test_the_namespace_decides(controller, installed, namespace):
 
 
 @pytest.mark.oldest("metadata of Namespaces")
-def test_a_privileged_app_needs_a_privileged_namespace(controller, installed, namespace):
+def test_privileged_app_stalls_in_unprivileged_namespace(controller, installed, namespace):
     """Stored while no webhook asked."""
     installed.apply(app.manifest("web", namespace, securityContext={"privileged": True}))
     found = app.wait_condition(installed, "web", namespace, "Ready", "InvalidSpec")
@@ -59,7 +59,7 @@ def test_a_privileged_app_needs_a_privileged_namespace(controller, installed, na
     assert installed.get("deployment", "web", namespace) is not None
 
 
-def test_the_label_app(controller, installed, namespace):
+def test_children_carry_the_app_label(controller, installed, namespace):
     app.create_ready(installed, "web", namespace)
     made = app.children(installed, "web", namespace)
     for kind in ("configmap", "deployment", "service"):
@@ -71,7 +71,7 @@ def test_the_label_app(controller, installed, namespace):
 
 
 @pytest.mark.usefixtures("controller")
-def test_conditions_say_why(installed, namespace):
+def test_forbidden_capability_is_named_in_the_condition(installed, namespace):
     installed.apply(app.manifest("web", namespace, securityContext={
         "capabilities": {"add": ["CHOWN", "SYS_ADMIN"]}}))
     found = installed.wait_for(

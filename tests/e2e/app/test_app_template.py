@@ -47,7 +47,7 @@ def container(cluster, namespace, name):
 
 
 @pytest.mark.oldest("server-side apply of a whole pod template, defaults of the server")
-def test_everything(controller, installed, namespace):
+def test_full_pod_template_reaches_the_deployment(controller, installed, namespace):
     app.create_ready(installed, "web", namespace, podTemplate=EVERYTHING)
     made = template(installed, namespace)
     assert made["metadata"]["labels"]["team"] == "a"
@@ -70,7 +70,7 @@ def test_everything(controller, installed, namespace):
 
 
 @pytest.mark.oldest("defaults that nobody owns after a field is removed")
-def test_a_template_that_changes(controller, installed, namespace):
+def test_changed_template_removes_old_fields(controller, installed, namespace):
     """The server keeps defaults of what is removed: httpGet without a port, a volume of two types."""
     def of(probe, source):
         return {"spec": {"volumes": [{"name": "v", **source}], "containers": [
@@ -96,7 +96,7 @@ def test_a_template_that_changes(controller, installed, namespace):
 
 
 @pytest.mark.oldest("refusals of an apply: paths, and members that the server does not know")
-def test_a_refusal_names_the_field_of_the_app(controller, installed, namespace):
+def test_server_refusal_names_the_field_of_the_app(controller, installed, namespace):
     """What this version of steward passes on is refused by the server with a path in the child."""
     def refused(container, text):
         installed.apply(app.manifest("web", namespace, podTemplate={"spec": {"containers": [
@@ -121,7 +121,7 @@ def test_drift_in_a_sidecar_is_repaired(controller, installed, namespace):
     installed.wait_event("web", namespace, "DriftRepaired")
 
 
-def test_the_node_is_out_of_reach(controller, installed, namespace):
+def test_stored_host_access_is_not_applied(controller, installed, namespace):
     """Stored while no webhook asked: it is not applied."""
     installed.apply(app.manifest("web", namespace, podTemplate={"spec": {
         "hostNetwork": True, "volumes": [{"name": "root", "hostPath": {"path": "/"}}]}}))

@@ -105,7 +105,7 @@ def steps(values):
 
 
 @pytest.mark.oldest("field managers of one Deployment")
-def test_all_at_once(controller, installed, namespace):
+def test_scaling_template_and_restarts_do_not_conflict(controller, installed, namespace):
     installed.apply([creds(namespace, "v"), app.manifest(
         "web", namespace, podTemplate=template("first"), **SPEC)])
     wait.until("the autoscaler", lambda: installed.get("hpa", "web", namespace))

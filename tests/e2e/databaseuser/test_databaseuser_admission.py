@@ -63,7 +63,7 @@ def user(name, namespace, **more):
     return dbu.manifest(name, namespace, **{"hosts": ["10.%"], "grants": [], **more})
 
 
-def test_a_plain_password(scene, shop):
+def test_plain_password_is_refused_and_not_echoed(scene, shop):
     said = refusal(scene, user("app", shop, password="hunter2-in-plain-text"))
     assert SENTENCE in said
     # kubectl's output does not contain the manifest.
@@ -73,7 +73,7 @@ def test_a_plain_password(scene, shop):
 
 
 @pytest.mark.oldest("webhook calls")
-def test_all_that_is_wrong_at_once(scene, shop):
+def test_all_errors_of_a_spec_are_reported_at_once(scene, shop):
     said = refusal(scene, user("app", shop, user="root", resyncSeconds=5, hosts=["a", "a"],
                                grants=[{"database": "*", "privileges": ["FILE"]}]))
     for word in ('spec.user: Forbidden: "root" is reserved on mariadb',
@@ -84,7 +84,7 @@ def test_all_that_is_wrong_at_once(scene, shop):
         assert word in said
 
 
-def test_no_target(scene, shop):
+def test_missing_target_label_is_refused(scene, shop):
     obj = user("app", shop)
     del obj["metadata"]["labels"]
     assert 'metadata.labels[target]: Required value: label "target" must name a database target' \
@@ -95,7 +95,7 @@ def test_no_target(scene, shop):
     assert f'Warning: namespace "{shop}" may use the targets main, Other, pg' in reply.stderr
 
 
-def test_targets_of_others_are_not_named(scene, shop):
+def test_targets_of_other_namespaces_are_not_named(scene, shop):
     """A tenant who guesses names learns those of its own namespace, and no other."""
     obj = user("app", shop, target="nowhere")
     scene.write_targets(MAIN, {**OTHER, "allowedNamespaces": ["elsewhere"]}, PG)
@@ -113,7 +113,7 @@ def may_use(text):
 
 
 @pytest.mark.oldest("webhook calls")
-def test_one_account_one_object(scene, shop):
+def test_second_object_for_an_account_is_refused(scene, shop):
     apply(scene, user("app", shop, target="Main"))
 
     def second():
@@ -126,7 +126,7 @@ def test_one_account_one_object(scene, shop):
 
 
 @pytest.mark.oldest("webhook calls")
-def test_what_stays(scene, shop):
+def test_user_and_target_are_immutable(scene, shop):
     """The user is immutable; the target is once there is an account."""
     apply(scene, user("app", shop, annotations={"steward.dev/paused": "true"}))
     assert 'spec.user: Forbidden: field is immutable (was "app")' in \
@@ -147,7 +147,7 @@ def test_what_stays(scene, shop):
     ("tiny-pw", {}), ("", {}), ("long-enough-and-more", {}),
 ], ids=["no key", "newline", "trimmed", "short", "empty", "good"])
 @pytest.mark.oldest("warnings")
-def test_what_is_said_of_the_secret(scene, shop, value, more):
+def test_secret_values_cause_no_unauthenticated_warnings(scene, shop, value, more):
     """No warnings about keys or values: this steward does not authenticate the API server."""
     reply = apply(scene, dbu.secret("app", shop, value),
                   user("app", shop, password={"name": "app", **more}))
@@ -157,7 +157,7 @@ def test_what_is_said_of_the_secret(scene, shop, value, more):
         assert value.strip() not in scene.steward.log_path.read_text("utf-8")
 
 
-def test_the_secret_is_not_there(scene, shop):
+def test_missing_secret_is_warned_about(scene, shop):
     reply = apply(scene, user("app", shop))
     assert 'Warning: Secret "app" not found; the account is created when it appears' in reply.stderr
 
@@ -169,7 +169,7 @@ def finalizers(scene, obj):
 
 
 @pytest.mark.oldest("webhook calls, finalizers")
-def test_the_finalizer(scene, shop):
+def test_finalizer_is_set_once_by_admission(scene, shop):
     """Set once, if an account is about to be created, but not while something is missing."""
     assert finalizers(scene, user("app", shop)) == []
     scene.cluster.apply(dbu.secret("app", shop, "long-enough-and-more"))
@@ -183,7 +183,7 @@ def test_the_finalizer(scene, shop):
     assert finalizers(scene, obj) == [dbu.FINALIZER]
 
 
-def test_seed(scene, shop):
+def test_article_manifest_is_accepted(scene, shop):
     """Unchanged except for what its page lost: blanks, and the s of labels."""
     reply = scene.cluster.kubectl("apply", "-n", shop, "-f", "-", stdin=dbu.SEED)
     assert "created" in reply.stdout
@@ -195,7 +195,7 @@ def test_seed(scene, shop):
 
 
 @pytest.mark.oldest("kubectl's columns")
-def test_columns_and_short_name(scene, shop):
+def test_kubectl_get_shows_columns_by_short_name(scene, shop):
     apply(scene, user("app", shop))
     shown = scene.cluster.kubectl("get", "dbu", "-n", shop, "-o", "wide").stdout.splitlines()[0]
     assert shown.split() == ["NAME", "USER", "TARGET", "READY", "REASON", "ROTATED", "ENGINE",
@@ -207,7 +207,7 @@ def closed(reply):
 
 
 @pytest.mark.oldest("webhook calls")
-def test_plugins(scene, shop):
+def test_auth_plugin_outside_target_list_is_refused(scene, shop):
     """Refused beyond the list of the target, with what it allows; what became wrong later can be
     kept, but not be chosen."""
     scene.write_targets({**MAIN, "allowedAuthPlugins": ["ed25519"]}, OTHER, PG)
@@ -226,7 +226,7 @@ def test_plugins(scene, shop):
         refusal(scene, user("app", shop, authPlugin="parsec", resyncSeconds=400))
 
 
-def test_targets_change_under_a_running_steward(scene, shop):
+def test_changed_target_list_takes_effect(scene, shop):
     obj = user("app", shop)
     scene.write_targets({**MAIN, "allowedNamespaces": ["elsewhere"]}, OTHER, PG)
     try:
@@ -259,7 +259,7 @@ def test_targets_change_under_a_running_steward(scene, shop):
     ({"resyncSeconds": 29}, "spec.resyncSeconds"),
 ], ids=str)
 @pytest.mark.oldest("the schema")
-def test_the_schema_alone(installed, namespace, spec, word):
+def test_schema_refuses_bad_fields_without_webhook(installed, namespace, spec, word):
     """Without a webhook, as when it is down.  That a password has a source is a rule over two fields,
     which only the definitions for Kubernetes 1.29 have: tests/contract/test_cel.py."""
     stw.uninstall_webhooks(installed)

@@ -58,7 +58,7 @@ def create(scene, namespace, name, **more):
                          dbu.manifest(name, namespace, **more)])
 
 
-def test_the_database_of_another_namespace(plain, tenant, mariadb):
+def test_grant_on_database_of_other_namespace_is_refused(plain, tenant, mariadb):
     """M8: refused at admission, and by the controller when no webhook was installed."""
     mine = f"{tenant}-app"
     grants = [{"database": "shop", "privileges": ["ALL"]}]
@@ -75,7 +75,7 @@ def test_the_database_of_another_namespace(plain, tenant, mariadb):
         assert reply.returncode != 0 and "does not allow" in reply.stderr
 
 
-def test_doctor_lists_what_is_refused(plain, tenant, steward_binary, mariadb, pg):
+def test_doctor_lists_objects_with_refused_grants(plain, tenant, steward_binary, mariadb, pg):
     """M8: objects older than the rule are listed by name."""
     cluster = plain.cluster
     create(plain, tenant, "legacy", grants=[{"database": "shop", "privileges": ["ALL"]}])
@@ -92,7 +92,7 @@ def test_doctor_lists_what_is_refused(plain, tenant, steward_binary, mariadb, pg
         cluster.delete("configmap", "steward-config", stw.NAMESPACE)
 
 
-def test_adoption_that_is_not_allowed(plain, tenant, mariadb):
+def test_adoption_without_permission_is_refused(plain, tenant, mariadb):
     """H3: a request by the tenant, in the spec or as an annotation, is not enough."""
     mariadb.sql("CREATE USER 'dba'@'%' IDENTIFIED BY 'by-hand-1'; "
                 "GRANT ALL ON shop.* TO 'dba'@'%' WITH GRANT OPTION")
@@ -106,7 +106,7 @@ def test_adoption_that_is_not_allowed(plain, tenant, mariadb):
         mariadb.sql("DROP USER 'dba'@'%'")
 
 
-def test_the_name_of_another_namespace(plain, tenant, mariadb):
+def test_account_name_of_other_namespace_is_refused(plain, tenant, mariadb):
     """H4: the same name at another host."""
     mariadb.sql("CREATE USER 'payapp'@'%' IDENTIFIED BY 'by-hand-1'; "
                 "GRANT SELECT ON shop.* TO 'payapp'@'%'")
@@ -118,7 +118,7 @@ def test_the_name_of_another_namespace(plain, tenant, mariadb):
         mariadb.sql("DROP USER 'payapp'@'%'")
 
 
-def test_superuser_by_deletion(plain, tenant, pg):
+def test_dropped_role_gives_no_function_to_an_admin(plain, tenant, pg):
     """H1: a function owned by the dropped role must not get an administrator as its owner."""
     mine = f"{tenant}-app"
     pg.sql(f'CREATE DATABASE "{mine}"')
@@ -150,7 +150,7 @@ def neighbour(plain, tenant):
     plain.cluster.empty_namespace(name, reversed(stw.KINDS))
 
 
-def test_thousands_of_locks_of_one_namespace_delay_others_by_few_seconds(plain, tenant, neighbour, pg):
+def test_thousands_of_locks_delay_other_namespaces_little(plain, tenant, neighbour, pg):
     """A visit for one object tries lock after lock, for about ten seconds.  Others do not wait for its end."""
     mine = [f"{tenant}-{letter}" for letter in "abc"]
     pg.sql(f"CREATE ROLE holder LOGIN PASSWORD '{PASSWORD}'")

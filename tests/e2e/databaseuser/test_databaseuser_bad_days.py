@@ -27,7 +27,7 @@ def _server_runs(mariadb):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_server_down(scene, mariadb, shop, how):
+def test_object_recovers_after_server_outage(scene, mariadb, shop, how):
     """The server is down at creation, at a rotation and at a deletion, and recovers each time."""
     with incident.played("StewardDatabaseUnreachable", scene.cluster) as played:
         played.before(scene.steward.metrics_text())
@@ -68,7 +68,7 @@ def test_server_down(scene, mariadb, shop, how):
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
-def test_without_the_identity_of_the_cluster_nothing_is_changed(scene, mariadb, shop):
+def test_unreadable_cluster_uid_stops_all_changes(scene, mariadb, shop):
     """The right to read kube-system is missing: nothing is created, changed or dropped, and the condition
     names the right.  It goes on when the right is there, with the UID in the marks."""
     kind, name = "clusterrolebinding", "steward-cluster-id-rolebinding"
@@ -109,7 +109,7 @@ def no_account(mariadb, prefix="app"):
 
 
 @pytest.mark.parametrize("down", [False, True])
-def test_gone_in_spite_of_the_finalizer(scene, mariadb, shop, down):
+def test_object_gone_without_finalizer_loses_its_account(scene, mariadb, shop, down):
     """The object vanishes, as when a DELETE overtakes the finalizer: its account goes, too, even if the
     server is down at the time."""
     scene.create("app", shop, FIRST)
@@ -129,7 +129,7 @@ def orphans(scene):
 
 
 @pytest.mark.parametrize("how", ["while steward is stopped", "while steward runs"])
-def test_finalizer_that_is_removed_by_hand_leaves_a_named_orphan(scene, mariadb, shop, how):
+def test_manually_removed_finalizer_reports_an_orphan(scene, mariadb, shop, how):
     """An editor removes the finalizer and deletes the object: the account stays, and an event and a metric
     name it, until it is dropped.  The accounts of other objects are not named."""
     scene.create("app", shop, FIRST)
@@ -171,7 +171,7 @@ def test_finalizer_that_is_removed_by_hand_leaves_a_named_orphan(scene, mariadb,
     scene.delete("stays", shop)
 
 
-def test_deleted_while_the_finalizer_is_added(scene, mariadb, shop):
+def test_deletion_during_finalizer_write_leaves_nothing(scene, mariadb, shop):
     """The API server takes the finalizer, and deletes the object all the same, sometimes: nothing is left
     on the server."""
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
@@ -186,7 +186,7 @@ def test_deleted_while_the_finalizer_is_added(scene, mariadb, shop):
     wait.until("the accounts to go", lambda: no_account(mariadb), 60)
 
 
-def test_forced(scene, mariadb, shop):
+def test_forced_deletion_lists_the_remains(scene, mariadb, shop):
     """With the annotation the object goes after one more attempt; an event lists the remains."""
     scene.create("app", shop, FIRST)
     mariadb.stop()
@@ -200,7 +200,7 @@ def test_forced(scene, mariadb, shop):
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts")
 
 
-def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
+def test_server_kills_during_creation_leave_no_gaps(scene, mariadb, shop):
     """Repeatedly, so that some statements are sent and the next are not: CREATE USER but no GRANT,
     a mark but no account.  In the end all accounts match their specs."""
     dice = random.Random(3)
@@ -222,7 +222,7 @@ def test_server_killed_while_accounts_are_made(scene, mariadb, shop):
     assert not {a for a in mariadb.all_accounts() | mariadb.all_marks() if a.startswith("u")}
 
 
-def test_admin_password_rotated(scene, mariadb, shop):
+def test_rotated_admin_password_is_used(scene, mariadb, shop):
     """First on the server, then in the Secret, whose change triggers waiting reconciles."""
     scene.create("app", shop, FIRST)
     mariadb.set_admin_password("another-admin-Passw0rd")
@@ -236,7 +236,7 @@ def test_admin_password_rotated(scene, mariadb, shop):
     scene.wait_ready("app", shop)
 
 
-def test_admin_secret_changed_to_a_wrong_one(scene, mariadb, shop):
+def test_wrong_admin_secret_keeps_the_working_login(scene, mariadb, shop):
     """Existing connections stay in use; the change causes no lockout."""
     scene.create("app", shop, FIRST)
     scene.admin_secret("main", "wrong-admin-Passw0rd")
@@ -245,7 +245,7 @@ def test_admin_secret_changed_to_a_wrong_one(scene, mariadb, shop):
     scene.admin_secret("main", mariadb.admin_password)
 
 
-def test_account_that_was_there_before(scene, mariadb, shop):
+def test_existing_account_is_not_adopted_by_default(scene, mariadb, shop):
     mariadb.sql(f"CREATE USER old@'%' IDENTIFIED BY '{SECOND}'; GRANT DELETE ON shop.* TO old@'%'")
     try:
         scene.cluster.apply([dbu.secret("old", shop, FIRST), dbu.manifest("old", shop)])
@@ -266,7 +266,7 @@ def test_account_that_was_there_before(scene, mariadb, shop):
         mariadb.sql("DROP USER IF EXISTS old@'%'")
 
 
-def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
+def test_manually_recreated_account_is_not_dropped(scene, mariadb, shop):
     """The mark is gone and the account was recreated by hand: it is not dropped unless forced."""
     scene.create("app", shop, FIRST)
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts; "
@@ -280,7 +280,7 @@ def test_made_by_hand_after_it_was_ours(scene, mariadb, shop):
     mariadb.sql("DROP USER app@'%'")
 
 
-def test_two_objects_one_account(scene, mariadb, shop):
+def test_second_object_of_an_account_is_passive(scene, mariadb, shop):
     """The older one manages the account; the other is passive, and its deletion changes nothing."""
     scene.create("app", shop, FIRST)
     scene.cluster.apply([dbu.secret("other", shop, SECOND),
@@ -299,7 +299,7 @@ def test_two_objects_one_account(scene, mariadb, shop):
     assert mariadb.login("app", SECOND, database="information_schema")
 
 
-def test_target_removed_and_back(scene, mariadb, shop):
+def test_removed_target_leaves_accounts_unchanged(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     target = mariadb.target("main")
     scene.write_targets()
@@ -328,7 +328,7 @@ def test_target_removed_and_back(scene, mariadb, shop):
     mariadb.sql("DROP USER app@'%'; DELETE FROM steward.accounts WHERE user = 'app'")
 
 
-def test_rules_of_the_target_hold_without_the_webhook(scene, mariadb, shop):
+def test_target_rules_apply_without_webhook(scene, mariadb, shop):
     scene.write_targets(mariadb.target("main", allowedNamespaces=["elsewhere"], maxUsers=1))
     try:
         scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop)])
@@ -345,7 +345,7 @@ def test_rules_of_the_target_hold_without_the_webhook(scene, mariadb, shop):
     scene.wait_ready("more", shop)
 
 
-def test_maximum_of_accounts_holds_for_objects_that_are_created_at_once(scene, mariadb, shop):
+def test_max_users_holds_for_concurrent_creates(scene, mariadb, shop):
     scene.write_targets(mariadb.target("main", maxUsers=2))
     names = [f"at-once-{i}" for i in range(12)]
 
@@ -363,7 +363,7 @@ def test_maximum_of_accounts_holds_for_objects_that_are_created_at_once(scene, m
         scene.write_targets(mariadb.target("main"))
 
 
-def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
+def test_changed_target_label_stalls_without_webhook(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     scene.cluster.patch(dbu.KIND, "app", shop, {"metadata": {"labels": {"target": "other"}}})
     stalled = scene.wait_condition("app", shop, "Stalled", "InvalidSpec")
@@ -373,7 +373,7 @@ def test_moved_while_the_webhook_was_away(scene, mariadb, shop):
     assert "app@%" not in mariadb.all_accounts()
 
 
-def test_missing_table(scene, mariadb, shop):
+def test_grant_on_missing_table_waits_for_it(scene, mariadb, shop):
     """In many clusters a migration creates the table later."""
     scene.cluster.apply([dbu.secret("app", shop, FIRST), dbu.manifest("app", shop, grants=[
         {"database": "shop", "table": "later", "privileges": ["SELECT"]}])])
@@ -422,7 +422,7 @@ def fill(server, held):
 
 
 @pytest.mark.parametrize("how", ["killed", "silent", "refuses the admin", "full"])
-def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop, how):
+def test_server_errors_are_noticed_without_object_changes(quiet, mariadb, shop, how):
     """Its metric and the conditions say so, with one warning of each reason, and both heal by themselves."""
     held = contextlib.ExitStack()
     before = {"killed": mariadb.kill, "silent": mariadb.pause, "full": lambda: fill(mariadb, held),
@@ -450,7 +450,7 @@ def test_server_trouble_is_noticed_while_no_object_changes(quiet, mariadb, shop,
         assert 1 <= len(told) <= most and set(told) <= set(reasons[how]), told
 
 
-def test_read_only_server(scene, mariadb, shop):
+def test_read_only_server_is_reported(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     mariadb.sql("SET GLOBAL read_only = 1")
     try:
@@ -463,7 +463,7 @@ def test_read_only_server(scene, mariadb, shop):
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
 
 
-def test_a_lookup_that_fails(scene, mariadb, shop):
+def test_failed_lookup_changes_nothing(scene, mariadb, shop):
     """The catalogue cannot be read: nothing is changed; above all, no account is recreated."""
     scene.create("app", shop, FIRST)
     mariadb.sql("RENAME TABLE mysql.procs_priv TO mysql.procs_priv_away")
@@ -478,7 +478,7 @@ def test_a_lookup_that_fails(scene, mariadb, shop):
     wait.until("the new password", lambda: mariadb.login("app", SECOND), 60)
 
 
-def test_a_dead_server_delays_nobody(installed, steward_binary, tmp_path, mariadb, scene, namespace):
+def test_silent_server_delays_no_other_target(installed, steward_binary, tmp_path, mariadb, scene, namespace):
     """40 users of a server that accepts connections but never replies, and one of another."""
     scene.steward.stop()
     silent = socket.create_server(("127.0.0.1", 0), backlog=128)  # accept() is never called
@@ -508,7 +508,7 @@ def test_a_dead_server_delays_nobody(installed, steward_binary, tmp_path, mariad
         scene.steward.start()
 
 
-def test_nothing_secret_anywhere(scene, mariadb, shop):
+def test_passwords_never_appear_in_outputs_or_core(scene, mariadb, shop):
     """No password and no statement in logs, events, statuses, metrics or a core."""
     password, other = "needle-Passw0rd-in-hay", "another-needle-Passw0rd"
     scene.create("app", shop, password)
@@ -553,7 +553,7 @@ def in_memory(pid, needles):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process without core dumps is closed to others")
-def test_nothing_secret_stays_in_memory(scene, mariadb, shop):
+def test_passwords_do_not_stay_in_memory(scene, mariadb, shop):
     """Checks what a core dump would contain.
 
     Not with `kubectl apply`, which copies the manifest into an annotation: with that, each event

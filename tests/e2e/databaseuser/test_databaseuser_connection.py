@@ -25,7 +25,7 @@ def assert_not_told(scene, namespace, *passwords):
         assert password not in said
 
 
-def test_the_connection(scene, mariadb, shop):
+def test_connection_secret_is_repaired_and_follows_password(scene, mariadb, shop):
     """Written, repaired, and following the password."""
     user = scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"})
     assert condition(user, "ConnectionSecretSynced")["status"] == "True"
@@ -55,7 +55,7 @@ def test_the_connection(scene, mariadb, shop):
     assert_not_told(scene, shop, FIRST, SECOND)
 
 
-def test_connection_gets_a_new_password_although_a_table_of_grants_is_gone(scene, mariadb, shop):
+def test_connection_gets_password_despite_missing_table(scene, mariadb, shop):
     """The server has the new password, and the old one has ended: applications need it."""
     mariadb.sql("CREATE TABLE shop.stock (i int)")
     scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"},
@@ -70,7 +70,7 @@ def test_connection_gets_a_new_password_although_a_table_of_grants_is_gone(scene
     assert mariadb.login("app", SECOND) and not mariadb.login("app", FIRST)
 
 
-def test_metadata_of_others_on_the_connection_secret_survives_a_rotation(scene, mariadb, shop):
+def test_foreign_metadata_survives_a_rotation(scene, mariadb, shop):
     """Labels of tools that copy or back up Secrets, and finalizers."""
     scene.create("app", shop, FIRST, connectionSecret={"name": "app-conn"})
     theirs = {"labels": {"team": "billing"}, "annotations": {"reflector.example.com/allowed": "true"},
@@ -85,7 +85,7 @@ def test_metadata_of_others_on_the_connection_secret_survives_a_rotation(scene, 
     scene.cluster.patch("secrets", "app-conn", shop, {"metadata": {"finalizers": None}})
 
 
-def test_metadata_of_the_spec_is_kept_on_the_connection_secret(scene, mariadb, shop):
+def test_spec_metadata_is_kept_on_connection_secret(scene, mariadb, shop):
     """Set, repaired, and removed with its entry; labels of others stay also beside one of the same value."""
     scene.create("app", shop, FIRST, connectionSecret={
         "name": "app-conn", "labels": {"team": "billing", "tier": "data"},
@@ -107,7 +107,7 @@ def test_metadata_of_the_spec_is_kept_on_the_connection_secret(scene, mariadb, s
     assert metadata("labels")["app.kubernetes.io/managed-by"] and mariadb.login("app", FIRST)
 
 
-def test_a_secret_of_another_owner_is_left(scene, mariadb, shop):
+def test_secret_of_another_owner_is_not_touched(scene, mariadb, shop):
     """An attacker names a Secret that exists: it is neither read nor changed, even with adopt."""
     scene.cluster.apply([dbu.secret("theirs", shop, SECOND, "host"), dbu.secret("app", shop, FIRST),
                          dbu.secret("two-password", shop, SECOND)])
@@ -125,7 +125,7 @@ def test_a_secret_of_another_owner_is_left(scene, mariadb, shop):
     assert values(scene, "theirs", shop)["password"] == FIRST
 
 
-def test_a_generated_password(scene, mariadb, shop):
+def test_generated_password_is_made_again_when_deleted(scene, mariadb, shop):
     """Made once, made again when its Secret is deleted, and in the connection Secret."""
     scene.cluster.apply(dbu.manifest("app", shop, password={"generate": {"length": 40}},
                                      connectionSecret={"name": "app-conn"}))

@@ -80,7 +80,7 @@ def listed(user):
     return [d["name"] for d in user["status"].get("databases", [])]
 
 
-def test_created_and_retained(making, server, shop):
+def test_database_is_retained_without_confirmation(making, server, shop):
     """The account works in it at once.  The object is deleted without a confirmation: the database
     stays, and goes to the object that is created again.  On PostgreSQL the account owns it meanwhile."""
     owner = {"owner": True} if is_pg(server) else {}
@@ -124,7 +124,7 @@ def test_deleted_account_is_locked_before_its_databases_are_dropped(making, serv
     assert shop not in names(server) and "app" not in server.all_accounts()
 
 
-def test_entry_taken_out(making, server, shop):
+def test_removed_database_is_dropped_only_when_confirmed(making, server, shop):
     """With a confirmation it is dropped, and else it stays, with an event."""
     second = f"{shop}_2"
     making.create("app", shop, FIRST, databases=[{"name": shop, "deletionPolicy": "Delete"},
@@ -139,7 +139,7 @@ def test_entry_taken_out(making, server, shop):
     drop(server, shop)
 
 
-def test_dropped_beneath(making, server, shop):
+def test_externally_dropped_database_is_recreated(making, server, shop):
     """It is created again, and the event says that it is empty."""
     making.create("app", shop, FIRST, **fields(server, shop))
     drop(server, shop)
@@ -150,7 +150,7 @@ def test_dropped_beneath(making, server, shop):
     drop(server, shop)
 
 
-def test_two_objects(making, server, shop):
+def test_second_object_of_a_database_gets_a_condition(making, server, shop):
     """The first has it.  The second has a condition that names the first, its own account, and does
     not drop what is not its own."""
     making.create("app", shop, FIRST, databases=[{"name": shop}], grants=[])
@@ -166,7 +166,7 @@ def test_two_objects(making, server, shop):
     drop(server, shop)
 
 
-def test_what_others_have(making, server, shop, installed):
+def test_database_without_owner_is_not_touched(making, server, shop, installed):
     """A database without an owner is left as it is; the rest of the object is done."""
     server.sql(f'CREATE DATABASE "{shop}"' if is_pg(server) else f"CREATE DATABASE `{shop}`")
     manifest = dbu.manifest("app", shop, grants=[], databases=[
@@ -182,7 +182,7 @@ def test_what_others_have(making, server, shop, installed):
     drop(server, f"{shop}_2")
 
 
-def test_refused(making, server, shop, installed):
+def test_reserved_and_foreign_database_names_are_refused(making, server, shop, installed):
     """Names of other namespaces, of the server and of steward; lists that the engine has not."""
     system = "template1" if is_pg(server) else "mysql"
     manifest = dbu.manifest("app", shop, grants=[], databases=[
@@ -202,7 +202,7 @@ def test_refused(making, server, shop, installed):
         assert text.count(f"not supported on {server.engine}") == 2
 
 
-def test_what_cannot_change(making, server, shop):
+def test_database_encoding_change_is_reported(making, server, shop):
     """PostgreSQL's encoding is a condition, and MySQL's default is changed."""
     sets = ("UTF8", "SQL_ASCII") if is_pg(server) else ("utf8mb4", "latin1")
     making.create("app", shop, FIRST, grants=[], databases=[
@@ -217,7 +217,7 @@ def test_what_cannot_change(making, server, shop):
     drop(server, shop)
 
 
-def test_the_server_is_away(making, server, shop):
+def test_server_outage_is_not_a_missing_database(making, server, shop):
     """Nothing is taken for missing; when it is back, the database is created."""
     if server.engine == "postgresql":  # its sessions are processes of their own, which are not paused
         server.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{dbserver.ADMIN}'")

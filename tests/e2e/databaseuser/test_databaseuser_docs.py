@@ -68,7 +68,7 @@ def verifier(server):
                       "WHERE User = 'shop' AND Host = '10.%'")
 
 
-def test_try_it(following, server, namespace, tmp_path):
+def test_try_it_section_of_page_works(following, server, namespace, tmp_path):
     (tmp_path / "shop.yaml").write_text(readme.blocks("yaml", PAGE)[0], encoding="utf-8")
     following.cluster.delete("secret", "orders-admin", dbu.stw.NAMESPACE)
     for command in readme.follow(following.cluster, namespace, PAGE, tmp_path):
@@ -81,7 +81,7 @@ def test_try_it(following, server, namespace, tmp_path):
 
 
 @pytest.mark.usefixtures("pods_stay_pending")
-def test_a_rotation(following, server, namespace, tmp_path):
+def test_rotation_section_of_page_works(following, server, namespace, tmp_path):
     """Both logins work after the new password is set, and one at the end."""
     old, new = ("cart_a", "change-me-before-use"), ("cart_b", "spring-rain-4410")
     following.admin_secret("orders", readme.commands("kubectl", PAGE)[0][0].rpartition("=")[2])
@@ -103,7 +103,7 @@ def pg_namespace(following):
     following.cluster.delete_namespace(PG_NAMESPACE)
 
 
-def test_the_rights_of_an_admin_on_postgresql_suffice(following, postgresql, pg_namespace):
+def test_documented_postgresql_admin_rights_suffice(following, postgresql, pg_namespace):
     """They give an account rights, set its password again, and drop it."""
     if not postgresql:
         pytest.skip(postgres.missing(sampled.newest("POSTGRESQL")))

@@ -73,7 +73,7 @@ def scene(installed, steward_binary, tmp_path_factory, engine):
         assert one.steward.stop() == 0, one.steward.log_tail()
 
 
-def test_steward_killed_at_random_moments(engine, scene, shop):
+def test_random_kills_leave_no_account_behind_or_missing(engine, scene, shop):
     """200 reconciles - creations, rotations, fewer rights, deletions - with SIGKILL at random
     moments: afterwards no account or right is left over, and no account is missing."""
     dice = random.Random(20260101)

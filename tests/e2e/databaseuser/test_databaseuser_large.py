@@ -43,7 +43,7 @@ def make_too_large(cluster, kind, name, namespace):
     assert "its reconcile would need 1" in found["message"], found
 
 
-def test_account_of_an_object_that_is_too_large_ends_as_its_policy_says(scarce, mariadb, shop):
+def test_oversized_object_deletion_follows_its_policy(scarce, mariadb, shop):
     """The policy is read although the object is too large to be reconciled."""
     scarce.create("stays", shop, deletionPolicy="Lock")
     scarce.wait_ready("stays", shop)
@@ -54,7 +54,7 @@ def test_account_of_an_object_that_is_too_large_ends_as_its_policy_says(scarce, 
     assert not mariadb.login("stays", "first-Passw0rd-1")
 
 
-def test_deletion_that_needs_more_than_the_limit_says_so_and_heals(scarce, mariadb, shop):
+def test_deletion_beyond_memory_limit_is_reported(scarce, mariadb, shop):
     """With half the memory the deletion, too, waits; shortening the field is enough."""
     scarce.create("ends", shop)
     scarce.wait_ready("ends", shop)
@@ -77,7 +77,7 @@ def test_deletion_that_needs_more_than_the_limit_says_so_and_heals(scarce, maria
     assert "ends" not in str(mariadb.all_accounts())
 
 
-def test_deletion_of_a_kind_without_a_finalizer_needs_no_contents(scarce, shop):
+def test_oversized_app_is_deleted_without_its_contents(scarce, shop):
     """Another client's finalizer holds an App that is too large: it is being deleted, not invalid."""
     cluster = scarce.cluster
     cluster.apply(app.manifest("web", shop))

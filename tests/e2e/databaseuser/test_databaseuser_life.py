@@ -18,7 +18,7 @@ FIRST, SECOND = "first-Passw0rd-1", "second-Passw0rd-2"
 
 
 @pytest.mark.oldest("finalizers, watches of Secrets, a whole life")
-def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
+def test_account_is_created_rotated_reduced_and_dropped(scene, mariadb, shop):
     user = scene.create("app", shop, FIRST)
     assert mariadb.login("app", FIRST, "INSERT INTO orders VALUES (2)")
     assert not mariadb.login("app", FIRST, "DELETE FROM orders")
@@ -56,7 +56,7 @@ def test_created_rotated_shrunk_and_deleted(scene, mariadb, shop):
     scene.wait_event("app", shop, "Deleted")
 
 
-def test_hosts_limits_and_tls(scene, mariadb, shop):
+def test_hosts_limits_and_tls_reach_the_account(scene, mariadb, shop):
     scene.create("app", shop, hosts=["127.0.0.1", "10.0.%"], limits={"maxUserConnections": 3},
                  requireTLS="SSL")
     assert mariadb.all_accounts() >= {"app@127.0.0.1", "app@10.0.%"}
@@ -74,7 +74,7 @@ def test_hosts_limits_and_tls(scene, mariadb, shop):
 
 
 @pytest.mark.parametrize("with_webhook", [True, False])
-def test_the_seed_on_the_default_target(scene, mariadb, shop, with_webhook):
+def test_article_manifest_stays_on_its_default_target(scene, mariadb, shop, with_webhook):
     """The article's manifest names no target.  Its account is created on the default target, and
     stays there when another target becomes the default."""
     main = mariadb.target("main")
@@ -99,7 +99,7 @@ def test_the_seed_on_the_default_target(scene, mariadb, shop, with_webhook):
 
 
 @pytest.mark.parametrize("policy", ["Delete", "Retain"])
-def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy):
+def test_object_deleted_before_first_reconcile_drops_nothing(scene, mariadb, shop, policy):
     """Admission set the finalizer, and the controller sees the object only after its deletion: it
     drops neither an account that was never created nor one that it does not own."""
     scene.cluster.apply([dbu.secret(name, shop, FIRST) for name in ("app", "other")])
@@ -121,7 +121,7 @@ def test_let_in_and_deleted_before_it_was_looked_at(scene, mariadb, shop, policy
 
 
 @pytest.mark.oldest("webhook calls before a reconcile")
-def test_no_write_for_a_finalizer_that_admission_has_set(scene, mariadb, shop):
+def test_finalizer_set_by_admission_needs_no_write(scene, mariadb, shop):
     """A finalizer that admission has set needs no request by the controller."""
     scene.cluster.apply(dbu.secret("app", shop, FIRST))
     scene.steward.stop()
@@ -139,7 +139,7 @@ def test_no_write_for_a_finalizer_that_admission_has_set(scene, mariadb, shop):
     assert wrote() == ["status"]
 
 
-def test_the_secret_comes_later(scene, mariadb, shop):
+def test_account_waits_for_its_secret(scene, mariadb, shop):
     scene.cluster.apply(dbu.manifest("app", shop))
     secret = scene.wait_condition("app", shop, "SecretResolved", "SecretNotFound")
     assert secret["message"] == 'Secret "app" not found; the account is created when it appears'
@@ -156,7 +156,7 @@ def test_the_secret_comes_later(scene, mariadb, shop):
     assert mariadb.login("app", FIRST)
 
 
-def test_the_secret_goes(scene, mariadb, shop):
+def test_lost_secret_keeps_the_password(scene, mariadb, shop):
     """The value emptied, the key removed, the Secret deleted: the account keeps its password."""
     scene.create("app", shop, FIRST)
     for change, reason in ((lambda: scene.cluster.patch("secret", "app", shop,
@@ -176,7 +176,7 @@ def test_the_secret_goes(scene, mariadb, shop):
     scene.wait_ready("app", shop)
 
 
-def test_a_newline_at_the_end(scene, mariadb, shop):
+def test_trailing_newline_of_password_can_be_trimmed(scene, mariadb, shop):
     """It is part of the password, and with trimNewline neither of that nor of the connection."""
     scene.create("app", shop, FIRST + "\n", connectionSecret={"name": "app-conn"})
     found = scene.wait_condition("app", shop, "SecretResolved", "PasswordHasNewline")
@@ -193,7 +193,7 @@ def test_a_newline_at_the_end(scene, mariadb, shop):
     assert uri.startswith(f"mysql://app:{FIRST}@") and jdbc.endswith(f"&password={FIRST}")
 
 
-def test_other_passwords_and_names(scene, mariadb, shop):
+def test_special_characters_in_user_and_password_work(scene, mariadb, shop):
     password = "q'\"`\\%_;-- \u00e4\u20ac/*"
     scene.create("odd", shop, password, user="o'd`d\"\\")
     assert mariadb.login("o'd`d\"\\", password)
@@ -201,7 +201,7 @@ def test_other_passwords_and_names(scene, mariadb, shop):
     assert not {a for a in mariadb.all_accounts() if a.startswith("o'd")}
 
 
-def test_paused(scene, mariadb, shop):
+def test_paused_object_is_not_changed_but_deleted(scene, mariadb, shop):
     scene.create("app", shop, FIRST)
     scene.annotate("app", shop, {"steward.dev/paused": "true"})
     scene.wait_condition("app", shop, "Ready", "Paused")
@@ -211,7 +211,7 @@ def test_paused(scene, mariadb, shop):
     assert "app@%" not in mariadb.all_accounts()
 
 
-def test_locked(scene, mariadb, shop):
+def test_lock_policy_locks_the_account_on_deletion(scene, mariadb, shop):
     """No login is possible, and only an object of the same name gets the account back."""
     scene.create("app", shop, FIRST, deletionPolicy="Lock")
     scene.delete("app", shop)
@@ -235,7 +235,7 @@ def test_locked(scene, mariadb, shop):
     assert "app@%" not in mariadb.all_accounts() | mariadb.all_marks()
 
 
-def test_retained(scene, mariadb, shop):
+def test_retain_policy_keeps_the_account_on_deletion(scene, mariadb, shop):
     scene.create("app", shop, FIRST, deletionPolicy="Retain")
     scene.delete("app", shop)
     assert mariadb.login("app", FIRST)
@@ -253,7 +253,7 @@ def test_retained(scene, mariadb, shop):
     assert "app@%" not in mariadb.all_accounts()
 
 
-def test_drift(scene, mariadb, shop):
+def test_manual_account_changes_are_reverted(scene, mariadb, shop):
     """Manual changes and drops are reverted, and reported by an event."""
     scene.create("app", shop, FIRST)
     for sql, words in (
@@ -291,7 +291,7 @@ def secrets_read(scene, namespace):
                for verb, path, _ in stw.requests(scene.cluster, namespace))
 
 
-def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
+def test_compared_secret_is_not_read_again(scene, mariadb, shop):
     """It is read again when it changes, or when the stored password on the server changes."""
     scene.create("app", shop, FIRST, hosts=["127.0.0.1", "%"])
     look_again(scene, "app", shop)  # compares the server with what steward wrote
@@ -327,7 +327,7 @@ def test_a_secret_that_was_compared_is_not_read_again(scene, mariadb, shop):
     assert mariadb.login("app", SECOND)
 
 
-def test_settled_is_left_alone(scene, mariadb, shop):
+def test_settled_object_causes_no_writes(scene, mariadb, shop):
     """A reconcile of a settled object writes nothing to the API server, sends few statements."""
     scene.create("app", shop, FIRST)
     runs = scene.steward.metric("controller_runtime_reconcile_total", controller="databaseuser")

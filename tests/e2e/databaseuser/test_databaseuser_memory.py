@@ -35,7 +35,7 @@ def small(installed, steward_binary, tmp_path, mariadb, postgresql):
     assert alive, "the process was ended"
 
 
-def test_templates_that_repeat_long_passwords_are_refused(small, namespace):
+def test_template_repeating_long_passwords_is_refused(small, namespace):
     """Each with the key that is too much; a small user beside them becomes ready."""
     names = [f"large{i}" for i in range(COUNT)]
     for name in names:
@@ -50,7 +50,7 @@ def test_templates_that_repeat_long_passwords_are_refused(small, namespace):
     small.cluster.delete_all(KIND, namespace)
 
 
-def test_accounts_with_many_rights_fail_alone(small, namespace, postgresql):
+def test_accounts_with_many_rights_fail_without_others(small, namespace, postgresql):
     """All at once, each with the reason; what they keep is within the share, and a small user becomes ready, also
     with 42,000 rights that another client gave it."""
     postgresql.sql("CREATE DATABASE sizes")

@@ -67,7 +67,7 @@ def logs_in(server, cluster, shop):
     return server.login(*dblogin.connection(cluster, shop, "app-conn"))
 
 
-def test_chosen_changed_and_repaired(scene, server, shop, names):
+def test_auth_plugin_is_set_changed_and_repaired(scene, server, shop, names):
     """The password stays the same through all of it."""
     other, default, _ = names
     scene.create("app", shop, FIRST, authPlugin=other, connectionSecret={"name": "app-conn"})
@@ -96,7 +96,7 @@ def test_chosen_changed_and_repaired(scene, server, shop, names):
     assert plugin(server, "app") == other and logs_in(server, scene.cluster, shop)
 
 
-def test_refused_beyond_the_list(scene, server, shop, names):
+def test_auth_plugin_outside_target_list_is_refused(scene, server, shop, names):
     """A tenant asks for a login that the administrator does not want; the account stays."""
     other, default, absent = names
     scene.write_targets(server.target("main", allowedAuthPlugins=[default]))
@@ -112,7 +112,7 @@ def test_refused_beyond_the_list(scene, server, shop, names):
         scene.get("app", shop), "Stalled")["message"])
 
 
-def test_not_loaded(scene, server, shop, names):
+def test_unloaded_auth_plugin_is_reported(scene, server, shop, names):
     """The reason and the name are said, and no password; another plugin ends it."""
     other, default, absent = names
     scene.cluster.apply([dbu.secret("app", shop, FIRST),
@@ -132,7 +132,7 @@ def test_not_loaded(scene, server, shop, names):
     assert FIRST not in scene.steward.log_path.read_text("utf-8")
 
 
-def test_during_a_rotation(scene, server, shop, names):
+def test_plugin_change_in_rotation_keeps_both_credentials(scene, server, shop, names):
     """Two passwords on MySQL, two logins on MariaDB: both credentials work until the overlap ends."""
     other, default, _ = names
     scene.create("app", shop, FIRST, authPlugin=default, connectionSecret={"name": "app-conn"},

@@ -38,7 +38,7 @@ def create(scene, name, namespace, **more):
     return scene.create(name, namespace, FIRST, **{"target": "pg", "grants": READS, **more})
 
 
-def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
+def test_role_is_created_rotated_reduced_and_dropped(pg_scene, postgresql, shop):
     user = create(pg_scene, "app", shop)
     assert postgresql.login("app", FIRST, "INSERT INTO orders VALUES (2)")
     assert not postgresql.login("app", FIRST, "DELETE FROM orders")
@@ -63,7 +63,7 @@ def test_created_rotated_shrunk_and_deleted(pg_scene, postgresql, shop):
     pg_scene.wait_event("app", shop, "Deleted")
 
 
-def test_both_logins_begin_with_the_settings_of_the_object(pg_scene, postgresql, shop):
+def test_settings_apply_to_both_logins(pg_scene, postgresql, shop):
     """A later list replaces them; an unsafe one is refused before anything is set."""
     create(pg_scene, "app", shop, settings=[{"name": "lock_timeout", "value": "3s"}],
            connectionSecret={"name": "app-conn"}, rotation={"strategy": "TwinAccounts"})
@@ -81,7 +81,7 @@ def test_both_logins_begin_with_the_settings_of_the_object(pg_scene, postgresql,
     assert len(stored()) == 3
 
 
-def test_account_that_logs_in_with_tokens_has_no_password(pg_scene, postgresql, shop):
+def test_iam_account_has_no_password(pg_scene, postgresql, shop):
     """Neither on the server nor in the connection Secret.  The role of the server comes late."""
     user = dbu.manifest("tokens", shop, target="pg", grants=READS, authentication="IAM",
                         connectionSecret={"name": "tokens-conn"})
@@ -126,7 +126,7 @@ def test_steward_logs_in_with_a_certificate(pg_scene, postgresql, shop):
         postgresql.sql(f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
-def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
+def test_objects_of_a_dropped_role_are_reassigned(pg_scene, postgresql, shop):
     """D7: a role that owns objects can still be dropped, and its objects are kept."""
     rights = [READS[0], {"database": "shop", "schema": "public", "privileges": ["USAGE", "CREATE"]}]
     postgresql.sql("CREATE ROLE keeper NOINHERIT")
@@ -140,7 +140,7 @@ def test_what_it_owns_is_handed_over(pg_scene, postgresql, shop):
     postgresql.sql("DROP ROLE keeper")
 
 
-def test_drift(pg_scene, postgresql, shop):
+def test_manual_role_changes_are_reverted(pg_scene, postgresql, shop):
     create(pg_scene, "app", shop)
     for sql, words in (("ALTER ROLE app PASSWORD 'by-hand'", "password"),
                        ("ALTER ROLE app CONNECTION LIMIT 3", "TLS or limits"),
@@ -151,7 +151,7 @@ def test_drift(pg_scene, postgresql, shop):
         wait.until("a login", lambda: postgresql.login("app", FIRST))
 
 
-def test_there_before(pg_scene, postgresql, shop):
+def test_existing_role_is_not_adopted_by_default(pg_scene, postgresql, shop):
     postgresql.sql(f"CREATE ROLE old LOGIN PASSWORD '{SECOND}'; COMMENT ON ROLE old IS 'mine'")
     pg_scene.cluster.apply([dbu.secret("old", shop, FIRST),
                             dbu.manifest("old", shop, target="pg", grants=[])])
@@ -165,7 +165,7 @@ def test_there_before(pg_scene, postgresql, shop):
     postgresql.sql("DROP ROLE old")
 
 
-def test_mistakes_of_another_engine(pg_scene, postgresql, shop):
+def test_mysql_only_fields_are_refused(pg_scene, postgresql, shop):
     """Fields for MySQL only are refused with the same error message as at admission."""
     pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),
                             dbu.manifest("app", shop, target="pg", requireTLS="SSL")])
@@ -174,7 +174,7 @@ def test_mistakes_of_another_engine(pg_scene, postgresql, shop):
     assert not postgresql.exists("app")
 
 
-def test_server_down_and_back(pg_scene, postgresql, shop):
+def test_password_is_set_after_server_outage(pg_scene, postgresql, shop):
     create(pg_scene, "app", shop)
     postgresql.kill()
     pg_scene.cluster.apply(dbu.secret("app", shop, SECOND))

@@ -81,7 +81,7 @@ def pods(scene, shop):
     return {p["metadata"]["uid"] for p in scene.cluster.list("pods", shop)}
 
 
-def test_workloads_are_restarted(rotating, server, shop):
+def test_rotation_restarts_readers_once(rotating, server, shop):
     """Those that ask for it, each once a rotation; the older credential ends when they are done."""
     create(rotating, server, shop)
     for kind in dbreaders.BUILD:
@@ -107,7 +107,7 @@ def test_workloads_are_restarted(rotating, server, shop):
         assert dbreaders.stamp(rotating.cluster, "deployment", name, shop) is None
 
 
-def test_other_namespaces_are_not_restarted(rotating, server, shop):
+def test_rotation_restarts_no_other_namespace(rotating, server, shop):
     """A tenant creates a Secret's namesake: workloads of another namespace ask for their own."""
     create(rotating, server, shop)
     other = f"{shop}-other"
@@ -124,7 +124,7 @@ def test_other_namespaces_are_not_restarted(rotating, server, shop):
         rotating.cluster.delete_namespace(other)
 
 
-def test_workload_that_cannot_be_read_holds_up_no_restart(rotating, server, shop):
+def test_unreadable_workload_does_not_block_restarts(rotating, server, shop):
     """The rotation waits, because it may read the Secret, and names it."""
     create(rotating, server, shop)
     run_reader(rotating, shop, restart_on=SECRET)
@@ -143,7 +143,7 @@ def test_workload_that_cannot_be_read_holds_up_no_restart(rotating, server, shop
     complete(rotating, shop)
 
 
-def test_stuck_rollout_stops_the_rotation(rotating, server, shop):
+def test_stuck_rollout_pauses_the_rotation(rotating, server, shop):
     """New pods do not start: both credentials go on working, the condition and an event name the
     workload, and a later password waits.  When the pods start, the rotation ends."""
     create(rotating, server, shop)
@@ -168,7 +168,7 @@ def test_stuck_rollout_stops_the_rotation(rotating, server, shop):
     assert not server.login(*second) and not server.login(*first)
 
 
-def test_pod_that_has_read_it_stops_the_end(rotating, server, shop):
+def test_pod_with_old_credential_delays_its_end(rotating, server, shop):
     """A Deployment that does not ask for a restart still has the older credential."""
     create(rotating, server, shop)
     run_reader(rotating, shop)
@@ -195,7 +195,7 @@ def _time(scene):
     return scene.cluster.get("configmap", name, "default")["metadata"]["creationTimestamp"]
 
 
-def test_app_whose_image_never_starts(rotating, server, shop):
+def test_app_with_broken_image_keeps_both_credentials(rotating, server, shop):
     """An App restarts by itself when the Secret changes; its new pods do not start: both credentials
     go on working.  With an image that starts, the rotation ends."""
     create(rotating, server, shop)
@@ -217,7 +217,7 @@ def test_app_whose_image_never_starts(rotating, server, shop):
     assert server.login(*second) and not server.login(*first)
 
 
-def test_app_that_scales_and_changes_meanwhile(rotating, server, shop):
+def test_rotation_during_scaling_and_update_fails_no_login(rotating, server, shop):
     """A rotation, an autoscaler's number of pods and a new podTemplate at once: nothing is lost, and
     no login fails."""
     create(rotating, server, shop)
@@ -274,7 +274,7 @@ def limited(rotating, shop, steward_binary, tmp_path):
     rotating.steward.start()
 
 
-def test_refused_restart_stops_the_rotation(rotating, server, shop, limited):
+def test_refused_restart_pauses_the_rotation(rotating, server, shop, limited):
     """The API server refuses the changes: the condition says so until it takes them."""
     create(rotating, server, shop)
     run_reader(rotating, shop, restart_on=SECRET)
@@ -290,7 +290,7 @@ def test_refused_restart_stops_the_rotation(rotating, server, shop, limited):
     assert not server.login(*first)
 
 
-def test_upgraded_before_its_roles(rotating, server, shop, limited):
+def test_missing_restart_rights_do_not_stop_rotation(rotating, server, shop, limited):
     """A steward without the new rights becomes ready and rotates as before, and says what it lacks."""
     create(rotating, server, shop, 5)
     run_reader(rotating, shop, restart_on=SECRET)
@@ -305,7 +305,7 @@ def test_upgraded_before_its_roles(rotating, server, shop, limited):
     assert dbreaders.stamp(rotating.cluster, "deployment", "web", shop) is None
 
 
-def test_killed_after_every_write(rotating, server, shop):
+def test_kills_after_each_write_restart_readers_once(rotating, server, shop):
     """steward dies after each of its writes, also of a restart: each workload is restarted once."""
     create(rotating, server, shop, 3)
     run_reader(rotating, shop, name="web", restart_on=SECRET)

@@ -99,7 +99,7 @@ def test_old_password_ends_after_the_overlap(rotating, mysql, shop):
     rotating.wait_event("app", shop, "OldPasswordDiscarded")
 
 
-def test_third_password_waits_and_in_place_does_not(rotating, mysql, shop):
+def test_third_password_waits_unless_in_place(rotating, mysql, shop):
     """Two valid passwords are kept; InPlace ends them at once."""
     create(rotating, shop, 3600)
     rotating.cluster.apply(dbu.secret("app", shop, SECOND))
@@ -131,7 +131,7 @@ def valid(mysql):
     return {p for p in (FIRST, SECOND, THIRD) if mysql.login("app", p)}
 
 
-def test_in_place_back_to_the_old_password(rotating, mysql, shop):
+def test_in_place_return_to_old_password_keeps_only_it(rotating, mysql, shop):
     """It becomes the only one, and ends with the next: the server has no copy of it."""
     create(rotating, shop, 3600)
     rotating.cluster.apply(dbu.secret("app", shop, SECOND))
@@ -153,7 +153,7 @@ def die(scene):
     return log.read_text().split()[1]
 
 
-def test_in_place_after_a_rotation_that_was_killed(rotating, mysql, shop):
+def test_in_place_after_killed_rotation_ends_old_password(rotating, mysql, shop):
     """steward died before the status said that an older password is valid, which then has to end."""
     create(rotating, shop, 3600)
     rotating.steward.kill()
@@ -164,7 +164,7 @@ def test_in_place_after_a_rotation_that_was_killed(rotating, mysql, shop):
     assert valid(mysql) == {THIRD}
 
 
-def test_password_that_no_application_could_read(rotating, mysql, shop):
+def test_killed_rotation_keeps_the_password_applications_read(rotating, mysql, shop):
     """steward dies after it set a password, and the Secret gets another one: applications still have
     the first, which works until the overlap after the third is over."""
     create(rotating, shop, OVERLAP_S)
@@ -193,7 +193,7 @@ def die_until_published(scene, shop, password):
         deaths.append(die(scene))
 
 
-def test_a_password_that_comes_before_the_status_of_the_last(rotating, mysql, shop):
+def test_fourth_password_before_status_of_third_gets_overlap(rotating, mysql, shop):
     """steward died between the third password and its status, which still has the end of the first.
     When the fourth comes, that end does not count for the second, which applications have just read."""
     create(rotating, shop, OVERLAP_S)
@@ -214,7 +214,7 @@ def test_a_password_that_comes_before_the_status_of_the_last(rotating, mysql, sh
     assert valid(mysql) == {THIRD} and mysql.login("app", FOURTH)
 
 
-def test_change_by_hand_is_not_kept(rotating, mysql, shop):
+def test_manual_password_change_is_not_kept_valid(rotating, mysql, shop):
     """An attacker on the server sets another password: it is replaced and not left valid."""
     create(rotating, shop, 3600)
     mysql.sql("ALTER USER 'app'@'%' IDENTIFIED BY 'by-hand-Passw0rd'")
@@ -223,7 +223,7 @@ def test_change_by_hand_is_not_kept(rotating, mysql, shop):
     assert not mysql.login("app", "by-hand-Passw0rd")
 
 
-def test_no_login_fails(rotating, mysql, shop):
+def test_rotations_under_kills_fail_no_login(rotating, mysql, shop):
     """10 rotations while a client logs in, with SIGKILL at random moments: no login fails."""
     dice = random.Random(19)
     create(rotating, shop, OVERLAP_S)

@@ -58,7 +58,7 @@ def due_in(scene, namespace):
     return (due - scene.clock.now()).total_seconds()
 
 
-def test_rotation_by_the_clock(timed, namespace, server):
+def test_scheduled_rotation_survives_clock_steps(timed, namespace, server):
     """A new password each day; a step forwards makes one too early, and after a step backwards the
     next one is at most a day away."""
     timed.cluster.apply(manifest(server, namespace, 1))
@@ -84,7 +84,7 @@ def test_rotation_by_the_clock(timed, namespace, server):
     assert server.login(*connection(timed, namespace)) and server.login(*second)
 
 
-def test_step_does_not_end_the_overlap(timed, namespace, server):
+def test_clock_step_does_not_end_the_overlap(timed, namespace, server):
     """The clock is set forwards beyond the end of an overlap, and beyond the next rotation: the old
     login works for as long as applications were promised."""
     timed.cluster.apply(manifest(server, namespace, 3600))
@@ -139,7 +139,7 @@ def test_killed_rotation_is_not_repeated(timed, namespace, server, strategy):
     assert HOUR - 60 < due_in(timed, namespace) <= HOUR
 
 
-def test_deleted_secret_of_a_generated_password(timed, namespace, server):
+def test_deleted_generated_secret_rotates_the_password(timed, namespace, server):
     """Another way to a new password: it rotates, too."""
     timed.cluster.apply(manifest(server, namespace, 3600))
     timed.wait_ready("app", namespace)

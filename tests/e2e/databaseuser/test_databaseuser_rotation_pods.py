@@ -63,7 +63,7 @@ def figures(server, pods, deaths, all_steps):
                for step in all_steps[0]}}
 
 
-def test_no_login_of_a_pod_fails(rotating, server, shop, tmp_path, record_property):
+def test_rotation_fails_no_login_of_running_pods(rotating, server, shop, tmp_path, record_property):
     """The overlap is short: the older credential ends as soon as no pod has it."""
     rights = [{"database": "shop", "privileges":
                ["CONNECT" if server.engine == "postgresql" else "SELECT"]}]

@@ -99,7 +99,7 @@ def rotate_in_steps(scene, server, shop, disturb):
 
 
 @on(MYSQL, OLD_MARIADB)
-def test_server_is_killed_in_each_step(rotating, server, shop):
+def test_rotation_survives_server_kill_in_each_step(rotating, server, shop):
     def disturb(_):
         server.kill()
         rotating.steward.start()
@@ -109,7 +109,7 @@ def test_server_is_killed_in_each_step(rotating, server, shop):
 
 
 @on(MYSQL, OLD_POSTGRESQL)
-def test_server_stops_answering_in_each_step(rotating, server, shop):
+def test_rotation_survives_silent_server_in_each_step(rotating, server, shop):
     """It keeps its connections, and answers nothing for a while."""
     def disturb(_):
         pause.pause(server.process)
@@ -123,13 +123,13 @@ def test_server_stops_answering_in_each_step(rotating, server, shop):
 
 
 @on(MYSQL, POSTGRESQL)
-def test_connection_secret_is_deleted_in_each_step(rotating, server, shop):
+def test_rotation_survives_deleted_connection_secret_in_each_step(rotating, server, shop):
     assert rotate_in_steps(rotating, server, shop, lambda _: rotating.cluster.delete(
         "secrets", SECRET, shop)) >= 4
 
 
 @on(MYSQL, OLD_MARIADB)
-def test_connection_secret_is_edited_in_each_step(rotating, server, shop):
+def test_rotation_survives_edited_connection_secret_in_each_step(rotating, server, shop):
     """Another client writes values of its own into it: they are replaced."""
     def disturb(_):
         rotating.cluster.patch("secrets", SECRET, shop, {"stringData": {
@@ -140,7 +140,7 @@ def test_connection_secret_is_edited_in_each_step(rotating, server, shop):
 
 
 @on(OLD_MARIADB)
-def test_secret_of_another_owner_is_there_in_each_step(rotating, server, shop):
+def test_rotation_survives_foreign_connection_secret_in_each_step(rotating, server, shop):
     """It has the place of the connection Secret: no login that works ends until it is gone."""
     def disturb(old):
         works = [login for login in (old, connection(rotating, shop)) if server.login(*login)]
@@ -155,7 +155,7 @@ def test_secret_of_another_owner_is_there_in_each_step(rotating, server, shop):
 
 
 @on(OLD_POSTGRESQL)
-def test_password_secret_is_deleted_in_each_step(rotating, server, shop):
+def test_rotation_survives_deleted_password_secret_in_each_step(rotating, server, shop):
     """Its owner makes it again later: until then the login of the connection Secret works."""
     def disturb(_):
         [password] = decoded(rotating, "app", shop)
@@ -175,7 +175,7 @@ def decoded(scene, name, shop):
 
 @pytest.mark.parametrize("hours", [(25, 1), (1, 25)], ids=["forwards", "backwards"])
 @on(OLD_POSTGRESQL)
-def test_clock_is_set_in_each_step(rotating, server, shop, tmp_path, hours):
+def test_rotation_survives_clock_step_in_each_step(rotating, server, shop, tmp_path, hours):
     """By a day: forwards in every second step and backwards in the others, and then the other way
     round.  The certificates of the servers are valid at both times."""
     if not clocks.library():
@@ -222,7 +222,7 @@ class Pair:
 
 
 @on(OLD_MARIADB)
-def test_leader_is_killed_in_each_step(rotating, server, shop):
+def test_rotation_survives_leader_kill_in_each_step(rotating, server, shop):
     """The other replica ends the rotation; applications log in all the time, and no login fails."""
     create(rotating, server, shop, 4)
     assert rotating.steward.stop() == 0

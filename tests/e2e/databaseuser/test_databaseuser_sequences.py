@@ -50,7 +50,7 @@ def shop(pg_scene, namespace):
     pg_scene.forget(namespace)
 
 
-def test_a_sequence(pg_scene, server, shop):
+def test_sequence_rights_are_granted_repaired_and_revoked(pg_scene, server, shop):
     """Granted, repaired, narrowed and revoked."""
     user = pg_scene.create("app", shop, FIRST, grants=READS + [on("tickets", "USAGE", "SELECT")])
     assert server.login("app", FIRST, NEXT) and server.login("app", FIRST, LAST)
@@ -71,7 +71,7 @@ def test_a_sequence(pg_scene, server, shop):
     assert not server.exists("app")
 
 
-def test_later_tables(pg_scene, server, shop):
+def test_default_privileges_cover_later_tables(pg_scene, server, shop):
     """A table can be read at once, long before the next check, and no longer without the grant."""
     pg_scene.create("app", shop, FIRST, grants=READS + [on("*", "SELECT")], resyncSeconds=86400)
     server.sql("CREATE ROLE maker; GRANT CREATE, USAGE ON SCHEMA public TO maker", database="shop")
@@ -98,7 +98,7 @@ def calls(name, *privileges):
             "privileges": list(privileges or ("EXECUTE",))}
 
 
-def test_functions(pg_scene, server, shop):
+def test_function_rights_are_granted_repaired_and_revoked(pg_scene, server, shop):
     """Granted by name and repaired; all, with later ones; locked and adopted; revoked.  One that runs as a
     superuser is not given."""
     server.sql("CREATE ROLE maker; GRANT CREATE, USAGE ON SCHEMA public TO maker; ALTER DEFAULT "
@@ -140,7 +140,7 @@ def test_functions(pg_scene, server, shop):
     server.sql("DROP FUNCTION root; DROP OWNED BY maker; DROP ROLE maker", database="shop")
 
 
-def test_maintain(pg_scene, server, shop):
+def test_maintain_is_granted_where_the_server_has_it(pg_scene, server, shop):
     """On servers that have it; on others the condition names the version."""
     pg_scene.cluster.apply([dbu.secret("app", shop, FIRST),
                             dbu.manifest("app", shop, grants=READS + [on("orders", "MAINTAIN")])])
@@ -154,7 +154,7 @@ def test_maintain(pg_scene, server, shop):
             for c in pg_scene.get("app", shop).get("status", {}).get("conditions", [])))
 
 
-def test_valid_until(pg_scene, server, shop):
+def test_valid_until_is_set_repaired_and_lifted(pg_scene, server, shop):
     """Set, repaired, passed and lifted; an account without it keeps what the server has."""
     until = "SELECT extract(year FROM rolvaliduntil)::int FROM pg_roles WHERE rolname = 'app'"
     pg_scene.create("app", shop, FIRST, grants=READS, validUntil="2040-05-06T07:08:09Z")

@@ -49,7 +49,7 @@ def targets(scene, namespace, name="app"):
 
 
 @pytest.mark.oldest("what the status of a DatabaseUser has")
-def test_targets_of_the_namespace(scene, mariadb, several, down):
+def test_status_lists_targets_of_the_namespace(scene, mariadb, several, down):
     user = scene.create("app", several, FIRST, hosts=["localhost"])
     seen = user["status"]["targets"]
     assert seen[1].pop("state") in ("Unknown", "Unreachable")  # the sweep may have asked it already
@@ -74,7 +74,7 @@ def test_targets_of_the_namespace(scene, mariadb, several, down):
     assert targets(scene, several)["main"]["state"] == "Reachable"
 
 
-def test_the_target_of_others(scene, several):
+def test_forbidden_target_lists_the_allowed_ones(scene, several):
     """An object that was stored without the webhook says which targets it may use instead."""
     scene.cluster.apply([dbu.secret("app", several, FIRST),
                          dbu.manifest("app", several, target="theirs")])
@@ -82,14 +82,14 @@ def test_the_target_of_others(scene, several):
     assert set(targets(scene, several)) == {"main", "down"}
 
 
-def test_an_unknown_target(scene, several):
+def test_unknown_target_lists_the_allowed_ones(scene, several):
     scene.cluster.apply([dbu.secret("app", several, FIRST),
                          dbu.manifest("app", several, target="nowhere")])
     scene.wait_condition("app", several, "TargetReachable", "TargetNotFound")
     assert set(targets(scene, several)) == {"main", "down"}
 
 
-def test_the_list_changes(scene, mariadb, several):
+def test_changed_target_list_reaches_every_status(scene, mariadb, several):
     """Every object follows at once, and an answer that is known stays after a restart of steward."""
     scene.create("app", several, FIRST)
     scene.write_targets(mariadb.target("main", allowedNamespaces=[several]),
@@ -121,7 +121,7 @@ def test_the_list_changes(scene, mariadb, several):
     scene.cluster.delete("configmap", "steward-config", stw.NAMESPACE)
 
 
-def test_long_lists_are_cut(scene, mariadb, several):
+def test_long_target_lists_are_truncated(scene, mariadb, several):
     names = [f"t{i:02}" for i in range(30)]
     many = [f"{'x' * 50}{i}" for i in range(40)] + ["{namespace}" * 22]
     scene.write_targets(mariadb.target("main", allowedDatabases=many),

@@ -69,7 +69,7 @@ def rotated(scene, shop, password, seconds=60):
     return connection(scene, shop)[0]
 
 
-def test_logins_take_turns(twins, server, shop):
+def test_twin_logins_alternate_with_an_overlap(twins, server, shop):
     """The old login works until the end of the overlap, is then locked, and its turn comes again."""
     user = create(twins, server, shop, 4)
     assert connection(twins, shop) == ("app_a", FIRST) and user["status"]["login"] == "app_a"
@@ -106,7 +106,7 @@ def in_shop(server, text):
 
 
 @databases.on(databases.newest(databases.PostgreSQL), databases.newest(databases.MariaDB))
-def test_rotation_does_not_wait_for_a_table_of_grants_that_is_gone(twins, server, shop):
+def test_twin_rotation_ignores_a_missing_table(twins, server, shop):
     """Both logins lack the right.  The new password works, and the old login ends."""
     pg = server.engine == "postgresql"
     where = {"database": "shop", "table": "stock", **({"schema": "public"} if pg else {})}
@@ -123,7 +123,7 @@ def test_rotation_does_not_wait_for_a_table_of_grants_that_is_gone(twins, server
     twins.wait_condition("app", shop, "GrantsSynced", "NoSuchObject")
 
 
-def test_both_logins_see_everything(twins, server, shop):
+def test_twin_logins_share_objects_and_rights(twins, server, shop):
     """Objects that one login made belong to both, and so do rights that come later."""
     create(twins, server, shop)
     assert server.login("app_a", FIRST, "CREATE TABLE made (n INT)")
@@ -151,7 +151,7 @@ def test_both_logins_see_everything(twins, server, shop):
         server.sql("DROP TABLE later", "shop")
 
 
-def test_transition_there_and_back(twins, server, shop):
+def test_account_changes_to_twins_and_back(twins, server, shop):
     """An account that logged in by itself gets twins, and goes back to one account: at any time the
     login of the connection Secret works, and the one before it until the end of the overlap."""
     user = create(twins, server, shop, rotation=None)
@@ -184,7 +184,7 @@ def test_transition_there_and_back(twins, server, shop):
 
 
 @databases.on(databases.newest(databases.MariaDB))
-def test_twins_require_the_certificate_that_the_account_does(twins, server, shop):
+def test_twins_inherit_the_certificate_requirement(twins, server, shop):
     """An administrator asked for it before the object got two logins."""
     create(twins, server, shop, rotation=None)
     server.sql("ALTER USER app@'%' REQUIRE SUBJECT '/CN=one'")
@@ -194,7 +194,7 @@ def test_twins_require_the_certificate_that_the_account_does(twins, server, shop
     assert not server.login("app_a", FIRST)
 
 
-def test_known_password_ends_at_once(twins, server, shop):
+def test_in_place_password_ends_all_others(twins, server, shop):
     """InPlace with a new password ends all others, also those of twins in their overlap."""
     create(twins, server, shop)
     rotate(twins, shop, SECOND)
@@ -216,7 +216,7 @@ def test_known_password_ends_at_once(twins, server, shop):
     assert server.login("app", FIRST)
 
 
-def test_known_password_ends_at_once_after_a_kill(twins, server, shop):
+def test_in_place_password_ends_all_others_after_kill(twins, server, shop):
     """steward dies after it wrote the connection Secret, and before the status: the password that is
     known gets no overlap.  (On MySQL the first write, a mark, is repeated until there is an account.)"""
     create(twins, server, shop)
@@ -237,7 +237,7 @@ def test_known_password_ends_at_once_after_a_kill(twins, server, shop):
     assert server.login("app", SECOND)
 
 
-def test_open_session_stops_the_end(twins, server, shop):
+def test_open_session_delays_locking_of_old_login(twins, server, shop):
     """A client of the old login is still connected when the overlap is over: both logins go on
     working, and so does its session; when that ends, the login is locked."""
     create(twins, server, shop, 1)
@@ -254,7 +254,7 @@ def test_open_session_stops_the_end(twins, server, shop):
 
 
 @databases.on(databases.newest(databases.PostgreSQL))
-def test_login_that_cannot_be_dropped_keeps_no_other_one_open(twins, server, shop):
+def test_undroppable_login_does_not_keep_others_open(twins, server, shop):
     """Another client holds a lock on the first login: the other ones are locked all the same."""
     create(twins, server, shop)
     rotate(twins, shop, SECOND)
@@ -275,7 +275,7 @@ def test_login_that_cannot_be_dropped_keeps_no_other_one_open(twins, server, sho
         server.sql("DROP ROLE dba")
 
 
-def test_foreign_account_is_not_touched(twins, server, shop):
+def test_foreign_account_with_twin_name_is_not_touched(twins, server, shop):
     """Another client has an account with a twin's name: it stays as it is, and so does the password
     that applications use."""
     make = ("CREATE ROLE app_b LOGIN PASSWORD '{}'" if server.engine == "postgresql"
@@ -297,7 +297,7 @@ def test_foreign_account_is_not_touched(twins, server, shop):
     server.sql(drop)
 
 
-def test_foreign_connection_secret_stops_the_rotation(twins, server, shop):
+def test_foreign_connection_secret_pauses_the_rotation(twins, server, shop):
     """Another owner's Secret takes the place of the connection: no login changes until it is gone."""
     create(twins, server, shop, 3)
     twins.cluster.delete("secrets", "app-conn", shop)
@@ -319,7 +319,7 @@ def _take(scene, shop, other):
     return "ownerReferences" not in found["metadata"]
 
 
-def test_restored_secret_does_not_bring_a_login_back(twins, server, shop):
+def test_restored_secret_does_not_unlock_old_login(twins, server, shop):
     """The connection Secret is replaced by an older copy of itself, and is deleted: both are repaired,
     and the locked login stays locked."""
     create(twins, server, shop, 2)
@@ -337,7 +337,7 @@ def test_restored_secret_does_not_bring_a_login_back(twins, server, shop):
     assert server.login("app_b", SECOND) and not server.login("app_a", FIRST)
 
 
-def test_change_by_hand_is_repaired(twins, server, shop):
+def test_manual_twin_changes_are_reverted(twins, server, shop):
     """The locked login is unlocked by hand, and the current one gets another password."""
     create(twins, server, shop)
     if server.engine == "postgresql":
@@ -354,7 +354,7 @@ def test_change_by_hand_is_repaired(twins, server, shop):
         assert server.login("app_a", FIRST, "DO $$ BEGIN ASSERT current_user = 'app'; END $$")
 
 
-def test_killed_after_every_write(twins, server, shop):
+def test_kills_after_each_write_fail_no_login(twins, server, shop):
     """Logins go on while steward dies after each of its writes: no login fails."""
     create(twins, server, shop, 6)
     twins.steward.kill()
@@ -423,7 +423,7 @@ def rotate_quietly_and_beside(scene, server, shop, passwords, victims):
 
 
 @pytest.mark.parametrize("admin", [*long_run([], ["superuser"]), "limited"])
-def test_no_login_fails(twins, server, shop, admin, record_property):
+def test_twin_rotations_under_attack_fail_no_login(twins, server, shop, admin, record_property):
     """Rotations while applications log in, with SIGKILL at random moments, and then beside a tenant who
     does what he can on the same server: no login fails, and no rotation stands.  The admin is not a
     superuser, and has no SUPER."""

@@ -36,7 +36,7 @@ def has_account(server):
     return bool({"app", "app@%"} & server.all_accounts())
 
 
-def test_created_rotated_shrunk_and_deleted(other_scene, server, shop):
+def test_account_is_created_rotated_reduced_and_dropped(other_scene, server, shop):
     reads = PG_READS if server.engine == "postgresql" else READS
     user = other_scene.create("app", shop, FIRST, grants=reads)
     assert user["status"]["engine"] == server.engine
@@ -66,7 +66,7 @@ def test_created_rotated_shrunk_and_deleted(other_scene, server, shop):
     other_scene.wait_event("app", shop, "Deleted")
 
 
-def test_roles(other_scene, server, shop):
+def test_granted_roles_are_limited_by_the_target(other_scene, server, shop):
     """Given, refused beyond the target's list, and revoked when the role becomes an administrator."""
     postgresql = server.engine == "postgresql"
     admin = " WITH ADMIN 'steward-admin'@'%'" if server.engine == "mariadb" else ""

@@ -26,7 +26,7 @@ def _writes(cluster, namespace, since=0):
             if "/events" not in r[1]]
 
 
-def test_disabled(controller, installed, namespace):
+def test_disabled_eru_is_ready(controller, installed, namespace):
     installed.apply(eru.manifest("web", namespace))
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     assert condition(found, "Ready")["status"] == "True"
@@ -36,7 +36,7 @@ def test_disabled(controller, installed, namespace):
 
 
 @pytest.mark.oldest("watches of Deployments")
-def test_target_comes_and_goes(controller, installed, namespace):
+def test_missing_deployment_is_reported_until_created(controller, installed, namespace):
     installed.apply(eru.manifest("web", namespace, enabled=True))
     found = eru.wait_eru(installed, "web", namespace,
                          lambda s: eru.ready_reason(s) == "DeploymentNotFound")
@@ -65,7 +65,7 @@ def test_changed_schedule_takes_effect_at_once(controller, installed, namespace)
 
 
 @pytest.mark.oldest("the Deployment controller, a whole life")
-def test_restart_now(controller, installed, namespace, kubelet):
+def test_restart_annotation_restarts_the_deployment(controller, installed, namespace, kubelet):
     eru.create_available(installed, "web", namespace, replicas=2)
     installed.apply(eru.manifest("web", namespace))
     eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
@@ -100,7 +100,7 @@ def test_restart_now(controller, installed, namespace, kubelet):
     assert len([w for w in _writes(installed, namespace, before) if "/deployments/" in w[1]]) == 1
 
 
-def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
+def test_schedule_restarts_the_deployment(clocked, installed, namespace, kubelet, clock):
     """Due within seconds, by a clock that leaps; at most three requests until it is reported."""
     eru.create_available(installed, "web", namespace)
     schedule, instant = eru.next_minute()
@@ -131,7 +131,7 @@ def test_by_the_clock(clocked, installed, namespace, kubelet, clock):
 
 
 @pytest.mark.oldest("checks of the CRD")
-def test_on_an_excluded_date(clocked, installed, namespace, kubelet, clock):
+def test_excluded_date_skips_the_restart(clocked, installed, namespace, kubelet, clock):
     """The instant is on an excluded date, and the next one is outside of the window."""
     eru.create_available(installed, "web", namespace)
     _, instant = eru.next_minute()
@@ -174,7 +174,7 @@ def _workload(kind, namespace):
     ("statefulset", "StatefulSet", {"readyReplicas": 2, "updatedReplicas": 2}),
     ("daemonset", "DaemonSet", {"numberReady": 1, "updatedNumberScheduled": 1}),
 ])
-def test_other_workloads(controller, installed, namespace, kubelet, node, kind, target, counts):
+def test_statefulset_or_daemonset_restarts(controller, installed, namespace, kubelet, node, kind, target, counts):
     """They come after their Eru, are restarted once, and their rollout is followed to its end."""
     installed.apply(eru.manifest("web", namespace, targetKind=target, enabled=True))
     eru.wait_eru(installed, "web", namespace,
@@ -195,7 +195,7 @@ def test_other_workloads(controller, installed, namespace, kubelet, node, kind, 
     assert len([w for w in writes if w[0] == "patch"]) == 1, writes
 
 
-def test_changed_by_hand_only(controller, installed, namespace, kubelet):
+def test_on_delete_workload_gets_no_stamp(controller, installed, namespace, kubelet):
     """A changed template restarts nothing with OnDelete; no stamp is written."""
     installed.apply(eru.statefulset("web", namespace, type="OnDelete"))
     installed.wait_for("statefulset", "web", namespace,
@@ -207,7 +207,7 @@ def test_changed_by_hand_only(controller, installed, namespace, kubelet):
     assert eru.stamp(installed, "web", namespace, "statefulset") is None
 
 
-def test_a_namesake_of_another_kind(controller, installed, namespace):
+def test_same_name_of_another_kind_is_separate(controller, installed, namespace):
     """A Deployment and a StatefulSet of one name are two workloads."""
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.statefulset("web", namespace, replicas=0))
@@ -222,7 +222,7 @@ def test_a_namesake_of_another_kind(controller, installed, namespace):
 
 
 @pytest.mark.oldest("conflicts of status writes")
-def test_an_annotation_beside_the_first_status(controller, installed, namespace):
+def test_annotation_before_first_status_counts(controller, installed, namespace):
     """It arrives between the read of a run and its write of the status, and counts all the same."""
     names = [f"web{i}" for i in range(40)]
     for name in names:
@@ -239,7 +239,7 @@ def test_an_annotation_beside_the_first_status(controller, installed, namespace)
     ({"spec": {"paused": True}}, "SkippedTargetPaused"),
     ({"spec": {"replicas": 0}}, "SkippedScaledToZero"),
 ])
-def test_skipped(controller, installed, namespace, kubelet, how, reason):
+def test_paused_deployment_is_skipped(controller, installed, namespace, kubelet, how, reason):
     eru.create_available(installed, "web", namespace)
     installed.patch("deployment", "web", namespace, how)
     installed.apply(eru.manifest("web", namespace))
@@ -251,7 +251,7 @@ def test_skipped(controller, installed, namespace, kubelet, how, reason):
     installed.wait_event("web", namespace, reason, "did not restart")
 
 
-def test_failed_rollouts(controller, installed, namespace, kubelet):
+def test_failed_rollout_is_recorded(controller, installed, namespace, kubelet):
     """The Deployment is deleted, is replaced, or is too slow."""
     quiet = controller.metrics_text()
     kubelet.hold.clear()
@@ -289,7 +289,7 @@ def test_failed_rollouts(controller, installed, namespace, kubelet):
         eru.wait_eru(installed, "slow", namespace, lambda s: s.get("lastResult") == "Succeeded")
 
 
-def test_two_for_one(controller, installed, namespace):
+def test_second_eru_of_a_deployment_stalls(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace))
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
@@ -301,7 +301,7 @@ def test_two_for_one(controller, installed, namespace):
     eru.wait_eru(installed, "zz", namespace, lambda s: eru.ready_reason(s) == "Disabled")
 
 
-def test_wrong_specs_stall(controller, installed, namespace):
+def test_stored_invalid_spec_stalls(controller, installed, namespace):
     """Without a webhook."""
     for name, spec, reason in (
             ("a", {"schedule": "0 0 31 2 *"}, "NeverMatches"),
@@ -318,7 +318,7 @@ def _wish(cluster, name, namespace, value):
     cluster.annotate("deployment", name, namespace, {eru.WANTED: value})
 
 
-def test_deployments_that_ask_for_one(controller, installed, namespace):
+def test_annotated_deployment_gets_an_eru(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     _wish(installed, "web", namespace, "true")
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
@@ -332,7 +332,7 @@ def test_deployments_that_ask_for_one(controller, installed, namespace):
     installed.wait_event("web", namespace, "Deleted")
 
 
-def test_one_that_was_changed_is_kept(controller, installed, namespace):
+def test_edited_generated_eru_is_kept(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0, annotations={eru.WANTED: "true"}))
     eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Disabled")
     installed.patch(eru.KIND, "web", namespace, {"spec": {"historyLimit": 9}})
@@ -346,7 +346,7 @@ def test_one_that_was_changed_is_kept(controller, installed, namespace):
     wait.until("the Eru to go", lambda: not installed.get(eru.KIND, "web", namespace), 60)
 
 
-def test_a_users_own_stays(controller, installed, namespace):
+def test_user_created_eru_is_kept(controller, installed, namespace):
     installed.apply({**eru.manifest("nightly", namespace), "spec": {"deploymentname": "web"}})
     installed.apply(eru.deployment("web", namespace, replicas=0))
     eru.wait_eru(installed, "nightly", namespace,
@@ -359,7 +359,7 @@ def test_a_users_own_stays(controller, installed, namespace):
 
 
 @pytest.mark.oldest("kubectl's columns")
-def test_columns(controller, installed, namespace):
+def test_kubectl_get_shows_columns(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace, enabled=True))
     eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")
@@ -370,7 +370,7 @@ def test_columns(controller, installed, namespace):
 
 
 @pytest.mark.oldest("ownership of server-side apply")
-def test_a_settled_one_costs_nothing(controller, installed, namespace):
+def test_settled_eru_causes_no_writes(controller, installed, namespace):
     installed.apply(eru.deployment("web", namespace, replicas=0))
     installed.apply(eru.manifest("web", namespace, enabled=True))
     found = eru.wait_eru(installed, "web", namespace, lambda s: eru.ready_reason(s) == "Active")

@@ -43,7 +43,7 @@ def _assert_restarted_once(cluster, namespace, count, instant):
         assert "missedCount" not in found["status"]
 
 
-def test_down_over_an_instant(run_steward, installed, namespace, due, clock):
+def test_instant_missed_while_down_restarts_once(run_steward, installed, namespace, due, clock):
     one = run_steward(clock=clock)
     instant = due(1)
     eru.wait_eru(installed, "web-0", namespace, lambda s: s.get("nextScheduleTime"))
@@ -53,14 +53,14 @@ def test_down_over_an_instant(run_steward, installed, namespace, due, clock):
     _assert_restarted_once(installed, namespace, 1, instant)
 
 
-def test_created_and_due_before_steward_is_there(run_steward, installed, namespace, due, clock):
+def test_instant_due_before_first_start_restarts_once(run_steward, installed, namespace, due, clock):
     instant = due(1)
     clock.leap(instant, -1)
     run_steward(clock=clock)
     _assert_restarted_once(installed, namespace, 1, instant)
 
 
-def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
+def test_kill_during_restarts_restarts_each_once(run_steward, installed, namespace, due, clock):
     """When the first stamp is seen: others are not yet, just being or already stamped."""
     count = 6
     one = run_steward(clock=clock)
@@ -75,7 +75,7 @@ def test_killed_in_the_middle(run_steward, installed, namespace, due, clock):
     _assert_restarted_once(installed, namespace, count, instant)
 
 
-def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
+def test_two_leaders_restart_once(run_steward, installed, namespace, due, clock):
     """Without leader election each believes that it leads."""
     count = 4
     run_steward(clock=clock)
@@ -85,7 +85,7 @@ def test_two_that_both_lead(run_steward, installed, namespace, due, clock):
     _assert_restarted_once(installed, namespace, count, instant)
 
 
-def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, due, clock):
+def test_leader_death_at_the_instant_restarts_once(run_steward, installed, namespace, due, clock):
     """Another takes over when the lease has expired, and restarts what is due."""
     first = run_steward("--leader-elect", clock=clock)
     instant = due(2)
@@ -102,7 +102,7 @@ def _next_half_hour(now):
     return f"{at.minute} * * * *", at
 
 
-def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, clock):
+def test_clock_steps_restart_once(run_steward, installed, namespace, pods_stay_pending, clock):
     """Forward over an instant, which is then due; back over it, which is then past; and during a
     rollout, which does not depend on the wall clock."""
     stw.uninstall_webhooks(installed)
@@ -147,7 +147,7 @@ def test_the_clock_is_set(run_steward, installed, namespace, pods_stay_pending, 
 
 
 @pytest.mark.node
-def test_real_pods(run_steward, installed, namespace):
+def test_real_pods_are_replaced(run_steward, installed, namespace):
     """On a node: new pods replace the old ones."""
     stw.uninstall_webhooks(installed)
     run_steward()

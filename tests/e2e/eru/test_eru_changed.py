@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("no_webhooks", "kubelet")
 
 
 @pytest.mark.oldest("metadata of single objects, an annotation of the pod template")
-def test_what_has_changed(run_steward, installed, namespace, clock):
+def test_changed_configmap_or_secret_triggers_the_restart(run_steward, installed, namespace, clock):
     """Also while steward was down.  The Secret is read by name, and only its metadata."""
     one = run_steward(clock=clock)
     write(installed, namespace, "ConfigMap", "files", "a")
@@ -54,7 +54,7 @@ def test_what_has_changed(run_steward, installed, namespace, clock):
 
 
 @pytest.mark.oldest("StatefulSets, label selectors of lists")
-def test_of_many_those_that_changed(run_steward, installed, namespace, clock):
+def test_only_statefulsets_with_changes_are_restarted(run_steward, installed, namespace, clock):
     """StatefulSets that a selector matches, each with a ConfigMap, and one that reads nothing."""
     run_steward(clock=clock)
     for name in ("a", "b", "c"):
@@ -87,7 +87,7 @@ def test_of_many_those_that_changed(run_steward, installed, namespace, clock):
 
 
 @pytest.mark.oldest("preconditions of server-side apply")
-def test_killed_after_the_restart(run_steward, installed, namespace, clock, tmp_path):
+def test_kill_after_restart_loses_no_change(run_steward, installed, namespace, clock, tmp_path):
     """By SIGKILL, before the status is written: the instant has one restart, and a change during it
     counts at the next."""
     one = run_steward(clock=clock)

@@ -36,7 +36,7 @@ def begin(cluster, namespace, clock, image, **more):
 
 @pytest.mark.skipif(not registrydouble.program(), reason="needs docker-registry")
 @pytest.mark.oldest("an annotation of the pod template")
-def test_a_tag_that_moves(run_steward, installed, namespace, clock, tmp_path):
+def test_moved_tag_triggers_the_restart(run_steward, installed, namespace, clock, tmp_path):
     """In a real registry, to which images are pushed; and what happens while it is down."""
     real = registrydouble.Real(tmp_path)
     run_steward(f"--image-registries=http://{real.host}", clock=clock)
@@ -62,7 +62,7 @@ def test_a_tag_that_moves(run_steward, installed, namespace, clock, tmp_path):
 
 
 @pytest.mark.oldest("an annotation of the pod template")
-def test_a_registry_that_is_down(run_steward, installed, namespace, clock, double):
+def test_registry_outage_does_not_hide_changes(run_steward, installed, namespace, clock, double):
     """ConfigMaps are compared nevertheless, and a tag that moved meanwhile counts afterwards."""
     run_steward(f"--image-registries=http://{double.host}", clock=clock)
     write(installed, namespace, "ConfigMap", "files", "a")
@@ -85,7 +85,7 @@ def test_a_registry_that_is_down(run_steward, installed, namespace, clock, doubl
 
 
 @pytest.mark.oldest("an annotation of the pod template")
-def test_who_is_not_asked(run_steward, installed, namespace, clock, double):
+def test_unlisted_registries_are_not_contacted(run_steward, installed, namespace, clock, double):
     """Registries that are not listed, images with a digest, and pods that would not pull a newer
     one.  No connection is made to a host that a tenant names."""
     other = registrydouble.Double({"team/app:1": A})
@@ -111,7 +111,7 @@ def test_who_is_not_asked(run_steward, installed, namespace, clock, double):
     other.close()
 
 
-def test_off_by_default(run_steward, installed, namespace, clock, double):
+def test_registries_are_not_contacted_by_default(run_steward, installed, namespace, clock, double):
     """Without the option no registry is asked."""
     run_steward(clock=clock)
     write(installed, namespace, "ConfigMap", "files", "a")
@@ -121,7 +121,7 @@ def test_off_by_default(run_steward, installed, namespace, clock, double):
     assert double.connections == 0
 
 
-def test_many_with_one_image(run_steward, installed, namespace, clock, double):
+def test_shared_image_is_looked_up_once(run_steward, installed, namespace, clock, double):
     """They cost one question an instant."""
     run_steward(f"--image-registries=http://{double.host}", clock=clock)
     names = [f"d{i:02d}" for i in range(12)]
@@ -138,7 +138,7 @@ def test_many_with_one_image(run_steward, installed, namespace, clock, double):
 
 
 @pytest.mark.oldest("preconditions of server-side apply")
-def test_killed_after_the_restart(run_steward, installed, namespace, clock, double, tmp_path):
+def test_kill_after_restart_loses_no_moved_tag(run_steward, installed, namespace, clock, double, tmp_path):
     """By SIGKILL: one restart for the tag that moved before, and one for the move after it."""
     flag = f"--image-registries=http://{double.host}"
     one = run_steward(flag, clock=clock)

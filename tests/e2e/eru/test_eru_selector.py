@@ -19,7 +19,7 @@ def another_namespace(installed, namespace):
 
 
 @pytest.mark.oldest("label selectors of lists")
-def test_all_that_match(controller, installed, namespace, another_namespace, kubelet):
+def test_selector_restarts_all_matching_workloads(controller, installed, namespace, another_namespace, kubelet):
     """No other workload of the namespace, and none of another one with the same labels."""
     eru.create_labelled(installed, namespace, ["a", "b", "mine"])
     installed.apply(eru.labelled("paused", namespace))
@@ -65,7 +65,7 @@ def test_all_that_match(controller, installed, namespace, another_namespace, kub
     assert all(f"/namespaces/{namespace}/deployments?" in r[1] for r in lists), lists
 
 
-def test_one_cannot_be_read(controller, installed, namespace, kubelet):
+def test_unreadable_workload_does_not_block_others(controller, installed, namespace, kubelet):
     """The others are restarted, and the condition names it."""
     eru.create_labelled(installed, namespace, ["a", "b"])
     large = eru.labelled("large", namespace, replicas=0)
@@ -87,7 +87,7 @@ def test_one_cannot_be_read(controller, installed, namespace, kubelet):
 
 
 @pytest.mark.oldest("lists in pages")
-def test_nothing_and_too_many(controller, installed, namespace):
+def test_selector_with_no_or_too_many_matches_is_reported(controller, installed, namespace):
     installed.apply(eru.selecting("nightly", namespace, enabled=True))
     found = eru.wait_eru(installed, "nightly", namespace,
                          lambda s: eru.ready_reason(s) == "NothingMatches")
@@ -146,7 +146,7 @@ _tries = itertools.count()
 
 
 @pytest.mark.oldest("errors of webhooks")
-def test_one_cannot_be_written(controller, installed, namespace, kubelet, break_writes):
+def test_refused_write_does_not_block_others(controller, installed, namespace, kubelet, break_writes):
     """The others are restarted nevertheless; it is restarted when it can be."""
     names = ["a", "b", "c"]
     eru.create_labelled(installed, namespace, names)
@@ -175,7 +175,7 @@ def test_one_cannot_be_written(controller, installed, namespace, kubelet, break_
     ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
      "spec.selector.matchExpressions[0].values: Required value: In and NotIn need values"),
 ])
-def test_wrong_selectors(controller, installed, namespace, spec, want):
+def test_stored_invalid_selector_stalls(controller, installed, namespace, spec, want):
     """Without a webhook: the API server refuses them by its own rules, or they stall."""
     installed.apply(eru.labelled("web", namespace, replicas=0))
     done = installed.apply({**eru.manifest("bad", namespace), "spec": spec}, check=False)

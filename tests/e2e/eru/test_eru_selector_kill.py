@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("no_webhooks", "kubelet")
 
 
 @pytest.mark.oldest("conflicts, and preconditions of server-side apply")
-def test_killed_after_each_write(run_steward, installed, namespace, tmp_path):
+def test_kills_after_each_write_restart_once(run_steward, installed, namespace, tmp_path):
     """By SIGKILL after the status, and between any two restarts; another steward continues."""
     names = [f"web-{i}" for i in range(4)]
     log, deaths = tmp_path / "faults.log", []
@@ -42,7 +42,7 @@ def test_killed_after_each_write(run_steward, installed, namespace, tmp_path):
 
 
 @pytest.mark.oldest("leases")
-def test_two_that_both_lead(run_steward, installed, namespace, clock):
+def test_two_leaders_restart_each_workload_once(run_steward, installed, namespace, clock):
     """By the schedule; without leader election each believes that it leads."""
     names = [f"web-{i}" for i in range(5)]
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_two_that_both_lead(run_steward, installed, namespace, clock):
     eru.assert_each_once(installed, namespace, names, eru.iso(instant))
 
 
-def test_the_leader_dies_at_the_instant(run_steward, installed, namespace, clock):
+def test_leader_death_at_the_instant_restarts_each_once(run_steward, installed, namespace, clock):
     """Another takes over when the lease has expired, and continues."""
     names = [f"web-{i}" for i in range(5)]
     first = run_steward("--leader-elect", clock=clock)

@@ -48,7 +48,7 @@ def alone(controller, run_steward):
 
 
 @pytest.mark.oldest("ownership of the status, a whole life")
-def test_once_and_never_again(controller, installed, backup, proxy):
+def test_one_shot_backup_runs_once(controller, installed, backup, proxy):
     found = backup.apply().succeeded()
     status = found["status"]
     [artifact] = status["artifacts"]
@@ -80,7 +80,7 @@ def test_once_and_never_again(controller, installed, backup, proxy):
 
 
 @pytest.mark.oldest("ownership of the status")
-def test_interval_with_retention(controller, installed, backup, members):
+def test_interval_backup_applies_retention(controller, installed, backup, members):
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 2})
     first = backup.succeeded()["status"]
     assert re.search(r"_v\d{12}_\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d_[0-9a-f]{16}_[0-9a-f-]{36}$",
@@ -91,7 +91,7 @@ def test_interval_with_retention(controller, installed, backup, members):
     assert condition(backup.wait(lambda s: True), "RetentionApplied")["status"] == "True"
 
 
-def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, clock):
+def test_interval_continues_and_old_backups_are_deleted(alone, installed, backup, members, clock):
     def look(n):
         # steward notices a change of the clock within a second; the annotation triggers a look now.
         # Signatures contain the time: a store refuses one that is a quarter of an hour ahead.
@@ -119,7 +119,7 @@ def test_intervals_go_on_and_old_ones_go(alone, installed, backup, members, cloc
     assert set(backup.objects()) == kept
 
 
-def test_a_schedule_waits_for_its_time(controller, installed, backup, proxy):
+def test_scheduled_backup_waits_for_its_time(controller, installed, backup, proxy):
     backup.apply({"schedule": "0 0 1 1 *", "timeZone": "Asia/Shanghai"})
     found = backup.wait(lambda s: s.get("nextScheduleTime"))
     assert found["status"]["nextScheduleTime"].endswith("-12-31T16:00:00Z")
@@ -140,7 +140,7 @@ def test_a_schedule_waits_for_its_time(controller, installed, backup, proxy):
 
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
                                           ("full", "StoreFull"), ("cut", "ConnectFailed")])
-def test_a_store_in_trouble_and_back(controller, installed, backup, proxy, mode, reason):
+def test_store_error_is_reported_and_recovers(controller, installed, backup, proxy, mode, reason):
     proxy.mode, proxy.cut_bytes = mode, 1000
     found = backup.apply().failed(reason)
     assert condition(found, "StoreReachable")["reason"] == reason
@@ -158,7 +158,7 @@ def test_a_store_in_trouble_and_back(controller, installed, backup, proxy, mode,
 
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
-def test_a_store_that_lies(controller, installed, backup, proxy, mode, reason):
+def test_corrupted_upload_is_not_verified(controller, installed, backup, proxy, mode, reason):
     proxy.mode = mode
     found = backup.apply().failed(reason)
     assert condition(found, "Verified")["reason"] == reason
@@ -166,19 +166,19 @@ def test_a_store_that_lies(controller, installed, backup, proxy, mode, reason):
     assert not found["status"].get("artifacts") and not backup.objects()
 
 
-def test_nobody_to_ask(controller, installed, backup):
+def test_unreachable_endpoints_fail_the_backup(controller, installed, backup):
     found = backup.apply(etcdEndpoints=["http://127.0.0.1:1"]).failed("NoHealthyEndpoint")
     assert condition(found, "SourceReachable")["reason"] == "NoHealthyEndpoint"
     assert not condition(found, "StoreReachable")
 
 
-def test_a_dead_endpoint_is_passed_over(controller, installed, backup, members):
+def test_dead_endpoint_is_skipped(controller, installed, backup, members):
     urls = ["http://127.0.0.1:1", *(m.client_url for m in members.members)]
     found = backup.apply(etcdEndpoints=urls).succeeded()
     assert found["status"]["sourceEndpoint"] in urls[1:]
 
 
-def test_no_such_cluster(controller, installed, backup):
+def test_missing_cluster_is_reported(controller, installed, backup):
     manifest = backup.manifest()
     del manifest["spec"]["etcdEndpoints"]
     manifest["spec"]["clusterRef"] = {"name": "nobody"}
@@ -188,7 +188,7 @@ def test_no_such_cluster(controller, installed, backup):
 
 
 @pytest.mark.parametrize("data", [None, {}, {"credentials": "W2RlZmF1bHRdCg=="}])
-def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, data):
+def test_missing_or_invalid_secret_fails_the_backup(controller, installed, backup, data):
     installed.delete("secret", "aws", backup.namespace)
     if data is not None:
         installed.apply({"apiVersion": "v1", "kind": "Secret", "data": data,
@@ -207,7 +207,7 @@ def test_a_secret_that_is_not_there_or_no_good(controller, installed, backup, da
         assert found["status"]["lastSuccessDate"] < failed["retry"]["nextTime"]
 
 
-def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, members, proxy):
+def test_invalid_backup_does_not_affect_others(controller, installed, namespace, members, proxy):
     """Stored without admission: its status reports the error, and others are reconciled (B6)."""
     bad = Backup(installed, namespace, members, proxy, "bad").apply({"schedule": "61 * * * *"})
     found = bad.wait(lambda s: condition({"status": s}, "Stalled"))
@@ -217,7 +217,7 @@ def test_a_bad_one_ends_nobody_but_itself(controller, installed, namespace, memb
     assert controller.running()
 
 
-def test_a_cluster_says_that_its_backups_fail(controller, installed, backup, pods_stay_pending):
+def test_cluster_reports_failing_backups(controller, installed, backup, pods_stay_pending):
     """Reported by a condition of the cluster, without a look into the store (B1)."""
     installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
                      "metadata": {"name": "orders", "namespace": backup.namespace},
@@ -239,7 +239,7 @@ def artifact(age, **more):
             "time": made.strftime("%Y-%m-%dT%H:%M:%SZ"), **more}
 
 
-def test_a_cluster_says_that_its_backups_are_old(controller, installed, backup, pods_stay_pending):
+def test_cluster_reports_old_backups(controller, installed, backup, pods_stay_pending):
     """A suspended schedule causes no failure, but is as bad (B1)."""
     installed.apply({"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster",
                      "metadata": {"name": "orders", "namespace": backup.namespace},
@@ -260,7 +260,7 @@ def test_a_cluster_says_that_its_backups_are_old(controller, installed, backup, 
         assert (told["status"] == "True") == (reason == "BackupFresh")
 
 
-def test_no_agent_image_for_a_volume(controller, installed, backup):
+def test_volume_backup_without_agent_image_stalls(controller, installed, backup):
     manifest = backup.manifest()
     del manifest["spec"]["s3"]
     manifest["spec"].update(storageType="PVC", pvc={"claimName": "disk", "path": "a/db"})
@@ -269,7 +269,7 @@ def test_no_agent_image_for_a_volume(controller, installed, backup):
     assert condition(found, "Stalled")["reason"] == "AgentImageMissing"
 
 
-def test_a_killed_steward_begins_again(alone, installed, backup, proxy):
+def test_interrupted_backup_is_started_again(alone, installed, backup, proxy):
     """A backup in progress is started again; a completed one is not repeated."""
     one = alone()
     proxy.mode, proxy.pause = "slow", 2
@@ -283,7 +283,7 @@ def test_a_killed_steward_begins_again(alone, installed, backup, proxy):
     assert list(backup.objects()) == [backup.path]
 
 
-def test_a_deleted_backup_stops(controller, installed, backup, proxy):
+def test_deleted_backup_stops_its_upload(controller, installed, backup, proxy):
     proxy.mode, proxy.pause = "slow", 3
     backup.apply()
     wait.until("an upload to begin", lambda: [m for m, _ in proxy.log if m == "PUT"], 20)
@@ -291,7 +291,7 @@ def test_a_deleted_backup_stops(controller, installed, backup, proxy):
     wait.until("it to be gone", lambda: not backup.status(), 10)
 
 
-def test_stopping_does_not_wait_for_a_store(alone, installed, backup, proxy):
+def test_shutdown_does_not_wait_for_an_upload(alone, installed, backup, proxy):
     one = alone()
     proxy.mode, proxy.pause = "slow", 20
     backup.apply()
@@ -299,7 +299,7 @@ def test_stopping_does_not_wait_for_a_store(alone, installed, backup, proxy):
     assert one.stop(seconds=10) == 0
 
 
-def test_many_slow_ones_do_not_block_others(controller, installed, namespace, members, proxy, bucket):
+def test_slow_uploads_do_not_block_reconciles(controller, installed, namespace, members, proxy, bucket):
     """Transfers run in threads of their own and do not block reconciling."""
     proxy.mode, proxy.pause = "slow", 3
     for i in range(8):

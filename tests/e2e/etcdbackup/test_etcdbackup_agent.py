@@ -72,7 +72,7 @@ def steward_(run_steward):
     return run_steward(f"--agent-image={agentpod.IMAGE}")
 
 
-def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume):
+def test_lingering_successful_pod_counts_once(steward_, volume):
     pod = volume.apply().wait_pod()
     volume.wait("Running")
     volume.hold(pod)
@@ -91,7 +91,7 @@ def test_one_that_has_ended_counts_once_however_long_it_lingers(steward_, volume
     assert steward_.metric("steward_etcd_backups_total", result="succeeded") == 1
 
 
-def test_one_that_failed_counts_once(steward_, volume):
+def test_failed_pod_counts_once(steward_, volume):
     pod = volume.apply().wait_pod()
     volume.hold(pod)
     volume.end(pod, fault="Store", reason="StoreFull", error="no space")
@@ -107,7 +107,7 @@ def test_one_that_failed_counts_once(steward_, volume):
     volume.wait_no_pod()
 
 
-def test_one_that_somebody_deletes_is_made_again(steward_, volume):
+def test_deleted_pod_is_recreated(steward_, volume):
     pod = volume.apply().wait_pod()
     volume.cluster.delete("pod", pod["metadata"]["name"], volume.namespace, wait_gone=False,
                           grace_seconds=0)
@@ -116,7 +116,7 @@ def test_one_that_somebody_deletes_is_made_again(steward_, volume):
     assert [a["revision"] for a in volume.wait("Succeeded")["status"]["artifacts"]] == [8]
 
 
-def test_one_that_lingers_does_not_end_the_next(run_steward, volume, clock):
+def test_lingering_pod_does_not_count_for_next_instant(run_steward, volume, clock):
     """An old result does not count for the instant that has become due since."""
     run_steward(f"--agent-image={agentpod.IMAGE}", clock=clock)
     pod = volume.apply(backupIntervalInSecond=60).wait_pod()
@@ -214,7 +214,7 @@ def ended(code, message=""):
     ("Failed", {"containerStatuses": [ended(137, "no report")]}),
 ], ids=["container", "sidecar", "ended-sidecar", "killed-container"])
 @pytest.mark.parametrize("fails", [False, True])
-def test_backup_ends_with_its_own_container(steward_, installed, volume, phase, more, fails):
+def test_sidecar_does_not_change_the_result(steward_, installed, volume, phase, more, fails):
     """A proxy that runs on, or ends first, does not change the result."""
     pod = volume.apply().wait_pod()
     volume.hold(pod)
@@ -226,7 +226,7 @@ def test_backup_ends_with_its_own_container(steward_, installed, volume, phase, 
     volume.hold(pod, held=False)
 
 
-def test_end_of_a_proxy_is_not_that_of_a_backup(steward_, installed, volume):
+def test_exited_proxy_does_not_end_the_backup(steward_, installed, volume):
     pod = volume.apply().wait_pod()
     running = {**RUNS, "name": "snapshot"}
     set_status(installed, pod, phase="Running", initContainerStatuses=[ended(0, "no report")],
@@ -245,7 +245,7 @@ PLACE = {"nodeSelector": {"disk": "fast"}, "tolerations": [{"key": "etcd", "oper
          "priorityClassName": "system-cluster-critical", "imagePullSecrets": [{"name": "registry"}]}
 
 
-def test_pod_is_as_the_spec_says(steward_, volume):
+def test_pod_matches_the_spec(steward_, volume):
     pod = volume.apply(pod={**PLACE, "labels": {"team": "a"}, "annotations": {"mesh/inject": "false"},
                             "resources": {"requests": {"memory": "1Gi"}}}).wait_pod()
     for name, value in PLACE.items():
@@ -261,7 +261,7 @@ def test_pod_is_as_the_spec_says(steward_, volume):
 # --- what a later backup needs
 
 
-def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namespace, volume, tmp_path):
+def test_missing_secret_is_reported_before_the_backup(steward_, installed, namespace, volume, tmp_path):
     """Of a schedule whose next backup is far away."""
     volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="S3",
                   clientTLSSecret="tls", authSecret="user", backupPolicy={"schedule": "0 0 1 1 *"},
@@ -308,7 +308,7 @@ def test_missing_secret_is_known_before_it_is_needed(steward_, installed, namesp
     gives("StoreReachable", "SecretMissing", 'no Secret "aws"')
 
 
-def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, volume, tmp_path):
+def test_pod_is_created_after_its_secret(steward_, installed, namespace, volume, tmp_path):
     """It would hang until its deadline otherwise.  The keys of cert-manager become the files of the others."""
     volume.create("EtcdBackup", etcdEndpoints=["https://192.0.2.1:2379"], storageType="PVC",
                   clientTLSSecret="tls", pvc={"claimName": "disk", "path": "db"})
@@ -322,7 +322,7 @@ def test_pod_waits_for_its_secret_to_be_there(steward_, installed, namespace, vo
 
 
 @pytest.mark.parametrize("outcome", ["Succeeded", "Failed"])
-def test_a_steward_that_dies_behind_each_write(run_steward, volume, tmp_path, outcome):
+def test_kills_after_each_write_count_one_result(run_steward, volume, tmp_path, outcome):
     """During a whole backup: no result is counted twice, no pod is left."""
     log = tmp_path / "faults.log"
     fault = {} if outcome == "Succeeded" else {"fault": "Source", "reason": "NoHealthyEndpoint",

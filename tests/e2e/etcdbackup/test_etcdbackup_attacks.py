@@ -81,7 +81,7 @@ def victim():
     one.server_close()
 
 
-def test_a_store_that_is_inside(controller, backup, victim):
+def test_internal_store_endpoint_leaks_nothing(controller, backup, victim):
     """s3.endpoint names a server that only steward can reach."""
     spec = backup.manifest()["spec"]["s3"]
     backup.apply(s3={**spec, "endpoint": victim.url})
@@ -90,7 +90,7 @@ def test_a_store_that_is_inside(controller, backup, victim):
     assert condition(found, "StoreReachable")["reason"] == "EndpointNotAllowed"
 
 
-def test_an_etcd_that_is_inside(controller, backup, victim):
+def test_internal_etcd_endpoint_leaks_nothing(controller, backup, victim):
     """The same for etcdEndpoints."""
     backup.apply(etcdEndpoints=[victim.url])
     found = backup.wait(lambda s: s.get("lastError"), 60)
@@ -98,7 +98,7 @@ def test_an_etcd_that_is_inside(controller, backup, victim):
     assert condition(found, "SourceReachable")["reason"] == "EndpointNotAllowed"
 
 
-def test_retention_touches_only_its_own(controller, installed, backup, members, proxy):
+def test_retention_deletes_only_own_snapshots(controller, installed, backup, members, proxy):
     """Snapshots with the same prefix of another cluster ID, another object, or no owner stay."""
     backup.apply({"backupIntervalInSecond": 60, "maxBackups": 1})
     first = backup.succeeded()["status"]["artifacts"][0]["uri"]
@@ -132,7 +132,7 @@ def put(proxy, key):
                         f"{proxy.url}/{s3.BUCKET}/{key.replace(':', '%3A')}"], check=True)
 
 
-def test_two_objects_on_one_path(controller, installed, backup, namespace, members, proxy):
+def test_younger_object_waits_for_the_path(controller, installed, backup, namespace, members, proxy):
     """Without admission: the younger one does nothing until the path is free."""
     backup.apply().succeeded()
     other = Backup(installed, namespace, members, proxy, name="db2")
@@ -145,8 +145,8 @@ def test_two_objects_on_one_path(controller, installed, backup, namespace, membe
     other.succeeded(60)
 
 
-def test_two_objects_on_one_path_at_admission(installed, run_steward, backup, namespace, members,
-                                              proxy):
+def test_second_object_on_a_path_is_refused(installed, run_steward, backup, namespace, members,
+                                            proxy):
     """Refused; the message has the name of the other object only if it is in the same namespace."""
     run_steward("--role=webhook", webhook=True)
     backup.apply()
@@ -168,8 +168,8 @@ WAITING = 60
 LARGE = 800 << 10
 
 
-def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, installed, namespace, members,
-                                                             proxy, bucket):
+def test_waiting_backups_hold_no_memory_or_all_slots(controller, installed, namespace, members,
+                                                     proxy, bucket):
     """Each has a Secret of 800 KiB, and a store that does not answer.  One of another namespace is made
     meanwhile."""
     before = replicas.memory_of(controller.process.pid)[0]
@@ -200,7 +200,7 @@ def test_backups_that_wait_hold_no_memory_and_not_all_places(controller, install
 
 
 @pytest.mark.thorough("a minute passes until a transfer is too slow")
-def test_slow_transfers_of_others_end_while_one_waits(controller, installed, namespace, proxy, bucket):
+def test_slow_transfers_of_others_end_for_a_waiting_one(controller, installed, namespace, proxy, bucket):
     """Two namespaces have all places, and a store that takes 32 KiB a second: never slow enough for the
     deadlines of a request."""
     assert controller.running()

@@ -44,7 +44,7 @@ def follow(stage, commands, folder):
 
 
 @pytest.mark.node
-def test_the_page(agent_stage, proxy, tmp_path):
+def test_commands_of_the_page_work(agent_stage, proxy, tmp_path):
     """All kubectl commands that it shows, in order; then those that need no Kubernetes."""
     write_files(tmp_path, proxy)
     orders = agent_stage.etcd("orders")
@@ -75,19 +75,19 @@ def without_kubernetes(binary, proxy, folder):
     assert "orders_v" in result.stdout and "orders.db" in result.stdout
 
 
-def test_the_page_has_what_is_followed():
+def test_page_contains_the_tested_files():
     assert set(FILES) == {"backup.yaml", "restore.yaml", "nightly.yaml", "back.yaml"}
     assert all(any(name in command for command, _ in COMMANDS) for name in FILES)
 
 
 @pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["errors"])
-def test_what_the_proxy_says(steward, cluster, namespace, body, said):
+def test_error_messages_match_the_page(steward, cluster, namespace, body, said):
     assert steward.running()
     readme.check_answer(cluster, namespace, body, said)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_proxy_lets_them_in(steward, cluster, namespace, name):
+def test_manifests_of_the_page_are_accepted(steward, cluster, namespace, name):
     """Accepted, with warnings only about objects that do not exist yet."""
     assert steward.running()
     result = cluster.kubectl("apply", "--dry-run=server", "-n", namespace, "-f", "-",

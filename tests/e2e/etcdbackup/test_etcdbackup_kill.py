@@ -47,8 +47,8 @@ class Dying(Backup):
 
 
 @pytest.mark.parametrize("policy", [{}, {"backupIntervalInSecond": 3600}], ids=["once", "interval"])
-def test_killed_behind_each_call(controller, run_steward, installed, namespace, members, store,
-                                 tmp_path, policy):
+def test_kill_after_each_call_completes_the_backup(controller, run_steward, installed, namespace, members, store,
+                                                   tmp_path, policy):
     log, calls = tmp_path / "faults.log", []
     assert controller.stop() == 0, controller.log_tail()
     for at in range(1, CALLS_MAX):

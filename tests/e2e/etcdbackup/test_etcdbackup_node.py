@@ -61,7 +61,7 @@ def check_snapshot(data, writer, count, folder):
         member.wait()
 
 
-def test_once_to_s3(etcd, proxy, tmp_path):
+def test_s3_backup_contains_acknowledged_writes(etcd, proxy, tmp_path):
     with etcd.writer() as writer:
         writer.wait_writes(50)
         before = len(writer.acknowledged)
@@ -78,7 +78,7 @@ def test_once_to_s3(etcd, proxy, tmp_path):
     check_snapshot(data, writer, before, tmp_path)
 
 
-def test_members_that_are_down_are_passed_over(etcd, proxy):
+def test_hanging_members_are_skipped(etcd, proxy):
     """B8: a member hangs during the backup."""
     with contextlib.ExitStack() as down:
         victim = etcd.followers()[0]
@@ -93,7 +93,7 @@ MISBEHAVIOUR = {"down": "ConnectFailed", "denied": "AccessDenied", "full": None,
                 "short": None, "flipped": None}
 
 
-def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
+def test_damaged_uploads_are_never_reported_as_backups(etcd, bucket):
     """A damaged upload is never reported as a backup; when the store works again, a backup is made.
     All modes at the same time, each with its own proxy."""
     proxies = {mode: s3.Proxy(bucket) for mode in MISBEHAVIOUR}
@@ -114,7 +114,7 @@ def test_stores_that_misbehave_and_then_do_not(etcd, bucket):
         proxy.close()
 
 
-def test_a_store_that_is_slow(etcd, proxy):
+def test_slow_store_completes_the_backup(etcd, proxy):
     proxy.mode, proxy.pause = "slow", 0.5
     backups.apply(etcd, "store-slow", **backups.to_s3(proxy, "slow.db"))
     backups.wait_phase(etcd, "store-slow", "Succeeded", 120)
@@ -130,7 +130,7 @@ def claim(etcd):
     return "backups"
 
 
-def test_onto_a_volume_by_an_agent(etcd, claim, tmp_path):
+def test_volume_backup_contains_acknowledged_writes(etcd, claim, tmp_path):
     """The volume is accessible from a pod only: one with steward's image writes the snapshot."""
     with etcd.writer(prefix="v/") as writer:
         writer.wait_writes(50)
@@ -182,14 +182,14 @@ def mesh(etcd):
         etcd.cluster.delete(kind, name, None)
 
 
-def test_backup_onto_a_volume_ends_beside_the_proxies_of_a_mesh(etcd, claim, mesh):
+def test_volume_backup_ends_beside_mesh_proxies(etcd, claim, mesh):
     backups.apply(etcd, "mesh", storageType="PVC", pvc={"claimName": claim, "path": "mesh"})
     found = backups.wait_phase(etcd, "mesh", "Succeeded", 90)
     assert found["status"]["artifacts"][0]["verified"]
     assert not found["status"]["consecutiveFailures"]
 
 
-def test_the_cluster_tells_of_its_backups(etcd, proxy):
+def test_cluster_status_shows_the_newest_backup(etcd, proxy):
     """Backups at an interval: BackupReady, and the newest backup in the status of the cluster."""
     backups.apply(etcd, "hourly", backupPolicy={"backupIntervalInSecond": 3600, "maxBackups": 2},
           **backups.to_s3(proxy, "hourly"))

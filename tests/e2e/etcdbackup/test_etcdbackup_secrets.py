@@ -81,7 +81,7 @@ def backup(installed, namespace, members, proxy, authority):
     return one
 
 
-def test_certificates_users_and_an_own_ca(controller, backup):
+def test_backup_uses_certificates_password_and_private_ca(controller, backup):
     found = backup.apply().succeeded()
     [artifact] = found["status"]["artifacts"]
     data = backup.objects()[backup.path].read_bytes()
@@ -92,7 +92,7 @@ def test_certificates_users_and_an_own_ca(controller, backup):
     assert "PRIVATE KEY" not in everywhere
 
 
-def test_a_store_of_another_ca_is_refused(controller, backup, authority, proxy):
+def test_store_with_another_ca_is_refused(controller, backup, authority, proxy):
     backup.give_store(authority / "wrong")
     found = backup.apply().failed("TLSFailed")
     assert condition(found, "StoreReachable")["reason"] == "TLSFailed"
@@ -101,14 +101,14 @@ def test_a_store_of_another_ca_is_refused(controller, backup, authority, proxy):
     backup.mended()
 
 
-def test_a_store_whose_ca_nobody_gave_is_refused(controller, backup, proxy):
+def test_store_without_given_ca_is_refused(controller, backup, proxy):
     backup.secret(SECRET, credentials=s3.CREDENTIALS)
     backup.cluster.patch("secret", SECRET, backup.namespace, {"data": {"ca.crt": None}})
     backup.apply().failed("TLSFailed")
     assert not proxy.log
 
 
-def test_members_of_another_ca_are_refused(controller, backup, authority):
+def test_members_with_another_ca_are_refused(controller, backup, authority):
     backup.give_tls(ca=authority / "wrong" / "ca.crt")
     found = backup.apply().failed("TLSFailed")
     assert condition(found, "SourceReachable")["reason"] == "TLSFailed"
@@ -116,7 +116,7 @@ def test_members_of_another_ca_are_refused(controller, backup, authority):
     backup.mended()
 
 
-def test_a_certificate_that_could_be_a_user(controller, backup):
+def test_certificate_with_user_common_name_is_refused(controller, backup):
     backup.give_tls(pair="tls")
     found = backup.apply().failed("AuthFailed")
     assert "CommonName" in condition(found, "SourceReachable")["message"]
@@ -125,7 +125,7 @@ def test_a_certificate_that_could_be_a_user(controller, backup):
 
 
 @pytest.mark.parametrize("password", ["wr0ng-pa55word", None])
-def test_a_password_that_is_wrong_or_missing(controller, backup, password):
+def test_wrong_or_missing_password_fails_the_backup(controller, backup, password):
     if password:
         backup.secret("root", username="root", password=password)
     found = backup.apply(authSecret="root" if password else None).failed("AuthFailed")

@@ -81,7 +81,7 @@ def write_status(cluster, namespace, **status):
 # --- refused, with all errors
 
 @pytest.mark.oldest("webhook calls")
-def test_a_cluster_with_all_that_is_wrong(webhook, namespace):
+def test_all_errors_of_a_cluster_are_reported_at_once(webhook, namespace):
     said = refusal(webhook, ec(
         namespace, size=9, version="3.5.1", repository="quay.io/coreos/etcd:v3",
         pod={"labels": {"app": "x", "etcd_node": "y"}, "antiAffinity": True, "affinity": {},
@@ -130,11 +130,11 @@ def test_a_cluster_with_all_that_is_wrong(webhook, namespace):
     ({"size": "three"}, 'spec.size: Invalid value: "three": must be an integer'),
     ({"TLS": {"auto": {"provider": "CertManager"}}}, 'Unsupported value: "CertManager"'),
 ], ids=str)
-def test_a_cluster_with_one_thing_wrong(webhook, namespace, spec, text):
+def test_invalid_cluster_field_is_refused(webhook, namespace, spec, text):
     assert text in refusal(webhook, ec(namespace, **spec))
 
 
-def test_names(webhook, namespace):
+def test_invalid_cluster_names_are_refused(webhook, namespace):
     for name, text in (("a" * 53, "must be at most 52 characters"),
                        ("1st", "must start with a letter and hold only a-z, 0-9 and '-', because a "
                                "Service gets this name")):
@@ -146,7 +146,7 @@ def test_names(webhook, namespace):
         assert webhook.get(f"{kind}s.{GROUP}", "2nd.of-many", namespace)
 
 
-def test_a_backup_with_all_that_is_wrong(webhook, namespace):
+def test_all_errors_of_a_backup_are_reported_at_once(webhook, namespace):
     said = refusal(webhook, eb(
         namespace, etcdEndpoints=["https://a:2379", "http://root:hunter2@b:2379"],
         s3={"path": "bucket"}, pvc={"claimName": "c", "path": "../x"},
@@ -174,7 +174,7 @@ def test_a_backup_with_all_that_is_wrong(webhook, namespace):
         webhook, eb(namespace, backupPolicy={"maxBackups": 3}))
 
 
-def test_a_restore_with_all_that_is_wrong(webhook, namespace):
+def test_all_errors_of_a_restore_are_reported_at_once(webhook, namespace):
     said = refusal(webhook, er(
         namespace, s3={"path": "bucket/x"}, mode="Replace",
         template={"size": 8, "version": "3.5.2", "storage": {"medium": "EmptyDir"},
@@ -191,7 +191,7 @@ def test_a_restore_with_all_that_is_wrong(webhook, namespace):
 
 # --- accepted
 
-def test_the_manifest_of_the_article(webhook, namespace):
+def test_article_manifest_is_accepted_with_warnings(webhook, namespace):
     """Literally; warnings report what is problematic about it."""
     obj = yaml.safe_load(ARTICLE)
     obj["metadata"]["namespace"] = namespace
@@ -203,7 +203,7 @@ def test_the_manifest_of_the_article(webhook, namespace):
 
 
 @pytest.mark.oldest("defaults, the schema")
-def test_what_is_absent_is_added(webhook, namespace):
+def test_defaults_are_added_and_kept(webhook, namespace):
     """The version is stored at creation, and stays when a later manifest omits it."""
     apply(webhook, ec(namespace, storage={}, failover={}))
     live = get(webhook, namespace)
@@ -226,7 +226,7 @@ def test_what_is_absent_is_added(webhook, namespace):
 
 @pytest.mark.oldest("the schema")
 @pytest.mark.parametrize("path", sorted(paths.SAMPLES.glob("etcd_*.yaml")), ids=lambda p: p.name)
-def test_samples(webhook, namespace, path):
+def test_samples_are_accepted(webhook, namespace, path):
     """With kubectl's validation against the schema."""
     obj = yaml.safe_load(path.read_text("utf-8"))
     obj["metadata"]["namespace"] = namespace
@@ -235,7 +235,7 @@ def test_samples(webhook, namespace, path):
 
 
 @pytest.mark.oldest("warnings")
-def test_warnings(webhook, namespace):
+def test_warnings_reach_kubectl(webhook, namespace):
     said = apply(webhook, ec(namespace, size=4, version="3.4.23", storage={"medium": "EmptyDir"},
                              pod={"busyboxImage": "busybox:1.28", "antiAffinity": True},
                              options={"quotaBackendBytes": "9Gi"})).stderr
@@ -254,7 +254,7 @@ def test_warnings(webhook, namespace):
         assert f"Warning: {text}" in said
 
 
-def test_secrets_of_tls(webhook, namespace):
+def test_unusable_tls_secrets_are_warned_about(webhook, namespace):
     webhook.create({"apiVersion": "v1", "kind": "Secret",
                     "metadata": {"name": "half", "namespace": namespace},
                     "stringData": {"peer.crt": "hunter2", "peer.key": "hunter2"}})
@@ -269,7 +269,7 @@ def test_secrets_of_tls(webhook, namespace):
 # --- changed
 
 @pytest.mark.oldest("the scale subresource")
-def test_scale(webhook, namespace):
+def test_scale_subresource_refuses_bad_sizes(webhook, namespace):
     """No webhook is called for the subresource: the schema refuses sizes that would be fatal."""
     apply(webhook, ec(namespace, size=1))
     webhook.kubectl("scale", "etcd", "orders", "-n", namespace, "--replicas=3")
@@ -285,7 +285,7 @@ def test_scale(webhook, namespace):
     assert shown["status"] == {"replicas": 3, "selector": "etcd_cluster=orders"}
 
 
-def test_versions_one_after_another(webhook, namespace):
+def test_version_changes_one_minor_at_a_time(webhook, namespace):
     apply(webhook, ec(namespace, version="3.4.23"))
     assert ('spec.version: Invalid value: "3.6.0": upgrade one minor at a time: next is 3.5'
             in refusal(webhook, ec(namespace, version="3.6.0")))
@@ -308,7 +308,7 @@ def test_versions_one_after_another(webhook, namespace):
 
 
 @pytest.mark.oldest("webhook calls")
-def test_what_stays(webhook, namespace):
+def test_storage_and_domain_are_immutable(webhook, namespace):
     apply(webhook, ec(namespace, storage={"size": "10Gi", "storageClassName": "a"},
                       pod={"ClusterDomain": "cluster.local"}))
     for change, text in (
@@ -329,7 +329,7 @@ def test_what_stays(webhook, namespace):
                     pod={"ClusterDomain": "cluster.local"}))
 
 
-def test_a_one_shot_stays_one(webhook, namespace):
+def test_one_shot_backup_is_immutable(webhook, namespace):
     apply(webhook, eb(namespace))
     assert ("spec.backupPolicy.backupIntervalInSecond: Forbidden: field is immutable (was 0)"
             in refusal(webhook, eb(namespace, backupPolicy={"backupIntervalInSecond": 60})))
@@ -339,7 +339,7 @@ def test_a_one_shot_stays_one(webhook, namespace):
 
 
 @pytest.mark.oldest("webhook calls for finalizers and status")
-def test_rules_that_came_later(webhook, installed, steward_binary, namespace):
+def test_stored_objects_against_new_rules_can_be_changed(webhook, installed, steward_binary, namespace):
     """Objects stored without a webhook can still be changed; the webhook warns about them."""
     urls = {kind: installed.get(kind, name) for kind, name in stw.WEBHOOK_CONFIGURATIONS}
     stw.uninstall_webhooks(installed)
@@ -367,7 +367,7 @@ def test_rules_that_came_later(webhook, installed, steward_binary, namespace):
     apply(webhook, ec(namespace, version="3.5.16", pod={"labels": {}}))
 
 
-def test_the_word_that_gives_up_data(webhook, namespace):
+def test_force_annotation_is_checked(webhook, namespace):
     apply(webhook, ec(namespace))
     obj = ec(namespace)
     obj["metadata"]["annotations"] = {FORCE: "orders-bcdfghjklm"}
@@ -380,7 +380,7 @@ def test_the_word_that_gives_up_data(webhook, namespace):
 
 
 @pytest.mark.oldest("warnings")
-def test_deletion_is_commented_on(webhook, namespace):
+def test_deletion_warns_about_data_loss(webhook, namespace):
     apply(webhook, ec(namespace, volumeRetention={"whenDeleted": "Delete"}))
     assert ("Warning: volumeRetention.whenDeleted is Delete: the data goes with the cluster, and "
             "there is no verified backup of it") in \
@@ -393,7 +393,7 @@ def test_deletion_is_commented_on(webhook, namespace):
 # --- shown
 
 @pytest.mark.oldest("kubectl's columns")
-def test_columns_and_short_names(webhook, namespace):
+def test_kubectl_get_shows_columns_by_short_names(webhook, namespace):
     apply(webhook, ec(namespace, version="3.5.21"))
     apply(webhook, eb(namespace))
     apply(webhook, er(namespace, template={}))
@@ -422,7 +422,7 @@ def test_columns_and_short_names(webhook, namespace):
 
 
 @pytest.mark.oldest("the schema")
-def test_what_the_schema_holds_by_itself(controller, installed, namespace):
+def test_schema_refuses_bad_fields_without_webhook(controller, installed, namespace):
     """Without a webhook: the CRD schema refuses what it can check by itself."""
     for obj, text in (
             (ec(namespace, size=0), "spec.size"), (ec(namespace, size=8), "spec.size"),
@@ -439,7 +439,7 @@ def test_what_the_schema_holds_by_itself(controller, installed, namespace):
         assert reply.returncode != 0 and text in reply.stderr, reply.stderr
 
 
-def test_what_a_restore_is_made_from(steward, cluster, namespace, pods_stay_pending):
+def test_restore_source_must_exist(steward, cluster, namespace, pods_stay_pending):
     """Here steward watches the namespace, so it knows which objects exist."""
     assert steward.running()
     assert ('spec.template: Required value: no EtcdCluster "orders" to copy; give template'

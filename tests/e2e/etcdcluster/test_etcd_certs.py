@@ -32,7 +32,7 @@ def wait_served(given):
 
 
 @pytest.mark.node
-def test_another_certificate_of_the_same_authority(given):
+def test_renewed_certificate_is_reloaded_without_restart(given):
     """etcd reloads it by itself: no member is restarted."""
     etcd, uids = given.etcd, given.etcd.uids()
     with etcd.writer() as writer:
@@ -45,7 +45,7 @@ def test_another_certificate_of_the_same_authority(given):
 
 
 @pytest.mark.node
-def test_another_authority(given):
+def test_changed_ca_restarts_one_member_at_a_time(given):
     """First all trust both CAs, with one restart at a time; then the new one signs."""
     etcd, before = given.etcd, given.etcd.uids()
     both = given.data["peer"]["peer-ca.crt"] + given.new_authority("second")
@@ -68,7 +68,7 @@ def test_another_authority(given):
 
 
 @pytest.mark.node
-def test_a_certificate_that_has_ended(given):
+def test_expired_certificate_is_reported(given):
     """Existing connections keep writing, new ones fail; steward reports it, changes nothing."""
     etcd, uids = given.etcd, given.etcd.uids()
     with etcd.writer() as writer:
@@ -90,7 +90,7 @@ def test_a_certificate_that_has_ended(given):
 
 
 @pytest.mark.node
-def test_keys_of_type_tls_instead(given):
+def test_changed_key_names_of_secret_recreate_one_by_one(given):
     """Secrets that get tls.crt, tls.key and ca.crt instead of the other keys: members keep the files they
     have, and are recreated one at a time; new connections are served all the time."""
     etcd, before = given.etcd, given.etcd.uids()
@@ -108,7 +108,7 @@ def test_keys_of_type_tls_instead(given):
     etcd.check_same()
 
 
-def test_before_they_end(controller, installed, namespace, pods_stay_pending):
+def test_own_certificates_are_renewed_in_time(controller, installed, namespace, pods_stay_pending):
     """Certificates of steward's own CA are reissued as renewBeforeDays requires, not before."""
     assert controller.running()
     etcd = ecs.EtcdCluster(installed, namespace, "own")
@@ -136,7 +136,7 @@ def test_before_they_end(controller, installed, namespace, pods_stay_pending):
         if line.startswith("steward_etcd_certificate_not_after_seconds{")), 20)
 
 
-def test_how_long_they_last(controller, installed, namespace, pods_stay_pending, tmp_path):
+def test_expiry_of_user_certificates_is_reported(controller, installed, namespace, pods_stay_pending, tmp_path):
     """The first expiry of a user's certificates is reported 30 days ahead."""
     assert controller.running()
     etcd = ecs.EtcdCluster(installed, namespace, "given")
@@ -174,7 +174,7 @@ def days_left(steward, namespace, cluster="own"):
     return (end - time.time()) / 86400
 
 
-def test_without_certificates_nothing_is_told(controller, installed, namespace, pods_stay_pending):
+def test_cluster_without_tls_has_no_expiry_metric(controller, installed, namespace, pods_stay_pending):
     """A metric of 0 would mean one that expired in 1970."""
     etcd = ecs.EtcdCluster(installed, namespace, "plain")
     etcd.apply(size=1)

@@ -111,7 +111,7 @@ def says_why(obj):
     return "its volume is full" in condition(obj, "Degraded").get("message", "")
 
 
-def test_one_is_full(etcd, small):
+def test_full_volume_of_one_member_is_reported(etcd, small):
     uids = etcd.uids()
     with etcd.writer() as writer:
         writer.wait_writes(20)
@@ -126,7 +126,7 @@ def test_one_is_full(etcd, small):
     etcd.check_same(writer)
 
 
-def test_all_are_full(etcd, small):
+def test_full_volumes_of_all_members_change_nothing(etcd, small):
     uids, members = etcd.uids(), etcd.names()
     with etcd.writer(prefix="all/") as writer:
         writer.wait_writes(20)

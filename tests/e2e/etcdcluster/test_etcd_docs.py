@@ -25,7 +25,7 @@ def run(etcd, command, folder):
 
 
 @pytest.mark.node
-def test_the_page(stage, tmp_path):
+def test_commands_of_the_page_work(stage, tmp_path):
     """All kubectl commands that it shows, in order."""
     etcd = stage.etcd("orders")
     manifest(tmp_path)
@@ -68,6 +68,6 @@ def lost_quorum(etcd, folder, played, steward):
 
 
 @pytest.mark.parametrize("body, said", readme.answers(PAGE), ids=["article", "errors"])
-def test_answers_on_the_page(steward, cluster, namespace, body, said):
+def test_error_messages_match_the_page(steward, cluster, namespace, body, said):
     assert steward.running()
     readme.check_answer(cluster, namespace, body, said)

@@ -26,7 +26,7 @@ def known_options(line):
 
 
 @pytest.mark.parametrize("line", sorted(etcd.versions()))
-def test_every_option_is_known(controller, installed, namespace, tmp_path, line):
+def test_member_options_are_known_to_each_version(controller, installed, namespace, tmp_path, line):
     """With all options of the spec; the member starts."""
     assert controller.running()
     gates = {"feature-gates": "CompactHashCheck=true"} if line >= "3.6" else {}
@@ -45,7 +45,7 @@ def test_every_option_is_known(controller, installed, namespace, tmp_path, line)
         ec.wait_settled(1)
 
 
-def test_the_newest_version_is_one_of_the_suite():
+def test_newest_and_default_version_are_tested():
     """The newest tested version according to admission, and the default version."""
     assert re.search(r'STW_ETCD_TESTED\s+"([\d.]+)"', HEADER)[1] == versions.newest("ETCD")
     assert re.search(r'STW_ETCD_VERSION\s+"([\d.]+)"', HEADER)[1] in versions.table()["ETCD"]

@@ -87,7 +87,7 @@ def resizing(kind, message):
 
 
 @pytest.mark.oldest("claims of the server can be expanded")
-def test_a_larger_size_expands_the_volume(ec):
+def test_larger_size_expands_the_volume(ec):
     """The claim asks for it, the status shows how far the volume is, and no pod is recreated."""
     name = ec.start(expands=True)["metadata"]["name"]
     uids = ec.uids()
@@ -117,7 +117,7 @@ def test_a_larger_size_expands_the_volume(ec):
 
 
 @pytest.mark.oldest("claims of the server cannot be expanded")
-def test_a_class_without_expansion_needs_consent(ec):
+def test_storage_class_without_expansion_needs_consent(ec):
     """Nothing is changed, and the status says which volume has which size.  With the annotation for
     this size a member with a larger volume is added."""
     name = ec.start(expands=False)["metadata"]["name"]
@@ -137,8 +137,8 @@ def test_a_class_without_expansion_needs_consent(ec):
 
 
 @pytest.mark.oldest("the message of the plugin PersistentVolumeClaimResize")
-def test_without_the_right_to_read_classes_the_server_decides(controller, installed, namespace,
-                                                              steward_binary, tmp_path):
+def test_unreadable_storage_class_leaves_it_to_the_server(controller, installed, namespace,
+                                                          steward_binary, tmp_path):
     """As with --namespaces."""
     assert controller.stop() == 0, controller.log_tail()
     account = f"{stw.NAMESPACE}/no-classes"
@@ -172,7 +172,7 @@ def test_without_the_right_to_read_classes_the_server_decides(controller, instal
         controller.start()
 
 
-def test_a_quota_that_forbids_it_is_reported(ec):
+def test_quota_against_expansion_is_reported(ec):
     """The API server refuses the larger claim: the condition has its message, and the cluster is
     Ready and is looked at as before.  What has changed since, of the class and of the quota, is seen
     within a minute."""

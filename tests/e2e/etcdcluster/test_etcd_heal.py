@@ -31,7 +31,7 @@ def writer(etcd):
     etcd.check_same()
 
 
-def test_a_process_that_is_killed_comes_back_by_itself(etcd, writer):
+def test_killed_process_restarts_without_replacement(etcd, writer):
     """Leader or not; steward need not act."""
     uids, members = etcd.uids(), set(etcd.members())
     for name in [etcd.followers()[0], etcd.leader()]:
@@ -50,7 +50,7 @@ def restarts(etcd, name):
     return etcd.pods()[name]["status"]["containerStatuses"][0]["restartCount"]
 
 
-def test_a_deleted_pod_comes_back_with_its_data(etcd, writer):
+def test_deleted_pod_is_recreated_with_its_data(etcd, writer):
     members = set(etcd.members())
     for name in [etcd.followers()[0], etcd.leader()]:
         before = etcd.uids()
@@ -61,7 +61,7 @@ def test_a_deleted_pod_comes_back_with_its_data(etcd, writer):
     assert set(etcd.members()) == members, "a member with its data is not replaced"
 
 
-def test_all_pods_at_once(etcd, writer):
+def test_loss_of_all_pods_recovers_with_data(etcd, writer):
     """E1: only the volumes are left."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.delete_pods(*before)
@@ -71,7 +71,7 @@ def test_all_pods_at_once(etcd, writer):
     assert set(etcd.members()) == members
 
 
-def test_a_member_without_its_data_is_replaced(etcd, writer):
+def test_member_without_data_is_replaced(etcd, writer):
     """I6: it never starts empty; it is removed first (I3), then another one joins."""
     before = set(etcd.members())
     victim = etcd.followers()[0]
@@ -84,7 +84,7 @@ def test_a_member_without_its_data_is_replaced(etcd, writer):
     assert etcd.cluster.wait_event(etcd.name, etcd.namespace, "ReplacingDeadMember", victim)
 
 
-def test_a_short_cut_of_the_network(etcd, writer):
+def test_short_network_cut_replaces_no_member(etcd, writer):
     """30 s without its network: the two others serve, and no member is replaced."""
     members = set(etcd.members())
     victim = etcd.leader()
@@ -97,7 +97,7 @@ def test_a_short_cut_of_the_network(etcd, writer):
     assert set(etcd.members()) == members
 
 
-def test_a_long_cut_of_the_network(etcd, writer):
+def test_long_network_cut_replaces_the_member(etcd, writer):
     """Longer than failover.unhealthySeconds: it is replaced, and later does no harm."""
     before = set(etcd.members())
     victim = etcd.followers()[0]
@@ -112,7 +112,7 @@ def test_a_long_cut_of_the_network(etcd, writer):
     etcd.check_claims()
 
 
-def test_a_member_that_hangs(etcd, writer):
+def test_hanging_member_resumes(etcd, writer):
     """It keeps its connections but does not reply; then it resumes."""
     members = set(etcd.members())
     victim = etcd.leader()
@@ -124,7 +124,7 @@ def test_a_member_that_hangs(etcd, writer):
     assert set(etcd.members()) == members
 
 
-def test_a_lost_volume_claim(etcd, writer):
+def test_lost_volume_claim_replaces_the_member(etcd, writer):
     """Deleted together with its pod: the data is gone, and the member is replaced."""
     victim = etcd.followers()[0]
     etcd.cluster.delete("pvc", victim, etcd.namespace, wait_gone=False)

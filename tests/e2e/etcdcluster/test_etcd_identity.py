@@ -72,7 +72,7 @@ def ctl(etcd, *args):
                                 *args).stdout
 
 
-def test_data_that_differ(etcd, stage, writes):
+def test_corrupt_alarm_stops_all_changes(etcd, stage, writes):
     """The alarm CORRUPT: etcd accepts no writes, and steward changes nothing until it is disarmed,
     even if the member that raised it was removed."""
     victim = etcd.followers()[0]
@@ -133,7 +133,7 @@ def theirs(etcd):
     return any(etcd.client().get("theirs") for _ in range(60))
 
 
-def test_a_member_that_is_in_another_cluster(etcd, stage, writes, tmp_path):
+def test_member_of_another_cluster_stalls(etcd, stage, writes, tmp_path):
     """Mixed-up volumes: a pod of the right name serves other data."""
     victim = etcd.followers()[0]
     replace_data(etcd, victim, another_cluster(etcd, victim, tmp_path))
@@ -151,7 +151,7 @@ def test_a_member_that_is_in_another_cluster(etcd, stage, writes, tmp_path):
     etcd.wait_condition("ClusterIDMismatch", "False")
 
 
-def test_a_member_that_a_person_added(etcd, stage, writes):
+def test_manually_added_member_stops_changes(etcd, stage, writes):
     """Steward does not decide about it: it keeps members running, and changes nothing else."""
     added = wait.until("etcd to take it", lambda: etcd.client().post(
         "/v3/cluster/member/add", {"peerURLs": ["http://192.0.2.1:2380"], "isLearner": True}), 20)

@@ -61,19 +61,19 @@ def dying(stage, etcd):
     etcd.check_claims()
 
 
-def test_growing(etcd, dying):
+def test_scale_up_survives_kills(etcd, dying):
     etcd.patch(size=3)
     dying("1 -> 3", lambda o: ecs.settled(o, 3), "create", "etcd", "guard", "status")
 
 
-def test_healing(etcd, dying):
+def test_member_replacement_survives_kills(etcd, dying):
     victim = etcd.followers()[0]
     etcd.empty(victim)
     dying("a member without data", lambda o: ecs.settled(o, 3) and victim not in etcd.names(),
           "create", "delete", "etcd", "guard", "status")
 
 
-def test_upgrading(etcd, dying):
+def test_upgrade_survives_kills(etcd, dying):
     members = etcd.names()
     etcd.patch(version=ecs.version("3.5"))
     dying("3.4 -> 3.5", lambda o: ecs.settled(o, 3, ecs.version("3.5")), "create", "delete",
@@ -81,7 +81,7 @@ def test_upgrading(etcd, dying):
     assert etcd.names() == members
 
 
-def test_defragmenting(etcd, dying):
+def test_defragmentation_survives_kills(etcd, dying):
     """Each member once, and the members stay: what a dead steward had begun is recognised."""
     members = etcd.names()
     etcd.annotate(ecs.DEFRAGMENT, "now")
@@ -92,7 +92,7 @@ def test_defragmenting(etcd, dying):
     assert all("dbSizeAfter" in m for m in found["members"]), found
 
 
-def test_a_forced_new_cluster(etcd, stage):
+def test_forced_new_cluster_survives_kills(etcd, stage):
     """Two of three have lost their data: the complete recovery with the third one."""
     etcd.patch(size=3)
     etcd.wait_settled(3)
@@ -118,6 +118,6 @@ def test_a_forced_new_cluster(etcd, stage):
     etcd.check_claims()
 
 
-def test_shrinking(etcd, dying):
+def test_scale_down_survives_kills(etcd, dying):
     etcd.patch(size=1)
     dying("3 -> 1", lambda o: ecs.settled(o, 1), "delete", "etcd", "status")

@@ -28,7 +28,7 @@ def etcd(stage):
     return one
 
 
-def test_three_members_are_ready_soon(etcd, record_testsuite_property):
+def test_three_members_are_ready_in_time(etcd, record_testsuite_property):
     record_testsuite_property("seconds until 3 members of etcd were Ready", round(etcd.took, 1))
     print(f"3 members Ready after {etcd.took:.1f} s")
     if etcd.took >= READY_SECONDS and etcd.busy:
@@ -37,7 +37,7 @@ def test_three_members_are_ready_soon(etcd, record_testsuite_property):
 
 
 @pytest.mark.oldest("pods with claims, names of members, the version of budgets")
-def test_what_it_consists_of(etcd):
+def test_cluster_has_its_children(etcd):
     cluster, ns = etcd.cluster, etcd.namespace
     names = {m["name"] for m in etcd.served().members()}
     assert set(etcd.pods()) == set(etcd.claims()) == names
@@ -57,7 +57,7 @@ def test_what_it_consists_of(etcd):
                .get("disruptionsAllowed") == 1, 30)
 
 
-def test_what_the_status_says(etcd):
+def test_status_describes_the_cluster(etcd):
     obj = etcd.get()
     status = obj["status"]
     assert (status["phase"], status["size"], status["currentVersion"]) == \
@@ -79,7 +79,7 @@ def test_what_the_status_says(etcd):
 
 
 @pytest.mark.oldest("kubectl's columns")
-def test_how_kubectl_shows_it(etcd):
+def test_kubectl_get_and_wait_work(etcd):
     for short in ("etcd", "ec"):
         row = etcd.cluster.kubectl("get", short, "ec", "-n", etcd.namespace).stdout
         assert row.splitlines()[1].split()[:5] == ["ec", "3", "3", ecs.version("3.4"), "Running"]
@@ -87,7 +87,7 @@ def test_how_kubectl_shows_it(etcd):
                          "--timeout=5s")
 
 
-def test_a_settled_cluster_is_left_alone(etcd, stage):
+def test_settled_cluster_causes_few_requests(etcd, stage):
     """No request to the API server, and at most one round of requests to the members each 10 s."""
     etcd.wait_settled(3)
     quiet_since(stage, 12)
@@ -132,7 +132,7 @@ def test_services_and_budget_are_repaired(etcd):
     wait.until("the budget to be back", lambda: cluster.get("pdb", "ec", ns), 20)
 
 
-def test_a_pause_is_one(etcd, stage):
+def test_paused_cluster_is_not_scaled(etcd, stage):
     """A change of the size waits until the pause ends."""
     etcd.patch(paused=True)
     etcd.wait(lambda o: o["status"].get("controlPaused"), "it to be paused", 30)
@@ -145,7 +145,7 @@ def test_a_pause_is_one(etcd, stage):
 
 
 @pytest.mark.oldest("garbage collection")
-def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
+def test_deletion_keeps_volumes_by_default(etcd, stage):
     claims = set(etcd.claims())
     stage.cluster.delete(ecs.KIND, "ec", etcd.namespace)
     # The collector of 1.20 reads all CRDs again after a change of one, for up to a minute.
@@ -162,7 +162,7 @@ def test_deletion_keeps_the_volumes_unless_told_otherwise(etcd, stage):
 
 
 @pytest.mark.skipif(not os.environ.get("STEWARD_TEST_LONG"), reason="e2e/test_adoption.py has it without etcd")
-def test_services_of_another_etcd_move_when_the_members_serve(stage):
+def test_adopted_services_move_when_members_serve(stage):
     """The members find each other although their headless Service has other endpoints at first."""
     cluster, ns, one, names = stage.cluster, stage.namespace, stage.etcd("kv"), ("kv", "kv-client")
     ports = [{"name": "client", "port": 2379}]

@@ -54,20 +54,20 @@ def wait_stored_for(etcd, line):
 
 
 @pytest.mark.parametrize("line", LINES[1:])
-def test_up(etcd, line):
+def test_upgrade_to_next_minor(etcd, line):
     with writing(etcd, f"up to {line}"):
         go(etcd, line)
     wait_stored_for(etcd, line)
 
 
-def test_down(etcd):
+def test_downgrade_by_one_minor(etcd):
     """By one minor version; the storage version is lowered before the first replacement."""
     with writing(etcd, "down to 3.6"):
         go(etcd, "3.6")
     wait_stored_for(etcd, "3.6")
 
 
-def test_a_downgrade_is_called_off(etcd):
+def test_downgrade_can_be_cancelled(etcd):
     """When one member already has the older version."""
     new, old = ecs.version("3.6"), ecs.version("3.5")
 
@@ -84,7 +84,7 @@ def test_a_downgrade_is_called_off(etcd):
     wait_stored_for(etcd, "3.6")
 
 
-def test_down_to_the_last_line_that_can(etcd):
+def test_downgrade_below_supported_minor_stalls(etcd):
     with writing(etcd, "down to 3.5"):
         go(etcd, "3.5")
     uids = etcd.uids()
@@ -95,7 +95,7 @@ def test_down_to_the_last_line_that_can(etcd):
     etcd.wait_settled(3)
 
 
-def test_one_member_alone_does_not_go_back(stage):
+def test_single_member_is_not_downgraded(stage):
     """It cannot be restarted without an interruption, and etcd lets no older member join; with two
     more members the downgrade works."""
     one = stage.etcd("alone")

@@ -31,7 +31,7 @@ def ready(etcd):
             and sorted(addresses) == sorted(p["status"]["podIP"] for p in pods))
 
 
-def test_full_and_then_not(etcd):
+def test_nospace_is_reported_until_quota_is_raised(etcd):
     with etcd.writer(prefix="w/") as writer:
         writer.wait_writes(20)
     stored, uids, members = gateway.fill(etcd.client(10)), etcd.uids(), etcd.names()
@@ -67,7 +67,7 @@ def fill_with(etcd, mebibytes):
         client.put(f"kept/{number:04}", "x" * (1 << 20))
 
 
-def test_defragments_followers_first_and_no_request_fails(stage, etcd):
+def test_defragmentation_fails_no_request(stage, etcd):
     """The databases have some 100 MiB of free pages, with STEWARD_TEST_LONG also 1 GiB in use.  A
     client goes on writing; one that knows all members and asks twice sees no failure."""
     etcd.wait_settled(3)

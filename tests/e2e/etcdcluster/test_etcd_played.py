@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.usefixtures("pods_stay_pending"),
               pytest.mark.skipif(bool(etcd.missing("3.4", *LINE)), reason="no etcd is here")]
 
 
-def test_its_pod_is_gone_and_comes_again(ec):
+def test_lost_pod_is_recreated_with_its_data(ec):
     """The pod comes back with the same name, volume and keys (E1).  Ready becomes False while it is
     gone (E12)."""
     pod = ec.up()
@@ -34,7 +34,7 @@ def test_its_pod_is_gone_and_comes_again(ec):
     assert ec.wait_answers().get("a") == "1"
 
 
-def test_a_full_database(ec):
+def test_nospace_alarm_is_reported_and_disarmed(ec):
     """NOSPACE is reported; after space is freed in the database, writes resume (E15)."""
     ec.up(options={"quotaBackendBytes": "64Mi"})
     one = ec.wait_answers()
@@ -51,7 +51,7 @@ def test_a_full_database(ec):
     ec.wait_settled(1)
 
 
-def test_data_that_differ(ec):
+def test_corrupt_alarm_stops_all_changes(ec):
     """Under the alarm CORRUPT nothing is changed, not even on a change of the spec (E8)."""
     pod = ec.up()
     one = ec.wait_answers()
@@ -82,7 +82,7 @@ def make_old(ec):
     return pod
 
 
-def test_another_certificate(ec):
+def test_deleted_certificate_secret_is_reissued(ec):
     """Reissued when its Secret is deleted; TLSReady only when it is seen to be served (E11)."""
     pod = make_old(ec)
     wait.stays("its pod is left alone", lambda: list(ec.uids().values()) == [
@@ -92,7 +92,7 @@ def test_another_certificate(ec):
     assert etcdcerts.shown(ec, pod["metadata"]["name"]) == etcdcerts.fingerprint(certificate(ec))
 
 
-def test_one_that_does_not_serve_it(controller, run_steward, installed, namespace, tmp_path, clock):
+def test_outdated_certificate_recreates_the_pod(controller, run_steward, installed, namespace, tmp_path, clock):
     """After ten minutes it still serves the old one: its pod is recreated.  A single member gets a
     second one first (E11)."""
     assert controller.stop() == 0, controller.log_tail()
@@ -105,7 +105,7 @@ def test_one_that_does_not_serve_it(controller, run_steward, installed, namespac
     controller.start()
 
 
-def test_a_version_that_makes_other_pods(controller, run_steward, installed, namespace, tmp_path):
+def test_changed_pod_template_needs_consent(controller, run_steward, installed, namespace, tmp_path):
     """It recreates none by itself, and reports it; with consent it does (a second member first)."""
     assert controller.stop() == 0, controller.log_tail()
 
@@ -130,8 +130,8 @@ def test_a_version_that_makes_other_pods(controller, run_steward, installed, nam
     controller.start()
 
 
-def test_a_steward_that_dies_behind_each_write(controller, run_steward, installed, namespace,
-                                               tmp_path):
+def test_kills_after_each_write_create_one_cluster(controller, run_steward, installed, namespace,
+                                                   tmp_path):
     """During the creation: it becomes a cluster of one member, whose name is chosen once (E14)."""
     assert controller.stop() == 0, controller.log_tail()
     log = tmp_path / "faults.log"

@@ -37,7 +37,7 @@ def wait_lost(etcd):
     return obj
 
 
-def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
+def test_lost_quorum_changes_nothing_until_it_returns(etcd, stage):
     with etcd.writer() as writer:
         writer.wait_writes()
         uids, claims, members = etcd.uids(), set(etcd.claims()), set(etcd.members())
@@ -59,7 +59,7 @@ def test_a_lost_quorum_is_left_alone_until_it_is_back(etcd, stage):
     print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
 
 
-def test_the_word_means_nothing_while_there_is_a_quorum(etcd):
+def test_force_annotation_is_removed_with_quorum(etcd):
     """It is removed, so that it does not count in the next outage either."""
     uids = etcd.uids()
     survivor = etcd.leader()
@@ -111,7 +111,7 @@ def check_forced(etcd, survivor, lost, before):
     assert "--force-new-cluster" not in commands.get("args", []) + commands.get("command", [])
 
 
-def test_a_forced_new_cluster(etcd):
+def test_forced_new_cluster_keeps_acknowledged_writes(etcd):
     """Two of three have lost their data; the third one has all acknowledged writes."""
     survivor, lost, before = lose_two(etcd, "stopped")
     obj = wait_lost(etcd)
@@ -129,7 +129,7 @@ def test_a_forced_new_cluster(etcd):
     check_forced(etcd, survivor, lost, before)
 
 
-def test_a_forced_new_cluster_of_a_survivor_that_was_killed(stage):
+def test_forced_new_cluster_works_from_a_killed_member(stage):
     """Its log does not note that the last entries are committed.  Its database has them, and
     afterwards each member has them.  With 3.5: the probes of 3.4 write entries of their own, which
     note it."""

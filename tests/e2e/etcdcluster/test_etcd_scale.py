@@ -17,7 +17,7 @@ def etcd(stage):
     return one
 
 
-def test_1_3_5_3_1(etcd):
+def test_scaling_1_3_5_3_1_loses_no_write(etcd):
     with etcd.writer() as writer, ecs.Witness(etcd) as witness:
         for size in (3, 5, 3, 1):
             etcd.cluster.kubectl("scale", ecs.KIND, "ec", "-n", etcd.namespace,
@@ -33,7 +33,7 @@ def test_1_3_5_3_1(etcd):
     assert etcd.check_same()
 
 
-def test_the_same_while_a_member_is_down(etcd):
+def test_scaling_with_a_hanging_member(etcd):
     """One of three hangs: size 5 is reached with it replaced or back, and on the way down the
     member that hangs is removed first."""
     etcd.patch(size=3)
@@ -62,7 +62,7 @@ def test_the_same_while_a_member_is_down(etcd):
     print(f"{len(writer.acknowledged)} writes, longest gap {writer.longest_gap:.1f} s")
 
 
-def test_kept_volumes(etcd):
+def test_retained_volumes_stay_after_scale_down(etcd):
     """volumeRetention.whenScaled: Retain."""
     etcd.patch(size=2, volumeRetention={"whenScaled": "Retain"})
     etcd.wait_settled(2)
@@ -72,7 +72,7 @@ def test_kept_volumes(etcd):
     assert set(etcd.claims()) == claims
 
 
-def test_a_volume_that_cannot_be_expanded_is_replaced_with_its_member(etcd):
+def test_unexpandable_volume_is_replaced_with_its_member(etcd):
     """The node's StorageClass does not allow expansion: with consent a member with a larger volume
     takes the place of the old one, with all data, and the old volume is deleted."""
     etcd.patch(size=1, volumeRetention={"whenScaled": "Delete"})
@@ -106,7 +106,7 @@ def expandable(stage):
 
 
 @pytest.mark.usefixtures("expandable")
-def test_volumes_of_three_members_are_expanded_one_at_a_time(stage):
+def test_volumes_are_expanded_one_at_a_time(stage):
     """The next one begins when the last one has its size; no pod is recreated."""
     etcd = stage.etcd("grown")
     etcd.apply(size=3, storage={"size": "1Gi"})

@@ -63,7 +63,7 @@ def wait_made_by(etcd, version):
               "the condition to go", 90)
 
 
-def test_members_stay_until_there_is_consent(stage, etcd):
+def test_new_template_waits_for_consent(stage, etcd):
     before = etcd.uids()
     restart(stage, "2")
     message = wait_outdated(etcd)
@@ -93,7 +93,7 @@ def test_members_stay_until_there_is_consent(stage, etcd):
     wait_made_by(etcd, "3")
 
 
-def test_a_change_of_the_spec_takes_it_along(stage, etcd):
+def test_spec_change_applies_the_new_template(stage, etcd):
     """Also while pods lack the record of an earlier version, which steward adds."""
     before = etcd.uids()
     for name in before:

@@ -47,7 +47,7 @@ def client_of(etcd, folder, secret):
     etcd.tls = certs.context(folder, *(data[name] for name in names))
 
 
-def test_an_authority_of_its_own(stage, tmp_path):
+def test_own_ca_secures_members_and_clients(stage, tmp_path):
     etcd = stage.etcd("own")
     etcd.apply(size=1, TLS={"auto": {"provider": "Steward"}})
     etcd.wait_settled(1)
@@ -139,7 +139,7 @@ def wait_new_authority(etcd, folder):
                lambda: {certs.shown(etcd, m) for m in etcd.pods()} == {served}, 150, 0.5)
 
 
-def test_the_authority_is_lost(stage, tmp_path):
+def test_lost_ca_is_replaced_without_outage(stage, tmp_path):
     """All members trust another one before it signs: none is cut off, and writes continue."""
     etcd = stage.etcd("lost")
     etcd.apply(size=3, TLS={"auto": {"provider": "Steward"}}, upgrade={"pauseBetweenSeconds": 0})
@@ -196,7 +196,7 @@ def wait_told(etcd, reason, text):
               text in condition(obj, "TLSReady")["message"], f"TLSReady to be False: {text}")
 
 
-def test_secrets_that_a_person_made(stage, tmp_path):
+def test_user_certificates_may_come_later(stage, tmp_path):
     """They may be created later: until then the cluster waits and reports the missing one.  Their keys are
     those of cert-manager; test_etcd_certs.py uses the others."""
     etcd = stage.etcd("given")

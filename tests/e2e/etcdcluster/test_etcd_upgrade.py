@@ -46,7 +46,7 @@ def wait_stalled(etcd, text):
     etcd.wait(found, f"EtcdCluster {etcd.name} to be stalled: {text}")
 
 
-def test_a_cluster_whose_image_does_not_exist(stage):
+def test_cluster_without_data_may_change_to_any_version(stage):
     """It has no data: any version may follow, also one that is not one step away."""
     one = stage.etcd("typo")
     one.apply(size=1, version="3.7.97")
@@ -59,7 +59,7 @@ def test_a_cluster_whose_image_does_not_exist(stage):
     one.delete()
 
 
-def test_what_is_no_upgrade_is_refused(etcd):
+def test_skipped_minor_stalls(etcd):
     """By the reconciler, as no webhook is installed here."""
     uids = etcd.uids()
     for version, text in (("3.6.1", "upgrade one minor at a time"),
@@ -71,7 +71,7 @@ def test_what_is_no_upgrade_is_refused(etcd):
     etcd.wait_settled(3)
 
 
-def test_followers_first_and_the_leader_last(etcd, writer):
+def test_upgrade_recreates_the_leader_last(etcd, writer):
     before, leader, members = etcd.uids(), etcd.leader(), set(etcd.members())
     etcd.patch(version=ecs.version(NEW))
     etcd.wait_condition("Upgrading", "True", seconds=30)
@@ -86,7 +86,7 @@ def test_followers_first_and_the_leader_last(etcd, writer):
     assert condition(etcd.get(), "Upgrading")["status"] == "False"
 
 
-def test_a_downgrade_is_refused(etcd, writer):
+def test_unsupported_downgrade_stalls(etcd, writer):
     uids = etcd.uids()
     etcd.patch(version=ecs.version(OLD))
     wait_stalled(etcd, "is not supported")
@@ -96,7 +96,7 @@ def test_a_downgrade_is_refused(etcd, writer):
 
 
 @pytest.mark.parametrize("version", [ABSENT, BROKEN])
-def test_a_member_that_does_not_come_up_stops_the_upgrade(etcd, writer, version, tmp_path):
+def test_failing_member_stops_the_upgrade(etcd, writer, version, tmp_path):
     """The two others are not changed, and the version can be set back."""
     if version == BROKEN:
         give_broken_image(etcd.cluster, tmp_path)
@@ -123,7 +123,7 @@ def give_broken_image(cluster, folder):
     k8s.cluster_command(cluster.name, "image", tar)
 
 
-def test_a_changed_template_rolls_the_same_way(etcd, writer):
+def test_changed_pod_option_rolls_the_leader_last(etcd, writer):
     """A change of a field of the pod, not of the version."""
     before, members = etcd.uids(), set(etcd.members())
     etcd.patch(options={"snapshotCount": 5000})

@@ -54,7 +54,7 @@ def seconds_until(text):
     return int((then - datetime.datetime.now(datetime.timezone.utc)).total_seconds())
 
 
-def test_a_request_defragments_each_member(ec):
+def test_defragmentation_on_request_covers_each_member(ec):
     one = up(ec)
     size = leave_free_pages(one, 20)
     ec.annotate(DEFRAGMENT, "monday\n" * 20)
@@ -77,7 +77,7 @@ def test_a_request_defragments_each_member(ec):
     assert obj["status"]["defragmentation"]["request"] == found["request"] and settled(obj, 1)
 
 
-def test_a_full_database_gets_space_where_the_spec_allows_it(ec):
+def test_full_database_is_compacted_when_allowed(ec):
     """Old revisions are removed but the last 1000, the database is defragmented, and the alarm is
     disarmed, without a person (E15)."""
     one = up(ec, options={"quotaBackendBytes": "64Mi"}, maintenance={"recoverSpace": True})
@@ -110,8 +110,8 @@ def steward_of_agents(controller, run_steward):
     controller.start()
 
 
-def test_only_a_snapshot_that_is_taken_holds_up_a_defragmentation(steward_of_agents, installed,
-                                                                  namespace, tmp_path):
+def test_only_a_running_snapshot_delays_defragmentation(steward_of_agents, installed,
+                                                        namespace, tmp_path):
     """None is taken while the pod of the backup is not scheduled, or is gone and not made again, as
     the backup is suspended."""
     with Played(installed, namespace, tmp_path) as ec:
@@ -138,8 +138,8 @@ def test_only_a_snapshot_that_is_taken_holds_up_a_defragmentation(steward_of_age
         ended(ec, "monday")
 
 
-def test_the_schedule_defragments_what_has_enough_free_pages(controller, run_steward, installed,
-                                                             namespace, tmp_path, clock):
+def test_scheduled_defragmentation_needs_free_pages(controller, run_steward, installed,
+                                                    namespace, tmp_path, clock):
     assert controller.stop() == 0, controller.log_tail()
     run_steward(clock=clock)
     with Played(installed, namespace, tmp_path) as ec:

@@ -121,7 +121,7 @@ def scene(stage, source, proxy):
     return Scene(stage, source, proxy)
 
 
-def test_s3_and_back(scene, source):
+def test_restore_from_s3(scene, source):
     name = f"a-{source.name}"
     artifact = scene.to_s3(name)
     scene.create("EtcdRestore", name, etcdCluster={"name": f"n-{source.name}"},
@@ -140,7 +140,7 @@ def test_s3_and_back(scene, source):
     one.delete()
 
 
-def test_a_volume_and_back(scene, source):
+def test_restore_from_a_volume(scene, source):
     name, claim = f"v-{source.name}", f"disk-{source.name}"
     scene.cluster.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
                          "metadata": {"name": claim, "namespace": scene.namespace},
@@ -155,7 +155,7 @@ def test_a_volume_and_back(scene, source):
     one.delete()
 
 
-def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, proxy, store):
+def test_corrupt_snapshot_stalls_the_restore(scene, source, proxy, store):
     name = f"bad-{source.name}"
     artifact = scene.to_s3(name)
     path = store.objects()[artifact["uri"].split("/", 3)[3]]
@@ -175,7 +175,7 @@ def test_a_flipped_bit_stalls_and_touches_nothing(scene, source, proxy, store):
         c for c in claims if c["metadata"]["name"].startswith("never-")], 30)
 
 
-def test_a_store_that_is_down_and_comes_back(scene, source, proxy):
+def test_restore_waits_for_an_unavailable_store(scene, source, proxy):
     name = f"down-{source.name}"
     artifact = scene.to_s3(name)
     proxy.mode = "down"
@@ -190,7 +190,7 @@ def test_a_store_that_is_down_and_comes_back(scene, source, proxy):
     one.delete()
 
 
-def test_a_cluster_that_exists_is_not_touched(scene, source):
+def test_existing_cluster_is_not_touched(scene, source):
     name = f"exists-{source.name}"
     before = source.get()
     scene.create("EtcdRestore", name, etcdCluster={"name": source.name},
@@ -201,7 +201,7 @@ def test_a_cluster_that_exists_is_not_touched(scene, source):
 
 
 @pytest.mark.parametrize("line, into", [("3.4", "3.7"), ("3.5", "3.6"), ("3.6", "3.7")])
-def test_into_a_later_line(stage, store, line, into):
+def test_restore_into_a_later_minor(stage, store, line, into):
     """A restore into a later minor version; the result can be scaled out."""
     one = filled(stage, line)
     proxy = s3.Proxy(store, address=agent.gateway(stage.cluster, stage.namespace))
@@ -222,7 +222,7 @@ def test_into_a_later_line(stage, store, line, into):
         one.delete()
 
 
-def test_an_older_etcd_is_refused(scene, source):
+def test_restore_into_an_older_minor_is_refused(scene, source):
     if not source.name.endswith("35"):
         pytest.skip("there is nothing older than 3.4 here")
     name = f"old-{source.name}"
@@ -234,7 +234,7 @@ def test_an_older_etcd_is_refused(scene, source):
     assert not scene.cluster.get(CLUSTER, "older", scene.namespace)
 
 
-def test_the_cluster_tells_of_its_backups(scene, source):
+def test_cluster_reports_fresh_backups(scene, source):
     name = f"tell-{source.name}"
     scene.create("EtcdBackup", name, clusterRef={"name": source.name}, storageType="S3",
                  backupPolicy={"backupIntervalInSecond": 3600},

@@ -79,7 +79,7 @@ def alone(run_steward):
 
 
 @pytest.mark.oldest("claims, garbage collection")
-def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restore):
+def test_deleted_unfinished_restore_deletes_its_volume(alone, installed, restore):
     restore.apply().wait_pod()
     [claim] = restore.claims()
     [owner] = claim["metadata"]["ownerReferences"]
@@ -90,7 +90,7 @@ def test_an_unfinished_restore_takes_its_volume_with_it(alone, installed, restor
     assert not restore.target()
 
 
-def test_a_backup_that_is_still_to_come(alone, restore):
+def test_restore_waits_for_its_backup(alone, restore):
     """No attempt was made, so none has failed; the backup is looked up again."""
     restore.create("EtcdRestore", etcdCluster={"name": "orders"}, backupRef={"name": "later"},
                    template={"size": 1, "version": "3.5.16"})
@@ -101,7 +101,7 @@ def test_a_backup_that_is_still_to_come(alone, restore):
     assert not restore.pod() and not restore.claims()
 
 
-def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore):
+def test_restored_volume_outlives_the_restore(alone, installed, restore):
     restore.end(restore.apply().wait_pod())
     wait.until("the cluster", restore.target)
     restore.wait("Joining")
@@ -114,7 +114,7 @@ def test_a_restored_volume_stays_when_the_restore_goes(alone, installed, restore
         if "deletionTimestamp" not in c["metadata"]] == [uid], 5)
 
 
-def test_the_status_tells_what_is_known_of_the_snapshot(alone, restore):
+def test_status_describes_the_snapshot(alone, restore):
     """What the pod reported, and the revision from the backup's name; the version is unknown."""
     restore.end(restore.apply().wait_pod())
     found = restore.wait("Joining")
@@ -129,7 +129,7 @@ def args(containers):
 @pytest.mark.parametrize("version, tool, moved_on", [("3.5.10", "etcdutl", True),
                                                      ("3.5.9", "etcdutl", False),
                                                      ("3.4.23", "etcdctl", False)])
-def test_what_the_tool_is_told(alone, restore, version, tool, moved_on):
+def test_restore_command_bumps_revisions(alone, restore, version, tool, moved_on):
     """Revisions are bumped and older ones marked as compacted, if etcd's tool supports it (B5)."""
     pod = restore.apply(version=version).wait_pod()
     [container] = pod["spec"]["containers"]
@@ -140,7 +140,7 @@ def test_what_the_tool_is_told(alone, restore, version, tool, moved_on):
     assert f"--name={name}" in container["args"]
 
 
-def test_what_is_fetched_is_what_was_made(alone, installed, restore):
+def test_newest_verified_backup_is_fetched_by_hash(alone, installed, restore):
     """The newest verified backup is fetched, and checked by its hash (B7)."""
     volume = agentpod.Owner(installed, restore.namespace, "nightly")
     volume.create("EtcdBackup", etcdEndpoints=["http://192.0.2.1:2379"], storageType="PVC",
@@ -161,7 +161,7 @@ def test_what_is_fetched_is_what_was_made(alone, installed, restore):
 
 @pytest.mark.parametrize("fault, reason, stalls", [("Content", "HashMismatch", True),
                                                    ("Store", "ConnectFailed", False)])
-def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, reason, stalls):
+def test_unusable_snapshot_creates_no_cluster(alone, restore, fault, reason, stalls):
     """Its error is reported, and neither a cluster nor a volume is left (B3, B4)."""
     pod = restore.apply().wait_pod()
     [claim] = restore.claims()
@@ -179,7 +179,7 @@ def test_a_snapshot_that_cannot_be_had_becomes_nothing(alone, restore, fault, re
 
 
 @pytest.mark.oldest("claims, owners, a whole life")
-def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
+def test_restore_succeeds_when_the_cluster_is_ready(alone, installed, restore):
     """Not before, although no work is left for the restore (B4)."""
     restore.end(restore.apply().wait_pod())
     wait.until("the cluster", restore.target)
@@ -194,7 +194,7 @@ def test_it_has_succeeded_when_the_cluster_is_ready(alone, installed, restore):
     assert condition(restore.get(), "ClusterReady")["status"] == "False"
 
 
-def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
+def test_existing_cluster_is_not_touched(alone, installed, restore):
     """Whether it runs or not; no pod or claim is created either (B3)."""
     installed.apply(etcdcluster.manifest("orders", restore.namespace, size=1, version="3.5.16",
                                          paused=True))
@@ -212,7 +212,7 @@ def test_a_cluster_that_exists_is_left_alone(alone, installed, restore):
     restore.wait_pod()
 
 
-def test_a_cluster_that_is_refused_leaves_the_volume_to_the_restore(alone, installed, restore):
+def test_refused_cluster_leaves_volume_to_the_restore(alone, installed, restore):
     """Refused by a quota: the EtcdRestore owns the claim again, which is deleted with it."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                      "metadata": {"name": "none", "namespace": restore.namespace},
@@ -268,7 +268,7 @@ def test_pod_that_does_not_start_is_reported_at_once(alone, installed, restore):
 
 
 @pytest.mark.parametrize("native", [False, True])
-def test_restore_ends_with_its_own_containers(alone, restore, native):
+def test_sidecar_does_not_change_the_result(alone, restore, native):
     """The proxy of a mesh runs on, or a container of its ends first."""
     proxy = {"name": "mesh-proxy", "image": "proxy", "imageID": "", "ready": True, "restartCount": 0}
     runs = {**proxy, "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}}
@@ -305,7 +305,7 @@ def test_pod_follows_the_template(alone, restore):
 
 @pytest.mark.oldest("finalizers of claims")
 @pytest.mark.parametrize("lingers", [False, True])
-def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, restore, lingers):
+def test_deleted_volume_is_restored_again(alone, installed, restore, lingers):
     """No cluster is created with a volume that is missing or being deleted.  The next attempt comes
     after 15 s as usual."""
     pod = restore.apply().wait_pod()
@@ -330,7 +330,7 @@ def test_a_volume_that_somebody_deletes_is_restored_again(alone, installed, rest
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_steward_that_dies_behind_each_write(run_steward, restore, tmp_path, fails):
+def test_kills_after_each_write_create_one_cluster(run_steward, restore, tmp_path, fails):
     """During a whole restore, or one whose first attempt fails: one cluster, with its volume."""
     log = tmp_path / "faults.log"
     deaths, ended = [], []

@@ -55,7 +55,7 @@ def check_restored(saved, new, size):
     new.check_claims()
 
 
-def test_from_a_backup_into_three_members(saved, agent_stage):
+def test_restore_of_a_backup_into_three_members(saved, agent_stage):
     """By the EtcdBackup's name, while the source cluster still runs, which is not changed."""
     uids = saved.uids()
     new = agent_stage.etcd("again")
@@ -71,7 +71,7 @@ def test_from_a_backup_into_three_members(saved, agent_stage):
     new.delete()
 
 
-def test_without_a_word_about_the_backup(saved, agent_stage, proxy):
+def test_restore_by_location_without_a_backup_object(saved, agent_stage, proxy):
     """By the location in the store, for instance after the EtcdBackup was deleted."""
     new = agent_stage.etcd("place")
     backups.restore(new, "place", backupStorageType="S3", template=template(),
@@ -83,7 +83,7 @@ def test_without_a_word_about_the_backup(saved, agent_stage, proxy):
 
 
 @pytest.mark.parametrize("mode", ["short", "flipped"])
-def test_a_snapshot_that_is_not_whole_becomes_nothing(saved, agent_stage, proxy, mode):
+def test_truncated_or_flipped_snapshot_creates_no_cluster(saved, agent_stage, proxy, mode):
     """One byte short, or with a bit flipped: no cluster is created from it (B3, B7)."""
     new = agent_stage.etcd(f"no-{mode}")
     proxy.mode = mode

@@ -120,7 +120,7 @@ def api(cluster, home, operator):
 
 
 @pytest.mark.oldest("conversion webhooks")
-def test_stored_in_one_version_and_read_in_the_other(api, storage):
+def test_objects_are_read_in_both_versions(api, storage):
     """Both versions can be written and read, whichever is stored; nothing is lost on the way."""
     api.create(old("a", api.namespace))
     api.create(new("b", api.namespace))
@@ -140,7 +140,7 @@ def test_stored_in_one_version_and_read_in_the_other(api, storage):
 
 
 @pytest.mark.oldest("conversion webhooks")
-def test_a_write_in_one_version_keeps_what_only_the_other_has(api, storage):
+def test_write_keeps_fields_of_the_other_version(api, storage):
     """The note of v1alpha1 survives a write in v1, and the limit and an unusual schedule of v1 one in v1alpha1."""
     api.create(old("a", api.namespace))
     api.patch("v1", "a", {"spec": {"suspend": False, "schedule": "@daily"}})
@@ -154,7 +154,7 @@ def test_a_write_in_one_version_keeps_what_only_the_other_has(api, storage):
 
 
 @pytest.mark.oldest("conversion webhooks, webhooks that match an equivalent version")
-def test_rules_and_controller_see_one_version(api, storage, cluster):
+def test_rules_and_controller_see_the_hub_version(api, storage, cluster):
     """A bad object of v1alpha1 is refused by the rules of v1; a good one is reconciled."""
     reply = api.ask("POST", "v1alpha1", "", old("bad", api.namespace, schedule={**MONDAY, "hour": "25"}))
     assert reply.status >= 400 and "spec.schedule" in reply.object["message"], reply.object
@@ -165,7 +165,7 @@ def test_rules_and_controller_see_one_version(api, storage, cluster):
     assert api.stored("a")["apiVersion"] == f"{GROUP}/{storage}"
 
 
-def test_validate_agrees_with_the_cluster(api, operator, tmp_path):
+def test_validate_agrees_with_the_api_server(api, operator, tmp_path):
     """Objects of both versions, new and changed: what the API server refuses is refused, the rest accepted."""
     bad = [("hour", {"schedule": {**MONDAY, "hour": "25"}}), ("type", {"paused": "yes"}),
            ("own", {"suspend": True}), ("enum", {"concurrencyPolicy": "Never"}), ("size", {"note": "x" * 1025})]
@@ -192,7 +192,7 @@ def test_validate_agrees_with_the_cluster(api, operator, tmp_path):
 
 
 @pytest.mark.oldest("conversion webhooks")
-def test_a_forged_annotation_changes_nothing_that_the_version_can_express(api, storage):
+def test_forged_conversion_annotation_overwrites_nothing(api, storage):
     """What tenants write into the annotation cannot overwrite metadata, status or fields of both versions."""
     forged = {"v1": {"spec.suspend": False, "metadata.name": "other", "status.active": [],
                      "spec.failedJobsHistoryLimit": "x"},
@@ -215,7 +215,7 @@ def review(desired, *objects):
             "request": {"uid": "u", "desiredAPIVersion": desired, "objects": list(objects)}}
 
 
-def test_bad_requests_are_refused_with_words(operator):
+def test_malformed_conversion_requests_are_refused(operator):
     """Garbage, other kinds of reviews, unknown versions, other kinds and too large bodies; and it goes on."""
     peer = attack.Port(operator.webhook_port)
 
@@ -251,7 +251,7 @@ def test_bad_requests_are_refused_with_words(operator):
 
 
 @pytest.mark.oldest("conversion webhooks")
-def test_without_the_webhook(api, storage, operator, cluster):
+def test_missing_conversion_webhook_heals_on_start(api, storage, operator, cluster):
     """The version that is stored can be read, the other one fails with words; a start heals it, even if the
     operator itself needs the conversion of what is stored."""
     other = {"v1": "v1alpha1", "v1alpha1": "v1"}[storage]
@@ -275,7 +275,7 @@ def send_conversions_to(cluster, port):
 
 
 @pytest.mark.oldest("conversion webhooks")
-def test_ready_before_its_objects_can_be_listed(api, operator, cluster):
+def test_operator_is_ready_before_objects_are_listed(api, operator, cluster):
     """A Service has only ready replicas: one that waited for a list that needs the webhook would wait for ever."""
     store(cluster, "v1alpha1")
     api.create(old("a", api.namespace, paused=False))
@@ -306,7 +306,7 @@ def crd_bundle(cluster):
 
 
 @pytest.mark.oldest("server-side apply of a CRD, conversion webhooks")
-def test_the_ca_bundle_follows_the_ca(api, operator, cluster):
+def test_crd_ca_bundle_follows_the_ca(api, operator, cluster):
     """It is repaired, and replaced when the CA was lost while the operator was down."""
     before, bundle = secret_ca(cluster), crd_bundle(cluster)
     assert before and before in bundle
@@ -325,7 +325,7 @@ def test_the_ca_bundle_follows_the_ca(api, operator, cluster):
     assert after in crd_bundle(cluster)
 
 
-def test_without_the_right_on_the_crd(operator, cluster):
+def test_missing_right_on_crd_is_reported(operator, cluster):
     """Its caBundle cannot be kept: it is not ready, and says why."""
     role = "cronjob-lite-webhook-ca-role"
     rules = cluster.get("clusterrole", role)["rules"]
@@ -341,7 +341,7 @@ def test_without_the_right_on_the_crd(operator, cluster):
     operator.wait_ready(120)
 
 
-def test_the_example_prints_what_the_cluster_has(operator, cluster):
+def test_printed_crd_has_both_versions_and_webhook(operator, cluster):
     """The CRD has both versions, and one conversion webhook."""
     spec = cluster.get("crd", CRD)["spec"]
     assert {v["name"]: v["served"] for v in spec["versions"]} == {"v1": True, "v1alpha1": True}
@@ -381,7 +381,7 @@ def stored_versions(cluster):
 
 
 @pytest.mark.oldest("storage of custom resources, status.storedVersions")
-def test_stored_objects_get_into_the_present_version(api, program, cluster):
+def test_migrate_rewrites_stored_objects(api, program, cluster):
     """doctor reports them, migrate writes them again, and the CRD forgets the former version."""
     store(cluster, "v1alpha1")
     for number in range(20):
@@ -411,7 +411,7 @@ def test_stored_objects_get_into_the_present_version(api, program, cluster):
 
 
 @pytest.mark.oldest("storage of custom resources, status.storedVersions")
-def test_an_object_that_cannot_be_written_again(api, program, cluster, operator):
+def test_unmigratable_object_keeps_the_old_version(api, program, cluster, operator):
     """It is named, and the CRD keeps the former version; the next run completes it."""
     store(cluster, "v1alpha1")
     api.create(old("a", api.namespace))

@@ -130,7 +130,7 @@ def play(cluster, operator, clock, home):
     cluster.delete_all("jobs.batch", home, wait_gone=False)
 
 
-def test_admission(play, operator, cluster, home):
+def test_rules_and_defaults_apply(play, operator, cluster, home):
     """Rules and defaults, from the API server."""
     bad = cronjob("bad", home, schedule="61 * * * *")
     operator.admit(cronjob("good", home), bad, "field 1 (minute)")
@@ -152,7 +152,7 @@ def test_admission(play, operator, cluster, home):
         operator.forget_webhooks()
 
 
-def test_a_job_at_its_instant(play, cluster, home):
+def test_job_is_created_at_its_instant(play, cluster, home):
     """Name, owner and annotation are the operator's: those of the template are ignored."""
     made = play.apply("a", template={"metadata": {
         "name": "other", "namespace": "kube-system", "labels": {"team": "x"},
@@ -177,7 +177,7 @@ def test_a_job_at_its_instant(play, cluster, home):
     assert list(play.jobs("a")) == [about["name"]]
 
 
-def test_concurrency(play):
+def test_concurrency_policy_is_applied(play):
     """While the first Job runs: Allow starts another, Forbid waits for its end, Replace deletes it."""
     for policy in ("Allow", "Forbid", "Replace"):
         play.apply(policy.lower(), concurrencyPolicy=policy)
@@ -194,7 +194,7 @@ def test_concurrency(play):
     play.wait_job("forbid", second)
 
 
-def test_history(play):
+def test_history_limit_keeps_the_latest_jobs(play):
     """Of the Jobs that have ended the latest are kept, by their result; those that run all are."""
     play.apply("a", successfulJobsHistoryLimit=1, failedJobsHistoryLimit=1)
     names = []
@@ -213,7 +213,7 @@ def test_history(play):
     assert wait.stays("no Job again", lambda: play.jobs("a") == {}) is not False
 
 
-def test_suspend(play):
+def test_suspended_schedule_runs_only_the_latest(play):
     """No Job while suspended; then that of the latest instant, and only that."""
     play.apply("a", suspend=True)
     play.leap()
@@ -226,7 +226,7 @@ def test_suspend(play):
     assert len(play.jobs("a")) == 1
 
 
-def test_down_over_an_instant(play, operator, clock):
+def test_missed_job_is_run_within_its_deadline(play, operator, clock):
     """The last Job that was missed is made up for, unless its deadline has passed."""
     play.apply("strict", startingDeadlineSeconds=10)
     play.apply("patient")
@@ -240,7 +240,7 @@ def test_down_over_an_instant(play, operator, clock):
     assert play.jobs("strict") == {} and len(play.jobs("patient")) == 1
 
 
-def test_a_job_is_created_once(play, operator):
+def test_job_is_created_once_after_a_kill(play, operator):
     """The operator dies after it has created a Job, and before the status says so."""
     play.apply("a")
     instant = play.leap()
@@ -253,7 +253,7 @@ def test_a_job_is_created_once(play, operator):
     assert [j["metadata"]["uid"] for j in play.jobs("a").values()] == [job["metadata"]["uid"]]
 
 
-def test_foreign_job(play, cluster, home):
+def test_foreign_job_is_not_touched(play, cluster, home):
     """A Job of another owner has the name: it is reported, and neither changed nor deleted."""
     play.apply("a", concurrencyPolicy="Replace", failedJobsHistoryLimit=0)
     at = hour_of(play.clock.now())
@@ -286,7 +286,7 @@ def test_foreign_job(play, cluster, home):
     play.wait_job("a", play.leap())
 
 
-def test_a_job_that_the_server_refuses(play, home):
+def test_refused_job_is_reported(play, home):
     """The template is checked by the API server: its words are in the condition."""
     play.apply("a", template={"spec": {"template": {"spec": {"containers": []}}}})
     play.leap()

@@ -54,7 +54,7 @@ def is_failed(obj):
     return about.get("reason") == "ServiceFailed" and "nextTime" in obj["status"].get("retry", {})
 
 
-def test_life(cluster, service, ready, home):
+def test_record_follows_the_object(cluster, service, ready, home):
     """Created, updated, repaired, deleted: the record follows the object."""
     found, path = ready("a")
     assert service.records[path] == {"owner": f"{home}/a", "value": "one"}
@@ -75,7 +75,7 @@ def test_life(cluster, service, ready, home):
     assert path not in service.records
 
 
-def test_settled(cluster, service, ready, home):
+def test_settled_record_is_not_written(cluster, service, ready, home):
     """While nothing differs, it is compared and not written."""
     found, path = ready("a")
     cluster.wait_for(KIND, "a", home, is_ready)
@@ -88,7 +88,7 @@ def test_settled(cluster, service, ready, home):
 
 @pytest.mark.parametrize("mode, text", [("down", "status 503"), ("garbage", "not a record"),
                                         ("huge", "too long"), ("redirect", "status 302")])
-def test_failures(cluster, operator, service, ready, home, mode, text):
+def test_service_failure_is_reported_and_recovers(cluster, operator, service, ready, home, mode, text):
     """A service that fails or lies: a condition, status.retry, no write; and it recovers."""
     _, path = ready("a")
     service.mode = mode
@@ -105,7 +105,7 @@ def test_failures(cluster, operator, service, ready, home, mode, text):
     assert operator.healthz()[0] == 200
 
 
-def test_never(cluster, service, ready, home):
+def test_silent_service_does_not_block_others(cluster, service, ready, home):
     """A service that does not answer takes 10 s of one worker, and others go on."""
     ready("a")
     service.mode = "never"
@@ -121,7 +121,7 @@ def test_never(cluster, service, ready, home):
     cluster.wait_for(KIND, "a", home, is_ready)
 
 
-def test_deletion_waits(cluster, service, ready, home):
+def test_deletion_waits_for_the_service(cluster, service, ready, home):
     """The object stays until its record is deleted, and says why."""
     _, path = ready("a")
     service.mode = "down"
@@ -135,7 +135,7 @@ def test_deletion_waits(cluster, service, ready, home):
     assert path not in service.records
 
 
-def test_deletion_of_a_missing_record(cluster, service, ready, home):
+def test_missing_record_does_not_block_deletion(cluster, service, ready, home):
     """The record was deleted by another client, just before."""
     _, path = ready("a")
     service.records.clear()
@@ -143,7 +143,7 @@ def test_deletion_of_a_missing_record(cluster, service, ready, home):
     assert path not in service.records
 
 
-def test_no_service(cluster, start_example, operator, home):
+def test_missing_service_configuration_is_reported(cluster, start_example, operator, home):
     """An operator without configuration reports it, and starts."""
     assert operator.stop() == 0
     other = start_example("externalthing", env={"EXTERNALTHING_URL": ""})
@@ -158,7 +158,7 @@ def test_no_service(cluster, start_example, operator, home):
     cluster.delete(KIND, "a", home)
 
 
-def test_the_token_is_sent_and_shown_nowhere(cluster, operator, service, ready, home):
+def test_service_token_is_never_shown(cluster, operator, service, ready, home):
     """The service repeats the token in its answers.  Neither logs, events nor objects show it."""
     ready("a")
     for mode in ("down", "garbage"):

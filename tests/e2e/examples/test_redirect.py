@@ -19,7 +19,7 @@ def sample(home):
     return redirect
 
 
-def test_children(cluster, start_example, home):
+def test_children_are_created_and_repaired(cluster, start_example, home):
     """They appear and are repaired, and the status reports it."""
     start_example("redirect")
     cluster.apply(sample(home))
@@ -34,7 +34,7 @@ def test_children(cluster, start_example, home):
     assert "https://new" in cluster.get("configmap", "old", home)["data"]["redirect.conf"]
 
 
-def test_children_of_a_user_are_adopted_together_or_not_at_all(cluster, start_example, home):
+def test_children_are_adopted_together_or_not_at_all(cluster, start_example, home):
     """The guarantee of the library, for a kind that only states its children."""
     def theirs():
         return [cluster.get(kind, "old", home) for kind in ("configmap", "service")]

@@ -12,7 +12,7 @@ from support import wait
 from support.cluster import condition
 
 
-def test_paused(controller, installed, namespace):
+def test_paused_myweb_is_not_repaired(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": "true"})
     ready = myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
@@ -29,7 +29,7 @@ def test_paused(controller, installed, namespace):
     assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>"
 
 
-def test_paused_from_the_start_and_deleted(controller, installed, namespace):
+def test_myweb_created_paused_has_no_children(controller, installed, namespace):
     installed.apply(myweb.manifest("web", namespace, annotations={"steward.dev/paused": "true"}))
     ready = myweb.wait_condition(installed, "web", namespace, "Ready", "Paused")
     assert ready["status"] == "Unknown"
@@ -37,7 +37,7 @@ def test_paused_from_the_start_and_deleted(controller, installed, namespace):
     installed.delete(myweb.KIND, "web", namespace)
 
 
-def test_what_a_pod_suffers_from(controller, installed, namespace, pods_stay_pending):
+def test_pod_error_is_reported(controller, installed, namespace, pods_stay_pending):
     """First the scheduler's answer, then those of a kubelet, then nothing."""
     installed.apply(myweb.manifest("web", namespace, replicas=1))
     found = myweb.wait_condition(installed, "web", namespace, "Ready", "Unschedulable")
@@ -63,7 +63,7 @@ def test_what_a_pod_suffers_from(controller, installed, namespace, pods_stay_pen
     assert "cannot pull" not in found["message"]
 
 
-def test_invalid_object_that_is_stored(controller, installed, namespace):
+def test_stored_invalid_object_stalls(controller, installed, namespace):
     """Stored without a webhook: the same error as a condition, and no child."""
     installed.apply(myweb.manifest("web", namespace, nodePortNumber=80, mountPath="/a/../b"))
     stalled = myweb.wait_condition(installed, "web", namespace, "Stalled", "InvalidSpec")
@@ -81,7 +81,7 @@ def test_invalid_object_that_is_stored(controller, installed, namespace):
     assert not condition(web, "Stalled")
 
 
-def test_a_valid_one_made_invalid_keeps_its_children(controller, installed, namespace):
+def test_invalid_change_keeps_the_children(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     before = myweb.children(installed, "web", namespace)
     installed.patch(myweb.KIND, "web", namespace, {"spec": {"nodePortNumber": 80}})
@@ -92,7 +92,7 @@ def test_a_valid_one_made_invalid_keeps_its_children(controller, installed, name
         assert after[kind].get("spec") == before[kind].get("spec")
 
 
-def test_killed_at_random_moments(controller, installed, namespace, run_steward):
+def test_random_kills_lose_no_child(controller, installed, namespace, run_steward):
     """Repeated SIGKILL while 100 MyWebs are created and changed: nothing is lost or duplicated."""
     assert controller.stop() == 0
     dice = random.Random(20240101)
@@ -135,7 +135,7 @@ def test_killed_at_random_moments(controller, installed, namespace, run_steward)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_api_server_away(controller, installed, namespace, how):
+def test_api_server_outage_is_survived(controller, installed, namespace, how):
     if not installed.name:
         pytest.skip("the cluster is not ours to stop")
     myweb.create_settled(installed, "web", namespace)
@@ -164,7 +164,7 @@ def test_api_server_away(controller, installed, namespace, how):
     assert warned[0]["failingForMs"] == 0 <= warned[1]["failingForMs"] <= lines[end]["failedForMs"], lines
 
 
-def test_api_server_silent_for_a_minute(controller, installed, namespace):
+def test_silent_api_server_is_survived(controller, installed, namespace):
     """Connections stay open without a response, which is harder to detect than a refusal."""
     if not installed.name:
         pytest.skip("the cluster is not ours to stop")
@@ -199,7 +199,7 @@ def replicas(controller, run_steward):
     controller.start()
 
 
-def test_leader_stops(replicas, installed, namespace):
+def test_stopped_leader_is_replaced_at_once(replicas, installed, namespace):
     leader, other = replicas
     myweb.create_settled(installed, "first", namespace)
     assert other.metric("controller_runtime_reconcile_total") == 0
@@ -215,7 +215,7 @@ def test_leader_stops(replicas, installed, namespace):
     assert condition(installed.get(myweb.KIND, "first", namespace), "Ready")["status"] == "True"
 
 
-def test_leader_dies(replicas, installed, namespace):
+def test_killed_leader_is_replaced_after_lease_expiry(replicas, installed, namespace):
     leader, other = replicas
     leader.kill()
     gone = time.monotonic()
@@ -226,7 +226,7 @@ def test_leader_dies(replicas, installed, namespace):
     myweb.wait_settled(installed, "web", namespace)
 
 
-def test_leader_is_paused_and_comes_back(replicas, installed, namespace):
+def test_resumed_former_leader_does_not_write(replicas, installed, namespace):
     """A leader that was suspended until its lease expired must stop writing."""
     leader, other = replicas
     leader.process.send_signal(signal.SIGSTOP)

@@ -14,7 +14,7 @@ MANAGED = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/component": "we
 
 
 @pytest.mark.oldest("server-side apply")
-def test_complete_with_few_requests(controller, installed, namespace):
+def test_myweb_is_complete_with_few_requests(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
     installed.wait_event("web", namespace, "Created", "ConfigMap, Deployment and Service")
     made = stw.wait_requests(installed, namespace, 5)
@@ -32,7 +32,7 @@ def test_complete_with_few_requests(controller, installed, namespace):
 
 
 @pytest.mark.oldest("defaults of the server")
-def test_children_are_what_they_should_be(controller, installed, namespace):
+def test_children_match_the_spec(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace, pageContentHtml="<h1>hi \u20ac</h1>")
     found = myweb.children(installed, "web", namespace)
     for child in found.values():
@@ -53,7 +53,7 @@ def test_children_are_what_they_should_be(controller, installed, namespace):
     assert mount["mountPath"] == "/usr/share/nginx/html" and "subPath" not in mount
 
 
-def test_an_empty_page(controller, installed, namespace):
+def test_empty_page_equals_absent_page(controller, installed, namespace):
     """An explicit empty page is the same as an absent one."""
     web = myweb.create_settled(installed, "web", namespace, pageContentHtml="")
     assert web["spec"]["pageContentHtml"] == ""
@@ -61,7 +61,7 @@ def test_an_empty_page(controller, installed, namespace):
 
 
 @pytest.mark.oldest("server-side apply, defaults of the server")
-def test_a_settled_one_costs_nothing(controller, installed, namespace):
+def test_settled_myweb_causes_no_writes(controller, installed, namespace):
     for n in range(5):
         myweb.create_settled(installed, f"web{n}", namespace)
     # The events may still be pending.
@@ -78,7 +78,7 @@ def test_a_settled_one_costs_nothing(controller, installed, namespace):
 
 
 @pytest.mark.oldest("server-side apply")
-def test_changes_follow(controller, installed, namespace):
+def test_spec_changes_reach_the_children(controller, installed, namespace):
     web = myweb.create_settled(installed, "web", namespace)
     template = installed.get("deployment", "web", namespace)["spec"]["template"]
     installed.patch(myweb.KIND, "web", namespace, {"spec": {"pageContentHtml": "second"}})
@@ -100,7 +100,7 @@ def test_changes_follow(controller, installed, namespace):
 
 
 @pytest.mark.oldest("pruning by server-side apply")
-def test_fields_that_go_are_taken_out(controller, installed, namespace):
+def test_fields_removed_from_the_spec_leave_the_children(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace, securityContext={"runAsUser": 101},
                          resources={"limits": {"memory": "1024Mi"}, "requests": {"cpu": "1000m"}})
     [before] = installed.get("deployment", "web", namespace)["spec"]["template"]["spec"]["containers"]
@@ -115,7 +115,7 @@ def test_fields_that_go_are_taken_out(controller, installed, namespace):
 
 
 @pytest.mark.oldest("allocation of node ports")
-def test_node_port(controller, installed, namespace):
+def test_node_port_is_changed_in_place(controller, installed, namespace):
     """Changed in place; when it is set back to automatic, the port stays."""
     port = myweb.free_node_port(installed)
     web = myweb.create_settled(installed, "web", namespace)
@@ -137,7 +137,7 @@ def test_node_port(controller, installed, namespace):
 
 
 @pytest.mark.oldest("ownership of the keys of a ConfigMap")
-def test_files_and_pull_policy(controller, installed, namespace):
+def test_files_and_pull_policy_reach_the_children(controller, installed, namespace):
     """Files come and go; one that another client removes comes back."""
     myweb.create_settled(installed, "web", namespace, imagePullPolicy="Never",
                          files={"a.css": "a", "b.js": "b"})
@@ -157,7 +157,7 @@ def test_files_and_pull_policy(controller, installed, namespace):
 
 
 @pytest.mark.oldest("node ports of a Service whose type changes; Ingresses")
-def test_cluster_ip_and_ingress(controller, installed, namespace):
+def test_service_type_and_ingress_change_in_place(controller, installed, namespace):
     """The node port is released and allocated again; the Ingress is repaired and removed."""
     web = myweb.create_settled(installed, "web", namespace, serviceType="ClusterIP",
                                ingress={"host": "a.example.com", "className": "none-of-this-name"})
@@ -189,7 +189,7 @@ def test_cluster_ip_and_ingress(controller, installed, namespace):
     myweb.create_settled(installed, "next", namespace, nodePortNumber=port)
 
 
-def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
+def test_ingress_of_another_owner_is_not_touched(controller, installed, namespace):
     """Another tenant's Ingress of that name is not touched."""
     installed.apply({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
                      "metadata": {"name": "web", "namespace": namespace},
@@ -202,21 +202,21 @@ def test_an_ingress_of_another_owner_stays(controller, installed, namespace):
 
 
 @pytest.mark.oldest("garbage collection")
-def test_children_go_with_it(controller, installed, namespace):
+def test_children_are_deleted_with_the_myweb(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     installed.delete(myweb.KIND, "web", namespace)
     wait.until("the garbage collector to take the children",
                lambda: not any(myweb.children(installed, "web", namespace).values()), 60)
 
 
-def test_two_do_not_share_pods(controller, installed, namespace):
+def test_two_mywebs_have_different_selectors(controller, installed, namespace):
     myweb.create_settled(installed, "one", namespace)
     myweb.create_settled(installed, "two", namespace)
     one, two = (installed.get("service", n, namespace)["spec"]["selector"] for n in ("one", "two"))
     assert one != two
 
 
-def test_not_available_is_told(controller, installed, namespace):
+def test_unavailable_replicas_are_reported(controller, installed, namespace):
     installed.apply(myweb.manifest("web", namespace, replicas=2))
     found = myweb.wait_condition(installed, "web", namespace, "DeploymentAvailable", "Progressing")
     assert found["status"] == "False"
@@ -233,7 +233,7 @@ def test_not_available_is_told(controller, installed, namespace):
 
 
 @pytest.mark.parametrize("word", ["Ready", "Reconciling", "ConfigMapSynced"])
-def test_fleet_metric(controller, installed, namespace, word):
+def test_object_metric_counts_conditions(controller, installed, namespace, word):
     installed.apply(myweb.manifest("web", namespace, replicas=1))
     myweb.wait_condition(installed, "web", namespace, "Ready", "Progressing")
     state = "False" if word == "Ready" else "True"

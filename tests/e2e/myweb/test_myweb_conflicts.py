@@ -24,7 +24,7 @@ def foreign(kind, name, namespace, **metadata):
 
 
 @pytest.mark.parametrize("kind", myweb.CHILDREN)
-def test_name_conflict_at_creation(controller, installed, namespace, kind):
+def test_child_name_taken_by_foreign_object_stalls(controller, installed, namespace, kind):
     installed.apply(foreign(kind, "web", namespace))
     before = installed.get(kind, "web", namespace)
     installed.apply(myweb.manifest("web", namespace))
@@ -48,7 +48,7 @@ def test_name_conflict_at_creation(controller, installed, namespace, kind):
     myweb.wait_settled(installed, "web", namespace, seconds=30)
 
 
-def test_name_conflict_later(controller, installed, namespace):
+def test_child_name_taken_after_deletion_stalls(controller, installed, namespace):
     """A child is deleted, and another client creates an object with its name first."""
     myweb.create_settled(installed, "web", namespace)
     installed.annotate(myweb.KIND, "web", namespace, {"steward.dev/paused": "true"})
@@ -66,7 +66,7 @@ def test_name_conflict_later(controller, installed, namespace):
 
 
 @pytest.mark.parametrize("kind", myweb.CHILDREN)
-def test_what_is_taken_out_of_our_control(controller, installed, namespace, kind):
+def test_child_released_by_another_client_is_not_overwritten(controller, installed, namespace, kind):
     """Neither overwritten nor reported as deleted: steward's create never updates, on any version
     of the API server."""
     myweb.create_settled(installed, "web", namespace)
@@ -81,7 +81,7 @@ def test_what_is_taken_out_of_our_control(controller, installed, namespace, kind
     assert not [m for _, r, m in installed.events(namespace, "web") if r == "DriftRepaired"]
 
 
-def test_owner_is_named(controller, installed, namespace):
+def test_conflict_names_the_owner(controller, installed, namespace):
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "someone", "controller": True,
              "uid": "11111111-2222-3333-4444-555555555555"}
     # The finalizer keeps it: the garbage collector deletes it soon, as there is no such Pod.
@@ -100,7 +100,7 @@ def test_owner_is_named(controller, installed, namespace):
     myweb.wait_settled(installed, "web", namespace)
 
 
-def test_adoption(controller, installed, namespace):
+def test_annotated_object_adopts_existing_child(controller, installed, namespace):
     installed.apply(foreign("configmap", "web", namespace))
     uid = installed.get("configmap", "web", namespace)["metadata"]["uid"]
     installed.apply(myweb.manifest("web", namespace, annotations={"steward.dev/adopt": "true"}))
@@ -113,7 +113,7 @@ def test_adoption(controller, installed, namespace):
     assert taken["data"] == {"theirs": "kept", "index.html": "<p>web</p>"}
 
 
-def test_port_of_a_service(controller, installed, namespace):
+def test_node_port_held_by_a_service_is_reported(controller, installed, namespace):
     port = myweb.free_node_port(installed)
     installed.apply({**foreign("service", "holder", namespace), "spec": {
         "type": "NodePort", "ports": [{"port": 80, "nodePort": port}]}})
@@ -131,7 +131,7 @@ def test_port_of_a_service(controller, installed, namespace):
     assert myweb.wait_settled(installed, "web", namespace, 15)["status"]["nodePort"] == port
 
 
-def test_a_working_service_survives_a_port_it_cannot_have(controller, installed, namespace):
+def test_unavailable_node_port_keeps_the_service(controller, installed, namespace):
     port = myweb.free_node_port(installed)
     installed.apply({**foreign("service", "holder", namespace), "spec": {
         "type": "NodePort", "ports": [{"port": 80, "nodePort": port}]}})
@@ -147,7 +147,7 @@ def test_a_working_service_survives_a_port_it_cannot_have(controller, installed,
     assert status["completed"] is False
 
 
-def test_two_of_one_port(controller, installed, namespace):
+def test_second_myweb_of_a_node_port_is_reported(controller, installed, namespace):
     port = myweb.free_node_port(installed)
     older = myweb.create_settled(installed, "older", namespace, nodePortNumber=port)
     installed.apply(myweb.manifest("younger", namespace, nodePortNumber=port))
@@ -171,7 +171,7 @@ def test_two_of_one_port(controller, installed, namespace):
     assert myweb.wait_settled(installed, "younger", namespace, 15)["status"]["nodePort"] == port
 
 
-def test_port_outside_the_cluster_s_range(controller, installed, namespace, run_steward):
+def test_node_port_outside_server_range_is_reported(controller, installed, namespace, run_steward):
     """steward is configured with a wider range than the API server has."""
     controller.stop()
     try:
@@ -185,7 +185,7 @@ def test_port_outside_the_cluster_s_range(controller, installed, namespace, run_
         controller.start()
 
 
-def test_permanent_and_passing_refusals(controller, installed, namespace):
+def test_quota_refusal_stalls_until_lifted(controller, installed, namespace):
     """A quota makes it Stalled; when the quota is lifted, the next reconcile succeeds."""
     installed.apply({"apiVersion": "v1", "kind": "ResourceQuota",
                      "metadata": {"name": "none", "namespace": namespace},
@@ -202,7 +202,7 @@ def test_permanent_and_passing_refusals(controller, installed, namespace):
     myweb.wait_settled(installed, "web", namespace)
 
 
-def test_a_run_that_fails_is_logged_once(controller, installed, namespace):
+def test_failed_reconcile_is_logged_once(controller, installed, namespace):
     """With the error; not once more for the event that its first failure makes."""
     name = f"{namespace}.example.com"
     installed.apply({

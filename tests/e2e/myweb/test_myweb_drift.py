@@ -28,7 +28,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("kind, patch, field", EDITS, ids=lambda v: v if isinstance(v, str) else "")
-def test_edit(controller, installed, namespace, kind, patch, field):
+def test_edited_child_is_repaired(controller, installed, namespace, kind, patch, field):
     web = myweb.create_settled(installed, "web", namespace)
     assert "repairs" not in web["status"]
     before = installed.get(kind, "web", namespace)
@@ -48,7 +48,7 @@ def test_edit(controller, installed, namespace, kind, patch, field):
 
 
 @pytest.mark.parametrize("kind", myweb.CHILDREN)
-def test_delete(controller, installed, namespace, kind):
+def test_deleted_child_is_recreated(controller, installed, namespace, kind):
     myweb.create_settled(installed, "web", namespace)
     uid = installed.get(kind, "web", namespace)["metadata"]["uid"]
     installed.delete(kind, "web", namespace, wait_gone=False)
@@ -59,7 +59,7 @@ def test_delete(controller, installed, namespace, kind):
     assert web["status"]["lastRepair"]["fields"] == "(deleted)"
 
 
-def test_only_the_record_of_owners_changed(controller, installed, namespace):
+def test_changed_managed_fields_are_no_drift(controller, installed, namespace):
     """Nothing was deleted and no value differs, so neither is reported."""
     myweb.create_settled(installed, "web", namespace)
     installed.patch("service", "web", namespace,
@@ -70,7 +70,7 @@ def test_only_the_record_of_owners_changed(controller, installed, namespace):
     assert web["status"]["lastRepair"]["fields"] == "(managedFields)"
 
 
-def test_made_anew_at_once(controller, installed, namespace):
+def test_recreated_myweb_reports_no_drift(controller, installed, namespace):
     """Remains of a deleted MyWeb of this name cause neither a conflict nor a repair."""
     uid = myweb.create_settled(installed, "web", namespace)["metadata"]["uid"]
     installed.delete(myweb.KIND, "web", namespace)
@@ -90,7 +90,7 @@ def _child_writes(cluster, namespace):
             if "/mywebs/" not in r[1] and "/events" not in r[1]]
 
 
-def test_what_others_own_is_left_alone(controller, installed, namespace):
+def test_fields_of_other_owners_are_kept(controller, installed, namespace):
     """An annotation, another key and a field that steward does not set are kept."""
     version = myweb.create_settled(installed, "web", namespace)["metadata"]["resourceVersion"]
     writes = _child_writes(installed, namespace)
@@ -103,7 +103,7 @@ def test_what_others_own_is_left_alone(controller, installed, namespace):
     assert _child_writes(installed, namespace) == writes
 
 
-def test_after_a_repair_all_is_quiet(controller, installed, namespace):
+def test_repair_causes_no_further_requests(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     installed.patch("configmap", "web", namespace, {"data": {"index.html": "x"}})
     installed.wait_event("web", namespace, "DriftRepaired")
@@ -112,7 +112,7 @@ def test_after_a_repair_all_is_quiet(controller, installed, namespace):
     wait.stays("no request", lambda: stw.requests(installed, namespace) == before, 3, every=0.5)
 
 
-def test_a_fight_is_given_up(controller, installed, namespace):
+def test_repeated_foreign_edits_stop_repairs(controller, installed, namespace):
     """steward stops reverting a field that another client changes over and over."""
     myweb.create_settled(installed, "web", namespace)
     loops = controller.metric("steward_hot_loop_total", controller="myweb")
@@ -156,7 +156,7 @@ def test_a_fight_is_given_up(controller, installed, namespace):
         assert installed.get("configmap", "web", namespace)["data"]["index.html"] == "<p>web</p>"
 
 
-def test_a_user_who_changes_his_object_often_makes_no_hot_loop(controller, installed, namespace):
+def test_frequent_spec_changes_are_no_hot_loop(controller, installed, namespace):
     myweb.create_settled(installed, "web", namespace)
     for n in range(25):
         installed.patch(myweb.KIND, "web", namespace, {"spec": {"pageContentHtml": f"page {n}"}})
