@@ -112,7 +112,7 @@ def cases(server, with_rules, tmp_path_factory):
     return every
 
 
-def test_an_old_server_knows_no_rules(server):
+def test_old_server_refuses_definitions_with_rules(server):
     """It refuses to apply a definition with rules, and names the field.  Created by a client that does
     not look, it lacks them: the kind is served, and the webhook refuses what the rules would."""
     if server.minor >= CEL_MINOR:
@@ -133,13 +133,13 @@ def test_an_old_server_knows_no_rules(server):
         server.remove([path])
 
 
-def test_kubectl_apply_can_store_them():
+def test_definitions_fit_into_kubectl_annotation():
     """It writes the whole definition into an annotation, and all annotations have at most 256 KiB."""
     for definition in printed("--rules"):
         assert len(json.dumps(definition, separators=(",", ":"))) < 250000, definition["metadata"]["name"]
 
 
-def test_never_stricter_than_steward(server, cases):
+def test_rules_accept_what_steward_accepts(server, cases):
     """What steward accepts, the API server accepts, new or changed."""
     stricter = judged.stricter(cases, server.minor)
     assert stricter == [], stricter[:5]
@@ -153,14 +153,14 @@ def test_most_bad_objects_are_refused(cases):
     assert 108 * len(accepted) <= 8 * len(bad), accepted
 
 
-def test_changes_that_steward_refuses(cases):
+def test_rules_refuse_bad_changes(cases):
     """All of those that CEL can see."""
     bad, accepted = judged.changes_refused(cases)
     assert len(bad) > 100
     assert accepted == [], accepted[:5]
 
 
-def test_a_message_is_that_of_steward(server, with_rules):
+def test_rule_message_equals_that_of_steward(server, with_rules):
     """With the field and the reason."""
     install(server, with_rules)
     user = "handsomeguy.cn/v1alpha1"

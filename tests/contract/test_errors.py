@@ -10,13 +10,13 @@ import pytest
 from support.apiserver import APPLY, JSON_PATCH
 
 
-def test_json_that_is_none(server, space):
+def test_invalid_json_is_a_400(server, space):
     """400 BadRequest."""
     bad = server.ask("POST", space.path("configmaps"), b"{\"kind\":")
     assert bad.status == 400 and bad.reason == "BadRequest" and bad.body["kind"] == "Status"
 
 
-def test_an_object_that_is_not_there(server, space):
+def test_missing_object_is_a_404(server, space):
     """404 with reason NotFound and the name.  An unknown resource is a 404, too, with plain text or
     with reason NotFound."""
     gone = server.ask("GET", space.path("configmaps", "none"))
@@ -27,25 +27,25 @@ def test_an_object_that_is_not_there(server, space):
     assert unknown.body == "404 page not found\n" or unknown.reason == "NotFound"
 
 
-def test_a_method_that_is_not_allowed(server, space):
+def test_disallowed_method_is_a_405(server, space):
     """405, which steward never meets, is INVALID."""
     assert server.ask("PUT", space.path("configmaps"), space.configmap()).status == 405
 
 
-def test_a_type_that_is_unknown(server, space):
+def test_unknown_media_type_is_a_415_or_406(server, space):
     """415 for the type of a body, 406 for the type of an answer."""
     path = space.path("configmaps")
     assert server.ask("POST", path, space.configmap(), "text/plain").status == 415
     assert server.ask("GET", path, accept="text/plain").status == 406
 
 
-def test_who_is_unknown(server):
+def test_unknown_token_is_a_401(server):
     """401 Unauthorized: lib/kube/client/auth.c reads its token again."""
     no = server.ask("GET", "/api/v1/namespaces", token="nobody")
     assert no.status == 401 and no.reason == "Unauthorized"
 
 
-def test_what_is_too_large(server, space):
+def test_oversized_body_is_a_413_or_422(server, space):
     """controller/object/verdict.c: a body over 3 MiB is a 413, reason RequestEntityTooLarge; a smaller one
     that is too large is a 422, and nothing is stored."""
     huge = server.ask("POST", space.path("configmaps"), space.configmap(data={"a": "x" * (4 << 20)}))
@@ -56,7 +56,7 @@ def test_what_is_too_large(server, space):
 
 
 @pytest.mark.parametrize("state", ["new", "there"])
-def test_an_apply_of_a_wrong_type(server, space, does, state):
+def test_apply_of_a_wrong_type_is_refused(server, space, does, state):
     """controller/object/verdict.c: "failed to create typed patch object" is the user's mistake, not the
     server's, with any status."""
     path = space.path("deployments", "one")
@@ -67,14 +67,14 @@ def test_an_apply_of_a_wrong_type(server, space, does, state):
     assert str(refused.status) == does("typed-patch"), refused
 
 
-def test_an_apply_of_a_custom_object_of_a_wrong_type(server, space, things):
+def test_apply_of_a_wrong_type_to_a_custom_object_is_refused(server, space, things):
     """The same for kinds of a CRD: the message names the field, and nothing is stored."""
     refused = server.apply(things.path(space, "one"), things.object(space, spec={"list": "none"}))
     assert 400 <= refused.status <= 500 and "spec.list" in refused.message, refused
     assert server.ask("GET", things.path(space, "one")).status == 404
 
 
-def test_an_apply_of_a_field_that_is_unknown(server, space, does):
+def test_apply_of_an_unknown_field_is_refused(server, space, does):
     """controller/object/verdict.c: a raw field of a spec (affinity, tolerations) may hold anything."""
     refused = server.apply(space.path("deployments", "one"), space.deployment(
         pod={"tolerations": [{"nothing": "x"}]}))
@@ -84,7 +84,7 @@ def test_an_apply_of_a_field_that_is_unknown(server, space, does):
         assert "field not declared in schema" in refused.message
 
 
-def test_a_value_that_is_not_allowed(server, space):
+def test_invalid_value_is_a_422_with_causes(server, space):
     """422 Invalid with its causes; each message names the field."""
     refused = server.apply(space.path("deployments", "one"), space.deployment(
         container={"image": " "}, replicas=-1))
@@ -93,7 +93,7 @@ def test_a_value_that_is_not_allowed(server, space):
     assert refused.message.startswith('Deployment.apps "one" is invalid: ')
 
 
-def test_addresses_in_a_message(server, space):
+def test_messages_may_contain_memory_addresses(server, space):
     """controller/child/child.c masks addresses of the server's memory in messages (0x and hexadecimal
     digits), since they differ each time.  Otherwise a status would never settle."""
     def refused():
@@ -107,7 +107,7 @@ def test_addresses_in_a_message(server, space):
     assert masked[0] == masked[1]
 
 
-def test_a_json_patch_of_what_is_not_there(server, space):
+def test_json_patch_of_a_missing_path_is_a_422(server, space):
     """422: INVALID."""
     server.create(space.path("configmaps"), space.configmap())
     bad = server.ask("PATCH", space.path("configmaps", "one"),
@@ -115,13 +115,13 @@ def test_a_json_patch_of_what_is_not_there(server, space):
     assert bad.status == 422, bad
 
 
-def test_an_apply_that_is_no_object(server, space):
+def test_apply_of_a_list_is_refused(server, space):
     """400: INVALID."""
     bad = server.ask("PATCH", space.path("configmaps", "one") + "?fieldManager=m", b"[]", APPLY)
     assert bad.status in (400, 422), bad
 
 
-def test_who_may_not(server, space):
+def test_missing_right_is_a_403(server, space):
     """403 Forbidden, with the user and the verb in its message."""
     token = account_token(server, space, "nobody")
     no = server.ask("GET", space.path("configmaps"), token=token)
@@ -138,7 +138,7 @@ def account_token(server, space, name):
     return server.fine(reply)["status"]["token"]
 
 
-def test_whose_token_it_is(server, space):
+def test_token_review_returns_user_and_groups(server, space):
     """webhook/access.c: a TokenReview returns user and groups; an invalid token is a 201, too, but
     is not authenticated."""
     def review(token):
@@ -152,7 +152,7 @@ def test_whose_token_it_is(server, space):
     assert not review("nobody").get("authenticated")
 
 
-def test_what_one_may(server):
+def test_access_review_returns_the_right(server):
     """webhook/access.c, operator/doctor/run.c: a SubjectAccessReview returns whether a user may read
     a path; without rights `allowed` is false and there is no error."""
     def review(user, groups):
@@ -175,7 +175,7 @@ def event(space, **members):
     return {**obj, **members}
 
 
-def test_events(server, space):
+def test_event_is_created_and_counted(server, space):
     """lib/kube/api/events.c creates events of events.k8s.io/v1 and counts repeats in `series` by a merge
     patch; kubectl describe finds them by involvedObject in core/v1."""
     path = space.path("events")
@@ -192,18 +192,18 @@ def test_events(server, space):
 @pytest.mark.parametrize("members", [
     {"note": "x" * 1025}, {"reason": "x" * 129}, {"action": ""}, {"reportingController": ""},
     {"type": "Other"}, {"eventTime": None}])
-def test_events_that_are_refused(server, space, members):
+def test_event_beyond_limits_is_refused(server, space, members):
     """lib/kube/api/events.c keeps to these limits: a note of 1024 bytes, a reason, an action, a time."""
     refused = server.ask("POST", space.path("events"), event(space, **members))
     assert refused.status == 422, refused
 
 
-def test_an_event_of_1024_bytes(server, space):
+def test_event_note_of_1024_bytes_is_accepted(server, space):
     """The longest note there may be."""
     server.create(space.path("events"), event(space, note="x" * 1024))
 
 
-def test_versions_of_a_group(server, does):
+def test_group_lists_its_versions(server, does):
     """lib/kube/api/discovery.c takes the best version that /apis/GROUP names."""
     for group in ("autoscaling", "policy"):
         found = server.get(f"/apis/{group}")
@@ -217,12 +217,12 @@ def test_versions_of_a_group(server, does):
     ("admissionregistration.k8s.io", "v1"), ("apiextensions.k8s.io", "v1"), ("apps", "v1"),
     ("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"), ("coordination.k8s.io", "v1"),
     ("events.k8s.io", "v1"), ("storage.k8s.io", "v1"), ("networking.k8s.io", "v1")])
-def test_versions_that_are_always_there(server, group, version):
+def test_fixed_group_versions_are_served(server, group, version):
     """lib/kube/api/resource.c uses these without discovery."""
     assert version in [v["version"] for v in server.get(f"/apis/{group}")["versions"]]
 
 
-def test_the_version(server):
+def test_version_and_date_are_served(server):
     """operator/doctor/server.c and the choice of the guard in controller/child/child.c read /version; the Date
     of the answer is the server's clock."""
     answer = server.ask("GET", "/version")
@@ -231,7 +231,7 @@ def test_the_version(server):
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
 
 
-def test_a_status_object(server, space):
+def test_status_object_has_its_members(server, space):
     """lib/kube/client/status.c reads code, reason, message and details.retryAfterSeconds of it."""
     status = server.ask("GET", space.path("configmaps", "none")).body
     assert set(status) >= {"kind", "apiVersion", "status", "message", "reason", "code"}

@@ -17,7 +17,7 @@ def plural(kind):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_apply_with_a_grace_period_creates(server, space, does, kind):
+def test_apply_with_a_grace_period_creates(server, space, does, kind):
     """controller/child/child.c up to 1.22: the guard of a create.  Servers that keep the field must never
     get it."""
     obj = getattr(space, kind)(metadata={"deletionGracePeriodSeconds": 7}) \
@@ -39,7 +39,7 @@ def test_an_apply_with_a_grace_period_creates(server, space, does, kind):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_apply_with_a_resource_version_creates_or_conflicts(server, space, does, kind):
+def test_apply_with_resource_version_1_creates_or_conflicts(server, space, does, kind):
     """controller/child/child.c from 1.23 on: "1" is the version of no object, so the apply either creates or
     is a conflict."""
     obj = getattr(space, kind)()
@@ -63,7 +63,7 @@ def test_an_apply_with_a_resource_version_creates_or_conflicts(server, space, do
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
+def test_apply_with_a_uid_changes_only_that_object(server, space, kind):
     """controller/child/child.c, certs/hooks.c: metadata.uid is the precondition of a change.  Another uid is
     a 409, or a 422 that names metadata.uid."""
     path = space.path(plural(kind), "one")
@@ -78,7 +78,7 @@ def test_an_apply_with_a_uid_changes_that_object_only(server, space, kind):
     assert server.get(path)["metadata"]["labels"] == {"a": "b"}
 
 
-def test_an_apply_with_a_uid_never_creates(server, space):
+def test_apply_with_a_uid_never_creates(server, space):
     """controller/child/child.c: the object was deleted meanwhile."""
     path = space.path("configmaps", "one")
     wish = space.configmap(uid="00000000-0000-0000-0000-000000000000")
@@ -88,7 +88,7 @@ def test_an_apply_with_a_uid_never_creates(server, space):
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_an_update_of_an_old_version_conflicts(server, space, kind):
+def test_update_of_an_old_version_conflicts(server, space, kind):
     """lib/kube/api/lease.c, kinds/etcdcluster/tls/secrets.c: PUT with the version that was read."""
     path = space.path(plural(kind), "one")
     old = server.create(space.path(plural(kind)), getattr(space, kind)())
@@ -98,7 +98,7 @@ def test_an_update_of_an_old_version_conflicts(server, space, kind):
     assert server.get(path)["metadata"]["labels"] == {"a": "b"}
 
 
-def test_a_merge_patch_of_an_old_version_conflicts(server, space):
+def test_merge_patch_of_an_old_version_conflicts(server, space):
     """controller/object/object.c, finalizer.c: metadata.resourceVersion in a merge patch is a precondition."""
     path = space.path("configmaps", "one")
     old = server.create(space.path("configmaps"), space.configmap())
@@ -111,7 +111,7 @@ def test_a_merge_patch_of_an_old_version_conflicts(server, space):
     assert server.get(path)["data"] == {"a": "2"}
 
 
-def test_a_json_patch_whose_test_fails(server, space):
+def test_json_patch_with_a_failing_test_is_refused(server, space):
     """controller/child/child.c: `test` of uid and resourceVersion guards the removal of leftovers."""
     path = space.path("configmaps", "one")
     obj = server.create(space.path("configmaps"), space.configmap())["metadata"]
@@ -125,7 +125,7 @@ def test_a_json_patch_whose_test_fails(server, space):
     assert "data" not in server.fine(server.ask("PATCH", path, good + change, JSON_PATCH))
 
 
-def test_a_create_of_what_exists(server, space):
+def test_create_of_an_existing_object_is_a_409(server, space):
     """lib/kube/client/status.c distinguishes EXISTS from CONFLICT, both 409, by the reason."""
     server.create(space.path("configmaps"), space.configmap())
     again = server.ask("POST", space.path("configmaps"), space.configmap())
@@ -133,7 +133,7 @@ def test_a_create_of_what_exists(server, space):
 
 
 @pytest.mark.parametrize("wrong", ["uid", "resourceVersion"])
-def test_a_delete_with_preconditions(server, space, wrong):
+def test_delete_checks_its_preconditions(server, space, wrong):
     """controller/child/child.c, kinds/eru/auto.c and kinds/etcdcluster/act/act.c delete only the version that they
     read."""
     path = space.path("configmaps", "one")
@@ -162,7 +162,7 @@ def test_dry_run_stores_nothing(server, space):
     assert server.ask("GET", path).status == 200
 
 
-def test_a_lease_is_taken_and_given_back(server, space):
+def test_lease_is_acquired_and_released(server, space):
     """lib/kube/api/lease.c: an empty holder, a duration of one second, times with microseconds."""
     path = space.path("leases", "one")
     lease = server.create(space.path("leases"), space.lease())
@@ -173,7 +173,7 @@ def test_a_lease_is_taken_and_given_back(server, space):
     assert free["spec"]["acquireTime"] == "2026-01-02T03:04:05.678901Z"
 
 
-def test_a_finalizer_may_not_keep_an_object(server, space):
+def test_finalizer_added_during_delete_may_be_ignored(server, space):
     """controller/child/remains.c: a finalizer that is added during a DELETE is accepted, and the object is gone
     all the same.  The state with the finalizer has no deletionTimestamp."""
     path = space.path("configmaps", "one")

@@ -33,7 +33,7 @@ def plurals(server):
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_a_server_accepts_every_object(server, plurals, name):
+def test_install_file_is_accepted_without_warnings(server, plurals, name):
     """Without a warning.  No server answers the webhooks, so they are only judged, not stored."""
     if server.minor < FOLDERS[name]:
         pytest.skip("the file is for later versions")

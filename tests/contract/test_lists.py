@@ -21,7 +21,7 @@ def one(resource, **parameters):
     return {"fieldSelector": f"metadata.name={resource}", **parameters}
 
 
-def test_versions_are_numbers_that_grow(server, space):
+def test_resource_versions_are_growing_numbers(server, space):
     """lib/kube/cache/cache.c compares versions as numbers, of objects and of lists with their objects."""
     objects = make(server, space, 3)
     other = server.create(space.path("secrets"), space.object("v1", "Secret", "s"))
@@ -30,7 +30,7 @@ def test_versions_are_numbers_that_grow(server, space):
     assert int(server.get(space.path("configmaps"))["metadata"]["resourceVersion"]) >= versions[2]
 
 
-def test_pages(server, space):
+def test_list_pages_have_one_version(server, space):
     """All pages of a list have one version, even if objects change meanwhile; the last page has no
     token."""
     make(server, space, 5)
@@ -49,7 +49,7 @@ def test_pages(server, space):
     assert [n for n in names if n != "kube-root-ca.crt"] == ["c0", "c1", "c2", "c3", "c4"]
 
 
-def test_a_token_that_is_too_old(server, space):
+def test_expired_continue_token_is_a_410(server, space):
     """410, reason Expired: lib/kube/cache/reflector.c lists again from the start.
 
     Only events are never served from the server's memory: newer servers keep old lists of all other
@@ -68,13 +68,13 @@ def test_a_token_that_is_too_old(server, space):
     assert old.status == 410 and old.reason == "Expired", old
 
 
-def test_a_token_that_is_none(server, space):
+def test_invalid_continue_token_is_a_400(server, space):
     """400, reason BadRequest: INVALID to lib/kube/client/status.c."""
     bad = server.ask("GET", query(space.path("configmaps"), limit=1, continue_="none"))
     assert bad.status == 400 and bad.reason == "BadRequest", bad
 
 
-def test_a_list_is_of_now(server, space):
+def test_list_contains_every_acknowledged_write(server, space):
     """Without a resourceVersion a list has every write that was acknowledged before."""
     for i in range(20):
         server.create(space.path("configmaps"), space.configmap(f"n{i}"))
@@ -82,7 +82,7 @@ def test_a_list_is_of_now(server, space):
         assert f"n{i}" in {o["metadata"]["name"] for o in listed}
 
 
-def test_a_read_not_older_than(server, space):
+def test_read_is_not_older_than_its_resource_version(server, space):
     """stw_kube_get_since: GET with a resourceVersion from a watch is at least that new."""
     path = space.path("configmaps", "c0")
     make(server, space, 1)
@@ -92,7 +92,7 @@ def test_a_read_not_older_than(server, space):
         assert seen["data"]["a"] == str(i)
 
 
-def test_a_version_that_is_yet_to_come(server, space):
+def test_future_resource_version_is_a_504(server, space):
     """The server waits some seconds and answers 504, reason Timeout: the store may have been restored.
     lib/kube/cache/reflector.c lists again after some such answers."""
     make(server, space, 1)
@@ -101,7 +101,7 @@ def test_a_version_that_is_yet_to_come(server, space):
     assert late.status == 504 and late.reason == "Timeout", late
 
 
-def test_a_watch(server, space):
+def test_watch_reports_added_modified_and_deleted(server, space):
     """ADDED, MODIFIED and DELETED, each with the object; DELETED has its last state under a new
     version, which is where the next watch begins."""
     path = space.path("configmaps")
@@ -118,7 +118,7 @@ def test_a_watch(server, space):
     assert seen[0][1]["kind"] == "ConfigMap" and seen[0][1]["apiVersion"] == "v1"
 
 
-def test_a_watch_from_a_version_brings_what_came_after(server, space):
+def test_watch_resumes_from_a_version(server, space):
     """A watch that broke resumes at its last version, without a list."""
     path = space.path("configmaps")
     objects = make(server, space, 3)
@@ -129,7 +129,7 @@ def test_a_watch_from_a_version_brings_what_came_after(server, space):
     assert [(kind, o["metadata"]["name"]) for kind, o in seen] == [("ADDED", "c1"), ("ADDED", "c2")]
 
 
-def test_an_object_that_leaves_the_selection(server, space):
+def test_object_leaving_the_selector_is_deleted_for_the_watch(server, space):
     """controller/child/watch.c: a child that loses its label is DELETED for a watch by that label,
     and ADDED when it has the label again."""
     path, where = space.path("configmaps"), {"labelSelector": "managed=yes"}
@@ -142,7 +142,7 @@ def test_an_object_that_leaves_the_selection(server, space):
     assert len(server.get(query(path, **where))["items"]) == 1
 
 
-def test_bookmarks(server, space):
+def test_watch_sends_bookmarks(server, space):
     """A watch with allowWatchBookmarks gets at least one shortly before it ends, with a version at
     which the next watch may begin, even if no selected object has changed."""
     path = space.path("configmaps")
@@ -165,7 +165,7 @@ def test_bookmarks(server, space):
     assert kind == "MODIFIED" and obj["data"]["a"] == "2"
 
 
-def test_a_watch_from_a_version_that_is_gone(server, space, things):
+def test_watch_from_an_expired_version_is_a_410_event(server, space, things):
     """lib/kube/cache/reflector.c lists again after a 410, which is an event of type ERROR with a Status.
     The definition of a Thing, and so the server's history of Things, is newer than version 1."""
     server.compact()
@@ -175,14 +175,14 @@ def test_a_watch_from_a_version_that_is_gone(server, space, things):
     assert status["code"] == 410 and status["reason"] in ("Expired", "Gone"), status
 
 
-def test_a_watch_ends_in_time(server, space):
+def test_watch_ends_at_its_timeout(server, space):
     """timeoutSeconds ends a watch without an error."""
     with server.watching(space.path("configmaps"), resourceVersion="0", timeoutSeconds="1",
                       **one("nothing")) as events:
         assert not list(events)
 
 
-def test_metadata_only(server, space):
+def test_metadata_only_watch_has_no_data(server, space):
     """certs/mode_secret.c, kinds/eru/reconcile.c, kinds/databaseuser/secret/owned_secret.c: a watch of Secrets
     never brings their data; kinds/eru/inputs.c: nor does a read of one."""
     path = space.path("secrets")
@@ -202,7 +202,7 @@ def test_metadata_only(server, space):
     assert found["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
 
 
-def test_all_namespaces(server, space):
+def test_cluster_wide_list_has_all_namespaces(server, space):
     """A list without a namespace has the objects of all namespaces, each with its namespace."""
     make(server, space, 1)
     listed = server.get(query("/api/v1/configmaps", limit=500, **one("c0")))

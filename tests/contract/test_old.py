@@ -115,7 +115,7 @@ def _judge(server, tmp_path, old, path, new):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_change_of_what_breaks_the_schema(server, stored, tmp_path, case):
+def test_change_of_object_against_the_schema_is_judged_alike(server, stored, tmp_path, case):
     old, path = stored[case]
     _, _, spec, by_webhook = CASES[case]
     new = {**old, "metadata": {"name": old["metadata"]["name"], "namespace": NAMESPACE}, "spec": spec}
@@ -127,7 +127,7 @@ def test_a_change_of_what_breaks_the_schema(server, stored, tmp_path, case):
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_metadata_in_a_manifest(server, stored, tmp_path, name):
+def test_server_set_metadata_in_a_manifest_is_judged_alike(server, stored, tmp_path, name):
     old, path = stored[""]
     new = {**old, "metadata": {"name": old["metadata"]["name"], "namespace": NAMESPACE, name: METADATA[name]},
            "spec": NEXT}

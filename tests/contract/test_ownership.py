@@ -11,7 +11,7 @@ from support.apiserver import JSON_PATCH, owned
 ME, OTHER = "steward-test", "kubectl-edit"
 
 
-def test_the_record_of_an_apply(server, space):
+def test_managed_fields_record_an_apply(server, space):
     """lib/kube/owned/owned.c finds its entry by manager, operation and an absent subresource; fieldsV1 names
     members by f:, elements by k: with their keys, elements of sets by v:."""
     obj = space.deployment(container={
@@ -37,7 +37,7 @@ def test_the_record_of_an_apply(server, space):
     server.merge(space.path("deployments", "one"), {"metadata": {"finalizers": None}})
 
 
-def test_the_ports_of_a_service(server, space):
+def test_managed_fields_key_service_ports(server, space):
     """lib/kube/owned/list.c: the keys of a Service's ports."""
     made = server.fine(server.apply(space.path("services", "one"), space.service()))
     ports = owned(made)["f:spec"]["f:ports"]
@@ -45,7 +45,7 @@ def test_the_ports_of_a_service(server, space):
     assert "f:nodePort" not in ports['k:{"port":80,"protocol":"TCP"}']
 
 
-def test_the_same_apply_writes_nothing(server, space):
+def test_repeated_apply_writes_nothing(server, space):
     """controller/child/child.c: a settled child costs nothing; resourceVersion stays."""
     for plural, obj in (("configmaps", space.configmap()), ("leases", space.lease()),
                         ("services", space.service())):
@@ -56,7 +56,7 @@ def test_the_same_apply_writes_nothing(server, space):
         assert again.body["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_a_field_that_is_left_out_goes(server, space):
+def test_apply_removes_an_omitted_field(server, space):
     """kinds/*/children.c leave out what is no longer wanted."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap(data={"a": "1", "b": "2"}, labels={"x": "y"}))
@@ -64,7 +64,7 @@ def test_a_field_that_is_left_out_goes(server, space):
     assert less["data"] == {"a": "1"} and "labels" not in less["metadata"]
 
 
-def test_a_field_that_another_set_stays(server, space):
+def test_apply_keeps_fields_of_other_managers(server, space):
     """Fields that steward does not set are left to other managers."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
@@ -75,7 +75,7 @@ def test_a_field_that_another_set_stays(server, space):
     assert set(owned(after)["f:data"]) - {"."} == {"f:a"}
 
 
-def test_a_field_that_another_changes_leaves_our_set(server, space):
+def test_foreign_change_removes_the_field_from_our_set(server, space):
     """lib/kube/owned/owned.c: drift is a digest that differs, since steward no longer owns the field."""
     path = space.path("configmaps", "one")
     server.apply(path, space.configmap())
@@ -86,7 +86,7 @@ def test_a_field_that_another_changes_leaves_our_set(server, space):
     assert back["data"] == {"a": "1"} and "f:a" in owned(back)["f:data"]
 
 
-def test_force_takes_what_another_applies(server, space):
+def test_forced_apply_takes_the_field_over(server, space):
     """controller/child/child.c applies with force; without it the answer is a conflict that names the other
     manager and the field."""
     path = space.path("configmaps", "one")
@@ -113,7 +113,7 @@ def adds_a_key(server, path, obj, patch):
     return changed, server.fine(server.apply(path, obj))
 
 
-def test_a_key_that_is_added_to_the_selector_of_a_service(server, space, does):
+def test_foreign_key_in_a_service_selector(server, space, does):
     """controller/child/watch.c owns selectors as a whole.  Where the map is granular, a key that
     another manager added is not a conflict, and an apply keeps it."""
     changed, again = adds_a_key(server, space.path("services", "one"), space.service(),
@@ -124,7 +124,7 @@ def test_a_key_that_is_added_to_the_selector_of_a_service(server, space, does):
     assert again["spec"]["selector"] == ({"app": "one", "x": "y"} if granular else {"app": "one"})
 
 
-def test_a_key_that_is_added_to_a_node_selector(server, space, does):
+def test_foreign_key_in_a_node_selector(server, space, does):
     """The same for the nodeSelector of a pod template."""
     changed, again = adds_a_key(server, space.path("deployments", "one"),
                                 space.deployment(pod={"nodeSelector": {"a": "b"}}),
@@ -137,21 +137,21 @@ def test_a_key_that_is_added_to_a_node_selector(server, space, does):
     assert selector(again) == ({"a": "b", "x": "y"} if granular else {"a": "b"})
 
 
-def test_a_key_that_is_added_to_a_configmap(server, space):
+def test_foreign_key_in_a_configmap(server, space):
     """The data of a ConfigMap, which envFrom reads, is granular on every version."""
     changed, again = adds_a_key(server, space.path("configmaps", "one"), space.configmap(),
                                 {"data": {"x": "y"}})
     assert changed["data"] == again["data"] == {"a": "1", "x": "y"}
 
 
-def test_the_selector_of_a_deployment(server, space):
+def test_deployment_selector_is_owned_as_a_whole(server, space):
     """lib/kube/owned/owned.c hashes below a member that is owned whole: f:selector without members."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment()))
     assert owned(made)["f:spec"]["f:selector"] == {}
 
 
 @pytest.mark.parametrize("given", ["given", "defaulted"])
-def test_a_value_instead_of_a_reference(server, space, does, given):
+def test_env_value_replaces_a_reference(server, space, does, given):
     """kinds/app/container.c writes fieldRef.apiVersion itself, since a defaulted value stays
     when the rest is removed.  Where even that is refused, the whole member can be removed
     (lib/kube/owned/left.c)."""
@@ -172,7 +172,7 @@ def test_a_value_instead_of_a_reference(server, space, does, given):
     assert entry == {"name": "A", "value": "1"}
 
 
-def test_a_probe_that_is_left_out(server, space, does):
+def test_omitted_probe_is_removed_or_refused(server, space, does):
     """lib/kube/owned/left.c: where defaults of a removed probe stay, the server refuses the apply
     until the whole member is removed."""
     path = space.path("deployments", "one")

@@ -32,7 +32,7 @@ def our_own(server):
                    for definition, answer in zip(definitions, answers) if answer.status == 201])
 
 
-def test_our_own_definitions(server, our_own):
+def test_printed_definitions_are_accepted_unchanged(server, our_own):
     """steward print crds: all are accepted unchanged, without a warning, and served."""
     for definition, answer in our_own:
         name = definition["metadata"]["name"]
@@ -61,7 +61,7 @@ def keeps(ours, theirs, path=""):
     return "" if ours == theirs else path
 
 
-def test_until_a_definition_is_served(server, space, things):
+def test_new_definition_is_not_served_at_once(server, space, things):
     """lib/kube/cache/reflector.c waits while a new resource answers 404, or 429 with "storage is
     (re)initializing", and then lists it."""
     crd = things.definition("later")
@@ -96,7 +96,7 @@ def test_unknown_fields_are_pruned(server, space, things, does):
     assert any("unknown field" in w and "spec.unknown" in w for w in answer.warnings) == told
 
 
-def test_defaults(server, space, things):
+def test_schema_defaults_replace_absent_and_null(server, space, things):
     """lib/schema/crd/crd.c: defaults are there for the webhook; an explicit null counts as absent."""
     made = server.create(things.path(space), things.object(space, spec={"word": None, "list": [{}]}))
     assert made["spec"] == {"count": 2, "word": "a", "list": [{"port": 80}]}
@@ -110,7 +110,7 @@ def test_defaults(server, space, things):
     ("count", "two"), ("count", 1.5), ("count", 99), ("word", "c"), ("word", 1), ("amount", True),
     ("amount", "much"), ("list", [{"port": 80}, {"port": 80}]), ("list", {}), ("map", {"a": 1}),
     ("text", "x" * 9), ("text", "")])
-def test_what_a_schema_refuses(server, space, things, field, bad):
+def test_invalid_value_is_a_422_with_its_path(server, space, things, field, bad):
     """Bad values are a 422 with the field's path, so that the webhook need not check them."""
     refused = server.ask("POST", things.path(space), things.object(space, spec={field: bad}))
     assert refused.status == 422 and refused.reason == "Invalid", refused
@@ -118,13 +118,13 @@ def test_what_a_schema_refuses(server, space, things, field, bad):
 
 
 @pytest.mark.parametrize("amount", [1, "1", "100m", "1Gi", "1.5"])
-def test_int_or_string(server, space, things, amount):
+def test_int_or_string_accepts_quantities(server, space, things, amount):
     """lib/schema/crd/crd.c: quantities are x-kubernetes-int-or-string with a pattern for text."""
     made = server.create(things.path(space), things.object(space, spec={"amount": amount}))
     assert made["spec"]["amount"] == amount
 
 
-def test_columns(server, space, things):
+def test_printer_columns_are_shown_in_order(server, space, things):
     """lib/schema/crd/crd.c: additionalPrinterColumns, in their order, with their priority; this is what
     kubectl get prints."""
     server.create(things.path(space), things.object(space, spec={"count": 5}))

@@ -22,7 +22,7 @@ def with_port(space, port, name="one"):
     return obj
 
 
-def test_a_node_port_is_allocated_and_kept(server, space):
+def test_omitted_node_port_is_allocated_and_kept(server, space):
     """kinds/myweb/reconcile.c omits the port and keeps the one that was allocated."""
     path = space.path("services", "one")
     made = server.fine(server.apply(path, space.service()))
@@ -32,7 +32,7 @@ def test_a_node_port_is_allocated_and_kept(server, space):
     assert port_of(server.fine(server.apply(path, changed))) == port_of(made)
 
 
-def test_a_node_port_that_is_taken(server, space):
+def test_taken_node_port_is_a_422(server, space):
     """422; "port is already allocated" in the message means NodePortAllocated=False."""
     taken = port_of(server.fine(server.apply(space.path("services", "one"), space.service())))
     refused = server.apply(space.path("services", "two"), with_port(space, taken, "two"))
@@ -45,7 +45,7 @@ def test_a_node_port_that_is_taken(server, space):
     assert port_of(server.get(space.path("services", "two"))) == port_of(other)
 
 
-def test_a_node_port_is_free_again(server, space):
+def test_node_port_is_free_after_deletion(server, space):
     """controller/child/watch.c wakes what waits for a port as soon as its Service is gone."""
     path = space.path("services", "one")
     port = port_of(server.fine(server.apply(path, space.service())))
@@ -54,13 +54,13 @@ def test_a_node_port_is_free_again(server, space):
     assert again.status == 201 and port_of(again.body) == port
 
 
-def test_a_node_port_out_of_range(server, space):
+def test_node_port_outside_the_range_is_a_422(server, space):
     """422 with "not in the valid range" in the message."""
     refused = server.apply(space.path("services", "one"), with_port(space, 80))
     assert refused.status == 422 and "not in the valid range" in refused.message
 
 
-def test_no_node_port_is_left(server, space, does):
+def test_exhausted_node_port_range_is_refused(server, space, does):
     """"failed to allocate a nodePort: range is full" in the message, with any status."""
     def many(name, count):
         ports = [{"name": f"p{i}", "port": 1 + i, "protocol": "TCP"} for i in range(count)]
@@ -78,7 +78,7 @@ def test_no_node_port_is_left(server, space, does):
         server.fine(server.ask("DELETE", space.path("services", f"s{i}")))
 
 
-def test_the_selector_of_a_deployment_never_changes(server, space):
+def test_deployment_selector_is_immutable(server, space):
     """controller/object/verdict.c: INVALID is a refusal that only a user can resolve."""
     path = space.path("deployments", "one")
     server.fine(server.apply(path, space.deployment()))
@@ -89,7 +89,7 @@ def test_the_selector_of_a_deployment_never_changes(server, space):
     assert ("FieldValueInvalid", "spec.selector") in refused.causes
 
 
-def test_what_the_server_fills_in(server, space):
+def test_server_fills_in_omitted_fields(server, space):
     """controller/child/manifest.c and kinds/*/children.c leave these fields to the server."""
     made = server.fine(server.apply(space.path("deployments", "one"), space.deployment(
         container={"ports": [{"containerPort": 80}]})))
@@ -101,7 +101,7 @@ def test_what_the_server_fills_in(server, space):
     assert made["metadata"]["generation"] == 1 and made["status"].get("observedGeneration") in (None, 1)
 
 
-def test_a_quota(server, space):
+def test_exceeded_quota_is_a_403(server, space):
     """controller/object/verdict.c: a 403 with "exceeded quota" in the message is QuotaExceeded.  The quota
     controller does not run here, so the test writes the quota's status."""
     path = space.path("resourcequotas")
@@ -121,7 +121,7 @@ def test_a_quota(server, space):
     assert "exceeded quota" in refused.message
 
 
-def test_a_namespace_that_goes(server, space):
+def test_terminating_namespace_is_a_403(server, space):
     """controller/object/verdict.c: a 403 with "being terminated" in the message means to wait."""
     server.fine(server.ask("DELETE", f"/api/v1/namespaces/{space.name}"))
     refused = server.apply(space.path("configmaps", "one"), space.configmap())
@@ -130,7 +130,7 @@ def test_a_namespace_that_goes(server, space):
         assert "being terminated" in refused.message
 
 
-def test_an_owner_that_is_not_there(server, space):
+def test_missing_owner_is_accepted(server, space):
     """controller/child/child.c writes ownerReferences with controller and blockOwnerDeletion; the API
     server accepts any uid, and refuses a second controller."""
     def reference(uid, name):
@@ -146,7 +146,7 @@ def test_an_owner_that_is_not_there(server, space):
     assert second.status == 422 and "Controller set to true" in second.message, second
 
 
-def test_secrets(server, space):
+def test_secret_data_and_immutability(server, space):
     """kinds/databaseuser/secret/fingerprint.c, certs/content.c: stringData is returned as data; a Secret of a
     certificate needs both keys; an immutable Secret cannot change."""
     made = server.create(space.path("secrets"), space.object(
@@ -161,7 +161,7 @@ def test_secrets(server, space):
 
 
 @pytest.mark.parametrize("scheduled", [False, True])
-def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
+def test_deleted_pod_waits_for_its_kubelet(server, space, scheduled):
     """kinds/etcdcluster/act/act.c, agent.c: a deleted pod stays, marked, until its kubelet has
     stopped it; a pod without a node is gone at once."""
     account = space.object("v1", "ServiceAccount", "default")
@@ -178,7 +178,7 @@ def test_a_pod_goes_at_once_only_without_a_node(server, space, scheduled):
     assert server.ask("GET", path).status == 404
 
 
-def test_what_a_pod_keeps(server, space):
+def test_pod_metadata_can_be_patched(server, space):
     """kinds/etcdcluster/act/act.c patches labels and annotations of running pods; the spec stays."""
     server.ask("POST", space.path("serviceaccounts"), space.object("v1", "ServiceAccount", "default"))
     server.fine(server.ask("POST", space.path("pods"), space.pod()))
@@ -188,7 +188,7 @@ def test_what_a_pod_keeps(server, space):
     assert refused.status == 422 and "pod updates may not change fields" in refused.message
 
 
-def test_conditions_of_an_autoscaler_in_v1(server, space):
+def test_autoscaler_v1_has_conditions_in_an_annotation(server, space):
     """controller/child/watch.c: autoscaling/v1 has conditions as text in an annotation."""
     newer = "v2" if server.minor >= 23 else "v2beta2"
     group = "/apis/autoscaling/"
@@ -206,7 +206,7 @@ def test_conditions_of_an_autoscaler_in_v1(server, space):
     assert new["status"]["conditions"][0]["reason"] == "No"
 
 
-def test_eviction_policy(server, space, does):
+def test_disruption_budget_keeps_the_eviction_policy(server, space, does):
     """config/server-1.29 sets spec.unhealthyPodEvictionPolicy."""
     version = "v1" if server.minor >= 21 else "v1beta1"
     made = server.create(space.path("poddisruptionbudgets", group=f"/apis/policy/{version}"), space.object(

@@ -14,7 +14,7 @@ def thing(server, space, things):
     return things.path(space, "one"), made
 
 
-def test_a_new_object(server, space, things):
+def test_new_object_has_generation_1_and_default_status(server, space, things):
     """controller/object/object.c: generation 1; a status in a create is dropped, and the schema's default
     applies (lib/schema/crd/crd.c: observedGeneration -1)."""
     obj = things.object(space, spec={}, status={"phase": "mine"})
@@ -23,7 +23,7 @@ def test_a_new_object(server, space, things):
     assert made["status"] == {"observedGeneration": -1}
 
 
-def test_the_status_is_written_by_its_own_path(server, thing):
+def test_status_patch_changes_only_the_status(server, thing):
     """controller/object/object.c patches /status; spec and metadata of that request are ignored, and the
     generation stays."""
     path, made = thing
@@ -36,7 +36,7 @@ def test_the_status_is_written_by_its_own_path(server, thing):
     assert after["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
 
 
-def test_the_owner_of_a_status(server, thing, does):
+def test_status_write_is_recorded_by_subresource(server, thing, does):
     """lib/kube/owned/owned.c reads only entries without a subresource."""
     path, _ = thing
     after = server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}},
@@ -46,7 +46,7 @@ def test_the_owner_of_a_status(server, thing, does):
     assert owned(after) == {}
 
 
-def test_the_other_path_leaves_the_status(server, thing):
+def test_object_patch_does_not_change_the_status(server, thing):
     """A status written by the path of the object is dropped."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"phase": "Ready"}}))
@@ -54,7 +54,7 @@ def test_the_other_path_leaves_the_status(server, thing):
     assert after["status"]["phase"] == "Ready" and after["spec"]["count"] == 2
 
 
-def test_generations(server, thing):
+def test_only_spec_changes_increment_the_generation(server, thing):
     """Only a change of spec increments it; labels, annotations and finalizers do not."""
     path, _ = thing
 
@@ -66,7 +66,7 @@ def test_generations(server, thing):
     assert after({"spec": {"count": 2}, "metadata": {"finalizers": None}}) == 2
 
 
-def test_a_patch_that_changes_nothing(server, thing):
+def test_empty_patch_causes_no_watch_event(server, thing):
     """controller/object/object.c: there is no watch event, and so no endless loop of reconciles."""
     path, _ = thing
     patch = {"status": {"phase": "Ready"}}
@@ -75,7 +75,7 @@ def test_a_patch_that_changes_nothing(server, thing):
     assert first["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
 
 
-def test_a_null_removes(server, thing):
+def test_null_in_a_merge_patch_removes(server, thing):
     """lib/kube/owned/merge_diff.c."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"phase": "Ready", "conditions": []}}))
@@ -83,13 +83,13 @@ def test_a_null_removes(server, thing):
     assert "phase" not in after["status"] and after["status"]["observedGeneration"] == -1
 
 
-def test_a_status_of_what_is_gone(server, space, things):
+def test_status_patch_of_a_missing_object_is_a_404(server, space, things):
     """controller/queue/outcome.c waits for the watch after a 404."""
     gone = server.merge(things.path(space, "none", "status"), {"status": {"phase": "Ready"}})
     assert gone.status == 404 and gone.reason == "NotFound"
 
 
-def test_scale(server, thing):
+def test_scale_subresource_maps_to_the_fields(server, thing):
     """lib/schema/crd/crd.c, scale: specReplicasPath, statusReplicasPath, labelSelectorPath."""
     path, _ = thing
     server.fine(server.merge(path + "/status", {"status": {"count": 7, "selector": "a=b"}}))
@@ -100,7 +100,7 @@ def test_scale(server, thing):
     assert server.get(path)["spec"]["count"] == 3
 
 
-def test_finalizers(server, thing):
+def test_finalizers_delay_deletion(server, thing):
     """controller/object/finalizer.c: a delete sets deletionTimestamp, removal of the last finalizer
     deletes, and no finalizer can be added meanwhile."""
     path, _ = thing

@@ -143,7 +143,7 @@ KNOWN = {  # only the API server refused them once
 
 
 @pytest.mark.parametrize("what", KNOWN)
-def test_metadata_that_the_api_server_refuses(served, tmp_path, what):
+def test_metadata_refused_by_the_api_server_is_refused(served, tmp_path, what):
     """steward validate refuses it, too, at its field."""
     obj = {**objects.samples()[0]}
     obj["metadata"] = {"name": "known", "namespace": NAMESPACE, **KNOWN[what]}

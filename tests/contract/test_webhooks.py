@@ -32,7 +32,7 @@ def thing(space, things):
     return make
 
 
-def test_what_is_asked_at_a_create(server, space, things, hooks, thing):
+def test_create_review_has_its_members(server, space, things, hooks, thing):
     """webhook/envelope.c reads these members and no others; webhook/request.c: path, type, timeout."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     answer = server.ask("POST", things.path(space) + "?dryRun=All&fieldManager=me", thing())
@@ -56,7 +56,7 @@ def test_what_is_asked_at_a_create(server, space, things, hooks, thing):
     assert request["object"]["metadata"]["name"] == "one"
 
 
-def test_a_name_that_is_generated(server, space, things, hooks, thing):
+def test_review_with_generate_name_may_have_no_name(server, space, things, hooks, thing):
     """lib/schema/rule/metadata.c: with generateName there may be no name yet."""
     hooks.install("Mutating", space, hooks.entry("a", CHECK, space))
     obj = thing(None)
@@ -68,7 +68,7 @@ def test_a_name_that_is_generated(server, space, things, hooks, thing):
     assert request.get("name", "") in ("", made["metadata"]["name"])
 
 
-def test_what_is_asked_afterwards(server, space, things, hooks, thing):
+def test_update_and_delete_reviews_have_old_objects(server, space, things, hooks, thing):
     """UPDATE has both objects, DELETE the old one; an apply and a patch are a CREATE or an UPDATE
     with the whole object; a change of status does not call the webhook.  A server whose cache is a moment
     behind asks about a change once more, with the newer object."""
@@ -89,7 +89,7 @@ def test_what_is_asked_afterwards(server, space, things, hooks, thing):
     assert not any(r["dryRun"] for r in asked)
 
 
-def test_the_removal_of_a_finalizer_is_an_update(server, space, things, hooks, thing):
+def test_finalizer_removal_is_reviewed_as_an_update(server, space, things, hooks, thing):
     """lib/schema/rule/kind.c allows an object that is being deleted; otherwise it would stay forever."""
     path = things.path(space, "one")
     obj = thing()
@@ -103,7 +103,7 @@ def test_the_removal_of_a_finalizer_is_an_update(server, space, things, hooks, t
     assert request["object"]["metadata"]["deletionTimestamp"]
 
 
-def test_a_denial(server, space, things, hooks, thing):
+def test_denial_reaches_the_client(server, space, things, hooks, thing):
     """webhook/reply.c: code, reason and message reach the client; kubectl prints the message."""
     entry = hooks.entry("a", CHECK, space)
     hooks.install("Validating", space, entry)
@@ -116,7 +116,7 @@ def test_a_denial(server, space, things, hooks, thing):
     assert server.ask("GET", things.path(space, "one")).status == 404
 
 
-def test_warnings(server, space, things, hooks, thing):
+def test_warnings_reach_the_client(server, space, things, hooks, thing):
     """webhook/reply.c: each warning becomes a header, also when the object is allowed."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     texts = ["spec.count: two would be better", 'a "quoted" word']
@@ -125,7 +125,7 @@ def test_warnings(server, space, things, hooks, thing):
     assert answer.status == 201 and answer.warnings == texts
 
 
-def test_a_patch(server, space, things, hooks, thing):
+def test_mutating_patch_is_applied_and_validated(server, space, things, hooks, thing):
     """webhook/patch.c: a JSON patch of the object; its result is validated by the schema, and by
     the validating webhooks."""
     hooks.install("Mutating", space, hooks.entry("m", "/change", space))
@@ -140,7 +140,7 @@ def test_a_patch(server, space, things, hooks, thing):
     assert refused.status == 422 and "spec.count" in refused.message
 
 
-def test_asked_again(server, space, things, hooks, thing):
+def test_mutating_webhook_is_reinvoked(server, space, things, hooks, thing):
     """reinvocationPolicy IfNeeded: after another webhook has changed the object, the first is
     called again and sees the change."""
     hooks.install("Mutating", space,
@@ -154,7 +154,7 @@ def test_asked_again(server, space, things, hooks, thing):
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_a_webhook_that_is_not_there(server, space, things, hooks, thing, policy):
+def test_unreachable_webhook_follows_failure_policy(server, space, things, hooks, thing, policy):
     """failurePolicy of `steward print webhooks`: Ignore allows, Fail is a 500 with its name."""
     entry = hooks.entry("a", CHECK, space, failurePolicy=policy, clientConfig={
         "url": "https://127.0.0.1:1/none", "caBundle": hooks.bundle})
@@ -168,7 +168,7 @@ def test_a_webhook_that_is_not_there(server, space, things, hooks, thing, policy
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_a_webhook_that_is_slow(server, space, things, hooks, thing, policy):
+def test_slow_webhook_follows_failure_policy(server, space, things, hooks, thing, policy):
     """timeoutSeconds: the API server waits that long, and then applies failurePolicy."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space, failurePolicy=policy,
                                                    timeoutSeconds=1))
@@ -184,7 +184,7 @@ def test_a_webhook_that_is_slow(server, space, things, hooks, thing, policy):
 
 
 @pytest.mark.parametrize("response", [{"uid": "other", "allowed": True}, {"allowed": "yes"}])
-def test_an_answer_that_is_none(server, space, things, hooks, thing, response):
+def test_invalid_answer_is_a_failure(server, space, things, hooks, thing, response):
     """webhook/reply.c always echoes the uid and writes a boolean: anything else counts as a failure."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space))
     hooks.answers[CHECK] = lambda _: response
@@ -192,7 +192,7 @@ def test_an_answer_that_is_none(server, space, things, hooks, thing, response):
     assert answer.status == 500 and "failed calling webhook" in answer.message, answer
 
 
-def test_another_bundle(server, space, things, hooks, thing, tmp_path):
+def test_changed_ca_bundle_takes_effect(server, space, things, hooks, thing, tmp_path):
     """certs/rotation.c: a new caBundle is used without a restart; a certificate that it does not trust
     is refused."""
     path = hooks.install("Validating", space, hooks.entry("a", CHECK, space))
@@ -214,7 +214,7 @@ def test_another_bundle(server, space, things, hooks, thing, tmp_path):
     wait.until("the new bundle to be used", lambda: asked().status == 201)
 
 
-def test_selectors(server, space, things, hooks, thing):
+def test_selectors_choose_the_reviewed_objects(server, space, things, hooks, thing):
     """objectSelector and namespaceSelector choose the objects for which the webhook is called."""
     server.fine(server.merge(f"/api/v1/namespaces/{space.name}", {"metadata": {"labels": {"a": "b"}}}))
     hooks.install("Validating", space,
@@ -232,7 +232,7 @@ def test_selectors(server, space, things, hooks, thing):
     assert not hooks.of("/no")
 
 
-def test_another_version(server, space, things, hooks):
+def test_equivalent_version_is_converted_for_review(server, space, things, hooks):
     """matchPolicy Equivalent: a rule for v1 matches a request in v2, which is converted; `kind` and
     `resource` are those of the rule (webhook/envelope.c)."""
     hooks.install("Validating", space, hooks.entry("a", "/all", space),
@@ -246,7 +246,7 @@ def test_another_version(server, space, things, hooks):
     assert not hooks.of("/exact")
 
 
-def test_conditions(server, space, things, hooks, thing, does):
+def test_match_conditions_save_calls(server, space, things, hooks, thing, does):
     """config/server-1.29: matchConditions save calls that the webhook would only allow; older
     servers drop the member, and call."""
     hooks.install("Validating", space, hooks.entry("a", CHECK, space, matchConditions=[
@@ -258,7 +258,7 @@ def test_conditions(server, space, things, hooks, thing, does):
 
 
 @pytest.mark.parametrize("effects", ["Some", "Unknown"])
-def test_side_effects_have_to_be_none(server, space, hooks, effects):
+def test_side_effects_other_than_none_are_refused(server, space, hooks, effects):
     """`steward print webhooks` has None: v1 refuses any value that permits side effects."""
     path = f"{h.API}/{h.PLURALS['Validating']}"
     refused = server.ask("POST", path, {
@@ -269,7 +269,7 @@ def test_side_effects_have_to_be_none(server, space, hooks, effects):
 
 
 @pytest.mark.parametrize("conditions", [[], ["--match-conditions"]])
-def test_our_own_configurations(server, does, conditions):
+def test_printed_webhooks_are_accepted(server, does, conditions):
     """steward print webhooks: accepted by every server without a warning; only matchConditions may
     be dropped."""
     printed = subprocess.run([paths.steward_binary(), "print", "webhooks", *conditions], check=True,

@@ -52,7 +52,7 @@ def can_have_a_node():
     return os.geteuid() == 0 and not os.environ.get("STEWARD_TEST_NO_NODE") and not taken
 
 
-def test_the_whole_play(steward_binary):
+def test_demo_runs_to_its_end(steward_binary):
     node = can_have_a_node()
     process = demo(steward_binary, *([] if node else ["--no-node"]))
     output, _ = process.communicate(timeout=600)
@@ -68,7 +68,7 @@ def test_the_whole_play(steward_binary):
         assert "condition met" in output and "<h1>Hello, World!</h1>" in output
 
 
-def test_interrupted(steward_binary):
+def test_interrupted_demo_leaves_nothing_running(steward_binary):
     process = demo(steward_binary, "--no-node")
     lines = []
 
@@ -84,6 +84,6 @@ def test_interrupted(steward_binary):
     assert_nothing_is_left(process)
 
 
-def test_help():
+def test_help_is_printed():
     result = k8s.run([paths.SCRIPTS / "demo", "--help"])
     assert result.stdout.startswith("Usage: scripts/demo")

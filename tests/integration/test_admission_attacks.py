@@ -22,7 +22,7 @@ def _escaped(text):
 
 
 @pytest.mark.parametrize("keys", [24, 25, 400, 20000])
-def test_long_escaped_keys(webhook, keys):
+def test_long_escaped_keys_are_checked_in_linear_time(webhook, keys):
     """7 MiB of escaped keys that differ in their middle: the duplicate check is linear."""
     size = (BODY_MAX - 4096) // keys // 6 - 16
     edge = _escaped("a" * max(size // 2 - 4, 2))
@@ -34,7 +34,7 @@ def test_long_escaped_keys(webhook, keys):
     assert cpu.seconds(webhook.process.pid) - before < cpu.allowed(0.4)
 
 
-def test_the_second_of_two_escaped_keys_is_found(webhook):
+def test_duplicate_escaped_key_is_found(webhook):
     """Long keys that differ only in their escapes are still duplicates."""
     key = "k" * 5000
     for others in (1, 100):
@@ -54,22 +54,22 @@ def small_webhook(steward_binary, tmp_path):
         yield one
 
 
-def test_bodies_of_many_values(small_webhook):
+def test_bodies_of_many_values_are_survived(small_webhook):
     """Bodies of [1,1,1...: each byte would take ten bytes of memory."""
     assert attack.many_values(small_webhook) == attack.ALL
 
 
-def test_bodies_without_their_end(small_webhook):
+def test_unfinished_bodies_are_survived(small_webhook):
     """18 bodies whose last byte never arrives."""
     assert attack.without_end(small_webhook) == attack.ALL
 
 
-def test_a_thousand_connections_with_a_little_each(small_webhook):
+def test_thousand_small_connections_are_survived(small_webhook):
     """1,000 connections with 64 KiB each."""
     assert attack.a_little_each(small_webhook) == attack.ALL
 
 
-def test_too_much_at_once_is_said_to_be(small_webhook):
+def test_overload_answers_503_with_retry_after(small_webhook):
     """503 with a message, and Retry-After."""
     with contextlib.ExitStack() as stack:
         codes = []
@@ -84,7 +84,7 @@ def test_too_much_at_once_is_said_to_be(small_webhook):
 # Connections
 
 
-def test_slow_connections_of_another_address(make_webhook):
+def test_slow_connections_of_one_address_do_not_block_others(make_webhook):
     """One address takes all connections; requests of another one are still served each time."""
     webhook = make_webhook("--webhook-max-connections=64")
     stop = threading.Event()
@@ -109,7 +109,7 @@ def test_slow_connections_of_another_address(make_webhook):
             thread.join()
 
 
-def test_kept_connections_stay(make_webhook):
+def test_connection_flood_keeps_active_clients(make_webhook):
     """A flood from another address does not close the kept-alive connection of an active client."""
     webhook = make_webhook("--webhook-max-connections=32")
     with contextlib.closing(webhook.https()) as connection:

@@ -8,7 +8,7 @@ import subprocess
 from bench import versus
 
 
-def test_glibc_takes_the_allocator_settings_of_the_image():
+def test_glibc_knows_the_allocator_settings_of_the_image():
     env = versus.image_env()
     settings = dict(setting.split("=") for setting in env["GLIBC_TUNABLES"].split(":"))
     assert settings

@@ -56,7 +56,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.parent.name)
-def test_health(path, case):
+def test_health_script_matches_the_conditions(path, case):
     if shutil.which("lua5.4") is None:
         pytest.skip("needs lua5.4 (scripts/bootstrap test)")
     given, status, message = CASES[case]
@@ -65,7 +65,7 @@ def test_health(path, case):
     assert message in found["message"]
 
 
-def test_every_kind_has_a_file(steward_binary):
+def test_every_kind_has_a_health_script(steward_binary):
     printed = subprocess.run([steward_binary, "print", "crds"], check=True, capture_output=True,
                              timeout=60).stdout
     crds = [o["spec"] for o in yaml.safe_load_all(printed) if o]

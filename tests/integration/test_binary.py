@@ -24,18 +24,18 @@ def readelf(*what):
                           capture_output=True, text=True, check=True).stdout
 
 
-def test_it_is_position_independent():
+def test_program_is_position_independent():
     assert "DYN (Position-Independent Executable file)" in readelf("-h")
 
 
-def test_all_relocations_are_read_only_once_it_runs():
+def test_relocations_are_read_only():
     assert "GNU_RELRO" in readelf("-l")
     dynamic = readelf("-d")
     assert re.search(r"\(FLAGS\)\s+BIND_NOW|\(BIND_NOW\)", dynamic), dynamic
     assert re.search(r"\(FLAGS_1\)\s+Flags: .*\bNOW\b", dynamic), dynamic
 
 
-def test_no_memory_is_writable_and_runs():
+def test_no_memory_is_writable_and_executable():
     """The stack and each loaded segment."""
     segments = [line.split() for line in readelf("-l").splitlines()
                 if re.match(r"\s+(LOAD|GNU_STACK)\s", line)]
@@ -47,7 +47,7 @@ def test_no_memory_is_writable_and_runs():
     assert "TEXTREL" not in readelf("-d")
 
 
-def test_libraries_come_from_where_the_system_keeps_them():
+def test_program_has_no_rpath():
     """No RPATH, through which a foreign library could be loaded.  (A build of the suite with
     another Debian's libraries names their folder.)"""
     if "/debian-" in readelf("-l"):
@@ -56,14 +56,14 @@ def test_libraries_come_from_where_the_system_keeps_them():
 
 
 @unsanitized
-def test_frames_are_guarded_and_string_functions_checked():
+def test_program_has_stack_protector_and_fortify():
     symbols = readelf("--dyn-syms")
     assert "__stack_chk_fail" in symbols
     checked = set(re.findall(r"\b(__\w+_chk)\b", symbols))
     assert {"__snprintf_chk", "__vsnprintf_chk"} <= checked, checked
 
 
-def test_nothing_is_exported():
+def test_program_exports_no_symbols():
     """Exported symbols could be interposed by a library."""
     exported = [line.split()[7].partition("@")[0] for line in readelf("--dyn-syms").splitlines()
                 if re.search(r"\b(FUNC|OBJECT)\s+GLOBAL\s+DEFAULT\s+\d+\s", line)]
@@ -107,7 +107,7 @@ def said(one, text):
     return [e for e in one.log() if e["msg"] == text]
 
 
-def test_every_thread_is_confined(running):
+def test_every_thread_is_sandboxed(running):
     one = running()
     assert len(tasks(one)) > 3
     for task in tasks(one):
@@ -117,13 +117,13 @@ def test_every_thread_is_confined(running):
     assert entry["seccomp"] is True and entry["landlock"] >= 0
 
 
-def test_without_the_sandbox(running):
+def test_sandbox_can_be_switched_off(running):
     one = running("--sandbox=off")
     assert status(one)["Seccomp"] == "0" and not said(one, "sandbox entered")
     assert dumps(one) == ("0", "0")
 
 
-def test_the_sandbox_has_two_settings(steward_binary):
+def test_unknown_sandbox_setting_is_refused(steward_binary):
     result = subprocess.run([steward_binary, "webhook", "--webhook-cert-path=/tmp", "--sandbox=on"],
                             capture_output=True, text=True, timeout=20, check=False)
     assert result.returncode == 2
@@ -137,7 +137,7 @@ def dumps(one):
     return tuple(line.split()[4:6])
 
 
-def test_no_core_dumps(running):
+def test_core_dumps_are_disabled(running):
     one = running()
     assert dumps(one) == ("0", "0")
     # Not dumpable: its memory belongs to root, whichever user it runs as.
@@ -174,7 +174,7 @@ def attempts(folder, *flags):
 
 
 @unsanitized
-def test_what_the_running_program_is_refused(tmp_path):
+def test_sandbox_refuses_forbidden_calls(tmp_path):
     found, one = attempts(tmp_path)
     fence = FENCED if said(one, "sandbox entered") else dict.fromkeys(FENCED, None)
     for name, error in {**REFUSED, **fence, **ALLOWED}.items():
@@ -183,14 +183,14 @@ def test_what_the_running_program_is_refused(tmp_path):
 
 
 @unsanitized
-def test_the_attempts_work_where_nobody_refuses_them(tmp_path):
+def test_forbidden_calls_work_without_sandbox(tmp_path):
     """Proves that the test above can fail."""
     found, _ = attempts(tmp_path, "--sandbox=off")
     assert not [name for name in ("writable-code", *FENCED) if found[name] != 0], found
     assert not [name for name in ("execve", "fork", "ptrace", "mount") if found[name] == 1], found
 
 
-def test_files_that_are_replaced_are_read(running, tmp_path):
+def test_replaced_files_are_read_in_the_sandbox(running, tmp_path):
     """In the folders known at the start: a new certificate, time zones, /proc/self."""
     one = running()
     webhook.swap_pair(one.certs, webhook.make_pair(tmp_path / "new", "new"))
@@ -208,7 +208,7 @@ def test_files_that_are_replaced_are_read(running, tmp_path):
         assert re.search(rf"^{name} [0-9.e+]*[1-9]", text, re.MULTILINE), name
 
 
-def test_a_certificate_by_way_of_a_link(tmp_path, steward_binary):
+def test_certificate_through_a_link_is_read(tmp_path, steward_binary):
     """Its folder contains symbolic links to files elsewhere, which are replaced there."""
     real = webhook.make_pair(tmp_path / "archive")
     one = webhook.Webhook(steward_binary, tmp_path)

@@ -35,7 +35,7 @@ def of_plan(command, cache, **env):
                           text=True, check=False, capture_output=True, timeout=60)
 
 
-def test_check_lists_what_is_missing_and_changes_nothing(tmp_path):
+def test_check_lists_missing_parts_without_changes(tmp_path):
     status, said = bootstrap(tmp_path, "--check", "cluster", "etcd", "servers", "kubernetes",
                              KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
     assert status == 1
@@ -49,14 +49,14 @@ def test_check_lists_what_is_missing_and_changes_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_is_there_is_not_listed(tmp_path):
+def test_present_parts_are_not_listed(tmp_path):
     (tmp_path / "steward" / f"kubernetes-{versions.newest('KUBERNETES')}.r2").mkdir(parents=True)
     status, said = bootstrap(tmp_path, "--check", "cluster", KUBEBUILDER_ASSETS="")
     assert status == 1
     assert "kubernetes-" not in said and f"etcd-{versions.newest('ETCD')}" in said
 
 
-def test_servers_of_somebody_else_are_used(tmp_path):
+def test_servers_of_kubebuilder_assets_are_used(tmp_path):
     status, said = bootstrap(tmp_path, "--check", "cluster", KUBEBUILDER_ASSETS="/opt/assets")
     left_out = said.partition("Left out:")[2]
     assert status == 1 and f"kubernetes-{versions.newest('KUBERNETES')}" in left_out
@@ -69,13 +69,13 @@ def test_without_root_packages_are_left_out(tmp_path):
     assert said.startswith("0;packages: only root can install them") and "some-package" in said
 
 
-def test_without_root_what_needs_no_package_is_made(tmp_path):
+def test_without_root_parts_without_packages_are_built(tmp_path):
     done = of_plan("""is_root() { false; }; have() { false; }; parts=(s3rver-1 mysql-1)
         part_impossible s3rver-1; have() { true; }; part_impossible mysql-1""", tmp_path)
     assert done.stdout.strip() == "it needs npm node, whose packages only root can install"
 
 
-def test_a_version_without_a_go_mod_is_left_out(tmp_path):
+def test_version_without_go_mod_is_left_out(tmp_path):
     done = of_plan("parts=(kubernetes-1.2.3); plan_leave_out; echo ${#parts[@]} ${left_out[@]}", tmp_path,
                    KUBEBUILDER_ASSETS="", TEST_ASSET_KUBE_APISERVER="")
     assert done.stdout.startswith("0 kubernetes-1.2.3: there is no ")
@@ -91,18 +91,18 @@ def test_every_version_can_be_built(tmp_path, name):
         assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_a_kubernetes_comes_after_the_etcd_that_it_runs_on(tmp_path):
+def test_kubernetes_is_built_after_its_etcd(tmp_path):
     parts = of_plan("kubernetes_parts 1.20.2 1.35.4 1.37.2", tmp_path).stdout.split()
     assert parts == ["kubernetes-1.20.2", "etcd-3.6.16", "kubernetes-1.35.4", "etcd-3.7.3",
                      "kubernetes-1.37.2"]
 
 
-def test_lint_needs_a_kustomize_of_today(tmp_path):
+def test_lint_needs_the_newest_kustomize(tmp_path):
     _status, said = bootstrap(tmp_path, "--check", "lint")
     assert f"kustomize-{versions.newest('KUSTOMIZE')}" in said
 
 
-def test_who_waits_for_the_cache_says_for_whom(tmp_path):
+def test_waiting_for_the_cache_names_its_holder(tmp_path):
     """The holder ends as soon as it is named; the waiting one then finds the result."""
     path = tmp_path / "steward" / "build.lock"
     path.parent.mkdir()
@@ -119,14 +119,14 @@ def test_who_waits_for_the_cache_says_for_whom(tmp_path):
             assert waiting.wait(30) == 0
 
 
-def test_the_time_of_the_last_run_is_the_estimate(tmp_path):
+def test_estimate_is_the_time_of_the_last_run(tmp_path):
     before = of_plan("part_seconds s3rver-1", tmp_path).stdout
     done = of_plan("""part_record s3rver-1 5; part_record etcd-9 6; part_record s3rver-1 421
         part_seconds s3rver-1; echo; minutes 421""", tmp_path)
     assert before == "60" and done.stdout.split("\n") == ["421", "8 min"]
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_interrupted_run_continues(tmp_path):
     """Completed parts are recorded, and not made again."""
     made = """part_there() { grep -q "^$1 " "$(cache_root)/bootstrap-seconds" 2>/dev/null; }
         part_make() { echo "make $1"; [[ $1 != etcd-2 || -n ${GO_ON:-} ]]; }; groups=(x) mode=install
@@ -140,7 +140,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("function", ["lockf", "flock"])
-def test_the_holder_of_a_lock_is_named(tmp_path, function):
+def test_lock_holder_is_named(tmp_path, function):
     path = tmp_path / "lock"
     path.touch()
     assert of_plan(f"lock_holder {path}", tmp_path).returncode != 0
@@ -174,6 +174,6 @@ def test_oracles_are_missing_until_each_is_built(tmp_path, monkeypatch):
         oracles.program(*modules[-1].split("/"))
 
 
-def test_wrong_usage(tmp_path):
+def test_wrong_arguments_are_an_error(tmp_path):
     assert bootstrap(tmp_path, "--nothing")[0] == 2
     assert bootstrap(tmp_path, "no-group")[0] == 2

@@ -183,7 +183,7 @@ def _pass_overlap(cluster, place, *replicas):
     _wait_settled(cluster, place, *replicas)
 
 
-def test_first_start(cluster, place, two, tmp_path):
+def test_two_replicas_create_one_secret(cluster, place, two, tmp_path):
     """Two replicas at once create one Secret with valid certificates."""
     a, _ = two
     found = cluster.get("secret", "pair", place)
@@ -233,7 +233,7 @@ def _wait_released(cluster, place, one, hooks=HOOKS):
                and not any("steward-certs" in _managers(cluster, kind, place) for kind in hooks))
 
 
-def test_an_update_of_other_fields_keeps_the_bundle(cluster, place, one):
+def test_update_of_other_fields_keeps_the_ca_bundle(cluster, place, one):
     hooks = [_hook(kind, place, webhooks=(*OWN, "mthree.example.com")) for kind in HOOKS]
     for hook in hooks:
         hook["webhooks"][0]["timeoutSeconds"] = 7
@@ -245,7 +245,7 @@ def test_an_update_of_other_fields_keeps_the_bundle(cluster, place, one):
 
 @pytest.mark.parametrize("manager, force", [("helm", False), ("kustomize-controller", True),
                                             ("argocd-controller", True), ("kubectl", False)])
-def test_an_installer_adds_and_removes_webhooks_by_server_side_apply(cluster, place, replica, manager, force):
+def test_server_side_apply_adds_and_removes_webhooks(cluster, place, replica, manager, force):
     """What it applies is what is there: an entry that it leaves out is gone, and the others keep their
     caBundle all the time."""
     for kind in HOOKS:
@@ -264,7 +264,7 @@ def test_an_installer_adds_and_removes_webhooks_by_server_side_apply(cluster, pl
         assert all(len(_bundles(cluster, place, kind)) == len(names) for kind in HOOKS)
 
 
-def test_what_a_former_version_owned_is_released(cluster, place, replica):
+def test_fields_owned_by_former_version_are_released(cluster, place, replica):
     """It wrote the caBundle by server-side apply, and so owned a part of each entry."""
     one = replica()
     _wait_released(cluster, place, one)
@@ -286,7 +286,7 @@ def test_what_a_former_version_owned_is_released(cluster, place, replica):
     assert [len(_bundles(cluster, place, kind)) for kind in HOOKS] == [1, 1]
 
 
-def test_webhooks_of_others_are_left_alone(cluster, place, replica):
+def test_webhooks_of_other_programs_are_not_touched(cluster, place, replica):
     """Entries of kinds that this steward does not have keep the caBundle of the program that serves them."""
     names = (*OWN, "mfour.example.com", "check.example.net")
     foreign = base64.b64encode(b"not of steward").decode()
@@ -318,7 +318,7 @@ def _crd(place, webhook):
                          "openAPIV3Schema": {"type": "object"}}}]}}
 
 
-def test_an_installer_removes_the_conversion_webhook_of_a_crd(cluster, place, replica):
+def test_conversion_webhook_can_be_removed_from_a_crd(cluster, place, replica):
     name = f"things.{place}.example.com"
     try:
         _apply(cluster, "helm", _crd(place, True))
@@ -342,7 +342,7 @@ def test_an_installer_removes_the_conversion_webhook_of_a_crd(cluster, place, re
         cluster.delete("crd", name)
 
 
-def test_waits_for_configurations(cluster, place, replica):
+def test_late_webhook_configurations_get_the_ca_bundle(cluster, place, replica):
     """They are created later, deleted and recreated; a certificate is served all the time."""
     for kind in HOOKS:
         cluster.delete(kind, place)
@@ -356,7 +356,7 @@ def test_waits_for_configurations(cluster, place, replica):
     assert one.log_text().count("webhook configuration not found") <= 4
 
 
-def test_wiped_bundle(cluster, place, one):
+def test_wiped_ca_bundle_is_repaired_at_once(cluster, place, one):
     """Repaired at once through the watch, not by the check each minute."""
     for patch in ({"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
                   {"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}):
@@ -372,7 +372,7 @@ def _change(cluster, place, key, value):
 
 @pytest.mark.parametrize("key, value", [("tls.crt", "garbage"), ("tls.key", "garbage"),
                                         ("tls.crt", "")])
-def test_spoiled_leaf(cluster, place, one, key, value):
+def test_spoiled_certificate_is_reissued(cluster, place, one, key, value):
     """Reissued by the same CA; the log has the reason."""
     before = _secret(cluster, place)
     _change(cluster, place, key, value)
@@ -382,7 +382,7 @@ def test_spoiled_leaf(cluster, place, one, key, value):
     assert "new serving certificate issued" in one.log_text() and "reason=" in one.log_text()
 
 
-def test_other_names(cluster, place, one, replica, tmp_path):
+def test_changed_dns_names_reissue_the_certificate(cluster, place, one, replica, tmp_path):
     """The Service was renamed: a leaf with the new name is issued."""
     assert one.end() == 0
     former = _secret(cluster, place)["tls.crt"]
@@ -445,7 +445,7 @@ def watchman(cluster, place, tmp_path):
         one.over.set()
 
 
-def test_rotation(cluster, place, two, watchman):
+def test_ca_rotation_overlaps_bundles(cluster, place, two, watchman):
     """A new CA is in every caBundle before it signs; the old one is removed after the overlap."""
     first = _secret(cluster, place)
     guard = watchman(*two)
@@ -463,7 +463,7 @@ def test_rotation(cluster, place, two, watchman):
     guard.end()
 
 
-def test_rotation_asked_for(cluster, place, two, watchman):
+def test_removed_ca_key_requests_a_new_ca(cluster, place, two, watchman):
     """The removal of ca.key from the Secret requests a new CA."""
     first = _secret(cluster, place)
     guard = watchman(*two)
@@ -474,7 +474,7 @@ def test_rotation_asked_for(cluster, place, two, watchman):
     guard.end()
 
 
-def test_deleted_secret(cluster, place, two, watchman):
+def test_deleted_secret_keeps_the_served_certificate_trusted(cluster, place, two, watchman):
     """The served certificate stays trusted during the change to a new CA."""
     first = _secret(cluster, place)
     guard = watchman(*two)
@@ -485,7 +485,7 @@ def test_deleted_secret(cluster, place, two, watchman):
     guard.end()
 
 
-def test_crashes_during_rotation(cluster, place, two, replica, watchman):
+def test_crashes_during_ca_rotation_are_survived(cluster, place, two, replica, watchman):
     """One replica keeps running; the other is repeatedly killed and restarted."""
     a, b = two
     guard = watchman(a)
@@ -538,7 +538,7 @@ subjects: [{{kind: ServiceAccount, name: certs, namespace: {0}}}]
 """
 
 
-def test_rights(cluster, place, replica, tmp_path):
+def test_missing_rights_are_reported(cluster, place, replica, tmp_path):
     """A missing right is reported; the documented ones suffice, also for watches."""
     cluster.apply(RIGHTS.format(place))
     account = cluster.kubeconfig_of(f"{place}/certs", tmp_path / "account")
@@ -558,7 +558,7 @@ def test_rights(cluster, place, replica, tmp_path):
         cluster.delete("clusterrole", place)
 
 
-def test_api_server_away(cluster, place, one):
+def test_api_server_outage_is_survived(cluster, place, one):
     """Killed and restarted: the certificate is still served, and the watches are resumed."""
     if not cluster.name or os.environ.get("KUBEBUILDER_ASSETS"):
         pytest.skip("needs a cluster of scripts/cluster")

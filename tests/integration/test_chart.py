@@ -91,7 +91,7 @@ def comparable(obj):
 @pytest.mark.parametrize("server, folder", [
     ("v1.20.2", "server-1.20"), ("v1.21.0", "server-1.21"), ("v1.29.0", "server-1.29"),
     ("v1.33.1", "server-1.29")])
-def test_it_is_what_config_is(render, server, folder):
+def test_chart_renders_the_objects_of_config(render, server, folder):
     ours = render(EVERYTHING, crds=True, server=server)
     theirs = kustomized(folder, "network-policy", "prometheus", "grafana")
     theirs.pop(("Namespace", None, "steward-system"))  # helm creates it
@@ -107,11 +107,11 @@ def test_it_is_what_config_is(render, server, folder):
         assert comparable(ours[key]) == comparable(obj), key
 
 
-def test_two_renders_are_equal(render):
+def test_chart_renders_reproducibly(render):
     assert render.texts(EVERYTHING) == render.texts(EVERYTHING)
 
 
-def test_nothing_optional_is_there_unasked(render):
+def test_optional_objects_are_absent_by_default(render):
     kinds = {key[0] for key in render()}
     assert not kinds & {"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "Certificate", "Issuer",
                         "Secret"}
@@ -122,7 +122,7 @@ def test_nothing_optional_is_there_unasked(render):
     ("v1.24.0", "v1beta2", "assuredConcurrencyShares"),
     ("v1.27.9", "v1beta3", "nominalConcurrencyShares"),
     ("v1.29.0-gke.100", "v1", "nominalConcurrencyShares")])
-def test_versions_of_flow_control(render, server, version, shares):
+def test_flow_control_version_follows_the_server(render, server, version, shares):
     found = render(server=server)
     level = found[("PriorityLevelConfiguration", None, "steward")]
     assert level["apiVersion"] == f"flowcontrol.apiserver.k8s.io/{version}"
@@ -131,7 +131,7 @@ def test_versions_of_flow_control(render, server, version, shares):
 
 
 @pytest.mark.parametrize("server, there", [("v1.27.0", False), ("v1.28.0", True)])
-def test_match_conditions_where_the_server_has_them(render, server, there):
+def test_match_conditions_depend_on_the_server(render, server, there):
     hooks = [h for k, o in render(server=server).items() if k[0].endswith("WebhookConfiguration")
              for h in o["webhooks"]]
     asked = [h for h in hooks if "UPDATE" in h["rules"][0]["operations"]]
@@ -139,7 +139,7 @@ def test_match_conditions_where_the_server_has_them(render, server, there):
     assert all(("matchConditions" in h) == there for h in asked)
 
 
-def test_another_namespace_is_everywhere(render):
+def test_release_namespace_reaches_every_object(render):
     found = render(EVERYTHING, crds=True, namespace="elsewhere")
     assert "steward-system" not in json.dumps(list(found.values()))
     assert {k[1] for k in found} == {None, "elsewhere"}
@@ -150,7 +150,7 @@ def deployment(found, namespace="steward-system"):
     return pod, pod["containers"][0]
 
 
-def test_rights_in_some_namespaces_are_those_that_steward_prints(render, steward_binary):
+def test_namespaced_rights_equal_those_printed(render, steward_binary):
     found = render({"namespaces": ["a", "b"]})
     text = subprocess.run([steward_binary, "print", "rbac", "--namespaces", "a,b"], text=True,
                           capture_output=True, timeout=60, check=True).stdout
@@ -163,7 +163,7 @@ def test_rights_in_some_namespaces_are_those_that_steward_prints(render, steward
     assert {"--namespaces=a,b", "--metrics-bind-address=0"} <= set(deployment(found)[1]["args"])
 
 
-def test_metrics_for_whoever_asks(render):
+def test_insecure_metrics_set_flag_and_scheme(render):
     found = render({"namespaces": ["a"], "metrics": {"secure": False},
                     "serviceMonitor": {"enabled": True}})
     assert "--metrics-secure=false" in deployment(found)[1]["args"]
@@ -190,7 +190,7 @@ def test_metrics_for_whoever_asks(render):
     ({"extraArgs": ["--webhook-idle-timeout=30s"]}, "--webhook-idle-timeout=30s"),
     ({"traces": {"endpoint": "http://c:4318"}}, "--traces-endpoint=http://c:4318"),
     ({"certificate": {"mode": "cert-manager"}}, "--webhook-cert-path=/etc/steward-tls")])
-def test_arguments(render, steward_binary, values, argument):
+def test_value_sets_its_flag(render, steward_binary, values, argument):
     """Each value sets its flag, and steward accepts it."""
     arguments = deployment(render(values))[1]["args"]
     assert argument in arguments
@@ -199,13 +199,13 @@ def test_arguments(render, steward_binary, values, argument):
     assert result.returncode == 0, result.stderr
 
 
-def test_environment(render):
+def test_extra_env_reaches_the_container(render):
     secret = {"name": "OTEL_EXPORTER_OTLP_HEADERS",
               "valueFrom": {"secretKeyRef": {"name": "collector", "key": "headers"}}}
     assert deployment(render({"extraEnv": [secret]}))[1]["env"] == [secret]
 
 
-def test_configuration(render):
+def test_targets_reach_the_configuration_file(render):
     targets = [{"name": "orders", "engine": "mariadb", "host": "db", "maxUsers": 5,
                 "admin": {"user": "steward", "passwordSecret": {"name": "s", "key": "password"}}}]
     found = render({"targets": targets, "logLevel": "debug"})
@@ -213,7 +213,7 @@ def test_configuration(render):
     assert yaml.safe_load(text) == {"logLevel": "debug", "targets": targets}
 
 
-def test_certificate_of_cert_manager(render):
+def test_cert_manager_certificate_is_rendered(render):
     found = render({"certificate": {"mode": "cert-manager"}})
     certificate = found[("Certificate", "steward-system", "steward-webhook")]
     assert certificate["spec"]["issuerRef"] == {"kind": "Issuer", "name": "steward-selfsigned"}
@@ -228,7 +228,7 @@ def test_certificate_of_cert_manager(render):
     assert container["volumeMounts"][1]["mountPath"] == "/etc/steward-tls"
 
 
-def test_an_issuer_of_ones_own(render):
+def test_own_issuer_is_referenced(render):
     found = render({"certificate": {"mode": "cert-manager",
                                     "issuerRef": {"kind": "ClusterIssuer", "name": "corp"}}})
     assert not [k for k in found if k[0] == "Issuer"]
@@ -236,7 +236,7 @@ def test_an_issuer_of_ones_own(render):
         "kind": "ClusterIssuer", "name": "corp"}
 
 
-def test_certificate_of_a_secret(render):
+def test_secret_certificate_needs_a_ca_bundle(render):
     with pytest.raises(chart.Refused, match="caBundle is needed|at '/certificate/caBundle': minLength"):
         render({"certificate": {"mode": "secret"}})
     found = render({"certificate": {"mode": "secret", "caBundle": "QUJD"}})
@@ -245,7 +245,7 @@ def test_certificate_of_a_secret(render):
     assert {h["clientConfig"]["caBundle"] for h in hooks} == {"QUJD"}
 
 
-def test_what_can_be_left_out(render):
+def test_optional_parts_can_be_disabled(render):
     found = render({"crds": {"install": False}, "userRoles": {"create": False},
                     "podDisruptionBudget": {"enabled": False}, "flowControl": {"enabled": False},
                     "metrics": {"enabled": False}, "topologySpreadConstraints": None,
@@ -260,7 +260,7 @@ def test_what_can_be_left_out(render):
     assert ("ClusterRole", None, "steward-editor-role") not in found
 
 
-def test_before_it_goes(render):
+def test_uninstall_hook_is_restricted(render):
     """The hook's Job: its flags exist, and its pod is as restricted as the Deployment's."""
     found = {o["kind"]: o for o in chart.objects(render.texts(), "pre-delete")}
     assert set(found) == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
@@ -275,7 +275,7 @@ def test_before_it_goes(render):
     assert chart.objects(render.texts({"uninstall": {"hook": False}}), "pre-delete") == []
 
 
-def test_crds_stay_unless_told(render):
+def test_crds_are_kept_by_default(render):
     """Whatever installs them, and removes what left its source."""
     stay = {"argocd.argoproj.io/sync-options": "Delete=false,Prune=false",
             "helm.sh/resource-policy": "keep", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
@@ -286,7 +286,7 @@ def test_crds_stay_unless_told(render):
     assert kept({}) == [stay] * 7 and kept({"crds": {"keep": False}}) == [{}] * 7
 
 
-def test_policy_and_links(render):
+def test_failure_policy_and_runbook_links_are_set(render):
     found = render({**EVERYTHING, "webhooks": {"failurePolicy": "Ignore", "timeoutSeconds": 5},
                     "prometheusRule": {"enabled": True, "labels": {"release": "p"},
                                        "runbookBase": "https://example.org/"},
@@ -306,7 +306,7 @@ def test_policy_and_links(render):
         {"namespaceSelector": {"matchLabels": {"a": "b"}}}]
 
 
-def test_pods_keep_to_the_restricted_standard(render):
+def test_pods_meet_the_restricted_standard(render):
     pod, container = deployment(render())
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -315,7 +315,7 @@ def test_pods_keep_to_the_restricted_standard(render):
                                             "capabilities": {"drop": ["ALL"]}}
 
 
-def test_notes(render):
+def test_notes_name_the_namespace(render):
     notes = getattr(render.texts, "notes", None)
     text = notes({}, namespace="elsewhere") if notes else \
         render.texts({}, namespace="elsewhere")["templates/NOTES.txt"]
@@ -327,7 +327,7 @@ def test_notes(render):
     {}, EVERYTHING, {"namespaces": ["a", "b"]}, {"certificate": {"mode": "cert-manager"}},
     {"certificate": {"mode": "secret", "caBundle": "QUJD"}}], ids=[
         "defaults", "everything", "namespaces", "cert-manager", "secret"])
-def test_helm_has_nothing_to_complain_of(helm, values, server):
+def test_helm_lint_passes(helm, values, server):
     assert "0 chart(s) failed" in helm.lint(values, server)
 
 
@@ -359,7 +359,7 @@ def test_render_replaces_only_its_own_chart(tmp_path):
 
 @pytest.mark.parametrize("folder", sorted(
     path.parent.name for path in (paths.TOP / "config").glob("*/kustomization.yaml")))
-def test_kustomize_of_today_builds_what_kubectl_does(folder):
+def test_newest_kustomize_builds_what_kubectl_does(folder):
     if gotools.missing("kustomize"):
         pytest.skip(gotools.missing("kustomize"))
     result = gotools.run("kustomize", "build", paths.TOP / "config" / folder)
@@ -385,7 +385,7 @@ needs_jsonschema = pytest.mark.skipif(jsonschema is None, reason="python3-jsonsc
 
 
 @needs_jsonschema
-def test_the_schema_takes_the_defaults():
+def test_values_schema_accepts_the_defaults():
     check(DEFAULTS)
 
 
@@ -395,7 +395,7 @@ def paths_of(schema, at=()):
         yield from paths_of(below, at + (name,))
 
 
-def test_every_value_is_in_the_schema_and_the_other_way_round():
+def test_values_and_schema_have_the_same_keys():
     known = {p[0] for p in paths_of(SCHEMA)} - {"global"}
     assert known == set(DEFAULTS)
     for name, value in DEFAULTS.items():
@@ -405,7 +405,7 @@ def test_every_value_is_in_the_schema_and_the_other_way_round():
             assert set(properties) - extra == set(value), name
 
 
-def test_every_value_is_used():
+def test_every_value_is_used_in_a_template():
     text = "".join(p.read_text("utf-8") for p in (chart.SOURCE / "templates").iterdir())
     used = set(re.findall(r"\.Values\.(\w+)", text))
     assert used == set(DEFAULTS)
@@ -428,13 +428,13 @@ REFUSED = [
 
 @needs_jsonschema
 @pytest.mark.parametrize("values", REFUSED)
-def test_the_schema_refuses(values):
+def test_values_schema_refuses_bad_values(values):
     with pytest.raises(jsonschema.ValidationError):
         check(merged(values, DEFAULTS))
 
 
 @pytest.mark.parametrize("values", REFUSED)
-def test_helm_refuses(helm, values):
+def test_helm_refuses_bad_values(helm, values):
     """helm has its own schema validator."""
     with pytest.raises(chart.Refused, match="schema"):
         helm(values)
@@ -452,7 +452,7 @@ def _rules(objects):
 
 
 @pytest.mark.parametrize("kinds", CHOICES, ids=",".join)
-def test_kinds(render, steward_binary, kinds):
+def test_chart_renders_only_chosen_kinds(render, steward_binary, kinds):
     """Exactly the CRDs, webhooks and rights that the program prints for these kinds."""
     rendered = list(render({"kinds": kinds, "uninstall": {"hook": False}}, crds=True).values())
 
@@ -476,18 +476,18 @@ def test_kinds(render, steward_binary, kinds):
     assert f"--kinds={','.join(kinds)}" in args
 
 
-def test_a_kind_that_needs_another(render):
+def test_kind_that_needs_another_is_refused(render):
     with pytest.raises(chart.Refused, match="EtcdRestore needs EtcdCluster"):
         render({"kinds": ["EtcdRestore"]})
 
 
 @pytest.mark.skipif(jsonschema is None, reason="needs python3-jsonschema")
-def test_the_schema_knows_the_kinds():
+def test_values_schema_lists_all_kinds():
     assert sorted(SCHEMA["properties"]["kinds"]["items"]["enum"]) == KINDS
 
 
 @pytest.mark.parametrize("kinds", CHOICES, ids=",".join)
-def test_components(steward_binary, tmp_path, kinds):
+def test_kustomize_components_equal_printed_kinds(steward_binary, tmp_path, kinds):
     """config/kinds/none and a component for each kind are what the program prints for these kinds."""
     if gotools.missing("kustomize"):
         pytest.skip(gotools.missing("kustomize"))

@@ -33,18 +33,18 @@ checksum = "00"
     (".toml", "# no\n[package]\n\nname = \"a\" # yes\n", 2),
     (".build", "# no\nproject('a')\n", 1),
 ])
-def test_lines_of_code(suffix, text, lines):
+def test_code_lines_exclude_comments_and_blanks(suffix, text, lines):
     assert contenders.code_lines(text, suffix) == lines
 
 
-def test_ratios_and_cells():
+def test_ratios_and_cells_are_formatted():
     figures = {"libsteward": {"lines": 100, "idle_rss_kib": 2048}, "kube-rs": {"lines": 250, "idle_rss_kib": 5120}}
     assert operators.ratios(figures) == {"kube-rs": {"lines": 2.5, "idle_rss_kib": 2.5}}
     assert operators.cell(5120, 1024, 1) == "5.0"
     assert operators.cell(None, 1024, 1) == "-"
 
 
-def test_the_table_names_versions_and_sizes():
+def test_table_names_versions_and_sizes():
     result = {"versions": {"a": "1.0", "b": "2.0"}, "objects": 123, "count": 45,
               "figures": {"a": {"cpu_ms_each": 1.25}, "b": {"failed": "because"}}}
     text = operators.table(result)
@@ -52,7 +52,7 @@ def test_the_table_names_versions_and_sizes():
     assert "| CPU for each created object, ms | 1.25 | - |" in text
 
 
-def test_a_lock_file_is_restored():
+def test_lock_file_is_restored():
     stripped = contenders.stripped_lock(SAMPLE)
     assert "registry" not in stripped
     assert contenders.restored_lock(stripped, SAMPLE) == SAMPLE
@@ -60,7 +60,7 @@ def test_a_lock_file_is_restored():
         contenders.restored_lock(stripped, "no registry here\n")
 
 
-def test_the_example_is_what_is_measured(tmp_path, monkeypatch):
+def test_measured_example_builds_alone(tmp_path, monkeypatch):
     """It builds, needs no libsteward.so, and has Redirect alone."""
     monkeypatch.setattr(contenders, "cache", lambda: tmp_path)
     monkeypatch.delenv("STEWARD_REDIRECT", raising=False)
@@ -69,7 +69,7 @@ def test_the_example_is_what_is_measured(tmp_path, monkeypatch):
     assert contenders.run([program, "print", "crds"]).count("kind: CustomResourceDefinition") == 1
 
 
-def test_what_is_missing_does_not_stop_the_others(monkeypatch):
+def test_missing_contender_does_not_stop_the_others(monkeypatch):
     def absent():
         raise contenders.Missing("no compiler")
     row = contenders.Contender("x", (), lambda: "1", absent, None)
@@ -79,7 +79,7 @@ def test_what_is_missing_does_not_stop_the_others(monkeypatch):
     assert list(built.values()) == ["program"] and missing == {"x": "no compiler"}
 
 
-def test_a_condition_of_an_older_generation_does_not_count():
+def test_condition_of_older_generation_does_not_count():
     redirect = {"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "conditions": [
         {"type": "Ready", "status": "True"}]}}
     assert not redirects.is_ready(redirect)

@@ -111,7 +111,7 @@ def test_bash_completes_every_option(complete, command):
     (("audit", "etcdb"), ["etcdbackups"]),
     (("nonsense", ""), []),
 ])
-def test_bash_completes(complete, words, found):
+def test_bash_completes_words(complete, words, found):
     assert complete(*words) == found
 
 
@@ -132,7 +132,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("shell", WRITTEN)
-def test_scripts_have_every_option_and_no_error(shell, tmp_path):
+def test_shell_scripts_have_every_option(shell, tmp_path):
     script = tmp_path / "script"
     script.write_text(says("completion", shell), "utf-8")
     text = script.read_text("utf-8")
@@ -145,7 +145,7 @@ def test_scripts_have_every_option_and_no_error(shell, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_operands_that_are_completed_are_accepted(complete):
+def test_completed_operands_are_accepted(complete):
     operands = complete("print", "")
     assert len(operands) == 5
     for operand in operands:

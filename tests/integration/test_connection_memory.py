@@ -63,7 +63,7 @@ def running(steward_binary, tmp_path_factory):
 
 @pytest.mark.parametrize("port", ["port", "metrics_port"])
 @pytest.mark.parametrize("size", [15000, 1000000])
-def test_unfinished_handshakes(running, port, size):
+def test_unfinished_handshakes_take_bounded_memory(running, port, size):
     """GnuTLS keeps what has come of a message until all of it is there."""
     with attack.hold(CONNECTIONS, attack.unfinished_hello(getattr(running, port), size)):
         running.answers_all()
@@ -71,7 +71,7 @@ def test_unfinished_handshakes(running, port, size):
 
 @pytest.mark.parametrize("port", ["port", "metrics_port"])
 @pytest.mark.parametrize("kilobytes", [19, 1000])
-def test_unfinished_handshake_messages_after_the_handshake(running, port, kilobytes):
+def test_unfinished_late_handshakes_take_bounded_memory(running, port, kilobytes):
     """With TLS 1.3 a client may send handshake messages at any time, of up to 16 MiB each; here on
     connections that have had an answer, which hold most memory."""
     connect = attack.unfinished_message(getattr(running, port), kilobytes)
@@ -79,7 +79,7 @@ def test_unfinished_handshake_messages_after_the_handshake(running, port, kiloby
         running.answers_all()
 
 
-def test_the_kubelet_is_answered(running):
+def test_probe_is_answered_during_a_connection_flood(running):
     """While strangers hold more connections to the probe port than it takes, with half of a head."""
     def connect(source):
         sock = socket.create_connection(("127.0.0.1", running.health_port), 30, (source, 0))
@@ -90,7 +90,7 @@ def test_the_kubelet_is_answered(running):
             running.answers_all(1)
 
 
-def test_a_record_within_the_limits_is_served(running):
+def test_tls_records_within_limits_are_served(running):
     """A body in the smallest and in the largest records is read to its end."""
     body = as_bytes(review())
     for size in (7, 16000):
@@ -103,7 +103,7 @@ def test_a_record_within_the_limits_is_served(running):
             assert b"200 OK" in client.receive()
 
 
-def test_all_at_once(running):
+def test_all_connection_attacks_at_once_take_bounded_memory(running):
     """Each of these at each port, at the same time, and bodies without their end."""
     with attack.hold(200, attack.unfinished_hello(running.metrics_port, 15000)), \
             attack.hold(200, attack.unfinished_hello(running.health_port, 15000)), \

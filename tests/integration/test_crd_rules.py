@@ -102,7 +102,7 @@ def test_rules_refuse_bad_objects_and_no_good_ones(all_cases, version):
 
 
 @pytest.mark.xfail(reason="the rules compare with spec.version of the old object alone")
-def test_version_is_compared_with_the_one_that_runs():
+def test_rule_compares_with_the_running_version():
     """Also if the old spec names none, as steward does."""
     old = {"apiVersion": "etcd.database.coreos.com/v1beta2", "kind": "EtcdCluster", "spec": {},
            "metadata": {"name": "db", "namespace": NAMESPACE}, "status": {"currentVersion": "3.3.27"}}
@@ -112,7 +112,7 @@ def test_version_is_compared_with_the_one_that_runs():
 
 
 @pytest.mark.parametrize("version", oracles.versions("crd"))
-def test_rules_of_quantities_refuse_no_good_ones(of_quantities, version):
+def test_quantity_rules_refuse_no_valid_quantity(of_quantities, version):
     """Eight of ten bad ones are refused."""
     cases, bad, accepted = judged_new(version, of_quantities)
     assert len(bad) > QUANTITIES / 4 and 5 * len(accepted) <= len(bad), accepted[:20]

@@ -64,7 +64,7 @@ def has_rules(definition):
     return "x-kubernetes-validations" in json.dumps(definition)
 
 
-def test_old_and_new_servers_judge():
+def test_oldest_and_newest_servers_are_compared():
     """The oldest is the first version for which the definitions have rules."""
     minors = [int(version.split(".")[1]) for version in oracles.versions("crd")]
     assert minors[0] == 29 and {30, 31, 33, 34} <= set(minors)
@@ -72,14 +72,14 @@ def test_old_and_new_servers_judge():
 
 
 @pytest.mark.parametrize("version", oracles.versions("crd"))
-def test_a_server_accepts_every_definition(shipped, version):
+def test_shipped_definitions_are_accepted_by_server(shipped, version):
     distinct = {json.dumps(d, sort_keys=True): d for some in shipped.values() for d in some}
     assert refused(version, list(distinct.values())) == {}
     compared.note("k8s.io/apiextensions-apiserver", f"{version} (definitions)", len(distinct))
 
 
 @pytest.mark.parametrize("version", oracles.versions("crd"))
-def test_the_oracle_estimates_the_cost_of_rules(shipped, version):
+def test_oracle_refuses_expensive_rules(shipped, version):
     """It refuses a rule with five nested loops, and before 1.34 one that reads all quantities, whose
     maxLength it does not use."""
     definition = copy.deepcopy(next(d for d in shipped["config/server-1.29"]

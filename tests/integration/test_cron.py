@@ -116,7 +116,7 @@ SLIPS = re.compile(r"(^|\s),|,,|,(\s|$)"        # empty items
                    r"|^@every\s|^(CRON_)?TZ=")
 
 
-def test_the_same_are_valid(ours, theirs):
+def test_validity_equals_the_cron_library(ours, theirs):
     dice = random.Random(SEED)
     lines = [(_broken(dice) if dice.random() < 0.7 else _expression(dice), "UTC", 0, 1)
              for _ in range(COUNT)]
@@ -146,7 +146,7 @@ def _clock_changes(zone, first, last):
     return len(offsets) > 1
 
 
-def test_the_same_instants(ours, theirs):
+def test_next_instant_equals_the_cron_library(ours, theirs):
     """The next instant of each.  If they differ, a clock was set nearby."""
     dice = random.Random(SEED + 1)
     lines = []
@@ -183,7 +183,7 @@ def _changes(zone):
     return found
 
 
-def test_where_clocks_are_set(ours, theirs):
+def test_daily_schedule_around_clock_changes(ours, theirs):
     """Daily schedules around a change: no day is lost or doubled, except by the rule."""
     dice = random.Random(SEED + 5)
     kinds = {}
@@ -202,7 +202,7 @@ def test_where_clocks_are_set(ours, theirs):
     print(f"differences: {kinds}")
 
 
-def test_the_same_series_where_no_clock_is_set(ours, theirs):
+def test_series_equals_the_cron_library_without_clock_change(ours, theirs):
     dice = random.Random(SEED + 2)
     lines = []
     while len(lines) < COUNT // 10:
@@ -213,7 +213,7 @@ def test_the_same_series_where_no_clock_is_set(ours, theirs):
     assert ours(lines) == theirs(lines)
 
 
-def test_leap_days(ours, theirs):
+def test_leap_day_schedule_beyond_five_years(ours, theirs):
     """The library stops its search after five years."""
     after = calendar.timegm((2097, 1, 1, 0, 0, 0))
     line = ("0 0 29 2 *", "UTC", after, 1)
@@ -258,7 +258,7 @@ def _systemd_next(expression, zone, after):
     return calendar.timegm(datetime.datetime.fromisoformat(found[1]).timetuple())
 
 
-def test_systemd(ours):
+def test_next_instant_equals_systemd(ours):
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze")
     dice = random.Random(SEED + 3)
@@ -283,7 +283,7 @@ def test_systemd(ours):
 # --- how fast
 
 
-def test_quick_enough(ours, steward_binary):
+def test_next_instant_is_computed_quickly(ours, steward_binary):
     """Under 20 us on average and 2 ms at most; ten times that in a build with sanitizers."""
     binary = steward_binary.parents[1] / "tests" / "integration" / "cron_probe"
     dice = random.Random(SEED + 4)

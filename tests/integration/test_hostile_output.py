@@ -77,7 +77,7 @@ def hostile_list():
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode(), len(items)
 
 
-def test_text_report(steward_binary, hostile):
+def test_hostile_names_in_text_report(steward_binary, hostile):
     text, count = hostile
     _, out, lines = run(steward_binary, "validate", "-", stdin=text)
     unreadable = len(PAYLOADS) + 1
@@ -87,7 +87,7 @@ def test_text_report(steward_binary, hostile):
     assert f"ConfigMap b{READABLE}/a{READABLE} skipped" in out.decode()
 
 
-def test_json_and_sarif_reports(steward_binary, hostile):
+def test_hostile_names_in_json_and_sarif_reports(steward_binary, hostile):
     text, count = hostile
     _, out, _ = run(steward_binary, "validate", "-o", "json", "-", stdin=text)
     parsed = json.loads(out)["objects"]
@@ -98,7 +98,7 @@ def test_json_and_sarif_reports(steward_binary, hostile):
     assert len([r for r in results if r["ruleId"] == "Unreadable"]) == len(PAYLOADS) + 1
 
 
-def test_junit_report(steward_binary, hostile):
+def test_hostile_names_in_junit_report(steward_binary, hostile):
     text, count = hostile
     _, out, _ = run(steward_binary, "validate", "-o", "junit", "-", stdin=text)
     suites = xml.etree.ElementTree.fromstring(out)
@@ -115,7 +115,7 @@ def webhook_of_this_module(steward_binary, tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", [webhook.VALIDATE, webhook.MUTATE], ids=["validate", "mutate"])
-def test_answers_of_the_webhook(at_the_webhook, path):
+def test_hostile_names_in_webhook_answers(at_the_webhook, path):
     """kubectl prints message, name, fields and messages of causes, and warnings as they are."""
     refused = warned = 0
     for x in PAYLOADS:
@@ -154,7 +154,7 @@ def folder_of_names(request, tmp_path):
 
 
 @pytest.mark.parametrize("operands", [["."], NAMES], ids=["folder", "files"])
-def test_names_of_files(steward_binary, folder, operands):
+def test_hostile_file_names_in_reports(steward_binary, folder, operands):
     """Each is in each report, and names one file."""
     def report(form):
         return run(steward_binary, "validate", "-o", form, *operands, cwd=folder)
@@ -173,7 +173,7 @@ def test_names_of_files(steward_binary, folder, operands):
     assert len(uris) == len(NAMES) and {u for u in uris if u.endswith("a%FF.yaml")}
 
 
-def test_texts_that_are_cut_between_bytes_of_a_character(steward_binary):
+def test_text_truncated_inside_a_character_stays_valid(steward_binary):
     """A result is not lost because its text is no longer UTF-8."""
     long = "\u65e5" * 6000
     text = json.dumps([o for n in range(3) for o in objects("x" * n + long)])
@@ -188,7 +188,7 @@ def test_texts_that_are_cut_between_bytes_of_a_character(steward_binary):
 
 
 @pytest.mark.parametrize("x", PAYLOADS)
-def test_errors_of_syntax_and_of_the_command_line(steward_binary, tmp_path, x):
+def test_hostile_text_in_syntax_errors(steward_binary, tmp_path, x):
     """Messages that quote what they refuse."""
     quoted = json.dumps(x)
     (tmp_path / "twice.yaml").write_text(f"a: {{{quoted}: 1, {quoted}: 2}}\n")
@@ -250,7 +250,7 @@ def hostile_api(tmp_path_factory):
 @pytest.mark.parametrize("command", [
     "audit", "audit -o json", "doctor", "doctor -o json", "uninstall", "migrate", "migrate --yes", "top --once",
     "uninstall --yes --finalizers=release --timeout=1s"])
-def test_answers_of_an_api_server(steward_binary, api, command, status):
+def test_hostile_api_server_answers_in_output(steward_binary, api, command, status):
     """Each command that reads a cluster."""
     api.status = status
     for api.payload in ("".join(PAYLOADS), "::error::x"):

@@ -162,7 +162,7 @@ KINDS = {crd["spec"]["names"]["kind"]: crd for crd in _kinds()}
 @pytest.mark.parametrize("kind", [
     pytest.param(kind, marks=pytest.mark.thorough("ten seconds and more") if kind.startswith("Etcd") else [])
     for kind in sorted(KINDS)])
-def test_every_field_at_3_mib(webhook, kind):
+def test_review_of_3_mib_field_is_quick(webhook, kind):
     """Each field of a kind, grown in several ways, as a create and as an unchanged update."""
     crd = KINDS[kind]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -198,7 +198,7 @@ def _app(**spec):
     pytest.param(_app(env=[{**{f"x{k}": k for k in range(600)}, "name": f"{NAME}{i}"}
                            for i in range(200)]), id="env-against-itself"),
 ])
-def test_two_fields_that_are_compared(webhook, spec):
+def test_review_comparing_two_large_fields_is_quick(webhook, spec):
     """A tenant's object where each entry of one field is looked up among those of another."""
     crd = KINDS["App"]
     cost, status, reply = _ask(webhook, crd, "validate", _review(crd, spec))
@@ -206,7 +206,7 @@ def test_two_fields_that_are_compared(webhook, spec):
     assert status == 400 or not reply["response"]["allowed"] or "warnings" in reply["response"]
 
 
-def test_others_are_answered_meanwhile(webhook):
+def test_large_reviews_do_not_delay_others(webhook):
     """Ten of the worst objects, each followed by a valid one, which is answered."""
     crd = KINDS["App"]
     spec = _app(resources={"limits": {f"e.com/{NAME}{i}": "2" for i in range(20000)},
@@ -338,7 +338,7 @@ def test_reports_of_many_objects_are_complete_with_little_memory(steward_binary,
         assert len(json.loads(done.stdout)["objects"]) == 100000
 
 
-def test_a_report_without_memory_is_an_error(steward_binary, tmp_path):
+def test_report_without_memory_is_an_error(steward_binary, tmp_path):
     """What is missing in a report looks as if it were right."""
     if paths.sanitizer():
         pytest.skip("a sanitizer takes more memory")

@@ -175,7 +175,7 @@ def test_names_of_the_kind_begin_with_its_prefix(compile_schema, capsys):
     ("- each: [{field: size}, {field: colour}]", "- each: [size, colour]", "'each' must be a list of mappings"),
     ("  type: transition", "  type: change", "'type' must be entries or transition"),
 ])
-def test_a_mistake_is_named_with_its_line(compile_schema, capsys, old, new, said):
+def test_schema_error_names_its_line(compile_schema, capsys, old, new, said):
     """FILE:LINE, what is wrong, and often what was meant."""
     assert SCHEMA.count(old) == 1  # of a key that is gone, the line is that of the mapping
     wrong = SCHEMA.replace(old, new)
@@ -185,7 +185,7 @@ def test_a_mistake_is_named_with_its_line(compile_schema, capsys, old, new, said
     assert new.strip() in wrong.splitlines()[line - 1]
 
 
-def test_the_c_compiler_names_the_line_of_a_member_that_does_not_exist(compile_schema, capsys, tmp_path):
+def test_c_compiler_names_schema_line_of_unknown_member(compile_schema, capsys, tmp_path):
     """A row has the place of its field."""
     source, *_ = compile_schema(SCHEMA, capsys)
     (tmp_path / "kinds/shop").mkdir(parents=True)
@@ -199,7 +199,7 @@ def test_the_c_compiler_names_the_line_of_a_member_that_does_not_exist(compile_s
     assert f"schema.yaml:{line}:" in done.stderr and "owner_name" in done.stderr
 
 
-def test_a_page_has_a_row_for_each_field(tmp_path):
+def test_page_has_a_row_for_each_field(tmp_path):
     """`doc` is the text of the row, and takes the fields below it with it; a table of a part leaves it out of the
     table of the whole; other text of the page stays."""
     tables = [("app", "spec"), ("app", "spec.restartOnChange"), ("databaseuser", "spec.grants")]

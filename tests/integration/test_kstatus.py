@@ -44,7 +44,7 @@ def test_kstatus_agrees_with_the_conditions(read):
                   len(read))
 
 
-def test_a_status_of_an_older_generation_is_in_progress(read):
+def test_status_of_older_generation_is_in_progress(read):
     """Also if it is Ready: what the user has changed since is not done."""
     newer = [{**one, "metadata": {**one["metadata"], "generation": one["metadata"]["generation"] + 1}}
              for one, _ in read]

@@ -79,7 +79,7 @@ def _cached(probe, cluster, namespace):
         probe.ask("version", key)["rv"] == rv for key, rv in real.items())
 
 
-def test_cache_follows_through_crashes(cluster, place, probe):
+def test_cache_is_complete_after_api_server_crashes(cluster, place, probe):
     """1,000 objects; the API server is killed, and objects change while the watch is down."""
     cluster.create(_configmaps(place, range(1000), "first"))
     wait.until("1,000 objects in the cache", lambda: _cached(probe, cluster, place), seconds=120)
@@ -129,7 +129,7 @@ OWNED = [  # desired object, its kind, edits of a foreign and an owned field, th
 
 
 @pytest.mark.parametrize("name,kind,foreign,ours,path", OWNED, ids=[row[0] for row in OWNED])
-def test_drift_is_seen(cluster, place, probe, tmp_path, name, kind, foreign, ours, path):
+def test_drift_is_detected(cluster, place, probe, tmp_path, name, kind, foreign, ours, path):
     file = _desired(cluster, name, place, tmp_path)
     named = json.loads(file.read_text(encoding="utf-8"))["metadata"]["name"]
     first = probe.ask("apply", MANAGER, file)
@@ -148,7 +148,7 @@ def test_drift_is_seen(cluster, place, probe, tmp_path, name, kind, foreign, our
     assert (healed["same"], healed["diff"]) == (True, "")
 
 
-def test_own_write_is_seen_at_once(cluster, place, probe, tmp_path):
+def test_cache_contains_own_write_at_once(cluster, place, probe, tmp_path):
     file = _desired(cluster, "configmap", place, tmp_path)
     answer = probe.ask("apply", MANAGER, file)
     assert probe.ask("version", f"{place}/page")["rv"] == answer["rv"]
@@ -168,7 +168,7 @@ def _client_pair(folder, authority=None):
         run(["openssl", "req", "-x509", *subject, "-days", "2", "-out", cert])
 
 
-def test_a_client_certificate_that_is_rotated(cluster, place, tmp_path):
+def test_rotated_client_certificate_is_read_again(cluster, place, tmp_path):
     """When the server refuses a certificate, the file is read again, as with a token."""
     authority = pathlib.Path(cluster.env.get("STEWARD_CLUSTER_DIR", "")) / "pki"
     if not (authority / "ca.key").exists():

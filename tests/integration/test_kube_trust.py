@@ -93,12 +93,12 @@ def run_against(steward_binary, folder, server):
         one.wait(timeout=60)
 
 
-def test_its_own_authority_is_trusted(run_against, server):
+def test_ca_of_the_kubeconfig_is_trusted(run_against, server):
     run_against("theirs")
     wait.until("a request", lambda: server.asked)
 
 
-def test_the_machines_others_are_not(run_against, server):
+def test_cas_of_the_machine_are_not_trusted(run_against, server):
     log = run_against("ours")
     wait.until("the refusal", lambda: log.exists() and "certificate problem" in log.read_text())
     assert server.asked == []

@@ -37,7 +37,7 @@ def fixture_complete(folder):
     return call
 
 
-def test_the_help_has_the_name_that_was_called(folder):
+def test_help_shows_the_called_name(folder):
     for name, called in (("kubectl-steward", "kubectl steward"), ("steward", "steward"),
                          (f"{folder}/kubectl-steward", "kubectl steward")):
         top = run(folder, name, "--help").stdout
@@ -51,14 +51,14 @@ def test_the_help_has_the_name_that_was_called(folder):
         assert f"`{called} --help` lists them" in run(folder, name, "nonsense").stderr
 
 
-def test_it_validates(folder):
+def test_plugin_validates_like_the_program(folder):
     plain = run(folder, "steward", "validate", paths.SAMPLES)
     plugin = run(folder, "kubectl-steward", "validate", paths.SAMPLES)
     assert (plugin.returncode, plugin.stdout) == (plain.returncode, plain.stdout)
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed")
-def test_kubectl_finds_it(folder):
+def test_kubectl_runs_the_plugin(folder):
     done = run(folder, "kubectl", "steward", "validate", paths.SAMPLES)
     assert done.returncode == 0, done.stderr
     assert "MyWeb myweb-sample accepted" in done.stdout
@@ -83,11 +83,11 @@ def test_kubectl_finds_it(folder):
     (("webhook", "--webhook-cert-path", ""), [], 16),
     (("doctor", "--context", ""), [], 4),
 ])
-def test_completion(complete, words, found, directive):
+def test_plugin_completes_words(complete, words, found, directive):
     assert complete(*words) == (found, directive)
 
 
-def test_completion_has_every_command(complete, folder):
+def test_plugin_completes_every_command(complete, folder):
     words, _ = complete("")
     listed = [line.split()[0] for line in run(folder, "steward", "--help").stdout.splitlines()
               if line.startswith("  ")]
@@ -95,7 +95,7 @@ def test_completion_has_every_command(complete, folder):
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl is not installed")
-def test_kubectl_completes_with_it(folder):
+def test_kubectl_completes_plugin_arguments(folder):
     """From Kubernetes 1.26 on."""
     done = run(folder, "kubectl", "__complete", "steward", "validate", "--output=s")
     if "__complete" in done.stderr or "sarif" not in done.stdout and ":" not in done.stdout:

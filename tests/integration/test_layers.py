@@ -64,7 +64,7 @@ def plant(tree, name, text):
     path.write_text(text + "\n" + path.read_text())
 
 
-def test_a_tree_without_violations(tree):
+def test_tree_without_violations_passes(tree):
     assert check(tree, *build(tree)) == (0, "")
 
 
@@ -77,7 +77,7 @@ def test_a_tree_without_violations(tree):
     ("lib/kube/b.c", '#include "webhook/server.h"',
      "no module of scripts/lib/layers.txt has the folder 'webhook'"),
 ])
-def test_includes(tree, name, line, problem):
+def test_forbidden_include_is_named(tree, name, line, problem):
     plant(tree, name, line)
     status, text = check(tree)
     assert status == 1
@@ -85,26 +85,26 @@ def test_includes(tree, name, line, problem):
     assert "\n" not in text
 
 
-def test_a_circle_that_is_not_listed(tree):
+def test_unlisted_include_circle_is_found(tree):
     (tree / "lib" / "kinds" / "more.h").write_text('#include "kinds/kind.h"\n')
     plant(tree, "lib/kinds/kind.c", '#include "kinds/more.h"')
     assert check(tree) == (1, "these include each other: kinds/kind kinds/more")
 
 
-def test_a_circle_of_headers_is_not_excused_by_the_list(tree):
+def test_header_circle_cannot_be_listed(tree):
     plant(tree, "lib/kube/a_priv.h", '#include "kube/b.h"')
     plant(tree, "lib/kube/b.h", '#include "kube/a_priv.h"')
     assert check(tree) == (1, "these headers include each other: kube/a_priv.h kube/b.h")
 
 
-def test_a_circle_that_is_gone(tree):
+def test_listed_circle_that_is_gone_is_found(tree):
     path = tree / "lib" / "kube" / "b.c"
     path.write_text(path.read_text().replace('#include "kube/a_priv.h"\n', ""))
     status, text = check(tree)
     assert (status, text) == (1, "scripts/lib/layers.txt lists a circle that is gone: kube/a kube/b")
 
 
-def test_a_symbol_without_an_include(tree):
+def test_forbidden_symbol_without_include_is_found(tree):
     plant(tree, "lib/base/base.c", "int stw_kind(void);\nint stw_up(void);\nint stw_up(void)\n{\n"
                                    "    return stw_kind();\n}")
     status, text = check(tree, *build(tree))
@@ -112,7 +112,7 @@ def test_a_symbol_without_an_include(tree):
     assert text.endswith("base.o: base must not use stw_kind() of kinds (scripts/lib/layers.txt)")
 
 
-def test_a_new_circle_of_calls_is_found_without_an_include(tree):
+def test_call_circle_without_include_is_found(tree):
     plant(tree, "lib/kube/b.c", "int stw_a(void);\nint stw_back(void);\nint stw_back(void)\n{\n"
                                 "    return stw_a();\n}")
     status, text = check(tree, *build(tree))
@@ -130,7 +130,7 @@ def test_a_new_circle_of_calls_is_found_without_an_include(tree):
      "this circle of files is listed with others or in parts in scripts/lib/layers.txt: kube/a kube/b\n"
      "scripts/lib/layers.txt lists files that are in no circle of calls: kinds/kind"),
 ])
-def test_the_list_of_circles_of_calls_is_exact(tree, row, problem):
+def test_list_of_call_circles_is_exact(tree, row, problem):
     plant(tree, "lib/kube/b.c", "int stw_a(void);\nint stw_back(void);\nint stw_back(void)\n{\n"
                                 "    return stw_a();\n}")
     with open(tree / "scripts" / "lib" / "layers.txt", "a", encoding="utf-8") as layers:
@@ -147,13 +147,13 @@ def test_symbols_of_a_kind_have_its_prefix(tree):
         1, "kinds/kind: stw_kind does not begin with shop_, as the names of kinds do (scripts/lib/layers.txt)")
 
 
-def test_a_page_with_other_layers(tree):
+def test_architecture_page_must_show_the_layers(tree):
     plant(tree, "scripts/lib/layers.txt", "3  more=src/more")
     (tree / "src" / "more").mkdir()
     assert check(tree)[1].startswith("docs/architecture.md: does not show the layers")
 
 
-def test_the_tree_of_steward():
+def test_source_tree_has_no_violations():
     """Without the symbols, which scripts/lint checks after it has built."""
     assert shutil.which("nm")
     assert check(pathlib.Path(paths.TOP)) == (0, "")

@@ -30,7 +30,7 @@ def _symbols(file):
     return {line.split()[0].partition("@")[0] for line in text.splitlines()}
 
 
-def test_what_is_installed(installed):
+def test_installed_files_are_complete(installed):
     """Both libraries, the headers and the pkg-config file; nothing of the program."""
     lib = installed.prefix / "lib"
     assert {path.name for path in lib.iterdir()} == {
@@ -44,7 +44,7 @@ def test_what_is_installed(installed):
     assert not [path for path in found if path.name.endswith("_priv.h")]
 
 
-def test_only_its_own_symbols_are_exported(installed):
+def test_library_exports_only_its_prefix(installed):
     """A program may have functions of any other name."""
     symbols = _symbols(installed.prefix / "lib" / "libsteward.so")
     assert "stw_operator_main" in symbols and "stw_reconcile" in symbols
@@ -53,14 +53,14 @@ def test_only_its_own_symbols_are_exported(installed):
 
 
 @pytest.mark.parametrize("header", ["base", "client", "kind", "controller", "operator"])
-def test_each_header_is_sufficient(installed, header, tmp_path):
+def test_public_header_compiles_alone(installed, header, tmp_path):
     """An include of one of them compiles in another folder without warnings."""
     source = tmp_path / "user.c"
     source.write_text(USER.format(header=header), "utf-8")
     installed.compile(tmp_path, source)
 
 
-def test_its_state(installed):
+def test_process_state_of_library_is_documented(installed):
     """What a whole process shares is named in docs/library/core.md; all else belongs to an object."""
     library_file = installed.prefix / "lib" / "libsteward.so"
     sections = dict(re.findall(r"\[ *(\d+)\] (\S+)", library.run("readelf", "--sections", "--wide", library_file)))
@@ -74,7 +74,7 @@ def test_its_state(installed):
     assert names == set(re.findall(r"`(\w+)`", state))
 
 
-def test_the_core():
+def test_core_page_lists_structs_and_functions():
     """docs/library/core.md: ten structs and twenty functions, all of them in use."""
     text = CORE.read_text("utf-8").partition("## State of the process")[0]
     names = re.findall(r"^\| `(stw_\w+)` \|", text, re.MULTILINE)
@@ -96,7 +96,7 @@ def _comment(headers, name):
     return " ".join(found[1].replace("\n *", " ").split()) if found else ""
 
 
-def test_the_core_is_documented():
+def test_core_functions_have_comments():
     """Each of its functions has a comment of its own: purpose, threads, errors, and who owns what."""
     text = CORE.read_text("utf-8").partition("## Functions")[2].partition("## State")[0]
     public = (paths.TOP / "include" / "headers.txt").read_text("utf-8").split()
@@ -110,7 +110,7 @@ def test_the_core_is_documented():
             assert re.search(r"[Rr]eturn|NULL|STW_ERR_|own|borrow|copied", comment), f"{name}: errors, ownership?"
 
 
-def test_the_kinds_of_steward_use_the_public_headers():
+def test_kinds_of_steward_use_public_headers():
     """Of the modules that deal with Kubernetes they include no others, except for those that are named here."""
     public = set((paths.TOP / "include" / "headers.txt").read_text("utf-8").split())
     used = {name for path in (paths.TOP / "kinds").rglob("*.[ch]") for name in re.findall(
@@ -121,7 +121,7 @@ def test_the_kinds_of_steward_use_the_public_headers():
     assert others == {"controller/queue/guard.h", "kube/cache/usage.h"}
 
 
-def test_an_example_with_pkg_config(installed, tmp_path):
+def test_example_builds_with_pkg_config(installed, tmp_path):
     """It runs with the shared library, and applies its own rules."""
     program = installed.compile(tmp_path, REDIRECT / "redirect.c")
     assert "Usage: redirect COMMAND" in library.run(program, "--help", env=installed.env)
@@ -130,7 +130,7 @@ def test_an_example_with_pkg_config(installed, tmp_path):
     assert crds.count("kind: CustomResourceDefinition") == 1 and "redirects.example.org" in crds
 
 
-def test_nothing_of_it_is_called_steward(installed, tmp_path):
+def test_operator_name_appears_everywhere(installed, tmp_path):
     """Help, man page, completion, messages and manifests have the names of struct stw_operator."""
     program = installed.compile(tmp_path, REDIRECT / "redirect.c")
     commands = re.findall(r"^  ([a-z]+) ", library.run(program, "--help", env=installed.env), re.MULTILINE)
@@ -152,7 +152,7 @@ def test_nothing_of_it_is_called_steward(installed, tmp_path):
         assert "steward" not in done.stderr
 
 
-def test_an_example_that_links_statically(installed, tmp_path):
+def test_example_links_statically(installed, tmp_path):
     """The archive, and the shared libraries that the pkg-config file requires, are sufficient."""
     needed = installed.config("--print-requires", "--print-requires-private")
     words = [*library.run("pkg-config", "--libs", *needed).split(), "-lm", "-pthread"]
@@ -163,7 +163,7 @@ def test_an_example_that_links_statically(installed, tmp_path):
     assert "Usage: redirect COMMAND" in library.run(program, "--help")
 
 
-def test_as_a_subproject(tmp_path):
+def test_library_builds_as_a_meson_subproject(tmp_path):
     """meson finds it in subprojects/libsteward without a word in meson.build, and builds the library only."""
     shutil.copytree(REDIRECT, tmp_path / "project")
     (tmp_path / "project" / "subprojects").mkdir()
@@ -176,7 +176,7 @@ def test_as_a_subproject(tmp_path):
     assert "Usage: redirect COMMAND" in library.run(tmp_path / "build" / "redirect", "--help")
 
 
-def test_the_check_of_the_interface_can_fail(installed, tmp_path):
+def test_abi_check_finds_a_removed_function(installed, tmp_path):
     """A function that is gone is an incompatible change."""
     if not shutil.which("abidiff"):
         pytest.skip("no abidiff is here: run 'scripts/bootstrap lint'")
@@ -193,7 +193,7 @@ def test_the_check_of_the_interface_can_fail(installed, tmp_path):
     ("edge-proxy-2", "a.b.c.example.org/v1alpha1/HTTPRoute", "httproutes.a.b.c.example.org", "clang"),
     ("x", "9.example.org/v2beta1/Service", "services.9.example.org", "gcc"),
 ], ids=["plain", "acronym", "short"])
-def test_a_new_project(installed, steward_binary, tmp_path, name, kind, crd, compiler):
+def test_new_project_builds_and_passes_its_tests(installed, steward_binary, tmp_path, name, kind, crd, compiler):
     """`steward new` writes a repository that builds without warnings and passes its tests at once."""
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler} is here: run 'scripts/bootstrap'")

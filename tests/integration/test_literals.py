@@ -149,7 +149,7 @@ def _differences(texts, counts):
     return undocumented
 
 
-def test_texts_are_judged_as_kubernetes_and_runtimes_judge_them(literals):
+def test_literals_are_judged_as_by_kubernetes(literals):
     """Accepted, refused, and read as the same value, except for the documented differences."""
     texts = sorted({text for some in literals.values() for text in some})
     texts += _mutations(daily.dice("literals"), texts)
@@ -168,7 +168,7 @@ def test_texts_are_judged_as_kubernetes_and_runtimes_judge_them(literals):
 @pytest.mark.parametrize("grammar, text, other", [
     ("percent", "25%", "26%"), ("quantity", "1.5Gi", "1.5Mi"), ("image", "a/b:1", "a/b:2"),
     ("duration", "1.5s", "1.502s"), ("time", "1998-05-05T05:05:05.1Z", "1998-05-05T05:05:05.100001Z")])
-def test_different_values_are_told_apart(grammar, text, other):
+def test_comparison_distinguishes_values(grammar, text, other):
     """So that the comparison is not only one of what is accepted."""
     own, their = _ours([text])[0][grammar], _theirs([text, other])
     assert _same(grammar, text, own, their[0][grammar])

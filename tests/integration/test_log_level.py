@@ -8,7 +8,7 @@ import subprocess
 from support import net, wait, webhook
 
 
-def test_it_follows_the_file(steward_binary, tmp_path):
+def test_log_level_follows_the_file(steward_binary, tmp_path):
     certs = webhook.make_pair(tmp_path / "certs", "webhook")
     config, log = tmp_path / "steward.yaml", tmp_path / "log"
     config.write_text("logLevel: info\n", encoding="utf-8")

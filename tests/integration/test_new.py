@@ -20,7 +20,7 @@ def new(steward_binary, tmp_path):
     return call
 
 
-def test_what_it_writes(new, tmp_path):
+def test_new_writes_a_project(new, tmp_path):
     done = new("greeter", KIND)
     assert done.returncode == 0, done.stderr
     assert "cd greeter && meson setup build && meson test -C build" in done.stdout
@@ -65,7 +65,7 @@ def test_what_it_writes(new, tmp_path):
     (["greeter", "a." * 45 + "example.org/v1/Greeting"], "at most 100 characters"),
     (["greeter", KIND, "--plural=Greetings"], 'plural "Greetings"'),
 ], ids=str)
-def test_refused(new, tmp_path, words, text):
+def test_invalid_arguments_are_refused(new, tmp_path, words, text):
     done = new(*words)
     assert done.returncode == 2 and text in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
@@ -75,13 +75,13 @@ def test_refused(new, tmp_path, words, text):
     ("Greeting", "greetings"), ("Policy", "policies"), ("Gateway", "gateways"),
     ("Ingress", "ingresses"), ("Box", "boxes"), ("Switchboard", "switchboards"),
     ("Patch", "patches")])
-def test_the_plural(new, tmp_path, kind, plural):
+def test_plural_is_derived_from_the_kind(new, tmp_path, kind, plural):
     assert new("one", f"example.org/v1/{kind}").returncode == 0
     [source] = (tmp_path / "one" / "src").glob(f"{kind.lower()}.c")
     assert f'.plural = "{plural}"' in source.read_text("ascii")
 
 
-def test_a_folder_that_exists(new, tmp_path):
+def test_existing_folder_is_not_touched(new, tmp_path):
     """Nothing in it is touched."""
     (tmp_path / "greeter").mkdir()
     (tmp_path / "greeter" / "mine").write_text("x", "utf-8")
@@ -92,6 +92,6 @@ def test_a_folder_that_exists(new, tmp_path):
     assert (tmp_path / "other" / "meson.build").exists()
 
 
-def test_a_folder_that_cannot_be_created(new):
+def test_uncreatable_folder_is_an_error(new):
     done = new("greeter", KIND, "--folder=no/such/place")
     assert done.returncode == 1 and "cannot create no/such/place" in done.stderr

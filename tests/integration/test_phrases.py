@@ -35,7 +35,7 @@ def tree(tmp_path, monkeypatch):
     ('f("it is no object");\n', [(1, "is no object")]),
     ('f("these kinds only; without it all");\n', [(1, "without it")]),
 ])
-def test_literals_of_the_program(tree, text, found):
+def test_phrases_in_program_literals_are_found(tree, text, found):
     tree("kinds/app/a.c", text)
     assert [(line, phrase) for _, line, phrase, _ in phrases.findings()] == found
 
@@ -51,7 +51,7 @@ def test_literal_uses_are_allowed(tree, monkeypatch):
     assert [phrase for _, _, phrase, _ in phrases.findings()] == ["somebody"]
 
 
-def test_texts_of_a_schema(tree):
+def test_phrases_in_schema_texts_are_found(tree):
     tree("kinds/app/schema.yaml", "# Of nobody.\nspec:\n  a:\n    help: >-\n      It is passed\n      over.\n")
     assert [(line, phrase) for _, line, phrase, _ in phrases.findings()] == [(1, "nobody"), (4, "passed over")]
 
@@ -64,7 +64,7 @@ def test_texts_of_a_schema(tree):
     ("tests/test_a.py", '"""As queue.c, app.c."""\n', [(1, "app.c")]),
     ("docs/a.md", "See `lib/status.c`, `app/status.c`.\n", [(1, "lib/status.c")]),
 ])
-def test_files_that_are_named_exist(tmp_path, monkeypatch, name, text, missing):
+def test_missing_file_named_in_comment_is_found(tmp_path, monkeypatch, name, text, missing):
     """scripts/lib/filenames.py, beside the files kinds/app/status.c and controller/queue/queue.c."""
     monkeypatch.syspath_prepend(str(paths.TOP / "scripts/lib"))
     filenames = importlib.import_module("filenames")

@@ -28,7 +28,7 @@ def objects(text):
     return [d for d in yaml.safe_load_all(text) if d]
 
 
-def test_crds(steward_says):
+def test_print_crds_is_valid(steward_says):
     crds = objects(steward_says("print", "crds"))
     assert "mywebs.operator.k8s-summit.org" in [c["metadata"]["name"] for c in crds]
     for crd in crds:
@@ -40,7 +40,7 @@ def test_crds(steward_says):
         assert columns and len(set(columns)) == len(columns), columns  # kubectl shows them in upper case
 
 
-def test_webhooks_by_service(steward_says):
+def test_print_webhooks_by_service(steward_says):
     for configuration in objects(steward_says("print", "webhooks", "--namespace", "home")):
         for webhook in configuration["webhooks"]:
             service = webhook["clientConfig"]["service"]
@@ -50,7 +50,7 @@ def test_webhooks_by_service(steward_says):
             assert "caBundle" not in webhook["clientConfig"]
 
 
-def test_webhooks_by_url(steward_says):
+def test_print_webhooks_by_url(steward_says):
     text = steward_says("print", "webhooks", "--url=https://127.0.0.1:9443")
     mutating, validating = objects(text)
     assert mutating["webhooks"][0]["clientConfig"]["url"] == (
@@ -60,7 +60,7 @@ def test_webhooks_by_url(steward_says):
     assert validating["webhooks"][0]["failurePolicy"] == "Fail"
 
 
-def test_match_conditions_leave_out_what_is_being_deleted(steward_says):
+def test_match_conditions_exclude_objects_being_deleted(steward_says):
     asked = objects(steward_says("print", "webhooks", "--match-conditions"))
     plain = objects(steward_says("print", "webhooks"))
     for configuration in asked:
@@ -77,14 +77,14 @@ def kinds_of(text):
     return [(o["kind"], o["metadata"].get("namespace")) for o in objects(text)]
 
 
-def test_rbac(steward_says):
+def test_print_rbac_has_accounts_and_roles(steward_says):
     found = kinds_of(steward_says("print", "rbac"))
     assert ("ServiceAccount", "steward-system") in found
     assert ("Role", "steward-system") in found
     assert ("ClusterRole", None) in found
 
 
-def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
+def test_namespaced_rbac_gives_no_right_elsewhere(steward_says):
     text = steward_says("print", "rbac", "--namespaces", "a,b", "--namespace", "home")
     found = kinds_of(text)
     assert {("Role", "a"), ("Role", "b"), ("Role", "home")} <= set(found)
@@ -96,7 +96,7 @@ def test_rbac_for_some_namespaces_gives_no_right_elsewhere(steward_says):
                     "verbs": ["get"]}
 
 
-def test_user_roles(steward_says):
+def test_user_roles_cover_all_kinds(steward_says):
     """For all kinds; only steward may write a status, and the viewer role only reads."""
     crds = objects(steward_says("print", "crds"))
     plurals = {c["spec"]["names"]["plural"] for c in crds}
@@ -114,13 +114,13 @@ def test_user_roles(steward_says):
     assert roles == {}
 
 
-def test_rbac_has_no_stars(steward_says):
+def test_rbac_has_no_wildcards(steward_says):
     for role in objects(steward_says("print", "rbac")):
         for rule in role.get("rules") or []:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"], rule
 
 
-def test_secrets_of_others_are_read_and_none_is_deleted(steward_says):
+def test_rbac_cannot_delete_secrets(steward_says):
     """DatabaseUsers can name any Secret.  Certificates of EtcdClusters are created and renewed,
     which RBAC can only allow for all Secrets; the controller checks their owner."""
     writing = []
@@ -132,7 +132,7 @@ def test_secrets_of_others_are_read_and_none_is_deleted(steward_says):
     assert len(writing) == 1
 
 
-def test_version(steward_says):
+def test_version_is_printed(steward_says):
     assert steward_says("version").startswith("steward 0.1.0\n")
     assert json.loads(steward_says("version", "-o", "json"))["version"] == "0.1.0"
 
@@ -140,7 +140,7 @@ def test_version(steward_says):
 @pytest.mark.parametrize("args", [
     ("--help",), ("run", "--help"), ("webhook", "--help"), ("validate", "--help"),
     ("print", "--help"), ("version", "--help")])
-def test_help(steward_says, args):
+def test_help_is_printed(steward_says, args):
     assert "Usage: steward" in steward_says(*args)
 
 
@@ -155,7 +155,7 @@ def test_help(steward_says, args):
     (("run", "surplus"), "surplus"),
     (("webhook",), "--webhook-cert-path is needed"),
 ])
-def test_called_wrongly(steward_binary, args, words):
+def test_wrong_arguments_are_an_error(steward_binary, args, words):
     result = subprocess.run([steward_binary, *args], text=True, capture_output=True, timeout=60,
                             check=False)
     assert result.returncode == 2, result
@@ -172,7 +172,7 @@ def test_configuration_file_errors_name_the_line(steward_binary, tmp_path):
     assert "logFromat" in result.stderr
 
 
-def test_every_option_that_the_documents_name_exists(steward_says):
+def test_documented_options_exist(steward_says):
     text = (paths.TOP / "docs" / "operations.md").read_text("utf-8")
     known = "".join(steward_says(c, "--help") for c in ("run", "print", "uninstall", "audit",
                                                             "doctor", "validate", "top"))

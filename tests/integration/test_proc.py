@@ -24,7 +24,7 @@ proc_state listener
 """
 
 
-def test_a_process_lives_until_its_last_thread_has_ended(tmp_path):
+def test_process_lives_until_its_last_thread_ends(tmp_path):
     """Otherwise a component would be restarted before its port is free."""
     (tmp_path / "run").mkdir()
 
@@ -55,7 +55,7 @@ cat "$CLUSTER/log/teller.log"
 
 @pytest.mark.parametrize("settings, told", [("MADE_BY_RUN=''", "<>"), ("MADE_BY_RUN='7 8'", "<7 8>"),
                                             ("", "<1 2>")])
-def test_a_component_belongs_to_the_run_that_made_its_cluster(tmp_path, settings, told):
+def test_component_belongs_to_the_run_of_its_cluster(tmp_path, settings, told):
     """Otherwise a test that restarts a component of a given cluster would get the cluster ended by the
     next run."""
     for folder in ("run", "log"):

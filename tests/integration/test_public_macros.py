@@ -44,7 +44,7 @@ def _compile(compiler, field, member):
 
 
 @compilers
-def test_the_macros_make_no_warnings(compiler):
+def test_public_macros_compile_without_warnings(compiler):
     """meson's warning_level=2, which `steward new` writes."""
     _need(compiler)
     done = subprocess.run([compiler, "-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
@@ -54,7 +54,7 @@ def test_the_macros_make_no_warnings(compiler):
 
 
 @compilers
-def test_a_member_of_another_type_does_not_compile(compiler):
+def test_member_of_another_type_does_not_compile(compiler):
     _need(compiler)
     for field, member in RIGHT:
         done = _compile(compiler, field, member)

@@ -12,7 +12,7 @@ from support import paths, readme
 
 
 @pytest.mark.parametrize("command, output", readme.commands("steward"))
-def test_shown_is_printed(steward_binary, tmp_path, command, output):
+def test_steward_prints_what_the_readme_shows(steward_binary, tmp_path, command, output):
     for name, text in readme.files().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "bin").mkdir()
@@ -40,7 +40,7 @@ def _names(objects):
         yield (spec.get("etcdCluster") or {}).get("name")
 
 
-def test_no_sample_disturbs_a_page():
+def test_samples_do_not_conflict_with_page_examples():
     """After config/samples the examples of the pages do what is shown: no name and no node port is taken."""
     samples = [o for path in paths.SAMPLES.glob("*.yaml") for o in _objects(path.read_text("utf-8"))]
     pages = [path.read_text("utf-8") for path in (*(paths.TOP / "docs").glob("*.md"), paths.TOP / "README.md")]
@@ -52,11 +52,11 @@ def test_no_sample_disturbs_a_page():
     assert ports and not ports & {int(port) for page in pages for port in re.findall(r"\b3[0-2]\d{3}\b", page)}
 
 
-def test_there_is_something_to_test():
+def test_readme_has_commands_to_test():
     assert readme.commands("steward") and readme.commands("kubectl")
 
 
-def test_each_claim_of_security_has_its_test():
+def test_security_page_names_existing_tests():
     """docs/security.md names tests that exist."""
     text = (paths.TOP / "docs" / "security.md").read_text("utf-8")
     named = re.findall(r"`((?:unit|cases|integration|e2e|contract|rights)/[\w/]+\.(?:py|c|yaml))"

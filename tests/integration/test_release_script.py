@@ -37,19 +37,19 @@ def refused(clone, *words):
     (("0.1.0", "--image", "example.com/steward:1"), "--image is a repository without a tag"),
     (("0.1.0", "--image", "a|b"), "--image is a repository without a tag"),
 ])
-def test_wrong_usage(clone, words, problem):
+def test_wrong_arguments_are_an_error(clone, words, problem):
     status, errors = refused(clone, *words)
     assert status == 2
     assert problem in errors
 
 
-def test_a_commit_that_is_not_there(clone):
+def test_missing_commit_is_refused(clone):
     status, errors = refused(clone, "0.1.0", "--commit", "nowhere")
     assert status == 1
     assert "there is no commit 'nowhere'" in errors
 
 
-def test_changes_that_are_in_no_commit(clone):
+def test_uncommitted_changes_are_refused(clone):
     readme = clone / "README.md"
     text = readme.read_text("utf-8")
     readme.write_text(text + "more", "utf-8")
@@ -62,7 +62,7 @@ def test_changes_that_are_in_no_commit(clone):
     assert "--commit HEAD" in errors
 
 
-def test_a_file_that_is_no_key(clone, tmp_path):
+def test_invalid_key_file_is_refused(clone, tmp_path):
     """Nothing of it is printed."""
     key = tmp_path / "key.pem"
     key.write_text("-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n", "ascii")

@@ -24,20 +24,20 @@ def install(comment):
     ("one\nkind: Namespace", ["# one", "# kind: Namespace", "---"]),
     ("one\r\ntwo\u2028three\u0085four", ["# one", "# two", "# three", "# four", "---"]),
     ("one\n\ntwo\n", ["# one", "#", "# two", "---"])])
-def test_each_line_of_the_comment_is_a_comment(comment, head):
+def test_comment_lines_are_yaml_comments(comment, head):
     done = install(comment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:len(head)] == head
     assert all("kind" in o for o in yaml.safe_load_all(done.stdout))
 
 
-def test_a_comment_that_no_yaml_may_have_is_refused():
+def test_comment_with_control_character_is_refused():
     done = install("one \x07")
     assert done.returncode != 0 and done.stdout == ""
     assert done.stderr.splitlines() == ["render: COMMENT has a control character"]
 
 
-def test_a_reader_that_ends_early_causes_no_traceback():
+def test_closed_pipe_causes_no_traceback():
     with subprocess.Popen([RENDER, "install", FOLDER], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as one:
         assert one.stdout.readline().startswith("# ")

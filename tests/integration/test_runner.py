@@ -20,7 +20,7 @@ from support import cluster as k8s
 from support import paths, wait
 
 # A test that runs for a minute and kills components of its cluster meanwhile.
-LONG = "tests/integration/test_kube.py::test_cache_follows_through_crashes"
+LONG = "tests/integration/test_kube.py::test_cache_is_complete_after_api_server_crashes"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def wait_for_the_test(run, folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted(start, tmp_path, number):
+def test_interrupted_run_leaves_nothing_running(start, tmp_path, number):
     run = start(tmp_path, LONG)
     name = process.identity(run.pid)
     wait_for_the_test(run, tmp_path)
@@ -81,7 +81,7 @@ def test_interrupted(start, tmp_path, number):
         assert "Interrupted" in (tmp_path / "out").read_text("utf-8")
 
 
-def test_the_next_run_ends_what_is_left_of_one_that_was_killed_whole(start, tmp_path):
+def test_next_run_ends_leftovers_of_a_killed_run(start, tmp_path):
     run = start(tmp_path, LONG)
     name = process.identity(run.pid)
     wait_for_the_test(run, tmp_path)
@@ -96,7 +96,7 @@ def test_the_next_run_ends_what_is_left_of_one_that_was_killed_whole(start, tmp_
     assert not processes_of(name) and not clusters_of(run)
 
 
-def test_files_go_to_one_worker_each(tmp_path):
+def test_each_file_goes_to_one_worker(tmp_path):
     queue = tmp_path / "queue"
     names = [f"test_{number}.py" for number in range(200)]
     files.write(queue, names)
@@ -114,7 +114,7 @@ def hold(path, held, ending):
     ending.wait(60)
 
 
-def test_a_shared_cluster_ends_after_its_last_user(tmp_path):
+def test_shared_cluster_ends_after_its_last_user(tmp_path):
     context = multiprocessing.get_context("spawn")
     held, ending = context.Event(), context.Event()
     owner = files.Users(tmp_path / "users")
@@ -178,12 +178,12 @@ def test_hostile_objects_name_their_seed(tmp_path, monkeypatch, given, pattern):
     (("node",), "node and not stage", True),
     (("node", "stage"), "node and not stage", False), (("node",), "node and oldest", False),
     (("node", "oldest"), "node and oldest", True)])
-def test_marks(own, expression, selected):
+def test_marker_expression_selects_as_pytest(own, expression, selected):
     """As pytest's -m selects them."""
     assert plan.has_marks(own, expression) == selected
 
 
-def test_only_files_that_use_it_get_the_cluster(tmp_path, monkeypatch):
+def test_only_files_using_the_cluster_get_it(tmp_path, monkeypatch):
     """Of integration; it is the first worker's, which runs what failed once more."""
     found = {f"integration/test_{x}.py": {"tests": ["a", "b"], "cluster": x == "c"} for x in "abc"}
     monkeypatch.setattr(plan.Plan, "collect", lambda *_: (found, ""))
@@ -203,7 +203,7 @@ def test_only_files_that_use_it_get_the_cluster(tmp_path, monkeypatch):
     assert [bool(one.cluster) for one in part.workers] == [False, False]
 
 
-def test_a_part_beside_takes_no_place(monkeypatch):
+def test_background_part_takes_no_slot(monkeypatch):
     """Others start in their order, up to the limit."""
     stages, node, unit = (plan.Part(name, ["worker"]) for name in ("stages", "node", "unit"))
     lint = plan.Part("lint", ["worker"], beside=True)
@@ -221,7 +221,7 @@ def test_a_part_beside_takes_no_place(monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_part_has_a_network_of_its_own():
+def test_part_has_its_own_network():
     """Its workers share it, and it ends with its last process and descriptor."""
     runs = scheduler.Scheduler([], types.SimpleNamespace(jobs=1), "1 1", None)
     first, second = (plan.Part(name, [], network=True) for name in ("node@newest", "node@oldest"))
@@ -239,7 +239,7 @@ def test_a_part_has_a_network_of_its_own():
             os.close(fd)
 
 
-def test_a_part_without_a_network_fails_with_the_reason(monkeypatch):
+def test_part_without_network_fails_with_the_reason(monkeypatch):
     def refused():
         raise OSError("not permitted")
     monkeypatch.setattr(process, "new_network", refused)
@@ -262,11 +262,11 @@ def entry(result, stderr=""):
     (entry("ERROR", "[  PASSED  ] 5 test(s).\n"), (5, 1, 0, 0)),
     (entry("SKIP"), (0, 0, 1, 0)),
 ])
-def test_counts_of_a_program(given, counts):
+def test_program_output_is_counted(given, counts):
     assert results.of_program(given).counts == (*counts, 0)
 
 
-def test_a_report_of_pytest_is_read_while_it_grows(tmp_path):
+def test_pytest_report_is_read_while_it_grows(tmp_path):
     path = tmp_path / "report"
     report = results.PytestReport(path)
     report.look()
@@ -279,7 +279,7 @@ def test_a_report_of_pytest_is_read_while_it_grows(tmp_path):
     assert report.running == "" and [t.outcome for t in report.tests] == ["xfailed"]
 
 
-def test_a_report_of_lint(tmp_path):
+def test_lint_report_is_read(tmp_path):
     path = tmp_path / "report"
     path.write_text("  format       ok          1.0 s\n  tidy         FAILED   2 min 40 s\na.c:1: bad\n",
                     "utf-8")
@@ -369,7 +369,7 @@ def own_tests(tmp_path, monkeypatch):
     ([], 1, "1 passed, 2 failed, 0 skipped"),
     (["--retry"], 1, "2 passed, 1 failed, 0 skipped"),
 ])
-def test_what_failed_runs_once_more(own_tests, monkeypatch, capsys, words, status, last):
+def test_failed_test_runs_again(own_tests, monkeypatch, capsys, words, status, last):
     """It is listed as flaky, with its failure; a test that fails again counts as failed."""
     (own_tests / "test_a.py").write_text(TWICE, "utf-8")
     monkeypatch.setattr(sys, "argv", ["runner", "demo", *words, "--no-node", "--build", str(own_tests),
@@ -381,7 +381,7 @@ def test_what_failed_runs_once_more(own_tests, monkeypatch, capsys, words, statu
     assert ("FLAKY demo: demo/test_a.py::test_fails_at_first" in said) == bool(words)
 
 
-def test_two_runs_do_not_share_a_folder_of_logs(own_tests, monkeypatch):
+def test_two_runs_do_not_share_a_log_folder(own_tests, monkeypatch):
     """The second one says whom to wait for, and leaves the logs of the first alone."""
     (own_tests / "test_a.py").write_text("def test_good(): pass\n", "utf-8")
     monkeypatch.setattr(sys, "argv", ["runner", "demo", "--no-node", "--build", str(own_tests),
@@ -397,7 +397,7 @@ def test_two_runs_do_not_share_a_folder_of_logs(own_tests, monkeypatch):
     assert runner_main.main() == 0
 
 
-def test_a_worker_that_dies_names_its_test(tmp_path):
+def test_dead_worker_names_its_test(tmp_path):
     (tmp_path / "test_a.py").write_text("import os\ndef test_x(): os._exit(3)\n", "utf-8")
     report = run_pytest(tmp_path, "test_a.py")
     assert report.running == "test_a.py::test_x" and report.tests == []
@@ -415,7 +415,7 @@ def test_slow_files_start_first(tmp_path, monkeypatch):
     assert plan.Plan(None, tmp_path, "1 1").estimate("e2e@newest", slow, 1) == 1
 
 
-def test_each_name_of_the_quick_list_is_a_test():
+def test_quick_list_names_existing_tests():
     names = plugin.names_in(plan.QUICK_LIST)
     listed = k8s.run([sys.executable, "-m", "pytest", paths.TOP / "tests" / "e2e", "--rootdir",
                       paths.TOP / "tests", "-c", paths.TOP / "tests" / "pytest.ini", "--collect-only",
@@ -425,7 +425,7 @@ def test_each_name_of_the_quick_list_is_a_test():
 
 
 @pytest.mark.parametrize("words, kept", [(["-k", "good"], []), ([], ["demo demo/test_a.py"])])
-def test_durations_are_kept_of_whole_parts(own_tests, monkeypatch, words, kept):
+def test_durations_are_kept_only_of_whole_parts(own_tests, monkeypatch, words, kept):
     """Those of some tests of a file would be an estimate for all."""
     (own_tests / "test_a.py").write_text(
         "import pytest\ndef test_good(): pass\ndef test_skipped(): pytest.skip('')\n", "utf-8")
@@ -436,12 +436,12 @@ def test_durations_are_kept_of_whole_parts(own_tests, monkeypatch, words, kept):
     assert list(json.loads(plan.durations_file().read_text("utf-8"))) == kept
 
 
-def test_durations_are_for_people():
+def test_durations_are_readable():
     assert [screen.duration(s) for s in (0.44, 59.96, 60, 3599)] == \
         ["0.4 s", "59.9 s", "1 min 00 s", "59 min 59 s"]
 
 
-def test_summary_says_with_what_steward_was_compared(own_tests, monkeypatch, capsys):
+def test_summary_lists_comparisons(own_tests, monkeypatch, capsys):
     (own_tests / "test_a.py").write_text(
         "from support import compared\n"
         "def test_one(): compared.note('botocore', '1.29', 1500)\n"

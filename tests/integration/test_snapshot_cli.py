@@ -60,7 +60,7 @@ def leader(cluster):
 
 
 @pytest.mark.parametrize("where", ["s3", "folder"])
-def test_save_list_verify_fetch(members, s3_flags, tmp_path, where):
+def test_snapshot_is_saved_listed_verified_and_fetched(members, s3_flags, tmp_path, where):
     store = s3_flags if where == "s3" else [f"--folder={tmp_path}/new/folder/db"]
     saved = run("save", urls(members), *store)
     assert saved["ok"] and saved["verified"] and saved["endpoint"] != leader(members)
@@ -77,13 +77,13 @@ def test_save_list_verify_fetch(members, s3_flags, tmp_path, where):
     assert status["revision"] == saved["revision"] and status["totalKey"] >= 50
 
 
-def test_dead_endpoints_are_passed_over(members, tmp_path):
+def test_dead_endpoints_are_skipped(members, tmp_path):
     saved = run("save", "--endpoints=http://127.0.0.1:1," + urls(members).split("=")[1],
                 f"--folder={tmp_path}/db")
     assert saved["ok"] and saved["endpoint"] != "http://127.0.0.1:1"
 
 
-def test_learners_are_passed_over(version, tmp_path):
+def test_learners_are_skipped(version, tmp_path):
     """They serve no snapshot, and may lag."""
     with etcd.Cluster(size=1, version=version) as cluster:
         learner = wait.until("a learner to be added", lambda: added(cluster), 15)
@@ -106,13 +106,13 @@ def added(cluster):
         return None
 
 
-def test_nobody_to_ask(tmp_path):
+def test_unreachable_endpoints_are_an_error(tmp_path):
     said = run("save", "--endpoints=http://127.0.0.1:1", f"--folder={tmp_path}/db", fails=True)
     assert said["fault"] == "Source" and said["reason"] == "NoHealthyEndpoint"
     assert os.listdir(tmp_path) == []
 
 
-def test_a_member_without_quorum_is_not_asked(version, tmp_path):
+def test_member_without_quorum_is_not_used(version, tmp_path):
     with etcd.Cluster(size=3, version=version) as cluster:
         for member in cluster.members[1:]:
             member.kill()
@@ -123,7 +123,7 @@ def test_a_member_without_quorum_is_not_asked(version, tmp_path):
 @pytest.mark.parametrize("mode, reason", [("down", "ConnectFailed"), ("denied", "AccessDenied"),
                                           ("full", "StoreFull"), ("cut", "ConnectFailed"),
                                           ("broken", "ConnectFailed")])
-def test_a_store_in_trouble(members, bucket, proxy, s3_flags, mode, reason):
+def test_store_error_is_reported(members, bucket, proxy, s3_flags, mode, reason):
     before = set(bucket.objects())
     proxy.mode, proxy.cut_bytes = mode, 1000
     said = run("save", urls(members), *s3_flags, fails=True)
@@ -132,7 +132,7 @@ def test_a_store_in_trouble(members, bucket, proxy, s3_flags, mode, reason):
 
 
 @pytest.mark.parametrize("mode, reason", [("short", "SizeMismatch"), ("flipped", "HashMismatch")])
-def test_a_store_that_lies(members, bucket, proxy, s3_flags, mode, reason):
+def test_corrupted_upload_is_detected(members, bucket, proxy, s3_flags, mode, reason):
     own = [*s3_flags[:-1], f"--s3={s3.BUCKET}/lies/{mode}"]
     run("save", urls(members), *own)
     members.ctl("put", "more", mode)  # else the next one could get the same name within a second
@@ -158,7 +158,7 @@ def spoil(path, how):
 
 
 @pytest.mark.parametrize("how", ["cut", "no hash", "empty", "first", "middle", "last"])
-def test_one_bit_or_byte_is_found(members, tmp_path, how):
+def test_damaged_snapshot_is_detected(members, tmp_path, how):
     saved = run("save", urls(members), f"--folder={tmp_path}/db", "--exact")
     assert saved["key"] == "db"
     assert run("verify", tmp_path / "db")["sha256"] == saved["sha256"]
@@ -168,13 +168,13 @@ def test_one_bit_or_byte_is_found(members, tmp_path, how):
     assert said["fault"] == "Content" and sorted(os.listdir(tmp_path)) == ["db"]
 
 
-def test_another_snapshot_than_the_one_that_is_meant(members, tmp_path):
+def test_wrong_sha256_is_detected(members, tmp_path):
     run("save", urls(members), f"--folder={tmp_path}/db", "--exact")
     assert run("verify", f"--folder={tmp_path}/db", f"--sha256={'0' * 64}",
                fails=True)["reason"] == "HashMismatch"
 
 
-def test_old_ones_go_by_time_and_none_of_others(members, tmp_path):
+def test_retention_deletes_own_snapshots_by_time(members, tmp_path):
     others = ["db_v000000000001_2020-01-01-00:00:00_00000000000000aa_an-uid",
               "db_v5_2020-01-01-00:00:00", "db_vx", "db2_v000000000001_2020-01-01-00:00:00", "db"]
     old = [f"db_v{revision:012}_2020-01-01-00:00:0{second}"  # of a cluster that was restored
@@ -191,7 +191,7 @@ def test_old_ones_go_by_time_and_none_of_others(members, tmp_path):
     assert set(os.listdir(tmp_path)) == {*others, saved["key"]}
 
 
-def test_revisions_are_numbers(tmp_path):
+def test_retention_compares_revisions_as_numbers(tmp_path):
     """With one digit more than steward's names have: compared as text, it would be the oldest."""
     names = [f"db_v{revision}_2020-01-01-00:00:00" for revision in (10**12 - 1, 10**12)]
     for name in names:
@@ -201,7 +201,7 @@ def test_revisions_are_numbers(tmp_path):
     assert os.listdir(tmp_path) == names[1:]
 
 
-def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
+def test_new_snapshot_with_low_revision_is_kept(members, tmp_path):
     """A restored cluster may begin with lower revisions: the newest is determined by time."""
     high = "db_v999999999999_2020-01-01-00:00:00"
     (tmp_path / high).write_text("x")
@@ -209,7 +209,7 @@ def test_one_made_now_stays_though_its_revision_is_low(members, tmp_path):
     assert set(os.listdir(tmp_path)) == {saved["key"]}
 
 
-def test_one_made_now_stays_though_its_time_is_earlier(members, tmp_path):
+def test_new_snapshot_with_earlier_time_is_kept(members, tmp_path):
     """The clock of another writer may have been ahead."""
     ahead = "db_v000000000001_2099-01-01-00:00:00"
     (tmp_path / ahead).write_text("x")
@@ -217,7 +217,7 @@ def test_one_made_now_stays_though_its_time_is_earlier(members, tmp_path):
     assert set(os.listdir(tmp_path)) == {ahead, saved["key"]}
 
 
-def test_names_of_the_future_displace_none(members, tmp_path):
+def test_snapshots_dated_in_the_future_are_ignored(members, tmp_path):
     """They are neither counted nor removed, and not taken for the newest."""
     ahead = [f"db_v00000000000{n}_2099-01-01-00:00:00" for n in (1, 2)]
     old = [f"db_v00000000000{n}_202{n}-01-01-00:00:00" for n in (3, 4)]
@@ -231,7 +231,7 @@ def test_names_of_the_future_displace_none(members, tmp_path):
     assert run("verify", "--newest", f"--folder={tmp_path}/db")["key"] == saved["key"]
 
 
-def test_the_result_is_written_for_agents(members, tmp_path):
+def test_result_file_is_written(members, tmp_path):
     out = tmp_path / "termination"
     run("save", urls(members), f"--folder={tmp_path}/db", "--exact", f"--result={out}")
     assert json.loads(out.read_text())["ok"] is True
@@ -240,7 +240,7 @@ def test_the_result_is_written_for_agents(members, tmp_path):
     assert json.loads(out.read_text())["reason"] == "NoHealthyEndpoint"
 
 
-def test_sigterm_takes_the_upload_back(version, tmp_path):
+def test_sigterm_aborts_the_upload(version, tmp_path):
     double = s3double.S3Double()
     try:
         with etcd.Cluster(size=1, version=version) as cluster:
@@ -291,7 +291,7 @@ def to_double(double, tmp_path):
 
 
 @pytest.mark.parametrize("size, reason", [(256 << 10, "SizeMismatch"), (1 << 10, "ConnectFailed")])
-def test_an_endless_answer_is_not_read_to_its_end(members, double, to_double, gone, size, reason):
+def test_endless_answer_is_limited(members, double, to_double, gone, size, reason):
     """20 pieces a second: at first more bytes than were written, then too slow for the timeout."""
     for n in range(10):
         members.ctl("put", f"large-{n}", "x" * 100_000)
@@ -300,7 +300,7 @@ def test_an_endless_answer_is_not_read_to_its_end(members, double, to_double, go
     assert said["reason"] == reason and not said["verified"]
 
 
-def test_what_cannot_be_read_back_does_not_stay(members, double, to_double):
+def test_unreadable_upload_is_deleted(members, double, to_double):
     """Credentials that may write and delete, but not read."""
     double.fault = lambda r: (403, "AccessDenied") if s3double.reads(r) else None
     for attempt in range(3):
@@ -310,7 +310,7 @@ def test_what_cannot_be_read_back_does_not_stay(members, double, to_double):
         assert not double.objects
 
 
-def test_sigterm_ends_the_removal_of_uploads(members, double, to_double, gone):
+def test_sigterm_ends_the_cleanup_of_uploads(members, double, to_double, gone):
     """A thousand, and the store answers no request to abort one."""
     for _ in range(1000):
         double.begin("db_v000000000001_2020-01-01-00:00:00", age_s=172800)
@@ -336,7 +336,7 @@ def test_sigterm_ends_the_removal_of_uploads(members, double, to_double, gone):
     assert len(held) == 1
 
 
-def test_misuse_is_told():
+def test_wrong_arguments_are_an_error():
     for command in (["save"], ["list"], ["fetch", "--folder=/tmp/x"], ["nonsense"], [],
                     ["list", "--s3=bucket"], ["prune", "--folder=/tmp/x"],
                     ["list", "--s3=a/b", "--folder=/tmp/x"]):

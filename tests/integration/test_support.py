@@ -22,7 +22,7 @@ def configmap(place, name="one", **data):
             "data": data}
 
 
-def test_apply_changes_what_differs(cluster, place):
+def test_apply_changes_only_differences(cluster, place):
     """A key of the previous manifest is removed; a key of another client stays."""
     first = cluster.apply(configmap(place, mine="1", gone="x"))
     assert first.stdout == "one created\n"
@@ -36,7 +36,7 @@ def test_apply_changes_what_differs(cluster, place):
         found["metadata"]["resourceVersion"]
 
 
-def test_kubectl_goes_on_from_an_apply(cluster, place):
+def test_kubectl_continues_from_an_apply(cluster, place):
     """Both record the manifest alike, so neither takes a field for another client's."""
     cluster.apply(configmap(place, mine="1", gone="x"))
     reply = cluster.kubectl("apply", "-f", "-", stdin=k8s.as_yaml(configmap(place, mine="1")))
@@ -52,7 +52,7 @@ def test_a_dry_run_stores_nothing(cluster, place):
     assert cluster.get("configmap", "one", place) is None
 
 
-def test_a_refusal_says_what_was_asked(cluster, place):
+def test_refusal_names_the_applied_objects(cluster, place):
     bad = configmap(place, "one", **{"not a key": "x"})
     with pytest.raises(k8s.CommandFailed, match=r"apply ConfigMap/two ConfigMap/one(.|\n)*data\[not a key\]"):
         cluster.apply([configmap(place, "two", fine="1"), bad])
@@ -63,7 +63,7 @@ def test_a_refusal_says_what_was_asked(cluster, place):
         cluster.api.do("GET", f"/api/v1/namespaces/{place}/nothings")
 
 
-def test_words_for_kinds(cluster):
+def test_kind_words_are_resolved(cluster):
     for word, version, plural in (
             ("pvc", "v1", "persistentvolumeclaims"), ("deployment", "apps/v1", "deployments"),
             ("Deployments.apps", "apps/v1", "deployments"), ("events.v1.", "v1", "events"),
@@ -75,7 +75,7 @@ def test_words_for_kinds(cluster):
         cluster.kinds.of_word("nothing")
 
 
-def test_it_waits_until_an_object_is_gone(cluster, place):
+def test_delete_waits_until_the_object_is_gone(cluster, place):
     """It does not wait for another object of that name."""
     cluster.create(configmap(place))
     cluster.patch("configmap", "one", place, {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -87,7 +87,7 @@ def test_it_waits_until_an_object_is_gone(cluster, place):
     assert cluster.get("configmap", "one", place) is None
 
 
-def test_a_watch_outlives_the_api_server(cluster, place):
+def test_watch_survives_an_api_server_restart(cluster, place):
     cluster.create(configmap(place, step="1"))
     seen = []
 
@@ -106,7 +106,7 @@ def test_a_watch_outlives_the_api_server(cluster, place):
     assert not waiter.is_alive() and seen[-1] == "3"
 
 
-def test_a_wait_ends_at_its_deadline(cluster, place):
+def test_wait_ends_at_its_deadline(cluster, place):
     with pytest.raises(wait.TimedOut, match="after 0.5 s still waiting for configmap"):
         cluster.wait_for("configmap", "one", place, lambda _: True, seconds=0.5)
     cluster.create(configmap(place))

@@ -119,7 +119,7 @@ def terminal(steward_binary, replica):
         yield start
 
 
-def test_pages_follow_each_other_and_nothing_hostile_passes(terminal, replica):
+def test_screen_is_refreshed_and_escapes_hostile_text(terminal, replica):
     one = terminal("--interval", "500ms")
     one.read_until(lambda text: text.count("\x1b[H") >= 3)
     one.type("q")
@@ -131,7 +131,7 @@ def test_pages_follow_each_other_and_nothing_hostile_passes(terminal, replica):
     assert TOKEN not in one.text
 
 
-def test_another_window(terminal):
+def test_window_resize_redraws(terminal):
     one = terminal("--interval", "1h", columns=60)
     text = one.read_until(lambda text: text.endswith("\x1b[J"))
     assert max(len(line) for line in re.sub(r"\x1b\[\??\d*\w", "", text).split("\r\n")) == 60
@@ -160,7 +160,7 @@ def test_signals_restore_the_terminal(terminal, replica, how, number):
     assert one.end() == -number
 
 
-def test_stopped_and_continued(terminal):
+def test_stop_and_continue_restore_the_screen(terminal):
     one = terminal("--interval", "500ms")
     one.read_until(lambda text: text.count("\x1b[H") >= 2)
     os.kill(one.process.pid, signal.SIGTSTP)
@@ -173,7 +173,7 @@ def test_stopped_and_continued(terminal):
     assert one.end() == 0
 
 
-def test_it_scrolls(terminal):
+def test_arrow_keys_scroll(terminal):
     """Without asking again."""
     one = terminal("--interval", "1h", rows=6)
     assert "lines 1 to 4 of" in one.read_until(lambda text: text.endswith("\x1b[J"))
@@ -185,7 +185,7 @@ def test_it_scrolls(terminal):
     assert one.end() == 0
 
 
-def test_space_asks_at_once(terminal, replica):
+def test_space_refreshes_at_once(terminal, replica):
     one = terminal("--interval", "1h")
     one.read_until(lambda text: text.endswith("\x1b[J"))
     assert replica.looks == 1
@@ -202,7 +202,7 @@ def once(binary, *arguments):
                           check=False)
 
 
-def test_without_a_terminal_it_prints_once(steward_binary, replica):
+def test_output_without_terminal_is_printed_once(steward_binary, replica):
     done = once(steward_binary, *replica.options)
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.startswith("#  REPLICA ") and "9.9.9" in done.stdout
@@ -210,7 +210,7 @@ def test_without_a_terminal_it_prints_once(steward_binary, replica):
     assert replica.looks == 1
 
 
-def test_a_replica_that_cannot_be_read(steward_binary, replica, tmp_path):
+def test_unreadable_replica_is_reported(steward_binary, replica, tmp_path):
     url, token_file = replica.options[:2], replica.options[2:4]
     done = once(steward_binary, *url, *token_file)  # a CA that the system does not know
     assert done.returncode == 1 and "cannot be read: https://127.0.0.1:" in done.stdout
@@ -228,6 +228,6 @@ def test_a_replica_that_cannot_be_read(steward_binary, replica, tmp_path):
     (["--interval", "1ms"], "--interval"),
     (["pods"], "it takes options only"),
 ])
-def test_wrong_options(steward_binary, arguments, words):
+def test_wrong_arguments_are_an_error(steward_binary, arguments, words):
     done = once(steward_binary, *arguments)
     assert done.returncode == 2 and words in done.stderr and done.stdout == ""

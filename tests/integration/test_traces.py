@@ -38,7 +38,7 @@ def exported(webhook):
     return webhook.metric("steward_trace_spans_exported_total")
 
 
-def test_a_review_is_a_span(make_traced):
+def test_review_is_a_span(make_traced):
     with Collector() as collector:
         webhook = make_traced(collector, OTEL_SERVICE_NAME="the-service",
                               OTEL_RESOURCE_ATTRIBUTES="k8s.cluster.name=one%20two")
@@ -67,7 +67,7 @@ def test_a_review_is_a_span(make_traced):
         assert exported(webhook) == 2
 
 
-def test_hostile_traceparent(make_traced):
+def test_malformed_traceparent_starts_a_new_trace(make_traced):
     """It begins a trace of its own, and the review is answered."""
     values = ["", "x", f"00-{TRACE}-{SPAN}", f"00-{TRACE.upper()}-{SPAN}-01", "0" * 7000,
               f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01", f"ff-{TRACE}-{SPAN}-01",
@@ -81,7 +81,7 @@ def test_hostile_traceparent(make_traced):
         assert len({s.trace for s in collector.spans}) == len(values)
 
 
-def test_the_caller_decides_unless_the_sampler_does(make_traced):
+def test_sampling_follows_caller_or_sampler(make_traced):
     with Collector() as collector:
         webhook = make_traced(collector, OTEL_TRACES_SAMPLER="parentbased_traceidratio",
                               OTEL_TRACES_SAMPLER_ARG="0").keep()
@@ -93,7 +93,7 @@ def test_the_caller_decides_unless_the_sampler_does(make_traced):
         assert [s.trace for s in collector.spans] == [TRACE]
 
 
-def test_what_is_queued_is_sent_at_the_end(make_traced):
+def test_queued_spans_are_sent_at_shutdown(make_traced):
     with Collector() as collector:
         webhook = make_traced(collector, OTEL_BSP_SCHEDULE_DELAY="60000").keep()
         for _ in range(20):
@@ -103,7 +103,7 @@ def test_what_is_queued_is_sent_at_the_end(make_traced):
         assert len(collector.spans) == 20 and len(collector.bodies) == 1
 
 
-def test_retries(make_traced):
+def test_failed_export_is_retried(make_traced):
     """503 and a cut connection are retried, after the time that Retry-After asks for."""
     answers = [(503, {"Retry-After": "2"}, b"busy"), "close"]
     with Collector(lambda number: answers[number] if number < 2 else None) as collector:
@@ -135,7 +135,7 @@ def test_rejected_spans_are_counted(make_traced):
         assert warnings[0]["error"] == "HTTP status 400"
 
 
-def test_a_collector_that_hangs_slows_nothing(make_traced):
+def test_hanging_collector_does_not_slow_reviews(make_traced):
     """More sampled reviews than the queue takes: all are answered, the rest is dropped and counted;
     and the end does not wait for the collector."""
     count = 1800  # admission may fill half of the queue: 1,024; and a batch of 512 is under way
@@ -159,7 +159,7 @@ def test_a_collector_that_hangs_slows_nothing(make_traced):
 
 
 @pytest.mark.parametrize("kind", endless.START)
-def test_a_collector_whose_head_has_no_end(make_traced, kind):
+def test_endless_collector_response_is_limited(make_traced, kind):
     """It costs a batch, and no memory."""
     with endless.Endless(kind) as server:
         webhook = make_traced(server)
@@ -170,7 +170,7 @@ def test_a_collector_whose_head_has_no_end(make_traced, kind):
         assert server.sent < server.most
 
 
-def test_nothing_listens(make_traced):
+def test_missing_collector_counts_dropped_spans(make_traced):
     """Reviews are answered; and the spans are counted when the process gives up."""
     with Collector() as collector:
         url = collector.url
@@ -181,7 +181,7 @@ def test_nothing_listens(make_traced):
     assert lines and lines[0]["endpoint"] == url and lines[0]["spans"] == 1
 
 
-def test_https_and_headers(make_traced, tmp_path):
+def test_https_uses_the_given_ca_and_headers(make_traced, tmp_path):
     """The CA of the variable is trusted, and only it; header values are in no log."""
     pair, other = make_pair(tmp_path / "pair"), make_pair(tmp_path / "other")
     headers = "authorization=Bearer%20s3cretT0ken,x-scope=a"
@@ -202,14 +202,14 @@ def test_https_and_headers(make_traced, tmp_path):
         assert "spans were dropped" in wrong.log_text() and "s3cret" not in wrong.log_text()
 
 
-def test_from_the_environment(make_traced):
+def test_endpoint_is_read_from_the_environment(make_traced):
     with Collector() as collector:
         webhook = make_traced(None, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url + "/")
         assert webhook.post(review())[0] == 200
         wait.until("the span", lambda: collector.spans)
 
 
-def test_it_is_off_by_default(make_webhook):
+def test_tracing_is_off_by_default(make_webhook):
     webhook = make_webhook()
     assert webhook.post(review(), VALIDATE, {**JSON, "traceparent": f"00-{TRACE}-{SPAN}-01"})[0] == 200
     assert exported(webhook) == 0
@@ -222,7 +222,7 @@ def test_it_is_off_by_default(make_webhook):
     ("http://c", {"OTEL_EXPORTER_OTLP_HEADERS": "pa55"}, "OTEL_EXPORTER_OTLP_HEADERS is not a list"),
     ("http://c", {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL"),
 ])
-def test_a_malformed_setting_is_refused_at_start(steward_binary, tmp_path, flag, env, text):
+def test_malformed_setting_is_refused_at_start(steward_binary, tmp_path, flag, env, text):
     said = subprocess.run(
         [steward_binary, "webhook", "--webhook-cert-path", make_pair(tmp_path / "c"),
          "--webhook-bind-address", f"127.0.0.1:{net.free_port()}", "--metrics-bind-address", "0",

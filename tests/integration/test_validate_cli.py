@@ -56,7 +56,7 @@ def report(result):
     return parsed, parsed["objects"][0] if parsed["objects"] else None
 
 
-def test_accepted(validate):
+def test_valid_file_is_accepted(validate):
     result = validate("web.yaml", files={"web.yaml": GOOD.format(name="web")})
     assert result.returncode == ACCEPTED, result
     assert result.stdout == ("web.yaml:1:1: MyWeb web accepted\n"
@@ -64,7 +64,7 @@ def test_accepted(validate):
     assert result.stderr == ""
 
 
-def test_all_findings_with_their_place(validate):
+def test_findings_name_file_line_and_column(validate):
     result = validate("bad.yaml", files={"bad.yaml": BAD})
     assert result.returncode == REFUSED, result
     errors = [line for line in result.stdout.splitlines() if " error: " in line]
@@ -79,7 +79,7 @@ def test_all_findings_with_their_place(validate):
     assert "MyWeb team/bad refused" in result.stdout
 
 
-def test_json_report(validate):
+def test_json_report_lists_findings(validate):
     result = validate("-o", "json", "bad.yaml", files={"bad.yaml": BAD})
     assert result.returncode == REFUSED
     parsed, only = report(result)
@@ -92,7 +92,7 @@ def test_json_report(validate):
                     "line": 8, "column": 19}
 
 
-def test_node_port_range(validate):
+def test_node_port_range_option_is_applied(validate):
     files = {"bad.yaml": BAD.replace("nginx latest", "nginx:1").replace("/usr/../etc", "/www")}
     assert validate("bad.yaml", files=files).returncode == REFUSED
     assert validate("--node-port-range", "80-90", "bad.yaml").returncode == ACCEPTED
@@ -102,19 +102,19 @@ def test_node_port_range(validate):
 
 
 @pytest.mark.parametrize("text", ["", "x", "1", "5-", "-5", "90-80", "0-10", "1-65536", "1-2-3"])
-def test_bad_node_port_range(validate, text):
+def test_bad_node_port_range_is_refused(validate, text):
     result = validate(f"--node-port-range={text}", "-", stdin="")
     assert result.returncode == UNREADABLE
     assert "node port range" in result.stderr
 
 
-def test_standard_input(validate):
+def test_standard_input_is_read(validate):
     result = validate("-", stdin=BAD)
     assert result.returncode == REFUSED
     assert "<stdin>:8:19: error: spec.nodePortNumber" in result.stdout
 
 
-def test_several_documents(validate):
+def test_several_documents_are_judged(validate):
     text = "---\n" + GOOD.format(name="one") + "---\n" + BAD + "---\n---\n" + GOOD.format(name="two")
     result = validate("all.yaml", files={"all.yaml": text})
     assert result.returncode == REFUSED
@@ -152,7 +152,7 @@ def test_files_are_named_as_for_kubectl(validate, options, names):
 @pytest.mark.parametrize("options, words", [
     (("-f", "nowhere"), "nowhere: No such file"), (("-f", "d"), "there is no object"),
     (("-f", ""), "which files?"), (("-f",), "needs a value"), (("-R",), "which files?")])
-def test_a_file_option_without_files(validate, options, words):
+def test_file_option_without_files_is_an_error(validate, options, words):
     result = validate(*options, files={"d/sub/a.yaml": BAD})
     assert result.returncode == UNREADABLE
     assert words in result.stdout + result.stderr, result
@@ -187,7 +187,7 @@ def test_items_beside_a_spec_are_judged_as_its_kind(validate):
     assert "MyWeb a accepted" in result.stdout and "MyWeb b refused" in result.stdout
 
 
-def test_a_list_is_looked_into(validate):
+def test_list_items_are_judged(validate):
     bad = json.loads('{"apiVersion":"operator.k8s-summit.org/v1","kind":"MyWeb",'
                      '"metadata":{"name":"b"},"spec":{"image":"nginx:1","replicas":101}}')
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [bad, bad]})
@@ -196,7 +196,7 @@ def test_a_list_is_looked_into(validate):
     assert report(result)[0]["summary"]["refused"] == 2
 
 
-def test_other_kinds_are_passed_over(validate):
+def test_other_kinds_are_skipped(validate):
     result = validate("other.yaml", files={"other.yaml": OTHER})
     assert result.returncode == ACCEPTED
     assert "ConfigMap other skipped: v1 is not a kind of steward's" in result.stdout
@@ -211,7 +211,7 @@ def test_other_kinds_are_passed_over(validate):
     ("a: &x [*x]\n", "bad.yaml"),
     ("a: 1\na: 2\n", "bad.yaml:2:"),
 ])
-def test_unreadable(validate, text, words):
+def test_unreadable_input_is_an_error(validate, text, words):
     result = validate("bad.yaml", files={"bad.yaml": text})
     assert result.returncode == UNREADABLE, result
     assert words in result.stderr
@@ -225,13 +225,13 @@ def test_unreadable_wins_over_refused(validate):
     assert "1 accepted, 1 refused" in result.stdout
 
 
-def test_a_file_that_is_not_there(validate):
+def test_missing_file_is_an_error(validate):
     result = validate("nowhere.yaml")
     assert result.returncode == UNREADABLE
     assert "nowhere.yaml: No such file or directory" in result.stderr
 
 
-def test_quiet(validate):
+def test_quiet_prints_only_findings(validate):
     files = {"good.yaml": GOOD.format(name="web"), "bad.yaml": BAD}
     assert validate("-q", "good.yaml", files=files).stdout == ""
     assert "error: spec.nodePortNumber" in validate("--quiet", "bad.yaml").stdout
@@ -245,14 +245,14 @@ def test_quiet(validate):
     (("--old", "nowhere.yaml", "-"), "--old: nowhere.yaml: No such file"),
     (("--node-port-range",), "node-port-range"),
 ])
-def test_called_wrongly(validate, args, words):
+def test_wrong_arguments_are_an_error(validate, args, words):
     result = validate(*args, stdin="")
     assert result.returncode == UNREADABLE
     assert words in result.stderr
     assert result.stdout == ""
 
 
-def test_help(validate):
+def test_help_is_printed(validate):
     result = validate("--help")
     assert result.returncode == 0
     assert result.stdout.startswith("Usage: steward validate ")
@@ -263,7 +263,7 @@ def test_help(validate):
 @pytest.mark.parametrize("field", [
     "image", "nodePortNumber", "pageContentHtml", "replicas", "containerPort", "mountPath",
     "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
-def test_every_field_with_every_type(validate, field, value):
+def test_field_of_wrong_type_is_named(validate, field, value):
     """Never a crash, and an error always names the field."""
     lines = [line for line in GOOD.format(name="web").splitlines() if f" {field}:" not in line]
     result = validate("-", stdin="\n".join(lines) + f"\n  {field}: {value}\n")
@@ -273,21 +273,21 @@ def test_every_field_with_every_type(validate, field, value):
 
 
 @pytest.mark.parametrize("value", ["5", "[]", "null", "'x'", "true"])
-def test_a_spec_of_every_type(validate, value):
+def test_spec_of_wrong_type_is_refused(validate, value):
     text = GOOD.format(name="web").split("spec:")[0] + f"spec: {value}\n"
     result = validate("-", stdin=text)
     assert result.returncode == REFUSED
     assert "error: spec" in result.stdout
 
 
-def test_bad_names(validate):
+def test_bad_name_is_refused(validate):
     result = validate("-", stdin=GOOD.format(name="1web"))
     assert result.returncode == REFUSED
     assert "metadata.name: Invalid value" in result.stdout
     assert "because a Service gets this name" in result.stdout
 
 
-def test_a_machine_without_time_zones_is_named(steward_binary, tmp_path):
+def test_missing_time_zone_database_is_named(steward_binary, tmp_path):
     """An image without zoneinfo: the zone of the user is right."""
     eru = """{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: e}, spec: {deploymentname: d,
         schedule: "0 3 * * *", timeZone: %s}}"""
@@ -362,7 +362,7 @@ replicas: 3
     ("ownerReferences: [{kind: Pod}]", "metadata.ownerReferences[0].uid: Required value"),
     ("foo: {}", "metadata.foo: Forbidden: unknown field"),
 ])
-def test_metadata_that_the_api_server_refuses(validate, metadata, words):
+def test_metadata_refused_by_the_api_server_is_refused(validate, metadata, words):
     text = GOOD.format(name="web").replace("  name: web\n", f"  name: web\n  {metadata}\n")
     result = validate("-", stdin=text)
     assert result.returncode == REFUSED
@@ -388,7 +388,7 @@ spec:
         "spec.podTemplate.spec.containers[0].name: Required value"]
 
 
-def test_what_kubectl_get_prints_is_accepted(validate):
+def test_output_of_kubectl_get_is_accepted(validate):
     text = GOOD.format(name="web").replace("  name: web\n", """\
   name: web
   namespace: team
@@ -417,7 +417,7 @@ def test_what_kubectl_get_prints_is_accepted(validate):
     ("operator.k8s-sumit.org/v1", "MyWeb", 1, 'did you mean "operator.k8s-summit.org/v1"?'),
     ("v1", "MyWeb", 1, 'did you mean "operator.k8s-summit.org/v1"?'),
 ])
-def test_a_wrong_kind_or_version_is_an_error(validate, api_version, kind, line, words):
+def test_wrong_kind_or_version_is_an_error(validate, api_version, kind, line, words):
     text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n"
     result = validate("-", stdin=text)
     assert result.returncode == REFUSED
@@ -428,13 +428,13 @@ def test_a_wrong_kind_or_version_is_an_error(validate, api_version, kind, line, 
 @pytest.mark.parametrize("api_version, kind", [
     ("apps/v1", "MyWeb"), ("example.com/v1", "App"), ("v1", "Secret"),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition")])
-def test_kinds_of_others_are_none_of_ours(validate, api_version, kind):
+def test_similar_kinds_of_other_groups_are_skipped(validate, api_version, kind):
     result = validate("-", stdin=f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n")
     assert (result.returncode, "skipped" in result.stdout) == (ACCEPTED, True)
 
 
 @pytest.mark.parametrize("text", ["", "---\n", "# Source: a\n---\n# nothing\n---\n", "\n\n", "null\n"])
-def test_no_object_at_all_is_an_error(validate, text):
+def test_input_without_objects_is_an_error(validate, text):
     """The other end of the pipe has failed; `kubectl apply` refuses it, too."""
     result = validate("-", stdin=text)
     assert result.returncode == UNREADABLE
@@ -443,7 +443,7 @@ def test_no_object_at_all_is_an_error(validate, text):
 
 # --- the output of Helm, kustomize and kubectl
 
-def test_helm_by_pipe(validate):
+def test_helm_output_names_the_templates(validate):
     text = ("---\n# Source: shop/templates/empty.yaml\n---\n# Source: shop/templates/good.yaml\n"
             + GOOD.format(name="good") + "---\r\n# Source: shop/templates/bad.yaml\r\n# more\n" + BAD
             + "---\n" + OTHER)
@@ -458,7 +458,7 @@ def test_helm_by_pipe(validate):
         "shop/templates/good.yaml", "shop/templates/bad.yaml", None]
 
 
-def test_a_typed_list(validate):
+def test_typed_list_is_judged(validate):
     """As `kubectl get -o yaml` prints it for one kind with `--output=yaml` by a client of its own."""
     text = """\
 apiVersion: operator.k8s-summit.org/v1
@@ -484,7 +484,7 @@ items:
     assert "2 objects: 0 accepted, 2 refused, 0 skipped" in result.stdout
 
 
-def test_lists_nested_too_deeply(validate):
+def test_deeply_nested_lists_are_an_error(validate):
     inner = {"apiVersion": "v1", "kind": "List", "items": []}
     for _ in range(12):
         inner = {"apiVersion": "v1", "kind": "List", "items": [inner]}
@@ -500,7 +500,7 @@ def sample(name):
         return file.read()
 
 
-def test_old_judges_the_transition(validate):
+def test_old_option_judges_the_transition(validate):
     new = sample("etcd_v1beta2_etcdbackup.yaml")
     assert validate("new.yaml", files={"new.yaml": new, "old.yaml": new}).returncode == ACCEPTED
     same = validate("--old", "old.yaml", "new.yaml")
@@ -511,7 +511,7 @@ def test_old_judges_the_transition(validate):
     assert "warning: not in --old: checked as a new object" in other.stdout
 
 
-def test_an_immutable_field_may_not_change(validate):
+def test_immutable_field_may_not_change(validate):
     new = sample("etcd_v1beta2_etcdrestore.yaml")
     changed = new.replace("size: 3", "size: 5")
     assert changed != new
@@ -522,7 +522,7 @@ def test_an_immutable_field_may_not_change(validate):
     assert [t for _, t in errors_of(result) if "immutable" in t], result.stdout
 
 
-def test_old_lists_and_namespaces(validate):
+def test_old_option_reads_lists_and_namespaces(validate):
     """kubectl prints a List, with the namespace that the manifest does not name."""
     thing = {"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
              "metadata": {"name": "web", "namespace": "team"},
@@ -552,7 +552,7 @@ KEPT = ["deletionTimestamp", "deletionGracePeriodSeconds", "uid", "resourceVersi
       "managedFields": [{"manager": "a"}]},
      []),
 ])
-def test_metadata_that_the_api_server_sets_excuses_nothing(validate, old, new, refused):
+def test_server_set_metadata_skips_no_check(validate, old, new, refused):
     """Each is refused or ignored, and all else is judged as without it."""
     def myweb(metadata, **spec):
         return json.dumps({"apiVersion": "operator.k8s-summit.org/v1", "kind": "MyWeb",
@@ -572,7 +572,7 @@ def test_metadata_that_the_api_server_sets_excuses_nothing(validate, old, new, r
     ({"deletionTimestamp": None}, None), ({"deletionTimestamp": "2026-01-01T01:00:00+01:00"}, None),
     ({"deletionTimestamp": "2026-01-01T00:00:01Z"}, "metadata.deletionTimestamp: Invalid value"),
 ])
-def test_of_an_object_that_is_being_deleted_only_the_schema_is_checked(validate, change, refused):
+def test_object_being_deleted_is_checked_by_schema_only(validate, change, refused):
     """As the API server does: its webhooks are not called, so that finalizers can be removed."""
     metadata = {"name": "web", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]}
     spec = {"image": "a b", "pageContentHtml": "x", "nodePortNumber": "x"}
@@ -594,7 +594,7 @@ def test_of_an_object_that_is_being_deleted_only_the_schema_is_checked(validate,
     ("a: [", "--old: old.yaml:"),
     (GOOD.format(name="a") + "---\n" + GOOD.format(name="a"), "is there twice"),
 ])
-def test_an_old_file_that_is_wrong(validate, text, words):
+def test_invalid_old_file_is_an_error(validate, text, words):
     result = validate("--old", "old.yaml", "-", stdin=GOOD.format(name="a"), files={"old.yaml": text})
     assert result.returncode == UNREADABLE
     assert words in result.stderr
@@ -606,7 +606,7 @@ MIXED = {"good.yaml": GOOD.format(name="good"), "other.yaml": OTHER, "broken.yam
          "a <b> & c.yaml": BAD.replace("pageContentHtml: x", 'pageContentHtml: x\n  "<&\\u0007>": 1')}
 
 
-def test_junit(validate):
+def test_junit_report_lists_findings(validate):
     result = validate("-o", "junit", *MIXED, files=MIXED)
     assert (result.returncode, result.stderr) == (UNREADABLE, "")
     suites = xml.etree.ElementTree.fromstring(result.stdout)
@@ -624,7 +624,7 @@ def test_junit(validate):
     assert "broken.yaml:" in cases["document"][0].get("message")
 
 
-def test_sarif(validate):
+def test_sarif_report_lists_findings(validate):
     result = validate("-o", "sarif", *MIXED, files=MIXED)
     assert (result.returncode, result.stderr) == (UNREADABLE, "")
     parsed = json.loads(result.stdout)
@@ -660,7 +660,7 @@ def test_many_unknown_fields_are_checked_quickly(validate):
     assert len(errors_of(result)) == 100
 
 
-def test_many_documents_are_read_once(validate):
+def test_many_documents_take_linear_time(validate):
     """30,000 documents take seconds, not the square of their size."""
     text = "".join(f"---\n# Source: t{i}.yaml\n{{apiVersion: v1, kind: A, metadata: {{name: a{i}, "
                    f"labels: {{x: {'y' * 60}}}}}}}\n" for i in range(30000))

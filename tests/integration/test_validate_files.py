@@ -54,7 +54,7 @@ NO_FILES = [
 
 @pytest.mark.parametrize("make, words", NO_FILES)
 @pytest.mark.parametrize("operand", ["x.yaml", "."])
-def test_what_is_no_regular_file_is_refused(validate, tmp_path, make, words, operand):
+def test_irregular_file_is_refused(validate, tmp_path, make, words, operand):
     make(tmp_path / "x.yaml")
     (tmp_path / "y.yaml").write_text(GOOD)
     result = validate(operand, "y.yaml", stdin=subprocess.PIPE)
@@ -63,13 +63,13 @@ def test_what_is_no_regular_file_is_refused(validate, tmp_path, make, words, ope
     assert "MyWeb web accepted" in result.stdout  # the others are judged
 
 
-def test_a_link_to_a_folder_in_a_folder_is_refused(validate, tmp_path):
+def test_link_to_a_folder_is_refused(validate, tmp_path):
     (tmp_path / "x.yaml").symlink_to("..")
     result = validate(".")
     assert result.returncode == UNREADABLE and "./x.yaml: is a folder" in result.stderr
 
 
-def test_pipes_of_the_shell_are_read(steward_binary, validate, tmp_path):
+def test_shell_pipes_are_read(steward_binary, validate, tmp_path):
     """As kubectl -f <(...) does."""
     (tmp_path / "y.yaml").write_text(GOOD)
     done = subprocess.run(["bash", "-c", '"$0" validate <(cat y.yaml) <(cat y.yaml)', steward_binary],
@@ -83,14 +83,14 @@ def test_pipes_of_the_shell_are_read(steward_binary, validate, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
-def test_input_without_an_end_is_read_up_to_the_limit(validate, name):
+def test_endless_input_is_read_up_to_the_limit(validate, name):
     with open("/dev/zero", "rb") as endless:
         result = validate(name, stdin=endless)
     assert result.returncode == UNREADABLE
     assert "is larger than 16 MiB" in result.stderr
 
 
-def test_the_limit_is_exact(validate, tmp_path):
+def test_input_size_limit_is_exact(validate, tmp_path):
     (tmp_path / "y.yaml").write_text(GOOD + "#" * (LIMIT - len(GOOD)))
     assert validate("y.yaml").returncode == ACCEPTED
     assert validate("-", input=GOOD + "#" * (LIMIT - len(GOOD))).returncode == ACCEPTED
@@ -114,7 +114,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
-def test_many_small_things_that_are_no_objects(validate, tmp_path, form):
+def test_many_non_objects_are_counted(validate, tmp_path, form):
     """Two bytes each: a thousand are reported, the others counted."""
     count = 1_000_000
     items = ",".join(["1"] * count)
@@ -133,7 +133,7 @@ def test_many_small_things_that_are_no_objects(validate, tmp_path, form):
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif"])
 @pytest.mark.parametrize("name", [*EMPTY, *BROKEN])
-def test_input_without_an_object(validate, tmp_path, name, form):
+def test_input_without_an_object_is_an_error(validate, tmp_path, name, form):
     """An error in each form, which says what is missing, and nothing else."""
     data = {**EMPTY, **BROKEN}[name]
     (tmp_path / "x.yaml").write_bytes(data)
@@ -151,6 +151,6 @@ def test_input_without_an_object(validate, tmp_path, name, form):
         assert parsed["summary"]["unreadable"] == 1 and parsed["objects"][0]["error"]
 
 
-def test_an_object_behind_a_byte_order_mark(validate, tmp_path):
+def test_byte_order_mark_is_skipped(validate, tmp_path):
     (tmp_path / "x.yaml").write_bytes("\ufeff".encode() + GOOD.encode())
     assert validate("x.yaml").returncode == ACCEPTED

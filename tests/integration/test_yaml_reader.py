@@ -136,14 +136,14 @@ def test_yaml_is_read_as_kubectl_reads_it(ours, theirs):
 
 
 @pytest.mark.parametrize("what", KNOWN)
-def test_what_kubectl_refuses_is_refused(ours, theirs, what):
+def test_yaml_refused_by_kubectl_is_refused(ours, theirs, what):
     """Both say so."""
     assert isinstance(theirs([KNOWN[what]])[0], str)
     assert isinstance(ours([KNOWN[what]])[0], str)
 
 
 @pytest.mark.parametrize("what", KNOWN_GOOD)
-def test_what_kubectl_applies_is_read(ours, theirs, what):
+def test_yaml_applied_by_kubectl_is_read(ours, theirs, what):
     """Both read the same documents."""
     text, documents = KNOWN_GOOD[what]
     expected = json.loads(json.dumps(documents), parse_int=_number, parse_float=_number)

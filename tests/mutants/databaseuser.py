@@ -74,28 +74,28 @@ _MARKS = [
 
 # Against tenants on real servers.
 _ATTACKS = "integration/sql/test_sql_attacks.py::"
-_LOCKS = [_ATTACKS + "test_lock_costs_only_the_object_that_it_is_on"]
+_LOCKS = [_ATTACKS + "test_grant_lock_affects_only_the_locked_object"]
 _SERVERS = [
     ("D4: functions of a tenant behind a pooler", "lib/sql/postgresql/postgresql.c",
      "SET LOCAL search_path = pg_catalog, pg_temp; ", "",
-     [_ATTACKS + "test_admin_behind_a_pooler_runs_nothing_of_a_tenant"]),
+     [_ATTACKS + "test_admin_behind_pooler_runs_no_tenant_code"]),
     ("D4: leaders of two clusters", "lib/sql/core/takeover.c",
      'stw_format(text, sizeof(text), "%s/%s", cluster, e.lease);',
      '(void)cluster;\n    stw_format(text, sizeof(text), "%s", e.lease);',
      [_ATTACKS + "test_leaders_of_two_clusters_do_not_end_each_other"]),
     ("D4: a lock whose name can be guessed", "lib/sql/core/takeover.c",
      "put_lock(out, e.here, e.number, i, secret);", "put_lock(out, e.here, e.number, i, false);",
-     [_ATTACKS + "test_locks_of_a_stranger_do_not_hide_a_leader"]),
+     [_ATTACKS + "test_foreign_advisory_lock_does_not_hide_a_leader"]),
     ("D4: the heir of a namespace in another cluster", "lib/sql/postgresql/heir.c",
      'stw_format(text, sizeof(text), "%s/%s", cluster, ns);',
      '(void)cluster;\n    stw_format(text, sizeof(text), "/%s", ns);',
-     [_ATTACKS + "test_heirs_of_two_namespaces_are_two"]),
+     [_ATTACKS + "test_each_namespace_has_its_own_heir_role"]),
     ("D4: an adoption that is refused", "lib/sql/core/account.c", "        undo_adoption(w);\n",
      "        (void)undo_adoption;\n",
-     ["integration/sql/test_sql_accounts.py::test_password_policy_of_mysql"]),
+     ["integration/sql/test_sql_accounts.py::test_mysql_password_policy_is_respected"]),
     ("D4: a definer that a lock hides", "lib/sql/mysql/definer.c",
      "lock_wait_timeout=3600,", "lock_wait_timeout=0,",
-     [_ATTACKS + "test_definer_that_a_lock_hides_is_not_taken_for_none"]),
+     [_ATTACKS + "test_definer_hidden_by_a_lock_is_not_missed"]),
     ("D2: a transaction of another account that holds a role", "lib/sql/postgresql/sessions.c",
      "start_wait(s, waiter, seen->role_oid, pid) == 0", "(start_wait(s, waiter, seen->role_oid, pid), false)",
      [_ATTACKS + "test_limited_admin_ends_only_transactions_that_hold_the_account"]),
@@ -104,21 +104,21 @@ _SERVERS = [
      [_ATTACKS + "test_view_under_a_lock_is_waited_for_once_and_not_by_its_own_namespace"]),
     ("D2: an account is locked before its drop", "lib/sql/core/account.c",
      "if (how == DROP && w->s.ops->look_drop && run_for_ours", "if (false && run_for_ours",
-     [_ATTACKS + "test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped",
-      "integration/sql/test_sql_bad_days.py::test_killed_at_every_statement"]),
+     [_ATTACKS + "test_role_with_too_many_rights_is_still_managed",
+      "integration/sql/test_sql_bad_days.py::test_kill_after_each_statement_is_completed"]),
     ("D3: an object that another session has locked", "lib/sql/postgresql/postgresql.c", ".leaves_out = true",
      ".leaves_out = false", _LOCKS),
     ("D3: what a lock keeps an account from losing", "lib/sql/core/account.c",
      "bool left = (w->around_locks && p.take.count > 0) || ", "bool left = ", _LOCKS),
     ("D3: a session in template1", "lib/sql/postgresql/databases.c", '" TEMPLATE template0"', '""',
-     ["integration/sql/test_sql_databases.py::test_session_in_template1_does_not_block_the_creation_of_databases"
+     ["integration/sql/test_sql_databases.py::test_template1_session_does_not_block_creation"
       ]),
     ("D7: rights that others gave", "lib/sql/postgresql/rights.c", 'IS NOT TRUE LIMIT %zu)", k->left + 1);',
      'IS NOT TRUE LIMIT %zu)", SIZE_MAX / 4);',
-     ["integration/sql/test_sql_sizes.py::test_rights_of_other_clients_keep_nothing_from_being_done"]),
+     ["integration/sql/test_sql_sizes.py::test_many_foreign_rights_do_not_block_changes"]),
     ("D7: an answer without an end", "lib/sql/core/intake.c",
      "return atomic_load(&i->over) || get_taken(i->fd) > atomic_load(&i->limit);", "return i && false;",
-     [_ATTACKS + "test_answer_without_its_end_fills_no_memory"]),
+     [_ATTACKS + "test_endless_answer_fills_no_memory"]),
 ]
 
 MUTANTS = [Mutant(what.partition(": ")[0], what.partition(": ")[2], [(file, old, new)], tests)

@@ -66,7 +66,7 @@ _ROWS = [
      "    for (size_t i = 0; i < count; i++) {\n"
      "        x[i].deadline_ms = stw_now_ms(&stw_clock_system) + e->timeout_ms;\n"
      "        stw_etcd_run(e, &x[i], 1);\n    }\n    for",
-     "integration/etcd/test_etcd_client.py::test_round_with_dead_and_paused_members_is_over_in_time"),
+     "integration/etcd/test_etcd_client.py::test_health_round_with_dead_members_ends_in_time"),
 
     ("E4", "the strict check", f"{CLUSTER}/act/pod.c",
      '    append_etcd_arg(args, "--strict-reconfig-check=true");\n', "",
@@ -221,7 +221,7 @@ _ROWS = [
     ("E12", "a list that a quorum stands behind", "lib/etcd/members.c",
      "stw_etcd_ask(e, &x, at, STW_ETCD_READ_PATH, STW_ETCD_READ_BODY);",
      'stw_etcd_ask(e, &x, at, LIST_PATH, "{\\"linearizable\\":true}");',
-     "integration/etcd/test_etcd_client.py::test_list_of_a_member_without_quorum_is_no_list"),
+     "integration/etcd/test_etcd_client.py::test_member_list_without_quorum_is_an_error"),
 
     ("E13", "the webhook warns of an emptyDir", "kinds/etcdcluster/spec/storage.c",
      'if (stw_streq(now.medium, "EmptyDir"))', "if (false)", f"{CASES}/storage"),
@@ -257,7 +257,7 @@ _ROWS = [
      "    [EC_DISARM] = {.etcd = disarm_alarm},\n", "",
      "e2e/etcdcluster/test_etcd_played.py::test_nospace_alarm_is_reported_and_disarmed"),
     ("E15", "etcd is told to disarm", "lib/etcd/alarms.c", "DEACTIVATE", "GET",
-     "integration/etcd/test_etcd_client.py::test_nospace_is_seen_and_disarmed"),
+     "integration/etcd/test_etcd_client.py::test_nospace_alarm_is_listed_and_disarmed"),
 
     ("B1", "what was taken up is remembered", "kinds/etcdbackup/plan.c",
      "    s->last_schedule = instant;\n", "    (void)instant;\n",
@@ -287,11 +287,11 @@ _ROWS = [
     ("B2", "revisions are numbers", "kinds/etcdbackup/snapshot_list.c",
      "    if (x->name.revision != y->name.revision)\n"
      "        return x->name.revision > y->name.revision ? -1 : 1;\n", "",
-     f"{CLI}::test_revisions_are_numbers"),
+     f"{CLI}::test_retention_compares_revisions_as_numbers"),
     ("B2", "they are ordered by time", "kinds/etcdbackup/snapshot_list.c",
      "    if (x->name.time != y->name.time)\n"
      "        return x->name.time > y->name.time ? -1 : 1;\n", "",
-     f"{CLI}::test_old_ones_go_by_time_and_none_of_others"),
+     f"{CLI}::test_retention_deletes_own_snapshots_by_time"),
     ("B2", "others' are not removed", "kinds/etcdbackup/snapshot_list.c",
      "!eb_snapshot_is_of(&e->name, r->owner) || e->name.time > now", "e->name.time > now",
      "kinds/etcdbackup/plan:test_retention_counts_owner_and_incarnation"),
@@ -303,14 +303,14 @@ _ROWS = [
      "kinds/etcdbackup/plan:test_retention_keeps_the_last_verified_one"),
     ("B2", "the one made just now stays", "kinds/etcdbackup/snapshot_list.c",
      "if (!goes[i] || (made && stw_streq(l->all[i].key, made)))", "if (!goes[i])",
-     f"{CLI}::test_one_made_now_stays_though_its_time_is_earlier"),
+     f"{CLI}::test_new_snapshot_with_earlier_time_is_kept"),
     ("B2", "none goes before the new one is good", "kinds/etcdbackup/snapshot.c",
      "    if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0 ||"
      " read_back(&v) != 0)\n"
      "        return -1;\n    prune_old_snapshots(&v);\n    return 0;\n",
      "    if (name_it(&v, at) != 0 || stream_to_store(&v, at, db_size) != 0)\n"
      "        return -1;\n    prune_old_snapshots(&v);\n    return read_back(&v);\n",
-     f"{CLI}::test_a_store_that_lies"),
+     f"{CLI}::test_corrupted_upload_is_detected"),
 
     ("B3", "a cluster that exists", "kinds/etcdrestore/reconcile.c",
      "if (e->target_there && !e->target_ours)", "if (false)",
@@ -358,25 +358,25 @@ _ROWS = [
 
     ("B7", "the hash is checked in flight", "lib/etcd/check.c",
      "memcmp(body, c->tail, HASH_BYTES) != 0", "false",
-     "integration/etcd/test_etcd_snapshot.py::test_damage_is_refused"),
+     "integration/etcd/test_etcd_snapshot.py::test_damaged_snapshot_is_refused"),
     ("B7", "a snapshot without a hash is none", "lib/etcd/check.c",
      "if (c->size % PAGE_BYTES == 0)", "if (false)",
-     "integration/etcd/test_etcd_snapshot.py::test_damage_is_refused"),
+     "integration/etcd/test_etcd_snapshot.py::test_damaged_snapshot_is_refused"),
     ("B7", "what was stored is read back", "kinds/etcdbackup/snapshot.c",
      "int rc = v->request->verify\n"
      "                 ? eb_snapshot_check(v->request->store, v->s->key, note_moved, v, v->s)\n"
      "                 : look_up_size(v);", "int rc = look_up_size(v);\n    (void)note_moved;",
-     f"{CLI}::test_a_store_that_lies"),
+     f"{CLI}::test_corrupted_upload_is_detected"),
     ("B7", "a bad one is not left for anybody", "kinds/etcdbackup/snapshot.c",
      "    if (rc == 0 || v->s->err.code == STW_ERR_CANCELLED)\n", "    if (true)\n",
-     f"{CLI}::test_a_store_that_lies"),
+     f"{CLI}::test_corrupted_upload_is_detected"),
     ("B7", "size and hash are those that were sent", "kinds/etcdbackup/snapshot.c",
      "    if (compare_with_written(s, r->size, whole == 0 ? sha256 : s->sha256) != 0)\n"
      "        return -1;\n", "",
-     f"{CLI}::test_another_snapshot_than_the_one_that_is_meant"),
+     f"{CLI}::test_wrong_sha256_is_detected"),
     ("B7", "no file of what is damaged", "src/cmd/snapshot.c",
      "    if (rc != 0)\n        (void)unlink(partial);\n", "",
-     f"{CLI}::test_one_bit_or_byte_is_found"),
+     f"{CLI}::test_damaged_snapshot_is_detected"),
     ("B7", "fetched is what was made", "kinds/etcdrestore/pod.c",
      '        append_restore_arg(args, "--sha256=%s", s->sha256);\n', "        (void)0;\n",
      f"{RESTORES}::test_newest_verified_backup_is_fetched_by_hash"),
@@ -391,7 +391,7 @@ _ROWS = [
      f"{BACKUPS}::test_dead_endpoint_is_skipped"),
     ("B8", "so are learners", "kinds/etcdbackup/snapshot.c",
      "return h->answers && h->linearizable && !h->learner;", "return h->answers;",
-     f"{CLI}::test_learners_are_passed_over"),
+     f"{CLI}::test_learners_are_skipped"),
     ("B8", "who was asked is told", "kinds/etcdbackup/state.c",
      '    stw_format(s->endpoint, sizeof(s->endpoint), "%s", made->endpoint);\n', "",
      f"{BACKUPS}::test_dead_endpoint_is_skipped"),

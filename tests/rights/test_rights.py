@@ -40,13 +40,13 @@ def seen():
     return rights.left(folder)
 
 
-def test_it_does_nothing_that_it_may_not(steward_binary, seen):
+def test_all_used_rights_are_granted(steward_binary, seen):
     """Includes uses that were forbidden because a test had removed rights."""
     grants = rights.granted(steward_binary)
     assert rights.beyond(grants, seen[0] | seen[1]) == []
 
 
-def test_it_may_do_nothing_that_it_does_not(steward_binary, seen):
+def test_all_granted_rights_are_used(steward_binary, seen):
     if not os.environ.get("STEWARD_TEST_RIGHTS_WHOLE"):
         pytest.skip("not all suites ran, with a node: what they would have used is not known")
     grants = rights.granted(steward_binary)
@@ -55,7 +55,7 @@ def test_it_may_do_nothing_that_it_does_not(steward_binary, seen):
 
 
 @pytest.mark.parametrize("kind", rights.KINDS)
-def test_a_kind_may_do_nothing_that_it_does_not(steward_binary, seen, kind):
+def test_all_rights_of_a_kind_are_used_by_it(steward_binary, seen, kind):
     """A right that only another kind needs is not granted to this one.  Its own uses are those
     of its worker threads in all suites, those of threads that work for all kinds, and those of a
     steward with this kind alone (e2e/test_kinds.py)."""
@@ -70,7 +70,7 @@ def test_a_kind_may_do_nothing_that_it_does_not(steward_binary, seen, kind):
     assert idle == []
 
 
-def test_what_is_rare_is_granted(steward_binary):
+def test_rarely_used_rights_are_granted(steward_binary):
     """A right that is no longer granted must be removed from the list above."""
     granted = {grant[1:4] for grant in rights.granted(steward_binary)}
     assert set(RARE) <= granted
@@ -83,7 +83,7 @@ def test_what_is_rare_is_granted(steward_binary):
     (("shop", "", "leases", "get", "lock"), [("shop", "", "leases", "get", "lock")]),
     (("own", "", "leases", "get", "other"), [("own", "", "leases", "get", "other")]),
 ])
-def test_what_a_grant_permits(use, expected):
+def test_grant_permits_its_uses(use, expected):
     grants = {("wide", "", "pods", "delete", ()): None,
               ("own", "", "leases", "get", ("lock",)): "own"}
     assert rights.beyond(grants, {use}) == expected

@@ -212,7 +212,7 @@ def seen_by_rules(error, old):
     """Whether CEL can see what an error of a change says."""
     field = error.split(":")[0]
     if field == "spec.version" and "version" not in old["spec"]:
-        return False  # a defect: test_crd_rules.py, test_version_is_compared_with_the_one_that_runs
+        return False  # a defect: test_crd_rules.py, test_rule_compares_with_the_running_version
     return (field.startswith("spec") and "[" not in field
             and "0 or between" not in error and "unknown time zone" not in error)
 

@@ -22,20 +22,20 @@ def seen():
             for server, found in started.noted(path).items()}
 
 
-def test_readme_has_the_versions():
+def test_readme_table_has_the_versions():
     text = (paths.TOP / "README.md").read_text("utf-8")
     assert tested.table() in text
     assert f"({tested.sweep()})" in " ".join(text.split())
 
 
-def test_what_was_started_is_listed(seen):
+def test_started_servers_are_listed(seen):
     assert set(seen) <= set(tested.servers())
     for server, found in seen.items():
         assert found <= set(tested.listed(server)), server
 
 
 @pytest.mark.parametrize("server", tested.servers())
-def test_what_is_listed_was_started(seen, server):
+def test_listed_servers_were_started(seen, server):
     if not os.environ.get("STEWARD_TEST_STARTED_WHOLE"):
         pytest.skip("not all suites ran, with a node: what they would have started is not known")
     assert set(tested.listed(server)) <= seen.get(server, set())
@@ -45,5 +45,5 @@ def test_what_is_listed_was_started(seen, server):
     ("KUBERNETES", "v1.37.2", "1.37"), ("POSTGRESQL", "15.18", "15"), ("POSTGRESQL", "15", "15"),
     ("MARIADB", "11.8.9", "11.8"), ("MARIADB", "10.11", "10.11"),
 ])
-def test_release_lines(server, version, expected):
+def test_version_maps_to_its_release_line(server, version, expected):
     assert tested.line(server, version) == expected

@@ -41,7 +41,7 @@ def until_fine(probe, op, *at, seconds=15, **command):
 # --- rounds
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_round_tells_what_each_member_says(three, version):
+def test_health_round_reports_each_member(three, version):
     """IDs, sizes, versions and the leader are those that the members report."""
     three.ctl("put", "a", "x" * 1000)
     with Probe.of(three) as probe:
@@ -58,7 +58,7 @@ def test_round_tells_what_each_member_says(three, version):
         assert int(h["size"]) >= int(h["in_use"]) > 0
 
 
-def test_round_with_dead_and_paused_members_is_over_in_time(three):
+def test_health_round_with_dead_members_ends_in_time(three):
     """A dead member, and one that keeps its connections but does not reply, are distinguished from
     one that answers without a quorum.  No call waits longer than its own timeout."""
     dead, paused, alive = three.members
@@ -80,14 +80,14 @@ def test_round_with_dead_and_paused_members_is_over_in_time(three):
                    lambda: all(h["linearizable"] for h in probe.round(*three.members)))
 
 
-def test_round_of_many_threads_shares_the_handle(three):
+def test_health_rounds_of_threads_share_the_handle(three):
     """Eight threads share one handle."""
     with Probe.of(three) as probe:
         answer = probe.ask("threads", *three.members, count=8)
     assert answer["fine"] == answer["asked"] == "120"
 
 
-def test_round_keeps_its_connections(one):
+def test_health_rounds_reuse_connections(one):
     """Ten rounds need one connection."""
     member = one.members[0]
     with Probe.of(one) as probe:
@@ -103,7 +103,7 @@ def _connections(pid):
     return [line for line in text.splitlines() if f"pid={pid}," in line]
 
 
-def test_round_survives_a_restart_of_the_member(one):
+def test_health_round_survives_a_member_restart(one):
     """A kept-alive connection that the member has closed causes no error."""
     member = one.members[0]
     with Probe.of(one) as probe:
@@ -114,13 +114,13 @@ def test_round_survives_a_restart_of_the_member(one):
         assert probe.round(member)[0]["linearizable"]
 
 
-def test_round_of_nobody(one):
+def test_health_round_without_endpoints_is_empty(one):
     """Without endpoints the result is empty."""
     with Probe.of(one) as probe:
         assert probe.round() == []
 
 
-def test_round_that_is_cancelled_ends_at_once(one):
+def test_cancelled_health_round_ends_at_once(one):
     """All later calls are cancelled as well."""
     member = one.members[0]
     with Probe.of(one, timeout_ms=20000) as probe:
@@ -136,7 +136,7 @@ def test_round_that_is_cancelled_ends_at_once(one):
 # --- the list of members
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_list_is_the_membership(three):
+def test_member_list_equals_that_of_etcdctl(three):
     """Names, IDs and URLs as in the output of etcdctl."""
     with Probe.of(three) as probe:
         answer = probe.fine("list", three.members[0])
@@ -146,7 +146,7 @@ def test_list_is_the_membership(three):
     assert answer["cluster"] == three.leader().status()["header"]["cluster_id"]
 
 
-def test_list_knows_the_change_that_was_just_made(three):
+def test_member_list_includes_the_latest_change(three):
     """Changed through one member and read through another, repeatedly."""
     with Probe.of(three) as probe:
         leader = three.leader()
@@ -163,7 +163,7 @@ def test_list_knows_the_change_that_was_just_made(three):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_list_of_a_member_without_quorum_is_no_list(three):
+def test_member_list_without_quorum_is_an_error(three):
     """3.4 would list its local state, which may be outdated."""
     alive = three.members[0]
     with Probe.of(three, timeout_ms=1500) as probe:
@@ -174,7 +174,7 @@ def test_list_of_a_member_without_quorum_is_no_list(three):
         assert "members" not in answer
 
 
-def test_list_of_the_one_that_is_cut_off(three):
+def test_member_list_of_isolated_leader_is_an_error(three):
     """The others are paused: it may still believe that it leads."""
     leader = three.leader()
     others = three.followers()
@@ -190,7 +190,7 @@ def test_list_of_the_one_that_is_cut_off(three):
 # --- changes
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_a_learner_is_added_promoted_and_removed(one):
+def test_learner_is_added_promoted_and_removed(one):
     """Promoted before it runs: NOT_READY.  Repetitions and a second learner are refused."""
     seed = one.members[0]
     with Probe.of(one) as probe:
@@ -218,7 +218,7 @@ def test_a_learner_is_added_promoted_and_removed(one):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_the_strict_check_refuses_what_risks_the_quorum(three):
+def test_strict_reconfig_check_protects_the_quorum(three):
     """With a dead voter, none is added and no other removed; the dead one is removed."""
     with Probe.of(three) as probe:
         dead = three.followers()[0]
@@ -230,14 +230,14 @@ def test_the_strict_check_refuses_what_risks_the_quorum(three):
         probe.fine("remove", leader, id=dead_id)
 
 
-def test_the_last_voter_stays(one):
+def test_last_voter_cannot_be_removed(one):
     """etcd refuses its removal."""
     with Probe.of(one) as probe:
         probe.fails("remove", "UNHEALTHY", one.members[0], id=one.members[0].id)
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_unknown_members(one):
+def test_unknown_member_ids_are_not_found(one):
     """None of these IDs exists."""
     with Probe.of(one) as probe:
         probe.fails("remove", "NOT_FOUND", one.members[0], id="12345")
@@ -246,7 +246,7 @@ def test_unknown_members(one):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_changes_without_quorum_are_told_apart(three):
+def test_change_without_quorum_differs_from_unreachable(three):
     """A member without a quorum is distinguished from an unreachable one, within the timeout."""
     alive = three.members[0]
     ids = {m.name: m.id for m in three.members}
@@ -263,7 +263,7 @@ def test_changes_without_quorum_are_told_apart(three):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_the_leader_is_moved(three):
+def test_only_the_leader_moves_leadership(three):
     """Only the leader accepts it."""
     with Probe.of(three) as probe:
         leader, (follower, _) = three.leader(), three.followers()
@@ -273,7 +273,7 @@ def test_the_leader_is_moved(three):
         assert three.leader() is follower
 
 
-def test_a_peer_url_that_is_too_long_is_not_sent(one):
+def test_overlong_peer_url_is_an_error(one):
     """An error message instead of a truncated URL."""
     with Probe.of(one) as probe:
         probe.fails("add", "FAILED", one.members[0], url="http://" + "a" * 505)
@@ -283,7 +283,7 @@ def test_a_peer_url_that_is_too_long_is_not_sent(one):
 # --- alarms
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_nospace_is_seen_and_disarmed(version):
+def test_nospace_alarm_is_listed_and_disarmed(version):
     """A small quota is filled; a write returns NOSPACE, and the alarm is listed."""
     with etcd.Cluster(1, version, arguments=["--quota-backend-bytes", str(300 << 10)]) as cluster:
         member, value = cluster.members[0], "eHh4" * 12000
@@ -344,13 +344,13 @@ def test_tls_refuses_a_server_of_another_ca(secure):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_tls_refuses_us_without_a_certificate(secure):
+def test_tls_server_refuses_client_without_certificate(secure):
     """The server reports it only after the handshake (TLS 1.3)."""
     with Probe(ca=secure.ca) as probe:
         assert probe.round(secure.members[0])[0]["trouble"] == "TLS"
 
 
-def test_plain_and_tls_do_not_meet(secure, one):
+def test_plain_and_tls_mismatch_is_an_error(secure, one):
     """Neither hangs; both return an error."""
     with Probe.of(secure) as probe:
         plain = secure.members[0].endpoint()
@@ -363,7 +363,7 @@ def test_plain_and_tls_do_not_meet(secure, one):
 
 
 @pytest.mark.every_version("the gateway and its errors differ")
-def test_users(one, version):
+def test_user_authentication_survives_an_etcd_restart(one, version):
     """With auth enabled, root may do all, no user nothing; a restart of etcd invalidates tokens."""
     member = one.members[0]
     with Probe.of(one, user="root", password='p"ä\\ss') as early:
@@ -434,7 +434,7 @@ class Scripted:
         self.server.server_close()
 
 
-def test_somebody_else_at_the_port():
+def test_non_etcd_server_is_an_error():
     """A server that is not an etcd: an error, without a hang."""
     answers = {"/v3/maintenance/status": b"<html>", "/v3/kv/range": b'{"header":{}}'}
     with Scripted(answers) as at, Probe(timeout_ms=2000) as probe:
@@ -445,7 +445,7 @@ def test_somebody_else_at_the_port():
 
 
 @pytest.mark.parametrize("kind", endless.START)
-def test_a_head_without_its_end(kind):
+def test_endless_response_head_is_limited(kind):
     """Heads, interim responses and trailers are not kept beyond a limit."""
     with endless.Endless(kind) as server, Probe(timeout_ms=10000) as probe:
         at = {"url": server.url, "address": "127.0.0.1"}
@@ -457,7 +457,7 @@ def test_a_head_without_its_end(kind):
 STATUS = {"header": {"cluster_id": "1", "member_id": "2"}}
 
 
-def test_long_answers_of_a_round_are_not_kept():
+def test_overlong_answer_is_not_kept():
     """A round keeps the answers of all members until its end."""
     for size, trouble in ((12000, "FINE"), (20000, "FAILED")):
         status = json.dumps({**STATUS, "more": "x" * size}).encode()
@@ -465,7 +465,7 @@ def test_long_answers_of_a_round_are_not_kept():
             assert probe.round(at)[0]["trouble"] == trouble, size
 
 
-def test_a_long_chain_of_certificates_is_refused(tmp_path):
+def test_long_certificate_chain_is_refused(tmp_path):
     """Each connection keeps the certificates of its server."""
     ca = dbserver.make_ca(tmp_path)
     dbserver.make_pair(tmp_path, tmp_path, names="DNS:member.etcd.test")
@@ -494,7 +494,7 @@ def test_kept_connections_have_a_limit():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_addresses_of_both_families(host):
+def test_ipv4_and_ipv6_addresses_are_used(host):
     """The names cannot be resolved; the address is given separately."""
     status = json.dumps({"header": {"cluster_id": "1", "member_id": "2"}}).encode()
     with Scripted({"/v3/maintenance/status": status, "/v3/kv/range": b"{}"}, host) as at:
@@ -505,7 +505,7 @@ def test_addresses_of_both_families(host):
                 assert not probe.round({**at, "address": wrong})[0]["answers"], wrong
 
 
-def test_a_url_that_is_none():
+def test_invalid_url_is_an_error():
     """An invalid URL is an error; no request is sent."""
     with Probe() as probe:
         for url in ("", "x" * 600, "file:///etc/hostname", "ftp://127.0.0.1", "http://", "::"):

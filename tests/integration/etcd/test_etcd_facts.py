@@ -25,7 +25,7 @@ def alone(member):
 
 # --- the guard against starting empty (I6)
 
-def test_without_data_it_never_comes_up_alone(version):
+def test_existing_member_without_data_exits(version):
     """With `existing` and no other member in the list it exits at once, on each start."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
@@ -39,7 +39,7 @@ def test_without_data_it_never_comes_up_alone(version):
         assert not (member.data / "member" / "wal").exists()
 
 
-def test_the_only_member_does_not_come_up_empty_either(version):
+def test_only_member_without_data_exits(version):
     """A seed without its data would otherwise be a new, empty cluster under the old name."""
     with etcd.Cluster(1, version) as cluster:
         member = cluster.members[0]
@@ -49,7 +49,7 @@ def test_the_only_member_does_not_come_up_empty_either(version):
         assert member.start().ended(10) == 1
 
 
-def test_with_its_data_the_guard_is_no_hindrance(version):
+def test_member_with_data_ignores_bootstrap_flags(version):
     """With data these flags are ignored."""
     with etcd.Cluster(3, version) as cluster:
         for member in cluster.members:
@@ -62,7 +62,7 @@ def test_with_its_data_the_guard_is_no_hindrance(version):
         assert len(cluster.member_list()) == 3
 
 
-def test_an_empty_member_with_the_full_list_breaks(version):
+def test_empty_member_with_full_list_breaks_consistency(version):
     """Why the guard is needed: it takes its old identity, but has lost its raft log and votes."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
@@ -73,7 +73,7 @@ def test_an_empty_member_with_the_full_list_breaks(version):
         assert "Was the raft log corrupted, truncated, or lost?" in member.log_text()
 
 
-def test_a_member_that_is_known_cannot_begin_anew(version):
+def test_known_member_cannot_bootstrap_again(version):
     """With `new` and no data, while the others run."""
     with etcd.Cluster(3, version) as cluster:
         member = cluster.followers()[0]
@@ -85,7 +85,7 @@ def test_a_member_that_is_known_cannot_begin_anew(version):
 
 # --- leaving
 
-def test_a_removed_member_ends_by_itself_and_stays_so(version):
+def test_removed_member_exits_and_stays_down(version):
     """With status 0.  Restarted with its data it exits with 0, too; 3.5 and later exit with 1 if
     another member reports at once that it was removed."""
     with etcd.Cluster(3, version) as cluster:
@@ -96,7 +96,7 @@ def test_a_removed_member_ends_by_itself_and_stays_so(version):
         assert member.start().ended() in ((0,) if version == "3.4" else (0, 1))
 
 
-def test_dead_first_then_the_new_one(version):
+def test_dead_voter_must_be_removed_before_adding(version):
     """A dead voter blocks additions; once it is removed, a learner is accepted."""
     with etcd.Cluster(3, version) as cluster:
         leader, dead = cluster.leader(), cluster.followers()[0]
@@ -158,7 +158,7 @@ def discards(survivor):
     return "discarding uncommitted WAL entries" in survivor.log_text()
 
 
-def test_what_a_killed_survivor_has_stored_reaches_all(version):
+def test_snapshot_carries_entries_of_a_killed_survivor(version):
     """A killed survivor has not noted that its last entries were committed, and --force-new-cluster
     discards them from its log, but not from its database.  With a snapshot, at which the log for
     joiners begins, they get the database.  3.5.35, and 3.6 and later, keep the entries that the
@@ -202,7 +202,7 @@ def revision(member):
 
 # --- probes
 
-def test_health_of_a_learner_is_good(version):
+def test_health_endpoint_of_a_learner_is_good(version):
     """So readiness alone does not keep clients from using it."""
     with etcd.Cluster(1, version) as cluster:
         learner = cluster.add()
@@ -214,7 +214,7 @@ def test_health_of_a_learner_is_good(version):
         assert "not supported for learner" in str(answer)
 
 
-def test_health_under_nospace(version):
+def test_health_endpoint_can_exclude_nospace(version):
     """The probe must exclude the alarm, else all members would become unready."""
     metrics = net.free_port()
     with etcd.Cluster(1, version, tls=True, arguments=[
@@ -228,7 +228,7 @@ def test_health_under_nospace(version):
         assert net.http_get(health + "?exclude=NOSPACE")[0] == 200
 
 
-def test_health_without_quorum(version):
+def test_health_endpoint_fails_without_quorum(version):
     """Unready, but alive in versions with /livez."""
     with etcd.Cluster(3, version) as cluster:
         alive = cluster.members[0]
@@ -242,7 +242,7 @@ def test_health_without_quorum(version):
 
 # --- versions
 
-def test_the_next_minor_joins_and_the_last_one_does_not():
+def test_newer_minor_joins_and_older_does_not():
     """3.5 joins 3.4 as a learner; the cluster's version follows the last member; no downgrade."""
     with etcd.Cluster(1, "3.4") as cluster:
         seed = cluster.members[0]
@@ -266,7 +266,7 @@ def test_the_next_minor_joins_and_the_last_one_does_not():
         assert "incompatible with current running cluster" in older.log_text()
 
 
-def test_questions_for_the_health_of_34_end_36():
+def test_health_probes_of_34_remain_in_the_log():
     """The log contains them until a snapshot replaces it."""
     with etcd.Cluster(1, "3.4") as cluster:
         one = cluster.members[0]
@@ -284,7 +284,7 @@ def test_questions_for_the_health_of_34_end_36():
 
 @pytest.mark.parametrize("line, older", [
     pytest.param("3.6", "3.5", marks=pytest.mark.thorough("3.7 shows the same")), ("3.7", "3.6")])
-def test_a_line_back(line, older):
+def test_downgrade_goes_member_by_member(line, older):
     """After etcd has prepared its data, members go back one by one; older ones cannot join."""
     def downgrade(**what):
         return cluster.members[0].post("/v3/maintenance/downgrade", what)

@@ -134,7 +134,7 @@ def lines(pieces):
 
 
 @pytest.mark.every_version("the form of the stream")
-def test_a_snapshot_is_that_of_etcdctl(cluster, probe, tmp_path):
+def test_snapshot_equals_that_of_etcdctl(cluster, probe, tmp_path):
     """Hash, revision and number of keys equal those of etcdctl; the SHA-256 is the file's."""
     ours, theirs = tmp_path / "ours.db", tmp_path / "theirs.db"
 
@@ -160,7 +160,7 @@ def test_a_snapshot_is_that_of_etcdctl(cluster, probe, tmp_path):
 
 
 @pytest.mark.every_version("the form of the stream")
-def test_what_was_written_before_is_in_it(cluster, probe, tmp_path):
+def test_snapshot_contains_acknowledged_writes(cluster, probe, tmp_path):
     """The reported revision is at least that of the last acknowledged write, and is in the file."""
     member = cluster.members[0]
     _, answer = member.post("/v3/kv/put", {"key": "YQ==", "value": "YQ=="})
@@ -249,7 +249,7 @@ DAMAGE = {one_byte_short: "damaged", one_byte_short_in_the_middle: "damaged",
 
 @pytest.mark.every_version("the form of the stream")
 @pytest.mark.parametrize("mangle", DAMAGE, ids=lambda f: f.__name__)
-def test_damage_is_refused(cluster, probe, tmp_path, mangle):
+def test_damaged_snapshot_is_refused(cluster, probe, tmp_path, mangle):
     """Each kind, in the stream and in the resulting file."""
     file = tmp_path / "s.db"
     with Mangler(cluster.members[0], mangle) as proxy:
@@ -260,13 +260,13 @@ def test_damage_is_refused(cluster, probe, tmp_path, mangle):
 
 
 @pytest.mark.every_version("the form of the stream")
-def test_a_proxy_that_mangles_nothing(cluster, probe, tmp_path):
+def test_unmodified_stream_through_proxy_passes(cluster, probe, tmp_path):
     """Proves that the damage in the tests above comes from `mangle`."""
     with Mangler(cluster.members[0], lines) as proxy:
         probe.fine("snapshot", proxy, file=str(tmp_path / "s.db"))
 
 
-def test_lines_may_come_in_any_pieces(cluster, probe, tmp_path):
+def test_stream_lines_may_be_split_anywhere(cluster, probe, tmp_path):
     """The chunks of HTTP do not match lines."""
     def mangle(pieces):
         text = b"".join(lines(pieces))
@@ -275,13 +275,13 @@ def test_lines_may_come_in_any_pieces(cluster, probe, tmp_path):
         probe.fine("snapshot", proxy, file=str(tmp_path / "s.db"))
 
 
-def test_a_stream_that_ends_early(cluster, probe, tmp_path):
+def test_truncated_stream_is_an_error(cluster, probe, tmp_path):
     """The connection is closed within the stream."""
     with Mangler(cluster.members[0], lambda p: lines(p)[:10], cut=True) as proxy:
         probe.fails("snapshot", "UNREACHABLE", proxy, file=str(tmp_path / "s.db"))
 
 
-def test_an_error_in_mid_stream(cluster, probe, tmp_path):
+def test_error_line_in_stream_is_reported(cluster, probe, tmp_path):
     """An error line after a status of 200."""
     said = {"error": {"grpc_code": 14, "http_code": 503, "message": "etcdserver: no leader"}}
     with Mangler(cluster.members[0],
@@ -295,14 +295,14 @@ def test_an_error_in_mid_stream(cluster, probe, tmp_path):
     (b'{"result":{"blob":"?"}}\n', "not base64"), (b'{"result":{"blob":7}}\n', "not base64"),
     (b"x" * (3 << 20), "over 262144 bytes")],
     ids=["html", "no-result", "no-base64", "number", "endless"])
-def test_what_is_no_stream(cluster, probe, tmp_path, rubbish, says):
+def test_garbage_stream_is_an_error(cluster, probe, tmp_path, rubbish, says):
     """A specific error message for each."""
     with Mangler(cluster.members[0], lambda p: [*lines(p)[:3], rubbish]) as proxy:
         answer = probe.fails("snapshot", "FAILED", proxy, file=str(tmp_path / "s.db"))
     assert says in answer["error"]
 
 
-def test_a_stream_that_stands_still(cluster, probe, tmp_path):
+def test_stalled_stream_is_aborted(cluster, probe, tmp_path):
     """Aborted after the stall timeout, here 1 s, long before the timeout of the whole call."""
     with Mangler(cluster.members[0], lambda p: [*lines(p)[:3], 30]) as proxy:
         answer = probe.fails("snapshot", "UNREACHABLE", proxy, file=str(tmp_path / "s.db"))
@@ -310,7 +310,7 @@ def test_a_stream_that_stands_still(cluster, probe, tmp_path):
     assert int(answer["ms"]) < 3000
 
 
-def test_a_slow_stream_is_waited_for(cluster, probe, tmp_path):
+def test_slow_stream_completes(cluster, probe, tmp_path):
     """Longer than a call's timeout and the stall timeout, as long as data arrives."""
     def mangle(pieces):
         for i, text in enumerate(lines(pieces)):
@@ -322,7 +322,7 @@ def test_a_slow_stream_is_waited_for(cluster, probe, tmp_path):
     assert int(answer["ms"]) > 3000
 
 
-def test_the_time_of_the_whole_ends_it(cluster, probe, tmp_path):
+def test_total_timeout_ends_a_stream(cluster, probe, tmp_path):
     """Even if data arrives continuously."""
     def mangle(pieces):
         for text in lines(pieces):
@@ -334,14 +334,14 @@ def test_the_time_of_the_whole_ends_it(cluster, probe, tmp_path):
     assert answer["code"] == "Timeout" and int(answer["ms"]) < 2500
 
 
-def test_the_sink_may_end_it(cluster, probe, tmp_path):
+def test_sink_error_ends_the_stream(cluster, probe, tmp_path):
     """Its error message is returned, without a fault of etcd."""
     answer = probe.fails("snapshot", "FINE", cluster.members[0], file=str(tmp_path / "s.db"),
                          fail_after=100000)
     assert answer["error"] == "the store is full"
 
 
-def test_cancel_ends_a_snapshot(cluster, tmp_path):
+def test_cancel_ends_the_snapshot(cluster, tmp_path):
     """Immediately."""
     with Probe.of(cluster) as p, Mangler(cluster.members[0],
                                          lambda pieces: [*lines(pieces)[:3], 30]) as proxy:
@@ -351,7 +351,7 @@ def test_cancel_ends_a_snapshot(cluster, tmp_path):
         assert answer["code"] == "Cancelled" and time.monotonic() - begin < 3
 
 
-def test_a_dead_member_gives_none(cluster, probe, tmp_path):
+def test_dead_member_is_unreachable(cluster, probe, tmp_path):
     """Connection refused."""
     at = {"url": f"http://localhost:{net.free_port()}", "address": "127.0.0.1"}
     probe.fails("snapshot", "UNREACHABLE", at, file=str(tmp_path / "s.db"))

@@ -29,7 +29,7 @@ def make_double():
 
 
 @pytest.mark.skipif(not registrydouble.program(), reason="needs docker-registry")
-def test_a_real_registry(tmp_path):
+def test_digest_from_a_real_registry(tmp_path):
     """A tag, and where it moves to; what a real registry does not have."""
     with registrydouble.Real(tmp_path).serve() as real:
         first = real.push("team/app", "1", b"one")
@@ -41,7 +41,7 @@ def test_a_real_registry(tmp_path):
             second, f"NotFound registry {real.host} has no such tag", "not asked"]
 
 
-def test_what_is_sent(double):
+def test_one_head_request_without_credentials_is_sent(double):
     """One HEAD, without credentials; within a round once, in another one again."""
     image = f"{double.host}/team/app:1"
     assert probe(f"http://{double.host}", image, image, "2", image) == [A, A, A]
@@ -52,7 +52,7 @@ def test_what_is_sent(double):
     assert "application/vnd.docker.distribution.manifest.list.v2+json" in headers["Accept"]
 
 
-def test_names_of_registries(double):
+def test_image_names_map_to_registries(double):
     """A domain that is asked elsewhere, and images without one."""
     double.tags = {"library/nginx:latest": B, "team/app:1": A}
     assert probe(f"default=http://{double.host},r.example.com=http://{double.host}", "nginx",
@@ -75,7 +75,7 @@ def test_no_other_host_is_contacted(double):
 # --- tokens
 
 
-def test_a_token(double):
+def test_token_is_requested_for_one_repository(double):
     """From the realm, for reading this repository only."""
     double.token, double.realm = "s3cret.t0ken", f"http://{double.host}/token"
     assert probe(f"http://{double.host}", f"{double.host}/team/app:1") == [A]
@@ -86,7 +86,7 @@ def test_a_token(double):
     assert "Authorization" not in double.requests[1][2]
 
 
-def test_a_token_that_does_not_help(double):
+def test_refused_token_is_tried_once(double):
     """It is tried once."""
     double.token, double.realm = "good", f"http://{double.host}/token"
     double.fault = lambda h: h.path.startswith("/token") and (
@@ -97,7 +97,7 @@ def test_a_token_that_does_not_help(double):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_realm_elsewhere(double, scheme):
+def test_token_realm_on_another_host_is_refused(double, scheme):
     """A registry cannot direct steward to another host."""
     victim = registrydouble.Double()
     double.token, double.realm = "x", f"{scheme}://{victim.host}/token"
@@ -111,7 +111,7 @@ def test_a_realm_elsewhere(double, scheme):
 @pytest.mark.parametrize("body", [
     b"", b"[]", b'{"token": 1}', b'{"token": "a\\r\\nX: y"}', b'{"token": "' + b"x" * 20000 + b'"}',
     b"{" * 60000])
-def test_a_bad_token(double, body):
+def test_malformed_token_is_not_sent(double, body):
     """The registry gets nothing of it."""
     double.token, double.realm = "x", f"http://{double.host}/token"
     double.fault = lambda h: h.path.startswith("/token") and (h.reply(200, body=body) or True)
@@ -120,7 +120,7 @@ def test_a_bad_token(double, body):
     assert len(double.requests) == 2
 
 
-def test_no_token_for_one_repository(double):
+def test_refused_token_affects_one_repository(double):
     """The token server refuses one repository: tags of others are read in the same round."""
     double.tags["team/other:1"] = B
     double.token, double.realm = "x", f"http://{double.host}/token"
@@ -143,7 +143,7 @@ def chunks(handler):
         handler.wfile.write(b"1000\r\n" + b" " * 4096 + b"\r\n")
 
 
-def test_an_endless_token(double):
+def test_endless_token_is_limited(double):
     """It has a limit."""
     double.token, double.realm = "x", f"http://{double.host}/token"
     double.fault = lambda h: h.path.startswith("/token") and (chunks(h) or True)
@@ -169,7 +169,7 @@ def test_an_endless_token(double):
     (204, {"Docker-Content-Digest": A}, "Invalid registry HOST answers 204"),
     (200, {f"X-{i}": "x" * 30000 for i in range(3)}, "TooLarge registry HOST answers too much"),
 ])
-def test_bad_answers(double, status, headers, said):
+def test_invalid_answer_gives_no_digest(double, status, headers, said):
     """The digest is not known, and nothing of the answer is repeated."""
     double.fault = lambda h: h.reply(status, headers) or True
     assert probe(f"http://{double.host}", f"{double.host}/team/app:1") == [
@@ -177,7 +177,7 @@ def test_bad_answers(double, status, headers, said):
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirects(double, status):
+def test_redirect_is_not_followed(double, status):
     """None is followed."""
     victim = registrydouble.Double({"team/app:1": B})
     double.fault = lambda h: h.reply(status, {
@@ -189,7 +189,7 @@ def test_redirects(double, status):
     victim.close()
 
 
-def test_no_registry(double):
+def test_unreachable_registry_is_tried_once(double):
     """Nothing listens, and the second image of the round is not tried."""
     double.close()
     lines = probe(f"http://{double.host}", f"{double.host}/team/app:1", f"{double.host}/b")
@@ -197,14 +197,14 @@ def test_no_registry(double):
     assert lines[0].startswith(f"Unavailable registry {double.host} cannot be reached: ")
 
 
-def test_no_tls(double):
+def test_https_is_required_by_default(double):
     """Without http:// in the list, a registry is asked by HTTPS only."""
     [line] = probe(double.host, f"{double.host}/team/app:1")
     assert line.startswith(f"Unavailable registry {double.host} cannot be reached: ")
     assert double.requests == []
 
 
-def test_a_registry_that_is_silent():
+def test_silent_registry_times_out_once_a_round():
     """Ten seconds at most, once in a round."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         accepted = []
@@ -218,7 +218,7 @@ def test_a_registry_that_is_silent():
         assert {line.split(" ", 1)[1] for line in lines} == {lines[0].split(" ", 1)[1]}
 
 
-def test_a_silent_registry_delays_no_other(double):
+def test_silent_registry_does_not_delay_others(double):
     """Questions to others are answered meanwhile, and those to itself share the wait."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         host = f"127.0.0.1:{server.getsockname()[1]}"
@@ -232,7 +232,7 @@ def test_a_silent_registry_delays_no_other(double):
         assert double.heads() == ["team/app:1"]
 
 
-def test_one_byte_after_the_other(double):
+def test_slow_trickle_ends_at_the_deadline(double):
     """The deadline is that of the whole question."""
     def drip(handler):
         handler.wfile.write(b"HTTP/1.1 200 OK\r\n")

@@ -68,7 +68,7 @@ def drop_by_hand(server, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_create_settle_and_drop(probe, server, user):
+def test_account_is_created_settled_and_dropped(probe, server, user):
     """Created, then settled with one lookup, then dropped with its mark."""
     report = probe.sync(**account(user))
     assert report["created"] and report["owned"] and not report["found"]
@@ -81,7 +81,7 @@ def test_create_settle_and_drop(probe, server, user):
 
 
 @pytest.mark.every_version("statements of passwords and verifiers")
-def test_rotation_and_drift(probe, server, user):
+def test_password_is_rotated_and_repaired(probe, server, user):
     """D1, D2: a new password reaches the server, and a manual change is reverted."""
     probe.sync(**account(user))
     report = probe.sync(**account(user, "an0ther-Pa55"))
@@ -99,14 +99,14 @@ def test_rotation_and_drift(probe, server, user):
 
 
 @pytest.mark.parametrize("password", ["é-ünï-密码-😀", "a'b\"c\\d`e", " blanks ", "x" * 200, "%s%n"])
-def test_passwords_of_all_sorts(probe, server, user, password):
+def test_special_passwords_work(probe, server, user, password):
     """The Secret's value works as the password, and is recognized as unchanged."""
     probe.sync(**account(user, password))
     assert server.logs_in(user, password)
     assert probe.sync(**account(user, password))["statements"] == 1
 
 
-def test_no_password_no_account(probe, server, user):
+def test_empty_password_creates_no_account(probe, server, user):
     """D10: no account is created without a password or with an empty one."""
     assert "password" in probe.fails("sync", "FAILED", **account(user, None))["error"]
     assert "empty" in probe.fails("sync", "POLICY", **account(user, b""))["error"]
@@ -118,7 +118,7 @@ def test_no_password_no_account(probe, server, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_existing_account_is_left_alone(probe, server, user):
+def test_existing_account_is_changed_only_by_adoption(probe, server, user):
     """An account that existed before is neither changed nor dropped, unless it is adopted."""
     by_hand(server, user, "by-hand-1")
     probe.fails("sync", "EXISTS", **account(user))
@@ -155,7 +155,7 @@ def test_administrators_are_not_adopted(probe, server):
         probe.fails("sync", "EXISTS", **account("root", hosts=["localhost"], adopt=True))
 
 
-def test_two_owners(probe, server, user):
+def test_mark_decides_between_two_objects(probe, server, user):
     """D13: the mark decides; an object that it does not name changes and drops nothing."""
     probe.sync(**account(user))
     other = account(user, "other-Pa55", uid="uid-2", owner="shop/other")
@@ -172,7 +172,7 @@ def test_two_owners(probe, server, user):
     assert not there(server, user)
 
 
-def test_dropped_by_hand(probe, server, user):
+def test_manually_dropped_account_is_recreated(probe, server, user):
     """It is recreated, with its rights."""
     probe.sync(**account(user))
     drop_by_hand(server, user)
@@ -186,7 +186,7 @@ def test_dropped_by_hand(probe, server, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_limits(probe, server, user):
+def test_limits_are_set_and_removed(probe, server, user):
     """Changed only when they differ; then removed."""
     probe.sync(**account(user, limits=[3, 0, 0, 0]))
     assert probe.sync(**account(user, limits=[3, 0, 0, 0]))["statements"] == 1
@@ -216,7 +216,7 @@ def test_limits_and_tls_of_mariadb(make_probe, maria, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_hosts(make_probe, maria, user):
+def test_hosts_are_added_and_removed(make_probe, maria, user):
     """D8: added hosts are created, removed ones are dropped, all of them have the rights."""
     probe = make_probe(maria.target("db"))
     maria.sql("CREATE DATABASE IF NOT EXISTS app")
@@ -240,7 +240,7 @@ def test_hosts(make_probe, maria, user):
 
 @pytest.mark.every_version("statements of passwords and verifiers")
 @pytest.mark.parametrize("plugin", ["ed25519", "mysql_native_password", "unix_socket"])
-def test_plugins(make_probe, make_mariadb, user, plugin):
+def test_adopted_account_keeps_its_auth_plugin(make_probe, make_mariadb, user, plugin):
     """An adopted account keeps ed25519, whose verifier steward can compute, too."""
     maria = make_mariadb("--plugin-load-add=auth_ed25519") if plugin == "ed25519" else \
         make_mariadb()
@@ -306,7 +306,7 @@ def check_adoption_that_was_interrupted(make_probe, server, user):
     assert marked == 1
 
 
-def test_adoption_stays_when_a_right_is_refused_after_the_password(make_probe, server, user):
+def test_adoption_survives_a_refused_grant(make_probe, server, user):
     """The password is the object's by then: the account is the object's, too, and is dropped with it."""
     pg = server.engine == "postgresql"
     server.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-Hand-Passw0rd'" if pg else
@@ -323,7 +323,7 @@ def test_adoption_stays_when_a_right_is_refused_after_the_password(make_probe, s
 
 
 @pytest.mark.every_version("statements of passwords and verifiers")
-def test_password_policy(make_probe, make_mariadb, user):
+def test_mariadb_password_policy_is_respected(make_probe, make_mariadb, user):
     """With a password policy, passwords are sent in plain text; a refusal is reported."""
     maria = make_mariadb("--plugin-load-add=simple_password_check")
     probe = make_probe(maria.target("db"))
@@ -339,7 +339,7 @@ def test_password_policy(make_probe, make_mariadb, user):
     check_adoption_that_was_interrupted(make_probe, maria, user)
 
 
-def test_password_policy_of_mysql(make_probe, mysql, user):
+def test_mysql_password_policy_is_respected(make_probe, mysql, user):
     """The same with MySQL's component, which also refuses password hashes."""
     mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")
     try:
@@ -359,7 +359,7 @@ def test_password_policy_of_mysql(make_probe, mysql, user):
         mysql.sql("UNINSTALL COMPONENT 'file://component_validate_password'")
 
 
-def test_marks_table(make_probe, make_mariadb, user):
+def test_marks_table_is_created_and_checked(make_probe, make_mariadb, user):
     """Created on first use; a wrong layout is an error; without it steward owns no account."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
@@ -411,7 +411,7 @@ def test_sessions_are_ended(probe, server, user, how):
 
 
 @pytest.mark.parametrize("die_after", [1, 2, 3])
-def test_killed_while_it_drops(make_probe, hosted, user, die_after):
+def test_killed_drop_is_completed(make_probe, hosted, user, die_after):
     """steward died between the account, its sessions and its mark: the next drop ends them all."""
     one = account(user, hosts=["127.%"])
     make_probe(hosted.target("db")).sync(**one)
@@ -423,7 +423,7 @@ def test_killed_while_it_drops(make_probe, hosted, user, die_after):
 
 
 @pytest.mark.every_version("how a lock is stored")
-def test_lock(probe, server, user):
+def test_locked_account_is_adopted_by_its_object_only(probe, server, user):
     """No login, the rights and the mark stay; only an object of the same name adopts it."""
     probe.sync(**account(user))
     before = server.sql(GRANTS_OF[server.engine].format(user))
@@ -446,7 +446,7 @@ def test_lock(probe, server, user):
     assert not there(server, user)
 
 
-def test_sessions_of_an_account_are_ended_at_will(probe, server, user):
+def test_sessions_are_ended_only_for_the_owner(probe, server, user):
     """Of this one only, which stays as it is, and only by its owner."""
     database = "postgres" if server.engine == "postgresql" else None
     probe.sync(**account(user))
@@ -465,7 +465,7 @@ def test_sessions_of_an_account_are_ended_at_will(probe, server, user):
 
 
 @pytest.mark.every_version("how a lock is stored")
-def test_a_lock_by_hand_is_drift(probe, server, user):
+def test_manual_lock_is_reverted(probe, server, user):
     """An account of a live object is unlocked, as any other change by hand is reverted."""
     probe.sync(**account(user))
     server.sql(f"ALTER ROLE {user} NOLOGIN" if server.engine == "postgresql" else
@@ -476,7 +476,7 @@ def test_a_lock_by_hand_is_drift(probe, server, user):
 
 
 @pytest.mark.every_version("how a certificate is required")
-def test_required_certificate_is_not_weakened(make_probe, hosted, user):
+def test_required_certificate_is_kept(make_probe, hosted, user):
     """An administrator asks for one subject: a new password and new limits leave that as it is."""
     probe = make_probe(hosted.target("db"))
     probe.sync(**account(user))
@@ -499,7 +499,7 @@ def test_required_certificate_is_not_weakened(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("how a certificate is required")
-def test_required_subject_and_issuer(make_probe, hosted, user, tmp_path):
+def test_required_subject_and_issuer_are_enforced(make_probe, hosted, user, tmp_path):
     """Only a client with this subject logs in; a quotation mark is part of it.  They are drift when an
     administrator changes them."""
     probe = make_probe(hosted.target("db"))
@@ -527,7 +527,7 @@ def test_required_subject_and_issuer(make_probe, hosted, user, tmp_path):
 
 
 @pytest.mark.every_version("how a certificate is required")
-def test_adoption_does_not_loosen_what_is_required(make_probe, hosted, user):
+def test_adoption_keeps_the_required_certificate(make_probe, hosted, user):
     """Nothing is changed, and the message says what the account requires."""
     probe = make_probe(hosted.target("db"))
     both = {"tls": 2, "certificate": {"subject": "/CN=one", "issuer": "/CN=two"}}
@@ -549,7 +549,7 @@ def test_adoption_does_not_loosen_what_is_required(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("how a certificate is required")
-def test_second_login_requires_what_the_first_does(make_probe, hosted, user):
+def test_second_login_inherits_required_certificate(make_probe, hosted, user):
     """With two logins, a certificate that an administrator has asked for is not lost."""
     probe = make_probe(hosted.target("db"))
     hosts = ["10.%", "%"]
@@ -570,7 +570,7 @@ def test_second_login_requires_what_the_first_does(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("how an expiry is stored")
-def test_password_that_expires_is_set_again(make_probe, hosted, user):
+def test_expiring_password_is_set_again(make_probe, hosted, user):
     """At once if an administrator has let it expire, and before the end of its lifetime: no login would work
     until the next comparison."""
     probe = make_probe(hosted.target("db"))
@@ -591,7 +591,7 @@ def test_password_that_expires_is_set_again(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("verifiers")
-def test_ready_role_can_log_in(make_probe, pg, user):
+def test_unusable_verifier_is_replaced(make_probe, pg, user):
     """A verifier that logins with scram-sha-256 are not checked by is replaced; an expiry that is none of the
     object's is told."""
     probe = make_probe(pg.target("db"))
@@ -616,7 +616,7 @@ def test_only_marked_accounts_are_locked(probe, server, user):
     assert server.logs_in(user, "by-hand-1")
 
 
-def test_metrics(probe, server, user):
+def test_metric_labels_are_bounded(probe, server, user):
     """Labels are bounded: only the target's name."""
     probe.sync(**account(user))
     assert probe.metric("steward_sql_connections{") == ['steward_sql_connections{target="db"} 1']
@@ -626,7 +626,7 @@ def test_metrics(probe, server, user):
 
 
 @pytest.mark.parametrize("refusal", ["reject", "cert"])
-def test_refusal_by_pg_hba_does_not_say_that_the_password_differs(make_probe, make_postgres, user, refusal):
+def test_pg_hba_refusal_is_not_a_password_mismatch(make_probe, make_postgres, user, refusal):
     """The admin may not read verifiers, so that it tries the login; only a wrong password is set again."""
     pg = make_postgres()
     pg.sql(f"CREATE ROLE weak LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")

@@ -110,7 +110,7 @@ def rights_of_role(pg, role):
 
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
-def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
+def test_dropped_role_gives_nothing_to_an_admin(pg, make_probe, user):
     """H1: the new owner is a role without any rights, in every database."""
     tenant = Tenant(pg, make_probe(pg.target("db")), user)
     second = f"two_{user}"
@@ -133,7 +133,7 @@ def test_dropping_a_role_makes_nobody_admin(pg, make_probe, user):
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("namespace,cluster", [("attacker", CLUSTER), ("victim", OTHER_CLUSTER)])
-def test_heirs_of_two_namespaces_are_two(pg, make_probe, user, namespace, cluster):
+def test_each_namespace_has_its_own_heir_role(pg, make_probe, user, namespace, cluster):
     """H1: objects left by one namespace cannot read those left by another one, nor by the same one of another
     cluster."""
     probe = make_probe(pg.target("db"))
@@ -155,7 +155,7 @@ def test_heirs_of_two_namespaces_are_two(pg, make_probe, user, namespace, cluste
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("kind", ["superuser", "admin", "member", "managed", "unlisted", "reader"])
-def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
+def test_reassign_owner_outside_the_list_is_refused(pg, make_probe, user, kind):
     """H1: spec.reassignOwnedTo must be listed by the target, and must not have rights."""
     named = f"heir_{user}"
     probe = make_probe(pg.target("db", allowedOwners=[] if kind == "unlisted" else ["heir_*",
@@ -181,7 +181,7 @@ def test_owners_that_a_tenant_may_not_name(pg, make_probe, user, kind):
     tenant.check_harmless()
 
 
-def test_an_owner_from_the_list(pg, make_probe, user):
+def test_listed_reassign_owner_is_used(pg, make_probe, user):
     """A listed role without rights of its own becomes the owner of all objects."""
     tenant = Tenant(pg, make_probe(pg.target("db", allowedOwners=["heir_*"])), user)
     pg.sql(f"CREATE ROLE heir_{user} NOLOGIN NOINHERIT")
@@ -193,7 +193,7 @@ def test_an_owner_from_the_list(pg, make_probe, user):
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("attribute", ["SUPERUSER", "LOGIN", "CREATEROLE", "member"])
-def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute):
+def test_heir_role_with_rights_is_not_used(pg, make_probe, user, attribute):
     """H1: a role of the heir's name that has rights is not used."""
     namespace = f"odd-{user}"
     role = heir(CLUSTER, namespace)
@@ -211,7 +211,7 @@ def test_an_heir_that_is_not_as_steward_makes_it(pg, make_probe, user, attribute
 
 @pytest.mark.every_version("who owns, and who is a member of whom")
 @pytest.mark.parametrize("inherit", ["INHERIT", "NOINHERIT"])
-def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
+def test_admin_without_superuser_uses_the_heir_role(pg, make_probe, user, tmp_path, inherit):
     """H1: the heir is the same if steward's admin is an ordinary role with CREATEROLE.  This admin
     must create the accounts itself: since 16 it may not change those of others."""
     admin, file = f"admin_{user}", tmp_path / "password"
@@ -244,7 +244,7 @@ def test_an_admin_without_superuser(pg, make_probe, user, tmp_path, inherit):
     probe.drop(**tenant.account())
 
 
-def test_the_name_of_an_heir_is_reserved(pg, make_probe):
+def test_heir_role_name_is_reserved(pg, make_probe):
     """H1: no tenant can log in as the heir of another namespace."""
     make_probe(pg.target("db")).fails("sync", "UNSUPPORTED", **account("steward_heir_shop"))
     make_probe(pg.target("db", allowAdoption=["*"])).fails(
@@ -286,7 +286,7 @@ MARIA_TOO_MUCH = {
 
 @pytest.mark.every_version("columns of the catalogue")
 @pytest.mark.parametrize("what", MARIA_TOO_MUCH)
-def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
+def test_mariadb_adoption_with_excess_rights_is_refused(maria, make_probe, user, what):
     """H3: refused, with the excess rights in the message; password and rights stay."""
     maria_account(maria, user, *MARIA_TOO_MUCH[what])
     probe = make_probe(maria.target("db", allowAdoption=["*"], allowAllDatabases=False,
@@ -301,7 +301,7 @@ def test_adoption_of_more_than_is_given(maria, make_probe, user, what):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_adoption_of_what_is_given(maria, make_probe, user):
+def test_mariadb_adoption_with_allowed_rights_works(maria, make_probe, user):
     """H3: an account with only allowed rights is adopted if its name is listed."""
     maria_account(maria, user, "GRANT SELECT, INSERT ON `shop-app`.* TO {u}")
     for names in ([], ["other"], [user[:-1]], ["x*"]):
@@ -359,7 +359,7 @@ def pg_databases(pg):
 
 @pytest.mark.every_version("columns of the catalogue")
 @pytest.mark.parametrize("what", PG_TOO_MUCH)
-def test_adoption_of_more_than_is_given_pg(pg, pg_databases, make_probe, user, what):
+def test_postgresql_adoption_with_excess_rights_is_refused(pg, pg_databases, make_probe, user, what):
     """H3 on PostgreSQL: attributes, memberships, ownership and rights in any database."""
     pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; " + PG_TOO_MUCH[what].format(n=user))
     probe = make_probe(pg.target("db", allowAdoption=["*"],
@@ -371,7 +371,7 @@ def test_adoption_of_more_than_is_given_pg(pg, pg_databases, make_probe, user, w
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
+def test_postgresql_adoption_with_allowed_rights_works(pg, pg_databases, make_probe, user):
     """H3: rights and tables in a database that the namespace may use."""
     pg.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'by-hand-1'; GRANT CREATE ON DATABASE \"shop-app\" "
            f"TO {user};\n\\c shop-app\nCREATE TABLE t_{user} (n int); "
@@ -390,7 +390,7 @@ def test_adoption_of_what_is_given_pg(pg, pg_databases, make_probe, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_the_same_name_at_another_host(hosted, make_probe, user):
+def test_same_name_at_another_host_is_refused(hosted, make_probe, user):
     """H4: refused, even through another target for the same server."""
     probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
     hosted.sql("CREATE DATABASE IF NOT EXISTS pay; CREATE TABLE IF NOT EXISTS pay.t (n INT)")
@@ -420,7 +420,7 @@ LEFT_BEHIND = {
 
 @pytest.mark.every_version("who may be a definer, and where definers are kept")
 @pytest.mark.parametrize("kind", LEFT_BEHIND)
-def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
+def test_definers_of_a_dropped_account_are_found(hosted, make_probe, user, kind):
     """H1: a definer is stored by name, and would get the rights of a later account of it."""
     probe = make_probe(hosted.target("db", allowedDatabases=["{namespace}"]))
     hosted.sql("CREATE DATABASE IF NOT EXISTS evil; CREATE DATABASE IF NOT EXISTS shop; "
@@ -447,7 +447,7 @@ def test_what_a_dropped_account_left_behind(hosted, make_probe, user, kind):
 
 
 @pytest.mark.every_version("who may be a definer, and where definers are kept")
-def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, user):
+def test_limited_admin_finds_definers(hosted, make_probe, user):
     """The admin of docs/databaseuser.md has no rights in the database of the definer."""
     hosted.sql("CREATE DATABASE IF NOT EXISTS evil; "
                f"USE evil; CREATE DEFINER='{user}'@'%' PROCEDURE left_{user}() SELECT 1")
@@ -465,7 +465,7 @@ def test_what_was_left_behind_as_a_limited_admin_sees_it(hosted, make_probe, use
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_rows_that_are_nobodys_mark(maria, make_probe, user):
+def test_unmarked_accounts_and_roles_conflict(maria, make_probe, user):
     """H4: an account made by hand, rights without an account, a role: each is a conflict."""
     probe = make_probe(maria.target("db", allowAdoption=["*"]))
     attack = account(user, hosts=["127.0.0.1"])
@@ -493,7 +493,7 @@ def test_rows_that_are_nobodys_mark(maria, make_probe, user):
 
 
 @pytest.mark.every_version("columns of the catalogue")
-def test_two_creations_at_once(hosted, make_probe, user):
+def test_concurrent_creations_have_one_winner(hosted, make_probe, user):
     """H4: of two objects for one name at the same moment, one gets it."""
     probe = make_probe(hosted.target("one"), hosted.target("two", host="localhost"))
     for number in range(20):
@@ -512,7 +512,7 @@ def test_two_creations_at_once(hosted, make_probe, user):
         assert len({row[1] for row in hosted.marks(name).values()}) == 1
 
 
-def test_one_role_through_two_targets(pg, make_probe, user):
+def test_role_through_two_targets_has_one_owner(pg, make_probe, user):
     """H4 on PostgreSQL, where names have no hosts: the mark on the role decides."""
     probe = make_probe(pg.target("one"), pg.target("two", host="localhost"))
     probe.sync(**account(user, owner="pay/app", uid="uid-victim"))
@@ -529,7 +529,7 @@ def test_one_role_through_two_targets(pg, make_probe, user):
 
 @pytest.mark.parametrize("charset,letter", [("gbk", "密"), ("big5", "寯"), ("sjis", "密"),
                                             ("cp932", "密"), ("latin1", "é")])
-def test_a_server_that_ignores_our_character_set(make_mariadb, make_probe, charset, letter):
+def test_multibyte_server_charset_is_refused(make_mariadb, make_probe, charset, letter):
     """M6: the last byte of the letter and a quotation mark are one character there."""
     maria = make_mariadb("--skip-character-set-client-handshake", f"--character-set-server={charset}")
     probe = make_probe(maria.target("db"))
@@ -604,7 +604,7 @@ CHARACTER_SETS = {
 }
 
 
-def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
+def test_unexpected_charset_gets_no_statement(without_tls, make_probe, user):
     """M6: the character set that the server reports counts; no statement is sent to it."""
     server = without_tls
     proxy = Proxy(server.port, *CHARACTER_SETS[server.engine])
@@ -616,7 +616,7 @@ def test_a_character_set_that_is_not_ours(without_tls, make_probe, user):
         proxy.close()
 
 
-def test_names_where_a_database_is_not_utf8(make_postgres, make_probe):
+def test_role_names_in_non_utf8_databases(make_postgres, make_probe):
     """M6: names of roles are bytes in the encoding of the database where they were created."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'; "
@@ -711,7 +711,7 @@ ROGUES = {
 
 
 @pytest.mark.parametrize("kind", ROGUES)
-def test_a_rogue_server_asks_for_the_password(make_probe, tmp_path, user, kind):
+def test_rogue_server_gets_no_password(make_probe, tmp_path, user, kind):
     """With tls.mode Require, which accepts any certificate, the password is not sent."""
     engine, talk = ROGUES[kind]
     rogue = Rogue(tmp_path / "rogue", talk)
@@ -763,7 +763,7 @@ SLOW_AFTER = {"mariadb": (b"SET NAMES", b"global_priv"), "mysql": (b"SET NAMES",
 
 @pytest.mark.parametrize("when", [0, 1], ids=["connecting", "looking"])
 @pytest.mark.parametrize("how", ["deadline", "cancel"])
-def test_a_byte_at_a_time(without_tls, make_probe, user, when, how):
+def test_trickling_response_ends_at_the_deadline(without_tls, make_probe, user, when, how):
     """A single deadline for the whole response; and steward's shutdown does not wait for it."""
     server = without_tls
     proxy = Drip(server.port, SLOW_AFTER[server.engine][when])
@@ -848,7 +848,7 @@ class Flood(Proxy):
         self.end(*self.ends)
 
 
-def test_answer_without_its_end_fills_no_memory(without_tls, make_probe, user):
+def test_endless_answer_fills_no_memory(without_tls, make_probe, user):
     """The client libraries keep a message until all of it is there, and read as long as something comes."""
     server = without_tls
     before = admin_sessions(server)
@@ -867,7 +867,7 @@ def test_answer_without_its_end_fills_no_memory(without_tls, make_probe, user):
     wait.until("the end of its sessions", lambda: admin_sessions(server) <= before)
 
 
-def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
+def test_trickling_handshake_ends_at_the_deadline(make_probe, maria, user):
     """The handshake has a single deadline, too."""
     def talk(client):
         with contextlib.suppress(OSError):
@@ -886,7 +886,7 @@ def test_a_greeting_a_byte_at_a_time(make_probe, maria, user):
 # --- a pooler between steward and the server
 
 
-def test_admin_behind_a_pooler_runs_nothing_of_a_tenant(make_probe, pg, user):
+def test_admin_behind_pooler_runs_no_tenant_code(make_probe, pg, user):
     """PgBouncer in transaction mode replaces sessions of the server: what was set in one is lost.  The
     tenant has planted in schema public what the lookups of the admin would call without a search path."""
     folder = f"{user}_d"
@@ -929,7 +929,7 @@ def test_admin_behind_a_pooler_runs_nothing_of_a_tenant(make_probe, pg, user):
 # --- locks that a tenant holds
 
 
-def test_lock_of_a_tenant_is_trouble_of_one_object(make_probe, pg, user):
+def test_tenant_lock_affects_one_object(make_probe, pg, user):
     """The target goes on serving the others: a lock that is not released is not a dead server."""
     probe = make_probe(pg.target("db", maxConnections=2, allowCreateDatabases=["*"]))
     mine = account(user, grants=[grant(f"{user}_d", "CONNECT", "CREATE")])
@@ -956,7 +956,7 @@ def test_lock_of_a_tenant_is_trouble_of_one_object(make_probe, pg, user):
 
 @pytest.mark.every_version("locks of rights")
 @pytest.mark.parametrize("superuser, policy", ((True, "Exact"), (False, "Managed")))
-def test_lock_costs_only_the_object_that_it_is_on(make_probe, pg, user, superuser, policy):
+def test_grant_lock_affects_only_the_locked_object(make_probe, pg, user, superuser, policy):
     """Any role that has a right on an object, such as USAGE on a schema, locks the rights on it for all by a
     GRANT in an open transaction, and those of its own new tables.  An account that is asked for meanwhile is made,
     with all other rights; what it is to lose on other objects is taken."""
@@ -1013,7 +1013,7 @@ def test_lock_costs_only_the_object_that_it_is_on(make_probe, pg, user, superuse
 
 
 @pytest.mark.every_version("locks of roles")
-def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(make_probe, pg, user):
+def test_open_grant_transaction_does_not_block_a_drop(make_probe, pg, user):
     """Anybody can give a right on a temporary table.  Only the session that holds the role is ended."""
     probe = make_probe(pg.target("db"))
     victim = account(f"{user}v", owner="other/victim", uid="uid-v")
@@ -1029,7 +1029,7 @@ def test_grant_in_an_open_transaction_does_not_keep_a_role_from_being_dropped(ma
     probe.drop(**account(user))
 
 
-def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped(make_probe, pg, user):
+def test_repeated_grants_do_not_block_a_drop(make_probe, pg, user):
     """Its former rights are taken, and before it is dropped it has one again."""
     probe = make_probe(pg.target("db"))
     victim = account(f"{user}v", owner="other/victim", uid="uid-v")
@@ -1059,7 +1059,7 @@ def test_rights_that_are_given_without_end_do_not_keep_a_role_from_being_dropped
 @pytest.mark.parametrize("setting, troubles", (
     ("SET default_transaction_read_only = on", ("FINE",)), ("SET idle_session_timeout = 1", ("DENIED", "FINE")),
     ("ALLOW_CONNECTIONS false", ("NO_OBJECT",)), ("SET local_preload_libraries = 'none'", ("FAILED",))))
-def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user, setting, troubles):
+def test_hostile_database_settings_affect_one_object(make_probe, pg, user, setting, troubles):
     """An owner decides for all sessions in its database, also those of the admin.  What fails there is trouble
     of one object: the others are served, and the target is not left alone."""
     probe = make_probe(pg.target("db"))
@@ -1093,7 +1093,7 @@ def test_owner_of_a_database_makes_no_trouble_of_the_server(make_probe, pg, user
 
 
 @pytest.mark.every_version("locks on databases")
-def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
+def test_database_lock_affects_one_object(make_probe, pg, user):
     """An owner lets each login to its database wait: DROP DATABASE waits for a session there.  Any role lets a
     drop wait, by a setting of its own in that database.  No statement stays behind, and others are served."""
     probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
@@ -1142,7 +1142,7 @@ def test_lock_on_a_database_is_trouble_of_one_object(make_probe, pg, user):
 
 
 @pytest.mark.every_version("locks on databases")
-def test_visit_waits_for_the_lock_of_one_database_and_leaves_the_others(make_probe, pg, user):
+def test_locked_database_does_not_delay_the_others(make_probe, pg, user):
     """The visit has one of the few connections of the target.  What is not locked has its turn in one of the
     next tries, whatever its place in the list is."""
     probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
@@ -1225,8 +1225,8 @@ def holds_up(pg, user, make_probe, **more):
 
 @pytest.mark.every_version("locks on databases")
 @pytest.mark.parametrize("droppers", (1, 2, 4))
-def test_account_that_holds_up_all_logins_of_the_admin_does_not_stop_the_target(make_probe, pg, user,
-                                                                                droppers):
+def test_account_blocking_admin_logins_is_ended(make_probe, pg, user,
+                                                droppers):
     """What waits, and what keeps it waiting, is ended by the connection that stands, which serves all until a
     login succeeds."""
     probe = holds_up(pg, user, make_probe)
@@ -1286,7 +1286,7 @@ def test_connection_that_stands_asks_whether_its_peer_is_there(make_probe, pg, u
     probe.drop(**account(user))
 
 
-def test_connection_by_which_logins_are_freed_gives_its_place_to_no_other(make_probe, pg, user):
+def test_connection_that_unblocks_logins_is_kept(make_probe, pg, user):
     """Also when an object has rights in as many databases as the target has connections."""
     databases = [f"{user}_{i}" for i in range(4)]
     for one in databases:
@@ -1303,7 +1303,7 @@ def test_connection_by_which_logins_are_freed_gives_its_place_to_no_other(make_p
         pg.sql(f"DROP DATABASE {one} WITH (FORCE)")
 
 
-def test_session_with_an_advisory_lock_like_that_of_a_database_goes_on(make_probe, pg, user):
+def test_similar_advisory_lock_ends_no_session(make_probe, pg, user):
     """Its numbers are those of pg_database and of the admin's database."""
     probe = holds_up(pg, user, make_probe)
     [[oid]] = pg.sql(f"SELECT oid FROM pg_database WHERE datname = '{user}_a'")
@@ -1335,7 +1335,7 @@ def open_by(pg, user, how):
 @pytest.mark.every_version("the locks of ALTER ROLE, and how prepared transactions are shown")
 @pytest.mark.parametrize("how, then", (("session", "sync"), ("function", "lock"), ("prepared", "drop"),
                                        ("closed", "lock")))
-def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_probe, pg, user, how, then):
+def test_open_transaction_does_not_prevent_a_lockout(make_probe, pg, user, how, then):
     """A role may change its own password: what steward changes then waits for the end of that transaction.
     A function with SECURITY DEFINER does it for an accomplice.  Its database may be closed to all, also to the
     admin.  Other sessions go on."""
@@ -1362,7 +1362,7 @@ def test_open_transaction_does_not_keep_an_account_from_being_locked_out(make_pr
 
 @pytest.mark.every_version("the locks of ALTER ROLE, and how prepared transactions are shown")
 @pytest.mark.parametrize("then", ("sync", "lock", "drop"))
-def test_account_that_is_locked_out_takes_no_transaction_of_another_with_it(make_probe, pg, user, then):
+def test_lockout_ends_no_transaction_of_others(make_probe, pg, user, then):
     """Which has changed its own password or setting at the same time, or has prepared that."""
     probe = make_probe(pg.target("db"))
     other = account(f"{user}i", owner="other/i", uid="uid-i")
@@ -1454,7 +1454,7 @@ def test_limited_admin_that_may_not_end_what_holds_an_account_says_so(make_probe
             probe.drop(**one)
 
 
-def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, pg, user):
+def test_many_tables_are_reassigned_in_batches(make_probe, pg, user):
     """The locks of very many have no room in the server at a time, which would fail for all of its clients:
     20,000 tables are too many for a server as it is installed.  Sequences of columns go with their tables."""
     probe = make_probe(pg.target("db"))
@@ -1480,7 +1480,7 @@ def test_tables_of_a_role_are_handed_over_in_pieces_before_its_drop(make_probe, 
 
 @pytest.mark.every_version("who may end the sessions of another role")
 @pytest.mark.parametrize("how", ("end sessions", "lock", "drop"))
-def test_admin_without_a_right_on_sessions_ends_those_of_its_accounts(make_probe, pg, user, how):
+def test_admin_without_signal_right_ends_sessions(make_probe, pg, user, how):
     """Without pg_signal_backend it ends them as the account, and is a member of it only in that transaction."""
     pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
     probe = make_probe(pg.target("db", admin={"user": f"low{user}", "passwordFile": str(pg.admin_file)}))
@@ -1511,7 +1511,7 @@ def lock_names(server):
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
-def test_locks_of_a_stranger_do_not_keep_a_leader_out(make_probe, hosted, user):
+def test_foreign_advisory_lock_does_not_block_a_leader(make_probe, hosted, user):
     """Any account may hold a lock of this name, without a right; its session is left as it is."""
     first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
     first.sync(**account(user))
@@ -1527,7 +1527,7 @@ def test_locks_of_a_stranger_do_not_keep_a_leader_out(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
-def test_locks_of_a_stranger_do_not_hide_a_leader(make_probe, hosted, user):
+def test_foreign_advisory_lock_does_not_hide_a_leader(make_probe, hosted, user):
     """It holds the locks of the coming leader, whose session the next one ends all the same."""
     first = make_probe(hosted.target("db", maxConnections=1), epoch=7)
     first.sync(**account(user))
@@ -1545,7 +1545,7 @@ def test_locks_of_a_stranger_do_not_hide_a_leader(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
-def test_session_of_an_earlier_leader_is_ended(make_probe, server, user):
+def test_session_of_former_leader_is_ended(make_probe, server, user):
     """Its connection is open when a later leader connects, which ends it before its own first change."""
     first = make_probe(server.target("db", maxConnections=1), epoch=37)
     first.sync(**account(user))
@@ -1574,7 +1574,7 @@ def test_leaders_of_two_clusters_do_not_end_each_other(make_probe, server, user)
 
 
 @pytest.mark.every_version("the takeover from an earlier leader")
-def test_session_of_an_earlier_leader_of_the_former_version_is_ended(make_probe, server, user):
+def test_session_of_leader_of_former_version_is_ended(make_probe, server, user):
     """Former versions named their sessions without the cluster."""
     with former_leader(server, 6) as former:
         later = make_probe(server.target("db", maxConnections=1), epoch=7)
@@ -1584,7 +1584,7 @@ def test_session_of_an_earlier_leader_of_the_former_version_is_ended(make_probe,
 
 
 @pytest.mark.every_version("the sessions of leaders, and when they began")
-def test_leader_stops_at_a_later_one_of_the_former_version(make_probe, pg, user):
+def test_leader_stops_for_later_leader_of_former_version(make_probe, pg, user):
     """After the way back to a former version its leader has connected.  A connection that began later is
     not stopped: that leader would be one of another cluster."""
     first = make_probe(pg.target("db", maxConnections=1), epoch=7)
@@ -1650,7 +1650,7 @@ def locked_view(maria):
             blocked.join()
 
 
-def test_definer_that_a_lock_hides_is_not_taken_for_none(make_probe, make_mariadb, user):
+def test_definer_hidden_by_a_lock_is_not_missed(make_probe, make_mariadb, user):
     """A view of a dropped account runs with the rights of the next one of its name.  While a tenant changes
     the view, the server leaves it out of its list, and after each two seconds does not even warn."""
     maria = make_mariadb()
@@ -1705,7 +1705,7 @@ def test_view_under_a_lock_is_waited_for_once_and_not_by_its_own_namespace(make_
 # --- rights of others do not delay what locks out
 
 
-def test_new_password_does_not_wait_for_rights(make_probe, server, user):
+def test_password_is_set_despite_failing_grants(make_probe, server, user):
     """They may be on a table that another client has dropped: the old password ends all the same."""
     probe = make_probe(server.target("db", allowCreateDatabases=["*"]))
     schema = {"schema": "s"} if server.engine == "postgresql" else {}
@@ -1720,7 +1720,7 @@ def test_new_password_does_not_wait_for_rights(make_probe, server, user):
     probe.drop(**account(user))
 
 
-def test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped(make_probe, make_postgres, user):
+def test_role_with_too_many_rights_is_still_managed(make_probe, make_postgres, user):
     """Another client has given it more than steward reads."""
     pg = make_postgres()
     probe = make_probe(pg.target("db", statementTimeoutSeconds=120))
@@ -1743,7 +1743,7 @@ def test_role_with_too_many_rights_of_others_is_changed_locked_and_dropped(make_
     assert not pg.exists(user)
 
 
-def test_rights_that_an_account_has_given_on_are_taken_back(make_probe, pg, user):
+def test_rights_passed_on_by_an_account_are_revoked(make_probe, pg, user):
     """A tenant with the grant option cannot keep his right by giving it to another account."""
     probe = make_probe(pg.target("db", allowCreateDatabases=["*"]))
     mine = {**account(user), "databases": [{"name": f"{user}_d"}]}

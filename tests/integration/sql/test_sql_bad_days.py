@@ -94,7 +94,7 @@ def after(state, scene, user):
 
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.parametrize("then", ["again", "delete"])
-def test_killed_at_every_statement(state, make_probe, user, scene, then):
+def test_kill_after_each_statement_is_completed(state, make_probe, user, scene, then):
     """SIGKILL after the n-th statement, for all n; the next run completes the work."""
     target = state.server.target("db")
     steady = make_probe(target)
@@ -131,7 +131,7 @@ def test_killed_at_every_statement(state, make_probe, user, scene, then):
     steady.drop(**after(state, "rotate", f"{user}r"))
 
 
-def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
+def test_mariadb_kill_before_grant_is_completed(make_probe, make_mariadb, user):
     """The connection is lost in between; when the server is back, the account is completed."""
     maria = make_mariadb()
     target = maria.target("db")
@@ -153,7 +153,7 @@ def test_server_killed_between_create_and_grant(make_probe, make_mariadb, user):
     assert probe.sync(**good)["statements"] == 1
 
 
-def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, user):
+def test_postgresql_kill_before_grant_is_completed(make_probe, make_postgres, user):
     """The role exists with its mark; the rights in the other database are granted later."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE app")
@@ -170,7 +170,7 @@ def test_postgres_killed_between_create_and_grant(make_probe, make_postgres, use
     assert "CREATE ON app.public.*" in probe.sync(**good)["granted"]
 
 
-def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
+def test_account_created_manually_meanwhile_is_not_owned(make_probe, maria, user):
     """steward was killed after its mark, then an account was created by hand: it is not owned."""
     make_probe(maria.target("db")).sync(**account("warm-up"))
     mortal = make_probe(maria.target("db"), die_after=1)
@@ -185,7 +185,7 @@ def test_an_account_made_by_hand_meanwhile(make_probe, maria, user):
 
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
-def test_read_only_mariadb(make_probe, make_mariadb, user):
+def test_read_only_mariadb_is_not_written(make_probe, make_mariadb, user):
     """A replica is not written to, even if the admin could do so."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
@@ -201,7 +201,7 @@ def test_read_only_mariadb(make_probe, make_mariadb, user):
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
 @pytest.mark.parametrize("refusal", ["looked up", "of a statement"])
-def test_connections_to_a_demoted_server_are_closed(make_probe, make_mariadb, user, refusal):
+def test_demoted_server_connections_are_closed(make_probe, make_mariadb, user, refusal):
     """After a failover the address leads to the new primary, and the old one still answers."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
@@ -219,7 +219,7 @@ def test_connections_to_a_demoted_server_are_closed(make_probe, make_mariadb, us
 
 
 @pytest.mark.every_version("read-only servers refuse by words and numbers of their own")
-def test_read_only_postgresql(make_probe, make_postgres, user):
+def test_read_only_postgresql_is_not_written(make_probe, make_postgres, user):
     """The same with default_transaction_read_only."""
     pg = make_postgres()
     pg.sql("ALTER ROLE \"steward-admin\" SET default_transaction_read_only = on")
@@ -230,7 +230,7 @@ def test_read_only_postgresql(make_probe, make_postgres, user):
 
 
 @pytest.mark.every_version("the protocol of the login")
-def test_wrong_admin_password(make_probe, server, tmp_path, user):
+def test_refused_admin_password_pauses_the_target(make_probe, server, tmp_path, user):
     """After a refusal the target is not used for a while; a new password is tried at once."""
     file = tmp_path / "password"
     file.write_text("not-the-Pa55word")
@@ -265,7 +265,7 @@ def test_wrong_admin_password(make_probe, server, tmp_path, user):
 
 
 @pytest.mark.every_version("the protocol of the login")
-def test_tls_is_verified(make_probe, server, tmp_path, user):
+def test_tls_modes_verify_ca_and_name(make_probe, server, tmp_path, user):
     """Wrong CA or name: no password is sent; weaker modes check less."""
     other = dbserver.make_ca(tmp_path / "other", "another CA")
     good = server.target("db")
@@ -291,7 +291,7 @@ def test_tls_is_verified(make_probe, server, tmp_path, user):
 
 
 @pytest.mark.parametrize("engine", ["mariadb", "postgresql"])
-def test_tls_for_another_name(make_probe, make_mariadb, make_postgres, engine, user):
+def test_certificate_for_another_name_is_refused_by_mode(make_probe, make_mariadb, make_postgres, engine, user):
     """A certificate of the right CA for another name: VerifyFull refuses it; VerifyCA accepts it on
     PostgreSQL (libmariadb cannot check the CA without the name).  libmariadb 3.4 does not check the
     name of a server at localhost or 127.0.0.1, so another address is used."""
@@ -309,7 +309,7 @@ def test_tls_for_another_name(make_probe, make_mariadb, make_postgres, engine, u
         probe.sync(**account(user))
 
 
-def test_server_without_tls(make_probe, make_mariadb, user):
+def test_server_without_tls_gets_no_plain_text(make_probe, make_mariadb, user):
     """If TLS is required but not offered, nothing is sent in plain text."""
     maria = make_mariadb("--skip-ssl")
     for mode in ("Require", "VerifyFull"):
@@ -354,7 +354,7 @@ def test_dead_servers_do_not_delay_others(make_probe, maria, pg, user):
 
 
 @pytest.mark.parametrize("engine", ("mariadb", "postgresql"))
-def test_failed_connection_tells_its_cause_and_what_to_look_at(make_probe, tmp_path, user, engine):
+def test_connection_error_names_cause_and_advice(make_probe, tmp_path, user, engine):
     """Where, and each of it once."""
     (tmp_path / "password").write_text("x")
 
@@ -386,7 +386,7 @@ def _end_connection(hole, linger):
     peer.close()
 
 
-def test_a_silent_statement(make_probe, make_mariadb, user):
+def test_statement_timeout_ends_a_silent_statement(make_probe, make_mariadb, user):
     """The server stops during a statement: the statement timeout ends it.  A ping has the connect timeout."""
     maria = make_mariadb()
     patient = make_probe(maria.target("db", statementTimeoutSeconds=600, connectTimeoutSeconds=1))
@@ -405,7 +405,7 @@ def test_a_silent_statement(make_probe, make_mariadb, user):
     wait.until("it to answer again", lambda: probe.ask("sync", **account(user))["result"] == 0)
 
 
-def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
+def test_failed_lookup_changes_nothing(make_probe, pg, make_mariadb, user):
     """D11: unknown does not mean absent; nothing is created, changed or dropped."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db", statementTimeoutSeconds=1))
@@ -437,7 +437,7 @@ def test_a_lookup_that_fails_half_way(make_probe, pg, make_mariadb, user):
     assert maria.logs_in(user, "s3cret-Pa55")
 
 
-def test_connections_come_back(make_probe, make_mariadb, user):
+def test_closed_idle_connections_are_replaced(make_probe, make_mariadb, user):
     """Idle connections that the server has closed are replaced without an error."""
     maria = make_mariadb()
     probe = make_probe(maria.target("db"))
@@ -451,7 +451,7 @@ def test_connections_come_back(make_probe, make_mariadb, user):
     probe.sync(**account(user))
 
 
-def test_cancel_ends_what_waits(make_probe, maria, user):
+def test_cancel_ends_waiting_calls(make_probe, maria, user):
     """A shutdown does not wait for a server."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
@@ -468,7 +468,7 @@ def test_cancel_ends_what_waits(make_probe, maria, user):
         assert "stopping" in report["error"]
 
 
-def test_many_at_once(make_probe, server, user):
+def test_more_calls_than_connections_are_served(make_probe, server, user):
     """More calls than connections in the pool: all are served, with at most four connections."""
     probe = make_probe(server.target("db"))
     database = [] if server.engine != "postgresql" else [grant("postgres", "CONNECT"),
@@ -499,7 +499,7 @@ def no_free_connection(pg):
 
 
 @pytest.mark.every_version("when a server with too many clients refuses a login")
-def test_accounts_with_rights_in_another_database_share_connections(make_probe, pg, user):
+def test_accounts_with_two_databases_share_connections(make_probe, pg, user):
     """A connection is to one database: with the rights read back, each account needs two of them.  Calls wait
     for those of others rather than close one to make another."""
     if not pg.sql("SELECT 1 FROM pg_database WHERE datname = 'other'"):
@@ -520,7 +520,7 @@ def test_accounts_with_rights_in_another_database_share_connections(make_probe, 
     assert sessions() - before <= 40, sessions() - before  # one for each account, or fewer; two without that
 
 
-def test_new_password_and_no_free_connection(make_probe, make_postgres, user):
+def test_unverifiable_new_password_is_set(make_probe, make_postgres, user):
     """The admin may not read verifiers, and whether the password is the account's cannot be tried: a
     new one is set, so that what is said to be set can log in; any other is left as it is."""
     pg = make_postgres("max_connections=16")

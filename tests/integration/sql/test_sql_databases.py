@@ -89,7 +89,7 @@ def unfinished(server):
 
 
 @pytest.mark.every_version("how databases are created and dropped")
-def test_created_kept_and_dropped(make_probe, server, user):
+def test_database_is_created_and_dropped_by_its_owner(make_probe, server, user):
     """Twice is once; only its own object drops it; a name may hold anything."""
     name = f"{user} {HARD}"
     probe = make_probe(server.target("db", **ALL))
@@ -110,7 +110,7 @@ def test_created_kept_and_dropped(make_probe, server, user):
 
 
 @pytest.mark.every_version("how databases are marked")
-def test_what_others_created(make_probe, server, user):
+def test_foreign_databases_are_not_touched(make_probe, server, user):
     """One without a mark, one of another object, and those of the server are not touched."""
     probe = make_probe(server.target("db", **ALL))
     make(server, f"{user}_foreign")
@@ -131,7 +131,7 @@ def test_what_others_created(make_probe, server, user):
 
 
 @pytest.mark.every_version("how databases are marked")
-def test_an_object_of_the_same_name_takes_over(make_probe, server, user):
+def test_object_with_new_uid_takes_the_database_over(make_probe, server, user):
     """As after a restore: it has another UID.  The former one can no longer drop the database."""
     probe = make_probe(server.target("db", **ALL))
     one(probe, "databases", wants(user, f"{user}_d"))
@@ -144,7 +144,7 @@ def test_an_object_of_the_same_name_takes_over(make_probe, server, user):
 
 
 @pytest.mark.every_version("how databases are created and dropped")
-def test_dropped_beneath(make_probe, server, user):
+def test_externally_dropped_database_is_recreated(make_probe, server, user):
     """It is created again, and belongs to the object."""
     probe = make_probe(server.target("db", **ALL))
     one(probe, "databases", wants(user, f"{user}_d"))
@@ -156,7 +156,7 @@ def test_dropped_beneath(make_probe, server, user):
 
 @pytest.mark.every_version("how databases are created and dropped")
 @pytest.mark.parametrize("op", ["databases", "undatabases"])
-def test_killed_after_each_statement(make_probe, server, user, op):
+def test_kill_after_each_statement_is_completed(make_probe, server, user, op):
     """SIGKILL after the n-th statement, for all n: the next run completes the work, and nothing is
     left of it."""
     target = server.target("db", **ALL)
@@ -181,7 +181,7 @@ def test_killed_after_each_statement(make_probe, server, user, op):
     assert one(steady, "undatabases", wants(f"{user}w", f"{user}_w"))["dropped"]
 
 
-def test_server_killed_in_the_middle(make_probe, make_postgres, user):
+def test_server_kill_before_the_mark_leaves_one_database(make_probe, make_postgres, user):
     """PostgreSQL dies between the creation and the mark; when it is back, there is one database."""
     pg = make_postgres()
     probe = make_probe(pg.target("db", **ALL), pause_after=1)
@@ -198,7 +198,7 @@ def test_server_killed_in_the_middle(make_probe, make_postgres, user):
     assert unfinished(pg) == []
 
 
-def test_another_client_is_faster(make_probe, server, user):
+def test_database_created_by_another_client_first_stays(make_probe, server, user):
     """The name is taken between the lookup and the creation: it stays the other client's."""
     target = server.target("db", **ALL)
     one(make_probe(target), "databases", wants(f"{user}w", f"{user}_w"))
@@ -216,7 +216,7 @@ def test_another_client_is_faster(make_probe, server, user):
 
 
 @pytest.mark.every_version("character sets and collations")
-def test_character_set(make_probe, server, user):
+def test_character_set_is_set_and_changed(make_probe, server, user):
     """Set at creation; changed on MySQL and MariaDB, and refused on PostgreSQL."""
     probe = make_probe(server.target("db", **ALL))
     first = {"name": f"{user}_d", "characterSet": "latin1"}
@@ -245,7 +245,7 @@ def test_character_set(make_probe, server, user):
 
 
 @pytest.mark.parametrize("attack", ["utf8mb4 COMMENT", "utf8; DROP", "a'b", "a`b"])
-def test_character_set_is_one_word(make_probe, hosted, user, attack):
+def test_character_set_must_be_a_single_word(make_probe, hosted, user, attack):
     """It is a keyword of the statement, and never more than that."""
     probe = make_probe(hosted.target("db", **ALL))
     for field in ("characterSet", "collation"):
@@ -253,7 +253,7 @@ def test_character_set_is_one_word(make_probe, hosted, user, attack):
         assert report["trouble"] == "FAILED" and f"{user}_d" not in names(hosted)
 
 
-def test_admin_without_the_right(make_probe, server, user):
+def test_missing_create_right_is_named(make_probe, server, user):
     """The message names the right; nothing is left."""
     admin = f"low{user}"
     if is_pg(server):
@@ -270,7 +270,7 @@ def test_admin_without_the_right(make_probe, server, user):
     assert not one(make_probe(target), "databases", wants(user, f"{user}_d"))["owned"]
 
 
-def test_lower_case_names(make_probe, make_mariadb, user):
+def test_lower_case_server_has_one_database(make_probe, make_mariadb, user):
     """A server that folds names has one database and one mark for both spellings."""
     maria = make_mariadb("--lower-case-table-names=1")
     probe = make_probe(maria.target("db", **ALL))
@@ -289,7 +289,7 @@ def extensions(pg, database):
 
 
 @pytest.mark.every_version("comments and privileges of databases")
-def test_others_cannot_connect(make_probe, pg, user):
+def test_other_accounts_cannot_connect(make_probe, pg, user):
     """An account of another tenant may not even connect, and may not change the mark."""
     probe = make_probe(pg.target("db", **ALL))
     probe.sync(**account(user))
@@ -306,7 +306,7 @@ def test_others_cannot_connect(make_probe, pg, user):
 
 
 @pytest.mark.every_version("comments and privileges of databases")
-def test_forged_mark(make_probe, pg, user):
+def test_forged_database_mark_gives_nothing(make_probe, pg, user):
     """A tenant that owns a database writes another object's mark on it: it stays the tenant's."""
     probe = make_probe(pg.target("db", **ALL, allowedExtensions=["*"]))
     one(probe, "databases", wants(user, f"{user}_model"))
@@ -323,7 +323,7 @@ def test_forged_mark(make_probe, pg, user):
 
 
 @pytest.mark.every_version("extensions")
-def test_extensions(make_probe, pg, user):
+def test_extensions_are_created_from_the_list(make_probe, pg, user):
     """In order, from the target's list only; one that the server has not, or that needs another."""
     probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pg_trgm", "cube", "earth*", "no*"]))
 
@@ -343,7 +343,7 @@ def test_extensions(make_probe, pg, user):
 
 
 @pytest.mark.every_version("extensions")
-def test_planted_objects(make_probe, pg, user):
+def test_planted_objects_allow_only_trusted_extensions(make_probe, pg, user):
     """While accounts can create objects where the script of an extension finds them, only trusted
     ones are created."""
     probe = make_probe(pg.target("db", **ALL, allowedExtensions=["dblink", "pg_trgm", "pageinspect"]))
@@ -385,7 +385,7 @@ def tenant(pg, probe, user, *grants):
 
 @pytest.mark.every_version("extensions")
 @pytest.mark.parametrize("kind", list(PLANTED))
-def test_extension_is_not_created_beside_what_an_account_has_planted(make_probe, pg, user, kind):
+def test_extension_waits_for_create_rights_to_end(make_probe, pg, user, kind):
     """Its right to create there has ended before the extension is asked for."""
     probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pageinspect"]))
     wanted = wants(user, {"name": f"{user}_d", "extensions": ["pageinspect"]})
@@ -403,7 +403,7 @@ def test_extension_is_not_created_beside_what_an_account_has_planted(make_probe,
 
 @pytest.mark.every_version("extensions")
 @pytest.mark.parametrize("prepared", [False, True], ids=["open", "prepared"])
-def test_extension_waits_for_transactions_that_may_plant_objects(make_probe, make_postgres, user, prepared):
+def test_extension_waits_for_open_transactions(make_probe, make_postgres, user, prepared):
     """A function of a transaction that is open is not seen, and would be at its end."""
     pg = make_postgres("max_prepared_transactions=2")
     probe = make_probe(pg.target("db", **ALL, allowedExtensions=["pageinspect"]))
@@ -422,7 +422,7 @@ def test_extension_waits_for_transactions_that_may_plant_objects(make_probe, mak
             assert report["trouble"] == "DENIED" and "a function" in report["error"], report
 
 
-def test_extension_is_not_created_with_a_required_one_in_a_schema_of_an_account(make_probe, user):
+def test_extension_dependency_in_tenant_schema_is_refused(make_probe, user):
     """The schemas of the extensions that it requires are in its script's path, and so is its own."""
     share = scratch.folder("extensions")  # the server may read it
     folder = share / "extension"
@@ -458,7 +458,7 @@ def test_extension_is_not_created_with_a_required_one_in_a_schema_of_an_account(
 
 
 @pytest.mark.every_version("databases from template0")
-def test_session_in_template1_does_not_block_the_creation_of_databases(make_probe, pg, user):
+def test_template1_session_does_not_block_creation(make_probe, pg, user):
     """Every account may connect to template1."""
     probe = make_probe(pg.target("db", **ALL))
     probe.sync(**account(f"{user}t"))
@@ -471,7 +471,7 @@ def test_session_in_template1_does_not_block_the_creation_of_databases(make_prob
 
 @pytest.mark.every_version("schemas")
 @pytest.mark.parametrize("admin", ["superuser", "createrole"])
-def test_schemas(make_probe, pg, user, admin):
+def test_schemas_are_owned_by_the_account(make_probe, pg, user, admin):
     """The account owns them, also those that a dropped account of the namespace left; one that belongs to
     another role stays its own."""
     more, maker, owner = {}, "root", f"n-{user}/app"
@@ -523,7 +523,7 @@ def owner_of(pg, name):
 
 @pytest.mark.every_version("owners of databases")
 @pytest.mark.parametrize("admin", ["superuser", "createrole"])
-def test_account_owns_its_database_until_its_end(make_probe, pg, user, admin):
+def test_account_owns_its_database_while_it_exists(make_probe, pg, user, admin):
     """The role that stays while its logins change; another account gets rights there; the admin is its owner
     again when the database is kept, when the object no longer asks for it, and to drop it."""
     target, name, object_name = target_of(pg, user, admin), f"{user}_d", f"ns{user}/{user}"
@@ -573,7 +573,7 @@ def test_account_owns_its_database_until_its_end(make_probe, pg, user, admin):
 
 @pytest.mark.every_version("settings of databases")
 @pytest.mark.parametrize("admin", ["superuser", "createrole"])
-def test_owner_of_a_database_harms_only_its_own(make_probe, pg, user, admin):
+def test_hostile_database_owner_harms_only_its_own(make_probe, pg, user, admin):
     """It is read-only, ends sessions at once, or takes none: others are served, and the end comes all the same.
     With another mark or none it stays, and its owner becomes the role without rights."""
     name, mine = f"{user}_d", {"uid": f"uid-{user}", "owner": f"ns{user}/{user}"}
@@ -623,7 +623,7 @@ def test_owner_of_a_database_harms_only_its_own(make_probe, pg, user, admin):
 
 @pytest.mark.every_version("sessions in the way of a drop")
 @pytest.mark.parametrize("session", ["superuser", "account"])
-def test_a_drop_that_a_session_prevents(make_probe, pg, user, session):
+def test_open_session_blocks_the_drop_with_a_reason(make_probe, pg, user, session):
     """An admin without SUPERUSER cannot end them all: the reason is told, and nothing is dropped.  When
     the session has ended, the database is."""
     pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE CREATEDB PASSWORD '{dbserver.ADMIN_PASSWORD}';"
@@ -645,7 +645,7 @@ def test_a_drop_that_a_session_prevents(make_probe, pg, user, session):
 
 
 @pytest.mark.every_version("names")
-def test_names_that_the_server_cuts(make_probe, pg, user):
+def test_overlong_names_are_refused(make_probe, pg, user):
     """Two names of more than 63 bytes would become one."""
     probe = make_probe(pg.target("db", **ALL))
     for wanted in ({"name": f"{user}{'x' * 64}"}, {"name": f"{user}_d", "schemas": ["y" * 64]},

@@ -56,7 +56,7 @@ def test_third_password_waits(probe, mysql, user):
 
 
 @pytest.mark.every_version("what a password that is set does to the second")
-def test_back_without_an_overlap(probe, mysql, user):
+def test_in_place_return_to_old_password_keeps_only_it(probe, mysql, user):
     """The second password becomes the only one: no copy of it stays that the next one would leave."""
     probe.sync(**account(user, ONE))
     probe.sync(**account(user, TWO), keep_old=True)
@@ -67,7 +67,7 @@ def test_back_without_an_overlap(probe, mysql, user):
     assert valid(mysql, user, ONE, TWO, THREE) == {THREE}
 
 
-def test_set_by_the_next_call(probe, mysql, user):
+def test_new_password_is_set_by_the_next_call(probe, mysql, user):
     """A call may only make room for the new password: what waits for nothing else says so."""
     probe.sync(**account(user, ONE))
     later = {"keep_old": True, "discard_old": True, "set_later": True}
@@ -91,7 +91,7 @@ def test_set_by_the_next_call(probe, mysql, user):
     assert valid(mysql, user, ONE, TWO, THREE) == {ONE, TWO}
 
 
-def test_hosts_wait_together(probe, mysql, user):
+def test_third_password_waits_for_all_hosts(probe, mysql, user):
     """steward died between two hosts; a third password changes neither of them."""
     hosts = ["%", "10.0.0.1"]
     probe.sync(**account(user, ONE, hosts=hosts))
@@ -106,7 +106,7 @@ def test_hosts_wait_together(probe, mysql, user):
     assert report["statements"] == 2 and not report["old_valid"]
 
 
-def test_password_that_no_client_reads_is_replaced(probe, mysql, user):
+def test_unread_second_password_is_replaced(probe, mysql, user):
     """An interrupted call set the second password; clients read the first, which stays valid."""
     probe.sync(**account(user, ONE))
     probe.sync(**account(user, TWO), keep_old=True)
@@ -123,7 +123,7 @@ def test_password_that_no_client_reads_is_replaced(probe, mysql, user):
 
 
 @pytest.mark.parametrize("die_after", [1, 2])
-def test_killed_after_each_statement(make_probe, mysql, user, die_after):
+def test_kill_after_each_statement_is_completed(make_probe, mysql, user, die_after):
     """The new password on one of two hosts, or on both: the next run ends the work, and no valid
     password ends on the way."""
     hosts = ["%", "10.0.0.1"]
@@ -139,7 +139,7 @@ def test_killed_after_each_statement(make_probe, mysql, user, die_after):
     assert olds == [["2"]]
 
 
-def test_another_plugin_cannot_keep_a_password(probe, mysql, user):
+def test_other_plugin_cannot_retain_a_password(probe, mysql, user):
     """The server cannot keep a password of another plugin: nothing is changed, and it is said."""
     probe.sync(**account(user, ONE))
     mysql.sql(f"ALTER USER {quote(user)}@'%' IDENTIFIED WITH sha256_password BY {quote(ONE)}")
@@ -160,7 +160,7 @@ def test_log_shows_no_password(probe, mysql, user):
 
 
 @pytest.mark.parametrize("engine", ["maria", "pg"])
-def test_servers_with_one_password(make_probe, maria, pg, user, engine):
+def test_single_password_servers_refuse_overlap(make_probe, maria, pg, user, engine):
     """MariaDB and PostgreSQL refuse it before anything is sent."""
     probe = make_probe({"maria": maria, "pg": pg}[engine].target("db"))
     assert "InPlace" in probe.fails("sync", "UNSUPPORTED", **account(user, ONE),

@@ -51,7 +51,7 @@ def defaults(pg, database):
 
 
 @pytest.mark.every_version("default privileges")
-def test_later_tables(post, pg, user, team):
+def test_grant_covers_later_tables(post, pg, user, team):
     """Of the owner of the schema, of a role with CREATE, of the owner of the database; revoked
     with the right; of no other schema."""
     grants = [grant(team, "SELECT", "UPDATE", schema=SCHEMA, table="*"),
@@ -83,7 +83,7 @@ def test_later_tables(post, pg, user, team):
 
 
 @pytest.mark.every_version("default privileges")
-def test_a_new_creator_and_the_drop(post, pg, user, team):
+def test_new_creator_role_is_found_at_next_check(post, pg, user, team):
     """A role that may create tables from now on is found at the next check; a drop leaves nothing."""
     grants = [grant(team, "SELECT", schema=SCHEMA, table="*", option=True)]
     post.sync(**account(user, grants=grants))
@@ -97,7 +97,7 @@ def test_a_new_creator_and_the_drop(post, pg, user, team):
 
 
 @pytest.mark.every_version("default privileges")
-def test_an_admin_without_the_creators_role(make_probe, make_postgres, user):
+def test_admin_without_creator_role_grants_at_next_check(make_probe, make_postgres, user):
     """The tables of roles that the admin cannot become get the right at the next check."""
     pg = make_postgres()
     pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE; CREATE ROLE alien SUPERUSER NOLOGIN')
@@ -132,7 +132,7 @@ def enters(pg, database, user, schema):
 
 
 @pytest.mark.every_version("default privileges")
-def test_rights_on_every_schema_are_on_later_ones_at_the_next_check(post, pg, user, team):
+def test_grant_on_all_schemas_covers_later_ones(post, pg, user, team):
     """Of any owner, and not on those of the server or of an extension; from all schemas to one, and to none."""
     grants = everywhere(team, routines=True)
     pg.sql("CREATE EXTENSION pageinspect; CREATE SCHEMA lone; ALTER EXTENSION pageinspect ADD SCHEMA lone; "
@@ -183,7 +183,7 @@ def test_rights_on_every_schema_are_on_later_ones_at_the_next_check(post, pg, us
 
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
-def test_refused_schema_takes_no_other_away(make_probe, pg, user):
+def test_refused_schema_does_not_affect_others(make_probe, pg, user):
     """The admin, without SUPERUSER, acts as the owners that it can act as, and names the other schema."""
     mixed, limited = f"mixed{user}", f"{user}_admin"
     pg.sql(f"CREATE ROLE {limited} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'; CREATE ROLE alien{user} "
@@ -203,7 +203,7 @@ def test_refused_schema_takes_no_other_away(make_probe, pg, user):
     assert probe.sync(**account(user, grants=everywhere(mixed)))["given"] == 0
 
 
-def test_schemas_of_an_attacker_take_no_place_of_others(post, pg, user, team):
+def test_many_foreign_schemas_do_not_displace_own(post, pg, user, team):
     """He makes more than rights are given on; the oldest of each owner have them, and the message tells."""
     grants = everywhere(team)[:2]
     post.sync(**account(user, grants=grants))
@@ -222,7 +222,7 @@ def test_schemas_of_an_attacker_take_no_place_of_others(post, pg, user, team):
     assert defaults(pg, team) == "0" and not enters(pg, team, user, "x2")
 
 
-def test_something_named_like_all_is_not_all(post, pg, user, team):
+def test_object_named_asterisk_is_not_all(post, pg, user, team):
     """An attacker's table or schema named "*", on which he gives a right."""
     grants = [grant(team, "SELECT", schema="*", table="*"), grant(team, "SELECT", schema="other", table="*")]
     post.sync(**account(user, grants=grants))

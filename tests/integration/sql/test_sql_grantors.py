@@ -60,7 +60,7 @@ def stage(pg, user):
 
 
 @pytest.mark.every_version("grantors")
-def test_exact_takes_rights_that_another_role_gave(make_probe, stage, user):
+def test_exact_policy_revokes_rights_of_other_grantors(make_probe, stage, user):
     """Also from those to whom the account has passed them on."""
     probe = make_probe(stage.pg.target("db"))
     wanted = account(user, grants=[grant(stage.shop, "CONNECT")], policy="Exact")
@@ -75,7 +75,7 @@ def test_exact_takes_rights_that_another_role_gave(make_probe, stage, user):
     assert report["revoked"] == 0 and report["foreign"] == "", report
 
 
-def test_many_rights_of_another_role_are_taken_in_few_statements(make_probe, stage, user):
+def test_many_foreign_grants_need_few_statements(make_probe, stage, user):
     """Their number is not the account's own: neither a statement nor a transaction may grow with it."""
     probe = make_probe(stage.pg.target("db"))
     stage.sql("CREATE TABLE s.own (i int)")
@@ -98,7 +98,7 @@ def test_many_rights_of_another_role_are_taken_in_few_statements(make_probe, sta
 
 
 @pytest.mark.every_version("PostgreSQL 16 has one membership for each grantor")
-def test_exact_takes_a_membership_that_another_role_gave(make_probe, stage, user):
+def test_exact_policy_revokes_foreign_membership(make_probe, stage, user):
     """A membership counts once for each role that gave it."""
     probe = make_probe(stage.pg.target("db"))
     wanted = account(user, policy="Exact")
@@ -110,7 +110,7 @@ def test_exact_takes_a_membership_that_another_role_gave(make_probe, stage, user
 
 
 @pytest.mark.every_version("grantors")
-def test_managed_keeps_rights_that_another_role_gave(make_probe, stage, user):
+def test_managed_policy_keeps_foreign_grants(make_probe, stage, user):
     """Only steward's own grant is taken, and the other one is told."""
     probe = make_probe(stage.pg.target("db"))
     probe.sync(**account(user, grants=[grant(stage.shop, "SELECT", schema="s", table="orders")]))
@@ -122,7 +122,7 @@ def test_managed_keeps_rights_that_another_role_gave(make_probe, stage, user):
 
 
 @pytest.mark.every_version("grantors")
-def test_right_that_the_admin_cannot_take_is_told_with_its_grantor(make_probe, stage, user):
+def test_unrevokable_right_names_its_grantor(make_probe, stage, user):
     """Exact is not said to be done, and nothing is said to be revoked; so for the drop."""
     probe = make_probe(stage.target())
     wanted = account(user, policy="Exact")
@@ -144,7 +144,7 @@ def test_right_that_the_admin_cannot_take_is_told_with_its_grantor(make_probe, s
 
 
 @pytest.mark.every_version("grantors")
-def test_drop_is_not_blocked_by_rights_that_another_role_gave(make_probe, stage, user):
+def test_foreign_grants_do_not_block_a_drop(make_probe, stage, user):
     """Also by one who has a right on a column only."""
     probe = make_probe(stage.pg.target("db"))
     probe.sync(**account(user))
@@ -156,7 +156,7 @@ def test_drop_is_not_blocked_by_rights_that_another_role_gave(make_probe, stage,
     assert not stage.pg.exists(user)
 
 
-def test_drop_of_a_role_with_rights_on_many_columns_needs_no_long_statement(make_probe, stage, user):
+def test_drop_with_many_column_grants_is_quick(make_probe, stage, user):
     """Its time is not that of the square of the columns."""
     probe = make_probe(stage.pg.target("db", statementTimeoutSeconds=2))
     probe.sync(**account(user))
@@ -169,7 +169,7 @@ def test_drop_of_a_role_with_rights_on_many_columns_needs_no_long_statement(make
 
 
 @pytest.mark.every_version("what CREATEROLE may do")
-def test_admin_without_superuser_gives_rights_as_the_owner(make_probe, stage, user):
+def test_admin_without_superuser_grants_as_owner(make_probe, stage, user):
     """On what another account creates: at once, at the next check, and to a later reader."""
     probe = make_probe(stage.target(allowCreateDatabases=["*"]))
     owner, late, app = f"{user}o", f"{user}l", f"{user}_app"
@@ -205,7 +205,7 @@ def test_admin_without_superuser_gives_rights_as_the_owner(make_probe, stage, us
 
 
 @pytest.mark.every_version("what CREATEROLE may do")
-def test_one_object_of_another_owner_keeps_no_other_from_its_right(make_probe, stage, user):
+def test_foreign_owned_object_does_not_block_other_grants(make_probe, stage, user):
     """The condition names it."""
     probe = make_probe(stage.target())
     stage.pg.sql(f"ALTER DATABASE {stage.shop} OWNER TO {stage.limited}")
@@ -222,7 +222,7 @@ def test_one_object_of_another_owner_keeps_no_other_from_its_right(make_probe, s
 
 
 @pytest.mark.every_version("before PostgreSQL 16 a membership lets others decide how the admin logs in")
-def test_admin_is_no_member_of_an_account_after_its_schemas(make_probe, stage, user):
+def test_admin_leaves_the_account_role_after_schemas(make_probe, stage, user):
     """Nor of the role that gets them with the drop, and gives them to the next account."""
     probe = make_probe(stage.target(allowCreateDatabases=["*"]))
     own = {"owner": f"{user}/object"}  # a namespace whose heir this admin makes

@@ -20,7 +20,7 @@ def post(make_probe, pg):
 
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
-def test_levels_on_mariadb(my, maria, user):
+def test_mariadb_grants_on_all_levels(my, maria, user):
     """Global, database, table; extended, reduced, repaired; each as the catalogue shows it."""
     maria.sql("CREATE DATABASE IF NOT EXISTS lv; CREATE TABLE IF NOT EXISTS lv.t (i INT); "
               "CREATE DATABASE IF NOT EXISTS other")
@@ -49,7 +49,7 @@ def test_levels_on_mariadb(my, maria, user):
 
 
 @pytest.mark.every_version("names of databases in grants")
-def test_wildcards_are_names(make_probe, hosted, user):
+def test_grant_wildcards_are_escaped(make_probe, hosted, user):
     """A database name in a grant is a pattern: "a_b" must not match "axb", and "50%" not "500"."""
     probe = make_probe(hosted.target("db"))
     for name in ("a_b", "axb", "50%", "500"):
@@ -65,7 +65,7 @@ def test_wildcards_are_names(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
-def test_policies_on_mariadb(my, maria, user):
+def test_mariadb_privilege_policies(my, maria, user):
     """Managed revokes what steward granted; Exact all others as well; Additive nothing."""
     maria.sql("CREATE DATABASE IF NOT EXISTS pol; CREATE TABLE IF NOT EXISTS pol.t (i INT, k INT)")
     app = [grant("pol", "SELECT", "INSERT")]
@@ -88,7 +88,7 @@ def test_policies_on_mariadb(my, maria, user):
         "statements"] == 1
 
 
-def test_a_right_that_was_there_is_not_ours(my, maria, user):
+def test_pre_existing_right_is_not_revoked(my, maria, user):
     """A right granted by an administrator stays when the object no longer asks for it."""
     my.sync(**account(user))
     maria.sql(f"CREATE DATABASE IF NOT EXISTS old; GRANT SELECT ON old.* TO '{user}'@'%'")
@@ -105,7 +105,7 @@ SERVER_RIGHTS = {
 
 
 @pytest.mark.every_version("names of privileges, and tables of dynamic ones")
-def test_rights_for_monitoring_and_backup_are_given_and_repaired(make_probe, hosted, user):
+def test_server_rights_are_granted_and_repaired(make_probe, hosted, user):
     """Each alone is shown, others are revoked with Exact, and none makes the account an admin."""
     probe, rights = make_probe(hosted.target("db")), SERVER_RIGHTS[hosted.engine]
     wanted = account(user, grants=[grant("*", *rights)], policy="Exact")
@@ -127,7 +127,7 @@ def test_rights_for_monitoring_and_backup_are_given_and_repaired(make_probe, hos
 
 
 @pytest.mark.every_version("the list of databases")
-def test_database_that_does_not_exist_is_told(make_probe, hosted, user):
+def test_grant_on_missing_database_is_reported(make_probe, hosted, user):
     """The server takes rights on it.  An account that may create the database is not told."""
     probe = make_probe(hosted.target("db"))
     wanted = account(user, grants=[grant(f"{user}_d", "SELECT")])
@@ -141,7 +141,7 @@ def test_database_that_does_not_exist_is_told(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("errors of the servers")
-def test_refusal_names_the_right_the_object_and_the_admin(make_probe, server, user):
+def test_refused_grant_names_right_object_and_admin(make_probe, server, user):
     """So that a DBA knows what to give, and to whom."""
     admin, shop = f"{user}_admin", f"{user}d"
     password = dbserver.ADMIN_PASSWORD
@@ -178,7 +178,7 @@ def test_failed_connection_names_server_and_account(make_probe, server, user):
     assert f'(127.0.0.1:{server.port}, account "{other}")' in report["error"], report
 
 
-def test_what_cannot_be_given(my, maria, user):
+def test_mariadb_invalid_grants_are_reported(my, maria, user):
     """Reported in an error message; the account itself is created."""
     report = my.fails("sync", "NO_OBJECT", **account(user, grants=[
         grant("nowhere", "SELECT", table="none")]))
@@ -211,7 +211,7 @@ def has(pg, user, what):
 
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
-def test_levels_on_postgresql(post, pg, user, tables):
+def test_postgresql_grants_on_all_levels(post, pg, user, tables):
     """Database, schema, all tables, all sequences, one table; two statements when settled."""
     report = post.sync(**account(user, grants=PG_GRANTS))
     assert "UPDATE WITH GRANT OPTION ON gr.public.one" in report["granted"]
@@ -251,7 +251,7 @@ def test_levels_on_postgresql(post, pg, user, tables):
 
 
 @pytest.mark.every_version("columns of the catalogue and names of privileges")
-def test_policies_on_postgresql(post, pg, user, tables):
+def test_postgresql_privilege_policies(post, pg, user, tables):
     """The same as on MariaDB."""
     mine = [grant("gr", "SELECT", schema="public", table="one")]
     post.sync(**account(user, grants=mine))
@@ -269,7 +269,7 @@ def test_policies_on_postgresql(post, pg, user, tables):
     assert post.sync(**account(user, grants=mine, policy="Exact"))["statements"] == 2
 
 
-def test_what_postgresql_cannot_give(post, pg, user, tables):
+def test_postgresql_invalid_grants_are_reported(post, pg, user, tables):
     """An object that does not exist, an invalid privilege."""
     for bad in (grant("nowhere", "SELECT", schema="public", table="*"),
                 grant("nowhere", "CONNECT"),
@@ -285,7 +285,7 @@ def test_what_postgresql_cannot_give(post, pg, user, tables):
 
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
-def test_drop_hands_over(post, pg, user, tables):
+def test_dropped_role_hands_its_objects_over(post, pg, user, tables):
     """D7: its objects, in every database, get a new owner; nothing is lost."""
     pg.sql("CREATE DATABASE second")
     pg.sql("CREATE ROLE heir NOLOGIN NOINHERIT")
@@ -302,7 +302,7 @@ def test_drop_hands_over(post, pg, user, tables):
         assert pg.sql(owner, database) == [["heir"]]
 
 
-def test_drop_that_is_blocked(post, pg, user):
+def test_blocked_drop_names_the_obstacle(post, pg, user):
     """The message names the obstacle; when it is removed, the drop succeeds."""
     pg.sql(f"CREATE DATABASE closed{user}")
     post.sync(**account(user))
@@ -317,7 +317,7 @@ def test_drop_that_is_blocked(post, pg, user):
     assert not pg.exists(user)
 
 
-def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user):
+def test_inaccessible_database_affects_one_object(make_probe, make_postgres, user):
     """Only that object fails; other accounts of the target are still reconciled."""
     pg = make_postgres()
     pg.sql("CREATE DATABASE walled")
@@ -341,7 +341,7 @@ def test_a_database_that_the_admin_may_not_enter(make_probe, make_postgres, user
 
 
 @pytest.mark.every_version("PostgreSQL 16 changed what CREATEROLE may do")
-def test_an_admin_who_is_no_superuser(make_probe, make_postgres, user):
+def test_admin_with_createrole_suffices(make_probe, make_postgres, user):
     """CREATEROLE suffices; a login checks the password, and drops reassign objects, too."""
     pg = make_postgres()
     pg.sql('ALTER ROLE "steward-admin" NOSUPERUSER CREATEROLE')
@@ -369,7 +369,7 @@ def on_columns(database, columns, *privileges, **more):
 
 
 @pytest.mark.every_version("columns of the catalogue, and what goes with a right on the table")
-def test_rights_on_columns(make_probe, server, user):
+def test_column_rights_are_granted_and_revoked(make_probe, server, user):
     """Given, repaired, taken, kept when the right on the whole table goes, and alone with Exact; a dropped column
     is told, and all else is done."""
     pg, shop = server.engine == "postgresql", f"{user}d"
@@ -426,7 +426,7 @@ def test_rights_on_columns(make_probe, server, user):
 
 
 @pytest.mark.every_version("the server's own columns")
-def test_rights_on_columns_of_the_server_itself_are_seen(make_probe, pg, user):
+def test_column_rights_on_system_tables_are_seen(make_probe, pg, user):
     """They are given like others, and with Exact another client's are taken."""
     probe = make_probe(pg.target("db"))
     pg.sql(f"CREATE TABLE {user}_t (a int)")
@@ -442,7 +442,7 @@ def test_rights_on_columns_of_the_server_itself_are_seen(make_probe, pg, user):
 
 
 @pytest.mark.every_version("tables of routines and of their definers")
-def test_routines_of_mysql_and_mariadb(make_probe, hosted, user):
+def test_routine_rights_exclude_privileged_definers(make_probe, hosted, user):
     """A function and a procedure of one name; none that runs with the rights of a privileged account, also when
     it becomes one later."""
     shop = f"{user}d"

@@ -59,7 +59,7 @@ MODES = [("", "plain"), ("NO_BACKSLASH_ESCAPES", "no-backslash"),
 
 
 @pytest.mark.parametrize("mode", [m for m, _ in MODES], ids=[i for _, i in MODES])
-def test_mariadb(make_mariadb, make_probe, mode):
+def test_mariadb_quoting_of_hostile_names(make_mariadb, make_probe, mode):
     """Every account has exactly the requested name and rights, and no other is changed."""
     maria = make_mariadb(f"--sql-mode={mode}")
     count = COUNT if mode in ("", "NO_BACKSLASH_ESCAPES") else 100
@@ -107,7 +107,7 @@ def quiet(probe, server):
 
 
 @pytest.mark.parametrize("conforming", ["on", "off"])
-def test_postgresql(make_postgres, make_probe, conforming):
+def test_postgresql_quoting_of_hostile_names(make_postgres, make_probe, conforming):
     """The same, with backslashes that are escapes in plain strings, and without."""
     pg = make_postgres(f"standard_conforming_strings={conforming}", "backslash_quote=safe_encoding")
     count = COUNT if conforming == "on" else 200
@@ -137,7 +137,7 @@ def test_postgresql(make_postgres, make_probe, conforming):
     quiet(probe, pg)
 
 
-def test_names_that_would_become_others(maria, pg, make_probe):
+def test_names_the_server_would_change_are_refused(maria, pg, make_probe):
     """Refused before any statement: names that the server would truncate, fold or reinterpret."""
     my, post = make_probe(maria.target("db")), make_probe(pg.target("db"))
     for user in ("emoji😀", "blank ", "", "x" * 81):
@@ -165,7 +165,7 @@ def test_names_that_would_become_others(maria, pg, make_probe):
     assert mariadb.quote("it's") == "'it''s'"
 
 
-def test_a_database_with_a_hostile_name(pg, make_probe, user):
+def test_postgresql_connects_to_hostile_database_name(pg, make_probe, user):
     """PostgreSQL: the connection uses the same name."""
     probe = make_probe(pg.target("db"))
     for number, database in enumerate(fitting(hostile(8, 40, True, 7), 63)):

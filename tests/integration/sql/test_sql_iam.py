@@ -36,7 +36,7 @@ def stored(server, user):
 
 
 @pytest.mark.every_version("memberships, and who may read pg_authid")
-def test_role_without_a_password(make_probe, rds_iam, user):
+def test_iam_role_has_no_password(make_probe, rds_iam, user):
     """A member of rds_iam; a password that an administrator sets is removed, a membership that he takes is
     given back, and Exact leaves it."""
     probe = make_probe(rds_iam.target("db"))
@@ -53,7 +53,7 @@ def test_role_without_a_password(make_probe, rds_iam, user):
 
 
 @pytest.mark.every_version("memberships, and who may read pg_authid")
-def test_admin_that_may_not_read_passwords_tries_no_login(make_probe, rds_iam, user, tmp_path):
+def test_iam_role_is_not_checked_by_login(make_probe, rds_iam, user, tmp_path):
     """As on RDS: an adopted role loses its password, and later comparisons change nothing."""
     low = f"low{user}"
     rds_iam.sql(f"CREATE ROLE {low} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'; "
@@ -71,7 +71,7 @@ def test_admin_that_may_not_read_passwords_tries_no_login(make_probe, rds_iam, u
     rds_iam.sql(f"DROP OWNED BY {low} CASCADE; DROP ROLE {low}")
 
 
-def test_target_that_does_not_allow_it_gives_no_role(make_probe, rds_iam, user):
+def test_iam_role_needs_allow_iam(make_probe, rds_iam, user):
     """The role is the server's own: only allowIAM of the target, for such an account, gives it."""
     probe = make_probe(rds_iam.target("db", allowIAM=False), rds_iam.target("all", allowedRoles=["*"]))
     report = probe.ask("sync", **iam(user, rds_iam))
@@ -83,7 +83,7 @@ def test_target_that_does_not_allow_it_gives_no_role(make_probe, rds_iam, user):
         probe.drop(**account(name))
 
 
-def test_server_without_iam(make_probe, pg, user):
+def test_server_without_iam_role_is_reported(make_probe, pg, user):
     """The role is not there: the account is, and has no login that works."""
     probe = make_probe(pg.target("db"))
     report = probe.ask("sync", **iam(user, pg))
@@ -94,7 +94,7 @@ def test_server_without_iam(make_probe, pg, user):
 
 
 @pytest.mark.every_version("the grammar of CREATE USER")
-def test_plugin_of_iam_is_asked_for(make_probe, hosted, user):
+def test_missing_iam_plugin_leaves_no_account(make_probe, hosted, user):
     """The server takes the statement, and lacks the plugin; no account is left."""
     probe = make_probe(hosted.target("db"))
     report = probe.ask("sync", **iam(user, hosted))
@@ -105,7 +105,7 @@ def test_plugin_of_iam_is_asked_for(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("the protocol of the login")
-def test_token_of_the_admin_is_read_at_each_login(make_probe, server, tmp_path, user):
+def test_admin_token_is_read_at_each_login(make_probe, server, tmp_path, user):
     """Another process renews the file.  An open connection outlives its token, the next login takes the new
     one, and one that was refused is tried again as soon as the file is another, without a wait."""
     name, token = f"token{user}", tmp_path / "token"

@@ -112,7 +112,7 @@ def test_rights_of_another_cluster_are_not_adopted(make_probe, server, user):
 
 
 @pytest.mark.every_version("how accounts and databases are marked")
-def test_marks_of_a_former_version_are_completed(make_probe, server, user):
+def test_marks_of_former_version_get_the_cluster(make_probe, server, user):
     """Marks without a cluster: the object with their UID completes them, and no other takes them."""
     probe = make_probe(server.target("db", **ALL))
     make_both(probe, server, user)
@@ -138,7 +138,7 @@ def test_marks_of_a_former_version_are_completed(make_probe, server, user):
     assert f"{user}_d" not in names(server) and not server.logs_in(user, "s3cret-Pa55")
 
 
-def test_the_column_is_added_after_a_crash(make_probe, hosted, user):
+def test_missing_mark_column_is_added_after_a_crash(make_probe, hosted, user):
     """MySQL and MariaDB: only one of the two tables has the column yet, or the admin may not add it."""
     target = hosted.target("db", **ALL)
     probe = make_probe(target)
@@ -161,7 +161,7 @@ def test_the_column_is_added_after_a_crash(make_probe, hosted, user):
 
 
 @pytest.mark.every_version("how accounts and databases are marked")
-def test_nothing_is_done_without_an_identity(make_probe, server, user):
+def test_unknown_cluster_uid_changes_nothing(make_probe, server, user):
     """A caller that does not know its cluster changes nothing, of its own either."""
     probe = make_probe(server.target("db", **ALL))
     make_both(probe, server, user)
@@ -190,7 +190,7 @@ def found(probe, user, cluster=CLUSTER):
 
 
 @pytest.mark.every_version("how accounts and databases are marked")
-def test_marks_are_listed_until_they_are_kept_or_gone(make_probe, server, user):
+def test_marks_of_retained_accounts_are_not_listed(make_probe, server, user):
     """A sweep reads the marks of this cluster.  What an object left on purpose, a locked account or a
     retained database, is not in the list, until an object has it again."""
     probe = make_probe(server.target("db", **ALL))
@@ -215,7 +215,7 @@ def test_marks_are_listed_until_they_are_kept_or_gone(make_probe, server, user):
     assert not found(probe, user)
 
 
-def test_a_kept_database_that_is_dropped_by_hand_leaves_no_mark(make_probe, server, user):
+def test_manually_dropped_retained_database_has_no_mark(make_probe, server, user):
     """Retained, then dropped by a DBA: the object's end removes what is left of its mark."""
     probe = make_probe(server.target("db", **ALL))
     make_both(probe, server, user)
@@ -252,7 +252,7 @@ def test_marks_are_listed_in_pages(make_probe, server, user):
         probe.drop(**account(user))
 
 
-def test_a_forged_mark_of_a_database_is_not_listed(make_probe, pg, user):
+def test_forged_database_mark_is_not_listed(make_probe, pg, user):
     """A tenant that owns a database could write any comment: the sweep does not read it."""
     probe = make_probe(pg.target("db", **ALL))
     mark = f'{{"steward":1,"cluster":"{CLUSTER}","owner":"shop/victim","uid":"u","rights":[]}}'

@@ -68,7 +68,7 @@ def check_life(probe, server, user, plugin):
 
 
 @pytest.mark.every_version("statements and verifiers of plugins")
-def test_life_on_mariadb(make_probe, maria_loaded, user):
+def test_mariadb_account_with_each_plugin(make_probe, maria_loaded, user):
     """Each plugin of a server of MariaDB."""
     server, plugins = maria_loaded
     probe = make_probe(server.target("db"))
@@ -79,7 +79,7 @@ def test_life_on_mariadb(make_probe, maria_loaded, user):
 
 
 @pytest.mark.every_version("statements and verifiers of plugins")
-def test_life_on_mysql(make_probe, mysql, user):
+def test_mysql_account_with_each_plugin(make_probe, mysql, user):
     """Each plugin of a server of MySQL that it has loaded."""
     probe = make_probe(mysql.target("db"))
     for plugin in ("caching_sha2_password", "sha256_password"):
@@ -87,7 +87,7 @@ def test_life_on_mysql(make_probe, mysql, user):
 
 
 @pytest.mark.every_version("statements and verifiers of plugins")
-def test_servers_verifier_is_recognized(make_probe, maria_loaded, user):
+def test_verifier_made_by_the_server_is_recognized(make_probe, maria_loaded, user):
     """A password that the server itself hashed, with a salt of its own, is not written again."""
     server, plugins = maria_loaded
     probe = make_probe(server.target("db"))
@@ -101,7 +101,7 @@ def test_servers_verifier_is_recognized(make_probe, maria_loaded, user):
 
 
 @pytest.mark.every_version("statements and verifiers of plugins")
-def test_change_on_mariadb(make_probe, maria_loaded, user):
+def test_mariadb_plugin_change_keeps_the_password(make_probe, maria_loaded, user):
     """The password stays, from each plugin to each other one; a way that another client added ends."""
     server, plugins = maria_loaded
     probe = make_probe(server.target("db"))
@@ -118,7 +118,7 @@ def test_change_on_mariadb(make_probe, maria_loaded, user):
 
 
 @pytest.mark.every_version("statements and verifiers of plugins")
-def test_change_on_mysql(make_probe, mysql, user):
+def test_mysql_plugin_change_keeps_the_password(make_probe, mysql, user):
     """The password stays, and what another client changed is repaired, with its password or not."""
     probe = make_probe(mysql.target("db"))
     probe.sync(**account(user, ONE))
@@ -136,7 +136,7 @@ def test_change_on_mysql(make_probe, mysql, user):
 
 
 @pytest.mark.every_version("the numbers of the servers' errors")
-def test_plugin_that_is_not_loaded(make_probe, hosted, user):
+def test_unloaded_plugin_is_reported(make_probe, hosted, user):
     """Neither made nor changed: the account stays as it is, and the trouble is not another one."""
     plugin = "mysql_native_password" if hosted.engine == "mysql" else "ed25519"
     probe = make_probe(hosted.target("db"))
@@ -152,7 +152,7 @@ def test_plugin_that_is_not_loaded(make_probe, hosted, user):
 
 
 @pytest.mark.parametrize("plugin", [None, "ed25519", "mysql_native_password"])
-def test_policy_sees_the_password(make_probe, make_mariadb, user, plugin):
+def test_password_policy_applies_with_a_plugin(make_probe, make_mariadb, user, plugin):
     """The server checks what it is sent; a named plugin does not avoid its policy."""
     maria = make_mariadb("--plugin-load-add=auth_ed25519", "--plugin-load-add=simple_password_check")
     probe = make_probe(maria.target("db"))
@@ -164,7 +164,7 @@ def test_policy_sees_the_password(make_probe, make_mariadb, user, plugin):
     assert report["statements"] == 1
 
 
-def test_old_password_outlasts_a_change(make_probe, mysql, user):
+def test_mysql_plugin_change_waits_for_the_old_password(make_probe, mysql, user):
     """MySQL ends the old password together with its plugin, so the change waits for its end."""
     probe = make_probe(mysql.target("db"))
     new = {"auth_plugin": "sha256_password"}
@@ -187,7 +187,7 @@ def test_old_password_outlasts_a_change(make_probe, mysql, user):
     assert mysql.logs_in(user, TWO) and mysql.logs_in(user, THREE)
 
 
-def test_repair_does_not_wait(make_probe, mysql, user):
+def test_plugin_repair_is_immediate(make_probe, mysql, user):
     """Another client replaced the password and its plugin: clients need the right one at once."""
     probe = make_probe(mysql.target("db"))
     old = {"auth_plugin": "caching_sha2_password", "old_stays": True}
@@ -202,7 +202,7 @@ def test_repair_does_not_wait(make_probe, mysql, user):
     assert mysql.logs_in(user, TWO) and not mysql.logs_in(user, THREE)
 
 
-def test_plugin_and_password_at_once(make_probe, mysql, user):
+def test_mysql_plugin_and_password_change_together_is_refused(make_probe, mysql, user):
     """MySQL keeps no password of another plugin: nothing is changed, and it is said."""
     probe = make_probe(mysql.target("db"))
     probe.sync(**account(user, ONE))
@@ -215,7 +215,7 @@ def test_plugin_and_password_at_once(make_probe, mysql, user):
 
 
 @pytest.mark.parametrize("die_after", [1, 2])
-def test_killed_after_each_statement(make_probe, mysql, user, die_after):
+def test_kill_after_each_statement_is_completed(make_probe, mysql, user, die_after):
     """One of two hosts has the new plugin, or both: the next run ends the work."""
     hosts = ["%", "10.0.0.1"]
     make_probe(mysql.target("db")).sync(**account(user, ONE, hosts=hosts))
@@ -230,7 +230,7 @@ def test_killed_after_each_statement(make_probe, mysql, user, die_after):
         [["sha256_password"]]
 
 
-def test_adopted_with_a_plugin(make_probe, mysql, user):
+def test_adopted_account_gets_the_plugin(make_probe, mysql, user):
     """An account that is taken over gets the plugin, too."""
     mysql.sql(f"CREATE USER {quote(user)}@'%' IDENTIFIED WITH sha256_password BY {quote(ONE)}")
     probe = make_probe(mysql.target("db", allowAdoption=["*"]))
@@ -239,6 +239,6 @@ def test_adopted_with_a_plugin(make_probe, mysql, user):
     assert mysql.logs_in(user, ONE)
 
 
-def test_lines():
+def test_all_mariadb_lines_have_known_plugins():
     """The plugins of each line of MariaDB are known here."""
     assert set(LOADED) == set(sampled.lines("MARIADB"))

@@ -58,7 +58,7 @@ def refused(probe, user, *roles, trouble="DENIED", **more):
 
 
 @pytest.mark.every_version("tables of roles in the catalogue")
-def test_given_kept_and_revoked(make_probe, server, readable, user):
+def test_role_is_granted_and_revoked(make_probe, server, readable, user):
     """A login has the rights of the role at once; without the role, no longer."""
     roles = [f"{user}_{HARD}", f"{user}_two"]
     for role in roles:
@@ -87,7 +87,7 @@ def test_given_kept_and_revoked(make_probe, server, readable, user):
 
 
 @pytest.mark.every_version("tables of roles in the catalogue")
-def test_what_is_not_given(make_probe, server, readable, user):
+def test_roles_outside_the_list_are_refused(make_probe, server, readable, user):
     """An attacker names a role beyond the list, one that can log in, another tenant's account."""
     probe = make_probe(server.target("db", allowedRoles=[f"{user}_*"]))
     make_role(server, f"other{user}", readable)
@@ -120,7 +120,7 @@ MY_ADMINS = {"super": "GRANT CREATE USER ON *.* TO {r}", "all": "GRANT SELECT ON
 
 
 @pytest.mark.every_version("tables of roles in the catalogue")
-def test_a_role_that_becomes_admin_is_revoked(make_probe, server, readable, user):
+def test_role_that_becomes_admin_is_revoked(make_probe, server, readable, user):
     """A role with rights of an administrator is refused, and revoked from an account that has it."""
     probe = make_probe(server.target("db", allowedRoles=[f"{user}_*"]))
     for what, sql in (PG_ADMINS if server.engine == "postgresql" else MY_ADMINS).items():
@@ -135,7 +135,7 @@ def test_a_role_that_becomes_admin_is_revoked(make_probe, server, readable, user
 
 
 @pytest.mark.every_version("roles of the server")
-def test_roles_of_the_server_for_monitoring_are_given_by_name(make_probe, pg, user):
+def test_predefined_roles_are_granted_by_name_only(make_probe, pg, user):
     """A pattern does not have them, a list does not have others, and nothing may have been added to one."""
     pattern = make_probe(pg.target("db", allowedRoles=["*"]))
     refused(pattern, user, "pg_monitor")
@@ -157,7 +157,7 @@ def test_roles_of_the_server_for_monitoring_are_given_by_name(make_probe, pg, us
 
 
 @pytest.mark.every_version("tables of roles in the catalogue")
-def test_killed_between_any_two_statements(make_probe, server, readable, user):
+def test_kill_between_statements_is_completed(make_probe, server, readable, user):
     """What was granted is known to be steward's, and is revoked later."""
     make_role(server, f"{user}_role", readable)
     target = server.target("db", allowedRoles=[f"{user}_*"])

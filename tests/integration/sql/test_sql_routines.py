@@ -59,7 +59,7 @@ def may(pg, team, user, signature, option=False):
 
 
 @pytest.mark.every_version(WHY)
-def test_by_name(post, pg, user, team):
+def test_named_routine_grant_covers_all_signatures(post, pg, user, team):
     """All signatures of a name, and no other name; repaired; revoked."""
     grants = [routine(team, "f"), routine(team, "p", "ALL", option=True)]
     found = post.sync(**account(user, grants=grants))
@@ -83,7 +83,7 @@ def test_by_name(post, pg, user, team):
 
 
 @pytest.mark.every_version(WHY)
-def test_all_and_later(post, pg, user, team):
+def test_grant_on_all_routines_covers_later_ones(post, pg, user, team):
     """All of a schema, those that are created later at once, and none after the grant is removed."""
     grants = [routine(team, "*")]
     post.sync(**account(user, grants=grants))
@@ -117,7 +117,7 @@ DANGEROUS = {
 
 
 @pytest.mark.every_version(WHY)
-def test_what_is_never_given(post, pg, user, team):
+def test_dangerous_routines_are_never_granted(post, pg, user, team):
     """A tenant asks for functions that would make it an admin: by name, by "*", and ahead of time."""
     make(pg, team, None, "before()", how=DANGEROUS["of_root()"])
     post.sync(**account(user, grants=[routine(team, "*")]))
@@ -133,7 +133,7 @@ def test_what_is_never_given(post, pg, user, team):
 
 
 @pytest.mark.every_version(WHY)
-def test_an_owner_that_becomes_privileged(post, pg, user, team):
+def test_routines_of_privileged_owner_are_revoked(post, pg, user, team):
     """Its functions get the right by default privileges until the next check takes both back."""
     grants = [routine(team, "*")]
     post.sync(**account(user, grants=grants))
@@ -147,7 +147,7 @@ def test_an_owner_that_becomes_privileged(post, pg, user, team):
 
 
 @pytest.mark.every_version(WHY)
-def test_the_only_one_becomes_privileged(post, pg, user, team):
+def test_named_routine_of_privileged_owner_is_revoked(post, pg, user, team):
     """A function that was given by name, and may no longer be given: refused, and taken back."""
     grants = [routine(team, "g")]
     post.sync(**account(user, grants=grants))
@@ -161,7 +161,7 @@ def test_the_only_one_becomes_privileged(post, pg, user, team):
 
 
 @pytest.mark.every_version(WHY)
-def test_of_an_extension(post, pg, user, team):
+def test_routines_of_an_extension_are_not_granted(post, pg, user, team):
     """An extension that is installed after the grant: its functions are not given."""
     post.sync(**account(user, grants=[routine(team, "*")]))
     pg.sql(f"CREATE FUNCTION {quoted(SCHEMA)}.member() RETURNS int LANGUAGE sql AS 'SELECT 1'; "

@@ -21,7 +21,7 @@ def make_admin(server, name):
 
 
 @pytest.mark.every_version("names of rights, and the catalogues that show them")
-def test_statements_give_what_the_admin_lacks(make_probe, server, user):
+def test_suggested_statements_give_missing_rights(make_probe, server, user):
     """Each missing right is named with a statement; after these statements none is missing, and accounts
     can be made."""
     target = server.target("db", admin=make_admin(server, f"low{user}"), allowCreateDatabases=["*"])
@@ -42,7 +42,7 @@ def test_statements_give_what_the_admin_lacks(make_probe, server, user):
 
 
 @pytest.mark.every_version("names of rights, and the catalogues that show them")
-def test_an_admin_lacks_nothing(make_probe, server):
+def test_superuser_admin_lacks_nothing(make_probe, server):
     """The server's own superuser, over a connection with TLS and one without."""
     report = make_probe(server.target("db")).ask("server")
     assert report["result"] == 0 and report["missing"] == [] and report["tls"] == "TLSv1.3", report
@@ -53,7 +53,7 @@ def test_an_admin_lacks_nothing(make_probe, server):
         assert report["trouble"] == "FINE" and report["tls"] == "", report
 
 
-def test_what_keeps_doctor_from_asking(make_probe, server, tmp_path):
+def test_wrong_password_and_dead_server_are_reported(make_probe, server, tmp_path):
     """A wrong password, and a server that is not there."""
     wrong = tmp_path / "wrong"
     wrong.write_text("wr0ng-Pa55")
@@ -110,7 +110,7 @@ def test_admin_logs_in_with_a_certificate(make_probe, server, tmp_path, user):
 
 
 @pytest.mark.every_version("the protocol of the login")
-def test_certificate_of_the_admin_is_not_shown_for_an_account(make_probe, pg, tmp_path, user):
+def test_admin_certificate_is_not_used_to_check_accounts(make_probe, pg, tmp_path, user):
     """An admin that may not read passwords compares one by a login.  With the admin's certificate, the
     server would let any password in, and a new one would not be set."""
     low = f"low{user}"
@@ -125,7 +125,7 @@ def test_certificate_of_the_admin_is_not_shown_for_an_account(make_probe, pg, tm
     pg.sql(f"DROP OWNED BY {low} CASCADE; DROP ROLE {low}")
 
 
-def test_what_is_wrong_with_the_certificate_of_an_admin(make_probe, server, tmp_path):
+def test_bad_admin_certificate_names_the_file(make_probe, server, tmp_path):
     """The error names the file; the server is not asked."""
     good = make_admin_pair(server, tmp_path / "good")
     other = make_admin_pair(server, tmp_path / "other")

@@ -25,7 +25,7 @@ def stored(pg, role):
 
 
 @pytest.mark.every_version("pg_db_role_setting and how it stores lists")
-def test_settings_are_given_compared_and_repaired(make_probe, pg, user):
+def test_settings_are_set_and_repaired(make_probe, pg, user):
     """Those of a DBA that the target does not allow stay; the allowed ones that are not asked for go."""
     probe = make_probe(pg.target("db", allowedSettings=ALLOWED))
     pg.sql(f"CREATE DATABASE {user}_d")
@@ -56,7 +56,7 @@ def test_settings_are_given_compared_and_repaired(make_probe, pg, user):
 
 
 @pytest.mark.every_version("contexts of settings")
-def test_setting_that_an_account_may_not_change_itself_is_never_set(make_probe, pg, user):
+def test_superuser_only_setting_is_never_set(make_probe, pg, user):
     """A careless list of the target, and an admin that is a superuser, whose ALTER ROLE the server takes."""
     attacks = ["zero_damaged_pages", "temp_file_limit", "dynamic_library_path", "track_activities",
                "no_such_setting"]
@@ -74,7 +74,7 @@ def test_setting_that_an_account_may_not_change_itself_is_never_set(make_probe, 
     pg.sql(f"DROP ROLE {user}_other")
 
 
-def test_account_with_a_huge_setting_gets_its_password_and_is_dropped(make_probe, pg, user):
+def test_huge_setting_does_not_block_password_or_drop(make_probe, pg, user):
     """An account sets its own search_path to any length.  It is not read as a whole, and is repaired."""
     probe = make_probe(pg.target("db", allowedSettings=ALLOWED))
     wanted = {"settings": [setting("work_mem", "8MB")]}
@@ -88,7 +88,7 @@ def test_account_with_a_huge_setting_gets_its_password_and_is_dropped(make_probe
     probe.drop(**account(user, **wanted))
 
 
-def test_password_does_not_wait_for_settings_that_cannot_be_read(make_probe, pg, user):
+def test_unreadable_settings_do_not_block_the_password(make_probe, pg, user):
     """The server may refuse or fail to unpack them."""
     pg.sql(f"CREATE ROLE low{user} LOGIN CREATEROLE PASSWORD '{dbserver.ADMIN_PASSWORD}'")
     probe = make_probe(pg.target("db", allowedSettings=ALLOWED, admin={
@@ -105,7 +105,7 @@ def test_password_does_not_wait_for_settings_that_cannot_be_read(make_probe, pg,
     pg.sql(f"DROP ROLE low{user}")
 
 
-def test_setting_that_the_server_refuses_is_told(make_probe, pg, user):
+def test_refused_setting_is_reported(make_probe, pg, user):
     """A value that is not valid and a database that does not exist; all else is done."""
     probe = make_probe(pg.target("db", allowedSettings=ALLOWED))
     for bad in (setting("work_mem", "eight'; DROP ROLE x"), setting("work_mem", "8MB", f"{user}_none")):
@@ -116,7 +116,7 @@ def test_setting_that_the_server_refuses_is_told(make_probe, pg, user):
         assert stored(pg, user) == {("", "statement_timeout"): "5s"}
 
 
-def test_both_logins_get_the_settings_of_the_object(make_probe, pg, user):
+def test_settings_apply_to_both_logins(make_probe, pg, user):
     """From the role that they act as."""
     probe = make_probe(pg.target("db", allowedSettings=ALLOWED))
     for value in ("app, public", "other"):

@@ -19,7 +19,7 @@ def give_columns(server, database, role):
                    f"{'WITH GRANT OPTION' if pg else ''}", *[database] * pg)
 
 
-def test_rights_of_other_clients_keep_nothing_from_being_done(server, make_probe, user):
+def test_many_foreign_rights_do_not_block_changes(server, make_probe, user):
     """Managed does not need to know them.  Exact takes some at each check, and says that there are more."""
     pg = server.engine == "postgresql"
     schema = {"schema": "public"} if pg else {}
@@ -49,7 +49,7 @@ def test_rights_of_other_clients_keep_nothing_from_being_done(server, make_probe
     probe.drop(**exact)
 
 
-def test_rights_of_the_object_are_known_beside_a_sample_without_them(hosted, make_probe, user):
+def test_own_rights_are_found_among_many_others(hosted, make_probe, user):
     """Other clients' rights come first in the server's tables."""
     hosted.sql(f"CREATE DATABASE {user}_d; CREATE TABLE {user}_d.own (i int)")
     probe = make_probe(hosted.target("db"))
@@ -69,7 +69,7 @@ def test_rights_of_the_object_are_known_beside_a_sample_without_them(hosted, mak
     probe.drop(**own)
 
 
-def test_account_with_very_many_options_fails_alone(maria, make_probe, user):
+def test_account_with_many_options_fails_without_others(maria, make_probe, user):
     """MariaDB keeps the options of an account as JSON. Each value takes 28 bytes to read, and an answer may
     have 8 MiB."""
     probe = make_probe(maria.target("db"))

@@ -17,7 +17,7 @@ def probe(make_probe, server):
 
 
 @pytest.mark.every_version("how an account is created locked, locked and unlocked")
-def test_locked_and_unlocked(probe, server, user):
+def test_login_is_locked_and_unlocked(probe, server, user):
     """A locked account keeps its password, has another one at the moment it is unlocked, and a
     settled one costs one statement."""
     report = probe.sync(**account(user, ONE, login=NO))
@@ -35,7 +35,7 @@ def test_locked_and_unlocked(probe, server, user):
     assert not report["password_changed"] and server.logs_in(user, TWO)
 
 
-def test_only_if_it_exists(probe, server, user):
+def test_missing_login_is_not_created_to_lock_it(probe, server, user):
     """Nothing is created, and another owner's account is neither changed nor an error."""
     report = probe.sync(**account(user, ONE, login=NO, if_exists=True))
     assert report["statements"] == 1 and not report["found"] and not report["owned"]
@@ -49,7 +49,7 @@ def test_only_if_it_exists(probe, server, user):
 
 
 @pytest.mark.every_version("the list of sessions, and who may see it")
-def test_locked_after_its_last_session(probe, server, user):
+def test_login_is_locked_after_its_last_session(probe, server, user):
     """Open sessions are counted, exactly those of this account, and none is ended."""
     probe.sync(**account(user, ONE))
     probe.sync(**account(f"{user}x", ONE))
@@ -63,7 +63,7 @@ def test_locked_after_its_last_session(probe, server, user):
     assert not server.logs_in(user, ONE)
 
 
-def test_hidden_sessions(make_probe, hosted, user):
+def test_hidden_sessions_are_reported(make_probe, hosted, user):
     """An admin without PROCESS does not see them, and the report says so."""
     admin = f"{user}_admin"
     hosted.sql(f"CREATE USER {admin}@'%' IDENTIFIED BY 'adm1n-Pa55-word'")
@@ -79,7 +79,7 @@ def test_hidden_sessions(make_probe, hosted, user):
 
 @pytest.mark.every_version("roles that are members; the options of a membership since 16")
 @pytest.mark.parametrize("superuser", [True, False])
-def test_logins_of_an_owner_role(make_probe, pg, user, superuser):
+def test_logins_share_objects_of_the_owner_role(make_probe, pg, user, superuser):
     """What one login creates belongs to the role, and the other one may change and drop it."""
     target = pg.target("db")
     if not superuser:
@@ -117,7 +117,7 @@ def test_logins_of_an_owner_role(make_probe, pg, user, superuser):
 
 
 @pytest.mark.every_version("pg_db_role_setting")
-def test_logins_have_the_settings_of_their_role(make_probe, pg, user):
+def test_logins_copy_settings_of_their_role(make_probe, pg, user):
     """Also for one database; a change, and one that the login has made itself, is drift."""
     probe = make_probe(pg.target("db"))
     probe.sync(**account(user, ONE, login=KEEP))
@@ -147,7 +147,7 @@ def test_logins_have_the_settings_of_their_role(make_probe, pg, user):
 
 
 @pytest.mark.every_version("what CREATEROLE may do")
-def test_setting_that_the_admin_may_not_copy_is_told(make_probe, pg, user):
+def test_uncopyable_setting_is_reported(make_probe, pg, user):
     """All else is done."""
     pg.sql(f"CREATE ROLE {user}_admin LOGIN CREATEROLE PASSWORD 'adm1n-Pa55-word'")
     target = pg.target("db")
@@ -167,7 +167,7 @@ def test_setting_that_the_admin_may_not_copy_is_told(make_probe, pg, user):
 
 
 @pytest.mark.parametrize("die_after", range(1, 5))
-def test_killed_while_a_login_is_made(make_probe, server, user, die_after):
+def test_kill_during_login_creation_is_completed(make_probe, server, user, die_after):
     """The next run ends the work."""
     dying = make_probe(server.target("db"), die_after=die_after)
     twin = account(user, ONE)
@@ -183,7 +183,7 @@ def test_killed_while_a_login_is_made(make_probe, server, user, die_after):
 
 
 @pytest.mark.parametrize("locked", [False, True])
-def test_created_by_another_client_meanwhile(make_probe, hosted, user, locked):
+def test_login_created_by_another_client_is_not_touched(make_probe, hosted, user, locked):
     """steward died before it created a locked login, and an administrator creates the account: it is
     neither changed nor dropped."""
     probe = make_probe(hosted.target("db"))
@@ -200,7 +200,7 @@ def test_created_by_another_client_meanwhile(make_probe, hosted, user, locked):
     assert hosted.sql(f"SHOW CREATE USER '{user}'@'%'") == before and not hosted.marks(user)
 
 
-def test_interrupted_creation_under_a_policy(make_probe, mysql, user):
+def test_interrupted_creation_under_password_policy(make_probe, mysql, user):
     """The server chooses the salt, so that nothing identifies the account: a locked one without rights
     is the one that steward has just created, and any other is another client's."""
     mysql.sql("INSTALL COMPONENT 'file://component_validate_password'")

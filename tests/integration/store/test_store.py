@@ -32,7 +32,7 @@ def probe(proxy, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, BIG])
-def test_what_goes_up_comes_back(probe, tmp_path, size):
+def test_upload_and_download_are_equal(probe, tmp_path, size):
     sent = blob(tmp_path, size)
     probe("put", f"a b/ü+{size}_v1", sent)
     probe("get", f"a b/ü+{size}_v1", tmp_path / "back")
@@ -43,7 +43,7 @@ def test_what_goes_up_comes_back(probe, tmp_path, size):
     probe("delete", f"a b/ü+{size}_v1")  # a missing object is not an error
 
 
-def test_one_part_is_in_memory(probe, tmp_path):
+def test_upload_keeps_one_part_in_memory(probe, tmp_path):
     small = probe("put", "memory/a", blob(tmp_path, 1))["peak_kb"]
     large = probe("put", "memory/b", blob(tmp_path, 6 * PART))["peak_kb"]
     if not paths.sanitizer():
@@ -53,7 +53,7 @@ def test_one_part_is_in_memory(probe, tmp_path):
 @pytest.mark.parametrize("mode, trouble, size", [
     ("down", "ConnectFailed", 1), ("broken", "ConnectFailed", 1), ("denied", "AccessDenied", 1),
     ("full", "StoreFull", 1), ("cut", "ConnectFailed", BIG), ("full", "StoreFull", BIG)])
-def test_an_upload_that_fails_leaves_no_object(probe, proxy, bucket, tmp_path, mode, trouble, size):
+def test_failed_upload_leaves_no_object(probe, proxy, bucket, tmp_path, mode, trouble, size):
     proxy.mode = mode
     said = probe("put", f"bad/{mode}-{size}", blob(tmp_path, size), fails=trouble)
     assert f"bad/{mode}-{size}" not in bucket.objects()
@@ -61,7 +61,7 @@ def test_an_upload_that_fails_leaves_no_object(probe, proxy, bucket, tmp_path, m
 
 
 @pytest.mark.parametrize("mode", ["down", "broken", "cut"])
-def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, proxy, bucket, tmp_path, mode):
+def test_short_store_outage_is_retried(probe, proxy, bucket, tmp_path, mode):
     proxy.mode = mode
     sent = blob(tmp_path, PART + 1)
     with subprocess.Popen([paths.build() / "tests" / "integration" / "store_probe", probe.file, "put",
@@ -74,7 +74,7 @@ def test_a_store_that_comes_back_in_time_is_nothing_to_fail_for(probe, proxy, bu
     assert file_sha(bucket.objects()[f"back/{mode}"]) == file_sha(sent)
 
 
-def test_a_slow_store_is_waited_for(probe, proxy, bucket, tmp_path):
+def test_slow_store_completes_the_upload(probe, proxy, bucket, tmp_path):
     proxy.mode, proxy.pause = "slow", 0.3
     sent = blob(tmp_path, PART + 1)
     probe("put", "slow/a", sent)
@@ -82,13 +82,13 @@ def test_a_slow_store_is_waited_for(probe, proxy, bucket, tmp_path):
     assert file_sha(bucket.objects()["slow/a"]) == file_sha(sent)
 
 
-def test_a_store_that_answers_too_late_is_down(probe, proxy):
+def test_late_answer_is_a_failed_connection(probe, proxy):
     proxy.mode, proxy.pause = "slow", 30
     said = probe("list", "slow/", fails="ConnectFailed")
     assert "timed out" in said["error"].lower() or "timeout" in said["error"].lower()
 
 
-def test_no_such_bucket_and_object(probe, proxy, tmp_path):
+def test_missing_bucket_and_object_are_reported(probe, proxy, tmp_path):
     probe("get", "nobody/has/this", tmp_path / "x", fails="NoSuchSnapshot")
     other = Probe(tmp_path, endpoint=proxy.url, region="us-east-1", bucket="not-there",
                   credentials=s3.CREDENTIALS, path_style=True)
@@ -96,7 +96,7 @@ def test_no_such_bucket_and_object(probe, proxy, tmp_path):
     other("list", "a", fails="NoSuchBucket")
 
 
-def test_nobody_listens(tmp_path):
+def test_unreachable_store_is_reported(tmp_path):
     away = Probe(tmp_path, endpoint="http://127.0.0.1:1", region="us-east-1", bucket="b",
                  credentials=s3.CREDENTIALS)
     away("list", "a", fails="ConnectFailed")
@@ -120,7 +120,7 @@ def signed(double, tmp_path):
 
 @pytest.mark.parametrize("key", ["plain", "a b/c+d=e&f", "ü/日本_v1_2026-01-02-03:04:05", "~(x)'!*"])
 @pytest.mark.parametrize("size", [0, 7, BIG])
-def test_every_request_is_signed_by_the_book(signed, double, tmp_path, key, size):
+def test_request_signatures_are_valid(signed, double, tmp_path, key, size):
     sent = blob(tmp_path, size)
     signed("put", key, sent)
     assert double.objects[key] == sent.read_bytes()
@@ -131,7 +131,7 @@ def test_every_request_is_signed_by_the_book(signed, double, tmp_path, key, size
     assert not double.objects and not double.uploads
 
 
-def test_a_wrong_secret_is_denied(double, tmp_path):
+def test_wrong_secret_key_is_denied(double, tmp_path):
     wrong = s3double.CREDENTIALS + "aws_secret_access_key = not-the-one\n"
     probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
                   credentials=wrong, path_style=True)
@@ -139,7 +139,7 @@ def test_a_wrong_secret_is_denied(double, tmp_path):
     assert "SignatureDoesNotMatch" in said["error"] and "not-the-one" not in said["error"]
 
 
-def test_encryption_is_asked_for_where_the_object_is_made(signed, double, tmp_path):
+def test_encryption_header_is_sent_at_creation(signed, double, tmp_path):
     signed("put", "a", blob(tmp_path, 1))
     signed("put", "b", blob(tmp_path, BIG))
     asked = [("x-amz-server-side-encryption" in headers, method, "partNumber" in path)
@@ -148,7 +148,7 @@ def test_encryption_is_asked_for_where_the_object_is_made(signed, double, tmp_pa
     assert not any(encrypted for encrypted, _, part in asked if part)
 
 
-def test_listing_goes_through_all_pages(signed, double):
+def test_listing_reads_all_pages(signed, double):
     double.objects.update({f"p/{i:02}&<é": b"x" * i for i in range(7)})
     double.objects["q/other"] = b"x"
     assert signed("list", "p/")["objects"] == {f"p/{i:02}&<é": i for i in range(7)}
@@ -156,7 +156,7 @@ def test_listing_goes_through_all_pages(signed, double):
 
 @pytest.mark.parametrize("fault", [(500, "InternalError"), (503, "SlowDown"), "close"])
 @pytest.mark.parametrize("what", ["partNumber=2", "uploads=", "uploadId"])
-def test_one_request_that_fails_is_made_again(signed, double, tmp_path, fault, what):
+def test_failed_request_is_retried(signed, double, tmp_path, fault, what):
     left = [2]
 
     def break_twice(request):
@@ -171,7 +171,7 @@ def test_one_request_that_fails_is_made_again(signed, double, tmp_path, fault, w
     assert double.objects["again"] == sent.read_bytes() and not double.uploads
 
 
-def test_only_the_part_that_failed_goes_up_again(signed, double, tmp_path):
+def test_only_the_failed_part_is_retried(signed, double, tmp_path):
     left = [1]
 
     def break_second(request):
@@ -189,7 +189,7 @@ def test_only_the_part_that_failed_goes_up_again(signed, double, tmp_path):
 @pytest.mark.parametrize("fault", [(500, "InternalError"), (507, "QuotaExceeded"),
                                    (403, "AccessDenied"), "close"])
 @pytest.mark.parametrize("what", ["partNumber=2", "POST uploadId"])
-def test_a_failed_upload_in_parts_is_taken_back(signed, double, tmp_path, fault, what):
+def test_failed_multipart_upload_is_aborted(signed, double, tmp_path, fault, what):
     method, where = what.split() if " " in what else ("PUT", what)
     double.fault = lambda r: fault if r.command == method and where in r.path else None
     trouble = {500: "ConnectFailed", 507: "StoreFull", 403: "AccessDenied"}
@@ -198,21 +198,21 @@ def test_a_failed_upload_in_parts_is_taken_back(signed, double, tmp_path, fault,
     assert not double.objects and not double.uploads
 
 
-def test_completing_whose_answer_was_lost_has_been_done(signed, double, tmp_path):
+def test_lost_answer_to_completion_is_a_success(signed, double, tmp_path):
     double.after = lambda r: "close" if r.command == "POST" else None
     sent = blob(tmp_path, BIG)
     signed("put", "done", sent)
     assert double.objects["done"] == sent.read_bytes()
 
 
-def test_a_good_status_with_an_error_in_it_is_an_error(signed, double, tmp_path):
+def test_error_body_with_status_200_is_an_error(signed, double, tmp_path):
     double.fault = (lambda r: (200, "InternalError")
                     if r.command == "POST" and "uploadId" in r.path else None)
     signed("put", "lied", blob(tmp_path, BIG), fails="StoreFailed")
     assert not double.objects and not double.uploads
 
 
-def test_a_cancelled_upload_is_taken_back(signed, double, tmp_path):
+def test_cancelled_multipart_upload_is_aborted(signed, double, tmp_path):
     def wait(request):
         if "partNumber=2" in request.path:
             time.sleep(8)
@@ -224,7 +224,7 @@ def test_a_cancelled_upload_is_taken_back(signed, double, tmp_path):
     assert not double.objects and not double.uploads
 
 
-def test_old_uploads_of_ours_are_taken_away(signed, double):
+def test_own_old_uploads_are_aborted(signed, double):
     old = [double.begin(f"ours/db_v{i}", age_s=7200) for i in range(5)]
     young, foreign = double.begin("ours/db_v9", age_s=60), double.begin("theirs/x", age_s=7200)
     assert signed("clean", "ours/db_v", 3600)["cleaned"] == len(old)
@@ -233,7 +233,7 @@ def test_old_uploads_of_ours_are_taken_away(signed, double):
 
 @pytest.mark.parametrize("fault, cleaned, asked", [((403, "AccessDenied"), 3, 4),
                                                    ((503, "SlowDown"), 0, 4)])
-def test_an_upload_that_is_not_aborted(signed, double, fault, cleaned, asked):
+def test_unabortable_upload_is_skipped(signed, double, fault, cleaned, asked):
     """One that the store refuses to abort is skipped; a store that is down is not asked for each."""
     first = min(double.begin("ours/db_v0", age_s=7200) for _ in range(4))
     double.fault = lambda r: fault if r.command == "DELETE" and (
@@ -252,7 +252,7 @@ def gone():
 
 
 @pytest.mark.parametrize("command", ["get", "list", "clean", "delete"])
-def test_all_calls_end_in_time(double, tmp_path, gone, command):
+def test_calls_end_at_their_deadline(double, tmp_path, gone, command):
     """An answer that drips faster than what counts as a stall, and others that do not come."""
     probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
                   credentials=s3double.CREDENTIALS, path_style=True, limit_ms=1000)
@@ -263,7 +263,7 @@ def test_all_calls_end_in_time(double, tmp_path, gone, command):
     assert "too long" in said["error"] and time.monotonic() - began < 20
 
 
-def test_the_error_of_the_last_try_stays(double, tmp_path):
+def test_error_of_the_last_try_is_reported(double, tmp_path):
     """There is no time for the third one."""
     probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
                   credentials=s3double.CREDENTIALS, path_style=True, limit_ms=1000)
@@ -272,11 +272,11 @@ def test_the_error_of_the_last_try_stays(double, tmp_path):
     assert len(double.log) == 2
 
 
-def test_a_store_that_cannot_list_uploads_is_fine(probe):
+def test_store_without_upload_listing_is_accepted(probe):
     assert probe("clean", "ours/", 0)["cleaned"] == 0
 
 
-def test_what_a_list_says_of_others_is_passed_over(signed, double):
+def test_listed_objects_outside_the_prefix_are_ignored(signed, double):
     double.objects.update({"ours/1": b"x", "theirs/1": b"y"})
     listing = s3double._Handler._listing
 
@@ -291,7 +291,7 @@ def test_what_a_list_says_of_others_is_passed_over(signed, double):
         s3double._Handler._listing = listing
 
 
-def test_a_bucket_in_the_hosts_name(double, tmp_path):
+def test_virtual_host_bucket_is_addressed(double, tmp_path):
     host = f"http://localhost:{double.server_address[1]}"
     virtual = Probe(tmp_path, endpoint=host, region="eu-west-9", bucket=double.bucket,
                     credentials=s3double.CREDENTIALS)
@@ -344,14 +344,14 @@ def test_bucket_with_object_lock_gets_a_checksum(signed, double, tmp_path, size,
     assert md5s(double) == [False] + [True] * (3 if size == BIG else 1)  # asked for once
 
 
-def test_store_that_asks_for_no_checksum_gets_none(signed, double, tmp_path):
+def test_checksum_is_sent_only_on_request(signed, double, tmp_path):
     double.fault = lambda r: (501, "NotImplemented") if r.headers["Content-MD5"] else None
     signed("put", "a", blob(tmp_path, BIG))
     signed("put", "b", blob(tmp_path, 1))
     assert not any(md5s(double))
 
 
-def test_error_of_a_store_that_refuses_the_checksum_is_the_first_one(signed, double, tmp_path):
+def test_refused_checksum_reports_the_first_error(signed, double, tmp_path):
     def fault(request):
         if request.command != "PUT":
             return None
@@ -391,7 +391,7 @@ OLD_ENDPOINT = "<Endpoint>s3-eu-central-1.amazonaws.com</Endpoint>"
     (refusal(302, ""), "StoreFailed", "it redirects, which is not followed"),
     (refusal(507, ""), "StoreFull", "the store is full"),
 ], ids=lambda value: value if isinstance(value, str) else None)
-def test_error_says_what_to_do(double, tmp_path, reach, fault, trouble, hint):
+def test_error_contains_advice(double, tmp_path, reach, fault, trouble, hint):
     """In words of steward's own, so that users of a shared steward see them, too."""
     probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
                   credentials=s3double.CREDENTIALS, path_style=True, **({"reach": reach} if reach else {}))
@@ -400,7 +400,7 @@ def test_error_says_what_to_do(double, tmp_path, reach, fault, trouble, hint):
     assert hint in said["error"], said
 
 
-def test_request_without_credentials_is_named_as_the_cause(double, tmp_path):
+def test_unsigned_request_is_named_as_the_cause(double, tmp_path):
     probe = Probe(tmp_path, endpoint=double.url, region="eu-west-9", bucket=double.bucket,
                   path_style=True)
     said = probe("put", "a", blob(tmp_path, 1), fails="AccessDenied")
@@ -417,7 +417,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, BIG])
-def test_a_folder_keeps_what_it_is_given(folder, tmp_path, size):
+def test_folder_store_keeps_objects(folder, tmp_path, size):
     sent = blob(tmp_path, size)
     folder("put", "db_v1_now", sent)
     folder("get", "db_v1_now", tmp_path / "back")
@@ -430,20 +430,20 @@ def test_a_folder_keeps_what_it_is_given(folder, tmp_path, size):
 
 
 @pytest.mark.parametrize("key", ["../out", "a/b", ".hidden", "..", "x" * 300])
-def test_a_folder_is_not_left(folder, tmp_path, key):
+def test_folder_store_refuses_keys_outside_it(folder, tmp_path, key):
     folder("put", key, blob(tmp_path, 1), fails="StoreFailed")
     folder("get", key, tmp_path / "back", fails="StoreFailed")
     folder("delete", key, fails="StoreFailed")
 
 
-def test_a_link_in_a_folder_is_not_followed(folder, tmp_path):
+def test_folder_store_does_not_follow_links(folder, tmp_path):
     (tmp_path / "secret").write_text("x")
     (tmp_path / "volume" / "db_v1").symlink_to(tmp_path / "secret")
     folder("get", "db_v1", tmp_path / "back", fails="StoreFailed")
     assert folder("list", "db")["objects"] == {}
 
 
-def test_left_overs_in_a_folder_are_taken_away(folder, tmp_path):
+def test_folder_store_removes_old_partial_files(folder, tmp_path):
     volume = tmp_path / "volume"
     for name in (".db_v1.0123456789abcdef.partial", ".other.0123456789abcdef.partial", "db_v1", ".db_v2.tmp"):
         (volume / name).write_text("x")
@@ -454,7 +454,7 @@ def test_left_overs_in_a_folder_are_taken_away(folder, tmp_path):
                                           ".other.0123456789abcdef.partial", "db_v1"]
 
 
-def test_a_folder_that_is_full(tmp_path):
+def test_full_folder_store_is_reported(tmp_path):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full")
     (tmp_path / "volume").mkdir()

@@ -90,7 +90,7 @@ def listing(scratch, endpoint, reach, env=None):
 @pytest.mark.parametrize("host", [
     "127.0.0.1", "localhost", "0.0.0.0", "0", "127.1", "2130706433", "0x7f000001", "017700000001",
     "127.0.0.2", "[::ffff:127.0.0.1]", "[::127.0.0.1]"])
-def test_loopback_by_any_spelling(victim, tmp_path, host):
+def test_loopback_address_in_any_spelling_is_refused(victim, tmp_path, host):
     """The name is resolved first; the address of the socket is checked."""
     said = listing(tmp_path, f"http://{host}:{victim.port}", "*")
     assert not victim.calls
@@ -100,13 +100,13 @@ def test_loopback_by_any_spelling(victim, tmp_path, host):
         assert said["trouble"] == "EndpointNotAllowed", said
 
 
-def test_without_the_rule_the_attack_works(victim, tmp_path):
+def test_attack_works_without_the_address_rule(victim, tmp_path):
     """Proves that the attack is possible: without the list the victim's response is returned."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", None)
     assert victim.calls and victim.TEXT in said["error"]
 
 
-def test_a_redirect_is_not_followed(victim, tmp_path):
+def test_redirect_is_not_followed(victim, tmp_path):
     """From an allowed store to one that is not."""
     other = Victim("127.0.0.2")
     store = Victim("127.0.0.1", location=f"http://127.0.0.2:{other.port}/b?list-type=2")
@@ -119,7 +119,7 @@ def test_a_redirect_is_not_followed(victim, tmp_path):
         other.close()
 
 
-def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
+def test_proxy_is_not_used_for_user_endpoints(victim, tmp_path):
     """The proxy would resolve the name, and the address would not be checked."""
     proxy = f"http://127.0.0.1:{victim.port}"
     env = {"http_proxy": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "no_proxy": ""}
@@ -129,7 +129,7 @@ def test_a_proxy_does_not_resolve_for_users(victim, tmp_path):
     assert victim.calls  # a host that the operator named is reached through the proxy
 
 
-def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
+def test_response_text_of_a_store_is_not_reported(victim, tmp_path):
     """Only the status code: the error message is stored in an object that its user can read."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.1")
     assert victim.calls and said["trouble"] == "AccessDenied"
@@ -137,7 +137,7 @@ def test_the_words_of_an_allowed_server_stay_there(victim, tmp_path):
 
 
 @pytest.mark.parametrize("region", ["the-victims-own-words", "x", "Eu-West-1", "eu-1'\"; <b>", "e" * 40 + "-1"])
-def test_the_region_that_a_server_names_is_one(tmp_path, region):
+def test_malformed_region_of_a_store_is_not_reported(tmp_path, region):
     """Only what has the form of a region reaches the user."""
     double = s3double.S3Double()
 
@@ -158,13 +158,13 @@ def test_the_region_that_a_server_names_is_one(tmp_path, region):
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "[fe80::1]", "224.0.0.1", "[ff02::1]",
                                      "100.100.100.200", "[64:ff9b::a9fe:a9fe]"])
-def test_no_packet_goes_there(tmp_path, address):
+def test_special_addresses_are_refused(tmp_path, address):
     """Addresses where no test server can listen: refused at once, by their class."""
     said = listing(tmp_path, f"http://{address}:80", "*")
     assert said["trouble"] == "EndpointNotAllowed", said
 
 
-def test_what_the_operator_excludes(victim, tmp_path):
+def test_excluded_address_is_refused(victim, tmp_path):
     """Like the API server's own address."""
     said = listing(tmp_path, f"http://127.0.0.1:{victim.port}", "127.0.0.0/8,!127.0.0.1")
     assert not victim.calls and said["trouble"] == "EndpointNotAllowed"
@@ -177,7 +177,7 @@ def laughs(depth):
 
 
 @pytest.mark.parametrize("kind", endless.START)
-def test_a_head_without_its_end(tmp_path, kind):
+def test_endless_response_head_is_limited(tmp_path, kind):
     """Heads, interim responses and trailers are not kept beyond a limit."""
     with endless.Endless(kind) as server:
         said = listing(tmp_path, server.url, None)
@@ -185,7 +185,7 @@ def test_a_head_without_its_end(tmp_path, kind):
         assert server.sent < server.most
 
 
-def test_long_answers(tmp_path):
+def test_overlong_answer_is_an_error(tmp_path):
     """To a request that lists nothing."""
     store = Victim(body=b"<x>" + b" " * 100_000 + b"</x>")
     probe = storeprobe.Probe(tmp_path, endpoint=f"http://127.0.0.1:{store.port}", region="us-east-1", bucket="b",
@@ -210,7 +210,7 @@ def test_long_answers(tmp_path):
     pytest.param(b"<ListBucketResult><Name>\xff</Name></ListBucketResult>", "not well-formed",
                  id="encoding"),
 ])
-def test_hostile_xml(tmp_path, body, why):
+def test_hostile_xml_is_an_error(tmp_path, body, why):
     """An answer that would fill the memory, or read files, is an error of the store."""
     store = Victim(body=body)
     try:

@@ -43,7 +43,7 @@ def botocore_signs(method, url, headers, double):
     return wanted, canonical
 
 
-def test_signatures_are_those_of_botocore(tmp_path):
+def test_signatures_equal_those_of_botocore(tmp_path):
     dice = daily.dice("keys")
     double = s3double.S3Double(region="eu-west-9", page=2)
     try:
@@ -79,7 +79,7 @@ def probe(gateway, tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 1, PART, BIG])
-def test_versitygw_keeps_what_it_is_given(gateway, probe, tmp_path, size):
+def test_versitygw_keeps_objects(gateway, probe, tmp_path, size):
     sent = blob(tmp_path, size)
     probe("put", f"size {size}/ü+1_v1", sent)
     assert file_sha(gateway.data / s3.BUCKET / f"size {size}" / "ü+1_v1") == file_sha(sent)
@@ -106,7 +106,7 @@ def test_versitygw_accepts_the_signature_of_any_key(probe, tmp_path):
     compared.note("versitygw", f"{versions.newest('VERSITYGW')} (S3 requests)", 2 * len(names))
 
 
-def test_versitygw_takes_back_what_is_left_of_an_upload(gateway, probe, tmp_path):
+def test_versitygw_aborts_an_unfinished_upload(gateway, probe, tmp_path):
     """An upload in parts that ends before it is complete leaves no object and no part."""
     probe("put", "left/a", blob(tmp_path, 6 * PART), 1, fails="StoreFailed")
     assert probe("list", "left/")["objects"] == {}
@@ -119,7 +119,7 @@ def test_versitygw_takes_back_what_is_left_of_an_upload(gateway, probe, tmp_path
     ({"credentials": s3.VersityGW.CREDENTIALS.replace("AKIDVERSITY", "AKIDUNKNOWN")}, "StoreFailed"),
     ({"bucket": "not-there"}, "NoSuchBucket"),
 ])
-def test_versitygw_refuses_what_is_wrong(gateway, tmp_path, change, trouble):
+def test_versitygw_refuses_wrong_credentials(gateway, tmp_path, change, trouble):
     """So it verifies the signatures of the tests above.  For an unknown
     access key it has a code of its own, with status 404."""
     wrong = Probe(tmp_path, **{"endpoint": gateway.url, "region": gateway.REGION, "bucket": s3.BUCKET,

@@ -54,7 +54,7 @@ def asked(steward_binary, cases, tmp_path_factory):
     return ask(steward_binary, cases, tmp_path_factory.mktemp("webhook"))
 
 
-def test_the_api_server_accepts_each_answer(cases, asked):
+def test_api_server_accepts_each_answer(cases, asked):
     assert len(asked) == len(cases)
     wrong = [(case, said["error"]) for case, said in zip(cases, asked) if "error" in said]
     assert not wrong, wrong[:5]
@@ -70,7 +70,7 @@ def named(case):
     return [error for error in case.errors if not NULL_IN_A_MAP.search(error)]
 
 
-def test_the_verdicts_are_those_of_validate(cases, asked):
+def test_webhook_verdicts_equal_those_of_validate(cases, asked):
     """Of a change, `validate` also refuses what the schema refuses, as an API server does."""
     differ = [(case, said.get("message")) for case, said in zip(cases, asked)
               if said["allowed"] == bool(named(case)) and not (case.old and said["allowed"])]
@@ -78,14 +78,14 @@ def test_the_verdicts_are_those_of_validate(cases, asked):
     assert {said["allowed"] for said in asked} == {True, False}
 
 
-def test_a_refusal_names_each_field_that_validate_names(cases, asked):
+def test_refusal_names_each_field_that_validate_names(cases, asked):
     for case, said in zip(cases, asked):
         if not said["allowed"] and not case.old:
             missing = [e for e in named(case) if re.split(r"[:\[]", e)[0] not in said["message"]]
             assert len(said["message"]) > 1000 or not missing, (case, said["message"])
 
 
-def test_a_second_defaulting_changes_nothing(cases, asked, steward_binary, tmp_path):
+def test_defaulting_is_idempotent(cases, asked, steward_binary, tmp_path):
     """The object after the patch goes through admission again, as when a user applies what kubectl shows."""
     again = [judged.Case(case.api_version, case.kind, said["object"], None)
              for case, said in zip(cases, asked) if said["allowed"] and not case.old]

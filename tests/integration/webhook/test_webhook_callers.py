@@ -85,7 +85,7 @@ def test_refused_handshakes_end_with_an_alert(make_webhook, folder, version):
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_a_client_without_a_common_version_gets_an_alert(make_webhook):
+def test_unsupported_tls_version_gets_an_alert(make_webhook):
     assert alert(make_webhook(), minimum_version=ssl.TLSVersion.TLSv1,
                  maximum_version=ssl.TLSVersion.TLSv1_1) == "TLSV1_ALERT_PROTOCOL_VERSION"
 
@@ -95,7 +95,7 @@ def reasons(webhook):
     return [e["reason"] for e in webhook.log() if e["msg"] == "refused a client of the webhook"]
 
 
-def test_who_is_answered(make_webhook, folder):
+def test_only_clients_with_the_ca_are_answered(make_webhook, folder):
     webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     good = make_client(folder, "ours", "apiserver")
     for version in (None, ssl.TLSVersion.TLSv1_2):
@@ -107,7 +107,7 @@ def test_who_is_answered(make_webhook, folder):
     assert webhook.readyz()[0] == 200
 
 
-def test_a_session_is_not_resumed_without_a_look(make_webhook, folder):
+def test_resumed_session_checks_the_certificate_again(make_webhook, folder):
     """The CA may have changed in between."""
     webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     pair = make_client(folder, "ours", "apiserver")
@@ -126,7 +126,7 @@ def test_a_session_is_not_resumed_without_a_look(make_webhook, folder):
                 session = one.session
 
 
-def test_names(make_webhook, folder):
+def test_client_names_restrict_the_callers(make_webhook, folder):
     webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"),
                            "--webhook-client-names", "kube-apiserver,webhook.example")
     assert answers(webhook, make_client(folder, "ours", "a", subject="kube-apiserver"))
@@ -136,7 +136,7 @@ def test_names(make_webhook, folder):
     assert reasons(webhook) == ["its certificate is for none of the names"]
 
 
-def test_another_ca_takes_its_place(make_webhook, folder):
+def test_changed_client_ca_takes_effect(make_webhook, folder):
     webhook = make_webhook("--webhook-client-ca-file", str(folder / "ca.crt"))
     ours = make_client(folder, "ours", "old")
     theirs = make_client(folder, "theirs", "new")
@@ -161,7 +161,7 @@ def test_another_ca_takes_its_place(make_webhook, folder):
     (["--webhook-client-ca-file=/etc/hostname"], "holds no CA in PEM that can be used"),
     (["--webhook-client-names=x"], "has no effect without --webhook-client-ca-file"),
 ])
-def test_what_makes_no_sense(steward_binary, tmp_path, flags, words):
+def test_invalid_client_ca_options_are_refused(steward_binary, tmp_path, flags, words):
     result = subprocess.run(
         [steward_binary, "webhook", f"--webhook-cert-path={tmp_path}", "--webhook-bind-address",
          "127.0.0.1:0", "--health-probe-bind-address=0", "--metrics-bind-address=0", *flags],

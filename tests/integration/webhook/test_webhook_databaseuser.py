@@ -63,7 +63,7 @@ def says(webhook, obj, **more):
     return answer["allowed"], answer.get("warnings", []), answer.get("status", {}).get("message", "")
 
 
-def test_targets_are_known(make_webhook, config):
+def test_admission_uses_the_targets(make_webhook, config):
     webhook = make_webhook("--config", config.path)
     assert says(webhook, user())[0]
     allowed, _, message = says(webhook, user(user="root"))
@@ -75,7 +75,7 @@ def test_targets_are_known(make_webhook, config):
                         'target "elsewhere" is not configured; the account is created when it is']
 
 
-def test_targets_are_read_again(make_webhook, config):
+def test_changed_targets_take_effect(make_webhook, config):
     """A new list takes effect without a restart; an invalid one changes nothing but a metric."""
     webhook = make_webhook("--config", config.path)
     assert says(webhook, user())[0]
@@ -98,7 +98,7 @@ def test_targets_are_read_again(make_webhook, config):
     wait.until("the target to go", lambda: says(webhook, user())[1])
 
 
-def test_a_mounted_config_map(make_webhook, tmp_path):
+def test_replaced_configmap_mount_is_read(make_webhook, tmp_path):
     """The kubelet replaces a symbolic link, not the file."""
     folder = tmp_path / "mount"
     for name, target in (("..1", TARGET), ("..2", {**TARGET, "allowedNamespaces": []})):
@@ -113,7 +113,7 @@ def test_a_mounted_config_map(make_webhook, tmp_path):
     wait.until("the new folder to count", lambda: not says(webhook, user())[0])
 
 
-def test_a_wrong_file_at_the_start(steward_binary, config):
+def test_invalid_configuration_stops_the_start(steward_binary, config):
     """steward does not start, and reports each error with its position."""
     config.write({**TARGET, "port": 0}, {**TARGET, "engine": "oracle"})
     for command in (["webhook", "--webhook-cert-path", config.path.parent],
@@ -127,7 +127,7 @@ def test_a_wrong_file_at_the_start(steward_binary, config):
             assert word in result.stderr.replace('\\"', '"'), word
 
 
-def test_the_shipped_example_is_right(steward_binary, tmp_path):
+def test_shipped_configuration_example_is_valid(steward_binary, tmp_path):
     """The commented list in config/manager/config.yaml is valid."""
     shipped = yaml.safe_load((paths.TOP / "config" / "manager" / "config.yaml").read_text("utf-8"))
     text = shipped["data"]["steward.yaml"]
@@ -144,7 +144,7 @@ def test_the_shipped_example_is_right(steward_binary, tmp_path):
 
 @pytest.mark.parametrize("password", [
     WORD, [WORD], {"name": [WORD]}, {"name": "s", WORD: WORD}], ids=["plain", "list", "name", "key"])
-def test_a_plain_password_goes_nowhere(make_webhook, config, password):
+def test_plain_password_is_not_repeated(make_webhook, config, password):
     """Refused.  If the value itself is the password, it is repeated neither to the sender, whose
     error message may be logged, nor in a log or a metric of steward."""
     webhook = make_webhook("--config", config.path)
@@ -161,7 +161,7 @@ def test_a_plain_password_goes_nowhere(make_webhook, config, password):
     assert WORD not in net.http_get(f"http://127.0.0.1:{webhook.metrics_port}/metrics")[1]
 
 
-def test_seed(steward_binary, make_webhook, config):
+def test_article_manifest_is_accepted_with_defaults(steward_binary, make_webhook, config):
     """The manifest that the kind is derived from is accepted, and gets defaults."""
     result = subprocess.run([steward_binary, "validate", "-"], text=True, input=dbu.SEED,
                             capture_output=True, timeout=60, check=False)
@@ -178,7 +178,7 @@ def test_seed(steward_binary, make_webhook, config):
 
 @pytest.mark.parametrize("seed", [dbu.SEED_WITHOUT_TARGET, dbu.SEED_WITH_LABEL],
                          ids=["no label", "label"])
-def test_seed_on_the_default_target(steward_binary, make_webhook, tmp_path, seed):
+def test_article_manifest_uses_the_default_target(steward_binary, make_webhook, tmp_path, seed):
     """Without a label, the object belongs to the target that is the default; without one it is refused."""
     target = {"name": "main", "engine": "mariadb", "host": "db",
               "admin": {"user": "chief", "passwordFile": "/run/pw"}}
@@ -196,7 +196,7 @@ def test_seed_on_the_default_target(steward_binary, make_webhook, tmp_path, seed
     assert {"op": "add", "path": "/metadata/labels", "value": {"target": "main"}} in patch
 
 
-def test_deletion_is_commented_on(make_webhook, config):
+def test_deletion_warns_about_the_account(make_webhook, config):
     webhook = make_webhook("--config", config.path)
     old = {**user(), "status": {"account": "app@10.%", "target": "orders"}}
     assert says(webhook, None, old=old, operation="DELETE") == (
@@ -206,7 +206,7 @@ def test_deletion_is_commented_on(make_webhook, config):
     assert allowed and "stays on target" in warnings[0]
 
 
-def test_only_warnings_hang_on_deletions(steward_binary):
+def test_deletion_webhook_never_blocks(steward_binary):
     """Deletions do not fail when steward is down."""
     printed = subprocess.run([steward_binary, "print", "webhooks"], text=True, capture_output=True,
                              timeout=60, check=True).stdout

@@ -104,7 +104,7 @@ FIELDS = [(kind, place) for kind, crd in CRDS.items()
 
 @pytest.mark.parametrize("kind, place", FIELDS,
                          ids=[f"{kind}.{'.'.join(map(str, place))}" for kind, place in FIELDS])
-def test_fields_of_every_type(webhook, kind, place):
+def test_field_of_wrong_type_gets_a_verdict(webhook, kind, place):
     """Both steps agree, an error names a field of spec, and the process survives."""
     crd = CRDS[kind]
     for value in WRONG:
@@ -125,7 +125,7 @@ def test_fields_of_every_type(webhook, kind, place):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_specs_of_every_type(webhook, kind):
+def test_spec_of_wrong_type_is_refused(webhook, kind):
     """A spec that is not an object is never repaired."""
     crd = CRDS[kind]
     for value in [v for v in WRONG if not isinstance(v, dict)]:
@@ -139,7 +139,7 @@ def test_specs_of_every_type(webhook, kind):
 @pytest.mark.parametrize("kind", CRDS)
 @pytest.mark.parametrize("place", [("labels",), ("annotations",), ("labels", "target"), ("name",),
                                    ("finalizers",), ("deletionTimestamp",)], ids=str)
-def test_metadata_of_every_type(webhook, kind, place):
+def test_metadata_of_wrong_type_gets_a_verdict(webhook, kind, place):
     """The API server refuses such objects itself; other clients get a verdict."""
     crd = CRDS[kind]
     for value in WRONG:
@@ -164,7 +164,7 @@ def test_template_element_without_a_name_is_refused(webhook, elements):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_updates_from_every_type(webhook, kind):
+def test_update_from_invalid_object_is_accepted(webhook, kind):
     """After any stored object, a valid one is accepted unless a field is immutable."""
     crd = CRDS[kind]
     for value in WRONG:
@@ -188,7 +188,7 @@ def test_deletions_are_never_refused(webhook, kind):
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_a_default_is_given_once(webhook, kind):
+def test_object_with_defaults_gets_an_empty_patch(webhook, kind):
     """The patch of an object with all its defaults is empty."""
     crd = CRDS[kind]
     obj = sample(crd)
@@ -207,7 +207,7 @@ def decode(reply):
     return base64.b64decode(reply["response"]["patch"])
 
 
-def test_all_kinds_are_served(steward_binary):
+def test_tested_kinds_are_those_printed(steward_binary):
     """The CRDs that steward prints are those tested here."""
     printed = subprocess.run([steward_binary, "print", "crds"], text=True, capture_output=True,
                              timeout=60, check=True).stdout

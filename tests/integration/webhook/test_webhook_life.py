@@ -25,7 +25,7 @@ def der(folder):
     return ssl.PEM_cert_to_DER_cert((folder / "tls.crt").read_text())
 
 
-def test_reload_keeps_connections(make_webhook, tmp_path):
+def test_certificate_reload_keeps_connections(make_webhook, tmp_path):
     """A new pair is served to new connections; existing ones are not affected."""
     webhook = make_webhook()
     new = make_pair(tmp_path / "new", "new")
@@ -40,7 +40,7 @@ def test_reload_keeps_connections(make_webhook, tmp_path):
     assert webhook.post(review())[0] == 200
 
 
-def test_broken_pair_is_refused(make_webhook, tmp_path):
+def test_broken_certificate_pair_is_refused(make_webhook, tmp_path):
     """The old pair stays in use; the failure is counted and logged."""
     webhook = make_webhook()
     old = der(webhook.certs)
@@ -56,7 +56,7 @@ def test_broken_pair_is_refused(make_webhook, tmp_path):
     wait.until("the new certificate to be served", lambda: shown_certificate(webhook) == der(other))
 
 
-def test_rotation_under_load(make_webhook, tmp_path):
+def test_certificate_rotation_under_load_fails_no_call(make_webhook, tmp_path):
     """New connections all the time, each with a review: none fails."""
     webhook = make_webhook()
     pairs = [make_pair(tmp_path / f"pair-{i}", f"pair-{i}") for i in range(4)]
@@ -88,7 +88,7 @@ def test_rotation_under_load(make_webhook, tmp_path):
     assert not failures, failures[:3]
 
 
-def test_metrics(make_webhook):
+def test_reviews_are_counted_in_metrics(make_webhook):
     """Requests, decisions and findings are counted under the names that dashboards use."""
     webhook = make_webhook()
     requests = "controller_runtime_webhook_requests_total"
@@ -127,7 +127,7 @@ def test_denials_are_logged_without_content(make_webhook):
     assert "s3cret" not in webhook.log_text() and "No Image" not in webhook.log_text()
 
 
-def test_stop_finishes_what_has_begun(make_webhook):
+def test_stop_finishes_open_requests(make_webhook):
     """SIGTERM during a request: it is answered, then the connection is closed; exit status 0."""
     webhook = make_webhook()
     request = raw_post(GOOD)
@@ -154,7 +154,7 @@ def test_stop_with_idle_connections_is_quick(make_webhook):
         assert time.monotonic() - begin < 5
 
 
-def test_readiness_goes_first(make_webhook):
+def test_readiness_fails_before_admission_stops(make_webhook):
     """After SIGTERM, /readyz fails while admission continues for the shutdown delay."""
     webhook = make_webhook("--shutdown-delay", "8s")
     webhook.terminate()
@@ -165,7 +165,7 @@ def test_readiness_goes_first(make_webhook):
     assert webhook.stop() == 0
 
 
-def test_address_in_use(make_webhook, steward_binary):
+def test_address_in_use_is_an_error(make_webhook, steward_binary):
     """A clear error message, and steward exits."""
     webhook = make_webhook()
     second = subprocess.run(

@@ -32,7 +32,7 @@ def probe(webhook, endpoint):
     return net.http_get(f"http://127.0.0.1:{webhook.health_port}/{endpoint}?verbose")
 
 
-def test_admission_goes_on_while_the_log_is_not_read(piped_webhook):
+def test_unread_log_does_not_block_admission(piped_webhook):
     """Each review is answered, lost lines are counted, and the stop takes no longer than usual."""
     webhook = piped_webhook()
     deny(webhook)
@@ -42,7 +42,7 @@ def test_admission_goes_on_while_the_log_is_not_read(piped_webhook):
     assert webhook.stop(15) == 0
 
 
-def test_a_reader_that_comes_back_learns_how_many_lines_are_missing(piped_webhook):
+def test_log_reports_the_number_of_dropped_lines(piped_webhook):
     """The order is kept, the gap is reported where it is, and the last lines are there."""
     webhook = piped_webhook()
     deny(webhook)
@@ -97,7 +97,7 @@ def test_livez_passes_while_threads_are_busy(make_webhook):
         assert probe(webhook, "livez")[0] == 200
 
 
-def test_livez_costs_a_flood_of_it_nothing(make_webhook):
+def test_livez_flood_does_not_load_threads(make_webhook):
     """The threads are asked once a second at most, however often /livez is asked."""
     webhook = make_webhook()
     for _ in range(200):
@@ -116,7 +116,7 @@ def sockets(webhook):
     return len([link for link in links if link.startswith("socket:")])
 
 
-def test_the_stop_ends_although_a_thread_is_stuck(piped_webhook):
+def test_stop_ends_despite_a_stuck_thread(piped_webhook):
     """The process ends by itself after the sum of its deadlines, with status 1 and a line."""
     webhook = piped_webhook()
     with stuck.thread(admission_threads(webhook)[0]):
@@ -125,7 +125,7 @@ def test_the_stop_ends_although_a_thread_is_stuck(piped_webhook):
     assert webhook.process.wait(10) == 1
 
 
-def test_the_deployment_restarts_a_container_whose_livez_fails():
+def test_deployment_restarts_on_failing_livez():
     """The kubelet asks /livez, and restarts after three failures."""
     text = (paths.TOP / "config/manager/manager.yaml").read_text("utf-8")
     probe_lines = text.partition("livenessProbe:")[2].partition("readinessProbe:")[0]

@@ -17,26 +17,26 @@ GOOD = as_bytes(review())
 
 
 @pytest.mark.parametrize("value", ["10s", "30s", "1m", "1m30s", "2h", "500ms", "1.5s"])
-def test_timeout_in_time(webhook, value):
+def test_timeout_parameter_formats_are_accepted(webhook, value):
     """A request that is answered at once is in time for any of them."""
     assert webhook.post(review(), f"{VALIDATE}?timeout={value}")[0] == 200
 
 
 @pytest.mark.parametrize("query", ["timeout=", "timeout=x", "timeout=10", "timeout=-1s", "timeout=0s",
                                    "timeout=1d", "a=b&timeout=nonsense", "timeout=" + "9" * 100 + "s"])
-def test_bad_timeout(webhook, query):
+def test_bad_timeout_parameter_is_a_400(webhook, query):
     """A 400 that shows the format."""
     status, reply = webhook.post(review(), f"{VALIDATE}?{query}")
     assert status == 400 and "10s" in reply["message"]
 
 
 @pytest.mark.parametrize("query", ["", "a=b", "xtimeout=x", "a=timeout=x"])
-def test_other_queries(webhook, query):
+def test_other_query_parameters_are_ignored(webhook, query):
     """Only `timeout` is read."""
     assert webhook.post(review(), f"{VALIDATE}?{query}")[0] == 200
 
 
-def test_timeout_passed(webhook):
+def test_request_after_its_timeout_is_not_reviewed(webhook):
     """A body that arrives after the caller's deadline is not reviewed.  The response names the
     timeout: the API server has given up by then."""
     request = raw_post(GOOD, f"{VALIDATE}?timeout=300ms")
@@ -48,7 +48,7 @@ def test_timeout_passed(webhook):
     assert status == 504 and b"timeout" in body
 
 
-def test_a_connection_that_was_kept_before_it_was_used(webhook):
+def test_unused_connection_is_kept_for_its_first_request(webhook):
     """Go's client may open a connection that it does not need yet.  The time counts from the first
     request, seconds later."""
     with webhook.tls() as sock:
@@ -57,7 +57,7 @@ def test_a_connection_that_was_kept_before_it_was_used(webhook):
         assert read_reply(sock)[0] == 200
 
 
-def test_a_connection_that_was_kept_for_longer_than_a_request_may_take(make_webhook):
+def test_idle_connection_outlives_the_request_timeout(make_webhook):
     """It is not closed before the idle timeout: the client might just be sending a request."""
     webhook = make_webhook("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "20s")
     with webhook.tls() as sock:
@@ -83,7 +83,7 @@ def _last_until_cut(sock, feed):
     return time.monotonic() - begin
 
 
-def test_slow_in_every_phase(webhook):
+def test_slow_client_is_closed_in_every_phase(webhook):
     """Silence or a trickle, in the handshake, the head or the body: closed after the timeout."""
     def handshake(feed):
         sock = webhook.tcp()
@@ -111,7 +111,7 @@ def test_slow_in_every_phase(webhook):
     assert all(REQUEST_TIMEOUT_S - 2 < t < 2 * REQUEST_TIMEOUT_S for t in times), times
 
 
-def test_other_timeouts(make_webhook):
+def test_timeout_options_are_applied(make_webhook):
     """The options set the timeouts of a request and of an idle connection."""
     webhook = make_webhook("--webhook-request-timeout", "1s", "--webhook-idle-timeout", "2s")
     with webhook.tcp() as silent:
@@ -122,7 +122,7 @@ def test_other_timeouts(make_webhook):
         assert 1.5 < _last_until_cut(kept, None) < 10
 
 
-def test_fewer_connections(make_webhook):
+def test_connection_limit_closes_the_oldest(make_webhook):
     """Above the limit the oldest connection without a finished request is closed; others stay."""
     webhook = make_webhook("--webhook-max-connections", "16")
     with contextlib.closing(webhook.https()) as served:
@@ -137,7 +137,7 @@ def test_fewer_connections(make_webhook):
 @pytest.mark.parametrize("option", ["--webhook-max-connections=15", "--webhook-max-connections=1e9",
                                     "--webhook-request-timeout=0", "--webhook-request-timeout=2m",
                                     "--webhook-idle-timeout=10ms"])
-def test_options_out_of_bounds(steward_binary, option):
+def test_out_of_range_options_are_refused(steward_binary, option):
     """Refused at the start."""
     result = subprocess.run([steward_binary, "webhook", option], capture_output=True, text=True,
                             check=False, timeout=60)
@@ -150,7 +150,7 @@ def _thread_time(pid):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def test_stalled_handshakes_cost_nothing(make_webhook):
+def test_stalled_handshakes_use_no_cpu(make_webhook):
     """Fifty clients that stop during a handshake use no CPU time."""
     webhook = make_webhook()
     socks = [webhook.tcp() for _ in range(50)]
@@ -187,7 +187,7 @@ def _arrive(webhook, number):
     return sock
 
 
-def test_ten_thousand_slow_connections(make_webhook, crowd_size):
+def test_ten_thousand_slow_connections_do_not_block(make_webhook, crowd_size):
     """Meanwhile an established client and new ones are served, and nothing is leaked afterwards."""
     webhook = make_webhook()
     crowd, slowest = [], 0.0

@@ -47,7 +47,7 @@ def assert_status(reply, code, words=""):
     ("POST", VALIDATE, {"Content-Type": "application/yaml"}, b"a: 1", 415, ""),
     ("POST", VALIDATE, JSON, b"", 400, "not valid JSON"),
 ])
-def test_transport(webhook, method, path, headers, body, code, words):
+def test_http_errors_have_codes_and_messages(webhook, method, path, headers, body, code, words):
     """Paths, methods and content types."""
     status, reply_headers, reply = webhook.request(method, path, body, headers)
     assert status == code
@@ -87,7 +87,7 @@ GOOD = as_bytes(review())
     (GOOD.replace(b"false", b"99999999999999999999"), ""),
 ])
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_bodies_that_are_no_json(webhook, path, body, words):
+def test_body_that_is_not_json_is_a_400(webhook, path, body, words):
     """A 400 that names the position, for both webhooks."""
     status, reply = webhook.post(body, path)
     assert status == 400
@@ -110,7 +110,7 @@ def nested(levels):
     ("image", nested(9990), "must be a string"),
 ], ids=lambda value: value[:12])
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_what_go_writes_is_a_finding_at_its_field(webhook, path, field, value, words):
+def test_unusual_json_values_are_findings_at_their_field(webhook, path, field, value, words):
     """NUL, large integers and deep values: a denial with the field's path, not a failed webhook."""
     body = as_bytes(review(my_web(**{field: "VALUE"}))).replace(b'"VALUE"', value.encode())
     status, reply = webhook.post(body, path)
@@ -120,7 +120,7 @@ def test_what_go_writes_is_a_finding_at_its_field(webhook, path, field, value, w
 
 
 @pytest.mark.parametrize("path", [VALIDATE, MUTATE])
-def test_nul_where_nobody_reads_it_is_accepted(webhook, path):
+def test_nul_in_an_annotation_is_accepted(webhook, path):
     """The API server stores it in an annotation; it is not this webhook's to refuse."""
     obj = my_web()
     obj["metadata"]["annotations"] = {"example.org/note": "a\x00b"}
@@ -129,7 +129,7 @@ def test_nul_where_nobody_reads_it_is_accepted(webhook, path):
 
 
 @pytest.mark.parametrize("uid", [None, 7, 1.5, True, [], {}, "", "x" * 65])
-def test_uid_of_a_wrong_type(webhook, uid):
+def test_review_uid_of_wrong_type_is_refused(webhook, uid):
     """The response must contain the UID of the request; an unusable one is refused."""
     status, reply = webhook.post(review(uid=uid))
     assert status == 400
@@ -140,7 +140,7 @@ WRONG = [None, True, 7, -1.5, "text", [], ["x"], {}, {"a": 1}]
 
 
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_specs_of_every_wrong_type(webhook, value):
+def test_spec_of_wrong_type_is_reported(webhook, value):
     """Both webhooks report it with the same message; the mutating one repairs nothing."""
     obj = {**my_web(), "spec": value}
     status, reply = webhook.post(review(obj))
@@ -157,7 +157,7 @@ def test_specs_of_every_wrong_type(webhook, value):
     "image", "nodePortNumber", "pageContentHtml", "replicas", "containerPort", "mountPath",
     "contentUpdate", "resources", "imagePullSecrets", "securityContext"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_fields_of_every_wrong_type(webhook, field, value):
+def test_field_of_wrong_type_is_not_repaired(webhook, field, value):
     """No value of a wrong type is repaired, and none crashes the program."""
     obj = my_web(**{field: value})
     status, mutated = webhook.post(review(obj), MUTATE)
@@ -173,7 +173,7 @@ def test_fields_of_every_wrong_type(webhook, field, value):
 @pytest.mark.parametrize("where", ["object", "oldObject", "userInfo", "kind", "resource", "name",
                                    "namespace", "operation", "dryRun", "subResource", "options"])
 @pytest.mark.parametrize("value", WRONG, ids=json.dumps)
-def test_requests_with_every_wrong_type(webhook, where, value):
+def test_request_member_of_wrong_type_is_answered(webhook, where, value):
     """Answered, or refused with a message."""
     status, reply = webhook.post(review(**{where: value}))
     assert status in (200, 400)
@@ -181,7 +181,7 @@ def test_requests_with_every_wrong_type(webhook, where, value):
         assert_status(reply, 400, f"request.{where}")
 
 
-def test_all_findings_at_once(webhook):
+def test_denial_lists_all_findings(webhook):
     """One denial lists all errors, in the message and as causes."""
     _, reply = webhook.post(review(my_web(image="No Image", nodePortNumber=80, replicas="two")))
     status = reply["response"]["status"]
@@ -191,7 +191,7 @@ def test_all_findings_at_once(webhook):
     assert status["reason"] == "Invalid" and status["code"] == 422
 
 
-def test_announced_too_large(webhook):
+def test_oversized_content_length_is_refused_early(webhook):
     """Refused by its head, before the body is sent."""
     with webhook.tls() as sock:
         sock.sendall(raw_post(b"", length=BODY_MAX + 1))
@@ -200,14 +200,14 @@ def test_announced_too_large(webhook):
     assert_status(json.loads(body), 413, "larger")
 
 
-def test_largest_allowed(webhook):
+def test_largest_allowed_body_is_read(webhook):
     """Just below the limit it is read, and then parsed."""
     status, reply = webhook.post(b" " * BODY_MAX)
     assert status == 400
     assert_status(reply, 400)
 
 
-def test_chunked(webhook):
+def test_chunked_body_is_reassembled(webhook):
     """Chunks of any size are reassembled."""
     with contextlib.closing(webhook.https()) as connection:
         pieces = [GOOD[i:i + 7] for i in range(0, len(GOOD), 7)]
@@ -215,7 +215,7 @@ def test_chunked(webhook):
         assert connection.getresponse().status == 200
 
 
-def test_chunked_too_large(webhook):
+def test_oversized_chunked_body_is_refused(webhook):
     """Without a Content-Length the limit applies while reading; the response comes at the end."""
     with contextlib.closing(webhook.https()) as connection:
         pieces = [b" " * MIB] * 8
@@ -255,7 +255,7 @@ def test_endless_chunks_are_cut(webhook):
     ("1.1", b"Host: x\r\nHost: x\r\nContent-Length: 2\r\n"),
     ("1.1", b"Host: x\r\nhost: y\r\nContent-Length: 2\r\n"),
 ])
-def test_framing_of_smugglers(webhook, version, head):
+def test_ambiguous_framing_is_refused(webhook, version, head):
     """Ambiguous or unknown framing is refused and the connection closed: the bytes behind such a head
     are not taken for a request."""
     body = b"2\r\n{}\r\n0\r\n\r\n" if b"chunked" in head else b"{}"
@@ -281,7 +281,7 @@ def test_framing_of_smugglers(webhook, version, head):
     b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 100000 + b"\r\n\r\n",
 ])
-def test_no_http(webhook, text):
+def test_non_http_input_is_refused(webhook, text):
     """Input that is not HTTP is refused or the connection closed."""
     with webhook.tls() as sock:
         with contextlib.suppress(OSError):
@@ -291,7 +291,7 @@ def test_no_http(webhook, text):
             assert data == b"" or data.split()[1][:1] in (b"4", b"5")
 
 
-def test_plain_http_on_the_tls_port(webhook):
+def test_plain_http_gets_no_response(webhook):
     """Without TLS there is no response."""
     with webhook.tcp() as sock:
         sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -299,7 +299,7 @@ def test_plain_http_on_the_tls_port(webhook):
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100, 300, len(GOOD)])
-def test_client_goes_away(webhook, cut):
+def test_disconnecting_client_leaks_nothing(webhook, cut):
     """A connection that ends during a request leaks nothing."""
     before = webhook.metric("controller_runtime_webhook_requests_in_flight")
     with webhook.tls() as sock:
@@ -320,7 +320,7 @@ def test_refusals_keep_the_connection(webhook):
         assert connection.sock is sock
 
 
-def test_many_reviews_on_one_connection(webhook):
+def test_connection_is_kept_alive(webhook):
     """The connection is kept alive."""
     with contextlib.closing(webhook.https()) as connection:
         connection.connect()
